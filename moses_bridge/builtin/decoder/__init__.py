@@ -1,0 +1,1 @@
+"""A phrase-based stack decoder with cube pruning."""

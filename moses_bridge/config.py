@@ -1,0 +1,92 @@
+"""Strict settings: TOML into frozen dataclasses, where an unknown key is an error."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import tomllib
+import types
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.textio import StrPath, open_read
+
+Config = TypeVar("Config")
+
+
+def load_toml(path: StrPath) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Raises:
+        InputError: the file is missing or is not TOML.
+    """
+    with open_read(path) as stream:
+        try:
+            return tomllib.load(stream)
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InputError(path, None, str(error), "a TOML file") from error
+
+
+def load_config(kind: type[Config], path: StrPath | None) -> Config:
+    """Read one dataclass of settings from a TOML file; None gives the defaults.
+
+    Raises:
+        InputError: the file is missing or is not TOML.
+        ConfigError: a key is unknown or a value has the wrong type.
+    """
+    return from_mapping(kind, {} if path is None else load_toml(path), str(path))
+
+
+def from_mapping(kind: type[Config], mapping: Mapping[str, Any], where: str) -> Config:
+    """Make a dataclass of settings from a mapping; nested tables become nested dataclasses.
+
+    Raises:
+        ConfigError: a key is unknown or a value has the wrong type; the message names the nearest
+            valid key.
+    """
+    hints = typing.get_type_hints(kind)
+    names = [field.name for field in dataclasses.fields(typing.cast(Any, kind))]
+    for key in mapping:
+        if key not in names:
+            raise ConfigError(f"{where}: unknown key {key!r}{_nearest(key, names)}")
+    values = {key: _convert(hints[key], value, f"{where}: {key}") for key, value in mapping.items()}
+    return kind(**values)
+
+
+def _nearest(key: str, names: list[str]) -> str:
+    close = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; the keys are {', '.join(sorted(names))}"
+
+
+def _convert(hint: Any, value: Any, where: str) -> Any:
+    if dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
+        return from_mapping(typing.cast(type[Any], hint), value, where)
+    if typing.get_origin(hint) is tuple and isinstance(value, list):
+        member = typing.get_args(hint)[0]
+        return tuple(_convert(member, item, where) for item in value)
+    options = typing.get_args(hint) if _is_union(hint) else (hint,)
+    if float in options and type(value) is int:
+        return float(value)
+    if Path in options and isinstance(value, str):
+        return Path(value)
+    if typing.get_origin(hint) is typing.Literal:
+        return _choice(typing.get_args(hint), value, where)
+    if type(value) not in options:
+        wanted = " or ".join(getattr(option, "__name__", str(option)) for option in options)
+        raise ConfigError(f"{where}: found {value!r}, expected {wanted}")
+    return value
+
+
+def _is_union(hint: Any) -> bool:
+    return isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
+
+
+def _choice(choices: tuple[Any, ...], value: Any, where: str) -> Any:
+    if value not in choices:
+        raise ConfigError(f"{where}: found {value!r}, expected one of {', '.join(map(str, choices))}")
+    return value

@@ -1,0 +1,61 @@
+"""What can be wrong with the user's input or tools, said so that it can be mended."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+
+
+class UserError(Exception):
+    """A fault the user can mend: commands print the message alone and exit with status 1."""
+
+
+class InputError(UserError):
+    """A fault in an input file.
+
+    Args:
+        path: the file.
+        line: 1-based line number, or None where the fault is not in one line.
+        found: what stands there.
+        expected: what should stand there.
+        hint: what to do about it.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        line: int | None,
+        found: str,
+        expected: str,
+        hint: str = "",
+    ) -> None:
+        self.path = os.fspath(path)
+        self.line = line
+        self.found = found
+        self.expected = expected
+        self.hint = hint
+        place = self.path if line is None else f"{self.path}:{line}"
+        advice = f". {hint}" if hint else ""
+        super().__init__(f"{place}: found {found}, expected {expected}{advice}")
+
+
+class ConfigError(UserError):
+    """A setting that does not exist, has the wrong type or does not fit another one."""
+
+
+class ToolError(UserError):
+    """An external program that is missing or failed.
+
+    Args:
+        command: the program and its arguments.
+        exit_code: its exit status, or None if it could not be started.
+        stderr_tail: the last lines it wrote to standard error, or why it could not start.
+    """
+
+    def __init__(self, command: Sequence[str], exit_code: int | None, stderr_tail: str) -> None:
+        self.command = tuple(command)
+        self.exit_code = exit_code
+        self.stderr_tail = stderr_tail
+        outcome = "could not be started" if exit_code is None else f"failed with status {exit_code}"
+        super().__init__(f"{shlex.join(command)}: {outcome}: {stderr_tail.strip()}")

@@ -1,0 +1,1 @@
+"""Readers and writers of the files of Moses, one format a module."""

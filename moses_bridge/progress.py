@@ -1,0 +1,84 @@
+"""Progress of long work: a bar on a terminal, plain lines in a log."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import TypeVar
+
+from tqdm import tqdm
+
+Item = TypeVar("Item")
+SECONDS_BETWEEN_LOG_LINES = 15.0
+
+
+class Progress:
+    """Count of finished units, shown on standard error.
+
+    Args:
+        label: what is being done.
+        total: how many units there are, if known.
+        unit: what is counted, in the plural.
+    """
+
+    def __init__(self, label: str, total: int | None = None, unit: str = "lines") -> None:
+        self.label = label
+        self.total = total
+        self.unit = unit
+        self.done = 0
+        self.note = ""
+        self._start = self._last_shown = time.monotonic()
+        self._bar = (
+            tqdm(total=total, desc=label, unit=f" {unit}", file=sys.stderr, mininterval=0.2)
+            if sys.stderr.isatty()
+            else None
+        )
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()
+        elif kind is None:
+            self._print_line()
+
+    def update(self, n_units: int = 1, note: str = "") -> None:
+        """Count n_units more as done; the note (a loss, say) is shown behind the count."""
+        self.done += n_units
+        self.note = note or self.note
+        if self._bar is not None:
+            self._bar.update(n_units)
+            if note:
+                self._bar.set_postfix_str(note, refresh=False)
+        elif time.monotonic() - self._last_shown >= SECONDS_BETWEEN_LOG_LINES:
+            self._print_line()
+
+    def _print_line(self) -> None:
+        self._last_shown = time.monotonic()
+        seconds = self._last_shown - self._start
+        share = f"/{self.total:,} ({100 * self.done / self.total:.0f}%)" if self.total else ""
+        rate = f", {self.done / seconds:,.0f}/s" if seconds > 0 else ""
+        note = f", {self.note}" if self.note else ""
+        print(
+            f"{self.label}: {self.done:,}{share} {self.unit}, {seconds:.0f} s{rate}{note}",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def track(
+    items: Iterable[Item], label: str, total: int | None = None, unit: str = "lines"
+) -> Iterator[Item]:
+    """Yield the items and show how many have been consumed."""
+    with Progress(label, total, unit) as progress:
+        for item in items:
+            yield item
+            progress.update()

@@ -1,0 +1,1 @@
+"""One network a module."""
