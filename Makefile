@@ -1,0 +1,181 @@
+# Everything from a fresh clone: `make table1` prints the BLEU table, `make test` runs the tests.
+# Each target makes the virtual environment and installs what it needs.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += --no-builtin-rules
+
+PYTHON ?= python3
+VENV ?= .venv
+JOBS ?= $(shell nproc)
+BIN := $(VENV)/bin
+PACKAGES := moses_bridge rescorer tuning
+SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
+
+.PHONY: help install check format test table1 bench clean
+help:
+	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
+	@echo 'make test | check | format | bench | install | clean'
+
+# --- Installation ------------------------------------------------------------------------------
+
+TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+
+install: $(VENV)/package.stamp
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	    || { echo 'Python 3.11 or newer is needed: make PYTHON=python3.12 ...' >&2; exit 1; }
+	$(PYTHON) -c 'import ensurepip' 2>/dev/null || $(SUDO) apt-get install -y python3-venv
+	$(PYTHON) -m venv $(VENV)
+
+# Without an NVIDIA GPU the CPU build of PyTorch is wanted, since the default one brings gigabytes
+# of CUDA libraries: first from where pip looks, then from PyTorch's own index, which uv knows.
+$(VENV)/torch.stamp: constraints.txt | $(VENV)/bin/python
+	@if command -v nvidia-smi >/dev/null; then \
+	    $(PIP) install -q 'torch==$(TORCH)'; \
+	else \
+	    $(PIP) install -q 'torch==$(TORCH)+cpu' 2>/dev/null \
+	    || { $(PIP) install -q uv \
+	         && $(BIN)/uv pip install -q --python $(BIN)/python --torch-backend cpu 'torch==$(TORCH)'; } \
+	    || $(PIP) install -q 'torch==$(TORCH)'; \
+	fi
+	@touch $@
+
+$(VENV)/dependencies.stamp: pyproject.toml constraints.txt $(VENV)/torch.stamp
+	@echo 'Installing the dependencies into $(VENV)'
+	$(PIP) install -q -c constraints.txt setuptools wheel
+	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	    print(*p["dependencies"], *p["optional-dependencies"]["dev"], sep="\n")' > $(VENV)/requirements.txt
+	$(PIP) install -q -c constraints.txt -r $(VENV)/requirements.txt
+	@touch $@
+
+$(VENV)/package.stamp: $(VENV)/dependencies.stamp $(SOURCES)
+	@rm -rf build/lib build/bdist.*
+	$(PIP) install -q --no-deps --no-build-isolation --force-reinstall .
+	@touch $@
+
+# --- Checks ------------------------------------------------------------------------------------
+
+check: install
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --config setup.cfg
+
+format: install
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+test: install
+	$(BIN)/pytest
+
+clean:
+	rm -rf build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+# --- From a corpus to the BLEU table -------------------------------------------------------------
+
+# Every arrow is a file made by one command, so a rerun does what is missing and a step can be entered
+# with files from elsewhere: CORPUS=DIR ({train,dev,test}.SOURCE and .TARGET, tokenised) or
+# MODEL=DIR (moses.ini with its tables, made by Moses, say).
+
+SOURCE ?= en
+TARGET ?= fr
+SCALE ?= small
+SEEDS ?= 1 2 3
+EXPERIMENT ?= tuning/experiments/$(SCALE).toml
+
+PAIR := $(if $(filter-out en-fr,$(SOURCE)-$(TARGET)),-$(SOURCE)-$(TARGET))
+B := build/table1$(if $(filter-out small,$(SCALE)),-$(SCALE))$(PAIR)
+CORPUS ?= $(B)/corpus
+MODEL ?= $(B)/model
+CONFIG := $(B)/config
+SECTIONS := corpus build encdec encdec_counted cslm start tune compare
+DEV := $(CORPUS)/dev
+TEST := $(CORPUS)/test
+
+table1: $(B)/compare/table.json
+	@cat $(B)/compare/table.txt
+	@cp $(B)/compare/table.* $(B)/
+
+# A section's file changes only when its text does, so an edit reruns what depends on it alone.
+$(CONFIG)/.stamp: $(EXPERIMENT) | install
+	$(BIN)/moses-bridge config $(EXPERIMENT) --out $(CONFIG)
+	@touch $@
+$(SECTIONS:%=$(CONFIG)/%.toml): $(CONFIG)/.stamp ;
+
+$(B)/corpus/train.$(SOURCE): $(CONFIG)/corpus.toml | install
+	$(BIN)/moses-bridge corpus --source $(SOURCE) --target $(TARGET) --out $(B)/corpus --config $<
+$(B)/corpus/%: $(B)/corpus/train.$(SOURCE) ;
+
+$(B)/model/moses.ini: $(CORPUS)/train.$(SOURCE) $(CORPUS)/train.$(TARGET) $(CONFIG)/build.toml | install
+	$(BIN)/moses-bridge build --corpus $(CORPUS)/train --source $(SOURCE) --target $(TARGET) \
+	    --out $(B)/model --config $(CONFIG)/build.toml --jobs $(JOBS)
+
+$(B)/filtered/moses.ini: $(MODEL)/moses.ini $(DEV).$(SOURCE) $(TEST).$(SOURCE) | install
+	$(BIN)/moses-bridge filter --ini $< --input $(DEV).$(SOURCE) --input $(TEST).$(SOURCE) --out $(@D)
+
+FILTERED := $(B)/filtered/phrase-table.gz
+
+# $(call network,NAME,TRAINING FILE,OPTIONS): training continues where it was interrupted.
+define network
+$(B)/$(1)/trained: $(2) $(CONFIG)/$(1).toml | install
+	$(BIN)/rescorer train $(4) --out $$(@D) --config $(CONFIG)/$(1).toml --resume --seed 1 $(3)
+	@touch $$@
+endef
+$(eval $(call network,encdec,$(B)/filtered/moses.ini,,$(FILTERED)))
+$(eval $(call network,encdec_counted,$(B)/filtered/moses.ini,,$(FILTERED)))
+$(eval $(call network,cslm,$(CORPUS)/train.$(TARGET),--arch cslm,$(CORPUS)/train.$(TARGET)))
+
+# $(call columns,SYSTEM,MODEL,OPTIONS): a table with added columns and its moses.ini.
+define columns
+$(B)/tables/$(1)/moses.ini: $(2) | install
+	$(BIN)/rescorer score $(FILTERED) --out $$(@D)/phrase-table.gz \
+	    --ini $(B)/filtered/moses.ini --ini-out $$@ --resume $(3)
+endef
+$(eval $(call columns,rnn,$(B)/encdec/trained,--model $(B)/encdec))
+$(eval $(call columns,rnn-wp,$(B)/encdec/trained,--model $(B)/encdec --unknown-words))
+$(eval $(call columns,rnn-counted,$(B)/encdec_counted/trained,--model $(B)/encdec_counted))
+$(eval $(call columns,random,$(B)/filtered/moses.ini,--control random --seed 1))
+
+# All systems are tuned from the same point: the weights of one tuning of the baseline.
+TUNE := $(BIN)/tuning tune --source $(DEV).$(SOURCE) --reference $(DEV).$(TARGET) --resume --jobs $(JOBS)
+START := $(B)/runs/start/weights.json
+
+$(START): $(B)/filtered/moses.ini $(CONFIG)/start.toml
+	$(TUNE) --ini $< --out $(@D) --seed 0 --config $(CONFIG)/start.toml
+
+CSLM := --nbest-feature "CSLM0=$(BIN)/rescorer nbest {nbest} --source {source} --model $(B)/cslm --feature CSLM0 --out {out}"
+
+# $(call run,SYSTEM,INI,OPTIONS,PREREQUISITE,SEED)
+define run
+$(B)/runs/$(1)-$(5)/weights.json: $(2) $(START) $(4) $(CONFIG)/tune.toml
+	$(TUNE) --ini $(2) --out $$(@D) --seed $(5) --init-weights $(START) --config $(CONFIG)/tune.toml $(3)
+endef
+# $(call system,NAME,INI,OPTIONS,PREREQUISITE): one tuning run for each seed.
+define system
+$(foreach seed,$(SEEDS),$(eval $(call run,$(1),$(2),$(3),$(4),$(seed))))
+RUNS += $(SEEDS:%=$(B)/runs/$(1)-%/weights.json)
+endef
+$(eval $(call system,baseline,$(B)/filtered/moses.ini))
+$(eval $(call system,rnn,$(B)/tables/rnn/moses.ini))
+$(eval $(call system,cslm,$(B)/filtered/moses.ini,$(CSLM),$(B)/cslm/trained))
+$(eval $(call system,cslm-rnn,$(B)/tables/rnn/moses.ini,$(CSLM),$(B)/cslm/trained))
+$(eval $(call system,cslm-rnn-wp,$(B)/tables/rnn-wp/moses.ini,$(CSLM),$(B)/cslm/trained))
+$(eval $(call system,random,$(B)/tables/random/moses.ini))
+$(eval $(call system,rnn-counted,$(B)/tables/rnn-counted/moses.ini))
+
+comma := ,
+space := $() $()
+runs = $(subst $(space),$(comma),$(strip $(SEEDS:%=$(B)/runs/$(1)-%)))
+
+$(B)/compare/table.json: $(RUNS) $(TEST).$(TARGET) $(CONFIG)/compare.toml
+	$(BIN)/tuning compare --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --out $(@D) \
+	    --config $(CONFIG)/compare.toml --jobs $(JOBS) \
+	    'Baseline=$(call runs,baseline)' '+RNN=$(call runs,rnn)' '+CSLM=$(call runs,cslm)' \
+	    '+CSLM+RNN=$(call runs,cslm-rnn)' '+CSLM+RNN+WP=$(call runs,cslm-rnn-wp)' \
+	    'control: random column=$(call runs,random)' '+RNN trained on counts=$(call runs,rnn-counted)'
