@@ -1,0 +1,324 @@
+"""A back-off language model as one hash table that compiled code can search.
+
+A model is read once and then asked word by word::
+
+    index = LmIndex.read(path)            # ARPA, plain or compressed
+    index.order                           # int
+    index.vocabulary                      # dict[bytes, int]
+    index.unk_id, index.bos_id, index.eos_id
+    index.word_id(b"maison")              # unk_id if unknown
+    index.tables                          # LmTables, NamedTuple of arrays for @njit functions
+
+    # inside @njit code; context = int32 word numbers, most recent word first
+    log10_prob, n_new_context = lm_score(tables, context, n_context, word, new_context)
+
+`context` and `new_context` are one-dimensional int32 arrays (or rows of a matrix) with at least
+order - 1 places; they may be the same array. A sentence starts with context = [bos_id],
+n_context = 1 (0 if order is 1) and ends with a call for eos_id. `new_context[:n_new_context]` is
+minimal as in KenLM: the longest suffix that some longer n-gram of the model continues or that has
+a back-off of its own, so hypotheses with equal contexts may be recombined. Places behind it are
+left as they were. Values are log10; Moses's feature is their natural logarithm (multiply with
+LN10). An unknown word counts with the probability of <unk>, -100 if the model has none, and
+breaks the context.
+
+The table is a trie of reversed n-grams: a node is an index into `entries`, the child of a node is
+found by the exact key (node, preceding word), so there are no false hits. Nodes 0 .. n_words - 1
+are the words themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from moses_bridge import textio
+from moses_bridge.builtin.arpa import Arpa, NGrams, read_arpa
+from moses_bridge.errors import InputError
+
+LN10 = 2.302585092994046
+UNKNOWN_LOG10_PROB = -100.0
+NO_EXTENSION = np.int32(-(2**31))  # the bits of -0.0: no back-off and no longer n-gram
+EMPTY = np.int64(-1)
+MAX_NODES = 2**31 - 1
+GOOD, FULL, NO_CONTEXT, DUPLICATE = range(4)
+
+
+class LmTables(NamedTuple):
+    """Three views of one block of memory, 16 bytes a node, for compiled code.
+
+    Attributes:
+        entries: int64; entries[2 * node] is the node's key.
+        values: float32; values[4 * node + 2] is the log10 probability, + 3 the log10 back-off.
+        bits: int32 view of values, to tell -0.0 (nothing continues this n-gram) from 0.0.
+        n_words: number of one-word nodes, which come first.
+        mask: number of hash slots - 1.
+    """
+
+    entries: NDArray[np.int64]
+    values: NDArray[np.float32]
+    bits: NDArray[np.int32]
+    n_words: int
+    mask: int
+
+
+@dataclass(frozen=True)
+class LmIndex:
+    """A language model ready for lookup (see the module's text)."""
+
+    order: int
+    vocabulary: dict[bytes, int]
+    tables: LmTables
+    unk_id: int
+    bos_id: int
+    eos_id: int
+
+    @classmethod
+    def read(cls, path: textio.StrPath) -> LmIndex:
+        """Index an ARPA file.
+
+        Raises:
+            InputError: the file is malformed, lacks <s> or </s>, names an n-gram twice or an n-gram
+                whose context (all words but the last) is not in the model.
+        """
+        arpa = _with_unknown_word(read_arpa(path))
+        vocabulary = {word: number for number, word in enumerate(arpa.words)}
+        for marker in (b"<s>", b"</s>"):
+            if marker not in vocabulary:
+                raise InputError(path, None, f"no 1-gram {marker.decode()}", "sentence markers")
+        return cls(
+            order=arpa.order,
+            vocabulary=vocabulary,
+            tables=_build(path, arpa),
+            unk_id=vocabulary[b"<unk>"],
+            bos_id=vocabulary[b"<s>"],
+            eos_id=vocabulary[b"</s>"],
+        )
+
+    def word_id(self, word: bytes) -> int:
+        """The word's number, unk_id if the model does not know it."""
+        return self.vocabulary.get(word, self.unk_id)
+
+    def score_sentence(self, words: Sequence[bytes]) -> tuple[list[float], list[int]]:
+        """Log10 probabilities of the words and of </s>, and the lengths of the n-grams found."""
+        ids = np.array([self.word_id(word) for word in words] + [self.eos_id], np.int32)
+        scores, lengths = _score_ids(self.tables, ids, self.bos_id, self.order)
+        return scores.tolist(), lengths.tolist()
+
+
+def _with_unknown_word(arpa: Arpa) -> Arpa:
+    if b"<unk>" in arpa.words:
+        return arpa
+    unigrams = arpa.sections[0]
+    extended = NGrams(
+        np.append(unigrams.ids, np.array([[len(arpa.words)]], np.int32), axis=0),
+        np.append(unigrams.log_probs, np.float32(UNKNOWN_LOG10_PROB)),
+        np.append(unigrams.backoffs, np.float32(0.0)),
+        unigrams.first_line,
+    )
+    return Arpa([*arpa.words, b"<unk>"], [extended, *arpa.sections[1:]])
+
+
+def _build(path: textio.StrPath, arpa: Arpa) -> LmTables:
+    """Enter all n-grams, doubling the table while suffixes that the file lacks need more room."""
+    n_ngrams = sum(len(section.log_probs) for section in arpa.sections[1:])
+    n_slots = 1 << max(4, (3 * n_ngrams // 2).bit_length())
+    while True:
+        if len(arpa.words) + n_slots > MAX_NODES:
+            raise InputError(path, None, f"{n_ngrams} n-grams", "at most a thousand million")
+        tables = _empty_tables(arpa, n_slots)
+        problem, section, row = _fill(tables, arpa)
+        if problem == GOOD:
+            return tables
+        if problem != FULL:
+            _refuse(path, arpa, section, row, problem)
+        n_slots *= 2
+
+
+def _empty_tables(arpa: Arpa, n_slots: int) -> LmTables:
+    unigrams = arpa.sections[0]
+    n_words = len(arpa.words)
+    entries = np.full(2 * (n_words + n_slots), EMPTY, np.int64)
+    values = entries.view(np.float32)
+    values[2 : 4 * n_words : 4] = unigrams.log_probs
+    values[3 : 4 * n_words : 4] = np.where(unigrams.backoffs == 0, -0.0, unigrams.backoffs)
+    return LmTables(entries, values, entries.view(np.int32), n_words, n_slots - 1)
+
+
+def _fill(tables: LmTables, arpa: Arpa) -> tuple[int, NGrams, int]:
+    n_used = 0
+    for section in arpa.sections[1:]:
+        problem, row, n_used = _insert_section(
+            tables, section.ids, section.log_probs, section.backoffs, n_used
+        )
+        if problem != GOOD:
+            return problem, section, row
+    return GOOD, arpa.sections[-1], 0
+
+
+def _refuse(path: textio.StrPath, arpa: Arpa, section: NGrams, row: int, problem: int) -> None:
+    words = b" ".join(arpa.words[i] for i in section.ids[row]).decode(errors="replace")
+    expected = {
+        NO_CONTEXT: "an n-gram whose first words are an n-gram of the section before",
+        DUPLICATE: "each n-gram once",
+    }[problem]
+    raise InputError(path, section.first_line + row, repr(words), expected)
+
+
+@njit(cache=True, inline="always")
+def _key(node: int, word: int) -> int:
+    return int((np.int64(node) << 32) | np.int64(word))
+
+
+@njit(cache=True)
+def _find(tables: LmTables, key: int) -> int:
+    """The node with this key, or the free node where it belongs."""
+    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= mixed >> np.uint64(32)
+    slot = int(np.int64(mixed) & tables.mask)
+    while True:
+        node = tables.n_words + slot
+        found = tables.entries[2 * node]
+        if found in (key, EMPTY):
+            return node
+        slot = (slot + 1) & tables.mask
+
+
+@njit(cache=True)
+def _walk(tables: LmTables, ids: Any, first: int, last: int) -> int:
+    """The node of the n-gram ids[first:last + 1] in text order, -1 if it is not there."""
+    node = int(ids[last])
+    for i in range(last - 1, first - 1, -1):
+        key = _key(node, ids[i])
+        node = _find(tables, key)
+        if tables.entries[2 * node] == EMPTY:
+            return -1
+    return node
+
+
+@njit(cache=True)
+def _insert_missing_suffix(tables: LmTables, ids: Any, first: int, last: int) -> tuple[int, int]:
+    """Enter ids[first:last + 1] and its suffixes where absent, with backed-off probabilities.
+
+    Models pruned by other programs may hold an n-gram but not its suffix.
+    """
+    node = int(ids[last])
+    n_new = 0
+    for i in range(last - 1, first - 1, -1):
+        shorter_prob = tables.values[4 * node + 2]
+        key = _key(node, ids[i])
+        node = _find(tables, key)
+        if tables.entries[2 * node] == EMPTY:
+            context = _walk(tables, ids, i, last - 1)
+            backoff = tables.values[4 * context + 3] if context >= 0 else np.float32(0.0)
+            tables.entries[2 * node] = key
+            tables.values[4 * node + 2] = shorter_prob + backoff
+            tables.bits[4 * node + 3] = NO_EXTENSION
+            n_new += 1
+    return node, n_new
+
+
+@njit(cache=True)
+def _insert_section(
+    tables: LmTables, ids: Any, log_probs: Any, backoffs: Any, n_used: int
+) -> tuple[int, int, int]:
+    n_rows, order = ids.shape
+    for row in range(n_rows):
+        if (n_used + order) * 4 > (tables.mask + 1) * 3:
+            return FULL, row, n_used
+        context = _walk(tables, ids[row], 0, order - 2)
+        if context < 0:
+            return NO_CONTEXT, row, n_used
+        if tables.bits[4 * context + 3] == NO_EXTENSION:
+            tables.bits[4 * context + 3] = 0
+        suffix, n_new = _insert_missing_suffix(tables, ids[row], 1, order - 1)
+        key = _key(suffix, ids[row, 0])
+        node = _find(tables, key)
+        if tables.entries[2 * node] != EMPTY:
+            return DUPLICATE, row, n_used
+        tables.entries[2 * node] = key
+        tables.values[4 * node + 2] = log_probs[row]
+        tables.values[4 * node + 3] = backoffs[row]
+        if backoffs[row] == 0:
+            tables.bits[4 * node + 3] = NO_EXTENSION
+        n_used += n_new + 1
+    return GOOD, 0, n_used
+
+
+@njit(cache=True)
+def _backoff(tables: LmTables, context: Any, n_context: int, n_matched: int) -> float:
+    """Sum of the log10 back-offs of the contexts of n_matched words and more."""
+    total = 0.0
+    node = int(context[0])
+    for length in range(1, n_context + 1):
+        if length >= n_matched:
+            total += tables.values[4 * node + 3]
+        if length < n_context:
+            node = _find(tables, _key(node, context[length]))
+            if tables.entries[2 * node] == EMPTY:
+                break
+    return total
+
+
+@njit(cache=True)
+def lm_score_matched(
+    tables: LmTables, context: Any, n_context: int, word: int, new_context: Any
+) -> tuple[float, int, int]:
+    """As `lm_score`, and behind it the length of the longest n-gram found."""
+    node = int(word)
+    n_matched = 1
+    n_new = 1 if tables.bits[4 * node + 3] != NO_EXTENSION else 0
+    log_prob = float(tables.values[4 * node + 2])
+    for i in range(n_context):
+        node = _find(tables, _key(node, context[i]))
+        if tables.entries[2 * node] == EMPTY:
+            break
+        n_matched = i + 2
+        log_prob = float(tables.values[4 * node + 2])
+        if tables.bits[4 * node + 3] != NO_EXTENSION:
+            n_new = n_matched
+    if n_matched <= n_context:
+        log_prob += _backoff(tables, context, n_context, n_matched)
+    for i in range(n_new - 1, 0, -1):
+        new_context[i] = context[i - 1]
+    if n_new > 0:
+        new_context[0] = word
+    return log_prob, n_new, n_matched
+
+
+@njit(cache=True)
+def lm_score(
+    tables: LmTables, context: Any, n_context: int, word: int, new_context: Any
+) -> tuple[float, int]:
+    """Log10 probability of `word` after context[:n_context], and the new context.
+
+    Args:
+        tables: `LmIndex.tables`.
+        context: int32 word numbers, most recent first, as an earlier call left them.
+        n_context: how many of them count, at most order - 1.
+        word: number of the word.
+        new_context: int32, order - 1 places, written; may be `context` itself.
+
+    Returns:
+        The log10 probability and the number of words in new_context.
+    """
+    log_prob, n_new, _ = lm_score_matched(tables, context, n_context, word, new_context)
+    return log_prob, n_new
+
+
+@njit(cache=True)
+def _score_ids(tables: LmTables, ids: Any, bos_id: int, order: int) -> tuple[Any, Any]:
+    context = np.zeros(max(1, order - 1), np.int32)
+    context[0] = bos_id
+    n_context = min(1, order - 1)
+    log_probs = np.zeros(len(ids))
+    lengths = np.zeros(len(ids), np.int64)
+    for i in range(len(ids)):
+        log_probs[i], n_context, lengths[i] = lm_score_matched(
+            tables, context, n_context, ids[i], context
+        )
+    return log_probs, lengths
