@@ -219,7 +219,7 @@ def _word_slot(data: Any, start: int, end: int, slots: Any, starts: Any, ends: A
     for i in range(start, end):
         code = (code ^ np.uint64(data[i])) * np.uint64(1099511628211)
     mask = len(slots) - 1
-    slot = int((code ^ (code >> np.uint64(29))) & np.uint64(mask))
+    slot = int(np.int64((code ^ (code >> np.uint64(29))) & np.uint64(mask)))
     while slots[slot] >= 0:
         word = slots[slot]
         if ends[word] - starts[word] == end - start:
