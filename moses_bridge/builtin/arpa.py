@@ -35,13 +35,13 @@ class NGrams:
         ids: (n, order) int32, word numbers in text order.
         log_probs: (n,) float32, log10.
         backoffs: (n,) float32, log10; 0 where the file gives none.
-        first_line: 1-based line number of the first n-gram.
+        first_line: 1-based line number of the first n-gram, 0 if it is not from a file.
     """
 
     ids: NDArray[np.int32]
     log_probs: NDArray[np.float32]
     backoffs: NDArray[np.float32]
-    first_line: int
+    first_line: int = 0
 
 
 @dataclass(frozen=True)
