@@ -1,0 +1,28 @@
+"""Word links in Pharaoh format: `0-0 1-2`, source word, dash, target word, counted from 0."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from moses_bridge.errors import InputError
+from moses_bridge.textio import StrPath
+
+
+def parse_links(line: bytes, path: StrPath = "links", line_number: int | None = None) -> list[tuple[int, int]]:
+    """The links of one sentence pair.
+
+    Raises:
+        InputError: a link is not two whole numbers with a dash between.
+    """
+    links = []
+    for token in line.split():
+        source, dash, target = token.partition(b"-")
+        if not (dash and source.isdigit() and target.isdigit()):
+            raise InputError(path, line_number, f"the link {token!r}", "SOURCE-TARGET, as in 0-1")
+        links.append((int(source), int(target)))
+    return links
+
+
+def format_links(links: Iterable[tuple[int, int]]) -> bytes:
+    """One line, without its "\\n"."""
+    return b" ".join(b"%d-%d" % link for link in links)

@@ -1,0 +1,316 @@
+"""moses.ini, version 2: read, and changed in place with every other byte kept."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from moses_bridge.errors import InputError
+from moses_bridge.textio import StrPath, read_lines, write_lines
+
+SECTION = re.compile(rb"^\s*\[([^\]]+)\]\s*$")
+V1_SECTIONS = ("ttable-file", "weight-t", "lmodel-file", "weight-l", "weight-d")
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One line of [feature].
+
+    Attributes:
+        kind: its type, say PhraseDictionaryMemory.
+        name: its name: the argument `name`, else type and counter.
+        arguments: the other arguments as they stand.
+    """
+
+    kind: str
+    name: str
+    arguments: dict[str, str]
+
+    @property
+    def n_scores(self) -> int:
+        """How many values the feature has (num-features, 1 where it is not given)."""
+        return int(self.arguments.get("num-features", "1"))
+
+
+@dataclass(frozen=True)
+class MosesIni:
+    """A moses.ini.
+
+    Attributes:
+        path: where it was read from.
+        lines: all its lines, without "\\n".
+        features: the lines of [feature], in their order.
+        weights: the lines of [weight].
+        settings: the lines of each other section, by its name.
+    """
+
+    path: Path
+    lines: tuple[bytes, ...]
+    features: tuple[Feature, ...]
+    weights: dict[str, tuple[float, ...]]
+    settings: dict[str, tuple[str, ...]]
+
+    def resolve(self, path_argument: str) -> Path:
+        """A file named in the ini: from the working directory as Moses does, else beside the ini."""
+        path = Path(path_argument)
+        if path.is_absolute() or path.exists():
+            return path
+        return self.path.parent / path
+
+    def feature(self, name: str) -> Feature:
+        """The feature of a name.
+
+        Raises:
+            InputError: there is none.
+        """
+        for feature in self.features:
+            if feature.name == name:
+                return feature
+        names = ", ".join(feature.name for feature in self.features)
+        raise InputError(self.path, None, f"no feature {name}", f"one of {names}")
+
+    def of_kind(self, kind: str) -> tuple[Feature, ...]:
+        """The features of a type."""
+        return tuple(feature for feature in self.features if feature.kind == kind)
+
+
+def read_ini(path: StrPath) -> MosesIni:
+    """Read a moses.ini.
+
+    Raises:
+        InputError: it is of version 1, a weight is not a number, or a feature has another number of
+            weights than scores.
+    """
+    return parse_ini(tuple(read_lines(path)), Path(path))
+
+
+def parse_ini(lines: tuple[bytes, ...], path: Path) -> MosesIni:
+    """Make a MosesIni of its lines; see `read_ini`."""
+    features: list[Feature] = []
+    weights: dict[str, tuple[float, ...]] = {}
+    settings: dict[str, list[str]] = {}
+    for line_number, (section, text) in enumerate(_with_sections(lines), start=1):
+        if section in V1_SECTIONS:
+            raise InputError(
+                path,
+                line_number,
+                f"the section [{section}] of a version 1 ini",
+                "[feature] and [weight]",
+                "Convert it with Moses's convert-moses-ini-to-v2.perl",
+            )
+        if not text:
+            continue
+        if section == "feature":
+            features.append(_parse_feature(text, features))
+        elif section == "weight":
+            name, values = _parse_weight(text, path, line_number)
+            weights[name] = values
+        else:
+            settings.setdefault(section, []).append(text)
+    ini = MosesIni(
+        path, lines, tuple(features), weights, {key: tuple(value) for key, value in settings.items()}
+    )
+    _check_weights(ini)
+    return ini
+
+
+def with_weights(ini: MosesIni, weights: Mapping[str, Sequence[float]]) -> MosesIni:
+    """The ini with other weights for the features named; every other byte is kept.
+
+    Raises:
+        InputError: a name has no weight line in the ini, or another number of weights.
+    """
+    for name, values in weights.items():
+        if name not in ini.weights:
+            raise InputError(ini.path, None, f"no weight line for {name}", "one in [weight]")
+        if len(values) != len(ini.weights[name]):
+            raise InputError(
+                ini.path, None, f"{len(ini.weights[name])} weights of {name}", f"{len(values)}"
+            )
+    lines = [
+        _weight_line(_weight_name(text), weights, line)
+        if section == "weight" and text
+        else line
+        for line, (section, text) in zip(ini.lines, _with_sections(ini.lines), strict=True)
+    ]
+    return parse_ini(tuple(lines), ini.path)
+
+
+def with_added_scores(
+    ini: MosesIni, feature_name: str, table_path: Path, initial_weights: Sequence[float]
+) -> MosesIni:
+    """The ini for a table with added scores: num-features, path and weights changed in one edit.
+
+    Args:
+        ini: as it was for the old table.
+        feature_name: the phrase table's feature.
+        table_path: the new table.
+        initial_weights: one weight for each added score.
+
+    Raises:
+        InputError: the ini has no such feature, or the path holds a blank or "#", which Moses cuts.
+    """
+    feature = ini.feature(feature_name)
+    _check_path(ini.path, table_path)
+    n_scores = feature.n_scores + len(initial_weights)
+    lines = []
+    seen: list[Feature] = []
+    for line, (section, text) in zip(ini.lines, _with_sections(ini.lines), strict=True):
+        if section == "feature" and text:
+            seen.append(_parse_feature(text, seen))
+            if seen[-1].name == feature_name:
+                line = _set_argument(line, b"num-features", str(n_scores).encode())
+                line = _set_argument(line, b"path", str(table_path).encode())
+        elif section == "weight" and text and _weight_name(text) == feature_name:
+            added = b"".join(b" " + format_weight(weight) for weight in initial_weights)
+            line = line.rstrip() + added
+        lines.append(line)
+    return parse_ini(tuple(lines), ini.path)
+
+
+def with_path(ini: MosesIni, feature_name: str, path: Path) -> MosesIni:
+    """The ini with another file for one feature.
+
+    Raises:
+        InputError: the ini has no such feature, or the path holds a blank or "#", which Moses cuts.
+    """
+    ini.feature(feature_name)
+    _check_path(ini.path, path)
+    lines = []
+    seen: list[Feature] = []
+    for line, (section, text) in zip(ini.lines, _with_sections(ini.lines), strict=True):
+        if section == "feature" and text:
+            seen.append(_parse_feature(text, seen))
+            if seen[-1].name == feature_name:
+                line = _set_argument(line, b"path", str(path).encode())
+        lines.append(line)
+    return parse_ini(tuple(lines), ini.path)
+
+
+def write_ini(ini: MosesIni, path: StrPath) -> None:
+    """Write the lines of the ini."""
+    write_lines(path, list(ini.lines))
+
+
+def format_weight(weight: float) -> bytes:
+    """Seven significant digits, without an exponent that Moses's scripts could not read."""
+    text = f"{weight:.7g}"
+    return (f"{weight:.12f}" if "e" in text else text).encode()
+
+
+def new_ini(
+    phrase_table: Path,
+    reordering_table: Path,
+    language_model: Path,
+    language_model_order: int,
+    n_table_scores: int = 4,
+    distortion_limit: int = 6,
+) -> MosesIni:
+    """The ini that train-model.perl writes, with its default weights (train-model.perl:2150-2230).
+
+    Raises:
+        InputError: a path holds a blank or "#", which Moses cuts.
+    """
+    for path in (phrase_table, reordering_table, language_model):
+        _check_path("moses.ini", path)
+    reordering = "wbe-msd-bidirectional-fe-allff"
+    text = f"""\
+[input-factors]
+0
+
+[mapping]
+0 T 0
+
+[distortion-limit]
+{distortion_limit}
+
+[feature]
+UnknownWordPenalty
+WordPenalty
+PhrasePenalty
+PhraseDictionaryMemory name=TranslationModel0 num-features={n_table_scores} path={phrase_table} input-factor=0 output-factor=0
+LexicalReordering name=LexicalReordering0 num-features=6 type={reordering} input-factor=0 output-factor=0 path={reordering_table}
+Distortion
+KENLM name=LM0 factor=0 path={language_model} order={language_model_order}
+
+[weight]
+UnknownWordPenalty0= 1
+WordPenalty0= -1
+PhrasePenalty0= 0.2
+TranslationModel0={" 0.2" * n_table_scores}
+LexicalReordering0= 0.3 0.3 0.3 0.3 0.3 0.3
+Distortion0= 0.3
+LM0= 0.5"""
+    return parse_ini(tuple(text.encode().split(b"\n")), Path("moses.ini"))
+
+
+def _with_sections(lines: Sequence[bytes]) -> list[tuple[str, str]]:
+    """The section of each line and its text without comment; both empty where there is no content."""
+    section, result = "", []
+    for line in lines:
+        header = SECTION.match(line.split(b"#")[0])
+        if header:
+            section = header.group(1).decode("utf-8", "surrogateescape")
+        text = "" if header else line.split(b"#")[0].strip().decode("utf-8", "surrogateescape")
+        result.append((section, text))
+    return result
+
+
+def _parse_feature(text: str, earlier: Sequence[Feature]) -> Feature:
+    kind, *pairs = text.split()
+    arguments = dict(pair.partition("=")[::2] for pair in pairs)
+    default = f"{kind}{sum(feature.kind == kind for feature in earlier)}"
+    return Feature(kind, arguments.pop("name", default), arguments)
+
+
+def _parse_weight(text: str, path: Path, line_number: int) -> tuple[str, tuple[float, ...]]:
+    name, *values = text.split()
+    if not name.endswith("="):
+        raise InputError(path, line_number, f"{name!r}", "Name= and its weights")
+    try:
+        return name[:-1], tuple(float(value) for value in values)
+    except ValueError as error:
+        raise InputError(path, line_number, str(error), "numbers behind the name") from error
+
+
+def _weight_name(text: str) -> str:
+    return text.split()[0].removesuffix("=")
+
+
+def _weight_line(name: str, weights: Mapping[str, Sequence[float]], line: bytes) -> bytes:
+    if name not in weights:
+        return line
+    return name.encode() + b"=" + b"".join(b" " + format_weight(value) for value in weights[name])
+
+
+def _set_argument(line: bytes, key: bytes, value: bytes) -> bytes:
+    return re.sub(rb"(?<=\s)" + key + rb"=\S+", lambda _: key + b"=" + value, line)
+
+
+def _check_path(ini_path: StrPath, path: Path) -> None:
+    if re.search(r"[\s#]", str(path)):
+        raise InputError(
+            ini_path, None, f"the path {str(path)!r}", "one without blanks and '#', which Moses cuts"
+        )
+
+
+def _check_weights(ini: MosesIni) -> None:
+    for feature in ini.features:
+        weights = ini.weights.get(feature.name)
+        if weights is None or "num-features" not in feature.arguments:
+            continue
+        if len(weights) != feature.n_scores:
+            raise InputError(
+                ini.path,
+                None,
+                f"{len(weights)} weights of {feature.name}",
+                f"{feature.n_scores}, its num-features",
+            )
+
+
+def replace_path(ini: MosesIni, path: Path) -> MosesIni:
+    """The same ini as if it stood at another path."""
+    return dataclasses.replace(ini, path=path)

@@ -1,0 +1,111 @@
+"""N-best lists: `id ||| words  ||| Name= v v Name2= v ||| total [||| more fields]`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from moses_bridge.errors import InputError
+from moses_bridge.textio import StrPath, read_lines
+
+SEPARATOR = b" ||| "
+
+
+@dataclass(frozen=True, slots=True)
+class NBestEntry:
+    """One hypothesis.
+
+    Attributes:
+        sentence_id: 0-based number of the source sentence.
+        words: the translation, as bytes.
+        features: "Name= v v Name2= v", as bytes.
+        total: weighted sum of the features.
+        rest: further fields (segmentation, alignment), unchanged.
+        line_number: 1-based line in the list.
+    """
+
+    sentence_id: int
+    words: bytes
+    features: bytes
+    total: float
+    rest: tuple[bytes, ...]
+    line_number: int
+
+
+def read_nbest(path: StrPath) -> Iterator[NBestEntry]:
+    """Yield the entries of an n-best list.
+
+    Raises:
+        InputError: a line has fewer than four fields, or its id or total is not a number.
+    """
+    for line_number, line in enumerate(read_lines(path), start=1):
+        fields = line.split(SEPARATOR)
+        if len(fields) < 4:
+            raise InputError(
+                path, line_number, f"{len(fields)} fields", "at least 4 fields between ' ||| '"
+            )
+        yield NBestEntry(
+            sentence_id=_sentence_id(fields[0], path, line_number),
+            words=fields[1].strip(b" "),
+            features=fields[2].strip(b" "),
+            total=_number(fields[3], path, line_number),
+            rest=tuple(fields[4:]),
+            line_number=line_number,
+        )
+
+
+def format_entry(entry: NBestEntry) -> bytes:
+    """One line, without its "\\n", as Moses prints it (two blanks behind the words)."""
+    fields = [
+        b"%d" % entry.sentence_id,
+        entry.words + b" ",
+        entry.features,
+        format_number(entry.total),
+        *entry.rest,
+    ]
+    return SEPARATOR.join(fields)
+
+
+def format_number(value: float) -> bytes:
+    """Six significant digits, as the default of a C++ stream."""
+    return b"%g" % value
+
+
+def parse_features(entry: NBestEntry, path: StrPath) -> dict[str, tuple[float, ...]]:
+    """The values of each named feature, in the order of the line.
+
+    Raises:
+        InputError: a value stands before any name, is not a finite number, or a name comes twice.
+    """
+    features: dict[str, list[float]] = {}
+    values: list[float] | None = None
+    for token in entry.features.split():
+        if token.endswith(b"="):
+            name = token[:-1].decode("utf-8", "surrogateescape")
+            if name in features:
+                raise InputError(path, entry.line_number, f"{name} twice", "each feature once")
+            values = features[name] = []
+        elif values is None:
+            raise InputError(
+                path, entry.line_number, f"the value {token!r} without a name", "Name= before it"
+            )
+        else:
+            values.append(_number(token, path, entry.line_number))
+    return {name: tuple(numbers) for name, numbers in features.items()}
+
+
+def _sentence_id(field: bytes, path: StrPath, line_number: int) -> int:
+    if not field.strip().isdigit():
+        raise InputError(path, line_number, f"the sentence id {field!r}", "a whole number from 0")
+    return int(field)
+
+
+def _number(token: bytes, path: StrPath, line_number: int) -> float:
+    try:
+        value = float(token)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InputError(path, line_number, f"the value {token!r}", "a finite number")
+    return value

@@ -1,0 +1,165 @@
+"""Phrase tables: `source ||| target ||| scores [||| alignment [||| counts [||| more]]]`.
+
+Moses splits a row at the bare bytes `|||` and its columns at blanks and tabs
+(moses/TranslationModel/RuleTable/LoaderStandard.cpp:181-209); so does this module.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from moses_bridge.errors import InputError
+from moses_bridge.textio import StrPath, read_lines
+
+BAR = b"|||"
+HIERO_SOURCE = b"[X]"
+
+
+@dataclass(frozen=True, slots=True)
+class PhraseTableRow:
+    """One row.
+
+    Attributes:
+        source: source phrase, words separated by one blank or more.
+        target: target phrase.
+        scores: dense scores as they stand in the file (probabilities).
+        alignment: the alignment column, empty if there is none.
+        line: the whole row without its "\\n".
+    """
+
+    source: bytes
+    target: bytes
+    scores: tuple[float, ...]
+    alignment: bytes
+    line: bytes
+
+
+@dataclass
+class Block:
+    """A run of rows that holds whole groups of one source each.
+
+    Attributes:
+        lines: the rows without "\\n".
+        sources: their source phrases, stripped.
+        targets: their target phrases, stripped.
+        first_line: 1-based number of the first row.
+    """
+
+    lines: list[bytes] = field(default_factory=list)
+    sources: list[bytes] = field(default_factory=list)
+    targets: list[bytes] = field(default_factory=list)
+    first_line: int = 1
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+
+def read_rows(path: StrPath, n_scores: int | None = None) -> Iterator[PhraseTableRow]:
+    """Yield the rows of a phrase table, checked.
+
+    Args:
+        path: the table.
+        n_scores: dense scores of each row; None takes the number of the first row.
+
+    Raises:
+        InputError: a row is not one that Moses reads as it is meant.
+    """
+    for line_number, line in enumerate(read_lines(path), start=1):
+        columns = split_row(line, path, line_number)
+        scores = _scores(columns[2], path, line_number)
+        n_scores = len(scores) if n_scores is None else n_scores
+        if len(scores) != n_scores:
+            raise InputError(
+                path,
+                line_number,
+                f"{len(scores)} scores",
+                f"{n_scores}",
+                "All rows of a table have the same number of scores",
+            )
+        alignment = columns[3].strip() if len(columns) > 3 else b""
+        yield PhraseTableRow(columns[0].strip(b" \t"), columns[1].strip(b" \t"), scores, alignment, line)
+
+
+def read_blocks(path: StrPath, min_rows: int) -> Iterator[Block]:
+    """Yield the table as runs of at least min_rows rows, cut only where the source changes.
+
+    Raises:
+        InputError: a row has fewer than three columns or an empty source.
+    """
+    block = Block()
+    for line_number, line in enumerate(read_lines(path), start=1):
+        columns = split_row(line, path, line_number)
+        source = columns[0].strip(b" \t")
+        if len(block) >= min_rows and source != block.sources[-1]:
+            yield block
+            block = Block(first_line=line_number)
+        block.lines.append(line)
+        block.sources.append(source)
+        block.targets.append(columns[1].strip(b" \t"))
+    if block.lines:
+        yield block
+
+
+def append_scores(line: bytes, scores: Sequence[float]) -> bytes:
+    """The row with more dense scores behind those it has; every other byte stays.
+
+    Args:
+        line: a row without its "\\n".
+        scores: positive, finite numbers: probabilities, since Moses takes their logarithm.
+    """
+    source, target, dense, *others = line.split(BAR)
+    body = dense.rstrip(b" \t\r")
+    added = b"".join(b" " + format_score(score) for score in scores)
+    return BAR.join([source, target, body + added + dense[len(body) :], *others])
+
+
+def format_score(score: float) -> bytes:
+    """Seven significant digits, enough for the float32 that Moses reads it into."""
+    if not (math.isfinite(score) and score > 0):
+        raise ValueError(f"a score of a phrase table must be positive and finite, not {score}")
+    return b"%.7g" % score
+
+
+def split_row(line: bytes, path: StrPath, line_number: int) -> list[bytes]:
+    """The columns of a row, at least three.
+
+    Raises:
+        InputError: there are fewer, the source is empty, or the row belongs to a hierarchical table.
+    """
+    columns = line.split(BAR)
+    if len(columns) < 3:
+        raise InputError(
+            path,
+            line_number,
+            f"{len(columns)} column{'s' if len(columns) > 1 else ''}",
+            "at least 3 columns: source ||| target ||| scores",
+            "Remove or mend the row",
+        )
+    if not columns[0].strip(b" \t"):
+        raise InputError(path, line_number, "an empty source phrase", "at least one word")
+    if columns[0].rstrip(b" \t").endswith(HIERO_SOURCE):
+        raise InputError(
+            path, line_number, "a hierarchical rule ([X])", "a phrase pair", "Only phrase-based tables can be read"
+        )
+    return columns
+
+
+def _scores(column: bytes, path: StrPath, line_number: int) -> tuple[float, ...]:
+    scores = []
+    for token in column.split():
+        try:
+            score = float(token)
+        except ValueError:
+            score = math.nan
+        if not math.isfinite(score) or score < 0:
+            raise InputError(
+                path,
+                line_number,
+                f"the score {token.decode('utf-8', 'replace')!r}",
+                "a probability",
+                "Moses takes the logarithm of each score",
+            )
+        scores.append(score)
+    return tuple(scores)
