@@ -88,5 +88,7 @@ def _is_union(hint: Any) -> bool:
 
 def _choice(choices: tuple[Any, ...], value: Any, where: str) -> Any:
     if value not in choices:
-        raise ConfigError(f"{where}: found {value!r}, expected one of {', '.join(map(str, choices))}")
+        raise ConfigError(
+            f"{where}: found {value!r}, expected one of {', '.join(map(str, choices))}"
+        )
     return value

@@ -8,7 +8,9 @@ from moses_bridge.errors import InputError
 from moses_bridge.textio import StrPath
 
 
-def parse_links(line: bytes, path: StrPath = "links", line_number: int | None = None) -> list[tuple[int, int]]:
+def parse_links(
+    line: bytes, path: StrPath = "links", line_number: int | None = None
+) -> list[tuple[int, int]]:
     """The links of one sentence pair.
 
     Raises:

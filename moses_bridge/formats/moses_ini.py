@@ -111,7 +111,11 @@ def parse_ini(lines: tuple[bytes, ...], path: Path) -> MosesIni:
         else:
             settings.setdefault(section, []).append(text)
     ini = MosesIni(
-        path, lines, tuple(features), weights, {key: tuple(value) for key, value in settings.items()}
+        path,
+        lines,
+        tuple(features),
+        weights,
+        {key: tuple(value) for key, value in settings.items()},
     )
     _check_weights(ini)
     return ini
@@ -131,9 +135,7 @@ def with_weights(ini: MosesIni, weights: Mapping[str, Sequence[float]]) -> Moses
                 ini.path, None, f"{len(ini.weights[name])} weights of {name}", f"{len(values)}"
             )
     lines = [
-        _weight_line(_weight_name(text), weights, line)
-        if section == "weight" and text
-        else line
+        _weight_line(_weight_name(text), weights, line) if section == "weight" and text else line
         for line, (section, text) in zip(ini.lines, _with_sections(ini.lines), strict=True)
     ]
     return parse_ini(tuple(lines), ini.path)
@@ -293,7 +295,10 @@ def _set_argument(line: bytes, key: bytes, value: bytes) -> bytes:
 def _check_path(ini_path: StrPath, path: Path) -> None:
     if re.search(r"[\s#]", str(path)):
         raise InputError(
-            ini_path, None, f"the path {str(path)!r}", "one without blanks and '#', which Moses cuts"
+            ini_path,
+            None,
+            f"the path {str(path)!r}",
+            "one without blanks and '#', which Moses cuts",
         )
 
 

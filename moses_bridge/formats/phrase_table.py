@@ -67,19 +67,27 @@ def read_rows(path: StrPath, n_scores: int | None = None) -> Iterator[PhraseTabl
         InputError: a row is not one that Moses reads as it is meant.
     """
     for line_number, line in enumerate(read_lines(path), start=1):
-        columns = split_row(line, path, line_number)
-        scores = _scores(columns[2], path, line_number)
-        n_scores = len(scores) if n_scores is None else n_scores
-        if len(scores) != n_scores:
-            raise InputError(
-                path,
-                line_number,
-                f"{len(scores)} scores",
-                f"{n_scores}",
-                "All rows of a table have the same number of scores",
-            )
-        alignment = columns[3].strip() if len(columns) > 3 else b""
-        yield PhraseTableRow(columns[0].strip(b" \t"), columns[1].strip(b" \t"), scores, alignment, line)
+        row = parse_row(line, path, line_number, n_scores)
+        n_scores = len(row.scores)
+        yield row
+
+
+def parse_row(line: bytes, path: StrPath, line_number: int, n_scores: int | None) -> PhraseTableRow:
+    """One row, checked; see `read_rows`."""
+    columns = split_row(line, path, line_number)
+    scores = _scores(columns[2], path, line_number)
+    if n_scores is not None and len(scores) != n_scores:
+        raise InputError(
+            path,
+            line_number,
+            f"{len(scores)} scores",
+            f"{n_scores}",
+            "All rows of a table have the same number of scores",
+        )
+    alignment = columns[3].strip() if len(columns) > 3 else b""
+    return PhraseTableRow(
+        columns[0].strip(b" \t"), columns[1].strip(b" \t"), scores, alignment, line
+    )
 
 
 def read_blocks(path: StrPath, min_rows: int) -> Iterator[Block]:
@@ -141,7 +149,11 @@ def split_row(line: bytes, path: StrPath, line_number: int) -> list[bytes]:
         raise InputError(path, line_number, "an empty source phrase", "at least one word")
     if columns[0].rstrip(b" \t").endswith(HIERO_SOURCE):
         raise InputError(
-            path, line_number, "a hierarchical rule ([X])", "a phrase pair", "Only phrase-based tables can be read"
+            path,
+            line_number,
+            "a hierarchical rule ([X])",
+            "a phrase pair",
+            "Only phrase-based tables can be read",
         )
     return columns
 
