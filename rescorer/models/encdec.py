@@ -1,0 +1,219 @@
+"""RNN Encoder-Decoder of Cho et al. (EMNLP 2014, arXiv 1406.1078v3).
+
+The equations are those of the third arXiv version: the reset gate acts before the matrix product, and
+the readout sees the updated state. GroundHog, the authors' code, differs in small ways (z flipped,
+c = h_N, readout from the state before).
+
+Notation: batch or n rows; d = hidden_width, r = embedding_width, m = maxout_width, V = shortlist with
+</s> and <unk>. The previous word of the first step is nothing: the id `NO_WORD` has a zero embedding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from rescorer.units import GatedUnit
+
+NO_WORD = -1
+MAXOUT_PIECES = 2
+INITIAL_DEVIATION = 0.01
+
+
+@dataclass(frozen=True)
+class EncDecConfig:
+    """Sizes of an encoder-decoder; the paper's are 1000, 100 and 500.
+
+    Attributes:
+        hidden_width: d, of the encoder and the decoder state.
+        embedding_width: r, of the word vectors and of the output layer's factor.
+        maxout_width: m, units of the readout, each the maximum of two.
+    """
+
+    hidden_width: int = 256
+    embedding_width: int = 100
+    maxout_width: int = 128
+
+
+class DecoderContext(NamedTuple):
+    """What the decoder needs of each source, one row a source.
+
+    Attributes:
+        hidden: h'_0, *Shape:* (n, d).
+        unit: C_r c, C_z c and C c side by side, *Shape:* (n, 3 d).
+        readout: O_c c, *Shape:* (n, 2 m).
+    """
+
+    hidden: Tensor
+    unit: Tensor
+    readout: Tensor
+
+
+class EncoderDecoder(nn.Module):
+    """log p(target | source) as a sum over the target's words and </s>, natural log.
+
+    Args:
+        config: the sizes.
+        n_source_words: source shortlist with </s> and <unk>.
+        n_target_words: target shortlist with </s> and <unk>.
+    """
+
+    def __init__(self, config: EncDecConfig, n_source_words: int, n_target_words: int) -> None:
+        super().__init__()
+        d, r, m = config.hidden_width, config.embedding_width, config.maxout_width
+        self.config = config
+        self.source_embedding = nn.Embedding(n_source_words, r)
+        self.encoder = GatedUnit(r, d)
+        self.summary = nn.Linear(d, d)
+        self.target_embedding = nn.Embedding(n_target_words, r)
+        self.decoder_start_layer = nn.Linear(d, d)
+        self.decoder = GatedUnit(r, d)
+        self.context_to_unit = nn.Linear(d, 3 * d, bias=False)
+        self.hidden_to_readout = nn.Linear(d, MAXOUT_PIECES * m)
+        self.word_to_readout = nn.Linear(r, MAXOUT_PIECES * m, bias=False)
+        self.context_to_readout = nn.Linear(d, MAXOUT_PIECES * m, bias=False)
+        self.readout_factor = nn.Linear(m, r, bias=False)
+        self.output = nn.Linear(r, n_target_words)
+        self.initialise(INITIAL_DEVIATION)
+
+    def initialise(self, deviation: float | None) -> None:
+        """Draw the weights as in the paper's appendix: N(0, deviation^2), recurrent ones orthogonal.
+
+        Args:
+            deviation: standard deviation of all other weights (paper: 0.01); None scales each
+                matrix by its fan-in instead.
+        """
+        for name, parameter in self.named_parameters():
+            if name.endswith("bias"):
+                nn.init.zeros_(parameter)
+            elif "recurrent" in name:
+                for block in parameter.data.split(parameter.shape[1]):
+                    nn.init.orthogonal_(block)
+            elif deviation is not None:
+                nn.init.normal_(parameter, std=deviation)
+            elif "embedding" in name or name.startswith("output"):
+                nn.init.normal_(parameter, std=0.1)
+            else:
+                nn.init.xavier_uniform_(parameter)
+
+    @property
+    def output_weight(self) -> Tensor:
+        """G_r, *Shape:* (V, r)."""
+        return self.output.weight
+
+    @property
+    def output_bias(self) -> Tensor:
+        """Bias of the softmax, *Shape:* (V,)."""
+        return self.output.bias
+
+    def source_start(self, n_rows: int) -> Tensor:
+        """h_0 = 0, *Shape:* (n_rows, d)."""
+        return self.output_bias.new_zeros(n_rows, self.config.hidden_width)
+
+    def source_step(self, hidden: Tensor, words: Tensor) -> Tensor:
+        """h_t of the encoder.
+
+        Args:
+            hidden: h_{t-1}, *Shape:* (n, d).
+            words: x_t, *Shape:* (n,).
+
+        Returns:
+            *Shape:* (n, d).
+        """
+        return self.encoder.step(hidden, self.encoder.inputs(self.source_embedding(words)))
+
+    def context(self, hidden: Tensor) -> Tensor:
+        """c = tanh(V h_N), *Shape:* (n, d)."""
+        return torch.tanh(self.summary(hidden))
+
+    def decoder_start(self, context: Tensor) -> DecoderContext:
+        """h'_0 = tanh(V' c) and every product of c that the steps need, once a source.
+
+        Args:
+            context: c, *Shape:* (n, d).
+        """
+        return DecoderContext(
+            hidden=torch.tanh(self.decoder_start_layer(context)),
+            unit=self.context_to_unit(context),
+            readout=self.context_to_readout(context),
+        )
+
+    def target_vectors(self, words: Tensor) -> Tensor:
+        """e(y), zero for NO_WORD, *Shape:* (n,) -> (n, r)."""
+        vectors: Tensor = self.target_embedding(words.clamp(min=0))
+        return vectors * (words != NO_WORD).unsqueeze(1)
+
+    def target_step(
+        self, hidden: Tensor, previous: Tensor, context: DecoderContext, rows: Tensor
+    ) -> Tensor:
+        """h'_t of the decoder.
+
+        Args:
+            hidden: h'_{t-1}, *Shape:* (n, d).
+            previous: y_{t-1}, NO_WORD at the first step, *Shape:* (n,).
+            context: of the sources.
+            rows: which source each row has, *Shape:* (n,).
+
+        Returns:
+            *Shape:* (n, d).
+        """
+        inputs = self.decoder.inputs(self.target_vectors(previous)) + context.unit[rows]
+        return self.decoder.step(hidden, inputs)
+
+    def readout(
+        self, hidden: Tensor, previous: Tensor, context: DecoderContext, rows: Tensor
+    ) -> Tensor:
+        """G_l s_t: what is multiplied with the output weight.
+
+        Args:
+            hidden: h'_t, *Shape:* (n, d).
+            previous: y_{t-1}, *Shape:* (n,).
+            context: of the sources.
+            rows: which source each row has, *Shape:* (n,).
+
+        Returns:
+            *Shape:* (n, r).
+        """
+        pieces = (
+            self.hidden_to_readout(hidden)
+            + self.word_to_readout(self.target_vectors(previous))
+            + context.readout[rows]
+        )
+        maxout = pieces.unflatten(1, (-1, MAXOUT_PIECES)).amax(dim=2)
+        factor: Tensor = self.readout_factor(maxout)
+        return factor
+
+    def log_probs(
+        self, source: Tensor, source_lens: Tensor, target: Tensor, target_lens: Tensor
+    ) -> Tensor:
+        """Natural log p(target | source), pair by pair: the plain path that others are tested with.
+
+        Args:
+            source: ids, </s> behind the last word of each, *Shape:* (batch, source_len + 1).
+            source_lens: words without </s>, *Shape:* (batch,).
+            target: ids, </s> behind the last word of each, *Shape:* (batch, target_len + 1).
+            target_lens: words without </s>, *Shape:* (batch,).
+
+        Returns:
+            *Shape:* (batch,).
+        """
+        hidden = self.source_start(len(source))
+        for position in range(source.shape[1]):
+            inside = (position <= source_lens).unsqueeze(1)
+            hidden = torch.where(inside, self.source_step(hidden, source[:, position]), hidden)
+        context = self.decoder_start(self.context(hidden))
+        rows = torch.arange(len(source), device=source.device)
+        previous = torch.full_like(rows, NO_WORD)
+        hidden = context.hidden
+        total = hidden.new_zeros(len(source))
+        for position in range(target.shape[1]):
+            hidden = self.target_step(hidden, previous, context, rows)
+            logits = self.output(self.readout(hidden, previous, context, rows))
+            words = target[:, position]
+            step = -nn.functional.cross_entropy(logits, words, reduction="none")
+            total = total + step * (position <= target_lens)
+            previous = words
+        return total
