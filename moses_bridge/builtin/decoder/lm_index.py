@@ -180,12 +180,11 @@ def _find(tables: LmTables, key: int) -> int:
     mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= mixed >> np.uint64(32)
     slot = int(np.int64(mixed) & tables.mask)
-    while True:
-        node = tables.n_words + slot
-        found = tables.entries[2 * node]
-        if found in (key, EMPTY):
-            return node
+    node = tables.n_words + slot
+    while tables.entries[2 * node] != key and tables.entries[2 * node] != EMPTY:
         slot = (slot + 1) & tables.mask
+        node = tables.n_words + slot
+    return node
 
 
 @njit(cache=True)
@@ -198,6 +197,12 @@ def _walk(tables: LmTables, ids: Any, first: int, last: int) -> int:
         if tables.entries[2 * node] == EMPTY:
             return -1
     return node
+
+
+@njit(cache=True)
+def _mark_continued(tables: LmTables, node: int) -> None:
+    if tables.bits[4 * node + 3] == NO_EXTENSION:
+        tables.bits[4 * node + 3] = 0
 
 
 @njit(cache=True)
@@ -214,7 +219,10 @@ def _insert_missing_suffix(tables: LmTables, ids: Any, first: int, last: int) ->
         node = _find(tables, key)
         if tables.entries[2 * node] == EMPTY:
             context = _walk(tables, ids, i, last - 1)
-            backoff = tables.values[4 * context + 3] if context >= 0 else np.float32(0.0)
+            backoff = np.float32(0.0)
+            if context >= 0:
+                _mark_continued(tables, context)
+                backoff = tables.values[4 * context + 3]
             tables.entries[2 * node] = key
             tables.values[4 * node + 2] = shorter_prob + backoff
             tables.bits[4 * node + 3] = NO_EXTENSION
@@ -233,8 +241,7 @@ def _insert_section(
         context = _walk(tables, ids[row], 0, order - 2)
         if context < 0:
             return NO_CONTEXT, row, n_used
-        if tables.bits[4 * context + 3] == NO_EXTENSION:
-            tables.bits[4 * context + 3] = 0
+        _mark_continued(tables, context)
         suffix, n_new = _insert_missing_suffix(tables, ids[row], 1, order - 1)
         key = _key(suffix, ids[row, 0])
         node = _find(tables, key)
