@@ -1,0 +1,220 @@
+"""Debian's or Ubuntu's archive through apt, without root, in a folder of our own."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections import deque
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from moses_bridge.errors import ToolError, UserError
+from moses_bridge.progress import Progress
+from moses_bridge.textio import open_write, write_lines
+
+APT_HELPER = "/usr/lib/apt/apt-helper"
+N_LINES_QUOTED = 8
+NO_APT = (
+    "there is no {} on this machine; a corpus of package descriptions needs the apt of Debian or"
+    " Ubuntu (give two files of your own instead)"
+)
+SETTINGS = """\
+#clear Acquire::Languages;
+Acquire::Languages {{ {languages} }};
+#clear APT::Update::Pre-Invoke;
+#clear APT::Update::Post-Invoke;
+#clear APT::Update::Post-Invoke-Success;
+Acquire::Retries "3";
+Acquire::http::Timeout "60";
+Acquire::https::Timeout "60";
+APT::Sandbox::User "root";
+Dir::State "{state}";
+Dir::State::lists "{state}/lists";
+Dir::State::status "{state}/status";
+Dir::Cache "{cache}";
+Dir::Cache::archives "{cache}/archives";
+{targets}
+"""
+TARGET_NAME = re.compile(r"^Acquire::IndexTargets::(deb(?:-src)?::[^:\s]+) ")
+OFFERED_LANGUAGE = re.compile(r"/i18n/Translation-([A-Za-z_@]+)(?:\.\w+)?$")
+
+
+class DebianArchive:
+    """The archive that the machine's own sources name, seen from a folder of ours.
+
+    What was fetched stays in the folder and is not fetched again.
+
+    Args:
+        folder: where indexes and packages are kept.
+        languages: languages whose description indexes are wanted.
+    """
+
+    def __init__(self, folder: Path, languages: Sequence[str]) -> None:
+        self.folder = folder.resolve()
+        self.languages = tuple(languages)
+
+    def descriptions(self, language: str) -> Path:
+        """The file of all package descriptions in a language (gzip), fetched if it is not there.
+
+        Raises:
+            ToolError: apt failed (no network, no sources).
+            UserError: there is no apt, or the archive has no such index.
+        """
+        if not self._merged(language).exists():
+            tail = self._update("Translations")
+            for wanted in self.languages:
+                self._merge_indexes(wanted, tail)
+        return self._merged(language)
+
+    def package(self, name: str) -> Path:
+        """A package's .deb file, fetched if it is not there.
+
+        Raises:
+            ToolError: apt failed (no network, no such package).
+            UserError: there is no apt.
+        """
+        if not self._fetched(name):
+            self._update("Packages")
+            with tempfile.TemporaryDirectory(dir=self.folder) as arriving:
+                list(self._run("apt-get", "download", name, folder=Path(arriving)))
+                for deb in Path(arriving).glob("*.deb"):
+                    deb.replace(self.folder / deb.name)
+        return self._fetched(name)[-1]
+
+    def _merged(self, language: str) -> Path:
+        return self.folder / f"Translation-{language}.gz"
+
+    def _fetched(self, name: str) -> list[Path]:
+        return sorted(self.folder.glob(f"{name}_*.deb"))
+
+    def _update(self, target: str) -> str:
+        """Fetch the indexes of one kind; returns what to quote if one turns out to be missing."""
+        self._configure(target)
+        quoted: deque[str] = deque(maxlen=N_LINES_QUOTED)
+        try:
+            with Progress(f"fetching Debian's {target}", unit="files") as progress:
+                for line in self._run("apt-get", "update"):
+                    if line.startswith(("Err:", "W:", "E:")):
+                        quoted.append(line)
+                    elif line.startswith(("Get:", "Hit:")):
+                        progress.update()
+        except ToolError:
+            if not self._indexes(target):
+                raise
+        return "\n".join(quoted)
+
+    def _configure(self, target: str) -> None:
+        state, cache = self.folder / "apt/state", self.folder / "apt/cache"
+        for path in (state / "lists/partial", cache / "archives/partial"):
+            path.mkdir(parents=True, exist_ok=True)
+        (state / "status").touch()
+        unwanted = [name for name in _index_targets() if name != f"deb::{target}"]
+        settings = SETTINGS.format(
+            languages=" ".join(f'"{language}";' for language in self.languages),
+            state=state,
+            cache=cache,
+            targets="\n".join(
+                f'Acquire::IndexTargets::{name}::DefaultEnabled "false";' for name in unwanted
+            ),
+        )
+        write_lines(self._settings, [settings.encode()])
+
+    @property
+    def _settings(self) -> Path:
+        return self.folder / "apt/apt.conf"
+
+    def _run(self, program: str, *arguments: str, folder: Path | None = None) -> Iterator[str]:
+        command = [find_apt(program), "-c", str(self._settings), *arguments]
+        return _output_lines(command, folder or self.folder)
+
+    def _indexes(self, target: str, language: str | None = None) -> list[Path]:
+        rows = self._run(
+            "apt-get", "indextargets", "--format", "$(CREATED_BY)|$(LANGUAGE)|$(FILENAME)"
+        )
+        found = [row.split("|", 2) for row in rows if row.count("|") >= 2]
+        return sorted(
+            Path(path)
+            for kind, its_language, path in found
+            if kind == target and language in (None, its_language) and Path(path).exists()
+        )
+
+    def _merge_indexes(self, language: str, tail: str) -> None:
+        indexes = self._indexes("Translations", language)
+        if not indexes:
+            raise self._missing_index(language, tail)
+        with open_write(self._merged(language)) as merged:
+            for index in indexes:
+                merged.write(_decompress(index))
+                merged.write(b"\n")
+
+    def _missing_index(self, language: str, tail: str) -> UserError:
+        offered = self._offered_languages()
+        if not offered or (language in offered and tail):
+            return ToolError(
+                ["apt-get", "update"], None, tail or "no package sources are configured"
+            )
+        return UserError(
+            f"the archive of this machine has no package descriptions in {language!r};"
+            f" it has {', '.join(sorted(offered))}"
+        )
+
+    def _offered_languages(self) -> set[str]:
+        offered = set()
+        for release in (self.folder / "apt/state/lists").glob("*Release"):
+            for line in release.read_text(errors="replace").split("\n"):
+                if match := OFFERED_LANGUAGE.search(line):
+                    offered.add(match[1])
+        return offered
+
+
+def find_apt(program: str) -> str:
+    """The path of a program of apt or dpkg.
+
+    Raises:
+        UserError: it is not installed.
+    """
+    path = shutil.which(program)
+    if path is None:
+        raise UserError(NO_APT.format(program))
+    return path
+
+
+def _index_targets() -> list[str]:
+    lines = _output_lines([find_apt("apt-config"), "dump", "Acquire::IndexTargets"], Path("/"))
+    return list(dict.fromkeys(match[1] for line in lines if (match := TARGET_NAME.match(line))))
+
+
+def _output_lines(command: list[str], folder: Path) -> Iterator[str]:
+    """Yield the lines that a program writes, standard error among them.
+
+    Raises:
+        ToolError: it failed; the message quotes its last lines.
+    """
+    tail: deque[str] = deque(maxlen=N_LINES_QUOTED)
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env={**os.environ, "LC_ALL": "C.UTF-8"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            tail.append(line.rstrip("\n"))
+            yield tail[-1]
+    if process.returncode:
+        raise ToolError(command, process.returncode, "\n".join(tail))
+
+
+def _decompress(index: Path) -> bytes:
+    command = [APT_HELPER, "cat-file", str(index)]
+    done = subprocess.run(command, capture_output=True, check=False)
+    if done.returncode:
+        raise ToolError(command, done.returncode, done.stderr.decode(errors="replace"))
+    return done.stdout

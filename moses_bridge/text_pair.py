@@ -1,0 +1,54 @@
+"""A pair of texts that translate each other, and the repair of what transport did to them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+SPACES = re.compile(r"\s+")
+INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff]")
+CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")
+TWICE_ENCODED = re.compile(
+    "[\u00c3\u00d0\u00d1][\u0080-\u00bf]|\u00e2\u0080|\u00c2[\u00a0\u00ab\u00bb]"
+)
+TWICE_ENCODED_RUN = re.compile("[\u0080-\u00ff]{2,}")
+
+
+@dataclass(frozen=True, slots=True)
+class TextPair:
+    """One line of each side, not yet tokenised.
+
+    Attributes:
+        group: the package or document it comes from; a group lies in one part of the corpus.
+            None keeps the pair out of dev and test.
+        source: source text.
+        target: target text.
+    """
+
+    group: str | None
+    source: str
+    target: str
+
+
+def tidy(text: str) -> str:
+    """Repair text: one space between words, no control or invisible characters, composed letters.
+
+    UTF-8 that was read as Latin-1 and encoded once more (``Ã©`` for ``é``) is turned back.
+    """
+    text = CONTROL.sub("", _decode_again(text))
+    text = INVISIBLE.sub("", unicodedata.normalize("NFC", text))
+    return SPACES.sub(" ", text).strip()
+
+
+def _decode_again(text: str) -> str:
+    if not TWICE_ENCODED.search(text):
+        return text
+    return TWICE_ENCODED_RUN.sub(_decode_run, text)
+
+
+def _decode_run(match: re.Match[str]) -> str:
+    try:
+        return match.group().encode("latin-1").decode("utf-8")
+    except UnicodeDecodeError:
+        return match.group()

@@ -1,0 +1,90 @@
+"""Moses's tokenisation (sacremoses), escaped and lowercased, on all cores."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import re
+import signal
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from sacremoses import MosesTokenizer
+
+from moses_bridge.progress import Progress
+
+LINES_PER_TASK = 1000
+FEWEST_LINES_FOR_PROCESSES = 8000
+UNSPACED_LANGUAGES = frozenset({"ja", "zh", "yue"})
+UNSPACED_LETTER = re.compile(
+    "([\u3005\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003134f])"
+)
+
+
+def tokenize(text: str, language: str) -> str:
+    """Tokenise, escape (``&apos;``, ``&#124;`` …) and lowercase one line as Moses's scripts do.
+
+    Chinese and Japanese letters become words of their own, since neither script marks words.
+
+    Args:
+        text: one line.
+        language: language code, as "en" or "pt_BR"; the part behind "_" is not looked at.
+
+    Returns:
+        Words with one space between them.
+    """
+    code = language.partition("_")[0]
+    if code in UNSPACED_LANGUAGES:
+        code, text = "en", UNSPACED_LETTER.sub(r" \1 ", text)
+    tokens: list[str] = _tokenizer(code).tokenize(text, escape=True)
+    return " ".join(" ".join(tokens).lower().split())
+
+
+@lru_cache(maxsize=8)
+def _tokenizer(code: str) -> MosesTokenizer:
+    return MosesTokenizer(lang=code)
+
+
+def tokenize_lines(lines: Sequence[str], language: str, jobs: int) -> list[str]:
+    """Tokenise many lines, in order.
+
+    Args:
+        lines: the lines.
+        language: language code.
+        jobs: processes; 0 takes one for each core.
+    """
+    tasks = [
+        (lines[start : start + LINES_PER_TASK], language)
+        for start in range(0, len(lines), LINES_PER_TASK)
+    ]
+    tokenized: list[str] = []
+    with Progress(f"tokenising {language}", len(lines)) as progress:
+        for chunk in _run(tasks, _n_processes(len(lines), jobs)):
+            tokenized.extend(chunk)
+            progress.update(len(chunk))
+    return tokenized
+
+
+Task = tuple[Sequence[str], str]
+
+
+def _n_processes(n_lines: int, jobs: int) -> int:
+    return (jobs or os.cpu_count() or 1) if n_lines >= FEWEST_LINES_FOR_PROCESSES else 1
+
+
+def _run(tasks: list[Task], n_processes: int) -> Iterator[list[str]]:
+    if n_processes == 1:
+        yield from map(_tokenize_task, tasks)
+        return
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(n_processes, initializer=_leave_interrupt_to_parent) as pool:
+        yield from pool.imap(_tokenize_task, tasks)
+
+
+def _leave_interrupt_to_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _tokenize_task(task: Task) -> list[str]:
+    lines, language = task
+    return [tokenize(line, language) for line in lines]
