@@ -129,6 +129,22 @@ class EncoderDecoder(nn.Module):
         """c = tanh(V h_N), *Shape:* (n, d)."""
         return torch.tanh(self.summary(hidden))
 
+    def encode(self, source: Tensor, source_lens: Tensor) -> Tensor:
+        """c of each source.
+
+        Args:
+            source: ids, </s> behind the last word of each, *Shape:* (batch, source_len + 1).
+            source_lens: words without </s>, *Shape:* (batch,).
+
+        Returns:
+            *Shape:* (batch, d).
+        """
+        hidden = self.source_start(len(source))
+        for position in range(source.shape[1]):
+            inside = (position <= source_lens).unsqueeze(1)
+            hidden = torch.where(inside, self.source_step(hidden, source[:, position]), hidden)
+        return self.context(hidden)
+
     def decoder_start(self, context: Tensor) -> DecoderContext:
         """h'_0 = tanh(V' c) and every product of c that the steps need, once a source.
 
@@ -200,11 +216,7 @@ class EncoderDecoder(nn.Module):
         Returns:
             *Shape:* (batch,).
         """
-        hidden = self.source_start(len(source))
-        for position in range(source.shape[1]):
-            inside = (position <= source_lens).unsqueeze(1)
-            hidden = torch.where(inside, self.source_step(hidden, source[:, position]), hidden)
-        context = self.decoder_start(self.context(hidden))
+        context = self.decoder_start(self.encode(source, source_lens))
         rows = torch.arange(len(source), device=source.device)
         previous = torch.full_like(rows, NO_WORD)
         hidden = context.hidden

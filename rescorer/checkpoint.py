@@ -1,0 +1,209 @@
+"""Model directories: safetensors and JSON, never pickle; and the state from which training continues."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from moses_bridge.config import from_mapping
+from moses_bridge.errors import InputError
+from moses_bridge.textio import open_write
+from rescorer.models.cslm import Cslm, CslmConfig
+from rescorer.models.encdec import EncDecConfig, EncoderDecoder
+from rescorer.vocabulary import Vocabulary
+
+FORMAT_VERSION = 1
+WEIGHTS = "model.safetensors"
+DESCRIPTION = "config.json"
+SOURCE_VOCABULARY = "source.vocab"
+TARGET_VOCABULARY = "target.vocab"
+TRAINING_STATE = "training.safetensors"
+
+
+@dataclasses.dataclass(frozen=True)
+class LoadedModel:
+    """A model directory in memory.
+
+    Attributes:
+        architecture: "encdec" or "cslm".
+        network: the network, in evaluation mode.
+        source_vocabulary: source shortlist; None for a language model.
+        target_vocabulary: target shortlist.
+        description: all of config.json.
+    """
+
+    architecture: str
+    network: EncoderDecoder | Cslm
+    source_vocabulary: Vocabulary | None
+    target_vocabulary: Vocabulary
+    description: dict[str, Any]
+
+
+def save_model(
+    directory: Path,
+    network: EncoderDecoder | Cslm,
+    source_vocabulary: Vocabulary | None,
+    target_vocabulary: Vocabulary,
+    training: Mapping[str, Any],
+) -> None:
+    """Write a model directory; the weights come last, so a directory with weights is complete.
+
+    Args:
+        directory: made if it is not there.
+        network: the network.
+        source_vocabulary: None for a language model.
+        target_vocabulary: the target shortlist.
+        training: settings and results of the training, kept for the record.
+    """
+    if source_vocabulary is not None:
+        source_vocabulary.save(directory / SOURCE_VOCABULARY)
+    target_vocabulary.save(directory / TARGET_VOCABULARY)
+    description = {
+        "format_version": FORMAT_VERSION,
+        "architecture": "cslm" if isinstance(network, Cslm) else "encdec",
+        "model": dataclasses.asdict(network.config),
+        "training": training,
+    }
+    write_json(directory / DESCRIPTION, description)
+    save_tensors(directory / WEIGHTS, network.state_dict())
+
+
+def load_model(directory: Path) -> LoadedModel:
+    """Read a model directory.
+
+    Raises:
+        InputError: a file is missing, damaged, of another version or does not fit the others.
+    """
+    description = _read_description(directory / DESCRIPTION)
+    architecture = description["architecture"]
+    target = Vocabulary.load(directory / TARGET_VOCABULARY)
+    if architecture == "cslm":
+        source = None
+        network: EncoderDecoder | Cslm = Cslm(
+            from_mapping(CslmConfig, description["model"], str(directory)), len(target)
+        )
+    else:
+        source = Vocabulary.load(directory / SOURCE_VOCABULARY)
+        config = from_mapping(EncDecConfig, description["model"], str(directory))
+        network = EncoderDecoder(config, len(source), len(target))
+    load_weights(network, load_tensors(directory / WEIGHTS), directory / WEIGHTS)
+    return LoadedModel(architecture, network.eval(), source, target, description)
+
+
+def load_weights(network: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Put tensors into a network.
+
+    Raises:
+        InputError: names or shapes are not those of the network.
+    """
+    try:
+        network.load_state_dict(dict(tensors))
+    except RuntimeError as error:
+        raise InputError(path, None, str(error), "the weights that config.json describes") from error
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write tensors under a temporary name, then rename."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def load_tensors(path: Path) -> dict[str, Tensor]:
+    """Read tensors onto the CPU.
+
+    Raises:
+        InputError: the file is missing, truncated or of another kind.
+    """
+    try:
+        return load_file(path, device="cpu")
+    except (SafetensorError, OSError) as error:
+        raise InputError(
+            path, None, str(error), "a whole safetensors file", "Train the model again"
+        ) from error
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write indented JSON, whole or not at all."""
+    with open_write(path) as stream:
+        stream.write(json.dumps(value, indent=1, sort_keys=True).encode() + b"\n")
+
+
+def _read_description(path: Path) -> dict[str, Any]:
+    try:
+        description = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise InputError(path, None, str(error), "the config.json of a model directory") from error
+    if not isinstance(description, dict) or description.get("architecture") not in ("encdec", "cslm"):
+        raise InputError(path, None, "no known architecture", '"encdec" or "cslm"')
+    if description.get("format_version") != FORMAT_VERSION:
+        raise InputError(
+            path,
+            None,
+            f"format version {description.get('format_version')}",
+            str(FORMAT_VERSION),
+            "Train the model again with this version",
+        )
+    return description
+
+
+def save_training_state(
+    directory: Path,
+    network: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    progress: Mapping[str, Any],
+) -> None:
+    """Write all that training needs to continue."""
+    tensors = {f"network.{name}": tensor for name, tensor in network.state_dict().items()}
+    for number, state in optimizer.state_dict()["state"].items():
+        for key, value in state.items():
+            tensors[f"optimizer.{number}.{key}"] = torch.as_tensor(value)
+    tensors["progress"] = torch.frombuffer(
+        bytearray(json.dumps(dict(progress)).encode()), dtype=torch.uint8
+    )
+    save_tensors(directory / TRAINING_STATE, tensors)
+
+
+def load_training_state(
+    directory: Path, network: nn.Module, optimizer: torch.optim.Optimizer
+) -> dict[str, Any] | None:
+    """Continue from what `save_training_state` wrote: fills network and optimizer, returns the progress.
+
+    Returns:
+        None if there is no such file.
+
+    Raises:
+        InputError: the file is damaged or of another network.
+    """
+    path = directory / TRAINING_STATE
+    if not path.exists():
+        return None
+    tensors = load_tensors(path)
+    progress: dict[str, Any] = json.loads(bytes(tensors.pop("progress").tolist()))
+    network_part = {
+        name.removeprefix("network."): tensor
+        for name, tensor in tensors.items()
+        if name.startswith("network.")
+    }
+    load_weights(network, network_part, path)
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        if name.startswith("optimizer."):
+            _, number, key = name.split(".")
+            state.setdefault(int(number), {})[key] = tensor
+    groups = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": state, "param_groups": groups})
+    return progress

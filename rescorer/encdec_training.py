@@ -1,0 +1,263 @@
+"""Training of the RNN Encoder-Decoder on the pairs of a phrase table.
+
+A batch holds whole sources with their targets, or pairs drawn at random (the paper's way). Either way
+its targets become a tree of prefixes for each source, so a distinct (source, prefix) is computed once;
+the loss is the same number as the sum over pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from moses_bridge.textio import StrPath
+from rescorer.checkpoint import save_model
+from rescorer.models.encdec import NO_WORD, DecoderContext, EncDecConfig, EncoderDecoder
+from rescorer.pairs import PhrasePairs, Weighting, held_out_mask, read_pairs
+from rescorer.prefix_tree import PrefixTree, build_prefix_tree
+from rescorer.softmax import summed_loss
+from rescorer.training import LoopConfig, Trainer, TrainingReport
+from rescorer.vocabulary import Vocabulary, count_words
+
+HELD_OUT_BATCH_PAIRS = 4096
+PAPER_DEVIATION = 0.01
+
+
+@dataclass(frozen=True)
+class EncDecTrainingConfig:
+    """Settings of `train_encdec`.
+
+    Attributes:
+        max_phrase_words: pairs with a longer side are not learned from.
+        weighting: how much a pair counts: "distinct" (the paper), "sqrt-count" or "count".
+        shortlist: words of each side, </s> and <unk> not counted.
+        n_held_out: pairs that are not learned from.
+        batch_pairs: pairs of an update; the paper has 64.
+        batching: "sources" puts all targets of a source into one batch, so that they share work;
+            "pairs" draws pairs at random, as the paper does.
+        loop: recipe and limits.
+        model: sizes.
+    """
+
+    max_phrase_words: int = 7
+    weighting: Weighting = "distinct"
+    shortlist: int = 15_000
+    n_held_out: int = 5_000
+    batch_pairs: int = 1024
+    batching: str = "sources"
+    loop: LoopConfig = field(default_factory=LoopConfig)
+    model: EncDecConfig = field(default_factory=EncDecConfig)
+
+
+@dataclass(frozen=True)
+class EncodedPairs:
+    """Phrase pairs as word ids.
+
+    Attributes:
+        sources: ids with </s> behind the words, *Shape:* (n_sources, source_len + 1).
+        source_lens: *Shape:* (n_sources,).
+        targets: *Shape:* (n_pairs, target_len + 1).
+        target_lens: *Shape:* (n_pairs,).
+        groups: the source of each pair, *Shape:* (n_pairs,).
+        weights: *Shape:* (n_pairs,).
+    """
+
+    sources: NDArray[np.int32]
+    source_lens: NDArray[np.int64]
+    targets: NDArray[np.int32]
+    target_lens: NDArray[np.int64]
+    groups: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+
+def train_encdec(
+    table: StrPath,
+    out: Path,
+    config: EncDecTrainingConfig,
+    resume: bool = False,
+    device: str = "cpu",
+    seed: int = 1,
+) -> TrainingReport:
+    """Train an RNN Encoder-Decoder and write its model directory.
+
+    Args:
+        table: a phrase table; its distinct pairs are the data.
+        out: the model directory.
+        config: settings.
+        resume: continue an interrupted training in the same directory.
+        device: "cpu" or "cuda".
+        seed: of weights, held-out pairs and order; the same seed, threads and limits other than
+            minutes give the same model.
+
+    Raises:
+        InputError: the table is malformed or has no usable pair.
+        ConfigError: the interrupted training had other settings.
+    """
+    torch.manual_seed(seed)
+    pairs = read_pairs(table, config.max_phrase_words, config.weighting)
+    source_vocabulary = Vocabulary.from_counts(count_words(pairs.sources), config.shortlist)
+    target_vocabulary = Vocabulary.from_counts(count_words(pairs.targets), config.shortlist)
+    data = encode_pairs(pairs, source_vocabulary, target_vocabulary)
+    network = EncoderDecoder(config.model, len(source_vocabulary), len(target_vocabulary))
+    network.initialise(PAPER_DEVIATION if config.loop.recipe == "paper" else None)
+    network.to(device)
+    task = PairTask(network, data, config, seed)
+    settings = {"config": asdict(config), "seed": seed, "n_pairs": len(pairs)}
+    report = Trainer(network, task, config.loop, out, settings).run(resume)
+    record = {**settings, "report": asdict(report)}
+    save_model(out, network.cpu(), source_vocabulary, target_vocabulary, record)
+    return report
+
+
+def encode_pairs(pairs: PhrasePairs, source: Vocabulary, target: Vocabulary) -> EncodedPairs:
+    """Phrase pairs as word ids."""
+    return EncodedPairs(
+        *source.encode_phrases(pairs.sources),
+        *target.encode_phrases(pairs.targets),
+        pairs.groups,
+        pairs.weights,
+    )
+
+
+class PairTask:
+    """The batches and losses of phrase pairs; a batch is an array of pair numbers.
+
+    Args:
+        network: is trained.
+        data: all pairs.
+        config: settings.
+        seed: of the held-out pairs and of the order.
+    """
+
+    def __init__(
+        self, network: EncoderDecoder, data: EncodedPairs, config: EncDecTrainingConfig, seed: int
+    ) -> None:
+        self.network = network
+        self.data = data
+        self.config = config
+        self.seed = seed
+        held_out = held_out_mask(len(data.groups), config.n_held_out, seed)
+        self.train_rows = np.flatnonzero(~held_out)
+        self.held_out_rows = np.flatnonzero(held_out)
+
+    def batches(self, epoch: int) -> list[NDArray[np.int64]]:
+        """The pairs of each update of an epoch."""
+        rng = np.random.default_rng((self.seed, epoch))
+        if self.config.batching == "pairs":
+            rows = rng.permutation(self.train_rows)
+            n_batches = max(1, len(rows) // self.config.batch_pairs)
+            return list(np.array_split(rows, n_batches))
+        return _source_batches(self.data, self.train_rows, self.config.batch_pairs, rng)
+
+    def loss(self, batch: NDArray[np.int64]) -> tuple[Tensor, float]:
+        """Summed weighted loss of the pairs of a batch, and the weight of their words."""
+        product_type = getattr(torch, self.config.loop.product_type)
+        loss = pairs_loss(self.network, self.data, batch, product_type)
+        n_words = self.data.weights[batch] @ (self.data.target_lens[batch] + 1)
+        return loss, float(n_words)
+
+    def held_out_loss(self) -> float:
+        """Nats per word of the held-out pairs, weighted as in training; infinite if there are none."""
+        total = n_words = 0.0
+        for start in range(0, len(self.held_out_rows), HELD_OUT_BATCH_PAIRS):
+            rows = self.held_out_rows[start : start + HELD_OUT_BATCH_PAIRS]
+            total += float(pairs_loss(self.network, self.data, rows, torch.float32))
+            n_words += float(self.data.weights[rows] @ (self.data.target_lens[rows] + 1))
+        return total / n_words if n_words else float("inf")
+
+
+def _source_batches(
+    data: EncodedPairs, rows: NDArray[np.int64], batch_pairs: int, rng: np.random.Generator
+) -> list[NDArray[np.int64]]:
+    """Sources in random order, cut into batches; a source with very many targets is cut too."""
+    order = rng.permutation(len(data.sources))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    shuffled = rng.permutation(rows)
+    shuffled = shuffled[np.argsort(place[data.groups[shuffled]], kind="stable")]
+    batches = np.array_split(shuffled, max(1, len(shuffled) // batch_pairs))
+    return [batches[number] for number in rng.permutation(len(batches))]
+
+
+def pairs_loss(
+    network: EncoderDecoder,
+    data: EncodedPairs,
+    rows: NDArray[np.int64],
+    product_type: torch.dtype,
+) -> Tensor:
+    """Weighted sum of -log p(target | source), natural log, over distinct prefixes.
+
+    Args:
+        network: the encoder-decoder.
+        data: all pairs.
+        rows: which of them, *Shape:* (n,).
+        product_type: type of the output layer's products.
+
+    Returns:
+        *Shape:* ().
+    """
+    device = network.output_bias.device
+    sources, groups = np.unique(data.groups[rows], return_inverse=True)
+    tree = build_prefix_tree(data.targets[rows], data.target_lens[rows], groups, len(sources))
+    source_ids = torch.from_numpy(data.sources[sources]).long().to(device)
+    source_lens = torch.from_numpy(data.source_lens[sources]).to(device)
+    context = network.decoder_start(network.encode(source_ids, source_lens))
+    readouts = _tree_readouts(network, context, tree, device)
+    children = _tree_children(tree, data.weights[rows])
+    child_rows, child_words, child_weights = (
+        torch.from_numpy(array).to(device) for array in children
+    )
+    return summed_loss(
+        readouts,
+        network.output_weight,
+        network.output_bias,
+        child_rows,
+        child_words,
+        child_weights.to(readouts.dtype),
+        product_type,
+    )
+
+
+def _tree_readouts(
+    network: EncoderDecoder, context: DecoderContext, tree: PrefixTree, device: torch.device
+) -> Tensor:
+    """G_l s of every prefix, the roots first, then level by level: *Shape:* (n_nodes, r)."""
+    rows = torch.arange(tree.n_groups, device=device)
+    previous = torch.full_like(rows, NO_WORD)
+    hidden = network.target_step(context.hidden, previous, context, rows)
+    readouts = [network.readout(hidden, previous, context, rows)]
+    for level in tree.levels:
+        parents = torch.from_numpy(level.parents).to(device)
+        words = torch.from_numpy(level.words).long().to(device)
+        rows = rows[parents]
+        hidden = network.target_step(hidden[parents], words, context, rows)
+        readouts.append(network.readout(hidden, words, context, rows))
+    return torch.cat(readouts)
+
+
+def _tree_children(
+    tree: PrefixTree, weights: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Row of the prefix, word and weight of everything that follows a prefix, </s> included."""
+    rows, words, values = [], [], []
+    offset = 0
+    for depth in range(len(tree.levels) + 1):
+        ending = tree.ending(depth, weights)
+        ends = np.flatnonzero(ending)
+        rows.append(offset + ends)
+        words.append(np.full(len(ends), Vocabulary.end_id))
+        values.append(ending[ends])
+        if depth < len(tree.levels):
+            level = tree.levels[depth]
+            rows.append(offset + level.parents)
+            words.append(level.words.astype(np.int64))
+            values.append(tree.through(depth + 1, weights))
+        offset += len(ending)
+    all_rows = np.concatenate(rows)
+    order = np.argsort(all_rows, kind="stable")
+    return all_rows[order], np.concatenate(words)[order], np.concatenate(values)[order]
