@@ -1,0 +1,115 @@
+"""The moses.ini of a table with added columns, and the commands that make binary tables of it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from moses_bridge.errors import InputError
+from moses_bridge.formats.moses_ini import (
+    Feature,
+    MosesIni,
+    read_ini,
+    with_added_scores,
+    with_path,
+    write_ini,
+)
+from rescorer.column import Column, ColumnReport
+
+TABLE_KIND = "PhraseDictionaryMemory"
+SHARE_OF_LARGEST_WEIGHT = 0.1
+DEFAULT_TABLE_WEIGHT = 0.2
+
+
+def table_feature(ini: MosesIni, table: Path) -> Feature:
+    """The feature of the ini that reads the table: by its path, or the only phrase table there is.
+
+    Raises:
+        InputError: there is none, or several and none with this path.
+    """
+    features = ini.of_kind(TABLE_KIND)
+    for feature in features:
+        if ini.resolve(feature.arguments.get("path", "")).resolve() == table.resolve():
+            return feature
+    if len(features) == 1:
+        return features[0]
+    raise InputError(
+        ini.path,
+        None,
+        f"{len(features)} features of type {TABLE_KIND}, none with path={table}",
+        "the one that reads the table",
+    )
+
+
+def check_ini(ini_path: Path, table: Path, n_scores: int) -> None:
+    """Refuse an ini that does not belong to the table, before any work is done.
+
+    Raises:
+        InputError: the ini has no feature for the table, or another number of scores.
+    """
+    ini = read_ini(ini_path)
+    feature = table_feature(ini, table)
+    if feature.n_scores != n_scores:
+        raise InputError(
+            ini_path,
+            None,
+            f"num-features={feature.n_scores} for {feature.name}",
+            f"{n_scores}, as the rows of {table} have",
+        )
+
+
+def patch_ini(ini_path: Path, ini_out: Path, table: Path, out: Path, report: ColumnReport) -> None:
+    """Write the ini for the new table: num-features, path and weights change together.
+
+    If it goes to another directory, relative paths of the other features become absolute, since
+    they would lead nowhere from there. Nothing else changes.
+
+    Raises:
+        InputError: the ini does not belong to the table.
+    """
+    check_ini(ini_path, table, report.n_old_scores)
+    ini = read_ini(ini_path)
+    feature = table_feature(ini, table)
+    weights = initial_weights(
+        ini.weights.get(feature.name, ()), [column for column, _ in report.columns]
+    )
+    if ini_out.resolve().parent != ini_path.resolve().parent:
+        ini = _with_absolute_paths(ini)
+    write_ini(with_added_scores(ini, feature.name, out.resolve(), weights), ini_out)
+
+
+def initial_weights(old_weights: Sequence[float], columns: Sequence[Column]) -> list[float]:
+    """Weights with which the untuned system still works.
+
+    A tenth of the table's largest weight, 0 for unknown words: a phrase's log-probability is larger
+    than its other scores together, and the old weights may be normalised to any sum.
+    """
+    largest = max((abs(weight) for weight in old_weights), default=DEFAULT_TABLE_WEIGHT)
+    weight = SHARE_OF_LARGEST_WEIGHT * (largest or DEFAULT_TABLE_WEIGHT)
+    return [0.0 if column == "unknown-words" else weight for column in columns]
+
+
+def _with_absolute_paths(ini: MosesIni) -> MosesIni:
+    for feature in ini.features:
+        path = feature.arguments.get("path")
+        if path is not None and not os.path.isabs(path):
+            ini = with_path(ini, feature.name, ini.resolve(path).resolve())
+    return ini
+
+
+def binary_table_commands(out: Path, report: ColumnReport) -> list[str]:
+    """Moses's commands that make binary tables of the new one, told the right number of scores.
+
+    processPhraseTableMin takes 4 and CreateProbingPT never compares, if the number is not given.
+    """
+    n_scores = str(report.n_scores)
+    stem = out.with_suffix("") if out.suffix in (".gz", ".bz2", ".xz", ".zst") else out
+    compact = ["processPhraseTableMin", "-in", str(out), "-out", str(stem), "-nscores", n_scores]
+    compact += ["-rankscore", "2"]
+    if not report.has_alignment:
+        compact += ["-encoding", "None"]
+    probing = ["CreateProbingPT", "--input-pt", str(out), "--output-dir", f"{stem}.probing"]
+    probing += ["--num-scores", n_scores, "--log-prob"]
+    return [shlex.join(compact), shlex.join(probing)]

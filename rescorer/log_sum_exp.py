@@ -1,0 +1,133 @@
+"""Log of the softmax's denominator, tile by tile: the logits of a whole vocabulary never exist.
+
+On a CPU the exponentials cost as much as the product when each operation walks the memory again, so
+a compiled loop takes maximum and sum of a tile while it is in the cache.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+import torch
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+from torch import Tensor
+
+ROWS_AT_ONCE = 256
+WORDS_AT_ONCE = 1024
+LOG2_E = np.float32(math.log2(math.e))
+LOWEST_EXPONENT = np.float32(-126.0)
+
+
+def log_sum_exp(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Log-sum-exp: log sum_w exp(factors weight_w + bias_w) of each row.
+
+    Args:
+        factors: *Shape:* (n, r), of weight's type.
+        weight: *Shape:* (V, r), float32 or bfloat16; products accumulate in float32.
+        bias: *Shape:* (V,), float32.
+
+    Returns:
+        float32, *Shape:* (n,).
+    """
+    if factors.device.type != "cpu":
+        return _on_device(factors, weight, bias)
+    result = torch.empty(len(factors))
+    for start in range(0, len(factors), ROWS_AT_ONCE):
+        rows = slice(start, start + ROWS_AT_ONCE)
+        result[rows] = _rows_on_cpu(factors[rows], weight, bias)
+    return result
+
+
+def _on_device(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    rows_at_once = max(1, 2**28 // len(weight))
+    return torch.cat(
+        [
+            torch.logsumexp((part @ weight.T).float() + bias, dim=1)
+            for part in torch.split(factors, rows_at_once)
+        ]
+    )
+
+
+def _rows_on_cpu(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    maxes = np.full(len(factors), -np.inf, np.float32)
+    sums = np.zeros(len(factors), np.float32)
+    for first in range(0, len(weight), WORDS_AT_ONCE):
+        words = slice(first, first + WORDS_AT_ONCE)
+        products = factors @ weight[words].T
+        if products.dtype == torch.bfloat16:
+            _add_bfloat16(products.view(torch.uint16).numpy(), bias[words].numpy(), maxes, sums)
+        else:
+            _add_float32(products.numpy(), bias[words].numpy(), maxes, sums)
+    return torch.from_numpy(maxes + np.log(sums))
+
+
+@intrinsic
+def _bits_as_float(context: Any, bits: Any) -> Any:
+    """The float32 that has these 32 bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], context.get_value_type(numba.float32))
+
+    return numba.float32(numba.int32), generate
+
+
+@numba.njit(inline="always")
+def _exp(x: Any) -> Any:
+    """e^x of x <= 0 to 2e-7: 2^n times a polynomial of the rest, in operations that vectorise."""
+    scaled = max(x * LOG2_E, LOWEST_EXPONENT)
+    whole = np.floor(scaled)
+    rest = scaled - whole - np.float32(0.5)
+    power = np.float32(0.00021877505)
+    power = power * rest + np.float32(0.0018951073)
+    power = power * rest + np.float32(0.013601942)
+    power = power * rest + np.float32(0.07849348)
+    power = power * rest + np.float32(0.3397316)
+    power = power * rest + np.float32(0.98025817)
+    power = power * rest + np.float32(1.4142135)
+    return power * _bits_as_float((np.int32(whole) + np.int32(127)) << np.int32(23))
+
+
+@numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+def _add_float32(
+    products: NDArray[np.float32],
+    bias: NDArray[np.float32],
+    maxes: NDArray[np.float32],
+    sums: NDArray[np.float32],
+) -> None:
+    """Add a tile of logits to each row's running maximum and sum of exponentials."""
+    for row in range(products.shape[0]):
+        highest = maxes[row]
+        for word in range(products.shape[1]):
+            highest = max(highest, products[row, word] + bias[word])
+        total = np.float32(0.0)
+        for word in range(products.shape[1]):
+            total += _exp(products[row, word] + bias[word] - highest)
+        sums[row] = sums[row] * np.exp(maxes[row] - highest) + total
+        maxes[row] = highest
+
+
+@numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+def _add_bfloat16(
+    products: NDArray[np.uint16],
+    bias: NDArray[np.float32],
+    maxes: NDArray[np.float32],
+    sums: NDArray[np.float32],
+) -> None:
+    """As `_add_float32`; a bfloat16 is the upper half of a float32."""
+    logits = np.empty(products.shape[1], np.float32)
+    for row in range(products.shape[0]):
+        highest = maxes[row]
+        for word in range(products.shape[1]):
+            logits[word] = (
+                _bits_as_float(np.int32(products[row, word]) << np.int32(16)) + bias[word]
+            )
+            highest = max(highest, logits[word])
+        total = np.float32(0.0)
+        for word in range(products.shape[1]):
+            total += _exp(logits[word] - highest)
+        sums[row] = sums[row] * np.exp(maxes[row] - highest) + total
+        maxes[row] = highest

@@ -1,0 +1,140 @@
+"""An output file that grows block by block and survives its writer's death.
+
+Each block is a compressed member of its own; members behind one another are one file to every
+reader (gzip: RFC 1952, section 2.2; bzip2, xz and zstd likewise). So a later run need not compute
+again what is written, and the file becomes the same as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+from xopen import xopen
+
+GZIP_LEVEL = 6
+FORMATS = {".gz": "gz", ".bz2": "bz2", ".xz": "xz", ".zst": "zst"}
+
+
+class PartialFile:
+    """A file while it is made: .NAME.partial with its data, .NAME.partial.json with what is done.
+
+    Args:
+        out: the file to make.
+        settings: everything that the content depends on; an earlier part is continued only if it
+            was made with equal settings.
+        resume: continue an earlier part, if there is one that fits; else start anew.
+
+    Attributes:
+        progress: sums of what the blocks so far reported, empty at the start.
+    """
+
+    def __init__(self, out: Path, settings: Mapping[str, Any], resume: bool) -> None:
+        self.out = out
+        self.settings = json.loads(json.dumps(settings))
+        self.data_path = out.with_name(f".{out.name}.partial")
+        self.state_path = out.with_name(f".{out.name}.partial.json")
+        self.progress: dict[str, int] = {}
+        self.n_bytes = 0
+        out.parent.mkdir(parents=True, exist_ok=True)
+        if resume:
+            self._load_state()
+        else:
+            self.state_path.unlink(missing_ok=True)
+        self._stream: BinaryIO = self.data_path.open("r+b" if self.n_bytes else "wb")
+        self._stream.truncate(self.n_bytes)
+        self._stream.seek(self.n_bytes)
+
+    def _load_state(self) -> None:
+        """Take over what an earlier run finished; a state that does not fit is as good as none."""
+        try:
+            state = json.loads(self.state_path.read_bytes())
+            fits = state["settings"] == self.settings
+            complete = self.data_path.stat().st_size >= state["n_bytes"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return
+        if fits and complete:
+            self.n_bytes, self.progress = state["n_bytes"], state["progress"]
+
+    def __enter__(self) -> PartialFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stream.close()
+
+    def append(self, member: bytes, counts: Mapping[str, int]) -> None:
+        """Write one block, made by `compress`, and add its counts to the progress."""
+        self._stream.write(member)
+        self._stream.flush()
+        self.n_bytes += len(member)
+        for name, count in counts.items():
+            self.progress[name] = self.progress.get(name, 0) + count
+        self._save_state()
+
+    def _save_state(self) -> None:
+        state = {"settings": self.settings, "n_bytes": self.n_bytes, "progress": self.progress}
+        temporary = self.state_path.with_suffix(".tmp")
+        temporary.write_text(json.dumps(state))
+        temporary.replace(self.state_path)
+
+    def publish(self) -> None:
+        """Give the file its name; nothing else remains."""
+        os.fsync(self._stream.fileno())
+        self._stream.close()
+        self.data_path.replace(self.out)
+        self.state_path.unlink(missing_ok=True)
+
+
+class StandardOutput:
+    """The same for standard output, where nothing can be resumed.
+
+    Attributes:
+        progress: sums of what the blocks so far reported.
+    """
+
+    def __init__(self) -> None:
+        self.progress: dict[str, int] = {}
+
+    def __enter__(self) -> StandardOutput:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        pass
+
+    def append(self, member: bytes, counts: Mapping[str, int]) -> None:
+        """Write one block and add its counts to the progress."""
+        sys.stdout.buffer.write(member)
+        for name, count in counts.items():
+            self.progress[name] = self.progress.get(name, 0) + count
+
+    def publish(self) -> None:
+        """Let nothing remain in the buffer."""
+        sys.stdout.buffer.flush()
+
+
+def compress(data: bytes, out: Path) -> bytes:
+    """One compressed member in the format of out's suffix; the same bytes for the same data."""
+    kind = FORMATS.get(out.suffix)
+    if kind is None:
+        return data
+    buffer = io.BytesIO()
+    level = GZIP_LEVEL if kind == "gz" else None
+    with xopen(buffer, "wb", format=kind, threads=0, compresslevel=level) as stream:
+        stream.write(data)
+    return buffer.getvalue()
