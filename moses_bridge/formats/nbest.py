@@ -40,19 +40,24 @@ def read_nbest(path: StrPath) -> Iterator[NBestEntry]:
         InputError: a line has fewer than four fields, or its id or total is not a number.
     """
     for line_number, line in enumerate(read_lines(path), start=1):
-        fields = line.split(SEPARATOR)
-        if len(fields) < 4:
-            raise InputError(
-                path, line_number, f"{len(fields)} fields", "at least 4 fields between ' ||| '"
-            )
-        yield NBestEntry(
-            sentence_id=_sentence_id(fields[0], path, line_number),
-            words=fields[1].strip(b" "),
-            features=fields[2].strip(b" "),
-            total=_number(fields[3], path, line_number),
-            rest=tuple(fields[4:]),
-            line_number=line_number,
+        yield parse_entry(line, path, line_number)
+
+
+def parse_entry(line: bytes, path: StrPath, line_number: int) -> NBestEntry:
+    """One line of an n-best list, without its "\n"; see `read_nbest`."""
+    fields = line.split(SEPARATOR)
+    if len(fields) < 4:
+        raise InputError(
+            path, line_number, f"{len(fields)} fields", "at least 4 fields between ' ||| '"
         )
+    return NBestEntry(
+        sentence_id=_sentence_id(fields[0], path, line_number),
+        words=fields[1].strip(b" "),
+        features=fields[2].strip(b" "),
+        total=_number(fields[3], path, line_number),
+        rest=tuple(fields[4:]),
+        line_number=line_number,
+    )
 
 
 def format_entry(entry: NBestEntry) -> bytes:
