@@ -100,7 +100,8 @@ def prepare_corpus(
 ) -> CorpusReport:
     """Make OUT/{train,dev,test}.LANG and, as raw text, OUT/{train,dev,test}.raw.LANG.
 
-    The counts go into OUT/corpus.json. What is fetched stays in OUT/download. The same indexes and options give the same bytes.
+    The counts go into OUT/corpus.json. What is fetched stays in OUT/download. The same indexes
+    and options give the same bytes.
     OUT/train.SOURCE is written last: where it exists the corpus is complete.
 
     Args:
@@ -163,7 +164,7 @@ def _read(
     indexes = archive.descriptions(source), archive.descriptions(target)
     yield from description_pairs(*indexes, source, target, dropped)
     if options.origin == "debian+libreoffice":
-        packages = [archive.package(help_package(language)) for language in (source, target)]
+        packages = archive.packages([help_package(language) for language in (source, target)])
         yield from help_pairs(packages[0], packages[1], source, target)
 
 

@@ -60,8 +60,8 @@ class DebianArchive:
         """The file of all package descriptions in a language (gzip), fetched if it is not there.
 
         Raises:
-            ToolError: apt failed (no network, no sources).
-            UserError: there is no apt, or the archive has no such index.
+            ToolError: apt failed.
+            UserError: there is no apt, no network, no sources, or no such index in the archive.
         """
         if not self._merged(language).exists():
             tail = self._update("Translations")
@@ -69,20 +69,21 @@ class DebianArchive:
                 self._merge_indexes(wanted, tail)
         return self._merged(language)
 
-    def package(self, name: str) -> Path:
-        """A package's .deb file, fetched if it is not there.
+    def packages(self, names: Sequence[str]) -> list[Path]:
+        """The .deb files of packages, fetched if they are not there.
 
         Raises:
             ToolError: apt failed (no network, no such package).
             UserError: there is no apt.
         """
-        if not self._fetched(name):
+        missing = [name for name in names if not self._fetched(name)]
+        if missing:
             self._update("Packages")
             with tempfile.TemporaryDirectory(dir=self.folder) as arriving:
-                list(self._run("apt-get", "download", name, folder=Path(arriving)))
+                deque(self._run("apt-get", "download", *missing, folder=Path(arriving)))
                 for deb in Path(arriving).glob("*.deb"):
                     deb.replace(self.folder / deb.name)
-        return self._fetched(name)[-1]
+        return [self._fetched(name)[-1] for name in names]
 
     def _merged(self, language: str) -> Path:
         return self.folder / f"Translation-{language}.gz"
@@ -153,9 +154,7 @@ class DebianArchive:
     def _missing_index(self, language: str, tail: str) -> UserError:
         offered = self._offered_languages()
         if not offered or (language in offered and tail):
-            return ToolError(
-                ["apt-get", "update"], None, tail or "no package sources are configured"
-            )
+            return UserError(f"apt fetched no indexes: {tail or 'no package sources are set'}")
         return UserError(
             f"the archive of this machine has no package descriptions in {language!r};"
             f" it has {', '.join(sorted(offered))}"

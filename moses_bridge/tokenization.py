@@ -16,15 +16,15 @@ from moses_bridge.progress import Progress
 LINES_PER_TASK = 1000
 FEWEST_LINES_FOR_PROCESSES = 8000
 UNSPACED_LANGUAGES = frozenset({"ja", "zh", "yue"})
-UNSPACED_LETTER = re.compile(
-    "([\u3005\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003134f])"
+UNSPACED_WORD = re.compile(
+    "([\u30a0-\u30ff]+|[\u3005\u3040-\u309f\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003134f])"
 )
 
 
 def tokenize(text: str, language: str) -> str:
     """Tokenise, escape (``&apos;``, ``&#124;`` …) and lowercase one line as Moses's scripts do.
 
-    Chinese and Japanese letters become words of their own, since neither script marks words.
+    Chinese and Japanese mark no words: each letter becomes one, and each run of katakana.
 
     Args:
         text: one line.
@@ -35,7 +35,7 @@ def tokenize(text: str, language: str) -> str:
     """
     code = language.partition("_")[0]
     if code in UNSPACED_LANGUAGES:
-        code, text = "en", UNSPACED_LETTER.sub(r" \1 ", text)
+        code, text = "en", UNSPACED_WORD.sub(r" \1 ", text)
     tokens: list[str] = _tokenizer(code).tokenize(text, escape=True)
     return " ".join(" ".join(tokens).lower().split())
 
