@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -204,6 +204,26 @@ def planned_columns(
     if not columns:
         raise ConfigError("no column to add: name a model or a control, and at least one column")
     return columns
+
+
+def parse_columns(names: str, unknown_words: bool = False) -> tuple[Column, ...]:
+    """The columns named in a text like "sum,per-word".
+
+    Args:
+        names: names joined by commas.
+        unknown_words: add "unknown-words" at the end, if it is not among them.
+
+    Raises:
+        ConfigError: there is no such column.
+    """
+    known = get_args(Column)
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    for name in wanted:
+        if name not in known:
+            raise ConfigError(f"no column {name!r}; there are {', '.join(known)}")
+    if unknown_words and "unknown-words" not in wanted:
+        wanted.append("unknown-words")
+    return tuple(cast(Column, name) for name in wanted)
 
 
 def row_shape(line: bytes) -> tuple[int, bool]:

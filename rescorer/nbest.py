@@ -1,0 +1,127 @@
+"""An n-best list with one more named feature.
+
+Moses's tuning reads a label that holds "_" as a sparse feature (mert/Data.cpp:227), and its numbers
+without care for nan, so a name has letters and digits only and a value is a plain finite decimal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.formats.nbest import SEPARATOR, NBestEntry, parse_entry, parse_features
+from moses_bridge.progress import Progress
+from moses_bridge.textio import open_write, read_lines
+from rescorer.scorer import Scorer
+
+FEATURE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+FEATURES_FIELD = 2
+ENTRIES_AT_ONCE = 20_000
+
+
+@dataclass(frozen=True)
+class _Hypothesis:
+    line: bytes
+    entry: NBestEntry
+
+
+def add_feature(nbest: str, source: Path, scorer: Scorer, feature: str, out: str) -> int:
+    """Append `NAME= value` to the features of each entry; every other byte stays.
+
+    The value is the natural log-probability of the entry's words, </s> included, given the source
+    sentence of its id. Totals are not changed, since the feature has no weight yet.
+
+    Args:
+        nbest: n-best list in Moses's format; ids need not be contiguous.
+        source: the source sentences, id 0 first.
+        scorer: scores pairs of sentences.
+        feature: the name.
+        out: n-best list to write, compressed by suffix.
+
+    Returns:
+        How many entries were written.
+
+    Raises:
+        ConfigError: the name is not letters and digits.
+        InputError: an entry is malformed, has the feature already, or an id has no source sentence.
+    """
+    if not FEATURE_NAME.fullmatch(feature):
+        raise ConfigError(f"the feature name {feature!r} is not letters and digits, letter first")
+    sentences = list(read_lines(source))
+    n_entries = 0
+    with open_write(out) as stream, Progress(feature, unit="hypotheses") as progress:
+        for block in _blocks(nbest, source, len(sentences), feature):
+            log_probs = _log_probs(block, sentences, scorer)
+            stream.writelines(
+                with_feature(hypothesis.line, feature, log_prob) + b"\n"
+                for hypothesis, log_prob in zip(block, log_probs, strict=True)
+            )
+            n_entries += len(block)
+            progress.update(len(block))
+    return n_entries
+
+
+def with_feature(line: bytes, feature: str, value: float) -> bytes:
+    """The line of an n-best list with one more feature behind those it has.
+
+    Args:
+        line: without its "\\n".
+        feature: letters and digits.
+        value: finite.
+    """
+    fields = line.split(SEPARATOR)
+    body = fields[FEATURES_FIELD].rstrip(b" ")
+    blanks = fields[FEATURES_FIELD][len(body) :]
+    fields[FEATURES_FIELD] = body + f" {feature}= {value:.6f}".encode() + blanks
+    return SEPARATOR.join(fields)
+
+
+def _blocks(
+    nbest: str, source: Path, n_sentences: int, feature: str
+) -> Iterator[list[_Hypothesis]]:
+    """Runs of whole sentences, large enough to be a good batch."""
+    block: list[_Hypothesis] = []
+    for line_number, line in enumerate(read_lines(nbest), start=1):
+        entry = parse_entry(line, nbest, line_number)
+        _check(entry, nbest, source, n_sentences, feature)
+        full = len(block) >= ENTRIES_AT_ONCE
+        if full and entry.sentence_id != block[-1].entry.sentence_id:
+            yield block
+            block = []
+        block.append(_Hypothesis(line, entry))
+    if block:
+        yield block
+
+
+def _check(entry: NBestEntry, nbest: str, source: Path, n_sentences: int, feature: str) -> None:
+    if entry.sentence_id >= n_sentences:
+        raise InputError(
+            nbest,
+            entry.line_number,
+            f"the sentence id {entry.sentence_id}",
+            f"an id below {n_sentences}, the number of lines of {source}",
+            "Is this the text that was translated?",
+        )
+    if feature in parse_features(entry, nbest):
+        raise InputError(
+            nbest,
+            entry.line_number,
+            f"the feature {feature}",
+            "a list without it",
+            "Use another name",
+        )
+
+
+def _log_probs(
+    block: Sequence[_Hypothesis], sentences: Sequence[bytes], scorer: Scorer
+) -> list[float]:
+    """The value of each hypothesis; equal ones of a sentence are computed once."""
+    keys = [(hypothesis.entry.sentence_id, hypothesis.entry.words) for hypothesis in block]
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    values = scorer.log_probs(
+        [sentences[sentence_id] for sentence_id, _ in numbers], [words for _, words in numbers]
+    )
+    return [float(values[numbers[key]]) for key in keys]
