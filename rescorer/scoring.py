@@ -126,7 +126,13 @@ class EncDecScorer:
 
     @torch.inference_mode()
     def log_probs(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> NDArray[np.float64]:
-        """Natural log p(target | source), </s> included; see `scorer.Scorer`."""
+        """Natural log p(target | source), </s> included; see `scorer.Scorer`.
+
+        Raises:
+            ValueError: there are not as many sources as targets.
+        """
+        if len(sources) != len(targets):
+            raise ValueError(f"{len(sources)} sources, {len(targets)} targets")
         if not targets:
             return np.zeros(0)
         numbers = {source: number for number, source in enumerate(dict.fromkeys(sources))}
