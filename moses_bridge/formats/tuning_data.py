@@ -1,0 +1,117 @@
+"""The text files of Moses's tuning programs: features.dat, scores.dat and init.opt."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.errors import InputError
+from moses_bridge.textio import StrPath, read_lines, write_lines
+
+FEATURES_BEGIN = b"FEATURES_TXT_BEGIN_0"
+FEATURES_END = b"FEATURES_TXT_END_0"
+SCORES_BEGIN = b"SCORES_TXT_BEGIN_0"
+SCORES_END = b"SCORES_TXT_END_0"
+N_BLEU_STATISTICS = 9
+
+
+@dataclass(frozen=True)
+class DataBlock:
+    """The rows of one sentence.
+
+    Attributes:
+        sentence_id: 0-based.
+        names: the feature names, or ("BLEU",).
+        values: *Shape:* (n_rows, n_columns).
+        line_number: 1-based line of the header.
+    """
+
+    sentence_id: int
+    names: tuple[str, ...]
+    values: NDArray[np.float64]
+    line_number: int
+
+
+def read_features(path: StrPath) -> Iterator[DataBlock]:
+    """Yield the sentences of a features.dat.
+
+    Raises:
+        InputError: a header, a row or the end of a block is not as Moses writes it.
+    """
+    return _read_blocks(path, FEATURES_BEGIN, FEATURES_END)
+
+
+def read_scores(path: StrPath) -> Iterator[DataBlock]:
+    """Yield the sentences of a scores.dat: four times matches and totals, then the reference length.
+
+    Raises:
+        InputError: a header, a row or the end of a block is not as Moses writes it.
+    """
+    return _read_blocks(path, SCORES_BEGIN, SCORES_END)
+
+
+def _read_blocks(path: StrPath, begin: bytes, end: bytes) -> Iterator[DataBlock]:
+    lines = enumerate(read_lines(path), start=1)
+    for line_number, line in lines:
+        sentence_id, n_rows, n_columns, names = _header(line, begin, path, line_number)
+        rows = []
+        for _ in range(n_rows):
+            number, row = next(lines, (line_number, b""))
+            rows.append(_numbers(row, n_columns, path, number))
+        number, closing = next(lines, (line_number + n_rows + 1, b"the end of the file"))
+        if closing.strip() != end:
+            raise InputError(path, number, repr(closing.decode("utf-8", "replace")), end.decode())
+        yield DataBlock(sentence_id, names, np.array(rows).reshape(n_rows, n_columns), line_number)
+
+
+def _header(
+    line: bytes, begin: bytes, path: StrPath, line_number: int
+) -> tuple[int, int, int, tuple[str, ...]]:
+    tokens = line.split()
+    if len(tokens) < 4 or tokens[0] != begin or not all(token.isdigit() for token in tokens[1:4]):
+        raise InputError(
+            path,
+            line_number,
+            repr(line[:80].decode("utf-8", "replace")),
+            f"{begin.decode()} SENTENCE ROWS COLUMNS NAMES",
+            "Only the text form can be read, not the binary one",
+        )
+    names = tuple(token.decode("utf-8", "surrogateescape") for token in tokens[4:])
+    return int(tokens[1]), int(tokens[2]), int(tokens[3]), names
+
+
+def _numbers(line: bytes, n_columns: int, path: StrPath, line_number: int) -> list[float]:
+    tokens = line.split()
+    if len(tokens) != n_columns:
+        raise InputError(path, line_number, f"{len(tokens)} values", f"{n_columns}")
+    try:
+        values = [float(token) for token in tokens]
+    except ValueError as error:
+        raise InputError(path, line_number, str(error), "numbers") from error
+    if not all(map(math.isfinite, values)):
+        raise InputError(path, line_number, "a value that is not finite", "finite numbers")
+    return values
+
+
+def read_init_opt(path: StrPath) -> tuple[NDArray[np.float64], ...]:
+    """The start point and the two corners of the box for random starts: three arrays.
+
+    Raises:
+        InputError: there are not three lines of equally many numbers.
+    """
+    lines = [line for line in read_lines(path) if line.strip()]
+    if len(lines) != 3:
+        raise InputError(path, None, f"{len(lines)} lines", "3: start, minimum, maximum")
+    n_columns = len(lines[0].split())
+    return tuple(
+        np.array(_numbers(line, n_columns, path, number)) for number, line in enumerate(lines, 1)
+    )
+
+
+def write_init_opt(path: StrPath, rows: Sequence[NDArray[np.float64]]) -> None:
+    """Write start point, minimum and maximum."""
+    write_lines(path, [" ".join(f"{value:.6f}" for value in row).encode() for row in rows])

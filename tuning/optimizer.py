@@ -1,0 +1,91 @@
+"""What every optimiser takes and gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.errors import ConfigError
+from tuning.nbest_pool import NBestPool
+
+
+@dataclass(frozen=True)
+class OptimizerOptions:
+    """Settings that all optimisers share.
+
+    Attributes:
+        n_restarts: random starting points beside the given ones.
+        n_directions: random directions beside the axes, drawn anew each sweep.
+        min_gain: a sweep that gains less BLEU (0 to 100) ends the search.
+        frozen: names of features whose weight stays.
+    """
+
+    n_restarts: int = 20
+    n_directions: int = 14
+    min_gain: float = 0.005
+    frozen: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.n_restarts < 0 or self.n_directions < 0:
+            raise ConfigError("n_restarts and n_directions cannot be negative")
+
+
+@dataclass(frozen=True)
+class OptimizerResult:
+    """Weights and how they came about.
+
+    Attributes:
+        weights: by column name, absolute values adding up to 1.
+        bleu: of the pool's best hypotheses under the weights, 0 to 100.
+        restarts: the BLEU that each starting point led to.
+        frozen: columns that were left alone, wanted so or constant.
+    """
+
+    weights: dict[str, float]
+    bleu: float
+    restarts: tuple[float, ...] = ()
+    frozen: tuple[str, ...] = field(default_factory=tuple)
+
+
+class Optimizer(Protocol):
+    """Weights with a high BLEU on a pool."""
+
+    def __call__(
+        self,
+        pool: NBestPool,
+        starts: NDArray[np.float64],
+        options: OptimizerOptions,
+        seed: int,
+        jobs: int,
+    ) -> OptimizerResult:
+        """Optimise.
+
+        Args:
+            pool: the hypotheses.
+            starts: starting points, the current weights first, *Shape:* (n_starts, n_features).
+            options: settings.
+            seed: the same seed gives the same weights, with any number of jobs.
+            jobs: threads.
+        """
+
+
+def normalised(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights whose absolute values add up to 1, as Moses prints them; zeros stay zeros."""
+    total = np.abs(weights).sum()
+    return weights / total if total > 0 else weights
+
+
+def free_columns(pool: NBestPool, options: OptimizerOptions) -> NDArray[np.bool_]:
+    """Columns that may move: neither frozen nor constant within every sentence.
+
+    Raises:
+        ConfigError: a frozen name is no column.
+    """
+    for name in options.frozen:
+        if name not in pool.names:
+            raise ConfigError(f"no feature {name} to freeze; there are {', '.join(pool.names)}")
+    wanted = np.array([name not in options.frozen for name in pool.names])
+    return np.asarray(wanted & ~pool.constant)
