@@ -6,6 +6,7 @@ without care for nan, so a name has letters and digits only and a value is a pla
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -70,8 +71,13 @@ def with_feature(line: bytes, feature: str, value: float) -> bytes:
     Args:
         line: without its "\\n".
         feature: letters and digits.
-        value: finite.
+        value: natural log-probability.
+
+    Raises:
+        ValueError: the value is not finite.
     """
+    if not math.isfinite(value):
+        raise ValueError(f"a feature of an n-best list must be finite, not {value}")
     fields = line.split(SEPARATOR)
     body = fields[FEATURES_FIELD].rstrip(b" ")
     blanks = fields[FEATURES_FIELD][len(body) :]

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner, Result
+
+from rescorer.checkpoint import save_model
+from rescorer.cli import main
+from rescorer.models.cslm import Cslm, CslmConfig
+from rescorer.models.encdec import EncDecConfig, EncoderDecoder
+from rescorer.vocabulary import Vocabulary
+
+TABLE = b"a b ||| x y ||| 0.5 1 ||| 0-0 1-1\na b ||| z ||| 0.5 1 |||\nb ||| y ||| 0.1 0.2 ||| 0-0\n"
+INI = b"""\
+[feature]
+PhraseDictionaryMemory name=TranslationModel0 num-features=2 path=table.gz
+[weight]
+TranslationModel0= 0.2 0.2
+"""
+SOURCE, TARGET = Vocabulary([b"a", b"b"]), Vocabulary([b"x", b"y"])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A table, its ini, and two models with random weights."""
+    torch.manual_seed(0)
+    encdec = EncoderDecoder(EncDecConfig(8, 4, 4), len(SOURCE), len(TARGET))
+    save_model(tmp_path / "rnn", encdec, SOURCE, TARGET, {})
+    save_model(tmp_path / "cslm", Cslm(CslmConfig(2, 4, 4, 4), len(TARGET)), None, TARGET, {})
+    (tmp_path / "table.gz").write_bytes(gzip.compress(TABLE))
+    (tmp_path / "moses.ini").write_bytes(INI)
+    return tmp_path
+
+
+def run(folder: Path, *arguments: str) -> Result:
+    paths = {name: str(folder / name) for name in ("table.gz", "moses.ini", "rnn", "cslm", "none")}
+    filled = [paths.get(argument, argument.replace("DIR", str(folder))) for argument in arguments]
+    return CliRunner().invoke(main, filled, prog_name="rescorer")
+
+
+def expected_log_probs(folder: Path) -> list[float]:
+    torch.manual_seed(0)
+    model = EncoderDecoder(EncDecConfig(8, 4, 4), len(SOURCE), len(TARGET))
+    pairs = [(b"a b", b"x y"), (b"a b", b"z"), (b"b", b"y")]
+    result = []
+    for source, target in pairs:
+        source_ids, source_lens = SOURCE.encode_phrases([source])
+        target_ids, target_lens = TARGET.encode_phrases([target])
+        arrays = (source_ids, source_lens, target_ids, target_lens)
+        with torch.inference_mode():
+            result.append(model.log_probs(*(torch.from_numpy(a).long() for a in arrays)).item())
+    return result
+
+
+def test_score_adds_columns_and_patches_the_ini(folder: Path) -> None:
+    result = run(
+        folder,
+        *("score", "table.gz", "--model", "rnn", "--out", "DIR/out.gz", "--unknown-words"),
+        *("--ini", "moses.ini", "--ini-out", "DIR/new.ini", "--jobs", "1", "--resume"),
+    )
+    assert result.exit_code == 0, result.output
+    assert "-nscores 4" in result.stderr and "--num-scores 4" in result.stderr
+    rows = gzip.decompress((folder / "out.gz").read_bytes()).split(b"\n")[:-1]
+    scores = np.log([[float(s) for s in row.split(b"|||")[2].split()[2:]] for row in rows])
+    np.testing.assert_allclose(scores[:, 0], expected_log_probs(folder), atol=1e-5)
+    np.testing.assert_allclose(scores[:, 1], [0, 1, 0], atol=1e-6)
+    ini = (folder / "new.ini").read_bytes()
+    assert b"num-features=4 path=%s/out.gz\n" % bytes(folder) in ini
+    assert b"TranslationModel0= 0.2 0.2 0.02 0\n" in ini
+
+
+@pytest.mark.parametrize(
+    ("options", "n_scores"),
+    [
+        (["--model", "rnn", "--columns", "per-word,sum"], 4),
+        (["--model", "rnn", "--model", "rnn", "--precision", "bfloat16"], 4),
+        (["--model", "cslm"], 3),
+        (["--control", "random", "--seed", "3"], 3),
+        (["--control", "length"], 3),
+    ],
+)
+def test_score_options(folder: Path, options: list[str], n_scores: int) -> None:
+    result = run(folder, "score", "table.gz", "--out", "DIR/out", "--jobs", "1", *options)
+    assert result.exit_code == 0, result.output
+    rows = (folder / "out").read_bytes().split(b"\n")[:-1]
+    assert {len(row.split(b"|||")[2].split()) for row in rows} == {n_scores}
+
+
+@pytest.mark.parametrize("model", ["rnn", "cslm"])
+def test_nbest(folder: Path, model: str) -> None:
+    (folder / "list").write_bytes(b"0 ||| x y  ||| LM0= 1 ||| 1\n0 ||| z ||| LM0= 2 ||| 2\n")
+    (folder / "source").write_bytes(b"a b\n")
+    arguments = ["DIR/list", "--source", "DIR/source", "--model", model, "--feature", "NN0"]
+    result = run(folder, "nbest", *arguments, "--out", "DIR/new")
+    assert result.exit_code == 0, result.output
+    values = [float(line.split()[-3]) for line in (folder / "new").read_bytes().split(b"\n")[:-1]]
+    if model == "rnn":
+        np.testing.assert_allclose(values, expected_log_probs(folder)[:2], atol=1e-5)
+    assert values[0] < values[1] < 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["score", "table.gz", "--out", "DIR/o"], 1, "either a model"),
+        (
+            ["score", "table.gz", "--out", "DIR/o", "--model", "rnn", "--control", "length"],
+            1,
+            "either",
+        ),
+        (["score", "table.gz", "--out", "DIR/o", "--model", "none"], 2, "does not exist"),
+        (
+            ["score", "table.gz", "--out", "DIR/o", "--model", "rnn", "--columns", "mean"],
+            1,
+            "'mean'",
+        ),
+        (["score", "table.gz", "--out", "table.gz", "--control", "length"], 1, "never modified"),
+        (["score", "table.gz", "--out", "-", "--control", "length", "--resume"], 1, "resumed"),
+        (
+            ["score", "table.gz", "--out", "DIR/o", "--control", "length", "--ini", "moses.ini"],
+            1,
+            "--ini-out",
+        ),
+        (
+            ["score", "moses.ini", "--out", "DIR/o", "--control", "length"],
+            1,
+            "moses.ini:1: found 1 column",
+        ),
+    ],
+)
+def test_faults_end_with_one_line(
+    folder: Path, arguments: list[str], status: int, message: str
+) -> None:
+    result = run(folder, *arguments)
+    assert result.exit_code == status
+    assert message in result.stderr and "Traceback" not in result.stderr
+    assert not (folder / "o").exists()
+
+
+def test_damaged_model_is_refused(folder: Path) -> None:
+    weights = folder / "rnn" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100])
+    result = run(folder, "score", "table.gz", "--out", "DIR/o", "--model", "rnn")
+    assert result.exit_code == 1 and "model.safetensors" in result.stderr
+
+
+@pytest.mark.parametrize("verb", ["train", "score", "nbest"])
+def test_help_has_an_example(verb: str) -> None:
+    result = CliRunner().invoke(main, [verb, "--help"])
+    assert result.exit_code == 0 and f"Example: rescorer {verb}" in result.output

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import gzip
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import rescorer.nbest
+from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.formats.nbest import read_nbest
+from rescorer.controls import RandomScorer
+from rescorer.nbest import add_feature, with_feature
+from rescorer.scorer import SourceBlindScorer
+
+SOURCE = b"zero\nun e\ntwo\n"
+NBEST = b"""\
+2 ||| a b  ||| LM0= -1.5 TM0= -1 -2e-05 ||| -3.25 ||| 0=0 ||| 0-0 \r
+2 ||| a b  ||| LM0= -1.5 TM0= -2 -2 ||| -4
+0 ||| c ||| LM0= -0  ||| 1e-7
+2 |||   ||| LM0= 1 ||| 0
+"""
+
+
+class LengthsInThousands:
+    """1000 x words of the source + words of the target."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[bytes, bytes]] = []
+
+    def log_probs(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> NDArray[np.float64]:
+        pairs = list(zip(sources, targets, strict=True))
+        self.seen += pairs
+        return np.array([1000.0 * len(s.split()) + len(t.split()) for s, t in pairs])
+
+    def n_unknown(self, targets: Sequence[bytes]) -> NDArray[np.int64]:
+        raise AssertionError
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "source"
+    path.write_bytes(SOURCE)
+    return path
+
+
+def written(nbest: bytes, source: Path, scorer: LengthsInThousands, name: str = "RNN0") -> bytes:
+    path, out = source.parent / "nbest", source.parent / "out"
+    path.write_bytes(nbest)
+    add_feature(str(path), source, scorer, name, str(out))
+    return out.read_bytes()
+
+
+def test_feature_is_appended_and_all_else_stays(source: Path) -> None:
+    assert (
+        written(NBEST, source, LengthsInThousands())
+        == b"""\
+2 ||| a b  ||| LM0= -1.5 TM0= -1 -2e-05 RNN0= 1002.000000 ||| -3.25 ||| 0=0 ||| 0-0 \r
+2 ||| a b  ||| LM0= -1.5 TM0= -2 -2 RNN0= 1002.000000 ||| -4
+0 ||| c ||| LM0= -0 RNN0= 1001.000000  ||| 1e-7
+2 |||   ||| LM0= 1 RNN0= 1000.000000 ||| 0
+"""
+    )
+
+
+def test_equal_hypotheses_of_a_sentence_are_scored_once(source: Path) -> None:
+    scorer = LengthsInThousands()
+    written(NBEST, source, scorer)
+    assert scorer.seen == [(b"two", b"a b"), (b"zero", b"c"), (b"two", b"")]
+
+
+@pytest.mark.parametrize("entries_at_once", [1, 2, 100])
+def test_blocks_do_not_matter(
+    source: Path, monkeypatch: pytest.MonkeyPatch, entries_at_once: int
+) -> None:
+    expected = written(NBEST, source, LengthsInThousands())
+    monkeypatch.setattr(rescorer.nbest, "ENTRIES_AT_ONCE", entries_at_once)
+    assert written(NBEST, source, LengthsInThousands()) == expected
+
+
+def test_list_of_moses(golden: Path, tmp_path: Path) -> None:
+    nbest, source = golden / "decode" / "nbest100.cube400.gz", golden / "decode" / "input.en"
+    out = tmp_path / "out.gz"
+    n_entries = add_feature(str(nbest), source, RandomScorer(7), "CSLM0", str(out))
+    old = gzip.decompress(nbest.read_bytes()).split(b"\n")
+    new = gzip.decompress(out.read_bytes()).split(b"\n")
+    assert n_entries == len(old) - 1 == len(new) - 1
+    sentences = source.read_bytes().split(b"\n")
+    for before, after in zip(old[:-1:50], new[:-1:50], strict=True):
+        fields = before.split(b" ||| ")
+        value = RandomScorer(7).log_probs([sentences[int(fields[0])]], [fields[1].rstrip()])[0]
+        fields[2] += b" CSLM0= %.6f" % value
+        assert after == b" ||| ".join(fields)
+    assert all(entry.features.count(b"CSLM0=") == 1 for entry in read_nbest(out))
+
+
+def test_a_language_model_ignores_the_source(source: Path) -> None:
+    class Words:
+        def log_probs(self, targets: Sequence[bytes]) -> NDArray[np.float64]:
+            return np.array([-float(len(target)) for target in targets])
+
+    scorer = SourceBlindScorer(Words())
+    assert scorer.log_probs([b"a", b"b"], [b"xyz", b""]).tolist() == [-3, 0]
+    with pytest.raises(NotImplementedError):
+        scorer.n_unknown([b"a"])
+
+
+@pytest.mark.parametrize("value", [-1e-9, -123456.789, -1e6, 0.0])
+def test_values_are_plain_decimals(value: float) -> None:
+    line = with_feature(b"0 ||| a ||| LM0= 1 ||| 0", "A", value)
+    text = line.split(b" ||| ")[2].split()[-1]
+    assert b"e" not in text and abs(float(text) - value) <= 5e-7
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("-inf")])
+def test_values_that_are_not_finite_are_refused(value: float) -> None:
+    with pytest.raises(ValueError, match="finite"):
+        with_feature(b"0 ||| a ||| LM0= 1 ||| 0", "A", value)
+
+
+@pytest.mark.parametrize("name", ["", "RNN_0", "0RNN", "RNN=", "é", "a b"])
+def test_names_that_moses_misreads_are_refused(source: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match="letters and digits"):
+        written(NBEST, source, LengthsInThousands(), name)
+
+
+@pytest.mark.parametrize(
+    ("nbest", "line", "found"),
+    [
+        (b"0 ||| a ||| LM0= 1 ||| 0\n3 ||| a ||| LM0= 1 ||| 0\n", 2, "sentence id 3"),
+        (b"0 ||| a ||| RNN0= 1 ||| 0\n", 1, "feature RNN0"),
+        (b"0 ||| a ||| LM0= 1\n", 1, "3 fields"),
+        (b"x ||| a ||| LM0= 1 ||| 0\n", 1, "sentence id"),
+        (b"0 ||| a ||| LM0= nan ||| 0\n", 1, "value"),
+    ],
+)
+def test_bad_entries_are_refused(source: Path, nbest: bytes, line: int, found: str) -> None:
+    with pytest.raises(InputError, match=found) as caught:
+        written(nbest, source, LengthsInThousands())
+    assert caught.value.line == line
+    assert not (source.parent / "out").exists()
