@@ -113,3 +113,8 @@ def write_lines(path: StrPath, lines: Iterator[bytes] | list[bytes]) -> None:
     with open_write(path) as stream:
         for line in lines:
             stream.write(line + b"\n")
+
+
+def count_lines(path: StrPath) -> int:
+    """How many lines a file has."""
+    return sum(1 for _ in read_lines(path))

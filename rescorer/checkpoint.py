@@ -108,7 +108,9 @@ def load_weights(network: nn.Module, tensors: Mapping[str, Tensor], path: Path) 
     try:
         network.load_state_dict(dict(tensors))
     except RuntimeError as error:
-        raise InputError(path, None, str(error), "the weights that config.json describes") from error
+        raise InputError(
+            path, None, str(error), "the weights that config.json describes"
+        ) from error
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
@@ -147,7 +149,10 @@ def _read_description(path: Path) -> dict[str, Any]:
         description = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         raise InputError(path, None, str(error), "the config.json of a model directory") from error
-    if not isinstance(description, dict) or description.get("architecture") not in ("encdec", "cslm"):
+    if not isinstance(description, dict) or description.get("architecture") not in (
+        "encdec",
+        "cslm",
+    ):
         raise InputError(path, None, "no known architecture", '"encdec" or "cslm"')
     if description.get("format_version") != FORMAT_VERSION:
         raise InputError(

@@ -40,7 +40,8 @@ class CslmScorer:
         )
         distinct, inverse = distinct_rows(ngrams)
         log_probs = self._ngram_log_probs(distinct)[inverse]
-        return np.bincount(sentences, weights=log_probs, minlength=len(targets))
+        sums = np.bincount(sentences, weights=log_probs, minlength=len(targets))
+        return sums.astype(np.float64)
 
     @torch.inference_mode()
     def _ngram_log_probs(self, ngrams: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -75,5 +76,5 @@ def _first_layer_tables(model: Cslm) -> list[Tensor]:
 
     Devlin et al. (2014), section 2.4: the layer is a sum over positions, so a look-up replaces it.
     """
-    blocks = model.first.weight.split(model.config.embedding_width, dim=1)
+    blocks = torch.split(model.first.weight, model.config.embedding_width, dim=1)
     return [model.embedding.weight @ block.T for block in blocks]

@@ -43,7 +43,9 @@ class References:
         texts = [list(read_lines(path)) for path in paths]
         for path, lines in zip(paths, texts, strict=True):
             if len(lines) != len(texts[0]):
-                raise InputError(path, None, f"{len(lines)} lines", f"{len(texts[0])}, as the first")
+                raise InputError(
+                    path, None, f"{len(lines)} lines", f"{len(texts[0])}, as the first"
+                )
         return cls(list(zip(*texts, strict=True)))
 
     def __len__(self) -> int:
@@ -163,3 +165,23 @@ def precisions(statistics: Statistics) -> NDArray[np.float64]:
 def length_ratio(statistics: Statistics) -> float:
     """Hypothesis words for one reference word."""
     return float(statistics[1] / max(1, statistics[-1]))
+
+
+def evaluate_output(output: StrPath, references: Sequence[StrPath]) -> dict[str, object]:
+    """BLEU (0 to 100), precisions and lengths of a file of translations.
+
+    Raises:
+        InputError: output and references have different numbers of lines.
+    """
+    reference = References.read(references)
+    lines = list(read_lines(output))
+    if len(lines) != len(reference):
+        raise InputError(output, None, f"{len(lines)} lines", f"{len(reference)}, as the reference")
+    sums = reference.statistics(enumerate(lines)).sum(axis=0)
+    return {
+        "bleu": float(bleu(sums)),
+        "precisions": [float(value) for value in precisions(sums)],
+        "length_ratio": length_ratio(sums),
+        "output_words": int(sums[1]),
+        "reference_words": int(sums[-1]),
+    }

@@ -146,7 +146,27 @@ def make_pool(
     kept = kept[np.argsort(sentence_ids[kept], kind="stable")]
     distinct, starts = np.unique(sentence_ids[kept], return_index=True)
     offsets = np.append(starts, len(kept))
-    return NBestPool(names, np.ascontiguousarray(features[kept]), statistics[kept], distinct, offsets)
+    return NBestPool(
+        names, np.ascontiguousarray(features[kept]), statistics[kept], distinct, offsets
+    )
+
+
+def merge_pools(first: NBestPool, second: NBestPool) -> NBestPool:
+    """One pool of two, without hypotheses that are in both.
+
+    Raises:
+        ValueError: they have other features.
+    """
+    if first.names != second.names:
+        raise ValueError(f"pools with other features: {first.names} and {second.names}")
+    pools = (first, second)
+    ids = [np.repeat(pool.sentence_ids, np.diff(pool.offsets)) for pool in pools]
+    return make_pool(
+        first.names,
+        np.concatenate(ids),
+        np.concatenate([pool.features for pool in pools]),
+        np.concatenate([pool.statistics for pool in pools]),
+    )
 
 
 def column_names(sizes: dict[str, int]) -> tuple[str, ...]:

@@ -90,7 +90,7 @@ class EncoderDecoder(nn.Module):
             if name.endswith("bias"):
                 nn.init.zeros_(parameter)
             elif "recurrent" in name:
-                for block in parameter.data.split(parameter.shape[1]):
+                for block in torch.split(parameter.data, parameter.shape[1]):
                     nn.init.orthogonal_(block)
             elif deviation is not None:
                 nn.init.normal_(parameter, std=deviation)

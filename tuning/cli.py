@@ -1,0 +1,184 @@
+"""The command tuning: a thin shell over one public function for each verb."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+
+import click
+
+from moses_bridge.command import CommandGroup
+from moses_bridge.config import load_config
+from moses_bridge.errors import ConfigError
+
+READABLE = click.Path(exists=True, dir_okay=False, path_type=Path)
+DIRECTORY = click.Path(path_type=Path)
+CONFIG = click.option(
+    "--config", type=READABLE, help="Settings in TOML; an unknown key is an error."
+)
+SOURCE = click.option("--source", type=READABLE, required=True, help="Tokenised source text.")
+REFERENCE = click.option(
+    "--reference",
+    "references",
+    type=READABLE,
+    required=True,
+    multiple=True,
+    help="Tokenised reference; may be given several times.",
+)
+SEED = click.option("--seed", type=int, default=1, show_default=True)
+JOBS = click.option(
+    "--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Processes, threads."
+)
+
+
+@click.group(cls=CommandGroup)
+def main() -> None:
+    """Tune log-linear weights against BLEU and compare tuned systems."""
+
+
+@main.command()
+@click.option("--ini", type=READABLE, required=True, help="The system; its weights are the start.")
+@SOURCE
+@REFERENCE
+@click.option("--out", type=DIRECTORY, required=True, help="Run directory.")
+@click.option("--optimizer", type=click.Choice(["mert"]), help="How weights are found.")
+@SEED
+@click.option("--resume", is_flag=True, help="Continue the run that stands in --out.")
+@click.option("--init-weights", type=READABLE, help="weights.json of the run to start from.")
+@click.option(
+    "--nbest-feature",
+    "nbest_features",
+    multiple=True,
+    help="NAME=COMMAND that adds a feature to n-best lists; {nbest}, {source}, {out} are paths.",
+)
+@CONFIG
+@JOBS
+def tune(
+    ini: Path,
+    source: Path,
+    references: tuple[Path, ...],
+    out: Path,
+    optimizer: str | None,
+    seed: int,
+    resume: bool,
+    init_weights: Path | None,
+    nbest_features: tuple[str, ...],
+    config: Path | None,
+    jobs: int,
+) -> None:
+    """Decode, pool, optimise, until the weights settle; write weights.json and moses.ini.
+
+    Example: tuning tune --ini moses.ini --source dev.en --reference dev.fr --out run1 --seed 1
+    """
+    from tuning.loop import TuningOptions
+    from tuning.loop import tune as run_tuning
+    from tuning.rerank import NBestFeature
+
+    options = load_config(TuningOptions, config)
+    if optimizer is not None:
+        options = dataclasses.replace(options, optimizer=optimizer)
+    run = run_tuning(
+        ini,
+        source,
+        references,
+        out,
+        options,
+        seed,
+        jobs,
+        resume,
+        [NBestFeature.parse(text) for text in nbest_features],
+        init_weights,
+    )
+    click.echo(f"dev BLEU {run.dev_bleu:.2f}, weights in {out / 'weights.json'}")
+
+
+@main.command()
+@click.option("--features", type=READABLE, required=True, multiple=True, help="A features.dat.")
+@click.option("--scores", type=READABLE, required=True, multiple=True, help="Its scores.dat.")
+@click.option("--init", type=READABLE, required=True, help="init.opt: start, minimum, maximum.")
+@click.option("--optimizer", type=click.Choice(["mert"]), default="mert", show_default=True)
+@SEED
+@CONFIG
+@JOBS
+def optimize(
+    features: tuple[Path, ...],
+    scores: tuple[Path, ...],
+    init: Path,
+    optimizer: str,
+    seed: int,
+    config: Path | None,
+    jobs: int,
+) -> None:
+    """Optimise on the tuning files of Moses; print weights and BLEU as JSON.
+
+    Example: tuning optimize --features run1.features.dat --scores run1.scores.dat --init init.opt
+    """
+    from moses_bridge.formats.tuning_data import read_init_opt
+    from tuning.loop import OPTIMIZERS
+    from tuning.nbest_pool import read_moses_pool
+    from tuning.optimizer import OptimizerOptions
+
+    if len(features) != len(scores):
+        raise ConfigError(
+            f"{len(features)} --features and {len(scores)} --scores; they go in pairs"
+        )
+    pool = read_moses_pool(features, scores)
+    start = read_init_opt(init)[:1]
+    if len(start[0]) != len(pool.names):
+        raise ConfigError(f"{init}: {len(start[0])} weights for {len(pool.names)} features")
+    options = load_config(OptimizerOptions, config)
+    result = OPTIMIZERS[optimizer](pool, start[0][None], options, seed, jobs)
+    click.echo(json.dumps(dataclasses.asdict(result), indent=1))
+
+
+@main.command()
+@click.option("--output", type=READABLE, required=True, help="Translations, one a line.")
+@REFERENCE
+def evaluate(output: Path, references: tuple[Path, ...]) -> None:
+    """Print BLEU, precisions and length ratio of translations as JSON.
+
+    Example: tuning evaluate --output test.out --reference test.fr
+    """
+    from tuning.bleu_stats import evaluate_output
+
+    click.echo(json.dumps(evaluate_output(output, references), indent=1))
+
+
+@main.command()
+@click.argument("systems", nargs=-1, required=True)
+@SOURCE
+@REFERENCE
+@click.option("--out", type=DIRECTORY, required=True, help="Directory for the table.")
+@CONFIG
+@JOBS
+def compare(
+    systems: tuple[str, ...],
+    source: Path,
+    references: tuple[Path, ...],
+    out: Path,
+    config: Path | None,
+    jobs: int,
+) -> None:
+    """Compare SYSTEMS, each NAME=RUN[,RUN...], on a test text; the first one is the baseline.
+
+    Example: tuning compare Baseline=b1,b2,b3 +RNN=r1,r2,r3 --source test.en --reference test.fr --out cmp
+    """
+    from tuning.evaluation import CompareOptions
+    from tuning.evaluation import compare as compare_systems
+    from tuning.report import write_comparison
+
+    options = load_config(CompareOptions, config)
+    comparison = compare_systems(_parse_systems(systems), source, references, options, jobs)
+    click.echo(write_comparison(comparison, out), nl=False)
+
+
+def _parse_systems(systems: tuple[str, ...]) -> dict[str, list[Path]]:
+    parsed: dict[str, list[Path]] = {}
+    for text in systems:
+        name, equals, runs = text.partition("=")
+        if not (name and equals and runs):
+            raise ConfigError(f"found {text!r}, expected NAME=RUN[,RUN...]")
+        parsed[name] = [Path(run) for run in runs.split(",")]
+    return parsed

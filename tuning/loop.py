@@ -1,0 +1,295 @@
+"""The tuning loop: decode, pool, optimise, until the weights settle (mert-moses.pl, made resumable)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.decoder import Decoder, DecoderOptions, open_decoder
+from moses_bridge.formats.moses_ini import read_ini, with_weights, write_ini
+from moses_bridge.textio import read_lines
+from tuning.bleu_stats import References, bleu, length_ratio
+from tuning.mert import optimize_mert
+from tuning.nbest_pool import NBestPool, grouped_weights, merge_pools, read_pool
+from tuning.optimizer import Optimizer, OptimizerOptions
+from tuning.rerank import NBestFeature, add_features, rerank
+from tuning.run_directory import (
+    INI_NAME,
+    Iteration,
+    TuningRun,
+    Weights,
+    claim,
+    file_hash,
+    fingerprint_ini,
+    load_run,
+    read_json,
+    save_run,
+    write_json,
+)
+
+OPTIMIZERS: dict[str, Optimizer] = {"mert": optimize_mert}
+
+
+@dataclass(frozen=True)
+class TuningOptions:
+    """Settings of `tune`.
+
+    Attributes:
+        optimizer: how weights are found on the pool.
+        nbest_size: distinct hypotheses for a sentence.
+        max_iterations: decodings of the dev text; the last one only measures.
+        min_weight_change: the loop ends when no normalised weight moves by more.
+        min_pool_gain: the loop ends when the pool promises no more BLEU (0 to 100) than this.
+        search: settings of the optimiser.
+        decoder: settings of the decoder.
+    """
+
+    optimizer: Literal["mert"] = "mert"
+    nbest_size: int = 100
+    max_iterations: int = 8
+    min_weight_change: float = 1e-4
+    min_pool_gain: float = 0.01
+    search: OptimizerOptions = field(default_factory=OptimizerOptions)
+    decoder: DecoderOptions = field(default_factory=DecoderOptions)
+
+
+def tune(
+    ini: Path,
+    source: Path,
+    references: Sequence[Path],
+    out: Path,
+    options: TuningOptions,
+    seed: int = 1,
+    jobs: int = 1,
+    resume: bool = False,
+    nbest_features: Sequence[NBestFeature] = (),
+    init_weights: Path | None = None,
+) -> TuningRun:
+    """Find weights with a high dev BLEU.
+
+    Args:
+        ini: the system; its weights are the start.
+        source: dev source text.
+        references: dev references, one file each.
+        out: run directory: weights.json, moses.ini, and each iteration's n-best list and output.
+        options: settings.
+        seed: of the optimiser.
+        jobs: processes of the decoder, threads of the optimiser.
+        resume: continue what stands in out.
+        nbest_features: features that external commands add to the n-best lists.
+        init_weights: weights.json of another run; weights it does not have keep the ini's.
+
+    Returns:
+        The run; its weights are those with the best *decoded* dev BLEU.
+
+    Raises:
+        InputError: an input file is malformed.
+        ConfigError: out holds another run.
+    """
+    start = initial_weights(ini, nbest_features, init_weights)
+    fingerprint = {
+        "tables": fingerprint_ini(ini),
+        "text": [file_hash(path) for path in (source, *references)],
+        "options": asdict(options),
+        "features": [asdict(feature) for feature in nbest_features],
+        "start": start,
+        "seed": seed,
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    claim(out, fingerprint, resume)
+    run = TuningRun(
+        str(ini), start, -1.0, seed, options.nbest_size, asdict(options.decoder), [*nbest_features]
+    )
+    with open_decoder(ini, options.decoder, jobs) as decoder:
+        loop = _Loop(decoder, source, References.read(references), out, options, run, jobs)
+        loop.run_to_end(start)
+    save_run(run, out)
+    parsed = read_ini(ini)
+    tuned = {name: values for name, values in run.weights.items() if name in parsed.weights}
+    write_ini(with_weights(parsed, tuned), out / INI_NAME)
+    return run
+
+
+def initial_weights(
+    ini: Path, nbest_features: Sequence[NBestFeature], init_weights: Path | None
+) -> Weights:
+    """Weights of the ini and the n-best features, overlaid by those of another run.
+
+    A feature with more values here than there (an added column) keeps its own weights for them.
+    """
+    weights = {name: list(values) for name, values in read_ini(ini).weights.items()}
+    weights |= {feature.name: [feature.initial_weight] for feature in nbest_features}
+    if init_weights is not None:
+        for name, values in load_run(init_weights.parent).weights.items():
+            if name in weights:
+                weights[name][: len(values)] = values
+    return weights
+
+
+class _Loop:
+    """The state of `tune` between iterations."""
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        source: Path,
+        references: References,
+        out: Path,
+        options: TuningOptions,
+        run: TuningRun,
+        jobs: int,
+    ) -> None:
+        self.decoder = decoder
+        self.source = source
+        self.references = references
+        self.out = out
+        self.options = options
+        self.run = run
+        self.jobs = jobs
+        self.pool: NBestPool | None = None
+
+    def run_to_end(self, start: Weights) -> None:
+        """Iterate; the run has the best weights at the end."""
+        weights = start
+        for number in range(1, self.options.max_iterations + 1):
+            iteration = self.decode(number, weights)
+            self.run.iterations.append(iteration)
+            if iteration.bleu > self.run.dev_bleu:
+                self.run.weights, self.run.dev_bleu = weights, iteration.bleu
+            if number < self.options.max_iterations:
+                following = self.optimise(number, iteration)
+            _report(number, iteration)
+            if number == self.options.max_iterations or self.settled(iteration, weights, following):
+                return
+            weights = following
+
+    def decode(self, number: int, weights: Weights) -> Iteration:
+        """Decode with the weights, add the n-best features and measure."""
+        nbest = self.out / f"iter{number:02}.nbest.gz"
+        output = self.out / f"iter{number:02}.out"
+        done = self.out / f"iter{number:02}.decoded.json"
+        if not (done.exists() and read_json(done) == weights):
+            translate(
+                self.decoder,
+                self.source,
+                output,
+                nbest,
+                weights,
+                self.run.nbest_features,
+                self.options.nbest_size,
+            )
+            write_json(done, weights)
+        pool = read_pool([nbest], self.references)
+        self.pool = pool if self.pool is None else merge_pools(self.pool, pool)
+        sums = self.references.statistics(enumerate(read_lines(output))).sum(axis=0)
+        return Iteration(weights, float(bleu(sums)), length_ratio(sums), oracle_bleu(pool))
+
+    def optimise(self, number: int, iteration: Iteration) -> Weights:
+        """New weights from all n-best lists so far; kept on disk for resuming."""
+        assert self.pool is not None
+        path = self.out / f"iter{number:02}.optimised.json"
+        if not path.exists():
+            starts = [self.as_row(iteration.weights)]
+            starts += [
+                self.as_row(earlier.weights)
+                for earlier in self.run.iterations[:-1]
+                if earlier.weights != iteration.weights
+            ]
+            optimizer = OPTIMIZERS[self.options.optimizer]
+            result = optimizer(
+                self.pool,
+                np.array(starts),
+                self.options.search,
+                self.run.seed * 1000 + number,
+                self.jobs,
+            )
+            found = grouped_weights(result.weights)
+            write_json(path, {"weights": iteration.weights | found, "bleu": result.bleu})
+        record = read_json(path)
+        iteration.pool_bleu = record["bleu"]
+        weights: Weights = record["weights"]
+        return weights
+
+    def as_row(self, weights: Mapping[str, Sequence[float]]) -> NDArray[np.float64]:
+        """Weights in the order of the pool's columns, *Shape:* (n_features,)."""
+        assert self.pool is not None
+        columns = (name.rpartition("_") for name in self.pool.names)
+        return np.array([weights[name][int(number)] for name, _, number in columns])
+
+    def settled(self, iteration: Iteration, weights: Weights, following: Weights) -> bool:
+        """Whether another iteration would change nothing."""
+        change = np.abs(_unit(self.as_row(following)) - _unit(self.as_row(weights))).max()
+        gain = (iteration.pool_bleu or 0.0) - iteration.bleu
+        return bool(
+            change < self.options.min_weight_change
+            or (len(self.run.iterations) > 1 and gain < self.options.min_pool_gain)
+        )
+
+
+def translate(
+    decoder: Decoder,
+    source: Path,
+    output: Path,
+    nbest: Path,
+    weights: Weights,
+    nbest_features: Sequence[NBestFeature],
+    nbest_size: int,
+) -> None:
+    """Decode a text; with n-best features the output is the best of the reranked list.
+
+    Args:
+        decoder: an open decoder.
+        source: the text.
+        output: one translation a line.
+        nbest: the n-best list, with the added features.
+        weights: by feature; those that the decoder does not know count in the reranking alone.
+        nbest_features: features to add.
+        nbest_size: hypotheses for a sentence.
+    """
+    added = {feature.name for feature in nbest_features}
+    known = {name: values for name, values in weights.items() if name not in added}
+    if not nbest_features:
+        decoder.decode(source, output, known, nbest, nbest_size)
+        return
+    plain = nbest.with_name(f"plain.{nbest.name}")
+    decoder.decode(source, output, known, plain, nbest_size)
+    add_features(plain, source, nbest_features, nbest)
+    plain.unlink()
+    rerank(nbest, weights, source, output)
+
+
+def oracle_bleu(pool: NBestPool) -> float:
+    """BLEU (0 to 100) of the hypotheses with the best smoothed sentence BLEU: what reranking could reach.
+
+    Sentence BLEU adds one to the counts of orders above 1 (Lin & Och 2004).
+    """
+    statistics = pool.statistics.astype(np.float64)
+    matches, totals = statistics[:, 0:-1:2], statistics[:, 1:-1:2]
+    smooth = np.array([0.0, 1.0, 1.0, 1.0])
+    precision = np.log(np.maximum(matches + smooth, 1e-9) / np.maximum(totals + smooth, 1e-9))
+    brevity = np.minimum(0.0, 1 - statistics[:, -1] / np.maximum(totals[:, 0], 1e-9))
+    score = precision.mean(axis=1) + brevity
+    top = np.maximum.reduceat(score, pool.offsets[:-1])
+    chosen = np.flatnonzero(score == np.repeat(top, np.diff(pool.offsets)))
+    first = chosen[np.searchsorted(chosen, pool.offsets[:-1])]
+    return float(bleu(pool.statistics[first].sum(axis=0)))
+
+
+def _unit(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(weights / max(np.abs(weights).sum(), 1e-12))
+
+
+def _report(number: int, iteration: Iteration) -> None:
+    promised = "" if iteration.pool_bleu is None else f", {iteration.pool_bleu:.2f} on the pool"
+    print(
+        f"iteration {number}: dev BLEU {iteration.bleu:.2f}{promised}, "
+        f"length ratio {iteration.length_ratio:.3f}, oracle {iteration.oracle_bleu:.2f}",
+        file=sys.stderr,
+        flush=True,
+    )

@@ -1,0 +1,148 @@
+"""What a tuning run leaves on disk, and the check that a directory belongs to the same run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.formats.moses_ini import read_ini
+from moses_bridge.textio import open_write
+from tuning.rerank import NBestFeature
+
+WEIGHTS_NAME = "weights.json"
+RUN_NAME = "run.json"
+INI_NAME = "moses.ini"
+
+Weights = dict[str, list[float]]
+
+
+@dataclass
+class Iteration:
+    """One decoding of the dev text and what was learned from it.
+
+    Attributes:
+        weights: that it was decoded with.
+        bleu: of the output, 0 to 100.
+        length_ratio: output words for one reference word.
+        oracle_bleu: of the hypotheses of its n-best list with the best sentence BLEU, 0 to 100.
+        pool_bleu: that the optimiser reached on the pool afterwards; None for the last decoding.
+    """
+
+    weights: Weights
+    bleu: float
+    length_ratio: float
+    oracle_bleu: float
+    pool_bleu: float | None = None
+
+
+@dataclass
+class TuningRun:
+    """The result of a tuning run.
+
+    Attributes:
+        ini: the moses.ini that was tuned, with its tables.
+        weights: of the iteration with the best decoded dev BLEU.
+        dev_bleu: that BLEU, 0 to 100.
+        seed: of the optimiser.
+        nbest_size: hypotheses for a sentence.
+        decoder: settings of the decoder.
+        nbest_features: features that external commands add.
+        iterations: in their order.
+    """
+
+    ini: str
+    weights: Weights
+    dev_bleu: float
+    seed: int
+    nbest_size: int
+    decoder: dict[str, Any]
+    nbest_features: list[NBestFeature] = field(default_factory=list)
+    iterations: list[Iteration] = field(default_factory=list)
+
+
+def save_run(run: TuningRun, directory: Path) -> None:
+    """Write RUN/weights.json."""
+    write_json(directory / WEIGHTS_NAME, asdict(run))
+
+
+def load_run(directory: Path) -> TuningRun:
+    """Read RUN/weights.json.
+
+    Raises:
+        InputError: it is missing or not one.
+    """
+    path = directory / WEIGHTS_NAME
+    value = read_json(path)
+    try:
+        value["nbest_features"] = [NBestFeature(**entry) for entry in value["nbest_features"]]
+        value["iterations"] = [Iteration(**entry) for entry in value["iterations"]]
+        return TuningRun(**value)
+    except (KeyError, TypeError) as error:
+        raise InputError(path, None, f"{error}", "the weights.json of a tuning run") from error
+
+
+def claim(directory: Path, fingerprint: Mapping[str, Any], resume: bool) -> None:
+    """Make a directory the one of a run, or make sure that it is.
+
+    Raises:
+        ConfigError: it is that of another run, or of this one but resume is not wanted.
+    """
+    path = directory / RUN_NAME
+    wanted = json.loads(json.dumps(dict(fingerprint)))
+    if path.exists():
+        found = read_json(path)
+        changed = sorted(key for key in wanted | found if wanted.get(key) != found.get(key))
+        if changed:
+            raise ConfigError(
+                f"{directory}: a run with other {', '.join(changed)}; remove it or choose another"
+            )
+        if not resume:
+            raise ConfigError(f"{directory}: there is a run already; continue it with --resume")
+    write_json(path, wanted)
+
+
+def fingerprint_ini(path: Path) -> dict[str, str]:
+    """Hashes of a moses.ini and of every file it names."""
+    ini = read_ini(path)
+    files = [
+        ini.resolve(feature.arguments["path"])
+        for feature in ini.features
+        if "path" in feature.arguments
+    ]
+    return {"ini": file_hash(path)} | {file.name: file_hash(file) for file in files}
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(path, None, str(error), "a readable file") from error
+
+
+def read_json(path: Path) -> Any:
+    """Read JSON.
+
+    Raises:
+        InputError: the file is missing or is not JSON.
+    """
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise InputError(path, None, str(error), "a JSON file") from error
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write indented JSON, whole or not at all."""
+    with open_write(path) as stream:
+        stream.write(json.dumps(value, indent=1).encode() + b"\n")
