@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from moses_bridge.builtin.decoder.heap import heap_pop, heap_push
-from moses_bridge.builtin.decoder.lattice import (
+from moses_bridge.builtin.decoder.hypothesis import (
     Lattice,
     cover,
     coverage_hash,
@@ -24,7 +24,7 @@ from moses_bridge.builtin.decoder.lattice import (
     new_lattice,
 )
 from moses_bridge.builtin.decoder.lm_index import LN10, LmTables, lm_score
-from moses_bridge.builtin.decoder.options import OptionTables, SentenceOptions
+from moses_bridge.builtin.decoder.ranking import OptionTables, SentenceOptions
 
 MONOTONE, SWAP, DISCONTINUOUS = range(3)
 
