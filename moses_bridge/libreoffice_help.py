@@ -51,9 +51,8 @@ def help_pairs(source_deb: Path, target_deb: Path, source: str, target: str) -> 
     They belong to no group: the help goes into training only.
     """
     sources, targets = read_help(source_deb), read_help(target_deb)
-    pages = sorted({page for page, _ in sources})
-    order = {page: position for position, page in enumerate(pages)}
-    for key in sorted(sources.keys() & targets.keys(), key=lambda key: order[key[0]]):
+    shared = [key for key in sources if key in targets]
+    for key in sorted(shared, key=lambda key: key[0]):
         yield from sentence_pairs(None, sources[key], targets[key], source, target)
 
 

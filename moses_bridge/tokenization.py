@@ -15,6 +15,7 @@ from moses_bridge.progress import Progress
 
 LINES_PER_TASK = 1000
 FEWEST_LINES_FOR_PROCESSES = 8000
+LAST_WORD_WITH_STOP = re.compile(r"^(.*[^.])\.$")
 UNSPACED_LANGUAGES = frozenset({"ja", "zh", "yue"})
 UNSPACED_WORD = re.compile(
     "([\u30a0-\u30ff]+|[\u3005\u3040-\u309f\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003134f])"
@@ -37,7 +38,11 @@ def tokenize(text: str, language: str) -> str:
     if code in UNSPACED_LANGUAGES:
         code, text = "en", UNSPACED_WORD.sub(r" \1 ", text)
     tokens: list[str] = _tokenizer(code).tokenize(text, escape=True)
-    return " ".join(" ".join(tokens).lower().split())
+    words = " ".join(tokens).lower().split()
+    # tokenizer.perl parts a line's last full stop even from an abbreviation; sacremoses does not.
+    if words and (last := LAST_WORD_WITH_STOP.match(words[-1])):
+        words[-1:] = [last[1], "."]
+    return " ".join(words)
 
 
 @lru_cache(maxsize=8)
