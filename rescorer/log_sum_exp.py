@@ -1,7 +1,8 @@
 """Log of the softmax's denominator, tile by tile: the logits of a whole vocabulary never exist.
 
 On a CPU the exponentials cost as much as the product when each operation walks the memory again, so
-a compiled loop takes maximum and sum of a tile while it is in the cache.
+a compiled loop sums those of a tile while it is in the cache. What is taken from the logits before
+the exponential need only be near their maximum: the highest product plus the highest bias is.
 """
 
 from __future__ import annotations
@@ -53,16 +54,19 @@ def _on_device(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def _rows_on_cpu(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    maxes = np.full(len(factors), -np.inf, np.float32)
+    heights = np.full(len(factors), -np.inf, np.float32)
     sums = np.zeros(len(factors), np.float32)
     for first in range(0, len(weight), WORDS_AT_ONCE):
         words = slice(first, first + WORDS_AT_ONCE)
         products = factors @ weight[words].T
         if products.dtype == torch.bfloat16:
-            _add_bfloat16(products.view(torch.uint16).numpy(), bias[words].numpy(), maxes, sums)
+            bits = products.view(torch.uint16).numpy()
+            highest = _highest_of_bfloat16(bits) + bias[words].max().numpy()
+            _add_bfloat16(bits, bias[words].numpy(), highest, heights, sums)
         else:
-            _add_float32(products.numpy(), bias[words].numpy(), maxes, sums)
-    return torch.from_numpy(maxes + np.log(sums))
+            highest = (products.amax(dim=1) + bias[words].max()).numpy()
+            _add_float32(products.numpy(), bias[words].numpy(), highest, heights, sums)
+    return torch.from_numpy(heights + np.log(sums))
 
 
 @intrinsic
@@ -91,43 +95,63 @@ def _exp(x: Any) -> Any:
     return power * _bits_as_float((np.int32(whole) + np.int32(127)) << np.int32(23))
 
 
+@numba.njit(nogil=True, cache=True)
+def _highest_of_bfloat16(products: NDArray[np.uint16]) -> NDArray[np.float32]:
+    """Maximum of each row, *Shape:* (n, words) -> (n,).
+
+    Floats are in the order of their bits as integers once those of negative ones are turned; a
+    maximum of integers is compiled to vector instructions, one of floats is not.
+    """
+    result = np.empty(products.shape[0], np.float32)
+    for row in range(products.shape[0]):
+        highest = np.int32(-(2**31))
+        for word in range(products.shape[1]):
+            bits = np.int32(np.int32(products[row, word]) << np.int32(16))
+            highest = max(highest, np.int32(bits ^ ((bits >> np.int32(31)) & np.int32(2**31 - 1))))
+        result[row] = _bits_as_float(highest ^ ((highest >> np.int32(31)) & np.int32(2**31 - 1)))
+    return result
+
+
 @numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
 def _add_float32(
     products: NDArray[np.float32],
     bias: NDArray[np.float32],
-    maxes: NDArray[np.float32],
+    highest: NDArray[np.float32],
+    heights: NDArray[np.float32],
     sums: NDArray[np.float32],
 ) -> None:
-    """Add a tile of logits to each row's running maximum and sum of exponentials."""
+    """Add a tile of logits to each row's running sum of exp(logit - height).
+
+    Args:
+        products: logits without bias, *Shape:* (n, words of the tile).
+        bias: *Shape:* (words of the tile,).
+        highest: not below any logit of the row in this tile, *Shape:* (n,).
+        heights: what is taken from each logit, raised to `highest`, *Shape:* (n,).
+        sums: *Shape:* (n,).
+    """
     for row in range(products.shape[0]):
-        highest = maxes[row]
-        for word in range(products.shape[1]):
-            highest = max(highest, products[row, word] + bias[word])
+        height = max(heights[row], highest[row])
         total = np.float32(0.0)
         for word in range(products.shape[1]):
-            total += _exp(products[row, word] + bias[word] - highest)
-        sums[row] = sums[row] * np.exp(maxes[row] - highest) + total
-        maxes[row] = highest
+            total += _exp(products[row, word] + bias[word] - height)
+        sums[row] = sums[row] * np.exp(heights[row] - height) + total
+        heights[row] = height
 
 
 @numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
 def _add_bfloat16(
     products: NDArray[np.uint16],
     bias: NDArray[np.float32],
-    maxes: NDArray[np.float32],
+    highest: NDArray[np.float32],
+    heights: NDArray[np.float32],
     sums: NDArray[np.float32],
 ) -> None:
     """As `_add_float32`; a bfloat16 is the upper half of a float32."""
-    logits = np.empty(products.shape[1], np.float32)
     for row in range(products.shape[0]):
-        highest = maxes[row]
-        for word in range(products.shape[1]):
-            logits[word] = (
-                _bits_as_float(np.int32(products[row, word]) << np.int32(16)) + bias[word]
-            )
-            highest = max(highest, logits[word])
+        height = max(heights[row], highest[row])
         total = np.float32(0.0)
         for word in range(products.shape[1]):
-            total += _exp(logits[word] - highest)
-        sums[row] = sums[row] * np.exp(maxes[row] - highest) + total
-        maxes[row] = highest
+            product = _bits_as_float(np.int32(products[row, word]) << np.int32(16))
+            total += _exp(product + bias[word] - height)
+        sums[row] = sums[row] * np.exp(heights[row] - height) + total
+        heights[row] = height
