@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from moses_bridge.config import from_mapping
@@ -114,14 +113,10 @@ def load_weights(network: nn.Module, tensors: Mapping[str, Tensor], path: Path) 
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors under a temporary name, then rename."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    """Write tensors; the file appears only when complete."""
+    encoded = save({name: tensor.contiguous() for name, tensor in tensors.items()})
+    with open_write(path) as stream:
+        stream.write(encoded)
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
@@ -154,6 +149,8 @@ def _read_description(path: Path) -> dict[str, Any]:
         "cslm",
     ):
         raise InputError(path, None, "no known architecture", '"encdec" or "cslm"')
+    if not isinstance(description.get("model"), dict):
+        raise InputError(path, None, "no sizes of the network", 'a table "model"')
     if description.get("format_version") != FORMAT_VERSION:
         raise InputError(
             path,
@@ -167,28 +164,45 @@ def _read_description(path: Path) -> dict[str, Any]:
 
 def save_training_state(
     directory: Path,
-    network: nn.Module,
+    weights: Mapping[str, Mapping[str, Tensor]],
     optimizer: torch.optim.Optimizer,
     progress: Mapping[str, Any],
 ) -> None:
-    """Write all that training needs to continue."""
-    tensors = {f"network.{name}": tensor for name, tensor in network.state_dict().items()}
+    """Write all that training needs to continue.
+
+    Args:
+        directory: of the model.
+        weights: sets of weights by name.
+        optimizer: its state goes along.
+        progress: anything that JSON can hold.
+    """
+    tensors = {
+        f"{kind}/{name}": tensor for kind, part in weights.items() for name, tensor in part.items()
+    }
     for number, state in optimizer.state_dict()["state"].items():
         for key, value in state.items():
-            tensors[f"optimizer.{number}.{key}"] = torch.as_tensor(value)
-    tensors["progress"] = torch.frombuffer(
-        bytearray(json.dumps(dict(progress)).encode()), dtype=torch.uint8
-    )
+            tensors[f"optimizer/{number}/{key}"] = torch.as_tensor(value)
+    encoded = bytearray(json.dumps(dict(progress)).encode())
+    tensors["progress"] = torch.frombuffer(encoded, dtype=torch.uint8)
     save_tensors(directory / TRAINING_STATE, tensors)
 
 
 def load_training_state(
-    directory: Path, network: nn.Module, optimizer: torch.optim.Optimizer
-) -> dict[str, Any] | None:
-    """Continue from what `save_training_state` wrote: fills network and optimizer, returns the progress.
+    directory: Path,
+    kinds: Sequence[str],
+    network: nn.Module,
+    optimizer: torch.optim.Optimizer,
+) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]] | None:
+    """Read what `save_training_state` wrote; the optimizer is filled.
+
+    Args:
+        directory: of the model.
+        kinds: names of the sets of weights.
+        network: to which the weights must fit.
+        optimizer: gets its state back.
 
     Returns:
-        None if there is no such file.
+        The sets of weights and the progress; None if there is no such file.
 
     Raises:
         InputError: the file is damaged or of another network.
@@ -197,18 +211,26 @@ def load_training_state(
     if not path.exists():
         return None
     tensors = load_tensors(path)
-    progress: dict[str, Any] = json.loads(bytes(tensors.pop("progress").tolist()))
-    network_part = {
-        name.removeprefix("network."): tensor
-        for name, tensor in tensors.items()
-        if name.startswith("network.")
-    }
-    load_weights(network, network_part, path)
+    if "progress" not in tensors:
+        raise InputError(path, None, "no progress", "the state of a training", "Remove the file")
+    progress: dict[str, Any] = json.loads(tensors.pop("progress").numpy().tobytes())
+    device = next(network.parameters()).device
+    weights = {kind: _part(tensors, kind, device) for kind in kinds}
+    for part in weights.values():
+        load_weights(network, part, path)
     state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in tensors.items():
-        if name.startswith("optimizer."):
-            _, number, key = name.split(".")
-            state.setdefault(int(number), {})[key] = tensor
+    for name, tensor in _part(tensors, "optimizer", device).items():
+        number, key = name.split("/")
+        state.setdefault(int(number), {})[key] = tensor
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": state, "param_groups": groups})
-    return progress
+    return weights, progress
+
+
+def _part(tensors: Mapping[str, Tensor], kind: str, device: torch.device) -> dict[str, Tensor]:
+    prefix = f"{kind}/"
+    return {
+        name.removeprefix(prefix): tensor.to(device)
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }

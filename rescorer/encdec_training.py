@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -18,7 +19,7 @@ from torch import Tensor
 from moses_bridge.textio import StrPath
 from rescorer.checkpoint import save_model
 from rescorer.models.encdec import NO_WORD, DecoderContext, EncDecConfig, EncoderDecoder
-from rescorer.pairs import PhrasePairs, Weighting, held_out_mask, read_pairs
+from rescorer.pairs import PhrasePairs, Weighting, held_out_mask, read_pairs, sampled
 from rescorer.prefix_tree import PrefixTree, build_prefix_tree
 from rescorer.softmax import summed_loss
 from rescorer.training import LoopConfig, Trainer, TrainingReport
@@ -35,23 +36,38 @@ class EncDecTrainingConfig:
     Attributes:
         max_phrase_words: pairs with a longer side are not learned from.
         weighting: how much a pair counts: "distinct" (the paper), "sqrt-count" or "count".
+        min_prob: pairs with a lower p(target | source) in the table are not learned from.
+        max_pairs: so many pairs at most, drawn at random; 0 for all.
         shortlist: words of each side, </s> and <unk> not counted.
         n_held_out: pairs that are not learned from.
-        batch_pairs: pairs of an update; the paper has 64.
+        batch_pairs: pairs of an update; 0 takes 64 with the recipe "paper", 1024 otherwise.
         batching: "sources" puts all targets of a source into one batch, so that they share work;
-            "pairs" draws pairs at random, as the paper does.
+            "pairs" draws pairs at random, as the paper does; "auto" takes the recipe's way.
         loop: recipe and limits.
         model: sizes.
     """
 
     max_phrase_words: int = 7
     weighting: Weighting = "distinct"
+    min_prob: float = 0.0
+    max_pairs: int = 0
     shortlist: int = 15_000
     n_held_out: int = 5_000
-    batch_pairs: int = 1024
-    batching: str = "sources"
+    batch_pairs: int = 0
+    batching: Literal["auto", "sources", "pairs"] = "auto"
     loop: LoopConfig = field(default_factory=LoopConfig)
     model: EncDecConfig = field(default_factory=EncDecConfig)
+
+    @property
+    def pairs_per_update(self) -> int:
+        """Pairs of an update."""
+        return self.batch_pairs or (64 if self.loop.recipe == "paper" else 1024)
+
+    @property
+    def whole_sources(self) -> bool:
+        """Whether a batch holds all targets of its sources."""
+        batching = self.batching
+        return batching == "sources" or (batching == "auto" and self.loop.recipe != "paper")
 
 
 @dataclass(frozen=True)
@@ -99,7 +115,9 @@ def train_encdec(
         ConfigError: the interrupted training had other settings.
     """
     torch.manual_seed(seed)
-    pairs = read_pairs(table, config.max_phrase_words, config.weighting)
+    pairs = read_pairs(table, config.max_phrase_words, config.weighting, config.min_prob)
+    if config.max_pairs:
+        pairs = sampled(pairs, config.max_pairs, seed)
     source_vocabulary = Vocabulary.from_counts(count_words(pairs.sources), config.shortlist)
     target_vocabulary = Vocabulary.from_counts(count_words(pairs.targets), config.shortlist)
     data = encode_pairs(pairs, source_vocabulary, target_vocabulary)
@@ -107,11 +125,23 @@ def train_encdec(
     network.initialise(PAPER_DEVIATION if config.loop.recipe == "paper" else None)
     network.to(device)
     task = PairTask(network, data, config, seed)
-    settings = {"config": asdict(config), "seed": seed, "n_pairs": len(pairs)}
+    settings = _settings(config, seed, len(pairs))
     report = Trainer(network, task, config.loop, out, settings).run(resume)
-    record = {**settings, "report": asdict(report)}
+    record = {
+        **settings,
+        "loop": asdict(config.loop),
+        "report": asdict(report),
+        "held_out_words_per_pair": task.held_out_words_per_pair,
+    }
     save_model(out, network.cpu(), source_vocabulary, target_vocabulary, record)
     return report
+
+
+def _settings(config: EncDecTrainingConfig, seed: int, n_pairs: int) -> dict[str, Any]:
+    """What must be the same when training continues; the loop adds its own."""
+    settings = asdict(config)
+    del settings["loop"]
+    return {"config": settings, "seed": seed, "n_pairs": n_pairs}
 
 
 def encode_pairs(pairs: PhrasePairs, source: Vocabulary, target: Vocabulary) -> EncodedPairs:
@@ -148,27 +178,33 @@ class PairTask:
     def batches(self, epoch: int) -> list[NDArray[np.int64]]:
         """The pairs of each update of an epoch."""
         rng = np.random.default_rng((self.seed, epoch))
-        if self.config.batching == "pairs":
-            rows = rng.permutation(self.train_rows)
-            n_batches = max(1, len(rows) // self.config.batch_pairs)
-            return list(np.array_split(rows, n_batches))
-        return _source_batches(self.data, self.train_rows, self.config.batch_pairs, rng)
+        if self.config.whole_sources:
+            return _source_batches(self.data, self.train_rows, self.config.pairs_per_update, rng)
+        rows = rng.permutation(self.train_rows)
+        return list(np.array_split(rows, max(1, len(rows) // self.config.pairs_per_update)))
 
     def loss(self, batch: NDArray[np.int64]) -> tuple[Tensor, float]:
         """Summed weighted loss of the pairs of a batch, and the weight of their words."""
-        product_type = getattr(torch, self.config.loop.product_type)
+        product_type = self.config.loop.product_dtype
         loss = pairs_loss(self.network, self.data, batch, product_type)
         n_words = self.data.weights[batch] @ (self.data.target_lens[batch] + 1)
         return loss, float(n_words)
 
-    def held_out_loss(self) -> float:
-        """Nats per word of the held-out pairs, weighted as in training; infinite if there are none."""
+    @property
+    def held_out_words_per_pair(self) -> float | None:
+        """Words with </s>, weighted as in training; None if there are no held-out pairs."""
+        rows, weights = self.held_out_rows, self.data.weights
+        words = weights[rows] @ (self.data.target_lens[rows] + 1)
+        return float(words / weights[rows].sum()) if len(rows) else None
+
+    def held_out_loss(self) -> float | None:
+        """Nats per word of the held-out pairs, weighted as in training; None if there are none."""
         total = n_words = 0.0
         for start in range(0, len(self.held_out_rows), HELD_OUT_BATCH_PAIRS):
             rows = self.held_out_rows[start : start + HELD_OUT_BATCH_PAIRS]
             total += float(pairs_loss(self.network, self.data, rows, torch.float32))
             n_words += float(self.data.weights[rows] @ (self.data.target_lens[rows] + 1))
-        return total / n_words if n_words else float("inf")
+        return total / n_words if n_words else None
 
 
 def _source_batches(

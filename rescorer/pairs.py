@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,7 +15,8 @@ from moses_bridge.progress import Progress
 from moses_bridge.textio import StrPath
 
 ROWS_AT_ONCE = 50_000
-COUNTS_COLUMN = 4
+SCORES_COLUMN, COUNTS_COLUMN = 2, 4
+DIRECT_PROB, JOINT_COUNT = 2, 2
 
 Weighting = Literal["distinct", "sqrt-count", "count"]
 
@@ -39,30 +41,39 @@ class PhrasePairs:
         return len(self.targets)
 
 
-def read_pairs(table: StrPath, max_phrase_words: int, weighting: Weighting) -> PhrasePairs:
+def read_pairs(
+    table: StrPath, max_phrase_words: int, weighting: Weighting, min_prob: float = 0.0
+) -> PhrasePairs:
     """The distinct pairs of a phrase table whose sides have at most max_phrase_words words each.
 
     Args:
         table: a phrase table.
         max_phrase_words: longer pairs are left out.
+        min_prob: pairs with a lower p(target | source), the third score, are left out.
         weighting: "distinct" counts each pair once, as in the paper (section 3.1: frequencies are
             ignored); "count" weights it by its joint count, "sqrt-count" by the root of it.
 
     Raises:
-        InputError: a row is malformed, counts are wanted but not there, or no pair is left.
+        InputError: a row is malformed, a number is wanted but not there, or no pair is left.
     """
     pairs: dict[bytes, dict[bytes, float]] = {}
     with Progress("read phrase pairs", unit="rows") as progress:
         for block in read_blocks(table, ROWS_AT_ONCE):
             rows = zip(block.lines, block.sources, block.targets, strict=True)
             for line_number, (line, source, target) in enumerate(rows, start=block.first_line):
-                if max(source.count(b" "), target.count(b" ")) < max_phrase_words:
-                    weight = _weight(weighting, line, table, line_number)
-                    pairs.setdefault(source, {})[target] = weight
+                if max(source.count(b" "), target.count(b" ")) >= max_phrase_words:
+                    continue
+                if min_prob and _direct_prob(line, table, line_number) < min_prob:
+                    continue
+                weight = _weight(weighting, line, table, line_number)
+                pairs.setdefault(source, {})[target] = weight
             progress.update(len(block))
     if not pairs:
         raise InputError(
-            table, None, "no phrase pair", f"pairs of at most {max_phrase_words} words"
+            table,
+            None,
+            "no phrase pair",
+            f"pairs of at most {max_phrase_words} words and p(target | source) of {min_prob:g} or more",
         )
     return _grouped(pairs)
 
@@ -75,13 +86,27 @@ def _weight(weighting: Weighting, line: bytes, table: StrPath, line_number: int)
 
 
 def _joint_count(line: bytes, table: StrPath, line_number: int) -> float:
+    expected = "count(target) count(source) count(source, target) in column 5"
+    return _number(line, COUNTS_COLUMN, JOINT_COUNT, expected, table, line_number)
+
+
+def _direct_prob(line: bytes, table: StrPath, line_number: int) -> float:
+    expected = "p(target | source) as the third score"
+    return _number(line, SCORES_COLUMN, DIRECT_PROB, expected, table, line_number)
+
+
+def _number(
+    line: bytes, column: int, place: int, expected: str, table: StrPath, line_number: int
+) -> float:
     columns = line.split(BAR)
-    counts = columns[COUNTS_COLUMN].split() if len(columns) > COUNTS_COLUMN else []
-    if len(counts) < 3:
-        raise InputError(
-            table, line_number, f"{len(counts)} counts", "count(e) count(f) count(e,f) in column 5"
-        )
-    return float(counts[2])
+    text = columns[column] if len(columns) > column else b""
+    try:
+        number = float(text.split()[place])
+    except (IndexError, ValueError):
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise InputError(table, line_number, repr(text.decode(errors="replace")), expected)
+    return number
 
 
 def _grouped(pairs: dict[bytes, dict[bytes, float]]) -> PhrasePairs:
@@ -100,3 +125,16 @@ def held_out_mask(n_pairs: int, n_held_out: int, seed: int) -> NDArray[np.bool_]
     rng = np.random.default_rng(seed)
     mask[rng.permutation(n_pairs)[: min(n_held_out, n_pairs // 10)]] = True
     return mask
+
+
+def sampled(pairs: PhrasePairs, n_pairs: int, seed: int) -> PhrasePairs:
+    """n_pairs of the pairs, or all if there are not more, drawn at random; their order stays."""
+    rng = np.random.default_rng(seed)
+    rows = np.sort(rng.permutation(len(pairs))[:n_pairs])
+    sources, groups = np.unique(pairs.groups[rows], return_inverse=True)
+    return PhrasePairs(
+        sources=[pairs.sources[source] for source in sources],
+        targets=[pairs.targets[row] for row in rows],
+        groups=groups,
+        weights=pairs.weights[rows],
+    )

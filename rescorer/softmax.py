@@ -5,12 +5,16 @@ Notation: n rows (network states), w width of a row, V words; a child is a word 
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+ProductType = Literal["float32", "bfloat16"]
 ROWS_AT_ONCE = 512
+CPU_FEATURES = Path("/proc/cpuinfo")
+BFLOAT16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16")
 
 
 class SummedLoss(torch.autograd.Function):
@@ -79,6 +83,13 @@ class SummedLoss(torch.autograd.Function):
     def backward(ctx: Any, *outputs: Tensor) -> tuple[Tensor | None, ...]:
         """The gradients from the forward pass, scaled."""
         return (*(gradient * outputs[0] for gradient in ctx.saved_tensors), *[None] * 4)
+
+
+def fast_product_type() -> ProductType:
+    """bfloat16 where the processor has instructions for it, else float32."""
+    features = CPU_FEATURES.read_text().split() if CPU_FEATURES.exists() else []
+    native = any(name in features for name in BFLOAT16_INSTRUCTIONS)
+    return "bfloat16" if native else "float32"
 
 
 def summed_loss(

@@ -6,19 +6,22 @@ import json
 import math
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from moses_bridge.errors import ConfigError
+from moses_bridge.errors import ConfigError, UserError
 from moses_bridge.progress import Progress
-from rescorer.checkpoint import load_training_state, save_training_state
+from rescorer.checkpoint import TRAINING_STATE, load_training_state, save_training_state
+from rescorer.softmax import ProductType, fast_product_type
 
 Batch = TypeVar("Batch")
 LOG_NAME = "training.jsonl"
+WARMUP_SHARE = 0.05
+LIMITS = ("n_epochs", "max_minutes", "patience", "evaluation_minutes", "checkpoint_minutes")
 
 
 @dataclass(frozen=True)
@@ -27,16 +30,18 @@ class LoopConfig:
 
     Attributes:
         recipe: "adam" (with warm-up and a learning rate that falls to zero along a cosine), or
-            "paper" (Adadelta, rho 0.95, eps 1e-6, summed loss, as in Cho et al. 2014).
+            "paper" (Adadelta, rho 0.95, eps 1e-6, summed loss, float32, as in Cho et al. 2014).
         learning_rate: peak of Adam's rate.
-        warmup_updates: updates over which the rate rises.
+        warmup_updates: updates over which the rate rises, but at most a twentieth of the training.
         clip_norm: the gradient's norm is cut to this.
         n_epochs: at most so many passes; 0 for no limit.
         max_minutes: at most so many minutes of training; 0 for no limit.
         evaluations_per_epoch: how often the held-out loss is measured.
+        evaluation_minutes: where max_minutes is set, it is measured at least so often.
         patience: stop after so many evaluations without a better held-out loss.
         checkpoint_minutes: how often the state is saved.
-        product_type: type of the output layer's products in training.
+        product_type: type of the output layer's products with the recipe "adam"; bfloat16 where
+            the processor has instructions for it.
     """
 
     recipe: Literal["adam", "paper"] = "adam"
@@ -46,13 +51,20 @@ class LoopConfig:
     n_epochs: int = 0
     max_minutes: float = 10.0
     evaluations_per_epoch: int = 2
+    evaluation_minutes: float = 1.0
     patience: int = 10
     checkpoint_minutes: float = 1.0
-    product_type: Literal["float32", "bfloat16"] = "bfloat16"
+    product_type: ProductType = field(default_factory=fast_product_type)
 
     def __post_init__(self) -> None:
         if not self.n_epochs and not self.max_minutes:
             raise ConfigError("training needs a limit: set n_epochs or max_minutes")
+
+    @property
+    def product_dtype(self) -> torch.dtype:
+        """Type of the output layer's products."""
+        exact = self.recipe == "paper" or self.product_type == "float32"
+        return torch.float32 if exact else torch.bfloat16
 
 
 class Task(Protocol, Generic[Batch]):
@@ -64,8 +76,8 @@ class Task(Protocol, Generic[Batch]):
     def loss(self, batch: Batch) -> tuple[Tensor, float]:
         """Summed loss (natural log) of a batch, and the weight of the words in it."""
 
-    def held_out_loss(self) -> float:
-        """Loss on held-out data in nats per word, </s> included."""
+    def held_out_loss(self) -> float | None:
+        """Loss on held-out data in nats per word, </s> included; None if there are no such data."""
 
 
 @dataclass
@@ -73,13 +85,13 @@ class TrainingReport:
     """What came out of a training.
 
     Attributes:
-        held_out_loss: best, nats per word with </s>.
+        held_out_loss: best, nats per word with </s>; None without held-out data.
         n_updates: updates made.
         n_epochs: passes over the data, the last one in part.
         minutes: time spent, that of interrupted runs included.
     """
 
-    held_out_loss: float = math.inf
+    held_out_loss: float | None = None
     n_updates: int = 0
     n_epochs: float = 0.0
     minutes: float = 0.0
@@ -93,7 +105,7 @@ class Trainer(Generic[Batch]):
         task: data and loss.
         config: recipe and limits.
         directory: gets the training state and the log.
-        settings: all settings, compared when training continues.
+        settings: what else must be the same when training continues.
     """
 
     def __init__(
@@ -108,12 +120,13 @@ class Trainer(Generic[Batch]):
         self.task = task
         self.config = config
         self.directory = directory
-        self.settings = json.loads(json.dumps(dict(settings)))
+        self.settings = json.loads(json.dumps({**settings, "loop": _without_limits(config)}))
         self.optimizer = _optimizer(network, config)
         self.report = TrainingReport()
         self.epoch = self.batch_number = self.n_worse = 0
+        self.evaluated_update = -1
         self.best_weights = _copy(network)
-        self._clock = self._saved = time.monotonic()
+        self._clock = self._saved = self._evaluated = time.monotonic()
 
     def run(self, resume: bool) -> TrainingReport:
         """Train until a limit is reached; with resume, from where an earlier run was saved.
@@ -121,54 +134,67 @@ class Trainer(Generic[Batch]):
         Raises:
             ConfigError: the saved state was made with other settings.
             InputError: the saved state is damaged.
+            UserError: the loss is not a number any more.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
-        if resume:
-            self._resume()
+        if not (resume and self._resume()):
+            (self.directory / LOG_NAME).unlink(missing_ok=True)
+            (self.directory / TRAINING_STATE).unlink(missing_ok=True)
+        loss = None
+        self._clock = self._saved = self._evaluated = time.monotonic()
         with Progress("train", self._n_updates_planned(), "updates") as progress:
             progress.update(self.report.n_updates)
             for batch, evaluate in self._remaining_batches():
                 loss = self._update(batch)
-                progress.update(
-                    note=f"loss {loss:.3f}, held-out {self.report.held_out_loss:.3f} nats/word"
-                )
+                progress.update(note=self._note(loss))
                 self._tick()
-                if evaluate:
+                if evaluate or self._evaluation_is_due():
                     self._evaluate(loss)
-                if self._finished():
-                    break
-        self._evaluate(None)
+                if self._clock - self._saved >= 60 * self.config.checkpoint_minutes:
+                    self._save()
+        if self.evaluated_update < self.report.n_updates:
+            self._evaluate(loss)
+        self._save()
         self.network.load_state_dict(self.best_weights)
         return self.report
 
     def _remaining_batches(self) -> Iterator[tuple[Batch, bool]]:
-        while True:
+        while not self._finished():
             batches = self.task.batches(self.epoch)
             interval = max(1, len(batches) // self.config.evaluations_per_epoch)
-            while self.batch_number < len(batches):
+            while self.batch_number < len(batches) and not self._finished():
                 batch = batches[self.batch_number]
                 self.batch_number += 1
                 self.report.n_epochs = self.epoch + self.batch_number / len(batches)
                 yield batch, self.batch_number % interval == 0
-            self.epoch, self.batch_number = self.epoch + 1, 0
+            if self.batch_number >= len(batches):
+                self.epoch, self.batch_number = self.epoch + 1, 0
 
     def _update(self, batch: Batch) -> float:
         for group in self.optimizer.param_groups:
             group["lr"] = self._learning_rate()
         self.optimizer.zero_grad(set_to_none=True)
         loss, n_words = self.task.loss(batch)
+        loss_per_word = float(loss.detach()) / n_words
+        if not math.isfinite(loss_per_word):
+            raise UserError(
+                f"the loss is {loss_per_word} after {self.report.n_updates} updates; "
+                "train with a lower learning_rate"
+            )
         scale = 1.0 if self.config.recipe == "paper" else 1.0 / n_words
         (loss * scale).backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip_norm)
         self.optimizer.step()
         self.report.n_updates += 1
-        return float(loss.detach()) / n_words
+        return loss_per_word
 
     def _learning_rate(self) -> float:
         if self.config.recipe == "paper":
             return 1.0
-        warmup = min(1.0, (self.report.n_updates + 1) / max(1, self.config.warmup_updates))
-        decay = 0.5 * (1 + math.cos(math.pi * self._share_done()))
+        done = self._share_done()
+        by_updates = (self.report.n_updates + 1) / max(1, self.config.warmup_updates)
+        warmup = min(1.0, max(by_updates, done / WARMUP_SHARE))
+        decay = 0.5 * (1 + math.cos(math.pi * done))
         return self.config.learning_rate * warmup * max(decay, 0.01)
 
     def _share_done(self) -> float:
@@ -182,27 +208,43 @@ class Trainer(Generic[Batch]):
     def _n_updates_planned(self) -> int | None:
         return len(self.task.batches(0)) * self.config.n_epochs or None
 
+    def _note(self, loss: float) -> str:
+        held_out = self.report.held_out_loss
+        return f"loss {loss:.3f} nats/word" + (
+            "" if held_out is None else f", held-out {held_out:.3f}"
+        )
+
     def _tick(self) -> None:
         now = time.monotonic()
         self.report.minutes += (now - self._clock) / 60
         self._clock = now
-        if now - self._saved >= 60 * self.config.checkpoint_minutes:
-            self._save()
+
+    def _evaluation_is_due(self) -> bool:
+        waited = self._clock - self._evaluated
+        return self.config.max_minutes > 0 and waited >= 60 * self.config.evaluation_minutes
 
     @torch.no_grad()
     def _evaluate(self, training_loss: float | None) -> None:
         self.network.eval()
-        held_out = self.task.held_out_loss()
+        held_out = self._held_out_loss()
         self.network.train()
-        self.n_worse += 1
-        if held_out < self.report.held_out_loss:
+        best = self.report.held_out_loss
+        if held_out is None or best is None or held_out < best:
             self.report.held_out_loss = held_out
             self.best_weights = _copy(self.network)
             self.n_worse = 0
+        else:
+            self.n_worse += 1
+        self.evaluated_update = self.report.n_updates
         self._log(training_loss, held_out)
         self._tick()
+        self._evaluated = self._clock
 
-    def _log(self, training_loss: float | None, held_out: float) -> None:
+    def _held_out_loss(self) -> float | None:
+        loss = self.task.held_out_loss()
+        return loss if loss is not None and math.isfinite(loss) else None
+
+    def _log(self, training_loss: float | None, held_out: float | None) -> None:
         record = {
             "update": self.report.n_updates,
             "epoch": round(self.report.n_epochs, 4),
@@ -221,31 +263,45 @@ class Trainer(Generic[Batch]):
             "epoch": self.epoch,
             "batch_number": self.batch_number,
             "n_worse": self.n_worse,
+            "evaluated_update": self.evaluated_update,
         }
-        best = nn.ParameterDict()
-        state = nn.ModuleDict({"current": self.network, "best": best})
-        for name, tensor in self.best_weights.items():
-            best[name.replace(".", "/")] = nn.Parameter(tensor, requires_grad=False)
-        save_training_state(self.directory, state, self.optimizer, progress)
+        weights = {"current": self.network.state_dict(), "best": self.best_weights}
+        save_training_state(self.directory, weights, self.optimizer, progress)
         self._saved = time.monotonic()
 
-    def _resume(self) -> None:
-        best = nn.ParameterDict()
-        for name, tensor in self.best_weights.items():
-            best[name.replace(".", "/")] = nn.Parameter(tensor.clone(), requires_grad=False)
-        state = nn.ModuleDict({"current": self.network, "best": best})
-        progress = load_training_state(self.directory, state, self.optimizer)
-        if progress is None:
-            return
+    def _resume(self) -> bool:
+        """Take over the saved state; False if there is none."""
+        saved = load_training_state(
+            self.directory, ("current", "best"), self.network, self.optimizer
+        )
+        if saved is None:
+            return False
+        weights, progress = saved
         if progress["settings"] != self.settings:
             raise ConfigError(
                 f"{self.directory}: the training that was interrupted had other settings; "
                 "remove the directory to start anew, or train into another one"
             )
-        self.best_weights = {name.replace("/", "."): value.data for name, value in best.items()}
+        self.network.load_state_dict(weights["current"])
+        self.best_weights = weights["best"]
         self.report = TrainingReport(**progress["report"])
         self.epoch, self.batch_number = progress["epoch"], progress["batch_number"]
-        self.n_worse = progress["n_worse"]
+        self.n_worse, self.evaluated_update = progress["n_worse"], progress["evaluated_update"]
+        self._cut_log()
+        return True
+
+    def _cut_log(self) -> None:
+        """Drop the lines of updates that come again."""
+        path = self.directory / LOG_NAME
+        lines = path.read_text().splitlines() if path.exists() else []
+        kept = [line for line in lines if json.loads(line)["update"] <= self.report.n_updates]
+        path.write_text("".join(f"{line}\n" for line in kept))
+
+
+def _without_limits(config: LoopConfig) -> dict[str, Any]:
+    """What may not change when training continues; more minutes or passes may be given."""
+    settings = asdict(config)
+    return {name: value for name, value in settings.items() if name not in LIMITS}
 
 
 def _optimizer(network: nn.Module, config: LoopConfig) -> torch.optim.Optimizer:

@@ -20,6 +20,8 @@ SPECIALS = (END, UNKNOWN)
 class Vocabulary:
     """Words and ids: 0 is </s>, 1 is <unk>, then the words by falling frequency.
 
+    A word of a phrase that is spelt </s> is unknown: only the end of a phrase is its end.
+
     Args:
         words: the shortlist without the two special words.
     """
@@ -30,6 +32,7 @@ class Vocabulary:
     def __init__(self, words: Sequence[bytes]) -> None:
         self.words = (*SPECIALS, *words)
         self._ids = {word: number for number, word in enumerate(self.words)}
+        del self._ids[END]
 
     def __len__(self) -> int:
         return len(self.words)
@@ -37,9 +40,8 @@ class Vocabulary:
     @classmethod
     def from_counts(cls, counts: Counter[bytes], n_words: int) -> Vocabulary:
         """The n_words most frequent words; ties are broken by the word, so the result is fixed."""
-        for special in SPECIALS:
-            counts.pop(special, None)
-        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        known = ((word, count) for word, count in counts.items() if word not in SPECIALS)
+        ranked = sorted(known, key=lambda item: (-item[1], item[0]))
         return cls([word for word, _ in ranked[:n_words]])
 
     @classmethod
@@ -56,7 +58,7 @@ class Vocabulary:
                     path, number + 1, repr(words[number : number + 1]), special.decode()
                 )
         vocabulary = cls(words[len(SPECIALS) :])
-        if len(vocabulary._ids) != len(words):
+        if len(set(words)) != len(words):
             raise InputError(path, None, "a word twice", "each word once")
         return vocabulary
 
@@ -87,7 +89,7 @@ class Vocabulary:
 
     def n_unknown(self, phrases: Sequence[bytes]) -> NDArray[np.int64]:
         """Words outside the shortlist in each phrase, *Shape:* (n,)."""
-        ids, lens = self.encode_phrases(phrases)
+        ids, _ = self.encode_phrases(phrases)
         return np.asarray((ids == self.unknown_id).sum(axis=1), np.int64)
 
 

@@ -126,11 +126,11 @@ class EncoderDecoder(nn.Module):
         return self.encoder.step(hidden, self.encoder.inputs(self.source_embedding(words)))
 
     def context(self, hidden: Tensor) -> Tensor:
-        """c = tanh(V h_N), *Shape:* (n, d)."""
+        """Summary c = tanh(V h_N), *Shape:* (n, d)."""
         return torch.tanh(self.summary(hidden))
 
     def encode(self, source: Tensor, source_lens: Tensor) -> Tensor:
-        """c of each source.
+        """Summary c of each source.
 
         Args:
             source: ids, </s> behind the last word of each, *Shape:* (batch, source_len + 1).
