@@ -16,12 +16,13 @@ from moses_bridge.builtin.decoder.heap import heap_pop, heap_push
 from moses_bridge.builtin.decoder.hypothesis import (
     Lattice,
     cover,
-    coverage_hash,
     first_gap,
     first_slot,
+    hash_of,
     is_covered,
     mix,
     new_lattice,
+    same,
 )
 from moses_bridge.builtin.decoder.lm_index import LN10, LmTables, lm_score
 from moses_bridge.builtin.decoder.ranking import OptionTables, SentenceOptions
@@ -55,6 +56,15 @@ class SearchSettings(NamedTuple):
     lm_weight: float
     distortion_weight: float
     reordering_weights: Any
+
+
+class Task(NamedTuple):
+    """A sentence to translate."""
+
+    lm: LmTables
+    tables: OptionTables
+    options: SentenceOptions
+    settings: SearchSettings
 
 
 class Stacks(NamedTuple):
@@ -112,30 +122,28 @@ class Cells(NamedTuple):
 
 
 @njit(cache=True)
-def search(
-    lm: LmTables, tables: OptionTables, options: SentenceOptions, settings: SearchSettings
-) -> tuple[Lattice, int]:
+def search(task: Task) -> tuple[Lattice, int]:
     """Translate a sentence.
 
     Returns:
         All hypotheses, and the best one that covers the sentence (-1 if there is none); the other
         complete ones are its arcs.
     """
-    n_words = len(options.first)
-    costs = future_costs(tables, options)
+    settings = task.settings
+    n_words = len(task.options.first)
+    costs = future_costs(task.tables, task.options)
     lattice = new_lattice(1 + n_words * settings.pop_limit, n_words, settings.order)
     if settings.order > 1:
         lattice.context[0, 0] = settings.bos_id
         lattice.n_context[0] = 1
     stacks = _new_stacks(n_words, settings.stack_size)
-    n_used = 1
+    first = n_used = 1
     for n_covered in range(1, n_words + 1):
         first = n_used
-        n_used = _fill_stack(
-            lm, tables, options, settings, costs, lattice, stacks, n_covered, n_used
-        )
+        edges = _edges(task, costs, lattice, stacks, n_covered)
+        n_used = _fill_stack(task, lattice, stacks, edges, n_covered, first)
         if n_covered < n_words:
-            _close_stack(lattice, stacks, n_covered, first, n_used, settings)
+            _close_stack(task, lattice, stacks, n_covered, first, n_used)
     return lattice, _join_complete(lattice, first, n_used)
 
 
@@ -168,81 +176,62 @@ def _new_stacks(n_words: int, stack_size: int) -> Stacks:
 
 @njit(cache=True)
 def _fill_stack(
-    lm: LmTables,
-    tables: OptionTables,
-    options: SentenceOptions,
-    settings: SearchSettings,
-    costs: Any,
-    lattice: Lattice,
-    stacks: Stacks,
-    n_covered: int,
-    n_used: int,
+    task: Task, lattice: Lattice, stacks: Stacks, edges: Edges, n_covered: int, n_used: int
 ) -> int:
-    """Make at most pop_limit hypotheses of n_covered words, the most promising first."""
-    edges = _edges(options, settings, costs, lattice, stacks, n_covered)
-    n_edges = len(edges.bucket)
-    cells = _new_cells(n_edges + 2 * settings.pop_limit, settings.order)
-    heap = np.empty(len(cells.edge), np.int32)
+    """Make at most pop_limit hypotheses of n_covered words, the most promising first.
+
+    Cells reach the queue from their left neighbour, those of the first column from above.
+    """
+    n_edges, pop_limit = len(edges.bucket), task.settings.pop_limit
+    cells = _new_cells(n_edges + 2 * pop_limit, task.settings.order)
+    heap = np.empty(n_edges + 2 * pop_limit, np.int32)
+    end_word = task.settings.eos_id if n_covered == len(task.options.first) else -1
     n_cells = n_heap = 0
     for edge in range(n_edges):
-        if _look(lm, tables, options, settings, lattice, stacks, edges, cells, n_cells, edge, 0, 0):
+        if _look(task, lattice, stacks, edges, end_word, edge, 0, 0, cells, n_cells):
             n_heap = heap_push(heap, n_heap, cells.total, n_cells)
             n_cells += 1
-    for _ in range(settings.pop_limit):
+    for new in range(n_used, n_used + pop_limit):
         if n_heap == 0:
-            break
+            return new
         cell, n_heap = heap_pop(heap, n_heap, cells.total)
-        _take(options, lattice, stacks, edges, cells, cell, n_used)
-        n_used += 1
+        _take(task.options, lattice, stacks, edges, cells, cell, new)
         edge, x, y = cells.edge[cell], cells.x[cell], cells.y[cell]
-        if _look(
-            lm, tables, options, settings, lattice, stacks, edges, cells, n_cells, edge, x, y + 1
-        ):
-            n_heap = heap_push(heap, n_heap, cells.total, n_cells)
-            n_cells += 1
-        if y == 0 and _look(
-            lm, tables, options, settings, lattice, stacks, edges, cells, n_cells, edge, x + 1, 0
-        ):
-            n_heap = heap_push(heap, n_heap, cells.total, n_cells)
-            n_cells += 1
-    return n_used
+        for below in range(2 if y == 0 else 1):
+            next_y = y + 1 - below
+            if _look(
+                task, lattice, stacks, edges, end_word, edge, x + below, next_y, cells, n_cells
+            ):
+                n_heap = heap_push(heap, n_heap, cells.total, n_cells)
+                n_cells += 1
+    return n_used + pop_limit
 
 
 @njit(cache=True)
-def _edges(
-    options: SentenceOptions,
-    settings: SearchSettings,
-    costs: Any,
-    lattice: Lattice,
-    stacks: Stacks,
-    n_covered: int,
-) -> Edges:
+def _edges(task: Task, costs: Any, lattice: Lattice, stacks: Stacks, n_covered: int) -> Edges:
     """All grids that lead to hypotheses of n_covered words."""
-    empty = Edges(
-        np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.float64)
-    )
-    n_edges = _list_edges(options, settings, costs, lattice, stacks, n_covered, empty)
-    edges = Edges(
-        np.empty(n_edges, np.int32),
-        np.empty(n_edges, np.int32),
-        np.empty(n_edges, np.int32),
-        np.empty(n_edges, np.float64),
-    )
-    _list_edges(options, settings, costs, lattice, stacks, n_covered, edges)
+    n_edges = _list_edges(task, costs, lattice, stacks, n_covered, _room_for_edges(0))
+    edges = _room_for_edges(n_edges)
+    _list_edges(task, costs, lattice, stacks, n_covered, edges)
     return edges
 
 
 @njit(cache=True)
+def _room_for_edges(n_places: int) -> Edges:
+    return Edges(
+        np.empty(n_places, np.int32),
+        np.empty(n_places, np.int32),
+        np.empty(n_places, np.int32),
+        np.empty(n_places, np.float64),
+    )
+
+
+@njit(cache=True)
 def _list_edges(
-    options: SentenceOptions,
-    settings: SearchSettings,
-    costs: Any,
-    lattice: Lattice,
-    stacks: Stacks,
-    n_covered: int,
-    edges: Edges,
+    task: Task, costs: Any, lattice: Lattice, stacks: Stacks, n_covered: int, edges: Edges
 ) -> int:
     """Count the grids, and write them down where there is room."""
+    options, limit = task.options, task.settings.distortion_limit
     n_words, width = options.first.shape
     n_edges = 0
     for length in range(1, min(width, n_covered) + 1):
@@ -251,8 +240,8 @@ def _list_edges(
             coverage = lattice.coverage[stacks.members[stacks.first_member[bucket]]]
             gap = first_gap(coverage, n_words)
             last_start = n_words - length
-            if settings.distortion_limit >= 0:
-                last_start = min(last_start, max(gap, gap + settings.distortion_limit - length))
+            if limit >= 0:
+                last_start = min(last_start, max(gap, gap + limit - length))
             for start in range(gap, last_start + 1):
                 end = start + length - 1
                 n_options = options.last[start, length - 1] - options.first[start, length - 1]
@@ -269,10 +258,10 @@ def _list_edges(
 
 @njit(cache=True)
 def _is_free(coverage: Any, start: int, end: int) -> bool:
-    for position in range(start, end + 1):
-        if is_covered(coverage, position):
-            return False
-    return True
+    position = start
+    while position <= end and not is_covered(coverage, position):
+        position += 1
+    return position > end
 
 
 @njit(cache=True)
@@ -308,20 +297,11 @@ def _new_cells(n_places: int, order: int) -> Cells:
 
 @njit(cache=True)
 def _look(
-    lm: LmTables,
-    tables: OptionTables,
-    options: SentenceOptions,
-    settings: SearchSettings,
-    lattice: Lattice,
-    stacks: Stacks,
-    edges: Edges,
-    cells: Cells,
-    cell: int,
-    edge: int,
-    x: int,
-    y: int,
-) -> bool:
+    task: Task, lattice: Lattice, stacks: Stacks, edges: Edges, end_word: int, edge: int, x: int,
+    y: int, cells: Cells, cell: int,
+) -> bool:  # fmt: skip
     """Score the grid cell (x, y), or the next in x that the distortion limit allows; False if none."""
+    tables, options, settings = task.tables, task.options, task.settings
     bucket, start, end = edges.bucket[edge], edges.start[edge], edges.end[edge]
     first = stacks.first_member[bucket]
     n_members = stacks.first_member[bucket + 1] - first
@@ -335,20 +315,16 @@ def _look(
         return False
     hypothesis = stacks.members[first + x]
     row = options.rows[first_option + y]
-    n_covered_before = end - start + 1
-    is_complete = edges.future[edge] == 0.0 and _completes(
-        lattice.coverage[hypothesis], len(options.first), n_covered_before
-    )
     cells.edge[cell] = edge
     cells.x[cell] = x
     cells.y[cell] = y
     cells.lm[cell], cells.n_context[cell] = extend_lm(
-        lm,
+        task.lm,
         tables,
         lattice.context[hypothesis],
         lattice.n_context[hypothesis],
         row,
-        settings.eos_id if is_complete else -1,
+        end_word,
         cells.context[cell],
     )
     cells.score[cell] = (
@@ -356,19 +332,10 @@ def _look(
         + tables.fixed[row]
         + settings.lm_weight * cells.lm[cell]
         - settings.distortion_weight * _jump(lattice, hypothesis, start)
-        + _reordering(tables, settings, lattice, hypothesis, row, start, end)
+        + _reordering(task, lattice, hypothesis, row, start, end)
     )
     cells.total[cell] = cells.score[cell] + edges.future[edge]
     return True
-
-
-@njit(cache=True)
-def _completes(coverage: Any, n_words: int, n_added: int) -> bool:
-    n_covered = 0
-    for position in range(n_words):
-        if is_covered(coverage, position):
-            n_covered += 1
-    return n_covered + n_added == n_words
 
 
 @njit(cache=True, inline="always")
@@ -430,15 +397,10 @@ def orientation(previous_start: int, previous_end: int, start: int, end: int) ->
 
 @njit(cache=True)
 def _reordering(
-    tables: OptionTables,
-    settings: SearchSettings,
-    lattice: Lattice,
-    hypothesis: int,
-    row: int,
-    start: int,
-    end: int,
+    task: Task, lattice: Lattice, hypothesis: int, row: int, start: int, end: int
 ) -> float:
     """Weighted reordering scores: of this phrase after the previous, of the previous before this."""
+    tables, settings = task.tables, task.settings
     if not settings.has_reordering:
         return 0.0
     move = orientation(lattice.start[hypothesis], lattice.end[hypothesis], start, end)
@@ -479,72 +441,76 @@ def _take(
 
 @njit(cache=True)
 def _close_stack(
-    lattice: Lattice,
-    stacks: Stacks,
-    n_covered: int,
-    first: int,
-    n_used: int,
-    settings: SearchSettings,
+    task: Task, lattice: Lattice, stacks: Stacks, n_covered: int, first: int, n_used: int
 ) -> None:
     """Recombine hypotheses first .. n_used - 1, keep the best stack_size, sort them into buckets."""
-    winners = _recombine(lattice, first, n_used, settings.has_reordering)
-    order = np.argsort(-lattice.total[winners], kind="mergesort")[: settings.stack_size]
-    kept = winners[order]
-    n_slots = 4
-    while n_slots < 2 * len(kept):
-        n_slots *= 2
-    slots = np.full(n_slots, -1, np.int32)
-    bucket_of = np.empty(len(kept), np.int32)
-    sizes = np.zeros(len(kept) + 1, np.int64)
-    n_buckets = 0
-    for i in range(len(kept)):
-        coverage = lattice.coverage[kept[i]]
-        slot = first_slot(coverage_hash(coverage), n_slots)
-        while slots[slot] >= 0 and not _same(lattice.coverage[kept[slots[slot]]], coverage):
-            slot = (slot + 1) & (n_slots - 1)
-        if slots[slot] < 0:
-            slots[slot] = i
-            bucket_of[i] = n_buckets
-            n_buckets += 1
-        else:
-            bucket_of[i] = bucket_of[slots[slot]]
-        sizes[bucket_of[i]] += 1
+    kept = _recombine(task, lattice, first, n_used)
+    bucket_of, n_buckets = _number_coverages(lattice, kept)
     bucket = stacks.first_bucket[n_covered]
     stacks.first_bucket[n_covered + 1] = bucket + n_buckets
-    places = np.empty(n_buckets, np.int64)
+    place = stacks.first_member[bucket]
+    sizes = np.zeros(n_buckets, np.int64)
+    for b in bucket_of:
+        sizes[b] += 1
     for b in range(n_buckets):
-        places[b] = stacks.first_member[bucket + b]
-        stacks.first_member[bucket + b + 1] = places[b] + sizes[b]
+        stacks.first_member[bucket + b] = place
+        place += sizes[b]
+        sizes[b] = stacks.first_member[bucket + b]
+    stacks.first_member[bucket + n_buckets] = place
     for i in range(len(kept)):
-        stacks.members[places[bucket_of[i]]] = kept[i]
-        places[bucket_of[i]] += 1
+        stacks.members[sizes[bucket_of[i]]] = kept[i]
+        sizes[bucket_of[i]] += 1
 
 
 @njit(cache=True)
-def _recombine(lattice: Lattice, first: int, n_used: int, has_reordering: bool) -> Any:
-    """The best hypothesis of each state; the others become its arcs."""
-    n_slots = 4
-    while n_slots < 2 * (n_used - first):
-        n_slots *= 2
+def _number_coverages(lattice: Lattice, hypotheses: Any) -> tuple[Any, int]:
+    """The number of each hypothesis's coverage, and how many there are."""
+    n_slots = _n_slots(len(hypotheses))
     slots = np.full(n_slots, -1, np.int32)
-    n_states = 0
-    for new in range(first, n_used):
-        slot = first_slot(_state_hash(lattice, new), n_slots)
-        while slots[slot] >= 0 and not _same_state(lattice, slots[slot], new, has_reordering):
+    numbers = np.empty(len(hypotheses), np.int32)
+    n_coverages = 0
+    for i in range(len(hypotheses)):
+        coverage = lattice.coverage[hypotheses[i]]
+        slot = first_slot(hash_of(coverage, np.uint64(0)), n_slots)
+        while slots[slot] >= 0 and not same(lattice.coverage[hypotheses[slots[slot]]], coverage):
             slot = (slot + 1) & (n_slots - 1)
         if slots[slot] < 0:
-            slots[slot] = new
-            n_states += 1
+            slots[slot] = i
+            numbers[i] = n_coverages
+            n_coverages += 1
         else:
-            slots[slot] = _join(lattice, slots[slot], new)
-    winners = np.empty(n_states, np.int32)
+            numbers[i] = numbers[slots[slot]]
+    return numbers, n_coverages
+
+
+@njit(cache=True)
+def _n_slots(n_items: int) -> int:
+    """The size of a hash table."""
+    n_slots = 4
+    while n_slots < 2 * n_items:
+        n_slots *= 2
+    return n_slots
+
+
+@njit(cache=True)
+def _recombine(task: Task, lattice: Lattice, first: int, n_used: int) -> Any:
+    """The best hypotheses of different states, best first; those of equal states become arcs."""
+    n_slots = _n_slots(n_used - first)
+    slots = np.full(n_slots, -1, np.int32)
+    for new in range(first, n_used):
+        slot = first_slot(_state_hash(lattice, new), n_slots)
+        while slots[slot] >= 0 and not _same_state(task, lattice, slots[slot], new):
+            slot = (slot + 1) & (n_slots - 1)
+        slots[slot] = new if slots[slot] < 0 else _join(lattice, slots[slot], new)
+    heap = np.empty(n_used - first, np.int32)
     n_states = 0
     for slot in range(n_slots):
         if slots[slot] >= 0:
-            winners[n_states] = slots[slot]
-            n_states += 1
-    winners.sort()
-    return winners
+            n_states = heap_push(heap, n_states, lattice.total, slots[slot])
+    best = np.empty(min(n_states, task.settings.stack_size), np.int32)
+    for i in range(len(best)):
+        best[i], n_states = heap_pop(heap, n_states, lattice.total)
+    return best
 
 
 @njit(cache=True)
@@ -571,30 +537,27 @@ def _join_complete(lattice: Lattice, first: int, n_used: int) -> int:
 
 @njit(cache=True)
 def _state_hash(lattice: Lattice, hypothesis: int) -> int:
-    value = mix(coverage_hash(lattice.coverage[hypothesis]), lattice.end[hypothesis])
-    for k in range(lattice.n_context[hypothesis]):
-        value = mix(value, lattice.context[hypothesis, k])
-    return value
+    coverage = hash_of(lattice.coverage[hypothesis], np.uint64(0))
+    context = lattice.context[hypothesis, : lattice.n_context[hypothesis]]
+    return mix(hash_of(context, coverage), lattice.end[hypothesis])
 
 
 @njit(cache=True)
-def _same_state(lattice: Lattice, one: int, other: int, has_reordering: bool) -> bool:
+def _same_state(task: Task, lattice: Lattice, one: int, other: int) -> bool:
     """Whether every continuation adds the same features to both."""
     n_context = lattice.n_context[one]
     if lattice.end[one] != lattice.end[other] or n_context != lattice.n_context[other]:
         return False
-    if has_reordering and not (
-        lattice.start[one] == lattice.start[other] and lattice.row[one] == lattice.row[other]
-    ):
+    if not same(lattice.context[one, :n_context], lattice.context[other, :n_context]):
         return False
-    if not _same(lattice.context[one, :n_context], lattice.context[other, :n_context]):
+    if task.settings.has_reordering and not _same_moves(task.tables, lattice, one, other):
         return False
-    return _same(lattice.coverage[one], lattice.coverage[other])
+    return same(lattice.coverage[one], lattice.coverage[other])
 
 
 @njit(cache=True)
-def _same(one: Any, other: Any) -> bool:
-    for k in range(len(one)):
-        if one[k] != other[k]:
-            return False
-    return True
+def _same_moves(tables: OptionTables, lattice: Lattice, one: int, other: int) -> bool:
+    """Whether the reordering scores of any next phrase are the same behind both."""
+    return lattice.start[one] == lattice.start[other] and same(
+        tables.reordering[lattice.row[one], 3:], tables.reordering[lattice.row[other], 3:]
+    )

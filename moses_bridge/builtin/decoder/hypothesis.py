@@ -84,10 +84,10 @@ def first_gap(coverage: Any, n_words: int) -> int:
 @njit(cache=True)
 def same(one: Any, other: Any) -> bool:
     """Whether two arrays of one length are equal."""
-    for k in range(len(one)):
-        if one[k] != other[k]:
-            return False
-    return True
+    n_equal = 0
+    while n_equal < len(one) and one[n_equal] == other[n_equal]:
+        n_equal += 1
+    return n_equal == len(one)
 
 
 @njit(cache=True)
