@@ -1,0 +1,73 @@
+"""Feature values of a translation whose segmentation is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from moses_bridge.builtin.decoder.lm_index import LN10, lm_score
+from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, UNKNOWN_SCORE, Knowledge
+from moses_bridge.builtin.decoder.phrase_choice import Language, lm_word
+from moses_bridge.builtin.decoder.search import orientation
+from moses_bridge.builtin.decoder.weights import (
+    DISTORTION,
+    LANGUAGE_MODEL,
+    N_REORDERING,
+    PHRASE_PENALTY,
+    PHRASE_TABLE,
+    REORDERING,
+    UNKNOWN_WORD,
+    WORD_PENALTY,
+)
+
+
+@njit(cache=True)
+def score_path(rows: Any, starts: Any, ends: Any, words: Any, knowledge: Knowledge) -> Any:
+    """The feature vector of a translation, in the order of `weights`.
+
+    Args:
+        rows: row of the phrase table of each phrase, in target order; -1 for an unknown word.
+        starts: first source word of each phrase.
+        ends: source word behind its last one.
+        words: all target words.
+        knowledge: tables.
+    """
+    table_scores = knowledge.rows.scores
+    values = np.zeros(PHRASE_TABLE + table_scores.shape[1])
+    previous_start, previous_end, previous_row = -1, 0, UNKNOWN_ROW
+    for i in range(len(rows)):
+        row = rows[i]
+        kind = orientation(previous_start, previous_end, starts[i], ends[i])
+        values[DISTORTION] -= abs(starts[i] - previous_end)
+        if row != UNKNOWN_ROW:
+            values[REORDERING + kind] += knowledge.reordering[row, kind]
+            for j in range(table_scores.shape[1]):
+                values[PHRASE_TABLE + j] += table_scores[row, j]
+        else:
+            values[UNKNOWN_WORD] += UNKNOWN_SCORE
+        if previous_row != UNKNOWN_ROW:
+            half = N_REORDERING // 2
+            values[REORDERING + half + kind] += knowledge.reordering[previous_row, half + kind]
+        previous_start, previous_end, previous_row = starts[i], ends[i], row
+    values[PHRASE_PENALTY] = len(rows)
+    values[WORD_PENALTY] = -len(words)
+    values[LANGUAGE_MODEL] = LN10 * sentence_log10(words, knowledge.language)
+    return values
+
+
+@njit(cache=True)
+def sentence_log10(words: Any, language: Language) -> float:
+    """Log10 probability of target words from <s> to </s>."""
+    context = np.zeros(max(1, language.order - 1), np.int32)
+    context[0] = language.bos_id
+    n_context = min(1, language.order - 1)
+    total = 0.0
+    for word in words:
+        log_prob, n_context = lm_score(
+            language.tables, context, n_context, lm_word(language, word), context
+        )
+        total += log_prob
+    log_prob, n_context = lm_score(language.tables, context, n_context, language.eos_id, context)
+    return total + log_prob

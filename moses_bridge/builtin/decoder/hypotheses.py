@@ -1,0 +1,218 @@
+"""Hypotheses of a search, recombined, and the coverage groups of each stack."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from moses_bridge.builtin.decoder.options import Options
+
+NONE = -1
+
+
+class Hypotheses(NamedTuple):
+    """Partial translations; number 0 is the empty one.
+
+    Attributes:
+        size: int64, one value: how many there are.
+        previous, options: int32, what was extended by which option; -1 for the empty one.
+        starts, ends: int32, source words of the last phrase: starts..ends-1 (-1, 0 for the empty one).
+        scores: weighted score; estimates: with the future cost.
+        coverages: int32, number of the coverage within the stack.
+        contexts: (n, order - 1) int32, language model contexts, most recent word first.
+        context_sizes: int32, how many of them count.
+        arcs: int32, the first hypothesis that was recombined into this one, or -1.
+        next_arcs: int32, the next one that was recombined into the same, or -1.
+    """
+
+    size: NDArray[np.int64]
+    previous: NDArray[np.int32]
+    options: NDArray[np.int32]
+    starts: NDArray[np.int32]
+    ends: NDArray[np.int32]
+    scores: NDArray[np.float64]
+    estimates: NDArray[np.float64]
+    coverages: NDArray[np.int32]
+    contexts: NDArray[np.int32]
+    context_sizes: NDArray[np.int32]
+    arcs: NDArray[np.int32]
+    next_arcs: NDArray[np.int32]
+
+
+class Groups(NamedTuple):
+    """Surviving hypotheses by stack and, in a stack, by coverage.
+
+    Attributes:
+        stack_starts: (n_words + 2,) int32; groups of stack c: stack_starts[c]..stack_starts[c+1]-1.
+        windows: uint64, bit i: word gap + i is covered; gaps: int32, first word that is not covered.
+        starts: int32; members of group g: members[starts[g]:starts[g + 1]], best first.
+        members: int32, hypotheses.
+    """
+
+    stack_starts: NDArray[np.int32]
+    windows: NDArray[np.uint64]
+    gaps: NDArray[np.int32]
+    starts: NDArray[np.int32]
+    members: NDArray[np.int32]
+
+
+def make_hypotheses(n_words: int, pop_limit: int, order: int) -> Hypotheses:
+    """Room for the search of a sentence of at most n_words words."""
+    n = n_words * pop_limit + 1
+    integers = [np.empty(n, np.int32) for _ in range(8)]
+    previous, options, starts, ends, coverages, context_sizes, arcs, next_arcs = integers
+    return Hypotheses(
+        np.zeros(1, np.int64),
+        previous,
+        options,
+        starts,
+        ends,
+        np.empty(n),
+        np.empty(n),
+        coverages,
+        np.empty((n, max(1, order - 1)), np.int32),
+        context_sizes,
+        arcs,
+        next_arcs,
+    )
+
+
+def make_groups(n_words: int, stack_size: int, pop_limit: int) -> Groups:
+    """Room for the search of a sentence of at most n_words words."""
+    n = n_words * stack_size + pop_limit + 1
+    return Groups(
+        np.zeros(n_words + 2, np.int32),
+        np.empty(n, np.uint64),
+        np.empty(n, np.int32),
+        np.empty(n + 1, np.int32),
+        np.empty(n, np.int32),
+    )
+
+
+@njit(cache=True)
+def add_hypothesis(
+    hyps: Hypotheses, previous: int, option: int, start: int, end: int, score: float,
+    estimate: float,
+) -> int:  # fmt: skip
+    """Enter a hypothesis, its context and coverage excepted; its number."""
+    hyp = int(hyps.size[0])
+    hyps.size[0] += 1
+    hyps.previous[hyp], hyps.options[hyp] = previous, option
+    hyps.starts[hyp], hyps.ends[hyp] = start, end
+    hyps.scores[hyp], hyps.estimates[hyp] = score, estimate
+    hyps.arcs[hyp], hyps.next_arcs[hyp] = NONE, NONE
+    return hyp
+
+
+@njit(cache=True)
+def _code(hyps: Hypotheses, hyp: int) -> int:
+    code = np.uint64(hyps.coverages[hyp]) * np.uint64(0x9E3779B97F4A7C15)
+    code ^= np.uint64(hyps.starts[hyp]) << np.uint64(20) ^ np.uint64(hyps.ends[hyp])
+    for i in range(hyps.context_sizes[hyp]):
+        code = (code ^ (code >> np.uint64(29)) ^ np.uint64(hyps.contexts[hyp, i])) * np.uint64(
+            0xBF58476D1CE4E5B9
+        )
+    return int(np.int64((code ^ (code >> np.uint64(32))) & np.uint64(0x7FFFFFFF)))
+
+
+@njit(cache=True)
+def same_future(options: Options, hyps: Hypotheses, one: int, other: int) -> bool:
+    """Whether no extension can tell two hypotheses of a stack apart.
+
+    Equal coverage, last source span, language model context and scores of the reordering of the next
+    phrase (PhraseBasedReorderingState, DistortionState_traditional, KenLMState of Moses).
+    """
+    if (
+        hyps.coverages[one] != hyps.coverages[other]
+        or hyps.ends[one] != hyps.ends[other]
+        or hyps.starts[one] != hyps.starts[other]
+        or hyps.context_sizes[one] != hyps.context_sizes[other]
+    ):
+        return False
+    for i in range(hyps.context_sizes[one]):
+        if hyps.contexts[one, i] != hyps.contexts[other, i]:
+            return False
+    for i in range(3, 6):
+        if options.reordering[hyps.options[one], i] != options.reordering[hyps.options[other], i]:
+            return False
+    return True
+
+
+@njit(cache=True)
+def close_stack(
+    n_covered: int, first: int, n_coverages: int, windows: Any, gaps: Any, stack_size: int,
+    options: Options, hyps: Hypotheses, groups: Groups,
+) -> None:  # fmt: skip
+    """Recombine the hypotheses from `first` on, keep the best and group them by coverage.
+
+    Args:
+        n_covered: the stack.
+        first: the stack's first hypothesis; the last one is the last of all.
+        n_coverages: how many coverages there are.
+        windows: of each coverage.
+        gaps: of each coverage.
+        stack_size: how many hypotheses to keep; in the last stack all are kept.
+        options: of the sentence.
+        hyps: hypotheses; those that lose get into the winner's arcs.
+        groups: gets the stack's groups.
+    """
+    winners = _recombine(first, options, hyps)
+    estimates = np.empty(len(winners))
+    for i in range(len(winners)):
+        estimates[i] = -hyps.estimates[winners[i]]
+    ranking = np.argsort(estimates, kind="mergesort")
+    if n_covered < options.n_words:
+        ranking = ranking[:stack_size]
+    sizes = np.zeros(n_coverages, np.int32)
+    for i in ranking:
+        sizes[hyps.coverages[winners[i]]] += 1
+    places = np.empty(n_coverages, np.int32)
+    group = groups.stack_starts[n_covered]
+    for coverage in range(n_coverages):
+        if sizes[coverage] > 0:
+            groups.windows[group], groups.gaps[group] = windows[coverage], gaps[coverage]
+            places[coverage] = groups.starts[group]
+            groups.starts[group + 1] = groups.starts[group] + sizes[coverage]
+            group += 1
+    groups.stack_starts[n_covered + 1] = group
+    for i in ranking:
+        coverage = hyps.coverages[winners[i]]
+        groups.members[places[coverage]] = winners[i]
+        places[coverage] += 1
+
+
+@njit(cache=True)
+def _recombine(first: int, options: Options, hyps: Hypotheses) -> Any:
+    """Winners among the hypotheses from `first` on, in the order of their first rival."""
+    n_hyps = hyps.size[0] - first
+    n_slots = 16
+    while n_slots < 2 * n_hyps:
+        n_slots *= 2
+    slots = np.full(n_slots, NONE, np.int32)
+    winners = np.empty(n_hyps, np.int32)
+    n_winners = 0
+    for hyp in range(first, first + n_hyps):
+        slot = _code(hyps, hyp) & (n_slots - 1)
+        while slots[slot] != NONE and not same_future(options, hyps, winners[slots[slot]], hyp):
+            slot = (slot + 1) & (n_slots - 1)
+        if slots[slot] == NONE:
+            slots[slot] = n_winners
+            winners[n_winners] = hyp
+            n_winners += 1
+        else:
+            winners[slots[slot]] = _join(hyps, winners[slots[slot]], hyp)
+    return winners[:n_winners]
+
+
+@njit(cache=True)
+def _join(hyps: Hypotheses, winner: int, hyp: int) -> int:
+    """Put the worse of two among the arcs of the better; the better one."""
+    if hyps.estimates[hyp] > hyps.estimates[winner]:
+        winner, hyp = hyp, winner
+        hyps.arcs[winner] = hyps.arcs[hyp]
+    hyps.next_arcs[hyp] = hyps.arcs[winner]
+    hyps.arcs[winner] = hyp
+    return winner

@@ -1,0 +1,244 @@
+"""The best paths through the lattice of recombined hypotheses (Manager::CalcNBest, TrellisPath)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from moses_bridge.builtin.decoder.features import score_path
+from moses_bridge.builtin.decoder.hypotheses import NONE, Hypotheses
+from moses_bridge.builtin.decoder.options import Knowledge, Options
+
+
+class Paths(NamedTuple):
+    """Translations of one sentence, best first; phrases of all of them one behind the other.
+
+    Attributes:
+        phrase_starts: (n_paths + 1,) int64.
+        options: int32, the options of the phrases in target order.
+        totals: (n_paths,) weighted scores.
+        features: (n_paths, n_features) feature vectors.
+    """
+
+    phrase_starts: NDArray[np.int64]
+    options: NDArray[np.int32]
+    totals: NDArray[np.float64]
+    features: NDArray[np.float64]
+
+
+class Contenders(NamedTuple):
+    """Paths not yet taken, in a heap: a path taken before, with one hypothesis replaced.
+
+    Attributes:
+        scores: weighted score.
+        parents: number of the path taken before, or -1.
+        depths: how many hypotheses, from the end, are the parent's.
+        hyps: the hypothesis that comes next from the end; behind it the best ones.
+    """
+
+    scores: NDArray[np.float64]
+    parents: NDArray[np.int32]
+    depths: NDArray[np.int32]
+    hyps: NDArray[np.int32]
+
+
+@njit(cache=True)
+def best_paths(
+    finals: Any, n_best: int, n_pops: int, hyps: Hypotheses, options: Options, knowledge: Knowledge
+) -> Paths:
+    """The best paths with different words, with their features.
+
+    Args:
+        finals: complete hypotheses, best first.
+        n_best: how many paths to return at most.
+        n_pops: how many to take at most, those with equal words counted.
+        hyps: hypotheses with their arcs.
+        options: of the sentence.
+        knowledge: tables.
+    """
+    heap, n_heap = _start(finals, n_pops, hyps)
+    taken = np.empty((n_pops, options.n_words), np.int32)
+    lengths = np.empty(n_pops, np.int32)
+    codes = np.full(_n_slots(n_pops), np.uint64(0), np.uint64)
+    chosen = np.empty(n_best, np.int32)
+    n_taken, n_chosen = 0, 0
+    while n_heap > 0 and n_taken < n_pops and n_chosen < n_best:
+        n_heap = _take(heap, n_heap, n_taken, taken, lengths, hyps)
+        score, depth = heap.scores[n_heap], heap.depths[n_heap]
+        if heap.parents[n_heap] == NONE:
+            depth = -1
+        n_heap = _push_deviants(
+            heap, n_heap, score, n_taken, depth, taken[n_taken, : lengths[n_taken]], hyps, n_pops
+        )
+        if _is_new(codes, _words_code(taken[n_taken, : lengths[n_taken]], hyps, options)):
+            chosen[n_chosen] = n_taken
+            n_chosen += 1
+        n_taken += 1
+    return _collect(chosen[:n_chosen], taken, lengths, hyps, options, knowledge)
+
+
+@njit(cache=True)
+def _n_slots(n: int) -> int:
+    n_slots = 16
+    while n_slots < 2 * n:
+        n_slots *= 2
+    return n_slots
+
+
+@njit(cache=True)
+def _start(finals: Any, n_pops: int, hyps: Hypotheses) -> tuple[Contenders, int]:
+    room = 4 * n_pops + len(finals) + 16
+    heap = Contenders(
+        np.empty(room), np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int32)
+    )
+    for i in range(len(finals)):
+        heap.scores[i], heap.parents[i] = hyps.scores[finals[i]], NONE
+        heap.depths[i], heap.hyps[i] = 0, finals[i]
+    return heap, len(finals)
+
+
+@njit(cache=True)
+def _take(
+    heap: Contenders, n_heap: int, path: int, taken: Any, lengths: Any, hyps: Hypotheses
+) -> int:
+    """Write out the best contender, and leave it behind the heap's end."""
+    parent, depth, hyp = heap.parents[0], heap.depths[0], heap.hyps[0]
+    for i in range(depth):
+        taken[path, i] = taken[parent, i]
+    n_hyps = depth
+    while hyp > 0:
+        taken[path, n_hyps] = hyp
+        hyp = hyps.previous[hyp]
+        n_hyps += 1
+    lengths[path] = n_hyps
+    _swap(heap, 0, n_heap - 1)
+    _sift_down(heap, n_heap - 1)
+    return n_heap - 1
+
+
+@njit(cache=True)
+def _push_deviants(
+    heap: Contenders, n_heap: int, score: float, path: int, depth: int, hyps_of_path: Any,
+    hyps: Hypotheses, n_pops: int,
+) -> int:  # fmt: skip
+    """Enter the path with one of its hypotheses behind `depth` replaced by each of its arcs."""
+    for i in range(depth + 1, len(hyps_of_path)):
+        hyp = hyps_of_path[i]
+        arc = hyps.arcs[hyp]
+        while arc != NONE:
+            if n_heap == len(heap.scores):
+                n_heap = _forget_worst(heap, n_heap, n_pops)
+            heap.scores[n_heap] = score + hyps.scores[arc] - hyps.scores[hyp]
+            heap.parents[n_heap], heap.depths[n_heap] = path, i
+            heap.hyps[n_heap] = arc
+            n_heap += 1
+            _sift_up(heap, n_heap - 1)
+            arc = hyps.next_arcs[arc]
+    return n_heap
+
+
+@njit(cache=True)
+def _forget_worst(heap: Contenders, n_heap: int, n_kept: int) -> int:
+    """Keep the best n_kept, which are in order and thus a heap."""
+    ranking = np.argsort(-heap.scores[:n_heap], kind="mergesort")[:n_kept]
+    heap.scores[:n_kept] = heap.scores[ranking]
+    heap.parents[:n_kept] = heap.parents[ranking]
+    heap.depths[:n_kept] = heap.depths[ranking]
+    heap.hyps[:n_kept] = heap.hyps[ranking]
+    return n_kept
+
+
+@njit(cache=True)
+def _swap(heap: Contenders, i: int, j: int) -> None:
+    heap.scores[i], heap.scores[j] = heap.scores[j], heap.scores[i]
+    heap.parents[i], heap.parents[j] = heap.parents[j], heap.parents[i]
+    heap.depths[i], heap.depths[j] = heap.depths[j], heap.depths[i]
+    heap.hyps[i], heap.hyps[j] = heap.hyps[j], heap.hyps[i]
+
+
+@njit(cache=True)
+def _sift_up(heap: Contenders, i: int) -> None:
+    while i > 0 and heap.scores[(i - 1) // 2] < heap.scores[i]:
+        _swap(heap, i, (i - 1) // 2)
+        i = (i - 1) // 2
+
+
+@njit(cache=True)
+def _sift_down(heap: Contenders, n_heap: int) -> None:
+    i = 0
+    while 2 * i + 1 < n_heap:
+        child = 2 * i + 1
+        if child + 1 < n_heap and heap.scores[child + 1] > heap.scores[child]:
+            child += 1
+        if heap.scores[child] <= heap.scores[i]:
+            return
+        _swap(heap, i, child)
+        i = child
+
+
+@njit(cache=True)
+def _words_code(path: Any, hyps: Hypotheses, options: Options) -> Any:
+    """64 bits that stand for the path's words; never 0."""
+    code = np.uint64(0x9E3779B97F4A7C15)
+    for i in range(len(path) - 1, -1, -1):
+        option = hyps.options[path[i]]
+        for j in range(options.word_starts[option], options.word_starts[option + 1]):
+            code = (code ^ (code >> np.uint64(31)) ^ np.uint64(options.words[j])) * np.uint64(
+                0xBF58476D1CE4E5B9
+            )
+    return (code ^ (code >> np.uint64(29))) | np.uint64(1 << 63)
+
+
+@njit(cache=True)
+def _is_new(codes: Any, code: Any) -> bool:
+    mask = len(codes) - 1
+    slot = int(np.int64(code & np.uint64(mask)))
+    while codes[slot] != 0:
+        if codes[slot] == code:
+            return False
+        slot = (slot + 1) & mask
+    codes[slot] = code
+    return True
+
+
+@njit(cache=True)
+def _collect(
+    chosen: Any, taken: Any, lengths: Any, hyps: Hypotheses, options: Options, knowledge: Knowledge
+) -> Paths:
+    n_paths = len(chosen)
+    paths = Paths(
+        np.zeros(n_paths + 1, np.int64),
+        np.empty(lengths[chosen].sum(), np.int32),
+        np.empty(n_paths),
+        np.empty((n_paths, len(knowledge.weights))),
+    )
+    for i in range(n_paths):
+        first, n_phrases = paths.phrase_starts[i], lengths[chosen[i]]
+        phrases = paths.options[first : first + n_phrases]
+        for j in range(n_phrases):
+            phrases[j] = hyps.options[taken[chosen[i], n_phrases - 1 - j]]
+        paths.phrase_starts[i + 1] = first + n_phrases
+        paths.features[i] = score_path(
+            options.rows[phrases], options.starts[phrases], options.ends[phrases],
+            words_of_options(phrases, options), knowledge,
+        )  # fmt: skip
+        paths.totals[i] = (paths.features[i] * knowledge.weights).sum()
+    return paths
+
+
+@njit(cache=True)
+def words_of_options(phrases: Any, options: Options) -> Any:
+    """The target words of options, one behind the other."""
+    n_words = 0
+    for option in phrases:
+        n_words += options.word_starts[option + 1] - options.word_starts[option]
+    words = np.empty(n_words, np.int32)
+    place = 0
+    for option in phrases:
+        for i in range(options.word_starts[option], options.word_starts[option + 1]):
+            words[place] = options.words[i]
+            place += 1
+    return words

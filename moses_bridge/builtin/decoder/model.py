@@ -1,0 +1,237 @@
+"""A moses.ini's model in memory: tables, language model, and where each feature stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.builtin.decoder import weights as slots
+from moses_bridge.builtin.decoder.lexicon import Lexicon, words_of
+from moses_bridge.builtin.decoder.lm_index import LmIndex, LmTables
+from moses_bridge.builtin.decoder.phrase_pairs import PhrasePairs, read_phrase_pairs
+from moses_bridge.builtin.decoder.reordering import N_SCORES, read_reordering
+from moses_bridge.errors import ConfigError
+from moses_bridge.formats.moses_ini import Feature, MosesIni, read_ini
+
+REORDERING_TYPE = re.compile(r"(wbe-|phrase-)?msd-bidirectional-fe(-allff)?")
+FIRST_SLOT = {
+    "LexicalReordering": slots.REORDERING,
+    "Distortion": slots.DISTORTION,
+    "KENLM": slots.LANGUAGE_MODEL,
+    "WordPenalty": slots.WORD_PENALTY,
+    "PhrasePenalty": slots.PHRASE_PENALTY,
+    "UnknownWordPenalty": slots.UNKNOWN_WORD,
+    "PhraseDictionaryMemory": slots.PHRASE_TABLE,
+}
+STATEFUL = ("LexicalReordering", "Distortion", "KENLM")
+DEFAULT_TABLE_LIMIT = 20  # moses/TranslationModel/PhraseDictionary.cpp
+DEFAULT_DISTORTION_LIMIT = 6
+DEFAULT_MAX_PHRASE_WORDS = 20
+
+
+@dataclass(frozen=True)
+class FeatureSlice:
+    """Where a feature's values stand in the decoder's vectors."""
+
+    name: str
+    first: int
+    size: int
+    listed: bool  # Moses leaves untuneable features out of n-best lists
+
+
+@dataclass(frozen=True)
+class Model:
+    """All that decoding needs apart from the weights' values.
+
+    Attributes:
+        ini: as read.
+        features: all features, in the order of Moses's n-best lists (stateful ones first).
+        pairs: the phrase table.
+        reordering: (n_rows, 6) natural logarithms.
+        lm: the language model.
+        target_words: bytes of each target word; those of the language model come first.
+        source_ids: number of each word of the table's sources.
+        target_ids: number of each target word.
+        has_reordering: whether the ini has a reordering table.
+        table_limit: translations kept for a source phrase; 0 = all.
+        distortion_limit: longest jump in words; negative = any.
+        max_phrase_words: longest source phrase.
+    """
+
+    ini: MosesIni
+    features: tuple[FeatureSlice, ...]
+    pairs: PhrasePairs
+    reordering: NDArray[np.float32]
+    lm: LmIndex
+    target_words: list[bytes]
+    source_ids: dict[bytes, int]
+    target_ids: dict[bytes, int]
+    has_reordering: bool
+    table_limit: int
+    distortion_limit: int
+    max_phrase_words: int
+
+    @property
+    def n_features(self) -> int:
+        """Length of a feature vector."""
+        return slots.n_features(self.pairs.rows.scores.shape[1])
+
+    def weight_vector(self, overwrite: Mapping[str, Sequence[float]] | None) -> slots.Vector:
+        """The ini's weights, with others for the features named; 1 where the ini has none.
+
+        Raises:
+            ConfigError: a name is no feature of the ini, or has another number of weights.
+        """
+        given = dict(self.ini.weights) | dict(overwrite or {})
+        vector = np.zeros(self.n_features)
+        for feature in self.features:
+            values = given.pop(feature.name, (1.0,) * feature.size)
+            if len(values) != feature.size:
+                raise ConfigError(
+                    f"{self.ini.path}: {len(values)} weights of {feature.name}, "
+                    f"which has {feature.size} scores"
+                )
+            vector[feature.first : feature.first + feature.size] = values
+        if given:
+            raise ConfigError(f"{self.ini.path}: weights of {', '.join(given)}: no such feature")
+        return vector
+
+
+def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | None) -> Model:
+    """Read an ini and its tables.
+
+    Args:
+        ini_path: the moses.ini.
+        table_limit: instead of the ini's.
+        distortion_limit: instead of the ini's.
+
+    Raises:
+        ConfigError: the ini has a feature or a setting that this decoder does not have.
+        InputError: a file is missing or malformed.
+    """
+    ini = read_ini(ini_path)
+    _check_features(ini)
+    table = _only(ini, "PhraseDictionaryMemory")
+    if table is None:
+        raise ConfigError(f"{ini.path}: no PhraseDictionaryMemory; the built-in decoder needs one")
+    lm = _read_language_model(ini)
+    lexicon = Lexicon(list(lm.vocabulary))
+    pairs = read_phrase_pairs(_file(ini, table), table.n_scores, lexicon)
+    reordering = _read_reordering(ini, pairs, lexicon)
+    target_words = lexicon.words()
+    source_words = words_of(pairs.source_words)
+    return Model(
+        ini=ini,
+        features=feature_slices(ini),
+        pairs=pairs,
+        reordering=reordering,
+        lm=lm,
+        target_words=target_words,
+        source_ids={word: number for number, word in enumerate(source_words)},
+        target_ids={word: number for number, word in enumerate(target_words)},
+        has_reordering=bool(ini.of_kind("LexicalReordering")),
+        table_limit=_first(table_limit, table.arguments.get("table-limit"), DEFAULT_TABLE_LIMIT),
+        distortion_limit=_first(
+            distortion_limit, _setting(ini, "distortion-limit"), DEFAULT_DISTORTION_LIMIT
+        ),
+        max_phrase_words=_first(None, _setting(ini, "max-phrase-length"), DEFAULT_MAX_PHRASE_WORDS),
+    )
+
+
+def feature_slices(ini: MosesIni) -> tuple[FeatureSlice, ...]:
+    """The features of an ini in the order of Moses's n-best lists: stateful, then stateless."""
+    ordered = sorted(ini.features, key=lambda feature: feature.kind not in STATEFUL)
+    return tuple(
+        FeatureSlice(feature.name, FIRST_SLOT[feature.kind], _size(feature), _is_listed(feature))
+        for feature in ordered
+    )
+
+
+def _size(feature: Feature) -> int:
+    return slots.N_REORDERING if feature.kind == "LexicalReordering" else feature.n_scores
+
+
+def _is_listed(feature: Feature) -> bool:
+    default = "false" if feature.kind == "UnknownWordPenalty" else "true"
+    return feature.arguments.get("tuneable", default) == "true"
+
+
+def _check_features(ini: MosesIni) -> None:
+    for feature in ini.features:
+        if feature.kind not in FIRST_SLOT:
+            raise ConfigError(
+                f"{ini.path}: the built-in decoder has no feature {feature.kind}; "
+                f"it has {', '.join(FIRST_SLOT)}"
+            )
+        _only(ini, feature.kind)
+        for key in ("input-factor", "output-factor", "factor"):
+            if feature.arguments.get(key, "0") != "0":
+                raise ConfigError(
+                    f"{ini.path}: {feature.name} has {key}={feature.arguments[key]}; "
+                    "the built-in decoder has factor 0 only"
+                )
+
+
+def _only(ini: MosesIni, kind: str) -> Feature | None:
+    features = ini.of_kind(kind)
+    if len(features) > 1:
+        raise ConfigError(
+            f"{ini.path}: {len(features)} features of kind {kind}; "
+            "the built-in decoder supports one (the decoder of Moses more)"
+        )
+    return features[0] if features else None
+
+
+def _file(ini: MosesIni, feature: Feature) -> Path:
+    """The feature's file; as in Moses, ".gz" may be left out."""
+    argument = feature.arguments.get("path")
+    if argument is None:
+        raise ConfigError(f"{ini.path}: {feature.name} has no path=")
+    path, packed = ini.resolve(argument), ini.resolve(f"{argument}.gz")
+    return packed if packed.exists() and not path.exists() else path
+
+
+def _read_language_model(ini: MosesIni) -> LmIndex:
+    feature = _only(ini, "KENLM")
+    return _no_language_model() if feature is None else LmIndex.read(_file(ini, feature))
+
+
+def _no_language_model() -> LmIndex:
+    """A model without context; its feature has weight 0."""
+    words = [b"<unk>", b"<s>", b"</s>"]
+    entries = np.full(2 * (len(words) + 1), -1, np.int64)
+    values = entries.view(np.float32)
+    values[2::4], values[3::4] = 0.0, -0.0
+    tables = LmTables(entries, values, entries.view(np.int32), len(words), 0)
+    return LmIndex(1, {word: i for i, word in enumerate(words)}, tables, 0, 1, 2)
+
+
+def _read_reordering(
+    ini: MosesIni, pairs: PhrasePairs, target_words: Lexicon
+) -> NDArray[np.float32]:
+    feature = _only(ini, "LexicalReordering")
+    if feature is None:
+        return np.zeros((len(pairs.rows.nodes), N_SCORES), np.float32)
+    kind = feature.arguments.get("type", "")
+    if not REORDERING_TYPE.fullmatch(kind):
+        raise ConfigError(
+            f"{ini.path}: {feature.name} has type={kind}; "
+            "the built-in decoder has msd-bidirectional-fe only"
+        )
+    return read_reordering(_file(ini, feature), pairs, target_words.tables)
+
+
+def _setting(ini: MosesIni, section: str) -> str | None:
+    values = ini.settings.get(section)
+    return values[0] if values else None
+
+
+def _first(option: int | None, text: str | None, default: int) -> int:
+    if option is not None:
+        return option
+    return default if text is None else int(text)

@@ -1,0 +1,427 @@
+"""Stack search with cube pruning over coverage stacks, as Moses's SearchCubePruning does it.
+
+One stack for each number of covered source words. A stack is filled from edges: an edge is all
+hypotheses of one coverage in an earlier stack times all options of one source span. The cells of an
+edge (hypothesis x option, both sorted) are visited best first from the corner, all edges of a stack
+together, until pop_limit cells have been taken. Hypotheses whose future cannot differ are recombined;
+the losers stay as arcs of the winner for the n-best list.
+
+`start_search` and `fill_stack` are the steps, so that a caller may do something of its own (score
+the words of a whole stack at once, say) between two stacks.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from moses_bridge.builtin.decoder.hypotheses import (
+    NONE,
+    Groups,
+    Hypotheses,
+    add_hypothesis,
+    close_stack,
+)
+from moses_bridge.builtin.decoder.lm_index import LN10, lm_score
+from moses_bridge.builtin.decoder.options import Options
+from moses_bridge.builtin.decoder.phrase_choice import Language
+from moses_bridge.builtin.decoder.weights import DISTORTION, LANGUAGE_MODEL
+
+BEAM = float(np.log(1e-5))  # beam-threshold, default of Moses
+MAX_WINDOW = 60  # coverage behind the first gap is kept in 64 bits
+
+
+class Limits(NamedTuple):
+    """Bounds of the search.
+
+    Attributes:
+        stack_size: hypotheses of a stack that are extended.
+        pop_limit: cells taken for a stack.
+        distortion_limit: longest jump in words, at most MAX_WINDOW.
+    """
+
+    stack_size: int
+    pop_limit: int
+    distortion_limit: int
+
+
+class Edges(NamedTuple):
+    """Edges into one stack, and the coverages they lead to.
+
+    Attributes:
+        hyp_starts, hyp_sizes: an edge's hypotheses, in `hyps`, best first.
+        option_starts, option_sizes: an edge's options.
+        targets: the coverage an edge leads to.
+        hyps: numbers of hypotheses.
+        windows, gaps, futures: of each coverage: the covered words behind the first gap, the
+            first gap, the future cost.
+        slots: table from a window to its coverage.
+    """
+
+    hyp_starts: NDArray[np.int32]
+    hyp_sizes: NDArray[np.int32]
+    option_starts: NDArray[np.int32]
+    option_sizes: NDArray[np.int32]
+    targets: NDArray[np.int32]
+    hyps: NDArray[np.int32]
+    windows: NDArray[np.uint64]
+    gaps: NDArray[np.int32]
+    futures: NDArray[np.float64]
+    slots: NDArray[np.int32]
+
+
+class Cells(NamedTuple):
+    """Cells that have been scored and wait in a heap.
+
+    Attributes:
+        edges, xs, ys: the edge, and which of its hypotheses and options.
+        scores: weighted score so far; estimates: with the future cost.
+        contexts: language model contexts; context_sizes: their lengths.
+        heap, keys: cells by estimate.
+        seen: table of the cells met, but for corners.
+    """
+
+    edges: NDArray[np.int32]
+    xs: NDArray[np.int32]
+    ys: NDArray[np.int32]
+    scores: NDArray[np.float64]
+    estimates: NDArray[np.float64]
+    contexts: NDArray[np.int32]
+    context_sizes: NDArray[np.int32]
+    heap: NDArray[np.int32]
+    keys: NDArray[np.float64]
+    seen: NDArray[np.int64]
+
+
+class Workspace(NamedTuple):
+    """Memory of the search, used again for each stack."""
+
+    edges: Edges
+    cells: Cells
+
+
+def make_workspace(limits: Limits, max_words: int, order: int) -> Workspace:
+    """Memory for any stack; pages that are not used cost nothing."""
+    n_edges = limits.stack_size * max_words * (limits.distortion_limit + 1) + 1
+    n_cells = n_edges + 2 * limits.pop_limit
+    integers = [np.empty(n_edges, np.int32) for _ in range(7)]
+    edges = Edges(
+        *integers[:6],
+        np.empty(n_edges, np.uint64),
+        integers[6],
+        np.empty(n_edges, np.float64),
+        np.full(1 << (2 * n_edges).bit_length(), NONE, np.int32),
+    )
+    cells = Cells(
+        np.empty(n_cells, np.int32),
+        np.empty(n_cells, np.int32),
+        np.empty(n_cells, np.int32),
+        np.empty(n_cells),
+        np.empty(n_cells),
+        np.empty((n_cells, max(1, order - 1)), np.int32),
+        np.empty(n_cells, np.int32),
+        np.empty(n_cells, np.int32),
+        np.empty(n_cells),
+        np.empty(1 << (4 * limits.pop_limit).bit_length(), np.int64),
+    )
+    return Workspace(edges, cells)
+
+
+@njit(cache=True)
+def search(
+    options: Options, language: Language, weights: Any, limits: Limits,
+    hyps: Hypotheses, groups: Groups, work: Workspace,
+) -> None:  # fmt: skip
+    """Fill all stacks; the best translation is the first member of the last stack."""
+    start_search(options, language, hyps, groups)
+    for n_covered in range(1, options.n_words + 1):
+        fill_stack(n_covered, options, language, weights, limits, hyps, groups, work)
+
+
+@njit(cache=True)
+def start_search(options: Options, language: Language, hyps: Hypotheses, groups: Groups) -> None:
+    """Make the stack of the empty hypothesis."""
+    hyps.size[0] = 0
+    groups.stack_starts[0] = 0
+    root = add_hypothesis(hyps, NONE, NONE, -1, 0, 0.0, options.future[0, options.n_words])
+    hyps.contexts[root, 0] = language.bos_id
+    hyps.context_sizes[root] = min(1, language.order - 1)
+    groups.windows[0], groups.gaps[0] = np.uint64(0), 0
+    groups.starts[0], groups.starts[1] = 0, 1
+    groups.members[0] = root
+    groups.stack_starts[1] = 1
+
+
+@njit(cache=True)
+def fill_stack(
+    n_covered: int, options: Options, language: Language, weights: Any, limits: Limits,
+    hyps: Hypotheses, groups: Groups, work: Workspace,
+) -> None:  # fmt: skip
+    """Make the hypotheses that cover so many words from those of the earlier stacks."""
+    n_edges, n_targets = _find_edges(n_covered, options, weights, limits, hyps, groups, work.edges)
+    first = hyps.size[0]
+    last_stack = n_covered == options.n_words
+    _pop_cells(n_edges, options, language, weights, limits, last_stack, hyps, work)
+    close_stack(
+        n_covered, first, n_targets, work.edges.windows, work.edges.gaps,
+        limits.stack_size, options, hyps, groups,
+    )  # fmt: skip
+
+
+@njit(cache=True)
+def _find_edges(
+    n_covered: int, options: Options, weights: Any, limits: Limits, hyps: Hypotheses,
+    groups: Groups, edges: Edges,
+) -> tuple[int, int]:  # fmt: skip
+    """Collect the edges into a stack; their number and that of the coverages they lead to."""
+    edges.slots[:] = NONE
+    n_edges, n_targets, n_hyps = 0, 0, 0
+    for length in range(1, min(options.max_words, n_covered) + 1):
+        stack = n_covered - length
+        phrase = (np.uint64(1) << np.uint64(length)) - np.uint64(1)
+        for group in range(groups.stack_starts[stack], groups.stack_starts[stack + 1]):
+            window, gap = groups.windows[group], groups.gaps[group]
+            for start in range(gap, options.n_words - length + 1):
+                # a jump over the gap must leave a way back (SearchCubePruning::CheckDistortion)
+                if start > gap and start + length - gap > limits.distortion_limit:
+                    break
+                if window & (phrase << np.uint64(start - gap)):
+                    continue
+                span = start * options.max_words + length - 1
+                n_options = options.span_starts[span + 1] - options.span_starts[span]
+                if n_options == 0:
+                    continue
+                n_kept = _sorted_hypotheses(
+                    group, start, weights[DISTORTION], limits, hyps, groups, edges.hyps, n_hyps
+                )
+                if n_kept == 0:
+                    continue
+                target, n_targets = _target(
+                    window | (phrase << np.uint64(start - gap)), gap, options, edges, n_targets
+                )
+                edges.hyp_starts[n_edges], edges.hyp_sizes[n_edges] = n_hyps, n_kept
+                edges.option_starts[n_edges] = options.span_starts[span]
+                edges.option_sizes[n_edges] = n_options
+                edges.targets[n_edges] = target
+                n_hyps += n_kept
+                n_edges += 1
+    return n_edges, n_targets
+
+
+@njit(cache=True)
+def _sorted_hypotheses(
+    group: int, start: int, weight: float, limits: Limits, hyps: Hypotheses, groups: Groups,
+    out: Any, place: int,
+) -> int:  # fmt: skip
+    """Hypotheses of a group that may jump to `start`, by score with that jump (BackwardsEdge)."""
+    n_kept = 0
+    for member in range(groups.starts[group], groups.starts[group + 1]):
+        hyp = groups.members[member]
+        distance = abs(start - hyps.ends[hyp])
+        if distance > limits.distortion_limit:
+            continue
+        score = hyps.estimates[hyp] - weight * distance
+        i = place + n_kept
+        while i > place:
+            other = out[i - 1]
+            if hyps.estimates[other] - weight * abs(start - hyps.ends[other]) >= score:
+                break
+            out[i] = other
+            i -= 1
+        out[i] = hyp
+        n_kept += 1
+    return n_kept
+
+
+@njit(cache=True)
+def _target(
+    window: Any, gap: int, options: Options, edges: Edges, n_targets: int
+) -> tuple[int, int]:
+    """The number of a coverage, entered if it is new, and the number of coverages."""
+    while window & np.uint64(1):
+        window >>= np.uint64(1)
+        gap += 1
+    mask = len(edges.slots) - 1
+    mixed = (window + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    slot = int(np.int64(mixed >> np.uint64(32)) & mask)
+    while edges.slots[slot] != NONE:
+        if edges.windows[edges.slots[slot]] == window:
+            return int(edges.slots[slot]), n_targets
+        slot = (slot + 1) & mask
+    edges.slots[slot] = n_targets
+    edges.windows[n_targets], edges.gaps[n_targets] = window, gap
+    edges.futures[n_targets] = _future_cost(window, gap, options)
+    return n_targets, n_targets + 1
+
+
+@njit(cache=True)
+def _future_cost(window: Any, gap: int, options: Options) -> float:
+    """Sum of the future costs of the stretches that are not yet covered."""
+    total, start, position = 0.0, gap, gap
+    while window:
+        if window & np.uint64(1):
+            if start < position:
+                total += options.future[start, position]
+            start = position + 1
+        window >>= np.uint64(1)
+        position += 1
+    return total + options.future[start, options.n_words]
+
+
+@njit(cache=True)
+def _pop_cells(
+    n_edges: int, options: Options, language: Language, weights: Any, limits: Limits,
+    last_stack: bool, hyps: Hypotheses, work: Workspace,
+) -> None:  # fmt: skip
+    """Score the corners of all edges, then take the best cells and score their neighbours."""
+    edges, cells = work.edges, work.cells
+    cells.seen[:] = NONE
+    n_heap, best = 0, -np.inf
+    for cell in range(n_edges):
+        cells.edges[cell], cells.xs[cell], cells.ys[cell] = cell, 0, 0
+        _score_cell(cell, options, language, weights, last_stack, hyps, edges, cells)
+        n_heap = _push(cells, n_heap, cell)
+    n_cells = n_edges
+    for _ in range(limits.pop_limit):
+        if n_heap == 0:
+            break
+        cell = cells.heap[0]
+        n_heap = _remove_first(cells, n_heap)
+        if cells.estimates[cell] >= best + BEAM:
+            best = max(best, cells.estimates[cell])
+            _keep(cell, options, hyps, edges, cells)
+        edge, x, y = cells.edges[cell], cells.xs[cell], cells.ys[cell]
+        for step in range(2):
+            next_x, next_y = x + step, y + 1 - step
+            inside = next_x < edges.hyp_sizes[edge] and next_y < edges.option_sizes[edge]
+            if inside and _is_new(cells, edge, next_x, next_y):
+                cells.edges[n_cells], cells.xs[n_cells], cells.ys[n_cells] = edge, next_x, next_y
+                _score_cell(n_cells, options, language, weights, last_stack, hyps, edges, cells)
+                n_heap = _push(cells, n_heap, n_cells)
+                n_cells += 1
+
+
+@njit(cache=True)
+def _is_new(cells: Cells, edge: int, x: int, y: int) -> bool:
+    """Whether the cell is met for the first time; it is remembered."""
+    key = (np.int64(edge) << 40) | (np.int64(x) << 20) | np.int64(y)
+    mask = len(cells.seen) - 1
+    slot = int(np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask)
+    while cells.seen[slot] != NONE:
+        if cells.seen[slot] == key:
+            return False
+        slot = (slot + 1) & mask
+    cells.seen[slot] = key
+    return True
+
+
+@njit(cache=True)
+def orientation(previous_start: int, previous_end: int, start: int, end: int) -> int:
+    """0 monotone, 1 swap, 2 discontinuous (LRModel::GetOrientation, msd); ends are exclusive."""
+    if start == previous_end:
+        return 0
+    return 1 if end == previous_start else 2
+
+
+@njit(cache=True)
+def _score_cell(
+    cell: int, options: Options, language: Language, weights: Any, last_stack: bool,
+    hyps: Hypotheses, edges: Edges, cells: Cells,
+) -> None:  # fmt: skip
+    """Score of a hypothesis extended by an option, and its language model context."""
+    edge = cells.edges[cell]
+    hyp = edges.hyps[edges.hyp_starts[edge] + cells.xs[cell]]
+    option = edges.option_starts[edge] + cells.ys[cell]
+    start, end = options.starts[option], options.ends[option]
+    kind = orientation(hyps.starts[hyp], hyps.ends[hyp], start, end)
+    score = hyps.scores[hyp] + options.statics[option] + options.reordering[option, kind]
+    score -= weights[DISTORTION] * abs(start - hyps.ends[hyp])
+    if hyps.options[hyp] >= 0:
+        score += options.reordering[hyps.options[hyp], 3 + kind]
+    score += _language_score(cell, hyp, option, options, language, weights, last_stack, hyps, cells)
+    cells.scores[cell] = score
+    cells.estimates[cell] = score + edges.futures[edges.targets[edge]]
+
+
+@njit(cache=True)
+def _language_score(
+    cell: int, hyp: int, option: int, options: Options, language: Language, weights: Any,
+    last_stack: bool, hyps: Hypotheses, cells: Cells,
+) -> float:  # fmt: skip
+    """Weighted score of the option's words behind the hypothesis; leaves the context in the cell.
+
+    As soon as the context lies within the phrase, the rest is as in the phrase alone.
+    """
+    context, n_context = cells.contexts[cell], hyps.context_sizes[hyp]
+    for i in range(n_context):
+        context[i] = hyps.contexts[hyp, i]
+    first, last = options.word_starts[option], options.word_starts[option + 1]
+    log10, tail = 0.0, 0.0
+    for i in range(first, last):
+        log_prob, n_context = lm_score(
+            language.tables, context, n_context, options.lm_words[i], context
+        )
+        log10 += log_prob
+        if n_context <= i - first + 1:
+            tail = options.tails[i]
+            n_context = options.context_sizes[option]
+            for j in range(n_context):
+                context[j] = options.lm_words[last - 1 - j]
+            break
+    if last_stack:
+        log_prob, n_context = lm_score(
+            language.tables, context, n_context, language.eos_id, context
+        )
+        log10 += log_prob
+    cells.context_sizes[cell] = n_context
+    return float(weights[LANGUAGE_MODEL] * LN10 * log10 + tail)
+
+
+@njit(cache=True)
+def _keep(cell: int, options: Options, hyps: Hypotheses, edges: Edges, cells: Cells) -> None:
+    edge = cells.edges[cell]
+    option = edges.option_starts[edge] + cells.ys[cell]
+    hyp = add_hypothesis(
+        hyps, edges.hyps[edges.hyp_starts[edge] + cells.xs[cell]], option,
+        options.starts[option], options.ends[option], cells.scores[cell], cells.estimates[cell],
+    )  # fmt: skip
+    hyps.coverages[hyp] = edges.targets[edge]
+    hyps.context_sizes[hyp] = cells.context_sizes[cell]
+    for i in range(cells.context_sizes[cell]):
+        hyps.contexts[hyp, i] = cells.contexts[cell, i]
+
+
+@njit(cache=True)
+def _push(cells: Cells, n_heap: int, cell: int) -> int:
+    key = cells.estimates[cell]
+    i = n_heap
+    while i > 0:
+        parent = (i - 1) >> 1
+        if cells.keys[parent] >= key:
+            break
+        cells.keys[i], cells.heap[i] = cells.keys[parent], cells.heap[parent]
+        i = parent
+    cells.keys[i], cells.heap[i] = key, cell
+    return n_heap + 1
+
+
+@njit(cache=True)
+def _remove_first(cells: Cells, n_heap: int) -> int:
+    n_heap -= 1
+    key, cell = cells.keys[n_heap], cells.heap[n_heap]
+    i = 0
+    while True:
+        child = 2 * i + 1
+        if child >= n_heap:
+            break
+        if child + 1 < n_heap and cells.keys[child + 1] > cells.keys[child]:
+            child += 1
+        if cells.keys[child] <= key:
+            break
+        cells.keys[i], cells.heap[i] = cells.keys[child], cells.heap[child]
+        i = child
+    cells.keys[i], cells.heap[i] = key, cell
+    return n_heap
