@@ -30,6 +30,9 @@ PRECISION = click.option(
     show_default=True,
     help="Of the products; sums and softmax are float32 in either case.",
 )
+JOBS = click.option(
+    "--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Processors to use."
+)
 
 
 @click.group(cls=CommandGroup)
@@ -116,9 +119,7 @@ def _in_words(report: Any) -> str:
 @PRECISION
 @DEVICE
 @click.option("--resume", is_flag=True, help="Continue where an interrupted run stopped.")
-@click.option(
-    "--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Processors to use."
-)
+@JOBS
 def score(
     table: str,
     models: tuple[Path, ...],
@@ -158,6 +159,7 @@ def score(
 @click.option("--out", required=True, help="N-best list to write, compressed by suffix.")
 @PRECISION
 @DEVICE
+@JOBS
 def nbest(
     nbest: str,
     source: Path,
@@ -166,6 +168,7 @@ def nbest(
     out: str,
     precision: Precision,
     device: Device,
+    jobs: int,
 ) -> None:
     """Append a named feature to each entry of an n-best list.
 
@@ -175,4 +178,4 @@ def nbest(
     from rescorer.nbest import add_feature
 
     named = scorer_of_model(model, precision, device)
-    add_feature(nbest, source, named.scorer, feature, out)
+    add_feature(nbest, source, named.scorer, feature, out, jobs)

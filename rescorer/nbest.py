@@ -16,11 +16,12 @@ from moses_bridge.errors import ConfigError, InputError
 from moses_bridge.formats.nbest import SEPARATOR, NBestEntry, parse_entry, parse_features
 from moses_bridge.progress import Progress
 from moses_bridge.textio import open_write, read_lines
+from rescorer.parallel import map_in_order
 from rescorer.scorer import Scorer
 
 FEATURE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 FEATURES_FIELD = 2
-ENTRIES_AT_ONCE = 20_000
+ENTRIES_AT_ONCE = 2_000
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,9 @@ class _Hypothesis:
     entry: NBestEntry
 
 
-def add_feature(nbest: str, source: Path, scorer: Scorer, feature: str, out: str) -> int:
+def add_feature(
+    nbest: str, source: Path, scorer: Scorer, feature: str, out: str, jobs: int = 1
+) -> int:
     """Append `NAME= value` to the features of each entry; every other byte stays.
 
     The value is the natural log-probability of the entry's words, </s> included, given the source
@@ -41,6 +44,7 @@ def add_feature(nbest: str, source: Path, scorer: Scorer, feature: str, out: str
         scorer: scores pairs of sentences.
         feature: the name.
         out: n-best list to write, compressed by suffix.
+        jobs: blocks that are scored at a time, each on one processor.
 
     Returns:
         How many entries were written.
@@ -54,14 +58,13 @@ def add_feature(nbest: str, source: Path, scorer: Scorer, feature: str, out: str
     sentences = list(read_lines(source))
     n_entries = 0
     with open_write(out) as stream, Progress(feature, unit="hypotheses") as progress:
-        for block in _blocks(nbest, source, len(sentences), feature):
-            log_probs = _log_probs(block, sentences, scorer)
-            stream.writelines(
-                with_feature(hypothesis.line, feature, log_prob) + b"\n"
-                for hypothesis, log_prob in zip(block, log_probs, strict=True)
-            )
-            n_entries += len(block)
-            progress.update(len(block))
+        blocks = _blocks(nbest, source, len(sentences), feature)
+        for lines in map_in_order(
+            lambda block: _with_scores(block, sentences, scorer, feature), blocks, jobs
+        ):
+            stream.writelines(line + b"\n" for line in lines)
+            n_entries += len(lines)
+            progress.update(len(lines))
     return n_entries
 
 
@@ -119,6 +122,15 @@ def _check(entry: NBestEntry, nbest: str, source: Path, n_sentences: int, featur
             "a list without it",
             "Use another name",
         )
+
+
+def _with_scores(
+    block: Sequence[_Hypothesis], sentences: Sequence[bytes], scorer: Scorer, feature: str
+) -> list[bytes]:
+    return [
+        with_feature(hypothesis.line, feature, log_prob)
+        for hypothesis, log_prob in zip(block, _log_probs(block, sentences, scorer), strict=True)
+    ]
 
 
 def _log_probs(
