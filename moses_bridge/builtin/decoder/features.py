@@ -70,4 +70,4 @@ def sentence_log10(words: Any, language: Language) -> float:
         )
         total += log_prob
     log_prob, n_context = lm_score(language.tables, context, n_context, language.eos_id, context)
-    return total + log_prob
+    return float(total + log_prob)

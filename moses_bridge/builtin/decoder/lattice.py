@@ -77,7 +77,8 @@ def best_paths(
             chosen[n_chosen] = n_taken
             n_chosen += 1
         n_taken += 1
-    return _collect(chosen[:n_chosen], taken, lengths, hyps, options, knowledge)
+    paths: Paths = _collect(chosen[:n_chosen], taken, lengths, hyps, options, knowledge)
+    return paths
 
 
 @njit(cache=True)

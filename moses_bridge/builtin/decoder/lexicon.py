@@ -88,7 +88,7 @@ def _is_word(tables: LexiconTables, word: int, data: Any, start: int, end: int) 
     first = tables.starts[word]
     if tables.ends[word] - first != end - start:
         return False
-    for i in range(end - start):
+    for i in range(end - start):  # noqa: SIM110 (slow when compiled)
         if tables.text[first + i] != data[start + i]:
             return False
     return True

@@ -201,4 +201,4 @@ def _parse_columns(
             rows.links[n_links] = data[i]
             n_links += 1
     rows.link_starts[row + 1] = n_links
-    return parse_logs(data, target_end + 3, scores_end, rows.scores[row])
+    return int(parse_logs(data, target_end + 3, scores_end, rows.scores[row]))

@@ -86,7 +86,7 @@ def _is_row(rows: PairTables, row: int, node: int, words: Any, n_words: int) -> 
     first = rows.word_starts[row]
     if rows.nodes[row] != node or rows.word_starts[row + 1] - first != n_words:
         return False
-    for i in range(n_words):
+    for i in range(n_words):  # noqa: SIM110 (slow when compiled)
         if rows.words[first + i] != words[i]:
             return False
     return True

@@ -107,11 +107,15 @@ def make_workspace(limits: Limits, max_words: int, order: int) -> Workspace:
     """Memory for any stack; pages that are not used cost nothing."""
     n_edges = limits.stack_size * max_words * (limits.distortion_limit + 1) + 1
     n_cells = n_edges + 2 * limits.pop_limit
-    integers = [np.empty(n_edges, np.int32) for _ in range(7)]
     edges = Edges(
-        *integers[:6],
+        np.empty(n_edges, np.int32),
+        np.empty(n_edges, np.int32),
+        np.empty(n_edges, np.int32),
+        np.empty(n_edges, np.int32),
+        np.empty(n_edges, np.int32),
+        np.empty(n_edges, np.int32),
         np.empty(n_edges, np.uint64),
-        integers[6],
+        np.empty(n_edges, np.int32),
         np.empty(n_edges, np.float64),
         np.full(1 << (2 * n_edges).bit_length(), NONE, np.int32),
     )
@@ -268,7 +272,7 @@ def _future_cost(window: Any, gap: int, options: Options) -> float:
             start = position + 1
         window >>= np.uint64(1)
         position += 1
-    return total + options.future[start, options.n_words]
+    return float(total + options.future[start, options.n_words])
 
 
 @njit(cache=True)

@@ -139,7 +139,7 @@ def parse_logs(data: Any, position: int, end: int, out: Any) -> int:
 @njit(cache=True)
 def same_bytes(data: Any, first: int, second: int, length: int) -> bool:
     """Whether two stretches of the text are equal."""
-    for i in range(length):
+    for i in range(length):  # noqa: SIM110 (slow when compiled)
         if data[first + i] != data[second + i]:
             return False
     return True

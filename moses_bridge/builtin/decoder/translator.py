@@ -135,7 +135,8 @@ class Translator:
         first_group, end_group = groups.stack_starts[options.n_words : options.n_words + 2]
         finals = groups.members[groups.starts[first_group] : groups.starts[end_group]]
         size, n_pops = (1, 1) if nbest is None else (nbest.size, nbest.n_pops)
-        return best_paths(finals, size, n_pops, self._hyps, options, self.knowledge)
+        paths: Paths = best_paths(finals, size, n_pops, self._hyps, options, self.knowledge)
+        return paths
 
     def _texts(self, options: Options, paths: Paths, names: Mapping[int, bytes]) -> list[bytes]:
         known, n_known = self.model.target_words, len(self.model.target_words)
