@@ -105,7 +105,7 @@ def _number(
     except (IndexError, ValueError):
         number = math.nan
     if not 0 <= number < math.inf:
-        raise InputError(table, line_number, repr(text.decode(errors="replace")), expected)
+        raise InputError(table, line_number, repr(text.strip().decode(errors="replace")), expected)
     return number
 
 

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from moses_bridge.errors import InputError
+from rescorer.vocabulary import Vocabulary, count_words
+
+
+def test_frequent_words_first_and_ties_by_the_word() -> None:
+    counts = Counter({b"b": 2, b"a": 2, b"z": 5, b"rare": 1, b"</s>": 9, b"<unk>": 7})
+    vocabulary = Vocabulary.from_counts(counts, 3)
+    assert vocabulary.words == (b"</s>", b"<unk>", b"z", b"a", b"b")
+    assert counts[b"</s>"] == 9
+
+
+def test_words_are_counted_in_bytes() -> None:
+    phrases = [b"le caf\xc3\xa9", b"caf\xc3\xa9 \xff", b""]
+    assert count_words(phrases) == {b"le": 1, b"caf\xc3\xa9": 2, b"\xff": 1}
+
+
+def test_encode_pads_with_the_end() -> None:
+    ids, lens = Vocabulary([b"le", b"caf\xc3\xa9"]).encode_phrases(
+        [b"le caf\xc3\xa9", b"", b"th\xe9"]
+    )
+    assert ids.tolist() == [[2, 3, 0], [0, 0, 0], [1, 0, 0]]
+    assert lens.tolist() == [2, 0, 1]
+
+
+def test_encode_nothing() -> None:
+    ids, lens = Vocabulary([b"a"]).encode_phrases([])
+    assert ids.shape == (0, 1)
+    assert lens.shape == (0,)
+
+
+def test_an_end_inside_a_phrase_is_unknown() -> None:
+    ids, lens = Vocabulary([b"a"]).encode_phrases([b"a </s> <unk> a"])
+    assert ids.tolist() == [[2, 1, 1, 2, 0]]
+    assert lens.tolist() == [4]
+
+
+def test_unknown_words_of_each_phrase() -> None:
+    vocabulary = Vocabulary([b"a", b"b"])
+    assert vocabulary.n_unknown([b"a b", b"x a y", b"", b"</s>"]).tolist() == [0, 2, 0, 1]
+
+
+def test_saved_and_loaded(tmp_path: Path) -> None:
+    words = [b"\xc2\xa0", b"a|b", b"\xff\xfe", b"\r"]
+    Vocabulary(words).save(tmp_path / "v")
+    assert (tmp_path / "v").read_bytes() == b"</s>\n<unk>\n" + b"".join(w + b"\n" for w in words)
+    assert Vocabulary.load(tmp_path / "v").words == (b"</s>", b"<unk>", *words)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (b"<unk>\n</s>\n", "v:1: found"),
+        (b"</s>\na\n", "v:2: found"),
+        (b"", "v:1: found"),
+        (b"</s>\n<unk>\na\nb\na\n", "a word twice"),
+        (b"</s>\n<unk>\n</s>\n", "a word twice"),
+    ],
+)
+def test_other_files_are_refused(tmp_path: Path, text: bytes, fault: str) -> None:
+    (tmp_path / "v").write_bytes(text)
+    with pytest.raises(InputError, match=fault):
+        Vocabulary.load(tmp_path / "v")
