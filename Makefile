@@ -90,7 +90,8 @@ SEEDS ?= 1 2 3
 EXPERIMENT ?= tuning/experiments/$(SCALE).toml
 
 PAIR := $(if $(filter-out en-fr,$(SOURCE)-$(TARGET)),-$(SOURCE)-$(TARGET))
-B := build/table1$(if $(filter-out small,$(SCALE)),-$(SCALE))$(PAIR)
+BUILD ?= build
+B := $(BUILD)/table1$(if $(filter-out small,$(SCALE)),-$(SCALE))$(PAIR)
 CORPUS ?= $(B)/corpus
 MODEL ?= $(B)/model
 CONFIG := $(B)/config
@@ -98,9 +99,8 @@ SECTIONS := corpus build encdec encdec_counted cslm start tune compare
 DEV := $(CORPUS)/dev
 TEST := $(CORPUS)/test
 
-table1: $(B)/compare/table.json
-	@cat $(B)/compare/table.txt
-	@cp $(B)/compare/table.* $(B)/
+table1: $(B)/table.json
+	@cat $(B)/table.txt
 
 # A section's file changes only when its text does, so an edit reruns what depends on it alone.
 $(CONFIG)/.stamp: $(EXPERIMENT) | install
@@ -121,9 +121,13 @@ $(B)/filtered/moses.ini: $(MODEL)/moses.ini $(DEV).$(SOURCE) $(TEST).$(SOURCE) |
 
 FILTERED := $(B)/filtered/phrase-table.gz
 
-# $(call network,NAME,TRAINING FILE,OPTIONS): training continues where it was interrupted.
+# What is complete but older than its inputs is made anew; what was interrupted is continued.
+FRESH = @[ ! -e $@ ] || rm -r $(@D)
+
+# $(call network,NAME,PREREQUISITE,OPTIONS,TRAINING FILE)
 define network
 $(B)/$(1)/trained: $(2) $(CONFIG)/$(1).toml | install
+	$$(FRESH)
 	$(BIN)/rescorer train $(4) --out $$(@D) --config $(CONFIG)/$(1).toml --resume --seed 1 $(3)
 	@touch $$@
 endef
@@ -147,6 +151,7 @@ TUNE := $(BIN)/tuning tune --source $(DEV).$(SOURCE) --reference $(DEV).$(TARGET
 START := $(B)/runs/start/weights.json
 
 $(START): $(B)/filtered/moses.ini $(CONFIG)/start.toml
+	$(FRESH)
 	$(TUNE) --ini $< --out $(@D) --seed 0 --config $(CONFIG)/start.toml
 
 CSLM := --nbest-feature "CSLM0=$(BIN)/rescorer nbest {nbest} --source {source} --model $(B)/cslm --feature CSLM0 --out {out}"
@@ -154,6 +159,7 @@ CSLM := --nbest-feature "CSLM0=$(BIN)/rescorer nbest {nbest} --source {source} -
 # $(call run,SYSTEM,INI,OPTIONS,PREREQUISITE,SEED)
 define run
 $(B)/runs/$(1)-$(5)/weights.json: $(2) $(START) $(4) $(CONFIG)/tune.toml
+	$$(FRESH)
 	$(TUNE) --ini $(2) --out $$(@D) --seed $(5) --init-weights $(START) --config $(CONFIG)/tune.toml $(3)
 endef
 # $(call system,NAME,INI,OPTIONS,PREREQUISITE): one tuning run for each seed.
@@ -173,9 +179,9 @@ comma := ,
 space := $() $()
 runs = $(subst $(space),$(comma),$(strip $(SEEDS:%=$(B)/runs/$(1)-%)))
 
-$(B)/compare/table.json: $(RUNS) $(TEST).$(TARGET) $(CONFIG)/compare.toml
+$(B)/table.json: $(RUNS) $(TEST).$(TARGET) $(CONFIG)/compare.toml
 	$(BIN)/tuning compare --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --out $(@D) \
-	    --config $(CONFIG)/compare.toml --jobs $(JOBS) \
+	    --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(JOBS) \
 	    'Baseline=$(call runs,baseline)' '+RNN=$(call runs,rnn)' '+CSLM=$(call runs,cslm)' \
 	    '+CSLM+RNN=$(call runs,cslm-rnn)' '+CSLM+RNN+WP=$(call runs,cslm-rnn-wp)' \
-	    'control: random column=$(call runs,random)' '+RNN trained on counts=$(call runs,rnn-counted)'
+	    'control: random column=$(call runs,random)' '+RNN trained on counts=$(call runs,rnn-counted)' >/dev/null

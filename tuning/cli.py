@@ -151,6 +151,7 @@ def evaluate(output: Path, references: tuple[Path, ...]) -> None:
 @SOURCE
 @REFERENCE
 @click.option("--out", type=DIRECTORY, required=True, help="Directory for the table.")
+@click.option("--target", help="Target language, for the detokenizer.")
 @CONFIG
 @JOBS
 def compare(
@@ -158,6 +159,7 @@ def compare(
     source: Path,
     references: tuple[Path, ...],
     out: Path,
+    target: str | None,
     config: Path | None,
     jobs: int,
 ) -> None:
@@ -170,6 +172,8 @@ def compare(
     from tuning.report import write_comparison
 
     options = load_config(CompareOptions, config)
+    if target is not None:
+        options = dataclasses.replace(options, target=target)
     comparison = compare_systems(_parse_systems(systems), source, references, options, jobs)
     click.echo(write_comparison(comparison, out), nl=False)
 
