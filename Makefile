@@ -173,7 +173,10 @@ $(eval $(call system,cslm,$(B)/filtered/moses.ini,$(CSLM),$(B)/cslm/trained))
 $(eval $(call system,cslm-rnn,$(B)/tables/rnn/moses.ini,$(CSLM),$(B)/cslm/trained))
 $(eval $(call system,cslm-rnn-wp,$(B)/tables/rnn-wp/moses.ini,$(CSLM),$(B)/cslm/trained))
 $(eval $(call system,random,$(B)/tables/random/moses.ini))
+ifeq ($(SCALE),full)
 $(eval $(call system,rnn-counted,$(B)/tables/rnn-counted/moses.ini))
+EXTRA_ROWS = '+RNN trained on counts=$(call runs,rnn-counted)'
+endif
 
 comma := ,
 space := $() $()
@@ -184,4 +187,4 @@ $(B)/table.json: $(RUNS) $(TEST).$(TARGET) $(CONFIG)/compare.toml
 	    --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(JOBS) \
 	    'Baseline=$(call runs,baseline)' '+RNN=$(call runs,rnn)' '+CSLM=$(call runs,cslm)' \
 	    '+CSLM+RNN=$(call runs,cslm-rnn)' '+CSLM+RNN+WP=$(call runs,cslm-rnn-wp)' \
-	    'control: random column=$(call runs,random)' '+RNN trained on counts=$(call runs,rnn-counted)' >/dev/null
+	    'control: random column=$(call runs,random)' $(EXTRA_ROWS) >/dev/null

@@ -169,9 +169,8 @@ def translate_all(directories: Sequence[Path], source: Path, jobs: int) -> dict[
             with open_decoder(Path(ini), options, jobs) as decoder:
                 for directory in missing:
                     run, output = runs[directory], outputs[directory]
-                    nbest = output.with_suffix(".nbest.gz")
                     features, size = run.nbest_features, run.nbest_size
-                    translate(decoder, source, output, nbest, run.weights, features, size)
+                    translate(decoder, source, output, None, run.weights, features, size)
     return outputs
 
 

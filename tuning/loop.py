@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -236,7 +237,7 @@ def translate(
     decoder: Decoder,
     source: Path,
     output: Path,
-    nbest: Path,
+    nbest: Path | None,
     weights: Weights,
     nbest_features: Sequence[NBestFeature],
     nbest_size: int,
@@ -247,7 +248,7 @@ def translate(
         decoder: an open decoder.
         source: the text.
         output: one translation a line.
-        nbest: the n-best list, with the added features.
+        nbest: the n-best list, with the added features; None keeps none.
         weights: by feature; those that the decoder does not know count in the reranking alone.
         nbest_features: features to add.
         nbest_size: hypotheses for a sentence.
@@ -257,11 +258,13 @@ def translate(
     if not nbest_features:
         decoder.decode(source, output, known, nbest, nbest_size)
         return
-    plain = nbest.with_name(f"plain.{nbest.name}")
-    decoder.decode(source, output, known, plain, nbest_size)
-    add_features(plain, source, nbest_features, nbest)
-    plain.unlink()
-    rerank(nbest, weights, source, output)
+    with tempfile.TemporaryDirectory(dir=output.parent, prefix=".nbest.") as directory:
+        plain, full = Path(directory) / "plain.gz", Path(directory) / "full.gz"
+        decoder.decode(source, output, known, plain, nbest_size)
+        add_features(plain, source, nbest_features, full)
+        rerank(full, weights, source, output)
+        if nbest is not None:
+            full.replace(nbest)
 
 
 def oracle_bleu(pool: NBestPool) -> float:
