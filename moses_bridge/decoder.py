@@ -1,0 +1,361 @@
+"""Translation under a moses.ini: by Moses where it is installed, else by the built-in decoder."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Protocol, Self
+
+import numpy as np
+
+from moses_bridge.builtin.decoder.model import load_model
+from moses_bridge.builtin.decoder.search import Limits
+from moses_bridge.builtin.decoder.translator import (
+    NBestFormat,
+    Translator,
+    effective_distortion_limit,
+    make_knowledge,
+)
+from moses_bridge.errors import ConfigError, ToolError, UserError
+from moses_bridge.formats.moses_ini import MosesIni, read_ini
+from moses_bridge.programs import find_program, run_program
+from moses_bridge.progress import Progress
+from moses_bridge.textio import open_write, read_lines, write_lines
+
+Weights = Mapping[str, Sequence[float]]
+LINES_PER_TASK = 4
+
+
+@dataclass(frozen=True)
+class DecoderOptions:
+    """Settings of the search.
+
+    Attributes:
+        stack_size: hypotheses kept for each number of translated words.
+        pop_limit: hypotheses made for each number of translated words.
+        distortion_limit: longest jump in source words, -1 for any; None takes the ini's, else 6.
+        table_limit: translations used of a source phrase, 0 for all; None takes the ini's, else 20.
+        nbest_factor: an n-best list is sought among so many times its size paths; 0 stands for 1000.
+        segmentation: whether n-best lines tell which source phrase became which target phrase.
+        alignment: whether they tell the word links (column 4 of the phrase table).
+        kind: "moses", "builtin", or "auto": Moses if there is a program `moses` on the PATH.
+    """
+
+    stack_size: int = 200
+    pop_limit: int = 400
+    distortion_limit: int | None = None
+    table_limit: int | None = None
+    nbest_factor: int = 20
+    segmentation: bool = False
+    alignment: bool = False
+    kind: Literal["auto", "moses", "builtin"] = "auto"
+
+
+class Decoder(Protocol):
+    """Translates files under one model and any weights."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def feature_names(self) -> list[tuple[str, int]]:
+        """Name and number of values of each feature, in the order of n-best lists."""
+        ...
+
+    def decode(
+        self,
+        source: Path,
+        out: Path,
+        weights: Weights | None,
+        nbest: Path | None,
+        nbest_size: int,
+    ) -> None:
+        """Translate a file.
+
+        Args:
+            source: tokenized sentences, one a line.
+            out: one translation for each line, empty for an empty line.
+            weights: by feature name, instead of the ini's.
+            nbest: where the n-best list goes: Moses's format, translations with different words.
+            nbest_size: translations of each sentence in the list.
+
+        Raises:
+            ConfigError: a weight has no feature, or a feature another number of scores.
+            InputError: the file cannot be read.
+        """
+        ...
+
+
+def open_decoder(ini: Path, options: DecoderOptions, jobs: int) -> Decoder:
+    """Load a model once, for any number of calls of `decode`.
+
+    Args:
+        ini: the moses.ini.
+        options: settings of the search.
+        jobs: sentences translated at the same time.
+
+    Raises:
+        ConfigError: an option is out of range, Moses is asked for but not installed, or the built-in
+            decoder does not know what the ini asks for.
+        InputError: a file of the model is missing or malformed.
+    """
+    _check_options(options, jobs)
+    program = None if options.kind == "builtin" else find_program("moses")
+    if options.kind == "moses" and program is None:
+        raise ConfigError(
+            "the decoder `moses` is not on the PATH. Install it, or choose the built-in decoder"
+        )
+    if program is not None:
+        return MosesDecoder(program, read_ini(ini), options, jobs)
+    return BuiltinDecoder(ini, options, jobs)
+
+
+def _check_options(options: DecoderOptions, jobs: int) -> None:
+    for name, value, lowest in (
+        ("stack_size", options.stack_size, 1),
+        ("pop_limit", options.pop_limit, 1),
+        ("distortion_limit", options.distortion_limit, -1),
+        ("table_limit", options.table_limit, 0),
+        ("nbest_factor", options.nbest_factor, 0),
+        ("jobs", jobs, 1),
+    ):
+        if value is not None and value < lowest:
+            raise ConfigError(f"{name} is {value}; the smallest value is {lowest}")
+
+
+class BuiltinDecoder:
+    """The search of this package.
+
+    Args:
+        ini: the model, loaded here.
+        options: settings of the search.
+        jobs: processes; they share the model's memory.
+    """
+
+    def __init__(self, ini: Path, options: DecoderOptions, jobs: int) -> None:
+        self._options = options
+        self._jobs = jobs
+        self._model = load_model(ini, options.table_limit, options.distortion_limit)
+        self._limits = Limits(
+            options.stack_size,
+            options.pop_limit,
+            effective_distortion_limit(self._model.distortion_limit),
+        )
+        self._lm_scores = np.full(len(self._model.pairs.rows.nodes), np.nan, np.float32)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing stays open between calls."""
+
+    def feature_names(self) -> list[tuple[str, int]]:
+        """See `Decoder`."""
+        return [(column.name, column.size) for column in self._model.features if column.listed]
+
+    def decode(
+        self,
+        source: Path,
+        out: Path,
+        weights: Weights | None,
+        nbest: Path | None,
+        nbest_size: int,
+    ) -> None:
+        """See `Decoder`."""
+        lines = list(read_lines(source))
+        nbest_format = None if nbest is None else self._nbest_format(nbest_size)
+        knowledge = make_knowledge(self._model, self._lm_scores, self._model.weight_vector(weights))
+        work = _Work(Translator(self._model, knowledge, self._limits), nbest_format)
+        with ExitStack() as stack:
+            text_file = stack.enter_context(open_write(out))
+            nbest_file = stack.enter_context(open_write(nbest)) if nbest is not None else None
+            progress = stack.enter_context(Progress("decode", len(lines)))
+            for text, entries in _translate(work, lines, self._jobs):
+                text_file.write(text + b"\n")
+                if nbest_file is not None:
+                    nbest_file.writelines([entry + b"\n" for entry in entries])
+                progress.update()
+
+    def _nbest_format(self, nbest_size: int) -> NBestFormat:
+        _check_nbest_size(nbest_size)
+        options = self._options
+        return NBestFormat(
+            nbest_size, options.nbest_factor, options.segmentation, options.alignment
+        )
+
+
+class MosesDecoder:
+    """The program `moses`, started for each call.
+
+    Args:
+        program: its path.
+        ini: the model.
+        options: settings of the search.
+        jobs: threads.
+    """
+
+    def __init__(self, program: Path, ini: MosesIni, options: DecoderOptions, jobs: int) -> None:
+        self._program = program
+        self._ini = ini
+        self._options = options
+        self._jobs = jobs
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing stays open between calls."""
+
+    def feature_names(self) -> list[tuple[str, int]]:
+        """See `Decoder`."""
+        printed = run_program([str(self._program), "-f", str(self._ini.path), "-show-weights"])
+        features = [line.split() for line in printed.decode("utf-8", "replace").split("\n")]
+        return [
+            (words[0].removesuffix("="), len(words) - 1)
+            for words in features
+            if words and words[0].endswith("=")
+        ]
+
+    def decode(
+        self,
+        source: Path,
+        out: Path,
+        weights: Weights | None,
+        nbest: Path | None,
+        nbest_size: int,
+    ) -> None:
+        """See `Decoder`."""
+        with tempfile.TemporaryDirectory() as folder:
+            text, found = Path(folder, "input"), Path(folder, "nbest")
+            lines = list(read_lines(source))
+            write_lines(text, lines)
+            command = self.command(text, weights)
+            if nbest is not None:
+                command += self.nbest_arguments(found, nbest_size)
+            translations = run_program(command).split(b"\n")[:-1]
+            if len(translations) != len(lines):
+                found_lines = f"{len(translations)} lines for {len(lines)} sentences"
+                raise ToolError(command, 0, found_lines)
+            write_lines(out, [translation.rstrip(b" ") for translation in translations])
+            if nbest is not None:
+                write_lines(nbest, read_lines(found))
+
+    def command(self, source: Path, weights: Weights | None) -> list[str]:
+        """The command that translates a file, without n-best list.
+
+        Raises:
+            ConfigError: a weight has no weight line in the ini, or another number of values.
+        """
+        options, ini = self._options, self._ini
+        arguments = {
+            "-f": ini.path,
+            "-i": source,
+            "-threads": self._jobs,
+            "-search-algorithm": 1,
+            "-cube-pruning-pop-limit": options.pop_limit,
+            "-stack": options.stack_size,
+            "-distortion-limit": options.distortion_limit,
+        }
+        command = [str(self._program)]
+        for name, value in arguments.items():
+            command += [] if value is None else [name, str(value)]
+        if options.table_limit is not None:
+            tables = ini.of_kind("PhraseDictionaryMemory")
+            limits = [f"{table.name} table-limit={options.table_limit}" for table in tables]
+            command += ["-feature-overwrite", " ".join(limits)] if limits else []
+        if weights:
+            _check_overwrite(ini, weights)
+            command += ["-weight-overwrite", _overwrite_text(weights)]
+        return command
+
+    def nbest_arguments(self, path: Path, nbest_size: int) -> list[str]:
+        """What makes Moses write an n-best list."""
+        _check_nbest_size(nbest_size)
+        arguments = ["-n-best-list", str(path), str(nbest_size), "distinct"]
+        arguments += ["-n-best-factor", str(self._options.nbest_factor)]
+        if self._options.segmentation:
+            arguments.append("-include-segmentation-in-n-best")
+        if self._options.alignment:
+            arguments.append("-print-alignment-info-in-n-best")
+        return arguments
+
+
+def _check_nbest_size(nbest_size: int) -> None:
+    if nbest_size < 1:
+        raise ConfigError(f"nbest_size is {nbest_size}; the smallest value is 1")
+
+
+def _check_overwrite(ini: MosesIni, weights: Weights) -> None:
+    for name, values in weights.items():
+        if len(values) != len(ini.weights.get(name, ())):
+            expected = len(ini.weights.get(name, ()))
+            raise ConfigError(f"{len(values)} weights of {name}; {ini.path} has {expected}")
+
+
+def _overwrite_text(weights: Weights) -> str:
+    return " ".join(
+        f"{name}= " + " ".join(f"{value:.9g}" for value in values)
+        for name, values in weights.items()
+    )
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What all processes share."""
+
+    translator: Translator
+    nbest: NBestFormat | None
+
+    def translate(self, sentence_id: int, line: bytes) -> tuple[bytes, list[bytes]]:
+        return self.translator.translate(sentence_id, line, self.nbest)
+
+
+def _translate(
+    work: _Work, lines: Sequence[bytes], jobs: int
+) -> Iterator[tuple[bytes, list[bytes]]]:
+    """The translation and the n-best lines of each line, in order, made by so many processes."""
+    if jobs == 1 or len(lines) <= LINES_PER_TASK:
+        yield from (work.translate(i, line) for i, line in enumerate(lines))
+        return
+    _prepare(work, lines)
+    with ProcessPoolExecutor(
+        jobs, mp_context=get_context("fork"), initializer=_share, initargs=(work,)
+    ) as pool:
+        try:
+            yield from pool.map(
+                _translate_shared, range(len(lines)), lines, chunksize=LINES_PER_TASK
+            )
+        except BrokenProcessPool as error:
+            raise UserError(
+                "a process of the decoder was killed, perhaps for want of memory; use fewer jobs"
+            ) from error
+
+
+def _prepare(work: _Work, lines: Sequence[bytes]) -> None:
+    """Do once what each process would do: choose the phrase pairs, compile the search."""
+    for line in lines:
+        work.translator.choose(line)
+    work.translate(0, b"a")
+
+
+_shared: list[_Work] = []
+
+
+def _share(work: _Work) -> None:
+    _shared[:] = [work]
+
+
+def _translate_shared(sentence_id: int, line: bytes) -> tuple[bytes, list[bytes]]:
+    return _shared[0].translate(sentence_id, line)
