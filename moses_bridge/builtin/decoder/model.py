@@ -15,6 +15,7 @@ from moses_bridge.builtin.decoder.lexicon import Lexicon, words_of
 from moses_bridge.builtin.decoder.lm_index import LmIndex, LmTables
 from moses_bridge.builtin.decoder.phrase_pairs import PhrasePairs, read_phrase_pairs
 from moses_bridge.builtin.decoder.reordering import N_SCORES, read_reordering
+from moses_bridge.builtin.decoder.source_trie import longest_phrase
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.moses_ini import Feature, MosesIni, read_ini
 
@@ -32,6 +33,7 @@ STATEFUL = ("LexicalReordering", "Distortion", "KENLM")
 DEFAULT_TABLE_LIMIT = 20  # moses/TranslationModel/PhraseDictionary.cpp
 DEFAULT_DISTORTION_LIMIT = 6
 DEFAULT_MAX_PHRASE_WORDS = 20
+MAX_WINDOW = 60  # the search keeps coverage behind the first gap in 64 bits
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,8 @@ class Model:
                     f"which has {feature.size} scores"
                 )
             vector[feature.first : feature.first + feature.size] = values
+        if not np.isfinite(vector).all():
+            raise ConfigError(f"{self.ini.path}: a weight is not a finite number")
         if given:
             raise ConfigError(f"{self.ini.path}: weights of {', '.join(given)}: no such feature")
         return vector
@@ -139,7 +143,7 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
         distortion_limit=_first(
             distortion_limit, _setting(ini, "distortion-limit"), DEFAULT_DISTORTION_LIMIT
         ),
-        max_phrase_words=_first(None, _setting(ini, "max-phrase-length"), DEFAULT_MAX_PHRASE_WORDS),
+        max_phrase_words=max(1, min(longest_phrase(pairs.trie), _longest_allowed(ini))),
     )
 
 
@@ -226,6 +230,11 @@ def _read_reordering(
     return read_reordering(_file(ini, feature), pairs, target_words.tables)
 
 
+def _longest_allowed(ini: MosesIni) -> int:
+    allowed = _first(None, _setting(ini, "max-phrase-length"), DEFAULT_MAX_PHRASE_WORDS)
+    return min(allowed, MAX_WINDOW)
+
+
 def _setting(ini: MosesIni, section: str) -> str | None:
     values = ini.settings.get(section)
     return values[0] if values else None
@@ -234,4 +243,7 @@ def _setting(ini: MosesIni, section: str) -> str | None:
 def _first(option: int | None, text: str | None, default: int) -> int:
     if option is not None:
         return option
-    return default if text is None else int(text)
+    try:
+        return default if text is None else int(text)
+    except ValueError as error:
+        raise ConfigError(f"moses.ini: found {text!r}, expected a whole number") from error

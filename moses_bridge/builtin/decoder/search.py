@@ -31,7 +31,6 @@ from moses_bridge.builtin.decoder.phrase_choice import Language
 from moses_bridge.builtin.decoder.weights import DISTORTION, LANGUAGE_MODEL
 
 BEAM = float(np.log(1e-5))  # beam-threshold, default of Moses
-MAX_WINDOW = 60  # coverage behind the first gap is kept in 64 bits
 
 
 class Limits(NamedTuple):
@@ -40,7 +39,7 @@ class Limits(NamedTuple):
     Attributes:
         stack_size: hypotheses of a stack that are extended.
         pop_limit: cells taken for a stack.
-        distortion_limit: longest jump in words, at most MAX_WINDOW.
+        distortion_limit: longest jump in words, at most MAX_WINDOW of the model.
     """
 
     stack_size: int

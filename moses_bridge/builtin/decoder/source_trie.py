@@ -89,11 +89,19 @@ def _copy(old: TrieTables, new: TrieTables) -> None:
     new.sizes[0] = old.sizes[0]
 
 
-def walk(tables: TrieTables, words: Any) -> int:
-    """The node of a phrase of word numbers, -1 if there is none."""
-    node = ROOT
-    for word in words:
-        node = child_of(tables, node, word)
-        if node < 0:
-            return -1
-    return node
+def longest_phrase(tables: TrieTables) -> int:
+    """Words of the longest phrase."""
+    return int(_depths(tables).max())
+
+
+@njit(cache=True)
+def _depths(tables: TrieTables) -> Any:
+    """Words of each node's phrase; a child's number is greater than its parent's."""
+    parents = np.zeros(tables.sizes[0], np.int64)
+    for slot in range(len(tables.keys)):
+        if tables.keys[slot] != -1:
+            parents[tables.children[slot]] = tables.keys[slot] >> 32
+    depths = np.zeros(len(parents), np.int64)
+    for node in range(1, len(parents)):
+        depths[node] = depths[parents[node]] + 1
+    return depths

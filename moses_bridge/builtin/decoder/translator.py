@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.builtin.decoder.hypotheses import make_groups, make_hypotheses
 from moses_bridge.builtin.decoder.lattice import Paths, best_paths, words_of_options
-from moses_bridge.builtin.decoder.model import Model
+from moses_bridge.builtin.decoder.model import MAX_WINDOW, Model
 from moses_bridge.builtin.decoder.options import (
     UNKNOWN_ROW,
     Knowledge,
@@ -19,7 +19,8 @@ from moses_bridge.builtin.decoder.options import (
     make_options,
 )
 from moses_bridge.builtin.decoder.phrase_choice import Language, no_choices
-from moses_bridge.builtin.decoder.search import MAX_WINDOW, Limits, make_workspace, search
+from moses_bridge.builtin.decoder.search import Limits, make_workspace, search
+from moses_bridge.formats.alignment import parse_links
 
 ROOM_FOR_WORDS = 64
 BAR, ESCAPED_BAR = b"|||", b"&#124;&#124;&#124;"
@@ -190,8 +191,7 @@ class Translator:
             return [(0, 0)]
         rows = self.model.pairs.rows
         text = rows.links[rows.link_starts[row] : rows.link_starts[row + 1]].tobytes()
-        pairs = (link.partition(b"-") for link in text.split())
-        return sorted((int(source), int(target)) for source, _, target in pairs)
+        return sorted(parse_links(text, "phrase table", row + 1))
 
 
 def _span(start: int, end: int) -> bytes:
