@@ -24,7 +24,7 @@ from moses_bridge.builtin.decoder.translator import (
     make_knowledge,
 )
 from moses_bridge.errors import ConfigError, ToolError, UserError
-from moses_bridge.formats.moses_ini import MosesIni, read_ini
+from moses_bridge.formats.moses_ini import MosesIni, format_weight, read_ini
 from moses_bridge.programs import find_program, run_program
 from moses_bridge.progress import Progress
 from moses_bridge.textio import open_write, read_lines, write_lines
@@ -306,7 +306,7 @@ def _check_overwrite(ini: MosesIni, weights: Weights) -> None:
 
 def _overwrite_text(weights: Weights) -> str:
     return " ".join(
-        f"{name}= " + " ".join(f"{value:.9g}" for value in values)
+        " ".join([f"{name}=", *(format_weight(value).decode() for value in values)])
         for name, values in weights.items()
     )
 
