@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numba
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from rescorer import softmax
+from rescorer.float_bits import exp, highest, to_bfloat16
 from rescorer.softmax import fast_product_type, summed_loss
 
 N_ROWS, WIDTH, N_WORDS, N_CHILDREN = 53, 7, 31, 97
@@ -69,11 +73,60 @@ def test_large_logits_do_not_overflow(product_type: torch.dtype) -> None:
     assert all(gradient.isfinite().all() for gradient in gradients)
 
 
-def test_without_gradients_the_loss_is_the_same() -> None:
-    inputs, children = make_problem(torch.float64)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_without_gradients_the_loss_is_the_same(dtype: torch.dtype) -> None:
+    inputs, children = make_problem(dtype)
     with torch.no_grad():
-        found = summed_loss(*inputs, *children, torch.float64)
+        found = summed_loss(*inputs, *children, dtype)
     torch.testing.assert_close(found, by_definition(inputs, children).detach())
+
+
+@pytest.mark.parametrize("product_type", [torch.float32, torch.bfloat16])
+def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch, product_type: torch.dtype) -> None:
+    monkeypatch.setattr(softmax, "ROWS_AT_ONCE", 8)
+    inputs, children = make_problem(torch.float32)
+    n_threads, results = torch.get_num_threads(), []
+    try:
+        for n in (1, 3):
+            torch.set_num_threads(n)
+            loss = summed_loss(*inputs, *children, product_type)
+            results.append([loss.detach(), *torch.autograd.grad(loss, inputs)])
+    finally:
+        torch.set_num_threads(n_threads)
+    assert all(torch.equal(one, other) for one, other in zip(*results, strict=True))
+
+
+def test_rounding_to_bfloat16_is_that_of_torch() -> None:
+    numbers = torch.cat([torch.randn(999), torch.tensor([0.0, -0.0, 1.00390625, 1.01171875, 3e38])])
+    found = [int(round_to_bfloat16(number)) for number in numbers.numpy()]
+    assert found == numbers.bfloat16().view(torch.uint16).tolist()
+
+
+@numba.njit
+def round_to_bfloat16(number: Any) -> Any:
+    return to_bfloat16(number)
+
+
+@numba.njit
+def compiled_exp(number: Any) -> Any:
+    return exp(number)
+
+
+def test_exponentials() -> None:
+    numbers = np.linspace(-87, 0, 997, dtype=np.float32)
+    found = [compiled_exp(number) for number in numbers]
+    np.testing.assert_allclose(found, np.exp(numbers.astype(np.float64)), rtol=5e-6)
+
+
+@numba.njit
+def compiled_highest(numbers: Any) -> Any:
+    return highest(numbers)
+
+
+@pytest.mark.parametrize("numbers", [[-3.0, -2.5, -7.0], [0.5, -1.0, 1e30], [-0.0], [-1e-40, -1.0]])
+def test_highest(numbers: list[float]) -> None:
+    array = np.array(numbers, np.float32)
+    assert compiled_highest(array) == array.max()
 
 
 def test_a_word_outside_the_shortlist_is_refused() -> None:

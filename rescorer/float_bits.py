@@ -1,0 +1,81 @@
+"""Exponentials and narrow floats for compiled loops, in operations that vectorise."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+from numba.extending import intrinsic
+
+LOG2_E = np.float32(math.log2(math.e))
+LOWEST_EXPONENT = np.float32(-126.0)
+
+
+@intrinsic
+def bits_as_float(context: Any, bits: Any) -> Any:
+    """The float32 that has these 32 bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], context.get_value_type(numba.float32))
+
+    return numba.float32(numba.int32), generate
+
+
+@intrinsic
+def float_as_bits(context: Any, number: Any) -> Any:
+    """The 32 bits of a float32."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], context.get_value_type(numba.int32))
+
+    return numba.int32(numba.float32), generate
+
+
+@numba.njit(inline="always")
+def from_bfloat16(bits: Any) -> Any:
+    """The float32 of a bfloat16, which is the upper half of one."""
+    return bits_as_float(np.int32(bits) << np.int32(16))
+
+
+@numba.njit(inline="always")
+def to_bfloat16(number: Any) -> Any:
+    """The bits of the nearest bfloat16, to even where two are equally near."""
+    bits = float_as_bits(number)
+    odd = (bits >> np.int32(16)) & np.int32(1)
+    return np.uint16((bits + np.int32(0x7FFF) + odd) >> np.int32(16))
+
+
+@numba.njit(inline="always")
+def in_order(bits: Any) -> Any:
+    """Turn the bits of floats into integers of the same order, and back.
+
+    A maximum of integers is compiled to vector instructions, one of floats is not.
+    """
+    return np.int32(bits ^ ((bits >> np.int32(31)) & np.int32(2**31 - 1)))
+
+
+@numba.njit(inline="always")
+def highest(numbers: Any) -> Any:
+    """Maximum of an array of float32."""
+    result = np.int32(-(2**31))
+    for place in range(len(numbers)):
+        result = max(result, in_order(float_as_bits(numbers[place])))
+    return bits_as_float(in_order(result))
+
+
+@numba.njit(inline="always")
+def exp(x: Any) -> Any:
+    """e^x of x <= 0 to 2e-7: 2^n times a polynomial of the rest."""
+    scaled = max(x * LOG2_E, LOWEST_EXPONENT)
+    whole = np.floor(scaled)
+    rest = scaled - whole - np.float32(0.5)
+    power = np.float32(0.00021877505)
+    power = power * rest + np.float32(0.0018951073)
+    power = power * rest + np.float32(0.013601942)
+    power = power * rest + np.float32(0.07849348)
+    power = power * rest + np.float32(0.3397316)
+    power = power * rest + np.float32(0.98025817)
+    power = power * rest + np.float32(1.4142135)
+    return power * bits_as_float((np.int32(whole) + np.int32(127)) << np.int32(23))
