@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from moses_bridge.builtin.decoder.compiled import inner
 from moses_bridge.builtin.decoder.lm_index import LN10, lm_score
 from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, UNKNOWN_SCORE, Knowledge
 from moses_bridge.builtin.decoder.phrase_choice import Language, lm_word
@@ -57,7 +58,7 @@ def score_path(rows: Any, starts: Any, ends: Any, words: Any, knowledge: Knowled
     return values
 
 
-@njit(cache=True)
+@inner
 def sentence_log10(words: Any, language: Language) -> float:
     """Log10 probability of target words from <s> to </s>."""
     context = np.zeros(max(1, language.order - 1), np.int32)

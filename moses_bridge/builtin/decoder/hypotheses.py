@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.builtin.decoder.compiled import inner
 from moses_bridge.builtin.decoder.options import Options
 
 NONE = -1
@@ -92,7 +92,7 @@ def make_groups(n_words: int, stack_size: int, pop_limit: int) -> Groups:
     )
 
 
-@njit(cache=True)
+@inner
 def add_hypothesis(
     hyps: Hypotheses, previous: int, option: int, start: int, end: int, score: float,
     estimate: float,
@@ -107,7 +107,7 @@ def add_hypothesis(
     return hyp
 
 
-@njit(cache=True)
+@inner
 def _code(hyps: Hypotheses, hyp: int) -> int:
     code = np.uint64(hyps.coverages[hyp]) * np.uint64(0x9E3779B97F4A7C15)
     code ^= np.uint64(hyps.starts[hyp]) << np.uint64(20) ^ np.uint64(hyps.ends[hyp])
@@ -118,7 +118,7 @@ def _code(hyps: Hypotheses, hyp: int) -> int:
     return int(np.int64((code ^ (code >> np.uint64(32))) & np.uint64(0x7FFFFFFF)))
 
 
-@njit(cache=True)
+@inner
 def same_future(options: Options, hyps: Hypotheses, one: int, other: int) -> bool:
     """Whether no extension can tell two hypotheses of a stack apart.
 
@@ -141,7 +141,7 @@ def same_future(options: Options, hyps: Hypotheses, one: int, other: int) -> boo
     return True
 
 
-@njit(cache=True)
+@inner
 def close_stack(
     n_covered: int, first: int, n_coverages: int, windows: Any, gaps: Any, stack_size: int,
     options: Options, hyps: Hypotheses, groups: Groups,
@@ -184,7 +184,7 @@ def close_stack(
         places[coverage] += 1
 
 
-@njit(cache=True)
+@inner
 def _recombine(first: int, options: Options, hyps: Hypotheses) -> Any:
     """Winners among the hypotheses from `first` on, in the order of their first rival."""
     n_hyps = hyps.size[0] - first
@@ -207,7 +207,7 @@ def _recombine(first: int, options: Options, hyps: Hypotheses) -> Any:
     return winners[:n_winners]
 
 
-@njit(cache=True)
+@inner
 def _join(hyps: Hypotheses, winner: int, hyp: int) -> int:
     """Put the worse of two among the arcs of the better; the better one."""
     if hyps.estimates[hyp] > hyps.estimates[winner]:

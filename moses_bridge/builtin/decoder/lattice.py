@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.builtin.decoder.compiled import inner
 from moses_bridge.builtin.decoder.features import score_path
 from moses_bridge.builtin.decoder.hypotheses import NONE, Hypotheses
 from moses_bridge.builtin.decoder.options import Knowledge, Options
@@ -81,7 +82,7 @@ def best_paths(
     return paths
 
 
-@njit(cache=True)
+@inner
 def _n_slots(n: int) -> int:
     n_slots = 16
     while n_slots < 2 * n:
@@ -89,7 +90,7 @@ def _n_slots(n: int) -> int:
     return n_slots
 
 
-@njit(cache=True)
+@inner
 def _start(finals: Any, n_pops: int, hyps: Hypotheses) -> tuple[Contenders, int]:
     room = 4 * n_pops + len(finals) + 16
     heap = Contenders(
@@ -101,7 +102,7 @@ def _start(finals: Any, n_pops: int, hyps: Hypotheses) -> tuple[Contenders, int]
     return heap, len(finals)
 
 
-@njit(cache=True)
+@inner
 def _take(
     heap: Contenders, n_heap: int, path: int, taken: Any, lengths: Any, hyps: Hypotheses
 ) -> int:
@@ -120,7 +121,7 @@ def _take(
     return n_heap - 1
 
 
-@njit(cache=True)
+@inner
 def _push_deviants(
     heap: Contenders, n_heap: int, score: float, path: int, depth: int, hyps_of_path: Any,
     hyps: Hypotheses, n_pops: int,
@@ -141,7 +142,7 @@ def _push_deviants(
     return n_heap
 
 
-@njit(cache=True)
+@inner
 def _forget_worst(heap: Contenders, n_heap: int, n_kept: int) -> int:
     """Keep the best n_kept, which are in order and thus a heap."""
     ranking = np.argsort(-heap.scores[:n_heap], kind="mergesort")[:n_kept]
@@ -152,7 +153,7 @@ def _forget_worst(heap: Contenders, n_heap: int, n_kept: int) -> int:
     return n_kept
 
 
-@njit(cache=True)
+@inner
 def _swap(heap: Contenders, i: int, j: int) -> None:
     heap.scores[i], heap.scores[j] = heap.scores[j], heap.scores[i]
     heap.parents[i], heap.parents[j] = heap.parents[j], heap.parents[i]
@@ -160,14 +161,14 @@ def _swap(heap: Contenders, i: int, j: int) -> None:
     heap.hyps[i], heap.hyps[j] = heap.hyps[j], heap.hyps[i]
 
 
-@njit(cache=True)
+@inner
 def _sift_up(heap: Contenders, i: int) -> None:
     while i > 0 and heap.scores[(i - 1) // 2] < heap.scores[i]:
         _swap(heap, i, (i - 1) // 2)
         i = (i - 1) // 2
 
 
-@njit(cache=True)
+@inner
 def _sift_down(heap: Contenders, n_heap: int) -> None:
     i = 0
     while 2 * i + 1 < n_heap:
@@ -180,7 +181,7 @@ def _sift_down(heap: Contenders, n_heap: int) -> None:
         i = child
 
 
-@njit(cache=True)
+@inner
 def _words_code(path: Any, hyps: Hypotheses, options: Options) -> Any:
     """64 bits that stand for the path's words; never 0."""
     code = np.uint64(0x9E3779B97F4A7C15)
@@ -193,7 +194,7 @@ def _words_code(path: Any, hyps: Hypotheses, options: Options) -> Any:
     return (code ^ (code >> np.uint64(29))) | np.uint64(1 << 63)
 
 
-@njit(cache=True)
+@inner
 def _is_new(codes: Any, code: Any) -> bool:
     mask = len(codes) - 1
     slot = int(np.int64(code & np.uint64(mask)))
@@ -205,7 +206,7 @@ def _is_new(codes: Any, code: Any) -> bool:
     return True
 
 
-@njit(cache=True)
+@inner
 def _collect(
     chosen: Any, taken: Any, lengths: Any, hyps: Hypotheses, options: Options, knowledge: Knowledge
 ) -> Paths:

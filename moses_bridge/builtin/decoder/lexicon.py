@@ -9,6 +9,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.builtin.decoder.compiled import inner
+
 
 class LexiconTables(NamedTuple):
     """An open-addressing table from a word's bytes to its number.
@@ -36,7 +38,7 @@ class Lexicon:
         self.tables = _empty(max(1024, 2 * len(words)), max(1 << 16, 2 * n_bytes))
         if words:
             ends = np.cumsum([len(word) for word in words])
-            _add_all(self.tables, np.frombuffer(b"".join(words) or b" ", np.uint8), ends)
+            _add_all(self.tables, np.frombuffer(bytearray(b"".join(words)), np.uint8), ends)
 
     def __len__(self) -> int:
         return int(self.tables.sizes[0])
@@ -71,7 +73,7 @@ def _empty(n_words: int, n_bytes: int) -> LexiconTables:
     )
 
 
-@njit(cache=True)
+@inner
 def _slot_of(tables: LexiconTables, data: Any, start: int, end: int) -> int:
     code = np.uint64(14695981039346656037)
     for i in range(start, end):
@@ -83,7 +85,7 @@ def _slot_of(tables: LexiconTables, data: Any, start: int, end: int) -> int:
     return slot
 
 
-@njit(cache=True)
+@inner
 def _is_word(tables: LexiconTables, word: int, data: Any, start: int, end: int) -> bool:
     first = tables.starts[word]
     if tables.ends[word] - first != end - start:
@@ -94,13 +96,13 @@ def _is_word(tables: LexiconTables, word: int, data: Any, start: int, end: int) 
     return True
 
 
-@njit(cache=True)
+@inner
 def find_word(tables: LexiconTables, data: Any, start: int, end: int) -> int:
     """The number of the word data[start:end], -1 if it is not there."""
     return int(tables.slots[_slot_of(tables, data, start, end)])
 
 
-@njit(cache=True)
+@inner
 def add_word(tables: LexiconTables, data: Any, start: int, end: int) -> int:
     """The number of the word data[start:end], which is entered if need be; see `has_room`."""
     slot = _slot_of(tables, data, start, end)
@@ -116,7 +118,7 @@ def add_word(tables: LexiconTables, data: Any, start: int, end: int) -> int:
     return int(word)
 
 
-@njit(cache=True)
+@inner
 def has_room(tables: LexiconTables, n_bytes: int) -> bool:
     """Whether words of together n_bytes bytes can be added."""
     n_words, n_used = tables.sizes[0], tables.sizes[1]

@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.builtin.decoder.compiled import inner
 from moses_bridge.builtin.decoder.lm_index import LN10, lm_score
 from moses_bridge.builtin.decoder.phrase_choice import (
     Choices,
@@ -90,7 +91,7 @@ class Options(NamedTuple):
     future: NDArray[np.float64]
 
 
-@njit(cache=True)
+@inner
 def _span_nodes(source: Any, max_words: int, knowledge: Knowledge) -> Any:
     """(n_words, max_words) int32: trie node of each span that has translations, else -1."""
     nodes = np.full((len(source), max_words), -1, np.int32)
@@ -154,7 +155,7 @@ def make_options(source: Any, copies: Any, max_words: int, knowledge: Knowledge)
     return options
 
 
-@njit(cache=True)
+@inner
 def _measure(nodes: Any, knowledge: Knowledge) -> tuple[int, int, Any]:
     """Number of options, number of their target words, and the start of each span's options."""
     n_words, max_words = nodes.shape
@@ -174,7 +175,7 @@ def _measure(nodes: Any, knowledge: Knowledge) -> tuple[int, int, Any]:
     return n_options, n_target_words, span_starts
 
 
-@njit(cache=True)
+@inner
 def _fill(nodes: Any, copies: Any, knowledge: Knowledge, options: Options) -> None:
     context = np.zeros(max(1, knowledge.language.order - 1), np.int32)
     choices = knowledge.choices
@@ -192,7 +193,7 @@ def _fill(nodes: Any, copies: Any, knowledge: Knowledge, options: Options) -> No
             _fill_language(option, knowledge, options, context)
 
 
-@njit(cache=True)
+@inner
 def _fill_known(option: int, row: int, knowledge: Knowledge, options: Options) -> None:
     rows, weights = knowledge.rows, knowledge.weights
     options.rows[option] = row
@@ -206,7 +207,7 @@ def _fill_known(option: int, row: int, knowledge: Knowledge, options: Options) -
     options.word_starts[option + 1] = place
 
 
-@njit(cache=True)
+@inner
 def _fill_unknown(option: int, word: int, knowledge: Knowledge, options: Options) -> None:
     weights = knowledge.weights
     options.rows[option] = UNKNOWN_ROW
@@ -218,7 +219,7 @@ def _fill_unknown(option: int, word: int, knowledge: Knowledge, options: Options
     options.word_starts[option + 1] = place + 1
 
 
-@njit(cache=True)
+@inner
 def _fill_language(option: int, knowledge: Knowledge, options: Options, context: Any) -> None:
     """Language model scores of the phrase alone."""
     language = knowledge.language
@@ -240,7 +241,7 @@ def _fill_language(option: int, knowledge: Knowledge, options: Options, context:
     options.outlooks[option] = options.statics[option] + total
 
 
-@njit(cache=True)
+@inner
 def _fill_future(options: Options) -> None:
     """Best outlook of each span, by one phrase or by two parts (TranslationOptionCollection)."""
     n_words, future = options.n_words, options.future

@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.builtin.decoder.compiled import inner
 from moses_bridge.builtin.decoder.lm_index import LN10, LmTables, lm_score
 from moses_bridge.builtin.decoder.phrase_pairs import PairTables
 from moses_bridge.builtin.decoder.weights import (
@@ -62,13 +63,13 @@ def no_choices(node_starts: NDArray[np.int64], table_limit: int) -> Choices:
     return Choices(starts, np.empty(starts[-1], np.int64), np.zeros(len(counts), np.bool_))
 
 
-@njit(cache=True)
+@inner
 def lm_word(language: Language, word: int) -> int:
     """The language model's number of a target word."""
     return word if word < language.n_words else language.unk_id
 
 
-@njit(cache=True)
+@inner
 def static_score(rows: PairTables, row: int, weights: Any) -> float:
     """Weighted sum of the features that a row has by itself."""
     n_words = rows.word_starts[row + 1] - rows.word_starts[row]
@@ -78,7 +79,7 @@ def static_score(rows: PairTables, row: int, weights: Any) -> float:
     return float(score)
 
 
-@njit(cache=True)
+@inner
 def phrase_log10(rows: PairTables, row: int, language: Language, context: Any) -> float:
     """Log10 probability of a row's target words without anything before them."""
     total, n_context = 0.0, 0

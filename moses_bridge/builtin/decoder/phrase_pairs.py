@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.builtin.decoder.compiled import inner
 from moses_bridge.builtin.decoder.lexicon import (
     Lexicon,
     LexiconTables,
@@ -168,7 +169,7 @@ def _parse_rows(
     return position, row, GOOD
 
 
-@njit(cache=True)
+@inner
 def _add_source(data: Any, position: int, end: int, words: LexiconTables, trie: TrieTables) -> int:
     node = ROOT
     start, position = next_token(data, position, end)
@@ -178,7 +179,7 @@ def _add_source(data: Any, position: int, end: int, words: LexiconTables, trie: 
     return node
 
 
-@njit(cache=True)
+@inner
 def _parse_columns(
     data: Any, position: int, end: int, row: int, rows: PairTables, target_words: LexiconTables
 ) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.builtin.decoder.compiled import inner
 from moses_bridge.builtin.decoder.lexicon import LexiconTables, find_word
 from moses_bridge.builtin.decoder.phrase_pairs import PairTables, PhrasePairs
 from moses_bridge.builtin.decoder.source_trie import ROOT, TrieTables, child_of
@@ -69,7 +70,7 @@ def _make_finder(rows: PairTables) -> RowFinder:
     return finder
 
 
-@njit(cache=True)
+@inner
 def _slot_of(rows: PairTables, finder: RowFinder, node: int, words: Any, n_words: int) -> int:
     code = np.uint64(node) * np.uint64(0x9E3779B97F4A7C15)
     for i in range(n_words):
@@ -81,7 +82,7 @@ def _slot_of(rows: PairTables, finder: RowFinder, node: int, words: Any, n_words
     return slot
 
 
-@njit(cache=True)
+@inner
 def _is_row(rows: PairTables, row: int, node: int, words: Any, n_words: int) -> bool:
     first = rows.word_starts[row]
     if rows.nodes[row] != node or rows.word_starts[row + 1] - first != n_words:
@@ -101,7 +102,7 @@ def _enter_rows(rows: PairTables, finder: RowFinder) -> None:
         finder.slots[slot] = row
 
 
-@njit(cache=True)
+@inner
 def _source_node(data: Any, position: int, end: int, words: LexiconTables, trie: TrieTables) -> int:
     node = ROOT
     start, position = next_token(data, position, end)
@@ -112,7 +113,7 @@ def _source_node(data: Any, position: int, end: int, words: LexiconTables, trie:
     return node
 
 
-@njit(cache=True)
+@inner
 def _target_words(data: Any, position: int, end: int, words: LexiconTables, out: Any) -> int:
     """Fill `out`; the number of words, -1 if one of them is not in the phrase table."""
     n_words = 0

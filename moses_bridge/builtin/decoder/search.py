@@ -18,6 +18,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.builtin.decoder.compiled import inner
 from moses_bridge.builtin.decoder.hypotheses import (
     NONE,
     Groups,
@@ -174,7 +175,7 @@ def fill_stack(
     )  # fmt: skip
 
 
-@njit(cache=True)
+@inner
 def _find_edges(
     n_covered: int, options: Options, weights: Any, limits: Limits, hyps: Hypotheses,
     groups: Groups, edges: Edges,
@@ -214,7 +215,7 @@ def _find_edges(
     return n_edges, n_targets
 
 
-@njit(cache=True)
+@inner
 def _sorted_hypotheses(
     group: int, start: int, weight: float, limits: Limits, hyps: Hypotheses, groups: Groups,
     out: Any, place: int,
@@ -239,7 +240,7 @@ def _sorted_hypotheses(
     return n_kept
 
 
-@njit(cache=True)
+@inner
 def _target(
     window: Any, gap: int, options: Options, edges: Edges, n_targets: int
 ) -> tuple[int, int]:
@@ -260,7 +261,7 @@ def _target(
     return n_targets, n_targets + 1
 
 
-@njit(cache=True)
+@inner
 def _future_cost(window: Any, gap: int, options: Options) -> float:
     """Sum of the future costs of the stretches that are not yet covered."""
     total, start, position = 0.0, gap, gap
@@ -274,7 +275,7 @@ def _future_cost(window: Any, gap: int, options: Options) -> float:
     return float(total + options.future[start, options.n_words])
 
 
-@njit(cache=True)
+@inner
 def _pop_cells(
     n_edges: int, options: Options, language: Language, weights: Any, limits: Limits,
     last_stack: bool, hyps: Hypotheses, work: Workspace,
@@ -307,7 +308,7 @@ def _pop_cells(
                 n_cells += 1
 
 
-@njit(cache=True)
+@inner
 def _is_new(cells: Cells, edge: int, x: int, y: int) -> bool:
     """Whether the cell is met for the first time; it is remembered."""
     key = (np.int64(edge) << 40) | (np.int64(x) << 20) | np.int64(y)
@@ -321,7 +322,7 @@ def _is_new(cells: Cells, edge: int, x: int, y: int) -> bool:
     return True
 
 
-@njit(cache=True)
+@inner
 def orientation(previous_start: int, previous_end: int, start: int, end: int) -> int:
     """0 monotone, 1 swap, 2 discontinuous (LRModel::GetOrientation, msd); ends are exclusive."""
     if start == previous_end:
@@ -329,7 +330,7 @@ def orientation(previous_start: int, previous_end: int, start: int, end: int) ->
     return 1 if end == previous_start else 2
 
 
-@njit(cache=True)
+@inner
 def _score_cell(
     cell: int, options: Options, language: Language, weights: Any, last_stack: bool,
     hyps: Hypotheses, edges: Edges, cells: Cells,
@@ -349,7 +350,7 @@ def _score_cell(
     cells.estimates[cell] = score + edges.futures[edges.targets[edge]]
 
 
-@njit(cache=True)
+@inner
 def _language_score(
     cell: int, hyp: int, option: int, options: Options, language: Language, weights: Any,
     last_stack: bool, hyps: Hypotheses, cells: Cells,
@@ -383,7 +384,7 @@ def _language_score(
     return float(weights[LANGUAGE_MODEL] * LN10 * log10 + tail)
 
 
-@njit(cache=True)
+@inner
 def _keep(cell: int, options: Options, hyps: Hypotheses, edges: Edges, cells: Cells) -> None:
     edge = cells.edges[cell]
     option = edges.option_starts[edge] + cells.ys[cell]
@@ -397,7 +398,7 @@ def _keep(cell: int, options: Options, hyps: Hypotheses, edges: Edges, cells: Ce
         hyps.contexts[hyp, i] = cells.contexts[cell, i]
 
 
-@njit(cache=True)
+@inner
 def _push(cells: Cells, n_heap: int, cell: int) -> int:
     key = cells.estimates[cell]
     i = n_heap
@@ -411,7 +412,7 @@ def _push(cells: Cells, n_heap: int, cell: int) -> int:
     return n_heap + 1
 
 
-@njit(cache=True)
+@inner
 def _remove_first(cells: Cells, n_heap: int) -> int:
     n_heap -= 1
     key, cell = cells.keys[n_heap], cells.heap[n_heap]

@@ -8,6 +8,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.builtin.decoder.compiled import inner
+
 ROOT = 0
 
 
@@ -43,7 +45,7 @@ class SourceTrie:
         _copy(old, self.tables)
 
 
-@njit(cache=True)
+@inner
 def _slot_of(tables: TrieTables, key: int) -> int:
     mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= mixed >> np.uint64(32)
@@ -54,14 +56,14 @@ def _slot_of(tables: TrieTables, key: int) -> int:
     return slot
 
 
-@njit(cache=True)
+@inner
 def child_of(tables: TrieTables, node: int, word: int) -> int:
     """The node of a phrase with one more word, -1 if there is none."""
     slot = _slot_of(tables, (np.int64(node) << 32) | np.int64(word))
     return int(tables.children[slot]) if tables.keys[slot] != -1 else -1
 
 
-@njit(cache=True)
+@inner
 def add_child(tables: TrieTables, node: int, word: int) -> int:
     """The node of a phrase with one more word, made if need be; see `trie_has_room`."""
     key = (np.int64(node) << 32) | np.int64(word)
@@ -73,7 +75,7 @@ def add_child(tables: TrieTables, node: int, word: int) -> int:
     return int(tables.children[slot])
 
 
-@njit(cache=True)
+@inner
 def trie_has_room(tables: TrieTables, n_nodes: int) -> bool:
     """Whether so many nodes can be added."""
     return bool(2 * (tables.sizes[0] + n_nodes) < len(tables.keys))

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.builtin.decoder.compiled import inner
 from moses_bridge.errors import InputError
 from moses_bridge.textio import StrPath, open_read
 
@@ -47,7 +47,7 @@ def refuse_row(
     return InputError(path, row + 1, repr(line[:120])[1:], expected)
 
 
-@njit(cache=True)
+@inner
 def line_end(data: Any, position: int) -> int:
     """Where the line ends, before its "\\n"."""
     while data[position] != 10:
@@ -55,7 +55,7 @@ def line_end(data: Any, position: int) -> int:
     return position
 
 
-@njit(cache=True)
+@inner
 def column_end(data: Any, position: int, end: int) -> int:
     """Where the column ends: at the next "|||" or at the end of the line."""
     while position + 2 < end:
@@ -70,7 +70,7 @@ def column_end(data: Any, position: int, end: int) -> int:
     return end
 
 
-@njit(cache=True)
+@inner
 def next_token(data: Any, position: int, end: int) -> tuple[int, int]:
     """Start and end of the next token, which blanks or tabs set off; equal if there is none."""
     while position < end and (data[position] == 32 or data[position] == 9):
@@ -81,7 +81,7 @@ def next_token(data: Any, position: int, end: int) -> tuple[int, int]:
     return start, position
 
 
-@njit(cache=True)
+@inner
 def _digits(data: Any, position: int, end: int, value: float) -> tuple[float, int]:
     while position < end and 48 <= data[position] <= 57:
         value = value * 10.0 + (data[position] - 48)
@@ -89,7 +89,7 @@ def _digits(data: Any, position: int, end: int, value: float) -> tuple[float, in
     return value, position
 
 
-@njit(cache=True)
+@inner
 def _exponent(data: Any, position: int, end: int) -> tuple[int, int]:
     """The number behind "e" and the place after it; the place is -1 if there is none."""
     sign = 1
@@ -102,7 +102,7 @@ def _exponent(data: Any, position: int, end: int) -> tuple[int, int]:
     return sign * int(min(value, 400.0)), last
 
 
-@njit(cache=True)
+@inner
 def parse_score(data: Any, start: int, end: int) -> float:
     """A number of at least 0 that fills data[start:end]; -1 if it is none."""
     value, position = _digits(data, start, end, 0.0)
@@ -121,7 +121,7 @@ def parse_score(data: Any, start: int, end: int) -> float:
     return value if value < math.inf else -1.0
 
 
-@njit(cache=True)
+@inner
 def parse_logs(data: Any, position: int, end: int, out: Any) -> int:
     """Natural logarithms, floored, of exactly len(out) scores; returns GOOD or the problem."""
     for i in range(len(out)):
@@ -136,7 +136,7 @@ def parse_logs(data: Any, position: int, end: int, out: Any) -> int:
     return N_SCORES if start < position else GOOD
 
 
-@njit(cache=True)
+@inner
 def same_bytes(data: Any, first: int, second: int, length: int) -> bool:
     """Whether two stretches of the text are equal."""
     for i in range(length):  # noqa: SIM110 (slow when compiled)
