@@ -203,6 +203,13 @@ def test_feature_values_follow_their_definitions(toy: Path) -> None:
         assert names == [*ORDER, "TranslationModel0"]
 
 
+def test_an_empty_target_is_told_by_its_place(toy: Path) -> None:
+    options = DecoderOptions(kind="builtin", segmentation=True, distortion_limit=0)
+    _, nbest = run(toy, "the house\n", options)
+    (line,) = [line for line in nbest if line.split(" ||| ")[1].strip() == "maison"]
+    assert line.split(" ||| ")[4] == "0=0 1=0"
+
+
 def without_empty(table: Path) -> None:
     """Take out rows with an empty target, whose place a segmentation does not tell."""
     rows = table.read_text().split("\n")
@@ -334,11 +341,15 @@ def numbers(fields: list[str]) -> list[float]:
         ("wbe-msd-bid", "hier-mslr-bid", "hier-mslr"),
         ("path={folder}/table ", "", "path"),
         ("Distortion0= 0.1", "Distortion7= 0.1", "Distortion7"),
+        ("0 T 0", "0 T 0\n0 G 0", "mapping"),
+        ("[distortion-limit]\n6", "[distortion-limit]\nfew", "few"),
+        ("[distortion-limit]\n6", "[xml-input]\nexclusive", "xml-input"),
+        ("path={folder}/table ", "path={folder}/table table-limit=all ", "all"),
     ],
 )
 def test_what_the_builtin_decoder_lacks_is_named(toy: Path, old: str, new: str, told: str) -> None:
     text = toy.read_text()
-    old = old.format(folder=toy.parent)
+    old, new = (change.replace("{folder}", str(toy.parent)) for change in (old, new))
     assert text.count(old) == 1
     toy.write_text(text.replace(old, new))
     with pytest.raises(ConfigError, match=told):

@@ -195,7 +195,7 @@ class Translator:
 
 
 def _span(start: int, end: int) -> bytes:
-    return b"%d" % start if end == start + 1 else b"%d-%d" % (start, end - 1)
+    return b"%d" % start if end <= start + 1 else b"%d-%d" % (start, end - 1)
 
 
 def effective_distortion_limit(limit: int) -> int:
