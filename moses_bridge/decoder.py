@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -31,6 +34,7 @@ from moses_bridge.textio import open_write, read_lines, write_lines
 
 Weights = Mapping[str, Sequence[float]]
 LINES_PER_TASK = 4
+SECONDS_BETWEEN_LOOKS = 1.0
 
 
 @dataclass(frozen=True)
@@ -331,7 +335,7 @@ def _translate(
         return
     _prepare(work, lines)
     with ProcessPoolExecutor(
-        jobs, mp_context=get_context("fork"), initializer=_share, initargs=(work,)
+        jobs, mp_context=get_context("fork"), initializer=_share, initargs=(work, os.getpid())
     ) as pool:
         try:
             yield from pool.map(
@@ -353,8 +357,16 @@ def _prepare(work: _Work, lines: Sequence[bytes]) -> None:
 _shared: list[_Work] = []
 
 
-def _share(work: _Work) -> None:
+def _share(work: _Work, parent: int) -> None:
     _shared[:] = [work]
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its parent is gone, which a killed parent cannot arrange."""
+    while os.getppid() == parent:
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    os._exit(1)
 
 
 def _translate_shared(sentence_id: int, line: bytes) -> tuple[bytes, list[bytes]]:
