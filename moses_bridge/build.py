@@ -1,0 +1,128 @@
+"""From a parallel corpus to a model that Moses can read (train-model.perl, steps 1 to 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from moses_bridge.builtin.aligned_corpus import AlignedCorpus, read_aligned_corpus
+from moses_bridge.builtin.aligner import Aligner, align
+from moses_bridge.builtin.extraction import extract
+from moses_bridge.builtin.language_model import estimate
+from moses_bridge.builtin.lexical import lexical_table, write_lexical_tables
+from moses_bridge.builtin.phrase_pairs import collect_pairs
+from moses_bridge.builtin.phrase_scores import Smoothing, score_pairs
+from moses_bridge.builtin.reordering import reordering_probs
+from moses_bridge.builtin.table_output import write_phrase_table, write_reordering_table
+from moses_bridge.formats.moses_ini import new_ini, write_ini
+from moses_bridge.programs import find_program, run_program
+from moses_bridge.textio import read_lines, write_lines
+
+LINKS_NAME = "aligned.grow-diag-final-and.gz"
+LEXICAL_NAMES = ("lex.e2f", "lex.f2e")
+TABLE_NAME = "phrase-table.gz"
+REORDERING_NAME = "reordering-table.wbe-msd-bidirectional-fe.gz"
+LANGUAGE_MODEL_NAME = "lm.arpa.gz"
+INI_NAME = "moses.ini"
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """Settings of `build_model`.
+
+    Attributes:
+        aligner: see docs/aligners.md.
+        max_phrase_words: longest phrase on either side, at most 7.
+        smoothing: of the relative frequencies.
+        lm_order: longest n-gram of the language model.
+        lm_prune: n-grams with at most so many occurrences are left out, one number an order (the
+            last one holds for all longer ones).
+    """
+
+    aligner: Aligner = "hmm"
+    max_phrase_words: int = 7
+    smoothing: Smoothing = "good-turing"
+    lm_order: int = 5
+    lm_prune: tuple[int, ...] = (0, 0, 1)
+
+
+def build_model(
+    corpus: Path,
+    source: str,
+    target: str,
+    out: Path,
+    options: BuildOptions,
+    links: Path | None = None,
+    jobs: int = 1,
+) -> None:
+    """Write OUT/moses.ini and all that it names; what is there and newer than its inputs stays.
+
+    Args:
+        corpus: prefix of the texts: train for train.en and train.fr.
+        source: suffix of the source text.
+        target: suffix of the target text.
+        out: directory of the model.
+        options: settings.
+        links: word links of the corpus, if they exist already.
+        jobs: processes and threads.
+
+    Raises:
+        InputError: the texts or links do not fit together.
+        ToolError: `lmplz` failed.
+    """
+    texts = [Path(f"{corpus}.{language}") for language in (source, target)]
+    out.mkdir(parents=True, exist_ok=True)
+    if links is None:
+        links = out / LINKS_NAME
+        aligned = links
+        _make([links], texts, lambda: align(*texts, aligned, options.aligner, jobs))
+    tables = [out / name for name in (*LEXICAL_NAMES, TABLE_NAME, REORDERING_NAME)]
+    inputs = [*texts, links]
+    _make(tables, inputs, lambda: _write_tables(inputs, tables, options, jobs))
+    language_model = out / LANGUAGE_MODEL_NAME
+    _make([language_model], texts[1:], lambda: _estimate(texts[1], language_model, options))
+    ini = new_ini(
+        (out / TABLE_NAME).absolute(),
+        (out / REORDERING_NAME).absolute(),
+        language_model.absolute(),
+        options.lm_order,
+    )
+    write_ini(ini, out / INI_NAME)
+
+
+def _make(products: Sequence[Path], inputs: Iterable[Path], make: Callable[[], None]) -> None:
+    """Make the products unless all are there and newer than the inputs."""
+    newest = max(path.stat().st_mtime_ns for path in inputs if path.exists())
+    if not all(path.exists() and path.stat().st_mtime_ns >= newest for path in products):
+        make()
+
+
+def _write_tables(
+    inputs: Sequence[Path], tables: Sequence[Path], options: BuildOptions, jobs: int
+) -> None:
+    corpus: AlignedCorpus = read_aligned_corpus(*inputs)
+    e2f, f2e, phrase_table, reordering_table = tables
+    occurrences = extract(corpus, options.max_phrase_words)
+    pairs = collect_pairs(corpus, occurrences)
+    lexical = lexical_table(corpus)
+    write_lexical_tables(corpus, lexical, e2f, f2e)
+    scores = score_pairs(corpus, occurrences, pairs, lexical, options.smoothing)
+    write_phrase_table(phrase_table, corpus, occurrences, pairs, scores, jobs)
+    write_reordering_table(reordering_table, corpus, pairs, reordering_probs(pairs), jobs)
+
+
+def _estimate(text: Path, out: Path, options: BuildOptions) -> None:
+    """The language model by `lmplz` where it is installed, else by the built-in estimator."""
+    program = find_program("lmplz")
+    if program is None:
+        estimate(text, out, options.lm_order, options.lm_prune)
+        return
+    plain = out.with_suffix("")
+    prune = [str(count) for count in options.lm_prune]
+    command = [str(program), "-o", str(options.lm_order), "--prune", *prune]
+    run_program(
+        [*command, "--discount_fallback", "--text", str(text), "--arpa", str(plain)],
+    )
+    write_lines(out, read_lines(plain))
+    plain.unlink()

@@ -1,0 +1,67 @@
+"""Word links of both directions made one: grow-diag-final-and."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from moses_bridge.formats.alignment import format_links, parse_links
+from moses_bridge.textio import StrPath, read_parallel
+
+Link = tuple[int, int]
+NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
+
+
+def grow_diag_final_and(forward: Iterable[Link], reverse: Iterable[Link]) -> list[Link]:
+    """Links of one sentence pair from its two alignments, ascending.
+
+    Koehn, Axelrod, Birch Mayne, Callison-Burch, Osborne and Talbot, "Edinburgh System Description
+    for the 2005 IWSLT Speech Translation Evaluation", section 2: start with the intersection, add
+    neighbours (diagonal ones too) of the union where one of both words is without link, last the
+    links of either direction where both words are.
+
+    Args:
+        forward, reverse: links (source word, target word), counted from 0.
+    """
+    one, other = set(forward), set(reverse)
+    links = one & other
+    sources = {source for source, _ in links}
+    targets = {target for _, target in links}
+    _grow(links, one | other, sources, targets)
+    for direction in (one, other):
+        for source, target in sorted(direction):
+            if source not in sources and target not in targets:
+                links.add((source, target))
+                sources.add(source)
+                targets.add(target)
+    return sorted(links)
+
+
+def _grow(links: set[Link], union: set[Link], sources: set[int], targets: set[int]) -> None:
+    """Add neighbours until a whole round adds none."""
+    waiting = True
+    while waiting:
+        waiting = False
+        for source, target in sorted(links):
+            for step, jump in NEIGHBOURS:
+                near = (source + step, target + jump)
+                if near in links or near not in union:
+                    continue
+                if near[0] not in sources or near[1] not in targets:
+                    links.add(near)
+                    sources.add(near[0])
+                    targets.add(near[1])
+                    waiting = True
+
+
+def symmetrize(forward: StrPath, reverse: StrPath) -> Iterator[bytes]:
+    """Lines of symmetrised links from two files of links, both as SOURCE-TARGET.
+
+    Raises:
+        InputError: a link is malformed, or one file is shorter.
+    """
+    for number, (one, other) in enumerate(read_parallel(forward, reverse), start=1):
+        yield format_links(
+            grow_diag_final_and(
+                parse_links(one, forward, number), parse_links(other, reverse, number)
+            )
+        )
