@@ -22,6 +22,8 @@ help:
 # --- Installation ------------------------------------------------------------------------------
 
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
+# INSTALL= (empty) takes the virtual environment as it is.
+INSTALL ?= install
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
@@ -103,20 +105,20 @@ table1: $(B)/table.json
 	@cat $(B)/table.txt
 
 # A section's file changes only when its text does, so an edit reruns what depends on it alone.
-$(CONFIG)/.stamp: $(EXPERIMENT) | install
+$(CONFIG)/.stamp: $(EXPERIMENT) | $(INSTALL)
 	$(BIN)/moses-bridge config $(EXPERIMENT) --out $(CONFIG)
 	@touch $@
 $(SECTIONS:%=$(CONFIG)/%.toml): $(CONFIG)/.stamp ;
 
-$(B)/corpus/train.$(SOURCE): $(CONFIG)/corpus.toml | install
+$(B)/corpus/train.$(SOURCE): $(CONFIG)/corpus.toml | $(INSTALL)
 	$(BIN)/moses-bridge corpus --source $(SOURCE) --target $(TARGET) --out $(B)/corpus --config $<
 $(B)/corpus/%: $(B)/corpus/train.$(SOURCE) ;
 
-$(B)/model/moses.ini: $(CORPUS)/train.$(SOURCE) $(CORPUS)/train.$(TARGET) $(CONFIG)/build.toml | install
+$(B)/model/moses.ini: $(CORPUS)/train.$(SOURCE) $(CORPUS)/train.$(TARGET) $(CONFIG)/build.toml | $(INSTALL)
 	$(BIN)/moses-bridge build --corpus $(CORPUS)/train --source $(SOURCE) --target $(TARGET) \
 	    --out $(B)/model --config $(CONFIG)/build.toml --jobs $(JOBS)
 
-$(B)/filtered/moses.ini: $(MODEL)/moses.ini $(DEV).$(SOURCE) $(TEST).$(SOURCE) | install
+$(B)/filtered/moses.ini: $(MODEL)/moses.ini $(DEV).$(SOURCE) $(TEST).$(SOURCE) | $(INSTALL)
 	$(BIN)/moses-bridge filter --ini $< --input $(DEV).$(SOURCE) --input $(TEST).$(SOURCE) --out $(@D)
 
 FILTERED := $(B)/filtered/phrase-table.gz
@@ -126,7 +128,7 @@ FRESH = @[ ! -e $@ ] || rm -r $(@D)
 
 # $(call network,NAME,PREREQUISITE,OPTIONS,TRAINING FILE)
 define network
-$(B)/$(1)/trained: $(2) $(CONFIG)/$(1).toml | install
+$(B)/$(1)/trained: $(2) $(CONFIG)/$(1).toml | $(INSTALL)
 	$$(FRESH)
 	$(BIN)/rescorer train $(4) --out $$(@D) --config $(CONFIG)/$(1).toml --resume --seed 1 $(3)
 	@touch $$@
@@ -137,7 +139,7 @@ $(eval $(call network,cslm,$(CORPUS)/train.$(TARGET),--arch cslm,$(CORPUS)/train
 
 # $(call columns,SYSTEM,MODEL,OPTIONS): a table with added columns and its moses.ini.
 define columns
-$(B)/tables/$(1)/moses.ini: $(2) | install
+$(B)/tables/$(1)/moses.ini: $(2) | $(INSTALL)
 	$(BIN)/rescorer score $(FILTERED) --out $$(@D)/phrase-table.gz \
 	    --ini $(B)/filtered/moses.ini --ini-out $$@ --resume $(3)
 endef

@@ -1,0 +1,88 @@
+"""The whole chain of `make table1` at its smallest scale, on a text that the test makes itself."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ROWS = ["Baseline", "+RNN", "+CSLM", "+CSLM+RNN", "+CSLM+RNN+WP", "control: random column"]
+PARTS = {"train": 600, "dev": 30, "test": 30}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two made-up languages: words translate one to one or to one of two, adjectives move."""
+    folder = tmp_path_factory.mktemp("corpus")
+    rng = random.Random(1)
+    for part, n_sentences in PARTS.items():
+        pairs = [_sentence_pair(rng) for _ in range(n_sentences)]
+        (folder / f"{part}.en").write_text("".join(f"{source}\n" for source, _ in pairs))
+        (folder / f"{part}.fr").write_text("".join(f"{target}\n" for _, target in pairs))
+    return folder
+
+
+def _sentence_pair(rng: random.Random) -> tuple[str, str]:
+    source, target = [], []
+    for _ in range(rng.randint(1, 4)):
+        noun = rng.randrange(60)
+        if rng.random() < 0.5:
+            adjective = rng.randrange(20)
+            source += [f"adj{adjective}", f"noun{noun}"]
+            target += [f"nom{noun}", f"épithète{adjective}"]
+        else:
+            source.append(f"noun{noun}")
+            target.append(f"nom{noun}" if rng.random() < 0.8 else f"chose{noun}")
+    return " ".join([*source, "."]), " ".join([*target, "."])
+
+
+def run_make(corpus: Path, build: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    if shutil.which("make") is None:
+        pytest.skip("make is not installed")
+    return subprocess.run(
+        [
+            "make",
+            "table1",
+            "SCALE=tiny",
+            "SEEDS=1 2",
+            f"VENV={Path(sys.prefix)}",
+            f"CORPUS={corpus}",
+            f"BUILD={build}",
+            "INSTALL=",
+            *arguments,
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+def test_from_corpus_to_table(corpus: Path, tmp_path: Path) -> None:
+    first = run_make(corpus, tmp_path)
+    assert first.returncode == 0, first.stdout + first.stderr
+    table = json.loads((tmp_path / "table1-tiny" / "table.json").read_text())
+    assert [row["system"] for row in table["rows"]] == ROWS
+    for row in table["rows"]:
+        assert row["n_runs"] == 2
+        assert 30 < row["test_bleu"] <= 100
+        assert row["test_sd"] >= 0
+        assert row["p_value"] is None or 0 < row["p_value"] <= 1
+    assert "Baseline" in first.stdout
+    again = run_make(corpus, tmp_path)
+    assert again.returncode == 0
+    assert "tuning tune" not in again.stdout
+
+
+def test_missing_corpus_is_one_clear_error(tmp_path: Path) -> None:
+    broken = run_make(tmp_path / "nowhere", tmp_path / "build")
+    assert broken.returncode != 0
+    assert "nowhere" in broken.stderr
+    assert not (tmp_path / "build" / "table1-tiny" / "table.json").exists()
