@@ -57,13 +57,15 @@ def corpus(
     """
     from moses_bridge.corpus import CorpusOptions, prepare_corpus
 
-    options = load_config(CorpusOptions, config)
+    options = dataclasses.replace(load_config(CorpusOptions, config), jobs=jobs)
     if source_file or target_file:
         origin = "files"
     if origin is not None:
         options = dataclasses.replace(options, origin=origin)
-    report = prepare_corpus(source, target, out, options, source_file, target_file, jobs)
-    click.echo(report.summary())
+    report = prepare_corpus(source, target, out, options, source_file, target_file)
+    for part, n_pairs in report.pairs.items():
+        words = f"{report.source_words[part]:,} and {report.target_words[part]:,} words"
+        click.echo(f"{part}: {n_pairs:,} sentence pairs, {words}")
 
 
 @main.command()
