@@ -72,7 +72,7 @@ def good_turing_discounts(counts_of_counts: NDArray[np.int64]) -> NDArray[np.flo
     n = counts_of_counts
     discounts = np.full(HIGHEST_COUNT_OF_COUNTS, DISCOUNT_FLOOR)
     for r in range(1, HIGHEST_COUNT_OF_COUNTS):
-        raw = (r + 1) / r * (n[r + 1] + 0.1) / (n[r] + 0.1)
+        raw = float(np.float32(r + 1) / np.float32(r)) * ((n[r + 1] + 0.1) / (n[r] + 0.1))
         discounts[r] = max(min(raw, 1.0), discounts[r - 1])
     return discounts.astype(np.float32)
 
