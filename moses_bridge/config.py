@@ -44,16 +44,25 @@ def from_mapping(kind: type[Config], mapping: Mapping[str, Any], where: str) -> 
     """Make a dataclass of settings from a mapping; nested tables become nested dataclasses.
 
     Raises:
-        ConfigError: a key is unknown or a value has the wrong type; the message names the nearest
-            valid key.
+        ConfigError: a key is unknown, one without default is missing, or a value has the wrong
+            type; the message of an unknown key names the nearest valid one.
     """
     hints = typing.get_type_hints(kind)
-    names = [field.name for field in dataclasses.fields(typing.cast(Any, kind))]
+    fields = dataclasses.fields(typing.cast(Any, kind))
+    names = [field.name for field in fields]
     for key in mapping:
         if key not in names:
             raise ConfigError(f"{where}: unknown key {key!r}{_nearest(key, names)}")
+    for field in fields:
+        if field.name not in mapping and _is_required(field):
+            raise ConfigError(f"{where}: the key {field.name!r} is missing")
     values = {key: _convert(hints[key], value, f"{where}: {key}") for key, value in mapping.items()}
     return kind(**values)
+
+
+def _is_required(field: dataclasses.Field[Any]) -> bool:
+    missing = dataclasses.MISSING
+    return field.init and field.default is missing and field.default_factory is missing
 
 
 def _nearest(key: str, names: list[str]) -> str:
@@ -64,22 +73,31 @@ def _nearest(key: str, names: list[str]) -> str:
 
 
 def _convert(hint: Any, value: Any, where: str) -> Any:
-    if dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
-        return from_mapping(typing.cast(type[Any], hint), value, where)
-    if typing.get_origin(hint) is tuple and isinstance(value, list):
-        member = typing.get_args(hint)[0]
-        return tuple(_convert(member, item, where) for item in value)
     options = typing.get_args(hint) if _is_union(hint) else (hint,)
+    for option in options:
+        if dataclasses.is_dataclass(option) and isinstance(value, Mapping):
+            return from_mapping(typing.cast(type[Any], option), value, where)
+        if typing.get_origin(option) is tuple and isinstance(value, list):
+            return _convert_list(typing.get_args(option), value, where)
+        if typing.get_origin(option) is typing.Literal:
+            return _choice(typing.get_args(option), value, where)
     if float in options and type(value) is int:
         return float(value)
     if Path in options and isinstance(value, str):
         return Path(value)
-    if typing.get_origin(hint) is typing.Literal:
-        return _choice(typing.get_args(hint), value, where)
     if type(value) not in options:
         wanted = " or ".join(getattr(option, "__name__", str(option)) for option in options)
         raise ConfigError(f"{where}: found {value!r}, expected {wanted}")
     return value
+
+
+def _convert_list(members: tuple[Any, ...], values: list[Any], where: str) -> tuple[Any, ...]:
+    if members[-1] is Ellipsis:
+        members = members[:1] * len(values)
+    if len(values) != len(members):
+        raise ConfigError(f"{where}: found {len(values)} values, expected {len(members)}")
+    pairs = zip(members, values, strict=True)
+    return tuple(_convert(member, value, where) for member, value in pairs)
 
 
 def _is_union(hint: Any) -> bool:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import io
+import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 from moses_bridge.errors import ToolError
-from moses_bridge.textio import StrPath, open_write
+from moses_bridge.textio import StrPath, open_read, open_write
 
 STDERR_TAIL_BYTES = 2000
 
@@ -29,26 +33,42 @@ def run_program(
 
     Args:
         command: program and arguments.
-        stdin_path: its standard input; nothing if None.
+        stdin_path: its standard input, decompressed by suffix; nothing if None.
         stdout_path: where its standard output goes, written whole or not at all.
 
     Returns:
         Its standard output; empty where it went to a file.
 
     Raises:
+        InputError: the input cannot be read.
         ToolError: it could not be started or its exit status is not 0.
     """
     with contextlib.ExitStack() as stack:
-        stdin = stack.enter_context(open(stdin_path, "rb")) if stdin_path else subprocess.DEVNULL
+        stdin: IO[bytes] | int = subprocess.DEVNULL
+        if stdin_path:
+            stdin = stack.enter_context(tempfile.TemporaryFile())
+            _copy_text(stdin_path, stdin)
+        stdout = stack.enter_context(open_write(stdout_path)) if stdout_path else io.BytesIO()
+        stderr = stack.enter_context(tempfile.TemporaryFile())
         try:
-            result = subprocess.run(command, stdin=stdin, capture_output=True, check=False)
+            process = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=stderr)
         except OSError as error:
             raise ToolError(command, None, str(error)) from error
-    if result.returncode != 0:
-        tail = result.stderr[-STDERR_TAIL_BYTES:].decode("utf-8", "replace")
-        raise ToolError(command, result.returncode, tail)
-    if stdout_path is None:
-        return result.stdout
-    with open_write(stdout_path) as stream:
-        stream.write(result.stdout)
-    return b""
+        with process:
+            assert process.stdout is not None
+            shutil.copyfileobj(process.stdout, stdout)
+        if process.returncode != 0:
+            raise ToolError(command, process.returncode, _tail(stderr))
+        return stdout.getvalue() if isinstance(stdout, io.BytesIO) else b""
+
+
+def _copy_text(path: StrPath, plain_file: IO[bytes]) -> None:
+    """The text of a file, for a program that inherits the descriptor."""
+    with open_read(path) as text:
+        shutil.copyfileobj(text, plain_file)
+    plain_file.seek(0)
+
+
+def _tail(stderr: IO[bytes]) -> str:
+    stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - STDERR_TAIL_BYTES))
+    return stderr.read().decode("utf-8", "replace")

@@ -37,12 +37,17 @@ def open_write(path: StrPath) -> Iterator[BinaryIO]:
     """Open a file for writing bytes, compressed by suffix; it appears under its name only when complete.
 
     "-" is standard output. On an error nothing is left behind and an older file stays as it was.
+    What is not a plain file, a pipe or /dev/null say, is written to as it stands; a link is followed.
     """
     if os.fspath(path) == STANDARD_STREAM:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    target = Path(path)
+    if Path(path).exists() and not Path(path).is_file():
+        with xopen(path, "wb", threads=0) as stream:
+            yield cast(BinaryIO, stream)
+        return
+    target = Path(os.path.realpath(path))
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(
         dir=target.parent, prefix=f".{target.stem}.", suffix="".join(target.suffixes[-1:])
@@ -74,9 +79,10 @@ def read_lines(path: StrPath) -> Iterator[bytes]:
     line_number = 0
     with open_read(path) as stream:
         try:
-            for line_number, line in enumerate(stream, start=1):
+            for line in stream:
+                line_number += 1
                 yield line[:-1] if line.endswith(b"\n") else line
-        except (EOFError, OSError) as error:
+        except Exception as error:  # each compression has an error class of its own
             raise InputError(
                 path, line_number + 1, f"damaged data ({error})", "a complete file", "Make it again"
             ) from error

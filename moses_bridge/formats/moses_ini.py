@@ -218,7 +218,8 @@ def new_ini(
     """
     for path in (phrase_table, reordering_table, language_model):
         _check_path("moses.ini", path)
-    reordering = "wbe-msd-bidirectional-fe-allff"
+    factors = "input-factor=0 output-factor=0"
+    reordering = f"num-features=6 type=wbe-msd-bidirectional-fe-allff {factors}"
     text = f"""\
 [input-factors]
 0
@@ -233,8 +234,8 @@ def new_ini(
 UnknownWordPenalty
 WordPenalty
 PhrasePenalty
-PhraseDictionaryMemory name=TranslationModel0 num-features={n_table_scores} path={phrase_table} input-factor=0 output-factor=0
-LexicalReordering name=LexicalReordering0 num-features=6 type={reordering} input-factor=0 output-factor=0 path={reordering_table}
+PhraseDictionaryMemory name=TranslationModel0 num-features={n_table_scores} path={phrase_table} {factors}
+LexicalReordering name=LexicalReordering0 {reordering} path={reordering_table}
 Distortion
 KENLM name=LM0 factor=0 path={language_model} order={language_model_order}
 

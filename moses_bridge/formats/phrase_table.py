@@ -14,6 +14,7 @@ from moses_bridge.errors import InputError
 from moses_bridge.textio import StrPath, read_lines
 
 BAR = b"|||"
+BLANKS = b" \t"
 HIERO_SOURCE = b"[X]"
 
 
@@ -76,36 +77,42 @@ def parse_row(line: bytes, path: StrPath, line_number: int, n_scores: int | None
     """One row, checked; see `read_rows`."""
     columns = split_row(line, path, line_number)
     scores = _scores(columns[2], path, line_number)
-    if n_scores is not None and len(scores) != n_scores:
-        raise InputError(
-            path,
-            line_number,
-            f"{len(scores)} scores",
-            f"{n_scores}",
-            "All rows of a table have the same number of scores",
-        )
+    _agreed_number(len(scores), n_scores, path, line_number)
     alignment = columns[3].strip() if len(columns) > 3 else b""
     return PhraseTableRow(
-        columns[0].strip(b" \t"), columns[1].strip(b" \t"), scores, alignment, line
+        columns[0].strip(BLANKS), columns[1].strip(BLANKS), scores, alignment, line
     )
 
 
-def read_blocks(path: StrPath, min_rows: int) -> Iterator[Block]:
+def read_blocks(path: StrPath, min_rows: int, n_scores: int | None = None) -> Iterator[Block]:
     """Yield the table as runs of at least min_rows rows, cut only where the source changes.
 
+    Scores are counted, but not read.
+
+    Args:
+        path: the table.
+        min_rows: rows of a block; more where a source would be cut in two.
+        n_scores: dense scores of each row; None takes the number of the first row.
+
     Raises:
-        InputError: a row has fewer than three columns or an empty source.
+        InputError: a row has fewer than three columns, an empty source or another number of scores.
     """
     block = Block()
+    last_column, source = None, b""
     for line_number, line in enumerate(read_lines(path), start=1):
-        columns = split_row(line, path, line_number)
-        source = columns[0].strip(b" \t")
-        if len(block) >= min_rows and source != block.sources[-1]:
-            yield block
-            block = Block(first_line=line_number)
+        columns = line.split(BAR, 3)
+        if columns[0] != last_column or len(columns) < 3:
+            source = split_row(line, path, line_number)[0].strip(BLANKS)
+            last_column = columns[0]
+            if len(block) >= min_rows and source != block.sources[-1]:
+                yield block
+                block = Block(first_line=line_number)
+        found = len(columns[2].split())
+        if found != n_scores:
+            n_scores = _agreed_number(found, n_scores, path, line_number)
         block.lines.append(line)
         block.sources.append(source)
-        block.targets.append(columns[1].strip(b" \t"))
+        block.targets.append(columns[1].strip(BLANKS))
     if block.lines:
         yield block
 
@@ -145,9 +152,9 @@ def split_row(line: bytes, path: StrPath, line_number: int) -> list[bytes]:
             "at least 3 columns: source ||| target ||| scores",
             "Remove or mend the row",
         )
-    if not columns[0].strip(b" \t"):
+    if not columns[0].strip(BLANKS):
         raise InputError(path, line_number, "an empty source phrase", "at least one word")
-    if columns[0].rstrip(b" \t").endswith(HIERO_SOURCE):
+    if columns[0].rstrip(BLANKS).endswith(HIERO_SOURCE):
         raise InputError(
             path,
             line_number,
@@ -158,20 +165,41 @@ def split_row(line: bytes, path: StrPath, line_number: int) -> list[bytes]:
     return columns
 
 
+def _agreed_number(found: int, n_scores: int | None, path: StrPath, line_number: int) -> int:
+    """The number of scores of each row, where this one has as many as it should."""
+    if found == 0 or found != (n_scores or found):
+        raise InputError(
+            path,
+            line_number,
+            f"{found} score{'s' if found != 1 else ''}",
+            f"{n_scores or 'at least 1'}",
+            "All rows of a table have the same number of scores",
+        )
+    return found
+
+
 def _scores(column: bytes, path: StrPath, line_number: int) -> tuple[float, ...]:
-    scores = []
-    for token in column.split():
-        try:
-            score = float(token)
-        except ValueError:
-            score = math.nan
-        if not math.isfinite(score) or score < 0:
-            raise InputError(
-                path,
-                line_number,
-                f"the score {token.decode('utf-8', 'replace')!r}",
-                "a probability",
-                "Moses takes the logarithm of each score",
-            )
-        scores.append(score)
-    return tuple(scores)
+    tokens = column.split()
+    try:
+        scores = tuple(map(float, tokens))
+    except ValueError:
+        scores = ()
+    if scores and min(scores) >= 0 and sum(scores) < math.inf and b"_" not in column:
+        return scores
+    return tuple(_score(token, path, line_number) for token in tokens)
+
+
+def _score(token: bytes, path: StrPath, line_number: int) -> float:
+    try:
+        score = math.nan if b"_" in token else float(token)
+    except ValueError:
+        score = math.nan
+    if not 0 <= score < math.inf:
+        raise InputError(
+            path,
+            line_number,
+            f"the score {token.decode('utf-8', 'replace')!r}",
+            "a probability",
+            "Moses takes the logarithm of each score",
+        )
+    return score
