@@ -8,6 +8,7 @@ They add up over sentences, so scoring, tuning and testing all start from one ar
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -19,19 +20,41 @@ from moses_bridge.textio import StrPath, read_lines
 MAX_ORDER = 4
 N_STATISTICS = 2 * MAX_ORDER + 1
 
-Statistics = NDArray[np.int64]
+Statistics = NDArray[np.int32]
+Sums = NDArray[np.int64]
+
+
+class _WordNumbers(dict[bytes, int]):
+    """Words numbered in the order of their first use; the empty word between two blanks has none."""
+
+    def __missing__(self, word: bytes) -> int:
+        self[word] = number = len(self)
+        return number
+
+    def encode(self, texts: Iterable[bytes]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Numbers of all words of the texts, and where each text begins (and the last one ends)."""
+        words: list[int] = []
+        offsets = [0]
+        number = self.__getitem__
+        for text in texts:
+            words.extend(map(number, filter(None, text.split(b" "))))
+            offsets.append(len(words))
+        return np.array(words, np.int32), np.array(offsets, np.int64)
 
 
 class References:
     """Reference translations of a text, ready for counting.
 
     Args:
-        sentences: for each sentence its references, tokens separated by single blanks.
+        sentences: for each sentence its references, tokens separated by blanks.
     """
 
     def __init__(self, sentences: Sequence[Sequence[bytes]]) -> None:
-        self._ids: dict[bytes, int] = {}
-        self.sentences = [[self._encode(text) for text in texts] for texts in sentences]
+        self._numbers = _WordNumbers()
+        self._words, self._offsets = self._numbers.encode(
+            text for texts in sentences for text in texts
+        )
+        self._firsts = np.cumsum([0, *map(len, sentences)])
 
     @classmethod
     def read(cls, paths: Sequence[StrPath]) -> References:
@@ -49,11 +72,7 @@ class References:
         return cls(list(zip(*texts, strict=True)))
 
     def __len__(self) -> int:
-        return len(self.sentences)
-
-    def _encode(self, text: bytes) -> NDArray[np.int64]:
-        ids = self._ids
-        return np.array([ids.setdefault(word, len(ids)) for word in _tokens(text)], np.int64)
+        return len(self._firsts) - 1
 
     def statistics(self, hypotheses: Iterable[tuple[int, bytes]]) -> Statistics:
         """Statistics of hypotheses.
@@ -64,81 +83,87 @@ class References:
         Returns:
             *Shape:* (n_hypotheses, 9).
         """
-        rows = [self._count(self.sentences[number], text) for number, text in hypotheses]
-        return np.array(rows, np.int64).reshape(len(rows), N_STATISTICS)
+        pairs = list(hypotheses)
+        words, offsets = self._numbers.encode(text for _, text in pairs)
+        sentences = np.array([number for number, _ in pairs], np.int64)
+        if len(pairs) and not 0 <= sentences.min() <= sentences.max() < len(self):
+            raise IndexError(f"sentences 0 to {len(self) - 1} have references, not all of these")
+        rows = np.zeros((len(pairs), N_STATISTICS), np.int32)
+        _count(words, offsets, sentences, self._words, self._offsets, self._firsts, rows)
+        return rows
 
-    def _count(self, references: list[NDArray[np.int64]], text: bytes) -> Statistics:
-        get = self._ids.get
-        words: list[int] = []
-        fresh = -1
-        seen: dict[bytes, int] = {}
-        for word in _tokens(text):
-            number = get(word)
-            if number is None:
-                number = seen.setdefault(word, fresh)
-                fresh = -1 - len(seen)
-            words.append(number)
-        row = np.zeros(N_STATISTICS, np.int64)
-        encoded = np.array(words, np.int64)
-        for reference in references[:1] if len(references) == 1 else ():
-            _count_one(encoded, reference, row)
-        if len(references) > 1:
-            _count_many(encoded, references, row)
-        row[-1] = closest_length(len(words), [len(reference) for reference in references])
-        return row
+    def output_statistics(self, path: StrPath) -> Statistics:
+        """Statistics of a file of translations, *Shape:* (n_sentences, 9).
 
-
-def _tokens(text: bytes) -> list[bytes]:
-    return [word for word in text.split(b" ") if word]
-
-
-def closest_length(length: int, reference_lens: Sequence[int]) -> int:
-    """The reference length nearest to a length; of two, the shorter."""
-    return min(reference_lens, key=lambda other: (abs(other - length), other))
+        Raises:
+            InputError: the file has another number of lines than the references.
+        """
+        lines = list(read_lines(path))
+        if len(lines) != len(self):
+            raise InputError(path, None, f"{len(lines)} lines", f"{len(self)}, as the reference")
+        return self.statistics(enumerate(lines))
 
 
 @njit(cache=True)
-def _count_one(hypothesis, reference, row):  # type: ignore[no-untyped-def]
-    """Clipped matches against one reference: the k-th copy of an n-gram counts if it has k copies."""
-    for order in range(1, MAX_ORDER + 1):
-        n_ngrams = max(0, len(hypothesis) - order + 1)
-        row[2 * order - 1] = n_ngrams
-        for i in range(n_ngrams):
-            earlier = _occurrences(hypothesis, i, order, hypothesis, i)
-            if _occurrences(hypothesis, i, order, reference, len(reference) - order + 1) > earlier:
-                row[2 * order - 2] += 1
+def _count(words, offsets, sentences, ref_words, ref_offsets, firsts, rows):  # type: ignore[no-untyped-def]
+    """Fill the statistics of each hypothesis.
+
+    Args:
+        words: of all hypotheses, *Shape:* (n_words,).
+        offsets: first word of each hypothesis, *Shape:* (n_hypotheses + 1,).
+        sentences: sentence of each hypothesis, *Shape:* (n_hypotheses,).
+        ref_words: of all references, *Shape:* (n_ref_words,).
+        ref_offsets: first word of each reference, *Shape:* (n_references + 1,).
+        firsts: first reference of each sentence, *Shape:* (n_sentences + 1,).
+        rows: filled, *Shape:* (n_hypotheses, 9).
+    """
+    earlier = np.zeros(MAX_ORDER, np.int64)
+    in_reference = np.zeros(MAX_ORDER, np.int64)
+    most = np.zeros(MAX_ORDER, np.int64)
+    for h in range(len(sentences)):
+        text = words[offsets[h] : offsets[h + 1]]
+        first, last = firsts[sentences[h]], firsts[sentences[h] + 1]
+        row = rows[h]
+        for order in range(MAX_ORDER):
+            row[2 * order + 1] = max(0, len(text) - order)
+        for i in range(len(text)):
+            _occurrences(text, i, text, i, earlier)
+            most[:] = 0
+            for r in range(first, last):
+                reference = ref_words[ref_offsets[r] : ref_offsets[r + 1]]
+                _occurrences(text, i, reference, len(reference), in_reference)
+                most[:] = np.maximum(most, in_reference)
+            for order in range(MAX_ORDER):
+                row[2 * order] += most[order] > earlier[order]
+        row[N_STATISTICS - 1] = closest_length(
+            len(text), ref_offsets[first + 1 : last + 1] - ref_offsets[first:last]
+        )
 
 
 @njit(cache=True)
-def _occurrences(ngrams, start, order, text, n_places):  # type: ignore[no-untyped-def]
-    count = 0
+def _occurrences(ngrams, start, text, n_places, counts):  # type: ignore[no-untyped-def]
+    """How often the 1- to 4-grams at a place of one text begin in the first places of another."""
+    counts[:] = 0
     for place in range(n_places):
-        same = True
-        for k in range(order):
+        longest = min(MAX_ORDER, len(ngrams) - start, len(text) - place)
+        for k in range(longest):
             if ngrams[start + k] != text[place + k]:
-                same = False
                 break
-        count += same
-    return count
+            counts[k] += 1
 
 
-def _count_many(
-    hypothesis: NDArray[np.int64], references: list[NDArray[np.int64]], row: Statistics
-) -> None:
-    """Clipping by the largest count in any reference."""
-    for order in range(1, MAX_ORDER + 1):
-        n_ngrams = max(0, len(hypothesis) - order + 1)
-        row[2 * order - 1] = n_ngrams
-        for i in range(n_ngrams):
-            earlier = _occurrences(hypothesis, i, order, hypothesis, i)
-            most = max(
-                _occurrences(hypothesis, i, order, reference, len(reference) - order + 1)
-                for reference in references
-            )
-            row[2 * order - 2] += most > earlier
+@njit(cache=True)
+def closest_length(length, reference_lens):  # type: ignore[no-untyped-def]
+    """The reference length nearest to a length; of two, the shorter."""
+    best = reference_lens[0]
+    for other in reference_lens[1:]:
+        nearer = abs(other - length) - abs(best - length)
+        if nearer < 0 or (nearer == 0 and other < best):
+            best = other
+    return best
 
 
-def bleu(statistics: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
+def bleu(statistics: NDArray[np.integer[Any]] | NDArray[np.float64]) -> NDArray[np.float64]:
     """Corpus BLEU, 0 to 100, of summed statistics; 0 where some order has no match (multi-bleu).
 
     Papineni et al. (2002), section 2.3; no smoothing.
@@ -157,12 +182,12 @@ def bleu(statistics: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.floa
     return np.where(zero, 0.0, 100 * np.exp(log_precision + log_brevity))
 
 
-def precisions(statistics: Statistics) -> NDArray[np.float64]:
+def precisions(statistics: Sums) -> NDArray[np.float64]:
     """n-gram precisions, 0 to 100, of summed statistics, *Shape:* (9,) -> (4,)."""
     return 100 * statistics[0:-1:2] / np.maximum(statistics[1:-1:2], 1)
 
 
-def length_ratio(statistics: Statistics) -> float:
+def length_ratio(statistics: Sums) -> float:
     """Hypothesis words for one reference word."""
     return float(statistics[1] / max(1, statistics[-1]))
 
@@ -173,11 +198,7 @@ def evaluate_output(output: StrPath, references: Sequence[StrPath]) -> dict[str,
     Raises:
         InputError: output and references have different numbers of lines.
     """
-    reference = References.read(references)
-    lines = list(read_lines(output))
-    if len(lines) != len(reference):
-        raise InputError(output, None, f"{len(lines)} lines", f"{len(reference)}, as the reference")
-    sums = reference.statistics(enumerate(lines)).sum(axis=0)
+    sums = References.read(references).output_statistics(output).sum(axis=0)
     return {
         "bleu": float(bleu(sums)),
         "precisions": [float(value) for value in precisions(sums)],

@@ -2,126 +2,168 @@
 
 Along w + x d the score of a hypothesis is a line in x: intercept f.w, slope f.d. The winners of a
 sentence are the upper envelope of its lines, and corpus BLEU changes only where some envelope has a
-corner (Och 2003, section 5; Macherey et al. 2008, algorithm 1).
+corner (Och 2003, section 5; Macherey et al. 2008, algorithm 1). The order of the slopes does not depend
+on w: it is made once for a direction, and the envelope from any w is then one pass over the lines.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from tuning.bleu_stats import N_STATISTICS
+from tuning.nbest_pool import NBestPool, weighted_scores
 
 OUTER_STEP = 0.1
+NARROW = 1e-10
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A direction of the search, with the slopes of all lines in rising order.
+
+    Attributes:
+        vector: *Shape:* (n_features,).
+        order: hypotheses, those of a sentence together, by rising slope, *Shape:* (n,).
+        slopes: of the hypotheses in this order, *Shape:* (n,).
+    """
+
+    vector: NDArray[np.float64]
+    order: NDArray[np.int32]
+    slopes: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, pool: NBestPool, vector: NDArray[np.float64]) -> Direction:
+        """Sort the slopes of a pool's hypotheses; of equal slopes the earlier hypothesis comes first."""
+        slopes = weighted_scores(pool.features, vector)
+        sentences = np.repeat(np.arange(len(pool.sentence_ids)), np.diff(pool.offsets))
+        order = np.lexsort((slopes, sentences)).astype(np.int32)
+        return cls(vector, order, slopes[order])
 
 
 @njit(cache=True, nogil=True)
-def envelope(slopes, intercepts, winners, corners):  # type: ignore[no-untyped-def]
+def envelope(order, slopes, scores, winners, corners):  # type: ignore[no-untyped-def]
     """Upper envelope of the lines of one sentence, from x = -infinity to +infinity.
 
     Args:
-        slopes: *Shape:* (n,).
-        intercepts: *Shape:* (n,).
-        winners: filled with the hypotheses on the envelope, *Shape:* (n,).
+        order: hypotheses by rising slope, *Shape:* (n,).
+        slopes: in this order, *Shape:* (n,).
+        scores: intercepts of all hypotheses of the pool.
+        winners: filled with places in order of the lines on the envelope, *Shape:* (n,).
         corners: corners[i] is filled with the x where winners[i] starts, *Shape:* (n,).
 
     Returns:
-        How many hypotheses are on the envelope.
+        How many lines are on the envelope.
     """
-    n = len(slopes)
-    current = 0
-    for i in range(1, n):
-        lower = slopes[i] < slopes[current]
-        level = slopes[i] == slopes[current] and intercepts[i] > intercepts[current]
-        if lower or level:
-            current = i
-    winners[0] = current
+    winners[0] = 0
     corners[0] = -np.inf
-    n_winners = 1
-    while True:
-        nearest = np.inf
-        following = -1
-        for i in range(n):
-            rise = slopes[i] - slopes[current]
-            if rise > 0.0:
-                x = (intercepts[current] - intercepts[i]) / rise
-                if x < nearest or (x == nearest and slopes[i] > slopes[following]):
-                    nearest = x
-                    following = i
-        if following < 0:
-            return n_winners
-        winners[n_winners] = following
-        corners[n_winners] = nearest
-        n_winners += 1
-        current = following
+    last = 0
+    for place in range(1, len(order)):
+        score = scores[order[place]]
+        slope = slopes[place]
+        fall = scores[order[winners[last]]] - score
+        rise = slope - slopes[winners[last]]
+        if rise == 0.0 and fall >= 0.0:
+            continue
+        while last >= 0 and (rise == 0.0 or fall <= corners[last] * rise):
+            last -= 1
+            if last >= 0:
+                fall = scores[order[winners[last]]] - score
+                rise = slope - slopes[winners[last]]
+        corners[last + 1] = fall / rise if last >= 0 else -np.inf
+        last += 1
+        winners[last] = place
+    return last + 1
 
 
 @njit(cache=True, nogil=True)
 def _log_bleu(sums):  # type: ignore[no-untyped-def]
     """Log of corpus BLEU (0 to 1); -infinity where some order has no match."""
-    total = 0.0
+    product = 1.0
     for order in range(4):
         if sums[2 * order] <= 0:
             return -np.inf
-        total += np.log(sums[2 * order] / sums[2 * order + 1])
-    return total / 4 + min(0.0, 1.0 - sums[8] / sums[1])
+        product *= sums[2 * order] / sums[2 * order + 1]
+    return 0.25 * np.log(product) + min(0.0, 1.0 - sums[8] / sums[1])
+
+
+def best_step(
+    pool: NBestPool, direction: Direction, scores: NDArray[np.float64]
+) -> tuple[float, float]:
+    """The step along a direction with the best corpus BLEU of the winners.
+
+    Args:
+        pool: the hypotheses.
+        direction: where the search goes.
+        scores: f.w of each hypothesis, *Shape:* (n,).
+
+    Returns:
+        The middle of the best interval (of equal ones the nearest to 0; 0 if it is inside), and log
+        BLEU (0 to 1) there. Intervals narrower than rounding are passed over.
+    """
+    places, changes, sums = _corners(
+        direction.order, direction.slopes, scores, pool.offsets, pool.statistics
+    )
+    step, log_bleu = _best_interval(places, np.argsort(places), changes, sums)
+    return float(step), float(log_bleu)
 
 
 @njit(cache=True, nogil=True)
-def best_step(slopes, intercepts, offsets, statistics):  # type: ignore[no-untyped-def]
-    """The step along a line with the best corpus BLEU of the winners.
-
-    Args:
-        slopes: f.d of each hypothesis, *Shape:* (n,).
-        intercepts: f.w of each hypothesis, *Shape:* (n,).
-        offsets: first hypothesis of each sentence, *Shape:* (n_sentences + 1,).
-        statistics: BLEU statistics, *Shape:* (n, 9).
-
-    Returns:
-        The middle of the best interval (of equal ones the nearest to 0), and log BLEU (0 to 1) there.
-    """
-    n = len(slopes)
-    winners = np.empty(n, np.int64)
-    corners = np.empty(n, np.float64)
-    before = np.empty(n, np.int64)
-    after = np.empty(n, np.int64)
-    places = np.empty(n, np.float64)
-    n_corners = 0
-    sums = np.zeros(N_STATISTICS, np.int64)
-    for sentence in range(len(offsets) - 1):
-        first, last = offsets[sentence], offsets[sentence + 1]
-        n_winners = envelope(slopes[first:last], intercepts[first:last], winners, corners)
-        sums += statistics[first + winners[0]]
-        for i in range(1, n_winners):
-            places[n_corners] = corners[i]
-            before[n_corners] = first + winners[i - 1]
-            after[n_corners] = first + winners[i]
-            n_corners += 1
-    order = np.argsort(places[:n_corners])
+def _best_interval(places, by_place, changes, sums):  # type: ignore[no-untyped-def]
+    """Step and log BLEU of the best interval; see `best_step` and `_corners`."""
+    n_corners = len(places)
     best_value = _log_bleu(sums)
     if n_corners == 0:
         return 0.0, best_value
-    best_x = places[order[0]] - OUTER_STEP
-    if best_x > 0.0:
-        best_x = 0.0
+    best_x = min(0.0, places[by_place[0]] - OUTER_STEP)
     i = 0
     while i < n_corners:
-        x = places[order[i]]
-        while i < n_corners and places[order[i]] == x:
+        x = start = places[by_place[i]]
+        while i < n_corners and places[by_place[i]] <= x + NARROW * abs(x):
+            corner = by_place[i]
+            start = places[corner]
             for k in range(N_STATISTICS):
-                sums[k] += statistics[after[order[i]], k] - statistics[before[order[i]], k]
+                sums[k] += changes[corner, k]
             i += 1
-        value = _log_bleu(sums)
-        if i < n_corners:
-            following = places[order[i]]
-            middle = 0.5 * (x + following)
-            inside = x < 0.0 < following
-        else:
-            middle = max(0.0, x + OUTER_STEP)
-            inside = middle == 0.0
-        if inside:
+        end = places[by_place[i]] if i < n_corners else start + 2 * OUTER_STEP
+        middle = 0.5 * (start + end)
+        if start < 0.0 and (end > 0.0 or i == n_corners):
             middle = 0.0
+        value = _log_bleu(sums)
         if value > best_value or (value == best_value and abs(middle) < abs(best_x)):
             best_value = value
             best_x = middle
     return best_x, best_value
+
+
+@njit(cache=True, nogil=True)
+def _corners(order, slopes, scores, offsets, statistics):  # type: ignore[no-untyped-def]
+    """Corners of all envelopes.
+
+    Returns:
+        Where each is, how it changes the summed statistics, and these sums at -infinity.
+    """
+    n = len(order)
+    winners = np.empty(n, np.int32)
+    starts = np.empty(n, np.float64)
+    places = np.empty(n, np.float64)
+    changes = np.empty((n, N_STATISTICS), np.int32)
+    sums = np.zeros(N_STATISTICS, np.int64)
+    n_corners = 0
+    for sentence in range(len(offsets) - 1):
+        first, last = offsets[sentence], offsets[sentence + 1]
+        n_winners = envelope(order[first:last], slopes[first:last], scores, winners, starts)
+        before = order[first + winners[0]]
+        for k in range(N_STATISTICS):
+            sums[k] += statistics[before, k]
+        for i in range(1, n_winners):
+            after = order[first + winners[i]]
+            places[n_corners] = starts[i]
+            for k in range(N_STATISTICS):
+                changes[n_corners, k] = statistics[after, k] - statistics[before, k]
+            before = after
+            n_corners += 1
+    return places[:n_corners], changes[:n_corners], sums

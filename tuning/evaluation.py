@@ -124,7 +124,7 @@ def compare(
     reference = References.read(references)
     detokenised = _Detokenised(references, options.target)
     statistics = {
-        system: np.array([_statistics(reference, outputs[path]) for path in directories])
+        system: np.array([reference.output_statistics(outputs[path]) for path in directories])
         for system, directories in systems.items()
     }
     baseline = next(iter(statistics.values()))
@@ -180,15 +180,11 @@ def _output_path(directory: Path, source: Path) -> Path:
     return directory / f"test-{hashlib.sha256(state.encode()).hexdigest()[:12]}.out"
 
 
-def _statistics(reference: References, output: Path) -> NDArray[np.int64]:
-    return reference.statistics(enumerate(read_lines(output)))
-
-
 def _row(
     system: str,
     runs: Sequence[TuningRun],
-    statistics: NDArray[np.int64],
-    baseline: NDArray[np.int64] | None,
+    statistics: NDArray[np.int32],
+    baseline: NDArray[np.int32] | None,
     detokenised: tuple[float, float],
     options: CompareOptions,
 ) -> ResultRow:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from moses_bridge.decoder import Decoder, DecoderOptions, open_decoder
 from moses_bridge.formats.moses_ini import read_ini, with_weights, write_ini
-from moses_bridge.textio import read_lines
 from tuning.bleu_stats import References, bleu, length_ratio
 from tuning.mert import optimize_mert
 from tuning.nbest_pool import NBestPool, grouped_weights, merge_pools, read_pool
@@ -188,7 +187,7 @@ class _Loop:
             write_json(done, weights)
         pool = read_pool([nbest], self.references)
         self.pool = pool if self.pool is None else merge_pools(self.pool, pool)
-        sums = self.references.statistics(enumerate(read_lines(output))).sum(axis=0)
+        sums = self.references.output_statistics(output).sum(axis=0)
         return Iteration(weights, float(bleu(sums)), length_ratio(sums), oracle_bleu(pool))
 
     def optimise(self, number: int, iteration: Iteration) -> Weights:

@@ -1,22 +1,44 @@
 """Minimum error rate training (Och 2003) over a pool, with an exact line search.
 
 From each starting point the search goes through the axes and some random directions in random order and
-moves at every gain; it ends when a whole sweep gains too little. All in float64.
+moves at every gain; it ends when a whole sweep gains too little. Restarts come in rounds, each around
+the best point found so far (iterated local search). All in float64.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuning.bleu_stats import bleu
-from tuning.envelope import best_step
-from tuning.nbest_pool import NBestPool
-from tuning.optimizer import OptimizerOptions, OptimizerResult, free_columns, normalised
+from tuning.envelope import Direction, best_step
+from tuning.nbest_pool import NBestPool, weighted_scores
+from tuning.optimizer import (
+    OptimizerOptions,
+    OptimizerResult,
+    free_columns,
+    normalised,
+    result_of,
+)
 
 MAX_SWEEPS = 50
+N_ROUNDS = 4
+NEAREST, FARTHEST = 0.02, 0.3
+DIRECTIONS_STREAM = 1 << 20
+STARTS_STREAM = 1 << 21
+
+
+@dataclass(frozen=True)
+class _Peak:
+    """Where a climb ended: BLEU (0 to 100), weights, and BLEU after each sweep."""
+
+    bleu: float
+    weights: NDArray[np.float64]
+    trace: tuple[float, ...]
 
 
 def optimize_mert(
@@ -28,75 +50,106 @@ def optimize_mert(
 ) -> OptimizerResult:
     """Maximise corpus BLEU of the pool's best hypotheses; see `Optimizer`."""
     free = free_columns(pool, options)
-    points = np.concatenate([starts, _random_starts(pool, starts[0], options, free, seed)])
-
-    def climb(number: int) -> tuple[float, NDArray[np.float64]]:
-        rng = np.random.default_rng((seed, number))
-        return _climb(pool, points[number], free, options, rng)
-
     with ThreadPoolExecutor(jobs) as threads:
-        results = list(threads.map(climb, range(len(points))))
-    best = max(range(len(results)), key=lambda number: results[number][0])
-    weights = normalised(results[best][1])
-    return OptimizerResult(
-        weights=dict(zip(pool.names, map(float, weights), strict=True)),
-        bleu=float(bleu(pool.statistics_of(weights))),
-        restarts=tuple(value for value, _ in results),
-        frozen=tuple(name for name, moves in zip(pool.names, free, strict=True) if not moves),
-    )
+        directions = list(
+            threads.map(
+                lambda vector: Direction.of(pool, vector), _directions(pool, free, options, seed)
+            )
+        )
+        search = _Search(pool, directions, options, seed, threads)
+        peaks = search.climb_all(starts, 0)
+        for number, n_starts in enumerate(_round_sizes(options.n_restarts)):
+            around = max(peaks, key=lambda peak: peak.bleu).weights
+            points = _random_starts(pool, around, n_starts, free, (seed, number))
+            peaks += search.climb_all(points, len(peaks))
+    best = max(peaks, key=lambda peak: peak.bleu)
+    restarts = [peak.bleu for peak in peaks]
+    return result_of(pool, normalised(best.weights), free, restarts, best.trace)
+
+
+def _directions(
+    pool: NBestPool, free: NDArray[np.bool_], options: OptimizerOptions, seed: int
+) -> NDArray[np.float64]:
+    """The free axes and random directions with both signs: *Shape:* (n, n_features).
+
+    A random direction moves the scores by each feature about equally.
+    """
+    rng = np.random.default_rng((seed, DIRECTIONS_STREAM))
+    axes = np.eye(len(free))[free]
+    drawn = rng.standard_normal((options.n_directions, len(free))) * free / _spread(pool)
+    return np.concatenate([axes, drawn]) if free.any() else axes
+
+
+def _spread(pool: NBestPool) -> NDArray[np.float64]:
+    """Standard deviation of each feature, floored, *Shape:* (n_features,)."""
+    spread = pool.features.std(axis=0)
+    return np.asarray(np.maximum(spread, 1e-9 + 0.05 * spread.mean()))
+
+
+def _round_sizes(n_restarts: int) -> list[int]:
+    return [(n_restarts + i) // N_ROUNDS for i in range(N_ROUNDS)]
 
 
 def _random_starts(
     pool: NBestPool,
-    start: NDArray[np.float64],
-    options: OptimizerOptions,
+    centre: NDArray[np.float64],
+    n_starts: int,
     free: NDArray[np.bool_],
-    seed: int,
+    stream: tuple[int, int],
 ) -> NDArray[np.float64]:
-    """Points around the start, the spread of each weight set by the spread of its feature."""
-    rng = np.random.default_rng((seed, 1 << 20))
-    spread = pool.features.std(axis=0)
-    scale = np.abs(start).mean() * spread.mean() / np.maximum(spread, 1e-9 + spread.mean() * 0.05)
-    noise = rng.standard_normal((options.n_restarts, len(start))) * scale
-    strength = rng.uniform(0.2, 1.5, (options.n_restarts, 1))
-    return np.asarray(start + noise * strength * free)
+    """Points around another, some near and some far; a weight's spread follows its feature's."""
+    rng = np.random.default_rng((*stream, STARTS_STREAM))
+    spread = _spread(pool)
+    scale = np.abs(centre).mean() * spread.mean() / spread
+    noise = rng.standard_normal((n_starts, len(centre))) * scale
+    distance = np.exp(rng.uniform(np.log(NEAREST), np.log(FARTHEST), (n_starts, 1)))
+    return np.asarray(centre + noise * distance * free)
 
 
-def _climb(
-    pool: NBestPool,
-    start: NDArray[np.float64],
-    free: NDArray[np.bool_],
-    options: OptimizerOptions,
-    rng: np.random.Generator,
-) -> tuple[float, NDArray[np.float64]]:
-    """BLEU (0 to 100) and weights of the top that is reached from a point."""
-    weights = start.copy()
-    value = float(bleu(pool.statistics_of(weights)))
-    for _ in range(MAX_SWEEPS):
-        before = value
-        scores = pool.features @ weights
-        for direction in _directions(pool, free, options, rng):
-            slopes = pool.features @ direction
-            step, log_bleu = best_step(slopes, scores, pool.offsets, pool.statistics)
-            reached = 100 * float(np.exp(log_bleu))
-            if step != 0.0 and reached > value + 1e-9:
-                weights = weights + step * direction
-                scores += step * slopes
-                value = reached
-        weights = normalised(weights) * np.abs(start).sum()
-        if value - before < options.min_gain:
-            break
-    return float(bleu(pool.statistics_of(weights))), weights
+@dataclass(frozen=True)
+class _Search:
+    """What all climbs share."""
 
+    pool: NBestPool
+    directions: Sequence[Direction]
+    options: OptimizerOptions
+    seed: int
+    threads: Executor
 
-def _directions(
-    pool: NBestPool,
-    free: NDArray[np.bool_],
-    options: OptimizerOptions,
-    rng: np.random.Generator,
-) -> NDArray[np.float64]:
-    """The free axes and random directions with both signs, shuffled: *Shape:* (n, n_features)."""
-    axes = np.eye(len(free))[free]
-    spread = np.maximum(pool.features.std(axis=0), 1e-9)
-    drawn = rng.standard_normal((options.n_directions, len(free))) * free / spread
-    return np.asarray(rng.permutation(np.concatenate([axes, drawn])))
+    def climb_all(self, points: NDArray[np.float64], first: int) -> list[_Peak]:
+        """Climb from each point; the numbers of the climbs, from the first, seed their random choices."""
+        return list(self.threads.map(self.climb, points, range(first, first + len(points))))
+
+    def climb(self, start: NDArray[np.float64], number: int) -> _Peak:
+        """Sweep over the directions from a point until a sweep gains too little."""
+        rng = np.random.default_rng((self.seed, number))
+        weights = start.copy()
+        trace = [self._bleu(weights)]
+        for _ in range(MAX_SWEEPS):
+            swept = normalised(self._sweep(weights, trace[-1], rng)) * np.abs(start).sum()
+            value = self._bleu(swept)
+            if value <= trace[-1]:
+                break
+            weights = swept
+            trace.append(value)
+            if trace[-1] - trace[-2] < self.options.min_gain:
+                break
+        return _Peak(trace[-1], weights, tuple(trace))
+
+    def _sweep(
+        self, weights: NDArray[np.float64], value: float, rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """Search along all directions, in random order, and move at every gain."""
+        scores = weighted_scores(self.pool.features, weights)
+        log_value = np.log(value / 100) if value > 0 else -np.inf
+        for number in rng.permutation(len(self.directions)):
+            direction = self.directions[number]
+            step, log_bleu = best_step(self.pool, direction, scores)
+            if step != 0.0 and log_bleu > log_value + 1e-12:
+                weights = weights + step * direction.vector
+                scores[direction.order] += step * direction.slopes
+                log_value = log_bleu
+        return weights
+
+    def _bleu(self, weights: NDArray[np.float64]) -> float:
+        return float(bleu(self.pool.statistics_of(weights)))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
+from typing import cast
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.errors import InputError
-from moses_bridge.formats.nbest import parse_features, read_nbest
+from moses_bridge.formats.nbest import SEPARATOR, NBestEntry, parse_entry, parse_features
 from moses_bridge.formats.tuning_data import read_features, read_scores
-from moses_bridge.textio import StrPath
+from moses_bridge.textio import StrPath, read_lines
 from tuning.bleu_stats import N_STATISTICS, References, Statistics
 
 
@@ -39,7 +43,7 @@ class NBestPool:
 
     def best(self, weights: NDArray[np.float64]) -> NDArray[np.int64]:
         """The first hypothesis with the highest weighted score, of each sentence."""
-        scores = self.features @ weights
+        scores = weighted_scores(self.features, weights)
         top = np.maximum.reduceat(scores, self.offsets[:-1])
         is_top = np.flatnonzero(scores == np.repeat(top, np.diff(self.offsets)))
         places = np.searchsorted(is_top, self.offsets[:-1])
@@ -57,40 +61,152 @@ class NBestPool:
         return np.asarray((low == high).all(axis=0))
 
 
+@njit(cache=True, nogil=True)
+def weighted_scores(features, weights):  # type: ignore[no-untyped-def]
+    """The products features @ weights, summed in the order of the columns: equal rows have equal scores."""
+    scores = np.zeros(len(features))
+    for row in range(len(features)):
+        for column in range(len(weights)):
+            scores[row] += features[row, column] * weights[column]
+    return scores
+
+
 def read_pool(nbest_paths: Sequence[StrPath], references: References) -> NBestPool:
     """Pool the n-best lists of several iterations.
 
     Raises:
-        InputError: a line is malformed, has other features than the first one, or names a sentence
-            that has no reference.
+        InputError: a line is malformed, has a value that is not a finite number, has other features
+            than the first one, or names a sentence that has no reference.
     """
-    names: tuple[str, ...] | None = None
-    ids: list[int] = []
-    rows: list[tuple[float, ...]] = []
-    texts: list[bytes] = []
-    for path in nbest_paths:
-        for entry in read_nbest(path):
-            features = parse_features(entry, path)
-            found = column_names({name: len(values) for name, values in features.items()})
-            names = names or found
-            if found != names:
-                raise InputError(
-                    path, entry.line_number, f"features {found}", f"{names}", "as in the first line"
-                )
-            if entry.sentence_id >= len(references):
-                raise InputError(
-                    path,
-                    entry.line_number,
-                    f"sentence {entry.sentence_id}",
-                    f"at most {len(references) - 1}, as there are {len(references)} references",
-                )
-            ids.append(entry.sentence_id)
-            rows.append(tuple(value for values in features.values() for value in values))
-            texts.append(entry.words)
-    if names is None:
+    lists = [_read_list(path, len(references)) for path in nbest_paths]
+    names = next((nbest.names for nbest in lists if nbest.names), ())
+    if not names:
         raise InputError(nbest_paths[0], None, "no hypothesis", "an n-best list")
+    for path, nbest in zip(nbest_paths, lists, strict=True):
+        if nbest.names not in ((), names):
+            raise _other_names(path, 1, nbest.names, names)
+    ids = [number for nbest in lists for number in nbest.sentence_ids]
+    texts = (text for nbest in lists for text in nbest.texts)
     statistics = references.statistics(zip(ids, texts, strict=True))
-    return make_pool(names, np.array(ids), np.array(rows), statistics)
+    values = np.concatenate([nbest.values.reshape(-1, len(names)) for nbest in lists])
+    return make_pool(names, np.array(ids, np.int64), values, statistics)
+
+
+@dataclass
+class _NBestList:
+    """What is used of one n-best list; `values` has one row a hypothesis."""
+
+    names: tuple[str, ...]
+    sentence_ids: list[int]
+    texts: list[bytes]
+    values: NDArray[np.float64]
+
+
+def _read_list(path: StrPath, n_sentences: int) -> _NBestList:
+    """Read a list whose lines all have the features of its first line.
+
+    A line that does not split like the first one is looked at by `parse_features`, for its fault.
+    """
+    lines = enumerate(read_lines(path), start=1)
+    ids: list[int] = []
+    texts: list[bytes] = []
+    tokens: list[bytes] = []
+    layout: _Layout | None = None
+    for line_number, line in lines:
+        fields = line.split(SEPARATOR)
+        if layout is None:
+            layout = _Layout.of(parse_entry(line, path, line_number), path)
+        found = fields[2].split() if len(fields) > 3 and fields[0].isdigit() else []
+        if not layout.fits(found):
+            raise layout.fault(parse_entry(line, path, line_number), path)
+        sentence_id = int(fields[0])
+        if sentence_id >= n_sentences:
+            raise InputError(
+                path,
+                line_number,
+                f"sentence {sentence_id}",
+                f"at most {n_sentences - 1}, as there are {n_sentences} references",
+            )
+        ids.append(sentence_id)
+        texts.append(fields[1])
+        tokens.extend(layout.values(found))
+    names = layout.names if layout else ()
+    return _NBestList(names, ids, texts, _to_numbers(tokens, len(names), path))
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where labels and values stand in the feature field of every line of a list."""
+
+    names: tuple[str, ...]
+    labels: tuple[bytes, ...]
+    labels_of: Callable[[list[bytes]], tuple[bytes, ...]]
+    values: Callable[[list[bytes]], tuple[bytes, ...]]
+    n_tokens: int
+
+    @classmethod
+    def of(cls, entry: NBestEntry, path: StrPath) -> _Layout:
+        """The layout of a first line."""
+        names = _entry_names(entry, path)
+        tokens = entry.features.split()
+        is_label = [token.endswith(b"=") for token in tokens]
+        where = [number for number, label in enumerate(is_label) if label]
+        others = [number for number, label in enumerate(is_label) if not label]
+        labels = tuple(tokens[number] for number in where)
+        return cls(names, labels, _picker(where), _picker(others), len(tokens))
+
+    def fits(self, tokens: list[bytes]) -> bool:
+        """Whether a line has the same labels at the same places."""
+        return len(tokens) == self.n_tokens and self.labels_of(tokens) == self.labels
+
+    def fault(self, entry: NBestEntry, path: StrPath) -> InputError:
+        """What is wrong with a line that does not fit."""
+        return _other_names(path, entry.line_number, _entry_names(entry, path), self.names)
+
+
+def _picker(places: list[int]) -> Callable[[list[bytes]], tuple[bytes, ...]]:
+    """A function that takes the tokens at the places."""
+    if len(places) < 2:
+        return lambda tokens: tuple(tokens[place] for place in places)
+    return cast(Callable[[list[bytes]], tuple[bytes, ...]], itemgetter(*places))
+
+
+def _entry_names(entry: NBestEntry, path: StrPath) -> tuple[str, ...]:
+    features = parse_features(entry, path)
+    return column_names({name: len(values) for name, values in features.items()})
+
+
+def _other_names(
+    path: StrPath, line_number: int, found: tuple[str, ...], names: tuple[str, ...]
+) -> InputError:
+    return InputError(
+        path,
+        line_number,
+        f"the features {', '.join(found)}",
+        ", ".join(names),
+        "All lines must have the features of the first one, in its order",
+    )
+
+
+def _to_numbers(tokens: list[bytes], n_columns: int, path: StrPath) -> NDArray[np.float64]:
+    """Values of all lines, *Shape:* (n_lines, n_columns); NaN and infinity are refused."""
+    try:
+        flat = np.fromiter(map(float, tokens), np.float64, len(tokens))
+    except ValueError:
+        flat = np.array([_number_or_nan(token) for token in tokens])
+    (bad,) = np.nonzero(~np.isfinite(flat))
+    if len(bad):
+        place = int(bad[0])
+        line_number = place // n_columns + 1
+        raise InputError(path, line_number, f"the value {tokens[place]!r}", "a finite number")
+    return flat.reshape(-1, max(1, n_columns))
+
+
+def _number_or_nan(token: bytes) -> float:
+    try:
+        return float(token)
+    except ValueError:
+        return math.nan
 
 
 def read_moses_pool(
@@ -122,7 +238,7 @@ def read_moses_pool(
     if names is None:
         raise InputError(features_paths[0], None, "no sentence", "a features.dat")
     ids, values, statistics = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return make_pool(names, ids, values, statistics.astype(np.int64))
+    return make_pool(names, ids, values, statistics.astype(np.int32))
 
 
 def make_pool(
@@ -140,15 +256,22 @@ def make_pool(
         statistics: *Shape:* (n, 9).
     """
     table = np.column_stack([sentence_ids, features, statistics]).astype(np.float64) + 0.0
-    packed = table.view(np.dtype((np.void, table.itemsize * table.shape[1]))).ravel()
-    _, first = np.unique(packed, return_index=True)
-    kept = np.sort(first)
-    kept = kept[np.argsort(sentence_ids[kept], kind="stable")]
+    order = np.lexsort((_row_hashes(table), sentence_ids))
+    same = (table[order[1:]] == table[order[:-1]]).all(axis=1)
+    kept = order[np.append(True, ~same)[: len(order)]]
+    kept = kept[np.lexsort((kept, sentence_ids[kept]))]
     distinct, starts = np.unique(sentence_ids[kept], return_index=True)
     offsets = np.append(starts, len(kept))
     return NBestPool(
         names, np.ascontiguousarray(features[kept]), statistics[kept], distinct, offsets
     )
+
+
+def _row_hashes(table: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """A number for each row, equal for equal rows, *Shape:* (n,)."""
+    odd = np.random.default_rng(0).integers(0, 2**63, table.shape[1], np.uint64) * 2 + 1
+    bits = table.view(np.uint64)
+    return np.asarray(((bits ^ (bits >> np.uint64(29))) * odd).sum(axis=1, dtype=np.uint64))
 
 
 def merge_pools(first: NBestPool, second: NBestPool) -> NBestPool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.errors import ConfigError
+from tuning.bleu_stats import bleu
 from tuning.nbest_pool import NBestPool
 
 
@@ -41,12 +43,14 @@ class OptimizerResult:
         weights: by column name, absolute values adding up to 1.
         bleu: of the pool's best hypotheses under the weights, 0 to 100.
         restarts: the BLEU that each starting point led to.
+        trace: BLEU of the best search after each of its rounds, its start first.
         frozen: columns that were left alone, wanted so or constant.
     """
 
     weights: dict[str, float]
     bleu: float
     restarts: tuple[float, ...] = ()
+    trace: tuple[float, ...] = ()
     frozen: tuple[str, ...] = field(default_factory=tuple)
 
 
@@ -76,6 +80,24 @@ def normalised(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Weights whose absolute values add up to 1, as Moses prints them; zeros stay zeros."""
     total = np.abs(weights).sum()
     return weights / total if total > 0 else weights
+
+
+def result_of(
+    pool: NBestPool,
+    weights: NDArray[np.float64],
+    free: NDArray[np.bool_],
+    restarts: Sequence[float],
+    trace: Sequence[float],
+) -> OptimizerResult:
+    """The result with these weights, by name, and their BLEU on the pool."""
+    unit = normalised(weights)
+    return OptimizerResult(
+        weights=dict(zip(pool.names, map(float, unit), strict=True)),
+        bleu=float(bleu(pool.statistics_of(unit))),
+        restarts=tuple(restarts),
+        trace=tuple(trace),
+        frozen=tuple(name for name, moves in zip(pool.names, free, strict=True) if not moves),
+    )
 
 
 def free_columns(pool: NBestPool, options: OptimizerOptions) -> NDArray[np.bool_]:

@@ -11,7 +11,7 @@ TRIALS_AT_ONCE = 200
 
 
 def approximate_randomisation(
-    baseline: NDArray[np.int64], system: NDArray[np.int64], n_trials: int, seed: int
+    baseline: NDArray[np.int32], system: NDArray[np.int32], n_trials: int, seed: int
 ) -> float:
     """p-value of the difference in mean BLEU of two systems with several tuning runs each.
 

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sacrebleu.metrics.bleu import BLEU
+
+from moses_bridge.errors import InputError
+from moses_bridge.formats.nbest import read_nbest
+from moses_bridge.formats.tuning_data import read_scores
+from tuning.bleu_stats import (
+    References,
+    bleu,
+    closest_length,
+    evaluate_output,
+    length_ratio,
+    precisions,
+)
+
+SENTENCE = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=9).map(
+    lambda words: " ".join(words).encode()
+)
+
+
+def transcription(hypothesis: bytes, references: list[bytes]) -> list[int]:
+    """Papineni et al. (2002), section 2.1.1, with counters; one pass an order."""
+    words = hypothesis.split()
+    row = []
+    for order in range(1, 5):
+        ngrams = Counter(zip(*(words[k:] for k in range(order)), strict=False))
+        limits: Counter[tuple[bytes, ...]] = Counter()
+        for reference in references:
+            other = reference.split()
+            limits |= Counter(zip(*(other[k:] for k in range(order)), strict=False))
+        row += [(ngrams & limits).total(), ngrams.total()]
+    lens = sorted(len(reference.split()) for reference in references)
+    return [*row, min(lens, key=lambda length: abs(length - len(words)))]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(SENTENCE, st.lists(SENTENCE, min_size=1, max_size=3)), max_size=4))
+def test_counts_are_those_of_the_definition(sentences: list[tuple[bytes, list[bytes]]]) -> None:
+    references = References([refs for _, refs in sentences])
+    rows = references.statistics(enumerate(text for text, _ in sentences))
+    assert rows.tolist() == [transcription(text, refs) for text, refs in sentences]
+
+
+@pytest.mark.parametrize("run", ["run1", "run2"])
+def test_statistics_are_those_of_mosess_extractor(golden: Path, run: str) -> None:
+    # The extractor drops copies and changes the order; features and copies: see test_nbest_pool.
+    references = References.read([golden / "mert" / "reference.fr"])
+    entries = list(read_nbest(golden / "mert" / f"{run}.best100.out.gz"))
+    found = references.statistics((entry.sentence_id, entry.words) for entry in entries)
+    ids = np.array([entry.sentence_id for entry in entries])
+    for block in read_scores(golden / "mert" / f"{run}.scores.dat.gz"):
+        ours = found[ids == block.sentence_id]
+        assert set(map(tuple, ours.tolist())) == set(map(tuple, block.values.tolist()))
+        if block.sentence_id == 300:
+            break
+
+
+@pytest.mark.parametrize(
+    ("length", "lens", "closest"),
+    [(5, [5], 5), (5, [4, 6], 4), (5, [6, 4], 4), (0, [3, 2], 2), (9, [1, 8, 12], 8)],
+)
+def test_closest_length_ties_to_the_shorter(length: int, lens: list[int], closest: int) -> None:
+    assert closest_length(length, np.array(lens)) == closest
+
+
+def test_bleu_equals_sacrebleu_on_tokens(golden: Path) -> None:
+    output, reference = (
+        (golden / "decode" / name).read_text("utf-8").split("\n")[:-1]
+        for name in ("output.cube400.fr", "reference.fr")
+    )
+    peer = BLEU(tokenize="none", smooth_method="none", force=True).corpus_score(output, [reference])
+    rows = References([[line.encode()] for line in reference]).statistics(
+        enumerate(line.encode() for line in output)
+    )
+    sums = rows.sum(axis=0)
+    assert float(bleu(sums)) == pytest.approx(peer.score, abs=1e-9)
+    assert precisions(sums) == pytest.approx(peer.precisions, abs=1e-9)
+    assert length_ratio(sums) == pytest.approx(peer.sys_len / peer.ref_len)
+
+
+def test_bleu_by_hand() -> None:
+    # 3 of 4 words, 2 of 3 pairs, 1 of 2 triples, and no 4-gram at all: 0. With 1 of 1: by the formula.
+    assert bleu(np.array([3, 4, 2, 3, 1, 2, 0, 1, 4])) == 0
+    sums = np.array([3, 4, 2, 3, 1, 2, 1, 1, 5])
+    assert bleu(sums) == pytest.approx(100 * (3 / 4 * 2 / 3 / 2) ** 0.25 * np.exp(1 - 5 / 4))
+
+
+def test_tabs_and_other_blanks_are_part_of_words() -> None:
+    references = References([[b"a\tb c\xc2\xa0d"]])
+    assert references.statistics([(0, b"a\tb c d")]).tolist() == [[1, 3, 0, 2, 0, 1, 0, 0, 2]]
+
+
+def test_output_and_reference_must_have_as_many_lines(tmp_path: Path) -> None:
+    (tmp_path / "out").write_bytes(b"a b\n")
+    (tmp_path / "ref").write_bytes(b"a b\nc\n")
+    with pytest.raises(InputError, match=r"out: found 1 lines, expected 2"):
+        evaluate_output(tmp_path / "out", [tmp_path / "ref"])
+    (tmp_path / "ref2").write_bytes(b"a b\n")
+    with pytest.raises(InputError, match=re.escape("ref2: found 1 lines, expected 2")):
+        References.read([tmp_path / "ref", tmp_path / "ref2"])
+
+
+def test_a_sentence_without_reference_is_refused() -> None:
+    with pytest.raises(IndexError):
+        References([[b"a"]]).statistics([(1, b"a")])

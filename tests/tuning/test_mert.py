@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+
+from moses_bridge.errors import ConfigError
+from moses_bridge.formats.tuning_data import read_init_opt
+from tuning.bleu_stats import bleu
+from tuning.envelope import Direction, best_step, envelope
+from tuning.mert import optimize_mert
+from tuning.nbest_pool import NBestPool, make_pool, read_moses_pool, weighted_scores
+from tuning.optimizer import OptimizerOptions
+
+Numbers = NDArray[np.float64]
+
+
+def random_pool(seed: int, n_sentences: int = 5, n_features: int = 3) -> NBestPool:
+    """Few distinct values, so ties, equal slopes, single hypotheses and constant columns occur."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 7, n_sentences)
+    n = int(sizes.sum())
+    features = rng.integers(-3, 4, (n, n_features)).astype(float)
+    totals = np.maximum(rng.integers(6, 10, (n, 1)) - np.arange(4), 1)
+    matches = rng.integers(1, totals + 1)
+    statistics = np.empty((n, 9), np.int32)
+    statistics[:, 0:-1:2], statistics[:, 1:-1:2] = matches, totals
+    statistics[:, -1] = rng.integers(6, 10, n)
+    names = tuple(f"F{i}_0" for i in range(n_features))
+    return make_pool(names, np.repeat(np.arange(n_sentences) * 2, sizes), features, statistics)
+
+
+def brute_force(pool: NBestPool, weights: Numbers, vector: Numbers) -> float:
+    """The best BLEU in the open intervals between all crossings of all pairs of lines."""
+    slopes, scores = pool.features @ vector, pool.features @ weights
+    crossings = [
+        (scores[i] - scores[j]) / (slopes[j] - slopes[i])
+        for first, last in zip(pool.offsets[:-1], pool.offsets[1:], strict=True)
+        for i in range(first, last)
+        for j in range(first, last)
+        if slopes[i] != slopes[j]
+    ]
+    bounds = sorted({round(float(x), 9) for x in crossings})
+    edges = [-1e6, *bounds, 1e6]
+    middles = [(a + b) / 2 for a, b in pairwise(edges)]
+    values = []
+    for x in middles:
+        chosen = []
+        for first, last in zip(pool.offsets[:-1], pool.offsets[1:], strict=True):
+            reached = scores[first:last] + x * slopes[first:last]
+            chosen.append(first + int(np.flatnonzero(reached >= reached.max() - 1e-9)[0]))
+        values.append(float(bleu(pool.statistics[chosen].sum(axis=0))))
+    return max(values)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 10**6), st.lists(st.integers(-2, 2), min_size=6, max_size=6).map(np.array))
+def test_line_search_finds_what_brute_force_finds(seed: int, numbers: NDArray[np.int64]) -> None:
+    pool = random_pool(seed)
+    weights, vector = numbers[:3].astype(float), numbers[3:].astype(float)
+    scores = weighted_scores(pool.features, weights)
+    step, log_bleu = best_step(pool, Direction.of(pool, vector), scores)
+    assert 100 * np.exp(log_bleu) == pytest.approx(brute_force(pool, weights, vector), rel=1e-9)
+    assert np.isfinite(step)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    arrays(np.float64, st.integers(1, 8), elements=st.integers(-4, 4).map(float)),
+    st.data(),
+)
+def test_envelope_is_the_maximum_of_the_lines(slopes: Numbers, data: st.DataObject) -> None:
+    heights = st.lists(st.integers(-4, 4).map(float), min_size=len(slopes), max_size=len(slopes))
+    scores = np.array(data.draw(heights))
+    order = np.argsort(slopes, kind="stable").astype(np.int32)
+    winners, corners = np.empty(len(slopes), np.int32), np.empty(len(slopes))
+    n_winners = envelope(order, slopes[order], scores, winners, corners)
+    for x in np.linspace(-9.03, 9.07, 64):
+        last = np.searchsorted(corners[:n_winners], x) - 1
+        winner = order[winners[last]]
+        assert scores[winner] + slopes[winner] * x == pytest.approx((scores + slopes * x).max())
+
+
+def test_two_hypotheses_by_hand() -> None:
+    # Lines x and 1 - x cross at 0.5; the first hypothesis is right, so x must be above.
+    right, wrong = [5, 5, 4, 4, 3, 3, 2, 2, 5], [3, 5, 1, 4, 1, 3, 1, 2, 5]
+    statistics = np.array([right, wrong], np.int32)
+    pool = make_pool(
+        ("A_0", "B_0"), np.zeros(2, np.int64), np.array([[1.0, 0], [-1, 1]]), statistics
+    )
+    direction = Direction.of(pool, np.array([1.0, 0]))
+    step, log_bleu = best_step(pool, direction, weighted_scores(pool.features, np.array([0.0, 1])))
+    assert step > 0.5
+    assert log_bleu == pytest.approx(0.0)
+
+
+@pytest.fixture(scope="module")
+def first_iteration(golden: Path) -> NBestPool:
+    return read_moses_pool(
+        [golden / "mert" / "run1.features.dat.gz"], [golden / "mert" / "run1.scores.dat.gz"]
+    )
+
+
+def moses_best_bleu(log: Path) -> float:
+    """The BLEU (0 to 100) of the best point that Moses's mert found."""
+    found = re.search(r"Best point: .* => ([\d.]+)", log.read_text())
+    assert found
+    return 100 * float(found[1])
+
+
+@pytest.mark.slow
+def test_twenty_restarts_are_at_least_as_good_as_mosess(
+    golden: Path, first_iteration: NBestPool
+) -> None:
+    start = read_init_opt(golden / "mert" / "run1.init.opt")[0]
+    result = optimize_mert(first_iteration, start[None], OptimizerOptions(), seed=1, jobs=2)
+    assert result.bleu >= moses_best_bleu(golden / "mert" / "iteration1.mert.log")
+    assert len(result.restarts) == 21
+    assert list(result.trace) == sorted(result.trace)
+
+
+def test_mosess_best_point_has_mosess_bleu(golden: Path, first_iteration: NBestPool) -> None:
+    log = golden / "mert" / "iteration1.mert.log"
+    numbers = re.search(r"Best point: (.*) =>", log.read_text())
+    assert numbers
+    point = np.array(numbers[1].split(), float)
+    assert bleu(first_iteration.statistics_of(point)) == pytest.approx(
+        moses_best_bleu(log), abs=0.01
+    )
+
+
+def test_the_number_of_threads_and_a_second_run_change_nothing() -> None:
+    pool = random_pool(3, n_sentences=40, n_features=5)
+    options = OptimizerOptions(n_restarts=9, n_directions=4)
+    starts = np.ones((2, 5))
+    first, *others = (optimize_mert(pool, starts, options, 7, jobs) for jobs in (1, 1, 3))
+    assert all(other == first for other in others)
+    assert optimize_mert(pool, starts, options, 8, 1) != first
+
+
+def test_the_order_of_features_and_sentences_changes_no_bleu_of_the_line_search() -> None:
+    pool = random_pool(11, n_sentences=20)
+    mirrored = make_pool(
+        pool.names[::-1],
+        (pool.sentence_ids.max() - np.repeat(pool.sentence_ids, np.diff(pool.offsets)))[::-1],
+        pool.features[::-1, ::-1],
+        pool.statistics[::-1],
+    )
+    weights, vector = np.array([0.31, -0.52, 0.17]), np.array([0.1, 0.7, -0.3])
+    one = best_step(pool, Direction.of(pool, vector), weighted_scores(pool.features, weights))
+    two = best_step(
+        mirrored,
+        Direction.of(mirrored, vector[::-1]),
+        weighted_scores(mirrored.features, weights[::-1]),
+    )
+    assert two == pytest.approx(one, abs=1e-9)
+
+
+def test_constant_and_frozen_columns_keep_their_share_of_the_start() -> None:
+    pool = random_pool(5, n_sentences=30, n_features=4)
+    features = pool.features.copy()
+    features[:, 1] = 3.0
+    ids = np.repeat(pool.sentence_ids, np.diff(pool.offsets))
+    pool = make_pool(pool.names, ids, features, pool.statistics)
+    start = np.array([0.4, 0.3, 0.2, 0.1])
+    options = OptimizerOptions(n_restarts=3, n_directions=3, frozen=("F3_0",))
+    result = optimize_mert(pool, start[None], options, 1, 1)
+    assert result.frozen == ("F1_0", "F3_0")
+    assert result.weights["F1_0"] / result.weights["F3_0"] == pytest.approx(3)
+    assert sum(map(abs, result.weights.values())) == pytest.approx(1)
+
+
+def test_a_pool_where_nothing_can_move_gives_the_start_back() -> None:
+    pool = random_pool(5)
+    pool = make_pool(pool.names, np.arange(len(pool)), pool.features, pool.statistics)
+    start = np.array([0.5, -0.25, 0.25])
+    result = optimize_mert(pool, start[None], OptimizerOptions(n_restarts=2), 1, 1)
+    assert list(result.weights.values()) == pytest.approx(start.tolist())
+
+
+def test_a_frozen_name_that_is_no_feature_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="no feature LM7_0 to freeze; there are F0_0"):
+        optimize_mert(
+            random_pool(1), np.ones((1, 3)), OptimizerOptions(frozen=("LM7_0",)), seed=1, jobs=1
+        )
+
+
+def test_negative_settings_are_refused() -> None:
+    with pytest.raises(ConfigError, match="cannot be negative"):
+        OptimizerOptions(n_restarts=-1)
