@@ -2,16 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
-from moses_bridge.formats.moses_ini import MosesIni, read_ini, with_path, write_ini
+from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.formats.moses_ini import Feature, MosesIni, read_ini, with_path, write_ini
 from moses_bridge.progress import track
 from moses_bridge.textio import StrPath, read_lines, write_lines
 
+BAR = b"|||"
 MAX_PHRASE_WORDS = 7
-TABLE_KINDS = ("PhraseDictionaryMemory", "LexicalReordering")
 INI_NAME = "moses.ini"
+
+
+class SourcePhrases:
+    """All runs of words of some sentences.
+
+    Runs are kept up to a length that grows when a longer one is asked for.
+
+    Args:
+        sentences: tokenised sentences.
+        max_phrase_words: the longest run to be kept from the start.
+    """
+
+    def __init__(
+        self, sentences: Iterable[bytes], max_phrase_words: int = MAX_PHRASE_WORDS
+    ) -> None:
+        self._sentences = [words for words in {tuple(line.split()) for line in sentences} if words]
+        self._n_words = 0
+        self._phrases: set[tuple[bytes, ...]] = set()
+        self._grow(max_phrase_words)
+
+    def __contains__(self, words: Sequence[bytes]) -> bool:
+        """Whether the words stand in one of the sentences, one behind the other."""
+        if len(words) > self._n_words:
+            self._grow(len(words))
+        return tuple(words) in self._phrases
+
+    def _grow(self, n_words: int) -> None:
+        for sentence in self._sentences:
+            for length in range(self._n_words + 1, min(n_words, len(sentence)) + 1):
+                self._phrases.update(zip(*(sentence[i:] for i in range(length)), strict=False))
+        self._n_words = n_words
 
 
 def filter_model(
@@ -19,41 +52,73 @@ def filter_model(
 ) -> None:
     """Write OUT/moses.ini and tables with only the rows whose source phrase occurs in the inputs.
 
-    Rows keep their bytes and their order; the language model is not copied. The written ini names
-    absolute paths, since Moses looks from its working directory.
+    Rows keep their bytes and their order; language models and binary tables are not copied. The
+    written ini names absolute paths, since Moses looks from its working directory.
+
+    Args:
+        ini_path: moses.ini of the whole model.
+        inputs: tokenised source text.
+        out: the directory to write.
+        max_phrase_words: the usual longest source phrase; longer ones are filtered right too.
 
     Raises:
         InputError: a file is missing or the ini is not one of Moses's.
+        ConfigError: a table would overwrite itself.
     """
-    phrases = source_phrases(inputs, max_phrase_words)
     ini = _with_absolute_paths(read_ini(ini_path))
-    for feature in ini.features:
-        if feature.kind in TABLE_KINDS:
-            table = Path(feature.arguments["path"])
-            filtered = (out / table.name).absolute()
-            rows = track(read_lines(table), f"filter {table.name}", unit="rows")
-            write_lines(filtered, usable_rows(rows, phrases))
-            ini = with_path(ini, feature.name, filtered)
+    tables = {
+        feature.name: Path(feature.arguments["path"])
+        for feature in ini.features
+        if _is_text_table(feature)
+    }
+    filtered = _places(tables, out.resolve())
+    for name, place in filtered.items():
+        ini = with_path(ini, name, place)
+    phrases = SourcePhrases(chain.from_iterable(map(read_lines, inputs)), max_phrase_words)
+    for name, table in tables.items():
+        write_lines(filtered[name], usable_rows(table, phrases))
     write_ini(ini, out / INI_NAME)
 
 
-def source_phrases(inputs: Sequence[StrPath], max_phrase_words: int) -> set[bytes]:
-    """All runs of at most max_phrase_words words of the inputs, joined by single blanks."""
-    phrases: set[bytes] = set()
-    for path in inputs:
-        for line in read_lines(path):
-            words = line.split()
-            for start in range(len(words)):
-                for end in range(start + 1, min(start + max_phrase_words, len(words)) + 1):
-                    phrases.add(b" ".join(words[start:end]))
-    return phrases
+def usable_rows(table: StrPath, phrases: SourcePhrases) -> Iterator[bytes]:
+    """The rows of a table whose first column is one of the phrases.
 
-
-def usable_rows(rows: Iterator[bytes], phrases: set[bytes]) -> Iterator[bytes]:
-    """The rows whose first column is one of the phrases."""
-    for row in rows:
-        if b" ".join(row.partition(b"|||")[0].split()) in phrases:
+    Raises:
+        InputError: a row has no columns.
+    """
+    last_column, usable = None, False
+    rows = track(read_lines(table), f"filter {Path(table).name}", unit="rows")
+    for line_number, row in enumerate(rows, start=1):
+        column, bar, _ = row.partition(BAR)
+        if column != last_column:
+            if not bar:
+                raise InputError(table, line_number, "a row without |||", "SOURCE ||| ...")
+            last_column, usable = column, column.split() in phrases
+        if usable:
             yield row
+
+
+def _is_text_table(feature: Feature) -> bool:
+    if feature.kind == "LexicalReordering":
+        return _is_by_source(feature.arguments.get("type", "")) and "path" in feature.arguments
+    return feature.kind == "PhraseDictionaryMemory" and "path" in feature.arguments
+
+
+def _is_by_source(reordering_type: str) -> bool:
+    """Whether rows begin with the source phrase: "-fe-" and "-f-", not "-e-"."""
+    return "-e-" not in f"{reordering_type}-"
+
+
+def _places(tables: dict[str, Path], out: Path) -> dict[str, Path]:
+    """Where each filtered table goes: under its own name, or its feature's where two are alike."""
+    names = [table.name for table in tables.values()]
+    places = {}
+    for feature_name, table in tables.items():
+        clash = names.count(table.name) > 1
+        places[feature_name] = out / (f"{feature_name}.{table.name}" if clash else table.name)
+        if places[feature_name].resolve() == table.resolve():
+            raise ConfigError(f"{table} would be overwritten. Choose another directory than {out}")
+    return places
 
 
 def _with_absolute_paths(ini: MosesIni) -> MosesIni:
@@ -65,5 +130,5 @@ def _with_absolute_paths(ini: MosesIni) -> MosesIni:
 
 def _existing(ini: MosesIni, argument: str) -> Path:
     """The file of an argument; Moses also takes a stem to which it adds ".gz"."""
-    path = ini.resolve(argument)
-    return path if path.exists() else ini.resolve(f"{argument}.gz")
+    path, compressed = ini.resolve(argument), ini.resolve(f"{argument}.gz")
+    return compressed if compressed.exists() and not path.exists() else path

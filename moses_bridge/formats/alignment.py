@@ -20,7 +20,12 @@ def parse_links(
     for token in line.split():
         source, dash, target = token.partition(b"-")
         if not (dash and source.isdigit() and target.isdigit()):
-            raise InputError(path, line_number, f"the link {token!r}", "SOURCE-TARGET, as in 0-1")
+            raise InputError(
+                path,
+                line_number,
+                f"the link {token.decode('utf-8', 'replace')!r}",
+                "SOURCE-TARGET, as in 0-1",
+            )
         links.append((int(source), int(target)))
     return links
 

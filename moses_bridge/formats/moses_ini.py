@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -81,8 +82,8 @@ def read_ini(path: StrPath) -> MosesIni:
     """Read a moses.ini.
 
     Raises:
-        InputError: it is of version 1, a weight is not a number, or a feature has another number of
-            weights than scores.
+        InputError: it is of version 1, a weight is not a finite number, or a feature has another
+            number of weights than scores.
     """
     return parse_ini(tuple(read_lines(path)), Path(path))
 
@@ -104,9 +105,11 @@ def parse_ini(lines: tuple[bytes, ...], path: Path) -> MosesIni:
         if not text:
             continue
         if section == "feature":
-            features.append(_parse_feature(text, features))
+            features.append(_parse_feature(text, features, path, line_number))
         elif section == "weight":
             name, values = _parse_weight(text, path, line_number)
+            if name in weights:
+                raise InputError(path, line_number, f"the weights of {name} again", "them once")
             weights[name] = values
         else:
             settings.setdefault(section, []).append(text)
@@ -128,16 +131,13 @@ def with_weights(ini: MosesIni, weights: Mapping[str, Sequence[float]]) -> Moses
         InputError: a name has no weight line in the ini, or another number of weights.
     """
     for name, values in weights.items():
-        if name not in ini.weights:
-            raise InputError(ini.path, None, f"no weight line for {name}", "one in [weight]")
-        if len(values) != len(ini.weights[name]):
-            raise InputError(
-                ini.path, None, f"{len(ini.weights[name])} weights of {name}", f"{len(values)}"
-            )
-    lines = [
-        _weight_line(_weight_name(text), weights, line) if section == "weight" and text else line
-        for line, (section, text) in zip(ini.lines, _with_sections(ini.lines), strict=True)
-    ]
+        n_weights = len(_weights_in_ini(ini, name))
+        if len(values) != n_weights:
+            raise InputError(ini.path, None, f"{n_weights} weights of {name}", f"{len(values)}")
+    lines = list(ini.lines)
+    for index, (section, text) in enumerate(_with_sections(ini.lines)):
+        if section == "weight" and text and _weight_name(text) in weights:
+            lines[index] = _set_weights(lines[index], weights[_weight_name(text)])
     return parse_ini(tuple(lines), ini.path)
 
 
@@ -153,23 +153,17 @@ def with_added_scores(
         initial_weights: one weight for each added score.
 
     Raises:
-        InputError: the ini has no such feature, or the path holds a blank or "#", which Moses cuts.
+        InputError: the ini has no such feature or no weights for it, or the path holds a blank or
+            "#", which Moses cuts.
     """
-    feature = ini.feature(feature_name)
-    _check_path(ini.path, table_path)
-    n_scores = feature.n_scores + len(initial_weights)
-    lines = []
-    seen: list[Feature] = []
-    for line, (section, text) in zip(ini.lines, _with_sections(ini.lines), strict=True):
-        if section == "feature" and text:
-            seen.append(_parse_feature(text, seen))
-            if seen[-1].name == feature_name:
-                line = _set_argument(line, b"num-features", str(n_scores).encode())
-                line = _set_argument(line, b"path", str(table_path).encode())
-        elif section == "weight" and text and _weight_name(text) == feature_name:
-            added = b"".join(b" " + format_weight(weight) for weight in initial_weights)
-            line = line.rstrip() + added
-        lines.append(line)
+    n_scores = ini.feature(feature_name).n_scores + len(initial_weights)
+    _weights_in_ini(ini, feature_name)
+    added = b"".join(b" " + format_weight(weight) for weight in initial_weights)
+    changes = {"num-features": str(n_scores), "path": _whole_path(ini.path, table_path)}
+    lines = list(_with_arguments(ini, feature_name, changes))
+    for index, (section, text) in enumerate(_with_sections(lines)):
+        if section == "weight" and text and _weight_name(text) == feature_name:
+            lines[index] = _behind_content(lines[index], added)
     return parse_ini(tuple(lines), ini.path)
 
 
@@ -180,16 +174,9 @@ def with_path(ini: MosesIni, feature_name: str, path: Path) -> MosesIni:
         InputError: the ini has no such feature, or the path holds a blank or "#", which Moses cuts.
     """
     ini.feature(feature_name)
-    _check_path(ini.path, path)
-    lines = []
-    seen: list[Feature] = []
-    for line, (section, text) in zip(ini.lines, _with_sections(ini.lines), strict=True):
-        if section == "feature" and text:
-            seen.append(_parse_feature(text, seen))
-            if seen[-1].name == feature_name:
-                line = _set_argument(line, b"path", str(path).encode())
-        lines.append(line)
-    return parse_ini(tuple(lines), ini.path)
+    return parse_ini(
+        _with_arguments(ini, feature_name, {"path": _whole_path(ini.path, path)}), ini.path
+    )
 
 
 def write_ini(ini: MosesIni, path: StrPath) -> None:
@@ -217,7 +204,7 @@ def new_ini(
         InputError: a path holds a blank or "#", which Moses cuts.
     """
     for path in (phrase_table, reordering_table, language_model):
-        _check_path("moses.ini", path)
+        _whole_path("moses.ini", path)
     factors = "input-factor=0 output-factor=0"
     reordering = f"num-features=6 type=wbe-msd-bidirectional-fe-allff {factors}"
     text = f"""\
@@ -250,6 +237,11 @@ LM0= 0.5"""
     return parse_ini(tuple(text.encode().split(b"\n")), Path("moses.ini"))
 
 
+def replace_path(ini: MosesIni, path: Path) -> MosesIni:
+    """The same ini as if it stood at another path."""
+    return dataclasses.replace(ini, path=path)
+
+
 def _with_sections(lines: Sequence[bytes]) -> list[tuple[str, str]]:
     """The section of each line and its text without comment; both empty where there is no content."""
     section, result = "", []
@@ -262,38 +254,93 @@ def _with_sections(lines: Sequence[bytes]) -> list[tuple[str, str]]:
     return result
 
 
-def _parse_feature(text: str, earlier: Sequence[Feature]) -> Feature:
+def _parse_feature(text: str, earlier: Sequence[Feature], path: Path, line_number: int) -> Feature:
     kind, *pairs = text.split()
-    arguments = dict(pair.partition("=")[::2] for pair in pairs)
+    for pair in pairs:
+        if "=" not in pair:
+            raise InputError(
+                path, line_number, f"{pair!r}", "key=value", "A path must not hold a blank"
+            )
+    arguments = dict(pair.split("=", 1) for pair in pairs)
+    n_scores = arguments.get("num-features", "1")
+    if not (n_scores.isascii() and n_scores.isdigit()):
+        raise InputError(path, line_number, f"num-features={n_scores}", "a whole number")
     default = f"{kind}{sum(feature.kind == kind for feature in earlier)}"
-    return Feature(kind, arguments.pop("name", default), arguments)
+    name = arguments.pop("name", default)
+    if any(feature.name == name for feature in earlier):
+        raise InputError(path, line_number, f"a second feature {name}", "a name of its own")
+    return Feature(kind, name, arguments)
 
 
 def _parse_weight(text: str, path: Path, line_number: int) -> tuple[str, tuple[float, ...]]:
-    name, *values = text.split()
+    name, *tokens = text.split()
     if not name.endswith("="):
         raise InputError(path, line_number, f"{name!r}", "Name= and its weights")
     try:
-        return name[:-1], tuple(float(value) for value in values)
+        values = tuple(float(token) for token in tokens)
     except ValueError as error:
         raise InputError(path, line_number, str(error), "numbers behind the name") from error
+    if not all(map(math.isfinite, values)):
+        raise InputError(path, line_number, "a weight that is not finite", "finite numbers")
+    return name[:-1], values
+
+
+def _weights_in_ini(ini: MosesIni, name: str) -> tuple[float, ...]:
+    if name not in ini.weights:
+        raise InputError(
+            ini.path,
+            None,
+            f"no weight line for {name}",
+            "one in [weight]",
+            f"Add the line {name}= with a weight for each of its scores",
+        )
+    return ini.weights[name]
 
 
 def _weight_name(text: str) -> str:
     return text.split()[0].removesuffix("=")
 
 
-def _weight_line(name: str, weights: Mapping[str, Sequence[float]], line: bytes) -> bytes:
-    if name not in weights:
-        return line
-    return name.encode() + b"=" + b"".join(b" " + format_weight(value) for value in weights[name])
+def _set_weights(line: bytes, weights: Sequence[float]) -> bytes:
+    content = _content(line)
+    name = content[: content.index(b"=") + 1]
+    return name + b"".join(b" " + format_weight(value) for value in weights) + line[len(content) :]
+
+
+def _with_arguments(
+    ini: MosesIni, feature_name: str, arguments: Mapping[str, str]
+) -> tuple[bytes, ...]:
+    """The lines of the ini with other arguments of one feature."""
+    lines = list(ini.lines)
+    features = iter(ini.features)
+    for index, (section, text) in enumerate(_with_sections(ini.lines)):
+        if section == "feature" and text and next(features).name == feature_name:
+            for key, value in arguments.items():
+                lines[index] = _set_argument(lines[index], key.encode(), value.encode())
+    return tuple(lines)
 
 
 def _set_argument(line: bytes, key: bytes, value: bytes) -> bytes:
-    return re.sub(rb"(?<=\s)" + key + rb"=\S+", lambda _: key + b"=" + value, line)
+    argument = key + b"=" + value
+    content = _content(line)
+    changed, n_changes = re.subn(rb"(?<=\s)" + key + rb"=\S*", lambda _: argument, content)
+    if n_changes:
+        return changed + line[len(content) :]
+    return _behind_content(line, b" " + argument)
 
 
-def _check_path(ini_path: StrPath, path: Path) -> None:
+def _behind_content(line: bytes, added: bytes) -> bytes:
+    """The line with something between its content and what follows: blanks, a comment, a CR."""
+    content = _content(line)
+    return content + added + line[len(content) :]
+
+
+def _content(line: bytes) -> bytes:
+    return line.split(b"#")[0].rstrip()
+
+
+def _whole_path(ini_path: StrPath, path: Path) -> str:
+    """The path as text, if Moses reads it whole."""
     if re.search(r"[\s#]", str(path)):
         raise InputError(
             ini_path,
@@ -301,6 +348,7 @@ def _check_path(ini_path: StrPath, path: Path) -> None:
             f"the path {str(path)!r}",
             "one without blanks and '#', which Moses cuts",
         )
+    return str(path)
 
 
 def _check_weights(ini: MosesIni) -> None:
@@ -315,8 +363,3 @@ def _check_weights(ini: MosesIni) -> None:
                 f"{len(weights)} weights of {feature.name}",
                 f"{feature.n_scores}, its num-features",
             )
-
-
-def replace_path(ini: MosesIni, path: Path) -> MosesIni:
-    """The same ini as if it stood at another path."""
-    return dataclasses.replace(ini, path=path)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from moses_bridge.errors import InputError
 from moses_bridge.textio import StrPath, read_lines
 
+BAR = b"|||"
 SEPARATOR = b" ||| "
 
 
@@ -44,18 +45,21 @@ def read_nbest(path: StrPath) -> Iterator[NBestEntry]:
 
 
 def parse_entry(line: bytes, path: StrPath, line_number: int) -> NBestEntry:
-    """One line of an n-best list, without its "\n"; see `read_nbest`."""
-    fields = line.split(SEPARATOR)
+    """One line of an n-best list, without its "\\n"; see `read_nbest`."""
+    fields = line.split(BAR, 4)
     if len(fields) < 4:
         raise InputError(
-            path, line_number, f"{len(fields)} fields", "at least 4 fields between ' ||| '"
+            path,
+            line_number,
+            f"{len(fields)} field{'s' if len(fields) > 1 else ''}",
+            "at least 4: id ||| words ||| features ||| total",
         )
     return NBestEntry(
         sentence_id=_sentence_id(fields[0], path, line_number),
         words=fields[1].strip(b" "),
         features=fields[2].strip(b" "),
-        total=_number(fields[3], path, line_number),
-        rest=tuple(fields[4:]),
+        total=_number(fields[3].strip(), path, line_number),
+        rest=tuple(fields[4].removeprefix(b" ").split(SEPARATOR)) if len(fields) > 4 else (),
         line_number=line_number,
     )
 
@@ -64,7 +68,7 @@ def format_entry(entry: NBestEntry) -> bytes:
     """One line, without its "\\n", as Moses prints it (two blanks behind the words)."""
     fields = [
         b"%d" % entry.sentence_id,
-        entry.words + b" ",
+        entry.words + b" " if entry.words else b"",
         entry.features,
         format_number(entry.total),
         *entry.rest,
@@ -93,7 +97,11 @@ def parse_features(entry: NBestEntry, path: StrPath) -> dict[str, tuple[float, .
             values = features[name] = []
         elif values is None:
             raise InputError(
-                path, entry.line_number, f"the value {token!r} without a name", "Name= before it"
+                path,
+                entry.line_number,
+                f"the value {token.decode('utf-8', 'replace')!r} without a name",
+                "Name= before it",
+                "Moses leaves the names out under -labeled-n-best-list false",
             )
         else:
             values.append(_number(token, path, entry.line_number))
@@ -102,15 +110,21 @@ def parse_features(entry: NBestEntry, path: StrPath) -> dict[str, tuple[float, .
 
 def _sentence_id(field: bytes, path: StrPath, line_number: int) -> int:
     if not field.strip().isdigit():
-        raise InputError(path, line_number, f"the sentence id {field!r}", "a whole number from 0")
+        raise InputError(
+            path,
+            line_number,
+            f"the sentence id {field.decode('utf-8', 'replace')!r}",
+            "a whole number from 0",
+        )
     return int(field)
 
 
 def _number(token: bytes, path: StrPath, line_number: int) -> float:
     try:
-        value = float(token)
+        value = math.nan if b"_" in token else float(token)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise InputError(path, line_number, f"the value {token!r}", "a finite number")
+        shown = token.decode("utf-8", "replace")
+        raise InputError(path, line_number, f"the value {shown!r}", "a finite number")
     return value
