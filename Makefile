@@ -190,3 +190,16 @@ $(B)/table.json: $(RUNS) $(TEST).$(TARGET) $(CONFIG)/compare.toml
 	    'Baseline=$(call runs,baseline)' '+RNN=$(call runs,rnn)' '+CSLM=$(call runs,cslm)' \
 	    '+CSLM+RNN=$(call runs,cslm-rnn)' '+CSLM+RNN+WP=$(call runs,cslm-rnn-wp)' \
 	    'control: random column=$(call runs,random)' $(EXTRA_ROWS) >/dev/null
+
+# --- Benchmarks ------------------------------------------------------------------------------------
+# On the tables of `make table1`; peers that are not on the PATH are left out.
+
+BENCH := cd tests/bench && $(abspath $(BIN))/python
+RESULTS := $(abspath $(BUILD))/bench
+
+bench: $(B)/tables/rnn/moses.ini $(B)/runs/baseline-1/weights.json | $(INSTALL)
+	$(BENCH) bench_scoring.py $(abspath $(FILTERED)) $(abspath $(B)/encdec) $(RESULTS)/scoring.json
+	$(BENCH) bench_decoding.py $(abspath $(B)/runs/baseline-1/moses.ini) $(abspath $(DEV).$(SOURCE)) \
+	    $(RESULTS)/decoding.json
+	$(BENCH) bench_tuning.py $(abspath $(B)/runs/baseline-1/iter01.nbest.gz) \
+	    $(abspath $(DEV).$(TARGET)) $(RESULTS)/tuning.json
