@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import cast
 
 import click
 
@@ -55,13 +56,13 @@ def corpus(
 
     Example: moses-bridge corpus --source en --target fr --out corpus
     """
-    from moses_bridge.corpus import CorpusOptions, prepare_corpus
+    from moses_bridge.corpus import CorpusOptions, Origin, prepare_corpus
 
     options = dataclasses.replace(load_config(CorpusOptions, config), jobs=jobs)
     if source_file or target_file:
         origin = "files"
     if origin is not None:
-        options = dataclasses.replace(options, origin=origin)
+        options = dataclasses.replace(options, origin=cast(Origin, origin))
     report = prepare_corpus(source, target, out, options, source_file, target_file)
     for part, n_pairs in report.pairs.items():
         words = f"{report.source_words[part]:,} and {report.target_words[part]:,} words"
@@ -161,11 +162,11 @@ def decode(
 
     Example: moses-bridge decode --ini model/moses.ini --input test.en --output test.out
     """
-    from moses_bridge.decoder import DecoderOptions, open_decoder
+    from moses_bridge.decoder import DecoderKind, DecoderOptions, open_decoder
 
     options = load_config(DecoderOptions, config)
     if decoder is not None:
-        options = dataclasses.replace(options, kind=decoder)
+        options = dataclasses.replace(options, kind=cast(DecoderKind, decoder))
     overwrite = json.loads(weights.read_text()) if weights else None
     with open_decoder(ini, options, jobs) as search:
         search.decode(source, output, overwrite, nbest, nbest_size)

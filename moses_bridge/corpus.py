@@ -24,6 +24,8 @@ LANGUAGE_CODE = re.compile(r"^[a-z]{2,3}(?:_[A-Z]{2}|_[A-Z][a-z]{3})?$")
 LINES_PER_GROUP = 10
 NOT_A_WORD = re.compile(r"[\W_]+")
 
+Origin = Literal["debian", "debian+libreoffice", "files"]
+
 
 @dataclass(frozen=True)
 class CorpusOptions:
@@ -41,7 +43,7 @@ class CorpusOptions:
         jobs: processes for tokenising; 0 takes one for each core. The result is the same.
     """
 
-    origin: Literal["debian", "debian+libreoffice", "files"] = "debian"
+    origin: Origin = "debian"
     max_words: int = 80
     max_ratio: float = 3.0
     n_train: int = 0

@@ -33,6 +33,7 @@ from moses_bridge.progress import Progress
 from moses_bridge.textio import open_write, read_lines, write_lines
 
 Weights = Mapping[str, Sequence[float]]
+DecoderKind = Literal["auto", "moses", "builtin"]
 LINES_PER_TASK = 4
 SECONDS_BETWEEN_LOOKS = 1.0
 
@@ -59,7 +60,7 @@ class DecoderOptions:
     nbest_factor: int = 20
     segmentation: bool = False
     alignment: bool = False
-    kind: Literal["auto", "moses", "builtin"] = "auto"
+    kind: DecoderKind = "auto"
 
 
 class Decoder(Protocol):

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 GOLDEN = Path(
-    os.environ.get(
-        "MOSES_GOLDEN", Path(__file__).resolve().parents[2] / "shared" / "moses-golden"
-    )
+    os.environ.get("MOSES_GOLDEN", Path(__file__).resolve().parents[2] / "shared" / "moses-golden")
 )
 
 

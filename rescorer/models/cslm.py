@@ -1,4 +1,4 @@
-"""CSLM: a feed-forward n-gram language model over the target shortlist (Schwenk 2007, as used in Cho et al. 2014).
+"""CSLM: a feed-forward n-gram language model over the target shortlist (Schwenk 2007; Cho et al. 2014).
 
 Notation: n examples, k = context_words, r = embedding_width, d1 = first_width, d2 = second_width,
 V = shortlist with </s> and <unk>; the input knows one word more, <s>, whose id is V.
