@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from moses_bridge.errors import InputError
-from moses_bridge.formats.phrase_table import parse_row
+from moses_bridge.formats.alignment import parse_links
+from moses_bridge.formats.phrase_table import PhraseTableRow, parse_row
 from moses_bridge.textio import StrPath, read_lines
 
 
@@ -15,14 +16,16 @@ class CheckReport:
     """What is in a phrase table.
 
     Attributes:
-        faults: one error for each faulty row.
+        faults: what is wrong, in the order of the rows.
         n_rows: rows, faulty ones included.
-        n_sources: runs of rows with the same source.
+        n_sources: different source phrases.
         n_scores: dense scores of the first good row.
         sorted_rows: the rows are in the order of `LC_ALL=C sort`, as binarisers want them.
         grouped: no source comes back after another one, as ProbingPT wants it.
         n_above_one: scores over 1.
         n_zero: scores that are 0, which Moses floors at log score -100.
+        n_not_utf8: rows in another encoding, which Moses takes byte by byte.
+        n_carriage_returns: rows that end in CR LF.
     """
 
     faults: list[InputError] = field(default_factory=list)
@@ -33,6 +36,16 @@ class CheckReport:
     grouped: bool = True
     n_above_one: int = 0
     n_zero: int = 0
+    n_not_utf8: int = 0
+    n_carriage_returns: int = 0
+
+    def count(self, row: PhraseTableRow) -> None:
+        """Take a good row into the counts."""
+        self.n_scores = len(row.scores)
+        self.n_above_one += sum(score > 1 for score in row.scores)
+        self.n_zero += sum(score == 0 for score in row.scores)
+        self.n_carriage_returns += row.line.endswith(b"\r")
+        self.n_not_utf8 += not _is_utf8(row.line)
 
     def summary(self) -> Iterator[str]:
         """Lines for a reader."""
@@ -40,6 +53,8 @@ class CheckReport:
         yield f"sorted as LC_ALL=C sort: {'yes' if self.sorted_rows else 'no'}"
         yield f"rows of a source together: {'yes' if self.grouped else 'no'}"
         yield f"scores above 1: {self.n_above_one}, scores of 0: {self.n_zero}"
+        yield f"rows not in UTF-8: {self.n_not_utf8}, with CR LF: {self.n_carriage_returns}"
+        yield f"faults: {len(self.faults)}"
 
 
 def check_table(path: StrPath, n_scores: int | None = None) -> CheckReport:
@@ -64,12 +79,51 @@ def check_table(path: StrPath, n_scores: int | None = None) -> CheckReport:
         except InputError as fault:
             report.faults.append(fault)
             continue
-        report.n_scores = len(row.scores)
-        report.n_above_one += sum(score > 1 for score in row.scores)
-        report.n_zero += sum(score == 0 for score in row.scores)
+        report.faults += row_faults(row, path, line_number)
+        report.count(row)
         if row.source != previous_source:
-            report.n_sources += 1
+            report.n_sources += row.source not in seen
             report.grouped &= row.source not in seen
             seen.add(row.source)
             previous_source = row.source
     return report
+
+
+def row_faults(row: PhraseTableRow, path: StrPath, line_number: int) -> Iterator[InputError]:
+    """What Moses would stop at, or misread, in a row that can be parsed."""
+    for phrase in (row.source, row.target):
+        last_word = phrase.rpartition(b" ")[2]
+        if last_word.startswith(b"[") and last_word.endswith(b"]"):
+            yield InputError(
+                path,
+                line_number,
+                f"the last word {_shown(last_word)}",
+                "no word in brackets",
+                "Moses takes it for a label (moses/Phrase.cpp:187-219); escape it as &#91;...&#93;",
+            )
+    try:
+        links = parse_links(row.alignment, path, line_number)
+    except InputError as fault:
+        yield fault
+        return
+    source_len, target_len = len(row.source.split()), len(row.target.split())
+    for source, target in links:
+        if source >= source_len or target >= target_len:
+            yield InputError(
+                path,
+                line_number,
+                f"the link {source}-{target}",
+                f"one within {source_len} source and {target_len} target words",
+            )
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _shown(text: bytes) -> str:
+    return repr(text.decode("utf-8", "replace"))

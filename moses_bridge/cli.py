@@ -3,43 +3,59 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from moses_bridge.command import CommandGroup
 from moses_bridge.config import load_config
 
-READABLE = click.Path(exists=True, dir_okay=False, path_type=Path)
-ANY_PATH = click.Path(path_type=Path)
+if TYPE_CHECKING:
+    from moses_bridge.corpus import CorpusReport
+
+Options = TypeVar("Options")
+
+READABLE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
+ANY_PATH = click.Path(allow_dash=True, path_type=Path)
+DIRECTORY = click.Path(file_okay=False, path_type=Path)
+SOURCE = click.option("--source", required=True, help="Source language: en.")
+TARGET = click.option("--target", required=True, help="Target language: fr, de, pt_BR.")
 CONFIG = click.option(
     "--config", type=READABLE, help="Settings in TOML; an unknown key is an error."
 )
 JOBS = click.option(
-    "--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Processes to run."
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=len(os.sched_getaffinity(0)),
+    help="Processes to run.  [default: one for each processor]",
 )
 
 
 @click.group(cls=CommandGroup)
+@click.version_option(package_name="rescorer", message="%(prog)s %(version)s")
 def main() -> None:
-    """Corpora, phrase tables and translations in Moses's formats, with or without Moses."""
+    """Corpora, phrase tables and translations in Moses's formats, with or without Moses.
+
+    Text files may be compressed (.gz, .bz2, .xz, .zst).
+    """
 
 
 @main.command()
-@click.option("--source", required=True, help="Source language, as apt names it.")
-@click.option("--target", required=True, help="Target language, as apt names it.")
-@click.option("--out", type=ANY_PATH, required=True, help="Directory for the parts.")
+@SOURCE
+@TARGET
+@click.option("--out", type=DIRECTORY, required=True, help="Directory for the parts.")
 @click.option(
-    "--from", "origin", type=click.Choice(["debian", "debian+libreoffice", "files"]), default=None
+    "--from",
+    "origin",
+    type=click.Choice(["debian", "debian+libreoffice", "files"]),
+    help="Package descriptions, these and the help of LibreOffice, or your own two files.",
 )
 @click.option("--source-file", type=READABLE, help="Your own source text, one sentence a line.")
-@click.option(
-    "--target-file", type=READABLE, help="Your own target text, line by line as the source."
-)
+@click.option("--target-file", type=READABLE, help="Its translation, line by line.")
 @CONFIG
 @JOBS
 def corpus(
@@ -54,19 +70,17 @@ def corpus(
 ) -> None:
     """Make a tokenised, lowercased corpus in parts train, dev and test.
 
-    Example: moses-bridge corpus --source en --target fr --out corpus
+    \b
+    Example:
+      moses-bridge corpus --source en --target fr --out corpus
     """
-    from moses_bridge.corpus import CorpusOptions, Origin, prepare_corpus
+    from moses_bridge.corpus import CorpusOptions, prepare_corpus
 
-    options = dataclasses.replace(load_config(CorpusOptions, config), jobs=jobs)
-    if source_file or target_file:
+    if origin is None and (source_file or target_file):
         origin = "files"
-    if origin is not None:
-        options = dataclasses.replace(options, origin=cast(Origin, origin))
+    options = _with_given(load_config(CorpusOptions, config), {"origin": origin, "jobs": jobs})
     report = prepare_corpus(source, target, out, options, source_file, target_file)
-    for part, n_pairs in report.pairs.items():
-        words = f"{report.source_words[part]:,} and {report.target_words[part]:,} words"
-        click.echo(f"{part}: {n_pairs:,} sentence pairs, {words}")
+    _print_corpus(report)
 
 
 @main.command()
@@ -75,11 +89,11 @@ def corpus(
     "corpus_prefix",
     type=ANY_PATH,
     required=True,
-    help="Prefix: train for train.en, train.fr.",
+    help="Prefix of two tokenised texts: corpus/train for corpus/train.en and corpus/train.fr.",
 )
-@click.option("--source", required=True, help="Suffix of the source text.")
-@click.option("--target", required=True, help="Suffix of the target text.")
-@click.option("--out", type=ANY_PATH, required=True, help="Directory for the model.")
+@SOURCE
+@TARGET
+@click.option("--out", type=DIRECTORY, required=True, help="Directory for the model.")
 @click.option("--links", type=READABLE, help="Word links that exist already, in Pharaoh format.")
 @CONFIG
 @JOBS
@@ -94,7 +108,9 @@ def build(
 ) -> None:
     """Align a corpus and make phrase table, reordering table, language model and moses.ini.
 
-    Example: moses-bridge build --corpus corpus/train --source en --target fr --out model
+    \b
+    Example:
+      moses-bridge build --corpus corpus/train --source en --target fr --out model
     """
     from moses_bridge.build import BuildOptions, build_model
 
@@ -103,12 +119,22 @@ def build(
 
 @main.command(name="filter")
 @click.option("--ini", type=READABLE, required=True, help="moses.ini of the whole model.")
-@click.option("--input", "inputs", type=READABLE, required=True, multiple=True, help="Source text.")
-@click.option("--out", type=ANY_PATH, required=True, help="Directory for moses.ini and tables.")
+@click.option(
+    "--input",
+    "inputs",
+    type=READABLE,
+    required=True,
+    multiple=True,
+    help="Tokenised source text; may be given several times.",
+)
+@click.option("--out", type=DIRECTORY, required=True, help="Directory for moses.ini and tables.")
 def filter_command(ini: Path, inputs: tuple[Path, ...], out: Path) -> None:
     """Keep the rows of the tables that the input can use.
 
-    Example: moses-bridge filter --ini model/moses.ini --input dev.en --input test.en --out filtered
+    \b
+    Example:
+      moses-bridge filter --ini model/moses.ini --input corpus/dev.en --input corpus/test.en \\
+          --out filtered
     """
     from moses_bridge.filter import filter_model
 
@@ -121,14 +147,16 @@ def filter_command(ini: Path, inputs: tuple[Path, ...], out: Path) -> None:
 def check(table: Path, num_scores: int | None) -> None:
     """Report every faulty row of a phrase table, and what is in it.
 
-    Example: moses-bridge check model/phrase-table.gz --num-scores 4
+    The exit status is 1 if there is a fault.
+
+    \b
+    Example:
+      moses-bridge check model/phrase-table.gz --num-scores 4
     """
     from moses_bridge.check import check_table
 
     report = check_table(table, num_scores)
-    for fault in report.faults:
-        click.echo(str(fault), err=True)
-    for line in report.summary():
+    for line in (*map(str, report.faults), *report.summary()):
         click.echo(line)
     sys.exit(1 if report.faults else 0)
 
@@ -136,15 +164,27 @@ def check(table: Path, num_scores: int | None) -> None:
 @main.command()
 @click.option("--ini", type=READABLE, required=True, help="moses.ini with tables and weights.")
 @click.option(
-    "--input", "source", type=READABLE, required=True, help="Source text, a sentence a line."
+    "--input", "source", type=READABLE, required=True, help="Tokenised text, a sentence a line."
 )
 @click.option(
-    "--output", type=ANY_PATH, default="-", help="Translations; standard output by default."
+    "--output", type=ANY_PATH, default="-", help="Translations.  [default: standard output]"
 )
-@click.option("--nbest", type=ANY_PATH, help="N-best list to write.")
+@click.option("--nbest", type=ANY_PATH, help="N-best list to write: different translations.")
 @click.option("--nbest-size", type=click.IntRange(min=1), default=100, show_default=True)
-@click.option("--decoder", type=click.Choice(["auto", "moses", "builtin"]), help="Which search.")
-@click.option("--weights", type=READABLE, help='JSON of weights by name: {"LM0": [0.5], ...}.')
+@click.option(
+    "--decoder",
+    type=click.Choice(["auto", "moses", "builtin"]),
+    help="Which search; auto is Moses's if `moses` is on the PATH.",
+)
+@click.option("--stack", type=click.IntRange(min=1), help="Hypotheses kept in a stack.")
+@click.option(
+    "--cube-pruning-pop-limit", type=click.IntRange(min=1), help="Hypotheses made for a stack."
+)
+@click.option(
+    "--weights",
+    type=READABLE,
+    help='Instead of the ini\'s: JSON, {"LM0": [0.5], ...}, or a weights.json of tuning.',
+)
 @CONFIG
 @JOBS
 def decode(
@@ -154,32 +194,60 @@ def decode(
     nbest: Path | None,
     nbest_size: int,
     decoder: str | None,
+    stack: int | None,
+    cube_pruning_pop_limit: int | None,
     weights: Path | None,
     config: Path | None,
     jobs: int,
 ) -> None:
     """Translate, with Moses where it is installed, else with the built-in decoder.
 
-    Example: moses-bridge decode --ini model/moses.ini --input test.en --output test.out
+    \b
+    Example:
+      moses-bridge decode --ini filtered/moses.ini --input corpus/test.en --output test.out \\
+          --nbest test.nbest.gz --nbest-size 100
     """
-    from moses_bridge.decoder import DecoderKind, DecoderOptions, open_decoder
+    from moses_bridge.decoder import DecoderOptions, open_decoder
+    from moses_bridge.formats.weights import read_weights
 
-    options = load_config(DecoderOptions, config)
-    if decoder is not None:
-        options = dataclasses.replace(options, kind=cast(DecoderKind, decoder))
-    overwrite = json.loads(weights.read_text()) if weights else None
+    options = _with_given(
+        load_config(DecoderOptions, config),
+        {"kind": decoder, "stack_size": stack, "pop_limit": cube_pruning_pop_limit},
+    )
+    overwrite = read_weights(weights) if weights else None
     with open_decoder(ini, options, jobs) as search:
         search.decode(source, output, overwrite, nbest, nbest_size)
 
 
 @main.command(name="config")
 @click.argument("experiment", type=READABLE)
-@click.option("--out", type=ANY_PATH, required=True, help="Directory for one file a table.")
+@click.option("--out", type=DIRECTORY, required=True, help="Directory for one file a table.")
 def config_command(experiment: Path, out: Path) -> None:
     """Take an experiment file apart: one file of settings for each command.
 
-    Example: moses-bridge config experiment.toml --out config
+    A file whose content stays the same is not touched.
+
+    \b
+    Example:
+      moses-bridge config tuning/experiments/tiny.toml --out build/config
     """
     from moses_bridge.experiment import split_experiment
 
     split_experiment(experiment, out)
+
+
+def _with_given(options: Options, given: Mapping[str, Any]) -> Options:
+    """The settings with those of the command line that were given."""
+    changes = {name: value for name, value in given.items() if value is not None}
+    return dataclasses.replace(options, **changes)  # type: ignore[type-var]
+
+
+def _print_corpus(report: CorpusReport) -> None:
+    for part, n_pairs in report.pairs.items():
+        source_words, target_words = report.source_words[part], report.target_words[part]
+        click.echo(
+            f"{part}: {n_pairs:,} pairs, {source_words:,} words of {report.source}, "
+            f"{target_words:,} of {report.target}"
+        )
+    for reason, n_dropped in report.dropped.items():
+        click.echo(f"left out, {reason}: {n_dropped:,}")
