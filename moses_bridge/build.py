@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,10 +11,11 @@ from moses_bridge.builtin.aligner import Aligner, align
 from moses_bridge.builtin.extraction import extract
 from moses_bridge.builtin.language_model import estimate
 from moses_bridge.builtin.lexical import lexical_table, write_lexical_tables
-from moses_bridge.builtin.phrase_pairs import collect_pairs
+from moses_bridge.builtin.phrase_pairs import MAX_WORDS, collect_pairs
 from moses_bridge.builtin.phrase_scores import Smoothing, score_pairs
 from moses_bridge.builtin.reordering import reordering_probs
 from moses_bridge.builtin.table_output import write_phrase_table, write_reordering_table
+from moses_bridge.errors import ConfigError
 from moses_bridge.formats.moses_ini import new_ini, write_ini
 from moses_bridge.programs import find_program, run_program
 from moses_bridge.textio import read_lines, write_lines
@@ -40,7 +41,7 @@ class BuildOptions:
             last one holds for all longer ones).
     """
 
-    aligner: Aligner = "hmm"
+    aligner: Aligner = "eflomal"
     max_phrase_words: int = 7
     smoothing: Smoothing = "good-turing"
     lm_order: int = 5
@@ -56,7 +57,9 @@ def build_model(
     links: Path | None = None,
     jobs: int = 1,
 ) -> None:
-    """Write OUT/moses.ini and all that it names; what is there and newer than its inputs stays.
+    """Write OUT/moses.ini and all that it names.
+
+    A product stays that is there, newer than its inputs and made with the same settings.
 
     Args:
         corpus: prefix of the texts: train for train.en and train.fr.
@@ -70,18 +73,34 @@ def build_model(
     Raises:
         InputError: the texts or links do not fit together.
         ToolError: `lmplz` failed.
+        ConfigError: `max_phrase_words` is not 1 to 7.
     """
+    if not 1 <= options.max_phrase_words <= MAX_WORDS:
+        raise ConfigError(
+            f"max_phrase_words: found {options.max_phrase_words}, expected 1 to {MAX_WORDS}"
+        )
     texts = [Path(f"{corpus}.{language}") for language in (source, target)]
     out.mkdir(parents=True, exist_ok=True)
     if links is None:
         links = out / LINKS_NAME
         aligned = links
-        _make([links], texts, lambda: align(*texts, aligned, options.aligner, jobs))
+        _make(
+            [links],
+            texts,
+            [options.aligner],
+            lambda: align(texts[0], texts[1], aligned, options.aligner, jobs),
+        )
     tables = [out / name for name in (*LEXICAL_NAMES, TABLE_NAME, REORDERING_NAME)]
     inputs = [*texts, links]
-    _make(tables, inputs, lambda: _write_tables(inputs, tables, options, jobs))
+    table_settings = [str(links.absolute()), options.max_phrase_words, options.smoothing]
+    _make(tables, inputs, table_settings, lambda: _write_tables(inputs, tables, options, jobs))
     language_model = out / LANGUAGE_MODEL_NAME
-    _make([language_model], texts[1:], lambda: _estimate(texts[1], language_model, options))
+    _make(
+        [language_model],
+        texts[1:],
+        [options.lm_order, *options.lm_prune],
+        lambda: _estimate(texts[1], language_model, options),
+    )
     ini = new_ini(
         (out / TABLE_NAME).absolute(),
         (out / REORDERING_NAME).absolute(),
@@ -91,11 +110,22 @@ def build_model(
     write_ini(ini, out / INI_NAME)
 
 
-def _make(products: Sequence[Path], inputs: Iterable[Path], make: Callable[[], None]) -> None:
-    """Make the products unless all are there and newer than the inputs."""
-    newest = max(path.stat().st_mtime_ns for path in inputs if path.exists())
-    if not all(path.exists() and path.stat().st_mtime_ns >= newest for path in products):
-        make()
+def _make(
+    products: Sequence[Path],
+    inputs: Sequence[Path],
+    settings: Sequence[object],
+    make: Callable[[], None],
+) -> None:
+    """Make the products unless all are there, newer than the inputs and made with these settings."""
+    note = products[0].with_name(f".{products[0].name}.settings")
+    text = " ".join(map(str, settings)).encode()
+    newest = max((path.stat().st_mtime_ns for path in inputs if path.exists()), default=0)
+    fresh = all(path.exists() and path.stat().st_mtime_ns >= newest for path in products)
+    if fresh and note.exists() and next(read_lines(note), b"") == text:
+        return
+    note.unlink(missing_ok=True)
+    make()
+    write_lines(note, [text])
 
 
 def _write_tables(

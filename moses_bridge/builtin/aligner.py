@@ -12,16 +12,20 @@ from typing import Any, Literal
 
 import thot.alignment
 
+from moses_bridge.builtin.aligned_corpus import split_words
 from moses_bridge.builtin.symmetrization import symmetrize
 from moses_bridge.errors import UserError
 from moses_bridge.progress import track
-from moses_bridge.textio import count_lines, read_lines, write_lines
+from moses_bridge.textio import read_lines, read_parallel, write_lines
 
 Aligner = Literal["hmm", "fast-align", "eflomal"]
 SEED = 1
 IBM1_ITERATIONS = 4
 HMM_ITERATIONS = 4
 FAST_ALIGN_ITERATIONS = 5
+EFLOMAL_ITERATIONS = (4, 4, 8)
+EFLOMAL_SAMPLERS = 3
+EFLOMAL_DECODING = (1, 6, 2)
 
 
 def align(source: Path, target: Path, out: Path, aligner: Aligner, jobs: int) -> None:
@@ -38,10 +42,11 @@ def align(source: Path, target: Path, out: Path, aligner: Aligner, jobs: int) ->
         InputError: one text has fewer lines.
         UserError: the library failed.
     """
+    n_sentences = sum(1 for _ in read_parallel(source, target))
     with TemporaryDirectory(dir=out.parent, prefix=".align.") as name:
         folder = Path(name)
         texts = {"source": source, "target": target}
-        plain = {key: _readable(path, folder / key) for key, path in texts.items()}
+        plain = {key: _numbered(path, folder / key) for key, path in texts.items()}
         directions = [
             (plain["source"], plain["target"], folder / "forward", False),
             (plain["target"], plain["source"], folder / "reverse", True),
@@ -55,13 +60,14 @@ def align(source: Path, target: Path, out: Path, aligner: Aligner, jobs: int) ->
         except BrokenProcessPool as error:
             raise UserError(f"the word aligner died on {source} and {target}") from error
         links = symmetrize(folder / "forward", folder / "reverse")
-        write_lines(out, track(links, "symmetrise", count_lines(source), "sentences"))
+        write_lines(out, track(links, "symmetrise", n_sentences, "sentences"))
 
 
-def _readable(path: Path, copy: Path) -> Path:
-    """A plain UTF-8 copy whose words are those that splitting at blanks gives."""
+def _numbered(path: Path, copy: Path) -> Path:
+    """A copy with a number for each word, so that no byte of a word can mean anything to the library."""
+    numbers: dict[bytes, int] = {}
     lines = (
-        b" ".join(line.split()).decode("utf-8", "replace").replace("\u0085", "?").encode()
+        b" ".join(b"%d" % numbers.setdefault(word, len(numbers) + 1) for word in split_words(line))
         for line in read_lines(path)
     )
     write_lines(copy, lines)
@@ -83,7 +89,6 @@ def _links(model: Any, turned: bool) -> Iterator[bytes]:
 
 
 def _train(model: Any, n_iterations: int, label: str) -> None:
-    n_iterations = n_iterations or model.scheduled_iterations
     for _ in track(range(n_iterations), label, n_iterations, "iterations"):
         model.train()
 
@@ -114,14 +119,18 @@ def _fast_align(source: str, target: str, label: str) -> Any:
 
 
 def _eflomal(source: str, target: str, label: str) -> Any:
-    """Gibbs sampling of Östling & Tiedemann (2016)."""
+    """Gibbs sampling of Östling and Tiedemann (2016): IBM 1, HMM, HMM with fertility."""
     model = thot.alignment.EflomalAlignmentModel()
     model.deterministic = True
     model.seed = SEED
+    model.num_samplers = EFLOMAL_SAMPLERS
+    model.auto_iterations = False
+    model.set_iterations(*EFLOMAL_ITERATIONS)
+    model.set_decode_params(*EFLOMAL_DECODING)
     model.emit_training_alignments = True
     model.read_sentence_pairs(source, target)
     model.start_training()
-    _train(model, 0, label)
+    _train(model, model.scheduled_iterations, label)
     model.end_training()
     return model
 

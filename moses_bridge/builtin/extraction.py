@@ -162,9 +162,9 @@ def _linked(source: int, target: int, bounds: Any, target_links: Any, others: An
     """Whether two words are linked; so are the places before both first and after both last words."""
     source_begin, source_end, target_begin, target_end = bounds
     if source < source_begin or target < target_begin:
-        return source < source_begin and target < target_begin
+        return bool(source < source_begin and target < target_begin)
     if source >= source_end or target >= target_end:
-        return source >= source_end and target >= target_end
+        return bool(source >= source_end and target >= target_end)
     for k in range(target_links[target], target_links[target + 1]):  # noqa: SIM110 - compiled
         if others[k] == source:
             return True

@@ -65,7 +65,8 @@ def _longer_prefixes(text: Text, prefixes: NDArray[np.int64], length: int) -> ND
     last_words = np.full(n, len(text.vocabulary), np.int64)
     last_words[: n - length + 1] = text.words[length - 1 :]
     keys = prefixes * (len(text.vocabulary) + 1) + last_words
-    return np.unique(keys, return_inverse=True)[1].astype(np.int64)
+    longer: NDArray[np.int64] = np.unique(keys, return_inverse=True)[1].astype(np.int64)
+    return longer
 
 
 def _sort_keys(

@@ -20,7 +20,8 @@ def grow_diag_final_and(forward: Iterable[Link], reverse: Iterable[Link]) -> lis
     links of either direction where both words are.
 
     Args:
-        forward, reverse: links (source word, target word), counted from 0.
+        forward: links (source word, target word), counted from 0.
+        reverse: links of the other direction, source word first as well.
     """
     one, other = set(forward), set(reverse)
     links = one & other

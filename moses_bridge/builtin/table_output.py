@@ -186,7 +186,7 @@ def _put_pair(
     end = put_phrase(out, end, source, phrases.source_starts[row], phrases.source_lens[row])
     end = put_bar(out, end)
     end = put_phrase(out, end, target, phrases.target_starts[row], phrases.target_lens[row])
-    return put_bar(out, end)
+    return int(put_bar(out, end))
 
 
 @njit(cache=True, nogil=True)

@@ -103,20 +103,20 @@ def put_number(out: Any, end: int, number: float) -> int:
         n_digits -= 1
     if exponent < -4 or exponent >= N_DIGITS:
         end = _put_decimal(out, end, digits, n_digits, 1)
-        return _put_exponent(out, end, exponent)
+        return int(_put_exponent(out, end, exponent))
     if exponent < 0:
         out[end], out[end + 1] = ZERO, DOT
         end += 2
         for _ in range(-exponent - 1):
             out[end] = ZERO
             end += 1
-        return put_count(out, end, digits)
-    return _put_decimal(out, end, digits, n_digits, exponent + 1)
+        return int(put_count(out, end, digits))
+    return int(_put_decimal(out, end, digits, n_digits, exponent + 1))
 
 
 @njit(cache=True, nogil=True)
 def _digits(number: float, exponent: int) -> int:
-    """The number in units of its sixth digit, halves to even."""
+    """The number in units of its sixth digit, halves (to double precision) to even."""
     shift = N_DIGITS - 1 - exponent
     scaled = number * 10.0**shift if shift >= 0 else number / 10.0**-shift
     return int(np.rint(scaled))
@@ -146,4 +146,4 @@ def _put_exponent(out: Any, end: int, exponent: int) -> int:
     if abs(exponent) < 10:
         out[end] = ZERO
         end += 1
-    return put_count(out, end, abs(exponent))
+    return int(put_count(out, end, abs(exponent)))
