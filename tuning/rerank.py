@@ -29,7 +29,7 @@ class NBestFeature:
 
     name: str
     command: str
-    initial_weight: float = 0.05
+    initial_weight: float = 0.0
 
     def __post_init__(self) -> None:
         for placeholder in PLACEHOLDERS:

@@ -1,0 +1,210 @@
+"""The tuning loop around a stand-in decoder that chooses among fixed hypotheses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from moses_bridge.decoder import DecoderOptions
+from moses_bridge.errors import ConfigError
+from moses_bridge.textio import write_lines
+from tuning import evaluation, loop
+from tuning.evaluation import CompareOptions, compare
+from tuning.loop import TuningOptions, tune
+from tuning.optimizer import OptimizerOptions
+from tuning.report import write_comparison
+from tuning.run_directory import load_run
+
+INI = """\
+[feature]
+Distortion
+KENLM name=LM0 path=lm order=3
+
+[weight]
+Distortion0= 0.5
+LM0= 0.5
+"""
+HYPOTHESES = [
+    [(b"a b c d e", -1.0, -9.0), (b"a b x d e", -3.0, -1.0)],
+    [(b"f g h i j", -2.0, -8.0), (b"f f f f f", -9.0, -1.0)],
+    [(b"k l m n o", -1.0, -7.0), (b"o n m l k", -4.0, -2.0)],
+]
+REFERENCES = [b"a b c d e", b"f g h i j", b"k l m n o"]
+OPTIONS = TuningOptions(
+    nbest_size=2, max_iterations=4, search=OptimizerOptions(n_restarts=2, n_directions=1)
+)
+
+
+class FixedDecoder:
+    """Ranks HYPOTHESES; counts how often it was asked."""
+
+    calls = 0
+
+    def feature_names(self) -> list[tuple[str, int]]:
+        return [("Distortion0", 1), ("LM0", 1)]
+
+    def decode(
+        self,
+        source: Path,
+        out: Path,
+        weights: Mapping[str, Sequence[float]] | None,
+        nbest: Path | None,
+        nbest_size: int,
+    ) -> None:
+        type(self).calls += 1
+        assert weights is not None
+        outputs, entries = [], []
+        for number, hypotheses in enumerate(HYPOTHESES):
+            scored = sorted(
+                hypotheses,
+                key=lambda h: -(h[1] * weights["Distortion0"][0] + h[2] * weights["LM0"][0]),
+            )
+            outputs.append(scored[0][0])
+            for words, distortion, lm in scored[:nbest_size]:
+                entries.append(
+                    b"%d ||| %s  ||| Distortion0= %g LM0= %g ||| 0"
+                    % (number, words, distortion, lm)
+                )
+        write_lines(out, outputs)
+        if nbest is not None:
+            write_lines(nbest, entries)
+
+
+@contextmanager
+def open_fixed(ini: Path, options: DecoderOptions, jobs: int) -> Iterator[FixedDecoder]:
+    yield FixedDecoder()
+
+
+@pytest.fixture
+def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
+    monkeypatch.setattr(loop, "open_decoder", open_fixed)
+    monkeypatch.setattr(evaluation, "open_decoder", open_fixed)
+    FixedDecoder.calls = 0
+    files = {name: tmp_path / name for name in ("moses.ini", "source", "reference", "lm")}
+    files["moses.ini"].write_text(INI)
+    files["source"].write_bytes(b"1 2 3\n4 5\n6\n")
+    files["reference"].write_bytes(b"".join(line + b"\n" for line in REFERENCES))
+    files["lm"].write_bytes(b"")
+    return files
+
+
+def run(system: dict[str, Path], out: Path, seed: int = 1, resume: bool = False) -> loop.TuningRun:
+    return tune(
+        system["moses.ini"],
+        system["source"],
+        [system["reference"]],
+        out,
+        OPTIONS,
+        seed,
+        resume=resume,
+    )
+
+
+def test_weights_that_give_the_references_are_found(
+    system: dict[str, Path], tmp_path: Path
+) -> None:
+    result = run(system, tmp_path / "run")
+    assert result.iterations[0].bleu < 60
+    assert result.dev_bleu == pytest.approx(100)
+    assert result.weights["Distortion0"][0] > result.weights["LM0"][0]
+    assert load_run(tmp_path / "run") == result
+    tuned = (tmp_path / "run" / "moses.ini").read_text()
+    assert tuned.split("[weight]")[0] == INI.split("[weight]")[0]
+    assert tuned != INI
+
+
+def test_a_finished_run_is_not_decoded_again(system: dict[str, Path], tmp_path: Path) -> None:
+    first = run(system, tmp_path / "run")
+    n_calls = FixedDecoder.calls
+    assert run(system, tmp_path / "run", resume=True) == first
+    assert FixedDecoder.calls == n_calls
+
+
+def test_an_interrupted_run_gives_the_same_weights(system: dict[str, Path], tmp_path: Path) -> None:
+    whole = run(system, tmp_path / "whole")
+    run(system, tmp_path / "cut")
+    for name in ("weights.json", "iter02.decoded.json", "iter02.optimised.json"):
+        (tmp_path / "cut" / name).unlink(missing_ok=True)
+    assert run(system, tmp_path / "cut", resume=True).weights == whole.weights
+
+
+def test_an_unfinished_directory_is_not_overwritten(
+    system: dict[str, Path], tmp_path: Path
+) -> None:
+    run(system, tmp_path / "run")
+    with pytest.raises(ConfigError, match="--resume"):
+        run(system, tmp_path / "run")
+
+
+def test_a_run_of_another_table_is_refused(system: dict[str, Path], tmp_path: Path) -> None:
+    run(system, tmp_path / "run")
+    system["lm"].write_bytes(b"other")
+    with pytest.raises(ConfigError, match="other tables"):
+        run(system, tmp_path / "run", resume=True)
+
+
+def test_weights_of_another_run_are_the_start(system: dict[str, Path], tmp_path: Path) -> None:
+    first = run(system, tmp_path / "first")
+    again = tune(
+        system["moses.ini"],
+        system["source"],
+        [system["reference"]],
+        tmp_path / "second",
+        OPTIONS,
+        init_weights=tmp_path / "first" / "weights.json",
+    )
+    assert again.iterations[0].weights == first.weights
+    assert again.iterations[0].bleu == pytest.approx(100)
+
+
+def test_comparison_of_a_run_with_itself_and_with_the_start(
+    system: dict[str, Path], tmp_path: Path
+) -> None:
+    for seed in (1, 2):
+        run(system, tmp_path / f"run{seed}", seed)
+    runs = [tmp_path / "run1", tmp_path / "run2"]
+    table = compare(
+        {"Baseline": runs, "Same": runs},
+        system["source"],
+        [system["reference"]],
+        CompareOptions(n_trials=20, n_samples=20),
+    )
+    text = write_comparison(table, tmp_path / "table")
+    first, second = table.rows
+    assert first.test_bleu == pytest.approx(100)
+    assert first.p_value is None
+    assert second.p_value == 1.0
+    assert second.delta == 0
+    assert "Same" in text
+    stored = json.loads((tmp_path / "table" / "table.json").read_text())
+    assert [row["system"] for row in stored["rows"]] == ["Baseline", "Same"]
+    for suffix in ("md", "tex", "txt"):
+        assert "100.00" in (tmp_path / "table" / f"table.{suffix}").read_text()
+    n_calls = FixedDecoder.calls
+    compare(
+        {"A": runs, "B": runs}, system["source"], [system["reference"]], CompareOptions(n_trials=9)
+    )
+    assert FixedDecoder.calls == n_calls
+
+
+def test_one_run_has_no_deviation(system: dict[str, Path], tmp_path: Path) -> None:
+    run(system, tmp_path / "run")
+    table = compare(
+        {"Only": [tmp_path / "run"]},
+        system["source"],
+        [system["reference"]],
+        CompareOptions(n_trials=9, n_samples=9),
+    )
+    assert table.rows[0].test_sd is None
+    assert " * " in write_comparison(table, tmp_path / "table")
+
+
+def test_systems_need_equally_many_runs(system: dict[str, Path], tmp_path: Path) -> None:
+    run(system, tmp_path / "run")
+    paths = {"A": [tmp_path / "run"], "B": [tmp_path / "run", tmp_path / "run"]}
+    with pytest.raises(ConfigError, match="runs"):
+        compare(paths, system["source"], [system["reference"]], CompareOptions())
