@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,18 +55,44 @@ def read_scores(path: StrPath) -> Iterator[DataBlock]:
     return _read_blocks(path, SCORES_BEGIN, SCORES_END)
 
 
+def write_features(path: StrPath, blocks: Iterable[DataBlock]) -> None:
+    """Write a features.dat, byte for byte as Moses's extractor does."""
+    write_lines(path, _block_lines(blocks, FEATURES_BEGIN, FEATURES_END, b" "))
+
+
+def write_scores(path: StrPath, blocks: Iterable[DataBlock]) -> None:
+    """Write a scores.dat, byte for byte as Moses's extractor does."""
+    write_lines(path, _block_lines(blocks, SCORES_BEGIN, SCORES_END, b""))
+
+
+def _block_lines(
+    blocks: Iterable[DataBlock], begin: bytes, end: bytes, behind_names: bytes
+) -> Iterator[bytes]:
+    for block in blocks:
+        names = " ".join(block.names).encode("utf-8", "surrogateescape")
+        yield b"%s %d %d %d %s%s" % (
+            begin,
+            block.sentence_id,
+            *block.values.shape,
+            names,
+            behind_names,
+        )
+        for row in block.values.tolist():
+            yield b"".join(b"%g " % value for value in row)
+        yield end
+
+
 def _read_blocks(path: StrPath, begin: bytes, end: bytes) -> Iterator[DataBlock]:
     lines = enumerate(read_lines(path), start=1)
-    for line_number, line in lines:
-        sentence_id, n_rows, n_columns, names = _header(line, begin, path, line_number)
-        rows = []
-        for _ in range(n_rows):
-            number, row = next(lines, (line_number, b""))
-            rows.append(_numbers(row, n_columns, path, number))
-        number, closing = next(lines, (line_number + n_rows + 1, b"the end of the file"))
-        if closing.strip() != end:
-            raise InputError(path, number, repr(closing.decode("utf-8", "replace")), end.decode())
-        yield DataBlock(sentence_id, names, np.array(rows).reshape(n_rows, n_columns), line_number)
+    for header_number, header in lines:
+        sentence_id, n_rows, n_columns, names = _header(header, begin, path, header_number)
+        rows = [_numbers(row, n_columns, path, number) for number, row in islice(lines, n_rows)]
+        number, closing = next(lines, (header_number + len(rows) + 1, b""))
+        if len(rows) < n_rows or closing.strip() != end:
+            found = repr(closing.decode("utf-8", "replace")) if closing else "the end of the file"
+            raise InputError(path, number, found, f"{end.decode()} behind {n_rows} rows")
+        values = np.array(rows, dtype=np.float64).reshape(n_rows, n_columns)
+        yield DataBlock(sentence_id, names, values, header_number)
 
 
 def _header(
