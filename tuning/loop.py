@@ -121,14 +121,16 @@ def initial_weights(
 ) -> Weights:
     """Weights of the ini and the n-best features, overlaid by those of another run.
 
-    A feature with more values here than there (an added column) keeps its own weights for them.
+    What the other run does not know (an added column) starts at 0 then, so that all systems that
+    start from one run have the same first n-best lists.
     """
     weights = {name: list(values) for name, values in read_ini(ini).weights.items()}
     weights |= {feature.name: [feature.initial_weight] for feature in nbest_features}
     if init_weights is not None:
         for name, values in load_run(init_weights.parent).weights.items():
             if name in weights:
-                weights[name][: len(values)] = values
+                added = len(weights[name]) - len(values)
+                weights[name] = [*values, *[0.0] * added]
     return weights
 
 

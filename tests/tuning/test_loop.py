@@ -161,6 +161,14 @@ def test_weights_of_another_run_are_the_start(system: dict[str, Path], tmp_path:
     assert again.iterations[0].bleu == pytest.approx(100)
 
 
+def test_an_added_column_starts_at_0(system: dict[str, Path], tmp_path: Path) -> None:
+    run(system, tmp_path / "first")
+    wider = INI.replace("LM0 path", "LM0 num-features=2 path").replace("LM0= 0.5", "LM0= 0.5 0.1")
+    system["moses.ini"].write_text(wider)
+    weights = loop.initial_weights(system["moses.ini"], [], tmp_path / "first" / "weights.json")
+    assert weights["LM0"] == [*load_run(tmp_path / "first").weights["LM0"], 0.0]
+
+
 def test_comparison_of_a_run_with_itself_and_with_the_start(
     system: dict[str, Path], tmp_path: Path
 ) -> None:
