@@ -7,20 +7,16 @@ the exponential need only be near their maximum: the highest product plus the hi
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import numba
 import numpy as np
 import torch
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rescorer.float_bits import bits_as_float, exp, in_order
+
 ROWS_AT_ONCE = 256
 WORDS_AT_ONCE = 1024
-LOG2_E = np.float32(math.log2(math.e))
-LOWEST_EXPONENT = np.float32(-126.0)
 
 
 def log_sum_exp(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -69,46 +65,16 @@ def _rows_on_cpu(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return torch.from_numpy(heights + np.log(sums))
 
 
-@intrinsic
-def _bits_as_float(context: Any, bits: Any) -> Any:
-    """The float32 that has these 32 bits."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], context.get_value_type(numba.float32))
-
-    return numba.float32(numba.int32), generate
-
-
-@numba.njit(inline="always")
-def _exp(x: Any) -> Any:
-    """e^x of x <= 0 to 2e-7: 2^n times a polynomial of the rest, in operations that vectorise."""
-    scaled = max(x * LOG2_E, LOWEST_EXPONENT)
-    whole = np.floor(scaled)
-    rest = scaled - whole - np.float32(0.5)
-    power = np.float32(0.00021877505)
-    power = power * rest + np.float32(0.0018951073)
-    power = power * rest + np.float32(0.013601942)
-    power = power * rest + np.float32(0.07849348)
-    power = power * rest + np.float32(0.3397316)
-    power = power * rest + np.float32(0.98025817)
-    power = power * rest + np.float32(1.4142135)
-    return power * _bits_as_float((np.int32(whole) + np.int32(127)) << np.int32(23))
-
-
 @numba.njit(nogil=True, cache=True)
 def _highest_of_bfloat16(products: NDArray[np.uint16]) -> NDArray[np.float32]:
-    """Maximum of each row, *Shape:* (n, words) -> (n,).
-
-    Floats are in the order of their bits as integers once those of negative ones are turned; a
-    maximum of integers is compiled to vector instructions, one of floats is not.
-    """
+    """Maximum of each row, *Shape:* (n, words) -> (n,)."""
     result = np.empty(products.shape[0], np.float32)
     for row in range(products.shape[0]):
         highest = np.int32(-(2**31))
         for word in range(products.shape[1]):
             bits = np.int32(np.int32(products[row, word]) << np.int32(16))
-            highest = max(highest, np.int32(bits ^ ((bits >> np.int32(31)) & np.int32(2**31 - 1))))
-        result[row] = _bits_as_float(highest ^ ((highest >> np.int32(31)) & np.int32(2**31 - 1)))
+            highest = max(highest, in_order(bits))
+        result[row] = bits_as_float(in_order(highest))
     return result
 
 
@@ -133,7 +99,7 @@ def _add_float32(
         height = max(heights[row], highest[row])
         total = np.float32(0.0)
         for word in range(products.shape[1]):
-            total += _exp(products[row, word] + bias[word] - height)
+            total += exp(products[row, word] + bias[word] - height)
         sums[row] = sums[row] * np.exp(heights[row] - height) + total
         heights[row] = height
 
@@ -151,7 +117,7 @@ def _add_bfloat16(
         height = max(heights[row], highest[row])
         total = np.float32(0.0)
         for word in range(products.shape[1]):
-            product = _bits_as_float(np.int32(products[row, word]) << np.int32(16))
-            total += _exp(product + bias[word] - height)
+            product = bits_as_float(np.int32(products[row, word]) << np.int32(16))
+            total += exp(product + bias[word] - height)
         sums[row] = sums[row] * np.exp(heights[row] - height) + total
         heights[row] = height
