@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from moses_bridge.config import from_mapping, load_config
+from moses_bridge.errors import ConfigError, InputError
+
+
+@dataclass(frozen=True)
+class Inner:
+    rate: float = 0.5
+    name: str = "adam"
+
+
+@dataclass(frozen=True)
+class Settings:
+    width: int = 3
+    rate: float = 0.1
+    resume: bool = False
+    kind: Literal["mert", "pro"] = "mert"
+    limit: int | None = None
+    choice: Literal["a", "b"] | None = None
+    prune: tuple[int, ...] = (0, 0, 1)
+    span: tuple[float, float] | None = None
+    file: Path | None = None
+    inner: Inner = field(default_factory=Inner)
+    maybe: Inner | None = None
+
+
+@dataclass(frozen=True)
+class Needed:
+    width: int
+
+
+def load(tmp_path: Path, text: str) -> Settings:
+    path = tmp_path / "settings.toml"
+    path.write_text(text)
+    return load_config(Settings, path)
+
+
+def test_defaults() -> None:
+    assert load_config(Settings, None) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", Settings()),
+        ("width = 5\nresume = true", Settings(width=5, resume=True)),
+        ("rate = 1", Settings(rate=1.0)),
+        ("kind = 'pro'\nlimit = 7", Settings(kind="pro", limit=7)),
+        ("choice = 'b'", Settings(choice="b")),
+        ("prune = []", Settings(prune=())),
+        ("prune = [1, 2]", Settings(prune=(1, 2))),
+        ("span = [0, 1.5]", Settings(span=(0.0, 1.5))),
+        ("file = 'a/b'", Settings(file=Path("a/b"))),
+        ("[inner]\nrate = 2", Settings(inner=Inner(rate=2.0))),
+        ("[maybe]\nname = 'sgd'", Settings(maybe=Inner(name="sgd"))),
+    ],
+)
+def test_settings(tmp_path: Path, text: str, expected: Settings) -> None:
+    found = load(tmp_path, text)
+    assert found == expected
+    assert type(found.rate) is float
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("widht = 5", "unknown key 'widht'; did you mean 'width'?"),
+        ("zzzz = 5", "unknown key 'zzzz'; the keys are choice, file"),
+        ("[inner]\nrat = 2", "inner: unknown key 'rat'; did you mean 'rate'"),
+        ("width = 5.0", "width: found 5.0, expected int"),
+        ("width = '5'", "width: found '5', expected int"),
+        ("width = true", "width: found True, expected int"),
+        ("rate = true", "rate: found True, expected float"),
+        ("resume = 1", "resume: found 1, expected bool"),
+        ("kind = 'mira'", "kind: found 'mira', expected one of mert, pro"),
+        ("choice = 'c'", "choice: found 'c', expected one of a, b"),
+        ("limit = 'x'", "limit: found 'x', expected int or None"),
+        ("prune = 3", "prune: found 3"),
+        ("prune = [1, 'x']", "prune: found 'x', expected int"),
+        ("span = [1.0]", "span: found 1 values, expected 2"),
+        ("inner = 3", "inner: found 3, expected Inner"),
+    ],
+)
+def test_faulty_settings(tmp_path: Path, text: str, found: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        load(tmp_path, text)
+    assert found in str(error.value)
+    assert str(error.value).startswith(f"{tmp_path / 'settings.toml'}: ")
+
+
+@pytest.mark.parametrize("content", [b"width = ", b"a = '\xff'", b"width = 1\nwidth = 2"])
+def test_files_that_are_not_toml(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="expected a TOML file"):
+        load_config(Settings, path)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a readable file"):
+        load_config(Settings, tmp_path / "nothing.toml")
+
+
+@pytest.mark.parametrize("mapping", [{}, {"widht": 3}])
+def test_a_setting_without_default_must_be_there(mapping: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="'wid"):
+        from_mapping(Needed, mapping, "here")
+    assert from_mapping(Needed, {"width": 3}, "here") == Needed(3)

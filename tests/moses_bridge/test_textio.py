@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import os
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from moses_bridge.errors import InputError
+from moses_bridge.textio import (
+    count_lines,
+    open_read,
+    open_write,
+    read_lines,
+    read_parallel,
+    write_lines,
+)
+
+SUFFIXES = ["", ".gz", ".bz2", ".xz", ".zst"]
+LINES = [b"a", b"", b"b\r", b"\x0b \x0c \x1c \x85", b"\xc2\x85 \xe2\x80\xa8", b"\xff\xfe", b"\0 c "]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_lines_end_at_the_line_feed_alone(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"text{suffix}"
+    write_lines(path, LINES)
+    assert list(read_lines(path)) == LINES
+    assert count_lines(path) == len(LINES)
+    with open_read(path) as stream:
+        assert stream.read() == b"\n".join(LINES) + b"\n"
+
+
+def test_compression_is_the_standard_one(tmp_path: Path) -> None:
+    write_lines(tmp_path / "a.gz", LINES)
+    write_lines(tmp_path / "a.xz", LINES)
+    expected = b"\n".join(LINES) + b"\n"
+    assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == expected
+    assert lzma.decompress((tmp_path / "a.xz").read_bytes()) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"), [(b"", []), (b"\n", [b""]), (b"a\nb", [b"a", b"b"]), (b"a\n\n", [b"a", b""])]
+)
+def test_ends_of_files(tmp_path: Path, text: bytes, lines: list[bytes]) -> None:
+    (tmp_path / "text").write_bytes(text)
+    assert list(read_lines(tmp_path / "text")) == lines
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_the_same_lines_give_the_same_bytes(tmp_path: Path, suffix: str) -> None:
+    first, second = tmp_path / f"a{suffix}", tmp_path / f"b{suffix}"
+    write_lines(first, LINES)
+    write_lines(second, iter(LINES))
+    assert first.read_bytes() == second.read_bytes()
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES[1:])
+@pytest.mark.parametrize("damage", ["cut", "changed", "foreign"])
+def test_damaged_data_is_told(tmp_path: Path, suffix: str, damage: str) -> None:
+    path = tmp_path / f"text{suffix}"
+    write_lines(path, [b"%d" % (number**3) for number in range(5000)])
+    data = bytearray(path.read_bytes())
+    if damage == "cut":
+        del data[len(data) // 2 :]
+    elif damage == "changed":
+        middle = len(data) // 2
+        data[middle : middle + 8] = bytes(8)
+    else:
+        data = bytearray(b"plain text\n" * 9)
+    path.write_bytes(data)
+    with pytest.raises(
+        InputError, match=r"found damaged data \(.*expected a complete file"
+    ) as error:
+        list(read_lines(path))
+    assert error.value.line is not None and error.value.line >= 1
+
+
+@pytest.mark.parametrize("name", ["nowhere", "nowhere.gz", "."])
+def test_files_that_cannot_be_read(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="expected a readable file"):
+        list(read_lines(tmp_path / name))
+
+
+def test_side_by_side(tmp_path: Path) -> None:
+    write_lines(tmp_path / "a", [b"1", b"2"])
+    write_lines(tmp_path / "b.gz", [b"x", b"y"])
+    assert list(read_parallel(tmp_path / "a", tmp_path / "b.gz")) == [(b"1", b"x"), (b"2", b"y")]
+
+
+@pytest.mark.parametrize("short", ["a", "b"])
+def test_the_shorter_file_is_named(tmp_path: Path, short: str) -> None:
+    for name in ("a", "b"):
+        write_lines(tmp_path / name, [b"1"] if name == short else [b"1", b"2"])
+    with pytest.raises(InputError, match="the end of the file") as error:
+        list(read_parallel(tmp_path / "a", tmp_path / "b"))
+    assert (error.value.path, error.value.line) == (str(tmp_path / short), 2)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_writer_that_fails_leaves_the_old_file(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"text{suffix}"
+    write_lines(path, [b"old"])
+    with pytest.raises(RuntimeError, match="on the way"), open_write(path) as stream:
+        stream.write(b"new\n")
+        assert list(read_lines(path)) == [b"old"]
+        raise RuntimeError("on the way")
+    assert list(read_lines(path)) == [b"old"]
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_new_files_have_usual_permissions_and_folders(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write_lines(tmp_path / "a" / "b" / "text", [b"x"])
+    finally:
+        os.umask(before)
+    mode = (tmp_path / "a" / "b" / "text").stat().st_mode
+    assert stat.S_IMODE(mode) == 0o640
+
+
+def test_a_link_is_followed(tmp_path: Path) -> None:
+    write_lines(tmp_path / "real", [b"old"])
+    (tmp_path / "link").symlink_to("real")
+    write_lines(tmp_path / "link", [b"new"])
+    assert (tmp_path / "link").is_symlink()
+    assert list(read_lines(tmp_path / "real")) == [b"new"]
+
+
+def test_a_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    found: list[bytes] = []
+    reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()))
+    reader.start()
+    write_lines(pipe, [b"x"])
+    reader.join()
+    assert found == [b"x\n"]
+    assert pipe.is_fifo()
+
+
+def test_devices_stay_devices() -> None:
+    write_lines("/dev/null", [b"x"])
+    assert not Path("/dev/null").is_file()
+
+
+def test_standard_streams() -> None:
+    program = "from moses_bridge.textio import *; write_lines('-', read_lines('-'))"
+    text = b"a\r\n\xff \x85\nend"
+    command = [sys.executable, "-c", program]
+    result = subprocess.run(command, input=text, capture_output=True, check=True)
+    assert result.stdout == text + b"\n"
+
+
+def test_standard_input_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a\nb\n")))
+    assert list(read_lines("-")) == [b"a", b"b"]
