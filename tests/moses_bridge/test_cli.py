@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import moses_bridge.build
+import moses_bridge.decoder
+from moses_bridge.cli import main
+from moses_bridge.decoder import DecoderOptions
+
+COMMANDS = ["corpus", "build", "filter", "check", "decode", "config"]
+TABLE = b"a ||| x ||| 0.5 1\na b ||| y ||| 0.5 1\nc ||| y ||| 0.5 1\n"
+INI = """\
+[feature]
+PhraseDictionaryMemory name=TM num-features=2 path=table.gz
+[weight]
+TM= 0.2 0.2
+"""
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(
+        main, [str(argument) for argument in arguments], prog_name="moses-bridge"
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small model and an input; the working directory."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "table.gz").write_bytes(gzip.compress(TABLE))
+    (tmp_path / "moses.ini").write_text(INI)
+    (tmp_path / "input").write_bytes(b"a b\n")
+    return tmp_path
+
+
+def test_all_commands_are_listed() -> None:
+    assert sorted(main.commands) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_example_in_each_help_is_a_right_command_line(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run(name, "--help")
+    assert result.exit_code == 0
+    example = re.search(r"Example:\n((?:.*\\\n)*.*)", result.output)
+    assert example is not None
+    program, verb, *arguments = shlex.split(example[1].replace("\\\n", " "))
+    assert (program, verb) == ("moses-bridge", name)
+    for argument in arguments:
+        if "." in argument:
+            Path(argument).parent.mkdir(parents=True, exist_ok=True)
+            Path(argument).touch()
+    main.commands[name].make_context(name, arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (["corpus", "--source", "en"], "--target"),
+        (["build", "--corpus", "x"], "--source"),
+        (["filter"], "--ini"),
+        (["check", "nowhere"], "nowhere"),
+        (["check", "--num-scores", "0", "moses.ini"], "--num-scores"),
+        (["decode", "--ini", "moses.ini", "--input", "input", "--decoder", "best"], "best"),
+        (["decode", "--ini", "moses.ini", "--input", "input", "--jobs", "0"], "--jobs"),
+        (["translate"], "translate"),
+    ],
+)
+def test_wrong_command_lines(folder: Path, arguments: list[str], found: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert found in result.stderr
+
+
+def test_check_of_a_good_table(folder: Path) -> None:
+    result = run("check", "table.gz", "--num-scores", 2)
+    assert result.exit_code == 0
+    assert "3 rows, 3 sources, 2 scores a row" in result.output
+
+
+def test_check_names_faults_and_fails(folder: Path) -> None:
+    result = run("check", "table.gz", "--num-scores", 4)
+    assert result.exit_code == 1
+    faults = [line for line in result.output.split("\n") if line.startswith("table.gz:")]
+    assert [fault.split(":")[1] for fault in faults] == ["1", "2", "3"]
+    assert "found 2 scores, expected 4" in faults[0]
+
+
+def test_check_reads_standard_input() -> None:
+    result = CliRunner().invoke(main, ["check", "-"], input=TABLE)
+    assert result.exit_code == 0
+    assert "3 rows" in result.output
+
+
+def test_filter(folder: Path) -> None:
+    result = run("filter", "--ini", "moses.ini", "--input", "input", "--out", "out")
+    assert result.exit_code == 0, result.output
+    rows = gzip.decompress((folder / "out" / "table.gz").read_bytes()).split(b"\n")
+    assert rows == [*TABLE.split(b"\n")[:2], b""]
+    assert f"path={folder}/out/table.gz" in (folder / "out" / "moses.ini").read_text()
+
+
+def test_faults_of_files_end_with_status_1(folder: Path) -> None:
+    (folder / "moses.ini").write_text(INI.replace("0.2 0.2", "0.2"))
+    result = run("filter", "--ini", "moses.ini", "--input", "input", "--out", "out")
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "moses-bridge: error: moses.ini: found 1 weights of TM, expected 2, its num-features\n"
+    )
+
+
+def test_config(folder: Path) -> None:
+    (folder / "e.toml").write_text("[corpus]\nn_dev = 5\n[tune]\n")
+    assert run("config", "e.toml", "--out", "parts").exit_code == 0
+    assert sorted(os.listdir("parts")) == ["corpus.toml", "tune.toml"]
+
+
+def test_corpus_of_ones_own_files(folder: Path) -> None:
+    numbers = [f"{number}{unit}" for number in "abcdefghij" for unit in "klmnopqrst"]
+    Path("own.en").write_text("".join(f"The {number} is here.\n" for number in numbers))
+    Path("own.fr").write_text("".join(f"Le {number} est ici.\n" for number in numbers))
+    Path("c.toml").write_text("n_dev = 10\nn_test = 20\n")
+    result = run(
+        *("corpus", "--source", "en", "--target", "fr", "--out", "corpus", "--config", "c.toml"),
+        *("--source-file", "own.en", "--target-file", "own.fr", "--jobs", 1),
+    )
+    assert result.exit_code == 0, result.output
+    assert "train: 70 pairs, 350 words of en, 350 of fr\n" in result.output
+    assert "dev: 10 pairs" in result.output
+    lines = Path("corpus/train.fr").read_text().split("\n")
+    assert len(lines) == 71
+    assert all(re.fullmatch(r"le \w\w est ici \.", line) for line in lines[:-1])
+
+
+def test_build_passes_its_options_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(moses_bridge.build, "build_model", lambda *options: given.append(options))
+    Path("b.toml").write_text("lm_order = 3\nlm_prune = [0, 1]\n")
+    result = run(
+        *("build", "--corpus", "c/train", "--source", "en", "--target", "fr", "--out", "model"),
+        *("--links", "input", "--config", "b.toml", "--jobs", 3),
+    )
+    assert result.exit_code == 0, result.output
+    options = moses_bridge.build.BuildOptions(lm_order=3, lm_prune=(0, 1))
+    assert given == [(Path("c/train"), "en", "fr", Path("model"), options, Path("input"), 3)]
+
+
+class RecordingDecoder:
+    """Takes down what it is asked for."""
+
+    def __init__(self, ini: Path, options: DecoderOptions, jobs: int) -> None:
+        self.asked: list[Any] = [ini, options, jobs]
+
+    def __enter__(self) -> RecordingDecoder:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def decode(
+        self,
+        source: Path,
+        out: Path,
+        weights: Mapping[str, Sequence[float]] | None,
+        nbest: Path | None,
+        nbest_size: int,
+    ) -> None:
+        self.asked += [source, out, weights, nbest, nbest_size]
+        decoders.append(self)
+
+
+decoders: list[RecordingDecoder] = []
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> list[RecordingDecoder]:
+    monkeypatch.setattr(moses_bridge.decoder, "open_decoder", RecordingDecoder)
+    decoders.clear()
+    return decoders
+
+
+def test_decode_by_default(folder: Path, recorded: list[RecordingDecoder]) -> None:
+    result = run("decode", "--ini", "moses.ini", "--input", "input")
+    assert result.exit_code == 0, result.output
+    (decoder,) = recorded
+    jobs = len(os.sched_getaffinity(0))
+    assert decoder.asked == [
+        *(Path("moses.ini"), DecoderOptions(), jobs),
+        *(Path("input"), Path("-"), None, None, 100),
+    ]
+
+
+def test_options_of_decode_go_before_those_of_the_file(
+    folder: Path, recorded: list[RecordingDecoder]
+) -> None:
+    Path("d.toml").write_text("stack_size = 50\npop_limit = 70\ntable_limit = 5\n")
+    Path("w.json").write_text(json.dumps({"weights": {"TM": [1, 2]}}))
+    result = run(
+        *("decode", "--ini", "moses.ini", "--input", "input", "--output", "out"),
+        *("--nbest", "n.gz", "--nbest-size", 7, "--decoder", "builtin", "--stack", 9),
+        *("--weights", "w.json", "--config", "d.toml", "--jobs", 1),
+    )
+    assert result.exit_code == 0, result.output
+    (decoder,) = recorded
+    options = DecoderOptions(stack_size=9, pop_limit=70, table_limit=5, kind="builtin")
+    assert decoder.asked == [
+        *(Path("moses.ini"), options, 1),
+        *(Path("input"), Path("out"), {"TM": (1, 2)}, Path("n.gz"), 7),
+    ]
+
+
+def test_decode_with_a_wrong_setting(folder: Path) -> None:
+    Path("d.toml").write_text("stack = 50\n")
+    result = run("decode", "--ini", "moses.ini", "--input", "input", "--config", "d.toml")
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "moses-bridge: error: d.toml: unknown key 'stack'; did you mean 'stack_size'?\n"
+    )
