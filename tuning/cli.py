@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +14,10 @@ from moses_bridge.command import CommandGroup
 from moses_bridge.config import load_config
 from moses_bridge.errors import ConfigError
 
+if TYPE_CHECKING:
+    from tuning.optimizer import OptimizerName
+
+OPTIMIZER_NAMES = ("mert", "kbmira", "pro")
 READABLE = click.Path(exists=True, dir_okay=False, path_type=Path)
 DIRECTORY = click.Path(path_type=Path)
 CONFIG = click.option(
@@ -43,7 +48,7 @@ def main() -> None:
 @SOURCE
 @REFERENCE
 @click.option("--out", type=DIRECTORY, required=True, help="Run directory.")
-@click.option("--optimizer", type=click.Choice(["mert"]), help="How weights are found.")
+@click.option("--optimizer", type=click.Choice(OPTIMIZER_NAMES), help="How weights are found.")
 @SEED
 @click.option("--resume", is_flag=True, help="Continue the run that stands in --out.")
 @click.option("--init-weights", type=READABLE, help="weights.json of the run to start from.")
@@ -60,7 +65,7 @@ def tune(
     source: Path,
     references: tuple[Path, ...],
     out: Path,
-    optimizer: str | None,
+    optimizer: OptimizerName | None,
     seed: int,
     resume: bool,
     init_weights: Path | None,
@@ -98,7 +103,7 @@ def tune(
 @click.option("--features", type=READABLE, required=True, multiple=True, help="A features.dat.")
 @click.option("--scores", type=READABLE, required=True, multiple=True, help="Its scores.dat.")
 @click.option("--init", type=READABLE, required=True, help="init.opt: start, minimum, maximum.")
-@click.option("--optimizer", type=click.Choice(["mert"]), default="mert", show_default=True)
+@click.option("--optimizer", type=click.Choice(OPTIMIZER_NAMES), default="mert", show_default=True)
 @SEED
 @CONFIG
 @JOBS
@@ -106,7 +111,7 @@ def optimize(
     features: tuple[Path, ...],
     scores: tuple[Path, ...],
     init: Path,
-    optimizer: str,
+    optimizer: OptimizerName,
     seed: int,
     config: Path | None,
     jobs: int,
@@ -130,6 +135,8 @@ def optimize(
         raise ConfigError(f"{init}: {len(start[0])} weights for {len(pool.names)} features")
     options = load_config(OptimizerOptions, config)
     result = OPTIMIZERS[optimizer](pool, start[0][None], options, seed, jobs)
+    for name in set(result.frozen) - set(options.frozen):
+        click.echo(f"warning: {name} is constant in every sentence; its weight stays", err=True)
     click.echo(json.dumps(dataclasses.asdict(result), indent=1))
 
 

@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +14,11 @@ from numpy.typing import NDArray
 from moses_bridge.decoder import Decoder, DecoderOptions, open_decoder
 from moses_bridge.formats.moses_ini import read_ini, with_weights, write_ini
 from tuning.bleu_stats import References, bleu, length_ratio
+from tuning.kbmira import optimize_kbmira
 from tuning.mert import optimize_mert
 from tuning.nbest_pool import NBestPool, grouped_weights, merge_pools, read_pool
-from tuning.optimizer import Optimizer, OptimizerOptions
+from tuning.optimizer import Optimizer, OptimizerName, OptimizerOptions
+from tuning.pro import optimize_pro
 from tuning.rerank import NBestFeature, add_features, rerank
 from tuning.run_directory import (
     INI_NAME,
@@ -33,7 +34,11 @@ from tuning.run_directory import (
     write_json,
 )
 
-OPTIMIZERS: dict[str, Optimizer] = {"mert": optimize_mert}
+OPTIMIZERS: dict[OptimizerName, Optimizer] = {
+    "mert": optimize_mert,
+    "kbmira": optimize_kbmira,
+    "pro": optimize_pro,
+}
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,7 @@ class TuningOptions:
         decoder: settings of the decoder.
     """
 
-    optimizer: Literal["mert"] = "mert"
+    optimizer: OptimizerName = "mert"
     nbest_size: int = 100
     max_iterations: int = 8
     min_weight_change: float = 1e-4

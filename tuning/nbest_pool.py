@@ -198,7 +198,8 @@ def _to_numbers(tokens: list[bytes], n_columns: int, path: StrPath) -> NDArray[n
     if len(bad):
         place = int(bad[0])
         line_number = place // n_columns + 1
-        raise InputError(path, line_number, f"the value {tokens[place]!r}", "a finite number")
+        value = tokens[place].decode("utf-8", "replace")
+        raise InputError(path, line_number, f"the value {value!r}", "a finite number")
     return flat.reshape(-1, max(1, n_columns))
 
 

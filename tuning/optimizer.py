@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,12 @@ from moses_bridge.errors import ConfigError
 from tuning.bleu_stats import bleu
 from tuning.nbest_pool import NBestPool
 
+OptimizerName = Literal["mert", "kbmira", "pro"]
+
 
 @dataclass(frozen=True)
 class OptimizerOptions:
-    """Settings that all optimisers share.
+    """Settings of the optimisers; kbmira and PRO use `frozen` alone.
 
     Attributes:
         n_restarts: random starting points beside the given ones.

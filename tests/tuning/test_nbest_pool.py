@@ -99,20 +99,20 @@ def test_constant_columns_are_those_that_vary_in_no_sentence() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (GOOD.replace(b"-2.5", b"nan"), r":2: found the value b'nan', expected a finite number"),
-        (GOOD.replace(b"-2.5", b"-inf"), r":2: found the value b'-inf'"),
-        (GOOD.replace(b"-2.5", b"2,5"), r":2: found the value b'2,5'"),
+        (GOOD.replace(b"-2.5", b"nan"), r":2: found the value 'nan', expected a finite number"),
+        (GOOD.replace(b"-2.5", b"-inf"), r":2: found the value '-inf'"),
+        (GOOD.replace(b"-2.5", b"2,5"), r":2: found the value '2,5'"),
         (
             GOOD.replace(b" -3", b""),
             r":2: found the features D0_0, LM0_0, expected D0_0, LM0_0, LM",
         ),
         (GOOD.replace(b"LM0=", b"LM1="), r":2: found the features D0_0, LM1_0, LM1_1"),
         (GOOD.replace(b"D0=", b"LM0="), r":2: found LM0 twice"),
-        (GOOD.replace(b"D0= ", b""), r":2: found the value b'-1' without a name"),
-        (GOOD.replace(b"0 |||", b"x |||"), r":2: found the sentence id b'x'"),
+        (GOOD.replace(b"D0= ", b""), r":2: found the value '-1' without a name"),
+        (GOOD.replace(b"0 |||", b"x |||"), r":2: found the sentence id 'x"),
         (GOOD.replace(b"0 |||", b"1 |||"), r":2: found sentence 1, expected at most 0"),
-        (b"0 ||| a b\n", r":2: found 2 fields"),
-        (b"\n", r":2: found 1 fields"),
+        (b"0 ||| a b\n", r":2: found 2 field"),
+        (b"\n", r":2: found 1 field"),
     ],
 )
 def test_faults_are_told_with_their_line(

@@ -1,0 +1,127 @@
+"""Batch MIRA and PRO: single steps by hand, and BLEU beside that of Moses's kbmira."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from moses_bridge.errors import ConfigError
+from moses_bridge.formats.tuning_data import read_init_opt
+from tuning.bleu_stats import bleu
+from tuning.kbmira import _averages, background_bleu, optimize_kbmira
+from tuning.loop import OPTIMIZERS
+from tuning.nbest_pool import NBestPool, make_pool, read_moses_pool
+from tuning.optimizer import Optimizer, OptimizerName, OptimizerOptions
+from tuning.pro import optimize_pro, sentence_bleu
+
+RIGHT = [6, 6, 5, 5, 4, 4, 3, 3, 6]
+WRONG = [3, 6, 1, 5, 1, 4, 1, 3, 6]
+BOTH = pytest.mark.parametrize("optimize", [optimize_kbmira, optimize_pro])
+
+
+def pool_of_choices(n_sentences: int) -> NBestPool:
+    """In each sentence a right hypothesis with a high A and a wrong one with a high B; C is constant."""
+    rng = np.random.default_rng(1)
+    features = np.empty((2 * n_sentences, 3))
+    features[0::2] = rng.normal((1.0, -1.0, 0), 0.5, (n_sentences, 3))
+    features[1::2] = rng.normal((-1.0, 1.0, 0), 0.5, (n_sentences, 3))
+    features[:, 2] = 2.0
+    statistics = np.tile(np.array([RIGHT, WRONG], np.int32), (n_sentences, 1))
+    ids = np.repeat(np.arange(n_sentences), 2)
+    return make_pool(("A_0", "B_0", "C_0"), ids, features, statistics)
+
+
+def test_background_bleu_is_the_formula() -> None:
+    background = np.array([2.0, 4, 1, 3, 1, 2, 1, 1, 5])
+    sums = np.array(WRONG) + background
+    precision = np.prod([5 / 10, 2 / 8, 2 / 6, 2 / 4]) ** 0.25
+    expected = precision * np.exp(1 - 11 / 10) * 11
+    assert sums[8] > sums[1]
+    assert background_bleu(np.array(WRONG), background) == pytest.approx(expected)
+
+
+def test_one_step_of_mira_by_hand() -> None:
+    """From zero weights the step is min(C, loss / norm) times the difference, loss the gap in BLEU."""
+    features = np.array([[1.0, 0.0], [-1.0, 0.5]])
+    statistics = np.array([RIGHT, WRONG], np.int32)
+    ones = np.ones(9)
+    gap = background_bleu(statistics[0], ones) - background_bleu(statistics[1], ones)
+    difference = features[0] - features[1]
+    step = min(0.01, gap / (difference @ difference))
+    found = _averages(features, statistics, np.array([0, 2]), np.array([[0]]), np.zeros(2))
+    assert found[0].tolist() == [0, 0]
+    assert found[1] == pytest.approx(step * difference)
+
+
+def test_mira_does_not_move_where_the_scores_differ_enough() -> None:
+    features = np.array([[1.0, 0.0], [-1.0, 0.5]])
+    statistics = np.array([RIGHT, WRONG], np.int32)
+    start = np.array([50.0, 0.0])
+    found = _averages(features, statistics, np.array([0, 2]), np.array([[0], [0]]), start)
+    assert found.tolist() == [start.tolist()] * 3
+
+
+def test_sentence_bleu_by_hand() -> None:
+    # Orders above 1 and the reference length get one more: 3/6, 2/6, 2/5, 2/4; 7 words for 6.
+    expected = (3 / 6 * 2 / 6 * 2 / 5 * 2 / 4) ** 0.25 * np.exp(1 - 7 / 6)
+    assert sentence_bleu(np.array([WRONG], np.int32)) == pytest.approx(expected)
+
+
+@BOTH
+def test_the_right_hypotheses_are_learned(optimize: Optimizer) -> None:
+    pool = pool_of_choices(40)
+    start = np.array([[-0.5, 0.5, 0.2]])
+    result = optimize(pool, start, OptimizerOptions(), 1, 1)
+    assert bleu(pool.statistics_of(start[0])) < 50
+    assert result.bleu == pytest.approx(100)
+    assert result.frozen == ("C_0",)
+    assert result.weights["A_0"] > result.weights["B_0"]
+
+
+@BOTH
+def test_threads_change_nothing(optimize: Optimizer) -> None:
+    pool = pool_of_choices(30)
+    start = np.array([[-0.5, 0.5, 0.2]])
+    one, three = (optimize(pool, start, OptimizerOptions(), 5, jobs) for jobs in (1, 3))
+    assert one == three
+
+
+@BOTH
+def test_frozen_weights_keep_their_share(optimize: Optimizer) -> None:
+    start = np.array([[0.2, 0.4, 0.3]])
+    options = OptimizerOptions(frozen=("B_0",))
+    result = optimize(pool_of_choices(30), start, options, 1, 1)
+    assert result.frozen == ("B_0", "C_0")
+    assert result.weights["B_0"] / result.weights["C_0"] == pytest.approx(4 / 3)
+
+
+@BOTH
+def test_hypotheses_that_are_equally_good_leave_the_start(optimize: Optimizer) -> None:
+    pool = pool_of_choices(5)
+    equal = np.tile(np.array(RIGHT, np.int32), (len(pool), 1))
+    pool = make_pool(pool.names, np.repeat(np.arange(5), 2), pool.features, equal)
+    start = np.array([[0.5, 0.25, 0.25]])
+    result = optimize(pool, start, OptimizerOptions(), 1, 1)
+    assert list(result.weights.values()) == pytest.approx(start[0].tolist())
+
+
+@pytest.mark.parametrize("name", ["mert", "kbmira", "pro"])
+def test_a_frozen_name_that_is_no_feature_is_an_error(name: OptimizerName) -> None:
+    options = OptimizerOptions(frozen=("LM7_0",))
+    with pytest.raises(ConfigError, match="no feature LM7_0"):
+        OPTIMIZERS[name](pool_of_choices(3), np.ones((1, 3)), options, 1, 1)
+
+
+@pytest.mark.parametrize(("optimize", "margin"), [(optimize_kbmira, 0.0), (optimize_pro, -0.2)])
+def test_bleu_beside_that_of_mosess_kbmira(
+    golden: Path, optimize: Optimizer, margin: float
+) -> None:
+    folder = golden / "mert"
+    pool = read_moses_pool([folder / "run1.features.dat.gz"], [folder / "run1.scores.dat.gz"])
+    lines = (folder / "iteration1.kbmira.weights").read_text().split("\n")
+    weights = np.array([float(line.split()[1]) for line in lines if line])
+    start = read_init_opt(folder / "run1.init.opt")[0]
+    result = optimize(pool, start[None], OptimizerOptions(), 1, 2)
+    assert result.bleu >= bleu(pool.statistics_of(weights)) + margin

@@ -1,0 +1,114 @@
+"""k-best batch MIRA (Cherry & Foster 2012, section 3 and algorithm 1) over a pool.
+
+Each sentence pulls the weights from its fear (model score high, BLEU low) to its hope (both high) by the
+smallest step that makes the scores differ as the BLEUs do. The settings are those of Moses's kbmira.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from tuning.bleu_stats import N_STATISTICS, bleu
+from tuning.nbest_pool import NBestPool
+from tuning.optimizer import OptimizerOptions, OptimizerResult, free_columns, result_of
+
+N_EPOCHS = 60
+N_SHUFFLES = 4
+LARGEST_STEP = 0.01
+DECAY = 0.999
+
+
+def optimize_kbmira(
+    pool: NBestPool,
+    starts: NDArray[np.float64],
+    options: OptimizerOptions,
+    seed: int,
+    jobs: int,
+) -> OptimizerResult:
+    """Batch MIRA from the first start under several orders of the sentences; see `Optimizer`.
+
+    Kept are the averaged weights of the epoch with the best BLEU on the pool.
+    """
+    free = free_columns(pool, options)
+
+    def learn(number: int) -> tuple[list[float], NDArray[np.float64]]:
+        rng = np.random.default_rng((seed, number))
+        n_sentences = len(pool.sentence_ids)
+        orders = np.array([rng.permutation(n_sentences) for _ in range(N_EPOCHS)])
+        averages = _averages(pool.features * free, pool.statistics, pool.offsets, orders, starts[0])
+        trace = [float(bleu(pool.statistics_of(weights))) for weights in averages]
+        return trace, averages[int(np.argmax(trace))]
+
+    with ThreadPoolExecutor(jobs) as threads:
+        learned = list(threads.map(learn, range(N_SHUFFLES)))
+    best_trace, weights = max(learned, key=lambda found: max(found[0]))
+    return result_of(pool, weights, free, [max(trace) for trace, _ in learned], best_trace)
+
+
+@njit(cache=True, nogil=True)
+def _averages(features, statistics, offsets, orders, start):  # type: ignore[no-untyped-def]
+    """The start, then the weights averaged over all steps until the end of each epoch.
+
+    Args:
+        features: *Shape:* (n, n_features).
+        statistics: BLEU statistics, *Shape:* (n, 9).
+        offsets: first hypothesis of each sentence, *Shape:* (n_sentences + 1,).
+        orders: of the sentences in each epoch, *Shape:* (n_epochs, n_sentences).
+        start: *Shape:* (n_features,).
+
+    Returns:
+        *Shape:* (n_epochs + 1, n_features).
+    """
+    weights = start.copy()
+    total = np.zeros_like(weights)
+    averages = np.empty((len(orders) + 1, len(weights)))
+    averages[0] = start
+    background = np.ones(N_STATISTICS)
+    n_steps = 0
+    for epoch in range(len(orders)):
+        for sentence in orders[epoch]:
+            first, last = offsets[sentence], offsets[sentence + 1]
+            hope, fear, gap = _hope_and_fear(features, statistics, first, last, weights, background)
+            if gap > 0.0:
+                difference = features[hope] - features[fear]
+                norm = (difference**2).sum()
+                loss = gap - (weights * difference).sum()
+                if loss > 0.0 and norm > 0.0:
+                    weights += min(LARGEST_STEP, loss / norm) * difference
+                background = DECAY * background + statistics[hope]
+            total += weights
+            n_steps += 1
+        averages[epoch + 1] = total / n_steps
+    return averages
+
+
+@njit(cache=True, nogil=True)
+def _hope_and_fear(features, statistics, first, last, weights, background):  # type: ignore[no-untyped-def]
+    """The hypotheses with the highest score + BLEU and score - BLEU, and the difference in BLEU."""
+    hope = fear = first
+    hope_value = fear_value = -np.inf
+    hope_bleu = fear_bleu = 0.0
+    for row in range(first, last):
+        score = 0.0
+        for column in range(len(weights)):
+            score += features[row, column] * weights[column]
+        value = background_bleu(statistics[row], background)
+        if score + value > hope_value:
+            hope, hope_value, hope_bleu = row, score + value, value
+        if score - value > fear_value:
+            fear, fear_value, fear_bleu = row, score - value, value
+    return hope, fear, hope_bleu - fear_bleu
+
+
+@njit(cache=True, nogil=True)
+def background_bleu(statistics, background):  # type: ignore[no-untyped-def]
+    """BLEU (0 to 1) of a sentence amid past ones, times reference words (Chiang et al. 2008)."""
+    sums = statistics + background
+    product = 1.0
+    for order in range(4):
+        product *= sums[2 * order] / sums[2 * order + 1]
+    return product**0.25 * np.exp(min(0.0, 1.0 - sums[8] / sums[1])) * sums[8]

@@ -1,0 +1,112 @@
+"""Tuning as ranking, PRO (Hopkins & May 2011), over a pool.
+
+Pairs of hypotheses of a sentence that differ much in sentence BLEU are drawn (section 3.2), and a
+logistic regression learns which of the two is better from the difference of their features.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+
+from tuning.bleu_stats import Statistics, bleu
+from tuning.envelope import Direction, best_step
+from tuning.nbest_pool import NBestPool, weighted_scores
+from tuning.optimizer import OptimizerOptions, OptimizerResult, free_columns, normalised, result_of
+
+N_SAMPLES = 8
+N_DRAWN = 5000
+N_KEPT = 50
+LEAST_DIFFERENCE = 0.05
+
+
+def optimize_pro(
+    pool: NBestPool,
+    starts: NDArray[np.float64],
+    options: OptimizerOptions,
+    seed: int,
+    jobs: int,
+) -> OptimizerResult:
+    """Rank pairs of several samples; see `Optimizer`.
+
+    Section 3.3 interpolates the learned weights with the start at a fixed share; here the share is the
+    best one on the line through both. Kept are the weights with the best BLEU on the pool.
+    """
+    free = free_columns(pool, options)
+    start = normalised(starts[0])
+    quality = sentence_bleu(pool.statistics)
+
+    def learn(number: int) -> NDArray[np.float64]:
+        rng = np.random.default_rng((seed, number))
+        return _regress(pool, _draw_pairs(pool, quality, rng), start, free)
+
+    with ThreadPoolExecutor(jobs) as threads:
+        learned = list(threads.map(learn, range(N_SAMPLES))) if free.any() else []
+    candidates = [start, *(_best_between(pool, start, weights) for weights in learned)]
+    values = [float(bleu(pool.statistics_of(weights))) for weights in candidates]
+    best = int(np.argmax(values))
+    return result_of(pool, candidates[best], free, values[1:], (values[0], values[best]))
+
+
+def _best_between(
+    pool: NBestPool, start: NDArray[np.float64], learned: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The weights with the best BLEU on the line through two."""
+    direction = Direction.of(pool, learned - start)
+    step, _ = best_step(pool, direction, weighted_scores(pool.features, start))
+    return np.asarray(start + step * direction.vector)
+
+
+def sentence_bleu(statistics: Statistics) -> NDArray[np.float64]:
+    """BLEU+1 (0 to 1) of each hypothesis: one added to the counts of orders above 1 (Lin & Och 2004).
+
+    The reference length gets one more as well, as else short output is favoured (Nakov et al. 2012).
+
+    Args:
+        statistics: *Shape:* (n, 9).
+
+    Returns:
+        *Shape:* (n,).
+    """
+    rows = statistics.astype(np.float64)
+    more = np.array([0.0, 1, 1, 1])
+    matches, totals = rows[:, 0:-1:2] + more, rows[:, 1:-1:2] + more
+    log_precision = np.log(np.maximum(matches, 1e-9) / np.maximum(totals, 1e-9)).mean(axis=1)
+    brevity = np.minimum(0.0, 1 - (rows[:, -1] + 1) / np.maximum(rows[:, 1], 1e-9))
+    return np.asarray(np.exp(log_precision + brevity))
+
+
+def _draw_pairs(
+    pool: NBestPool, quality: NDArray[np.float64], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Better and worse hypothesis of each kept pair, *Shape:* (n_pairs, 2)."""
+    kept = []
+    for first, last in zip(pool.offsets[:-1], pool.offsets[1:], strict=True):
+        pairs = rng.integers(first, last, (N_DRAWN, 2))
+        gaps = quality[pairs[:, 0]] - quality[pairs[:, 1]]
+        (large,) = np.nonzero(gaps >= LEAST_DIFFERENCE)
+        kept.append(pairs[large[np.argsort(-gaps[large], kind="stable")[:N_KEPT]]])
+    return np.concatenate(kept)
+
+
+def _regress(
+    pool: NBestPool,
+    pairs: NDArray[np.int64],
+    start: NDArray[np.float64],
+    free: NDArray[np.bool_],
+) -> NDArray[np.float64]:
+    """Weights of the free columns by logistic regression, normalised; the others as in the start."""
+    differences = (pool.features[pairs[:, 0]] - pool.features[pairs[:, 1]])[:, free]
+    weights = start.copy()
+    if not len(differences):
+        return weights
+    spread = np.maximum(differences.std(axis=0), 1e-9)
+    rows = np.concatenate([differences, -differences]) / spread
+    labels = np.repeat([1, 0], len(differences))
+    model = LogisticRegression(fit_intercept=False, max_iter=500).fit(rows, labels)
+    found = model.coef_[0] / spread
+    weights[free] = found * np.abs(start[free]).sum() / max(np.abs(found).sum(), 1e-300)
+    return weights
