@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -42,8 +43,9 @@ class CheckReport:
     def count(self, row: PhraseTableRow) -> None:
         """Take a good row into the counts."""
         self.n_scores = len(row.scores)
-        self.n_above_one += sum(score > 1 for score in row.scores)
-        self.n_zero += sum(score == 0 for score in row.scores)
+        if max(row.scores) > 1:
+            self.n_above_one += sum(score > 1 for score in row.scores)
+        self.n_zero += row.scores.count(0)
         self.n_carriage_returns += row.line.endswith(b"\r")
         self.n_not_utf8 += not _is_utf8(row.line)
 
@@ -92,8 +94,10 @@ def check_table(path: StrPath, n_scores: int | None = None) -> CheckReport:
 def row_faults(row: PhraseTableRow, path: StrPath, line_number: int) -> Iterator[InputError]:
     """What Moses would stop at, or misread, in a row that can be parsed."""
     for phrase in (row.source, row.target):
+        if not phrase.endswith(b"]"):
+            continue
         last_word = phrase.rpartition(b" ")[2]
-        if last_word.startswith(b"[") and last_word.endswith(b"]"):
+        if last_word.startswith(b"["):
             yield InputError(
                 path,
                 line_number,
@@ -101,12 +105,29 @@ def row_faults(row: PhraseTableRow, path: StrPath, line_number: int) -> Iterator
                 "no word in brackets",
                 "Moses takes it for a label (moses/Phrase.cpp:187-219); escape it as &#91;...&#93;",
             )
+    source_len, target_len = len(row.source.split()), len(row.target.split())
+    if not _links_fit(row.alignment, source_len, target_len):
+        yield from _link_faults(row, source_len, target_len, path, line_number)
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _links_fit(alignment: bytes, source_len: int, target_len: int) -> bool:
+    """Whether there is no fault; remembered, since alignments repeat themselves a lot."""
+    try:
+        links = parse_links(alignment)
+    except InputError:
+        return False
+    return all(source < source_len and target < target_len for source, target in links)
+
+
+def _link_faults(
+    row: PhraseTableRow, source_len: int, target_len: int, path: StrPath, line_number: int
+) -> Iterator[InputError]:
     try:
         links = parse_links(row.alignment, path, line_number)
     except InputError as fault:
         yield fault
         return
-    source_len, target_len = len(row.source.split()), len(row.target.split())
     for source, target in links:
         if source >= source_len or target >= target_len:
             yield InputError(
@@ -118,6 +139,8 @@ def row_faults(row: PhraseTableRow, path: StrPath, line_number: int) -> Iterator
 
 
 def _is_utf8(line: bytes) -> bool:
+    if line.isascii():
+        return True
     try:
         line.decode()
     except UnicodeDecodeError:
