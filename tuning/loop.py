@@ -98,9 +98,12 @@ def tune(
         ConfigError: out holds another run.
     """
     start = initial_weights(ini, nbest_features, init_weights)
+    tables = fingerprint_ini(ini)
+    texts = {"source": file_hash(source)}
+    texts |= {f"reference{i}": file_hash(path) for i, path in enumerate(references)}
     fingerprint = {
-        "tables": fingerprint_ini(ini),
-        "text": [file_hash(path) for path in (source, *references)],
+        "tables": tables,
+        "text": texts,
         "options": asdict(options),
         "features": [asdict(feature) for feature in nbest_features],
         "start": start,
@@ -109,7 +112,14 @@ def tune(
     out.mkdir(parents=True, exist_ok=True)
     claim(out, fingerprint, resume)
     run = TuningRun(
-        str(ini), start, -1.0, seed, options.nbest_size, asdict(options.decoder), [*nbest_features]
+        str(ini),
+        start,
+        -1.0,
+        seed,
+        options.nbest_size,
+        asdict(options.decoder),
+        [*nbest_features],
+        hashes=tables | texts,
     )
     with open_decoder(ini, options.decoder, jobs) as decoder:
         loop = _Loop(decoder, source, References.read(references), out, options, run, jobs)
@@ -217,9 +227,10 @@ class _Loop:
                 self.jobs,
             )
             found = grouped_weights(result.weights)
-            write_json(path, {"weights": iteration.weights | found, "bleu": result.bleu})
+            write_json(path, asdict(result) | {"weights": iteration.weights | found})
         record = read_json(path)
         iteration.pool_bleu = record["bleu"]
+        iteration.restarts, iteration.frozen = record["restarts"], record["frozen"]
         weights: Weights = record["weights"]
         return weights
 
@@ -302,3 +313,6 @@ def _report(number: int, iteration: Iteration) -> None:
         file=sys.stderr,
         flush=True,
     )
+    if iteration.frozen:
+        names = ", ".join(iteration.frozen)
+        print(f"  constant or frozen, weight kept: {names}", file=sys.stderr, flush=True)

@@ -31,6 +31,8 @@ class Iteration:
         length_ratio: output words for one reference word.
         oracle_bleu: of the hypotheses of its n-best list with the best sentence BLEU, 0 to 100.
         pool_bleu: that the optimiser reached on the pool afterwards; None for the last decoding.
+        restarts: the BLEU on the pool that each of its starts led to.
+        frozen: columns that it left alone.
     """
 
     weights: Weights
@@ -38,6 +40,8 @@ class Iteration:
     length_ratio: float
     oracle_bleu: float
     pool_bleu: float | None = None
+    restarts: list[float] = field(default_factory=list)
+    frozen: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -53,6 +57,7 @@ class TuningRun:
         decoder: settings of the decoder.
         nbest_features: features that external commands add.
         iterations: in their order.
+        hashes: SHA-256 of the ini, its tables and the texts.
     """
 
     ini: str
@@ -63,6 +68,7 @@ class TuningRun:
     decoder: dict[str, Any]
     nbest_features: list[NBestFeature] = field(default_factory=list)
     iterations: list[Iteration] = field(default_factory=list)
+    hashes: dict[str, str] = field(default_factory=dict)
 
 
 def save_run(run: TuningRun, directory: Path) -> None:
@@ -107,14 +113,29 @@ def claim(directory: Path, fingerprint: Mapping[str, Any], resume: bool) -> None
 
 
 def fingerprint_ini(path: Path) -> dict[str, str]:
-    """Hashes of a moses.ini and of every file it names."""
+    """Hashes of a moses.ini and of every file it names, by feature and file name.
+
+    Raises:
+        InputError: the ini is malformed, or there is no file that it names.
+    """
     ini = read_ini(path)
-    files = [
-        ini.resolve(feature.arguments["path"])
-        for feature in ini.features
-        if "path" in feature.arguments
-    ]
-    return {"ini": file_hash(path)} | {file.name: file_hash(file) for file in files}
+    hashes = {"ini": file_hash(path)}
+    for feature in ini.features:
+        if "path" in feature.arguments:
+            for file in _model_files(path, ini.resolve(feature.arguments["path"])):
+                hashes[f"{feature.name}/{file.name}"] = file_hash(file)
+    return hashes
+
+
+def _model_files(ini: Path, named: Path) -> list[Path]:
+    """The files behind a path in the ini: itself, those in it, or, of a prefix, those that begin so."""
+    if named.is_file():
+        return [named]
+    files = named.rglob("*") if named.is_dir() else named.parent.glob(f"{named.name}.*")
+    found = sorted(file for file in files if file.is_file())
+    if not found:
+        raise InputError(ini, None, f"the path {named}", "a file, a directory or their prefix")
+    return found
 
 
 def file_hash(path: Path) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from tuning.bleu_stats import Statistics, bleu
-
-TRIALS_AT_ONCE = 200
 
 
 def approximate_randomisation(
@@ -26,20 +25,44 @@ def approximate_randomisation(
         seed: of the deals.
     """
     pooled = np.concatenate([baseline, system])
-    n_baseline, n_runs, n_sentences = len(baseline), len(pooled), pooled.shape[1]
-    observed = abs(_mean_difference(bleu(pooled.sum(axis=1)), n_baseline))
-    rng = np.random.default_rng(seed)
-    columns = np.arange(n_sentences)
-    n_as_extreme = 0
-    for _ in range(n_trials):
-        deal = rng.permuted(np.tile(np.arange(n_runs), (n_sentences, 1)), axis=1).T
-        sums = pooled[deal, columns].sum(axis=1)
-        n_as_extreme += abs(_mean_difference(bleu(sums), n_baseline)) >= observed - 1e-12
+    n_baseline = len(baseline)
+    observed = abs(_mean_differences(bleu(pooled.sum(axis=1)), n_baseline))
+    by_sentence = np.ascontiguousarray(pooled.swapaxes(0, 1))
+    found = abs(_mean_differences(bleu(_deal(by_sentence, n_trials, seed)), n_baseline))
+    n_as_extreme = int((found >= observed - 1e-12).sum())
     return (n_as_extreme + 1) / (n_trials + 1)
 
 
-def _mean_difference(scores: NDArray[np.float64], n_baseline: int) -> float:
-    return float(scores[n_baseline:].mean() - scores[:n_baseline].mean())
+@njit(cache=True)
+def _deal(rows, n_trials, seed):  # type: ignore[no-untyped-def]
+    """Summed statistics after dealing the outputs of each sentence anew.
+
+    Args:
+        rows: *Shape:* (n_sentences, n_runs, 9).
+        n_trials: random deals.
+        seed: of the deals.
+
+    Returns:
+        *Shape:* (n_trials, n_runs, 9).
+    """
+    np.random.seed(seed)
+    n_sentences, n_runs, n_columns = rows.shape
+    sums = np.zeros((n_trials, n_runs, n_columns), np.int64)
+    deal = np.arange(n_runs)
+    for trial in range(n_trials):
+        for sentence in range(n_sentences):
+            for slot in range(n_runs - 1, -1, -1):
+                other = np.random.randint(0, slot + 1)
+                deal[slot], deal[other] = deal[other], deal[slot]
+                for k in range(n_columns):
+                    sums[trial, slot, k] += rows[sentence, deal[slot], k]
+    return sums
+
+
+def _mean_differences(scores: NDArray[np.float64], n_baseline: int) -> NDArray[np.float64]:
+    """Mean of the system's scores minus that of the baseline's, *Shape:* (..., n_runs) -> (...)."""
+    means = scores[..., n_baseline:].mean(axis=-1) - scores[..., :n_baseline].mean(axis=-1)
+    return np.asarray(means)
 
 
 def bootstrap_deviation(statistics: Statistics, n_samples: int, seed: int) -> float:
