@@ -1,0 +1,110 @@
+"""The command tuning: its output as JSON, its faults in one line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tuning.cli import main
+
+FEATURES = """\
+FEATURES_TXT_BEGIN_0 0 2 2 A_0 B_0
+1 0
+0 1
+FEATURES_TXT_END_0
+FEATURES_TXT_BEGIN_0 1 2 2 A_0 B_0
+0 1
+2 0
+FEATURES_TXT_END_0
+"""
+SCORES = """\
+SCORES_TXT_BEGIN_0 0 2 9 BLEU
+1 5 1 4 1 3 1 2 5
+5 5 4 4 3 3 2 2 5
+SCORES_TXT_END_0
+SCORES_TXT_BEGIN_0 1 2 9 BLEU
+5 5 4 4 3 3 2 2 5
+1 5 1 4 1 3 1 2 5
+SCORES_TXT_END_0
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, str]:
+    texts = {
+        "features": FEATURES,
+        "scores": SCORES,
+        "init": "1 0.1\n0 0\n1 1\n",
+        "output": "a b c d\nx y\n",
+        "reference": "a b c d\nx y\n",
+        "short": "a b c d\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    return {name: str(tmp_path / name) for name in texts}
+
+
+def call(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(main, arguments)
+    return result.exit_code, result.output
+
+
+def optimize_arguments(files: dict[str, str]) -> list[str]:
+    pairs = (("--features", "features"), ("--scores", "scores"), ("--init", "init"))
+    return ["optimize", *(part for option, name in pairs for part in (option, files[name]))]
+
+
+@pytest.mark.parametrize("optimizer", ["mert", "kbmira", "pro"])
+def test_optimize_finds_the_perfect_hypotheses(files: dict[str, str], optimizer: str) -> None:
+    status, output = call(*optimize_arguments(files), "--optimizer", optimizer, "--jobs", "1")
+    assert status == 0, output
+    result = json.loads(output[output.index("{") :])
+    assert result["bleu"] == pytest.approx(100)
+    assert result["weights"]["B_0"] > result["weights"]["A_0"]
+
+
+def test_evaluate_prints_bleu(files: dict[str, str]) -> None:
+    status, output = call(
+        "evaluate", "--output", files["output"], "--reference", files["reference"]
+    )
+    assert status == 0
+    assert json.loads(output)["bleu"] == pytest.approx(100)
+    assert json.loads(output)["length_ratio"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["evaluate", "--output", "short", "--reference", "reference"], "1 lines"),
+        (["optimize", "--features", "scores", "--scores", "scores", "--init", "init"], "scores:1"),
+        (["optimize", "--features", "features", "--scores", "scores", "--init", "short"], "short"),
+        (
+            [
+                "compare",
+                "Baseline",
+                "--source",
+                "output",
+                "--reference",
+                "reference",
+                "--out",
+                "init",
+            ],
+            "NAME=RUN",
+        ),
+    ],
+)
+def test_faults_end_in_one_line(files: dict[str, str], arguments: list[str], message: str) -> None:
+    status, output = call(*(files.get(argument, argument) for argument in arguments))
+    assert status == 1
+    assert message in output
+    assert "Traceback" not in output
+
+
+@pytest.mark.parametrize("command", ["tune", "optimize", "evaluate", "compare"])
+def test_each_command_shows_an_example(command: str) -> None:
+    status, output = call(command, "--help")
+    assert status == 0
+    assert f"Example: tuning {command}" in " ".join(output.split())
