@@ -9,11 +9,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rescorer.log_sum_exp import log_sum_exp
 from rescorer.models.cslm import Cslm
 from rescorer.ngrams import distinct_rows, sentence_ngrams
 from rescorer.vocabulary import Vocabulary
 
-ROWS_AT_ONCE = 1024
+ROWS_AT_ONCE = 8192
 
 
 class CslmScorer:
@@ -45,29 +46,28 @@ class CslmScorer:
 
     @torch.inference_mode()
     def _ngram_log_probs(self, ngrams: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Natural log p(last word | words before), *Shape:* (n, context_words + 1) -> (n,)."""
+        output = self.model.output
         contexts, context_of = distinct_rows(ngrams[:, :-1])
-        order = np.argsort(context_of, kind="stable")
-        bounds = np.searchsorted(context_of[order], np.arange(0, len(contexts), ROWS_AT_ONCE))
-        log_probs = np.empty(len(ngrams))
-        for start, first, last in zip(
-            range(0, len(contexts), ROWS_AT_ONCE), bounds, [*bounds[1:], len(ngrams)], strict=True
-        ):
-            rows = order[first:last]
-            logits = self._logits(torch.from_numpy(contexts[start : start + ROWS_AT_ONCE]).long())
-            words = torch.from_numpy(ngrams[rows, -1]).long()
-            within = torch.from_numpy(context_of[rows] - start)
-            values = logits[within, words] - torch.logsumexp(logits, dim=1)[within]
-            log_probs[rows] = values.double().numpy()
-        return log_probs
+        hidden = self._hidden(torch.from_numpy(contexts).long())
+        log_sums = log_sum_exp(hidden, output.weight, output.bias)
+        rows, words = torch.from_numpy(context_of), torch.from_numpy(ngrams[:, -1]).long()
+        logits = (hidden[rows] * output.weight[words]).sum(dim=1) + output.bias[words]
+        return (logits - log_sums[rows]).double().numpy()
 
-    def _logits(self, contexts: Tensor) -> Tensor:
-        """Output layer before the softmax, *Shape:* (n, V)."""
+    def _hidden(self, contexts: Tensor) -> Tensor:
+        """Second hidden layer, *Shape:* (n, context_words) -> (n, d2)."""
+        parts = [
+            self._hidden_of(contexts[start : start + ROWS_AT_ONCE])
+            for start in range(0, len(contexts), ROWS_AT_ONCE)
+        ]
+        return torch.cat(parts)
+
+    def _hidden_of(self, contexts: Tensor) -> Tensor:
         first = self.model.first.bias + sum(
             table[contexts[:, position]] for position, table in enumerate(self._tables)
         )
-        second: Tensor = torch.relu(self.model.second(torch.relu(first)))
-        logits: Tensor = self.model.output(second)
-        return logits
+        return torch.relu(self.model.second(torch.relu(first)))
 
 
 @torch.inference_mode()
