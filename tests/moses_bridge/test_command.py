@@ -65,10 +65,19 @@ def test_our_own_bugs_keep_their_traceback() -> None:
     assert isinstance(result.exception, ZeroDivisionError)
 
 
-def test_an_interrupted_process(tmp_path: Path) -> None:
+def _take_interrupts() -> None:
+    """A shell's background jobs ignore Ctrl-C, and what they start inherits that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def test_an_interrupted_process() -> None:
     command = [*MOSES_BRIDGE, "check", "-"]
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=_take_interrupts,
     ) as process:
         assert process.stdin is not None and process.stderr is not None
         # More than a pipe holds: when all is written, the process has begun to read.
