@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from moses_bridge.config import from_mapping
 from moses_bridge.errors import InputError
+from moses_bridge.json_files import write_json
 from moses_bridge.textio import open_write
 from rescorer.models.cslm import Cslm, CslmConfig
 from rescorer.models.encdec import EncDecConfig, EncoderDecoder
@@ -131,12 +132,6 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
         raise InputError(
             path, None, str(error), "a whole safetensors file", "Train the model again"
         ) from error
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write indented JSON, whole or not at all."""
-    with open_write(path) as stream:
-        stream.write(json.dumps(value, indent=1, sort_keys=True).encode() + b"\n")
 
 
 def _read_description(path: Path) -> dict[str, Any]:

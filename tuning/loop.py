@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.decoder import Decoder, DecoderOptions, open_decoder
 from moses_bridge.formats.moses_ini import read_ini, with_weights, write_ini
+from moses_bridge.json_files import read_json, write_json
 from tuning.bleu_stats import References, bleu, length_ratio
 from tuning.kbmira import optimize_kbmira
 from tuning.mert import optimize_mert
@@ -29,9 +30,7 @@ from tuning.run_directory import (
     file_hash,
     fingerprint_ini,
     load_run,
-    read_json,
     save_run,
-    write_json,
 )
 
 OPTIMIZERS: dict[OptimizerName, Optimizer] = {

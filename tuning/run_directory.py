@@ -11,7 +11,7 @@ from typing import Any
 
 from moses_bridge.errors import ConfigError, InputError
 from moses_bridge.formats.moses_ini import read_ini
-from moses_bridge.textio import open_write
+from moses_bridge.json_files import read_json, write_json
 from tuning.rerank import NBestFeature
 
 WEIGHTS_NAME = "weights.json"
@@ -149,21 +149,3 @@ def file_hash(path: Path) -> str:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise InputError(path, None, str(error), "a readable file") from error
-
-
-def read_json(path: Path) -> Any:
-    """Read JSON.
-
-    Raises:
-        InputError: the file is missing or is not JSON.
-    """
-    try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise InputError(path, None, str(error), "a JSON file") from error
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write indented JSON, whole or not at all."""
-    with open_write(path) as stream:
-        stream.write(json.dumps(value, indent=1).encode() + b"\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -235,11 +234,6 @@ LexicalReordering0= 0.3 0.3 0.3 0.3 0.3 0.3
 Distortion0= 0.3
 LM0= 0.5"""
     return parse_ini(tuple(text.encode().split(b"\n")), Path("moses.ini"))
-
-
-def replace_path(ini: MosesIni, path: Path) -> MosesIni:
-    """The same ini as if it stood at another path."""
-    return dataclasses.replace(ini, path=path)
 
 
 def _with_sections(lines: Sequence[bytes]) -> list[tuple[str, str]]:
