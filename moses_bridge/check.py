@@ -1,15 +1,20 @@
-"""Faults of a phrase table, each with its line."""
+"""Faults of a phrase table, each with its line, and what there is in the table."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from moses_bridge.errors import InputError
-from moses_bridge.formats.alignment import parse_links
-from moses_bridge.formats.phrase_table import PhraseTableRow, parse_row
+from moses_bridge.formats.phrase_table import BAR, parse_row, score_tokens, to_number
+from moses_bridge.row_faults import line_faults, row_faults
+from moses_bridge.source_order import SourceOrder
+from moses_bridge.table_contents import TableContents
 from moses_bridge.textio import StrPath, read_lines
+
+MAX_SHOWN = 20
 
 
 @dataclass
@@ -17,136 +22,101 @@ class CheckReport:
     """What is in a phrase table.
 
     Attributes:
-        faults: what is wrong, in the order of the rows.
+        path: the table.
+        n_scores: dense scores that each row should have: those of the first good row, unless given.
+        max_shown: how many faults of a kind are kept.
+        faults: what is wrong, in the order of the rows, at most max_shown of a kind.
+        fault_counts: how many faults there are of each kind, by what was expected.
         n_rows: rows, faulty ones included.
-        n_sources: different source phrases.
-        n_scores: dense scores of the first good row.
-        sorted_rows: the rows are in the order of `LC_ALL=C sort`, as binarisers want them.
-        grouped: no source comes back after another one, as ProbingPT wants it.
-        n_above_one: scores over 1.
-        n_zero: scores that are 0, which Moses floors at log score -100.
-        n_not_utf8: rows in another encoding, which Moses takes byte by byte.
-        n_carriage_returns: rows that end in CR LF.
+        score_counts: rows of each number of scores.
+        order: different sources, whether sorted and grouped.
+        contents: what is no fault, but good to know.
     """
 
-    faults: list[InputError] = field(default_factory=list)
-    n_rows: int = 0
-    n_sources: int = 0
+    path: str
     n_scores: int | None = None
-    sorted_rows: bool = True
-    grouped: bool = True
-    n_above_one: int = 0
-    n_zero: int = 0
-    n_not_utf8: int = 0
-    n_carriage_returns: int = 0
+    max_shown: int = MAX_SHOWN
+    faults: list[InputError] = field(default_factory=list)
+    fault_counts: Counter[str] = field(default_factory=Counter)
+    n_rows: int = 0
+    score_counts: Counter[int] = field(default_factory=Counter)
+    order: SourceOrder = field(default_factory=SourceOrder)
+    contents: TableContents = field(default_factory=TableContents)
 
-    def count(self, row: PhraseTableRow) -> None:
-        """Take a good row into the counts."""
-        self.n_scores = len(row.scores)
-        if max(row.scores) > 1:
-            self.n_above_one += sum(score > 1 for score in row.scores)
-        self.n_zero += row.scores.count(0)
-        self.n_carriage_returns += row.line.endswith(b"\r")
-        self.n_not_utf8 += not _is_utf8(row.line)
+    @property
+    def n_faults(self) -> int:
+        """All faults, those that are not kept included."""
+        return self.fault_counts.total()
+
+    def add_faults(self, faults: Iterable[InputError]) -> None:
+        """Count faults, and keep those that are shown."""
+        for fault in faults:
+            self.fault_counts[fault.expected] += 1
+            if self.fault_counts[fault.expected] <= self.max_shown:
+                self.faults.append(fault)
 
     def summary(self) -> Iterator[str]:
         """Lines for a reader."""
-        yield f"{self.n_rows} rows, {self.n_sources} sources, {self.n_scores or 0} scores a row"
-        yield f"sorted as LC_ALL=C sort: {'yes' if self.sorted_rows else 'no'}"
-        yield f"rows of a source together: {'yes' if self.grouped else 'no'}"
-        yield f"scores above 1: {self.n_above_one}, scores of 0: {self.n_zero}"
-        yield f"rows not in UTF-8: {self.n_not_utf8}, with CR LF: {self.n_carriage_returns}"
-        yield f"faults: {len(self.faults)}"
+        yield f"{self.n_rows:,} rows, {self.order.n_sources:,} sources, {self._scores()}"
+        yield from self.order.summary()
+        yield from self.contents.summary()
+        yield f"faults: {self.n_faults:,}"
+        for expected, n_faults in self.fault_counts.items():
+            hidden = n_faults - self.max_shown
+            shown = f" ({hidden:,} of them not shown)" if hidden > 0 else ""
+            yield f"  expected {expected}: {n_faults:,}{shown}"
+
+    def _scores(self) -> str:
+        if len(self.score_counts) < 2:
+            return f"{next(iter(self.score_counts), 0)} scores a row"
+        counts = sorted(self.score_counts.items())
+        return ", ".join(f"{n_scores} scores in {n_rows:,} rows" for n_scores, n_rows in counts)
 
 
-def check_table(path: StrPath, n_scores: int | None = None) -> CheckReport:
+def check_table(
+    path: StrPath, n_scores: int | None = None, max_shown: int = MAX_SHOWN
+) -> CheckReport:
     """Read a whole phrase table and collect its faults.
 
     Args:
         path: the table.
         n_scores: dense scores of each row; None takes the number of the first good row.
+        max_shown: how many faults of a kind are kept; the others are counted.
 
     Raises:
         InputError: the file itself cannot be read.
     """
-    report = CheckReport(n_scores=n_scores)
-    previous_line, previous_source = b"", None
-    seen: set[bytes] = set()
-    for line_number, line in enumerate(read_lines(path), start=1):
-        report.n_rows += 1
-        report.sorted_rows &= previous_line <= line
-        previous_line = line
-        try:
-            row = parse_row(line, path, line_number, report.n_scores)
-        except InputError as fault:
-            report.faults.append(fault)
-            continue
-        report.faults += row_faults(row, path, line_number)
-        report.count(row)
-        if row.source != previous_source:
-            report.n_sources += row.source not in seen
-            report.grouped &= row.source not in seen
-            seen.add(row.source)
-            previous_source = row.source
+    report = CheckReport(os.fspath(path), n_scores, max_shown)
+    try:
+        for line_number, line in enumerate(read_lines(path), start=1):
+            report.n_rows += 1
+            _check_line(line, line_number, report)
+    except InputError as fault:
+        if fault.line is None:
+            raise
+        report.add_faults([fault])
     return report
 
 
-def row_faults(row: PhraseTableRow, path: StrPath, line_number: int) -> Iterator[InputError]:
-    """What Moses would stop at, or misread, in a row that can be parsed."""
-    for phrase in (row.source, row.target):
-        if not phrase.endswith(b"]"):
-            continue
-        last_word = phrase.rpartition(b" ")[2]
-        if last_word.startswith(b"["):
-            yield InputError(
-                path,
-                line_number,
-                f"the last word {_shown(last_word)}",
-                "no word in brackets",
-                "Moses takes it for a label (moses/Phrase.cpp:187-219); escape it as &#91;...&#93;",
-            )
-    source_len, target_len = len(row.source.split()), len(row.target.split())
-    if not _links_fit(row.alignment, source_len, target_len):
-        yield from _link_faults(row, source_len, target_len, path, line_number)
-
-
-@functools.lru_cache(maxsize=1 << 16)
-def _links_fit(alignment: bytes, source_len: int, target_len: int) -> bool:
-    """Whether there is no fault; remembered, since alignments repeat themselves a lot."""
+def _check_line(line: bytes, line_number: int, report: CheckReport) -> None:
     try:
-        links = parse_links(alignment)
+        row = parse_row(line, report.path, line_number, report.n_scores)
     except InputError:
-        return False
-    return all(source < source_len and target < target_len for source, target in links)
-
-
-def _link_faults(
-    row: PhraseTableRow, source_len: int, target_len: int, path: StrPath, line_number: int
-) -> Iterator[InputError]:
-    try:
-        links = parse_links(row.alignment, path, line_number)
-    except InputError as fault:
-        yield fault
+        report.add_faults(line_faults(line, report.path, line_number, report.n_scores))
+        report.order.take(line, None, line_number)
+        _count_faulty(line, line_number, report)
         return
-    for source, target in links:
-        if source >= source_len or target >= target_len:
-            yield InputError(
-                path,
-                line_number,
-                f"the link {source}-{target}",
-                f"one within {source_len} source and {target_len} target words",
-            )
+    report.n_scores = len(row.scores)
+    report.add_faults(row_faults(row, report.path, line_number))
+    report.score_counts[report.n_scores] += 1
+    report.order.take(line, row.source, line_number)
+    report.contents.take(row, line_number)
 
 
-def _is_utf8(line: bytes) -> bool:
-    if line.isascii():
-        return True
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _shown(text: bytes) -> str:
-    return repr(text.decode("utf-8", "replace"))
+def _count_faulty(line: bytes, line_number: int, report: CheckReport) -> None:
+    """Scores of a row that cannot be parsed as it should, if it has any."""
+    columns = line.split(BAR)
+    if len(columns) > 2:
+        scores = [to_number(token) for token in score_tokens(columns[2])]
+        report.score_counts[len(scores)] += 1
+        report.contents.take_odd_scores(scores, line_number)

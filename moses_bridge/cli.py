@@ -144,18 +144,30 @@ def filter_command(ini: Path, inputs: tuple[Path, ...], out: Path) -> None:
 @main.command()
 @click.argument("table", type=READABLE)
 @click.option("--num-scores", type=click.IntRange(min=1), help="Dense scores of each row.")
-def check(table: Path, num_scores: int | None) -> None:
+@click.option("--ini", type=READABLE, help="moses.ini that shall read the table.")
+@click.option(
+    "--show",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    help="Faults of a kind to print; 0 prints all.",
+)
+def check(table: Path, num_scores: int | None, ini: Path | None, show: int) -> None:
     """Report every faulty row of a phrase table, and what is in it.
 
-    The exit status is 1 if there is a fault.
+    With --ini also what moses.ini says of the table: num-features, weights, path and factors. The
+    exit status is 1 if there is a fault.
 
     \b
     Example:
-      moses-bridge check model/phrase-table.gz --num-scores 4
+      moses-bridge check model/phrase-table.gz --num-scores 4 --ini model/moses.ini
     """
     from moses_bridge.check import check_table
+    from moses_bridge.check_ini import check_ini
 
-    report = check_table(table, num_scores)
+    report = check_table(table, num_scores, show or sys.maxsize)
+    if ini is not None:
+        report.add_faults(check_ini(ini, report))
     for line in (*map(str, report.faults), *report.summary()):
         click.echo(line)
     sys.exit(1 if report.faults else 0)

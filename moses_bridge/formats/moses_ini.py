@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,9 +91,10 @@ def read_ini(path: StrPath) -> MosesIni:
 def parse_ini(lines: tuple[bytes, ...], path: Path) -> MosesIni:
     """Make a MosesIni of its lines; see `read_ini`."""
     features: list[Feature] = []
+    unnamed: Counter[str] = Counter()
     weights: dict[str, tuple[float, ...]] = {}
     settings: dict[str, list[str]] = {}
-    for line_number, (section, text) in enumerate(_with_sections(lines), start=1):
+    for line_number, (section, text) in enumerate(with_sections(lines), start=1):
         if section in V1_SECTIONS:
             raise InputError(
                 path,
@@ -104,7 +106,7 @@ def parse_ini(lines: tuple[bytes, ...], path: Path) -> MosesIni:
         if not text:
             continue
         if section == "feature":
-            features.append(_parse_feature(text, features, path, line_number))
+            features.append(_parse_feature(text, features, unnamed, path, line_number))
         elif section == "weight":
             name, values = _parse_weight(text, path, line_number)
             if name in weights:
@@ -134,7 +136,7 @@ def with_weights(ini: MosesIni, weights: Mapping[str, Sequence[float]]) -> Moses
         if len(values) != n_weights:
             raise InputError(ini.path, None, f"{n_weights} weights of {name}", f"{len(values)}")
     lines = list(ini.lines)
-    for index, (section, text) in enumerate(_with_sections(ini.lines)):
+    for index, (section, text) in enumerate(with_sections(ini.lines)):
         if section == "weight" and text and _weight_name(text) in weights:
             lines[index] = _set_weights(lines[index], weights[_weight_name(text)])
     return parse_ini(tuple(lines), ini.path)
@@ -160,7 +162,7 @@ def with_added_scores(
     added = b"".join(b" " + format_weight(weight) for weight in initial_weights)
     changes = {"num-features": str(n_scores), "path": _whole_path(ini.path, table_path)}
     lines = list(_with_arguments(ini, feature_name, changes))
-    for index, (section, text) in enumerate(_with_sections(lines)):
+    for index, (section, text) in enumerate(with_sections(lines)):
         if section == "weight" and text and _weight_name(text) == feature_name:
             lines[index] = _behind_content(lines[index], added)
     return parse_ini(tuple(lines), ini.path)
@@ -236,8 +238,8 @@ LM0= 0.5"""
     return parse_ini(tuple(text.encode().split(b"\n")), Path("moses.ini"))
 
 
-def _with_sections(lines: Sequence[bytes]) -> list[tuple[str, str]]:
-    """The section of each line and its text without comment; both empty where there is no content."""
+def with_sections(lines: Sequence[bytes]) -> list[tuple[str, str]]:
+    """The section of each line, and its text without comment, empty where it has none."""
     section, result = "", []
     for line in lines:
         header = SECTION.match(line.split(b"#")[0])
@@ -248,7 +250,10 @@ def _with_sections(lines: Sequence[bytes]) -> list[tuple[str, str]]:
     return result
 
 
-def _parse_feature(text: str, earlier: Sequence[Feature], path: Path, line_number: int) -> Feature:
+def _parse_feature(
+    text: str, earlier: Sequence[Feature], unnamed: Counter[str], path: Path, line_number: int
+) -> Feature:
+    """A line of [feature]; a name that it lacks has the number of earlier lines that lack theirs."""
     kind, *pairs = text.split()
     for pair in pairs:
         if "=" not in pair:
@@ -259,8 +264,10 @@ def _parse_feature(text: str, earlier: Sequence[Feature], path: Path, line_numbe
     n_scores = arguments.get("num-features", "1")
     if not (n_scores.isascii() and n_scores.isdigit()):
         raise InputError(path, line_number, f"num-features={n_scores}", "a whole number")
-    default = f"{kind}{sum(feature.kind == kind for feature in earlier)}"
-    name = arguments.pop("name", default)
+    name = arguments.pop("name", "")
+    if not name:
+        name = f"{kind}{unnamed[kind]}"
+        unnamed[kind] += 1
     if any(feature.name == name for feature in earlier):
         raise InputError(path, line_number, f"a second feature {name}", "a name of its own")
     return Feature(kind, name, arguments)
@@ -307,7 +314,7 @@ def _with_arguments(
     """The lines of the ini with other arguments of one feature."""
     lines = list(ini.lines)
     features = iter(ini.features)
-    for index, (section, text) in enumerate(_with_sections(ini.lines)):
+    for index, (section, text) in enumerate(with_sections(ini.lines)):
         if section == "feature" and text and next(features).name == feature_name:
             for key, value in arguments.items():
                 lines[index] = _set_argument(lines[index], key.encode(), value.encode())

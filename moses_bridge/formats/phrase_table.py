@@ -15,7 +15,9 @@ from moses_bridge.textio import StrPath, read_lines
 
 BAR = b"|||"
 BLANKS = b" \t"
-HIERO_SOURCE = b"[X]"
+ALIGNMENT, COUNTS, SPARSE, PROPERTIES = 3, 4, 5, 6
+_BLANKS_OF_C_ALONE = b"\x0b\x0c\r"
+_NOT_IN_NUMBERS = b"_\x0b\x0c\r"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ def parse_row(line: bytes, path: StrPath, line_number: int, n_scores: int | None
     """One row, checked; see `read_rows`."""
     columns = split_row(line, path, line_number)
     scores = _scores(columns[2], path, line_number)
-    _agreed_number(len(scores), n_scores, path, line_number)
+    agreed_number(len(scores), n_scores, path, line_number)
     alignment = columns[3].strip() if len(columns) > 3 else b""
     return PhraseTableRow(
         columns[0].strip(BLANKS), columns[1].strip(BLANKS), scores, alignment, line
@@ -87,7 +89,7 @@ def parse_row(line: bytes, path: StrPath, line_number: int, n_scores: int | None
 def read_blocks(path: StrPath, min_rows: int, n_scores: int | None = None) -> Iterator[Block]:
     """Yield the table as runs of at least min_rows rows, cut only where the source changes.
 
-    Scores are counted, but not read.
+    Scores must be finite numbers, but may be negative: tables of logarithms are read as well.
 
     Args:
         path: the table.
@@ -95,7 +97,8 @@ def read_blocks(path: StrPath, min_rows: int, n_scores: int | None = None) -> It
         n_scores: dense scores of each row; None takes the number of the first row.
 
     Raises:
-        InputError: a row has fewer than three columns, an empty source or another number of scores.
+        InputError: a row has fewer than three columns, an empty source, another number of scores or
+            one that is no number, or it is hierarchical.
     """
     block = Block()
     last_column, source = None, b""
@@ -107,9 +110,9 @@ def read_blocks(path: StrPath, min_rows: int, n_scores: int | None = None) -> It
             if len(block) >= min_rows and source != block.sources[-1]:
                 yield block
                 block = Block(first_line=line_number)
-        found = len(columns[2].split())
+        found = _n_numbers(columns[2], path, line_number)
         if found != n_scores:
-            n_scores = _agreed_number(found, n_scores, path, line_number)
+            n_scores = agreed_number(found, n_scores, path, line_number)
         block.lines.append(line)
         block.sources.append(source)
         block.targets.append(columns[1].strip(BLANKS))
@@ -152,20 +155,42 @@ def split_row(line: bytes, path: StrPath, line_number: int) -> list[bytes]:
             "at least 3 columns: source ||| target ||| scores",
             "Remove or mend the row",
         )
-    if not columns[0].strip(BLANKS):
-        raise InputError(path, line_number, "an empty source phrase", "at least one word")
-    if columns[0].rstrip(BLANKS).endswith(HIERO_SOURCE):
+    source = columns[0].strip(BLANKS)
+    if not source:
+        raise InputError(
+            path, line_number, "an empty source phrase", "at least one word", "Remove the row"
+        )
+    if source.endswith(b"]") and _is_hierarchical(source, columns[1]):
         raise InputError(
             path,
             line_number,
-            "a hierarchical rule ([X])",
+            f"a hierarchical rule ({words(source)[-1].decode('utf-8', 'replace')})",
             "a phrase pair",
             "Only phrase-based tables can be read",
         )
     return columns
 
 
-def _agreed_number(found: int, n_scores: int | None, path: StrPath, line_number: int) -> int:
+def words(phrase: bytes) -> list[bytes]:
+    """The words of a phrase, cut at blanks and tabs alone, as Moses does (moses/Phrase.cpp:171)."""
+    if len(phrase.translate(None, _BLANKS_OF_C_ALONE)) == len(phrase):
+        return phrase.split()
+    return [word for word in phrase.replace(b"\t", b" ").split(b" ") if word]
+
+
+def in_brackets(word: bytes) -> bool:
+    """Whether Moses takes a word for a label or a non-terminal (moses/Phrase.cpp:187-219)."""
+    return word.startswith(b"[") and word.endswith(b"]") and len(word) > 1
+
+
+def _is_hierarchical(source: bytes, target_column: bytes) -> bool:
+    """Rules end in a label on both sides, `[X]` or a syntactic one; Hiero's own format begins with it."""
+    label, target_words = words(source)[-1], words(target_column)
+    ends_in_label = bool(target_words) and in_brackets(target_words[-1])
+    return in_brackets(label) and (label == b"[X]" or (ends_in_label and b"][" in source))
+
+
+def agreed_number(found: int, n_scores: int | None, path: StrPath, line_number: int) -> int:
     """The number of scores of each row, where this one has as many as it should."""
     if found == 0 or found != (n_scores or found):
         raise InputError(
@@ -178,28 +203,67 @@ def _agreed_number(found: int, n_scores: int | None, path: StrPath, line_number:
     return found
 
 
+def _n_numbers(column: bytes, path: StrPath, line_number: int) -> int:
+    """How many scores a column has, if all are finite numbers."""
+    scores = _plain_scores(column)
+    if scores is not None:
+        return len(scores)
+    tokens = score_tokens(column)
+    for token in tokens:
+        if not math.isfinite(to_number(token)):
+            raise _score_fault(token, path, line_number)
+    return len(tokens)
+
+
 def _scores(column: bytes, path: StrPath, line_number: int) -> tuple[float, ...]:
-    tokens = column.split()
-    try:
-        scores = tuple(map(float, tokens))
-    except ValueError:
-        scores = ()
-    if scores and min(scores) >= 0 and sum(scores) < math.inf and b"_" not in column:
+    scores = _plain_scores(column)
+    if scores and min(scores) >= 0:
         return scores
-    return tuple(_score(token, path, line_number) for token in tokens)
+    return tuple(parse_score(token, path, line_number) for token in score_tokens(column))
 
 
-def _score(token: bytes, path: StrPath, line_number: int) -> float:
+def _plain_scores(column: bytes) -> tuple[float, ...] | None:
+    """The finite numbers of a column; None where it may hold what float() takes, but Moses does not."""
     try:
-        score = math.nan if b"_" in token else float(token)
+        scores = tuple(map(float, column.split()))
     except ValueError:
-        score = math.nan
+        return None
+    is_plain = len(column.translate(None, _NOT_IN_NUMBERS)) == len(column)
+    return scores if is_plain and math.isfinite(sum(scores)) else None
+
+
+def score_tokens(column: bytes) -> list[bytes]:
+    """The texts of the scores; a carriage return at the end of the row is none of them."""
+    return words(column.rstrip(b"\r"))
+
+
+def parse_score(token: bytes, path: StrPath, line_number: int) -> float:
+    """One dense score.
+
+    Raises:
+        InputError: it is not a finite number of 0 or more.
+    """
+    score = to_number(token)
     if not 0 <= score < math.inf:
-        raise InputError(
-            path,
-            line_number,
-            f"the score {token.decode('utf-8', 'replace')!r}",
-            "a probability",
-            "Moses takes the logarithm of each score",
-        )
+        raise _score_fault(token, path, line_number)
     return score
+
+
+def _score_fault(token: bytes, path: StrPath, line_number: int) -> InputError:
+    return InputError(
+        path,
+        line_number,
+        f"the score {token.decode('utf-8', 'replace')!r}",
+        "a probability",
+        "Moses takes the logarithm of each score",
+    )
+
+
+def to_number(token: bytes) -> float:
+    """The number that a text is, NaN if it is none (float() takes "1_0" and control characters)."""
+    if len(token.translate(None, _NOT_IN_NUMBERS)) < len(token):
+        return math.nan
+    try:
+        return float(token)
+    except ValueError:
+        return math.nan

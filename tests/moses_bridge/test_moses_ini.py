@@ -66,6 +66,13 @@ def test_what_is_read(path: Path) -> None:
     assert ini.settings == {"input-factors": ("0",), "distortion-limit": ("6",)}
 
 
+def test_names_that_are_not_given_are_counted_alone(tmp_path: Path) -> None:
+    """As moses/FF/FeatureFunction.cpp does: a feature with a name of its own is not counted."""
+    path = tmp_path / "moses.ini"
+    path.write_text("[feature]\nA name=first\nA\nB\nA\n")
+    assert [feature.name for feature in read_ini(path).features] == ["first", "A0", "B0", "A1"]
+
+
 def test_the_ini_of_moses(golden: Path) -> None:
     ini = read_ini(golden / "decode" / "moses.ini")
     assert [feature.name for feature in ini.features] == [

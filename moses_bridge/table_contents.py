@@ -1,0 +1,156 @@
+"""What a phrase table has that is no fault, but that whoever uses the table should know of."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from moses_bridge.formats.phrase_table import PhraseTableRow, words
+
+ABOVE_ONE = "scores above 1"
+ZERO = "scores of 0 (Moses: log score -100)"
+NEGATIVE = "scores below 0 (Moses: NaN, in silence)"
+NO_NUMBER = "scores that are NaN, infinite or no number"
+TWICE = "rows with the pair of an earlier row"
+EMPTY_TARGET = "rows with an empty target"
+NOT_ASCII = "rows in UTF-8 beyond ASCII"
+NOT_UTF8 = "rows not in UTF-8 (Moses takes them byte by byte)"
+UNICODE_BLANKS = "rows with U+00A0, U+0085, U+2028 or the like (letters to Moses, blanks to others)"
+CARRIAGE_RETURNS = "rows that end in CR LF"
+
+# NO-BREAK SPACE, NEXT LINE, and U+1680, U+2000-200A, U+2028-2029, U+202F, U+205F, U+3000.
+_UNICODE_BLANK = re.compile(
+    rb"\xc2[\x85\xa0]|\xe1\x9a\x80|\xe2\x80[\x80-\x8a\xa8\xa9\xaf]|\xe2\x81\x9f|\xe3\x80\x80"
+)
+
+
+@dataclass
+class Tally:
+    """How often something occurs, and in which line (1-based) first."""
+
+    count: int
+    first_line: int
+
+    def __str__(self) -> str:
+        return f"{self.count:,} (first in line {self.first_line})" if self.count else "0"
+
+
+@dataclass
+class TableContents:
+    """Counts of a phrase table.
+
+    Attributes:
+        tallies: how often each of the things named above occurs.
+        n_rows: rows that could be parsed.
+        source_factors: rows by the number of factors of each source word, where it is not 1; 0 where
+            the words differ.
+        target_factors: the same for target words.
+    """
+
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    n_rows: int = 0
+    source_factors: dict[int, Tally] = field(default_factory=dict)
+    target_factors: dict[int, Tally] = field(default_factory=dict)
+    _source: bytes | None = None
+    _targets: set[bytes] = field(default_factory=set)
+
+    def count(self, what: str) -> int:
+        """How often something occurs."""
+        return self.tallies[what].count if what in self.tallies else 0
+
+    def take(self, row: PhraseTableRow, line_number: int) -> None:
+        """Count a row."""
+        self.n_rows += 1
+        if max(row.scores) > 1:
+            self._add(ABOVE_ONE, line_number, sum(score > 1 for score in row.scores))
+        if 0 in row.scores:
+            self._add(ZERO, line_number, row.scores.count(0))
+        if not row.target:
+            self._add(EMPTY_TARGET, line_number)
+        self._take_pair(row, line_number)
+        self._take_bytes(row.line, line_number)
+        if b"|" in row.source:
+            _tally(self.source_factors, n_factors(row.source), line_number)
+        if b"|" in row.target:
+            _tally(self.target_factors, n_factors(row.target), line_number)
+
+    def take_odd_scores(self, scores: Sequence[float], line_number: int) -> None:
+        """Count what is odd in the scores of a row with a fault; NaN stands for what is no number."""
+        for score in scores:
+            if not math.isfinite(score):
+                self._add(NO_NUMBER, line_number)
+            elif score < 0:
+                self._add(NEGATIVE, line_number)
+
+    def summary(self) -> Iterator[str]:
+        """Lines for a reader: what occurs, and the factors."""
+        for what in (ABOVE_ONE, ZERO, NEGATIVE, NO_NUMBER):
+            yield f"{what}: {self.tallies.get(what, 0)}"
+        for what in (TWICE, EMPTY_TARGET, UNICODE_BLANKS, CARRIAGE_RETURNS):
+            if what in self.tallies:
+                yield f"{what}: {self.tallies[what]}"
+        yield f"encoding: {self._encoding()}"
+        yield f"factors of source words: {self._factors(self.source_factors)}"
+        yield f"factors of target words: {self._factors(self.target_factors)}"
+
+    def likely_factors(self, factors: dict[int, Tally]) -> int:
+        """The number of factors that most rows have, 0 if that is a mixture."""
+        counts = {number: tally.count for number, tally in factors.items()}
+        counts[1] = self.n_rows - sum(counts.values())
+        return max(counts, key=lambda number: counts[number])
+
+    def _take_pair(self, row: PhraseTableRow, line_number: int) -> None:
+        if row.source != self._source:
+            self._source, self._targets = row.source, set()
+        elif row.target in self._targets:
+            self._add(TWICE, line_number)
+        self._targets.add(row.target)
+
+    def _take_bytes(self, line: bytes, line_number: int) -> None:
+        if line.endswith(b"\r"):
+            self._add(CARRIAGE_RETURNS, line_number)
+        if line.isascii():
+            return
+        self._add(NOT_ASCII if _is_utf8(line) else NOT_UTF8, line_number)
+        if _UNICODE_BLANK.search(line):
+            self._add(UNICODE_BLANKS, line_number)
+
+    def _add(self, what: str, line_number: int, n_times: int = 1) -> None:
+        self.tallies.setdefault(what, Tally(0, line_number)).count += n_times
+
+    def _encoding(self) -> str:
+        if NOT_UTF8 in self.tallies:
+            return f"{NOT_UTF8}: {self.tallies[NOT_UTF8]}"
+        return "UTF-8" if NOT_ASCII in self.tallies else "ASCII"
+
+    def _factors(self, factors: dict[int, Tally]) -> str:
+        likely = self.likely_factors(factors)
+        others = [
+            f"{number or 'mixed'} in {tally.count:,} rows (first in line {tally.first_line})"
+            for number, tally in sorted(factors.items())
+            if number != likely
+        ]
+        n_plain = self.n_rows - sum(tally.count for tally in factors.values())
+        if likely != 1 and n_plain:
+            others.append(f"1 in {n_plain:,} rows")
+        return ", ".join([str(likely or "mixed"), *others])
+
+
+def n_factors(phrase: bytes) -> int:
+    """How many factors each word of a phrase has, 0 where they differ."""
+    numbers = {word.count(b"|") + 1 for word in words(phrase)}
+    return numbers.pop() if len(numbers) == 1 else 0
+
+
+def _tally(tallies: dict[int, Tally], number: int, line_number: int) -> None:
+    tallies.setdefault(number, Tally(0, line_number)).count += 1
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
