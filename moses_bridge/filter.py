@@ -8,10 +8,10 @@ from pathlib import Path
 
 from moses_bridge.errors import ConfigError, InputError
 from moses_bridge.formats.moses_ini import Feature, MosesIni, read_ini, with_path, write_ini
+from moses_bridge.formats.phrase_table import BAR, refuse_rule, words
 from moses_bridge.progress import track
 from moses_bridge.textio import StrPath, read_lines, write_lines
 
-BAR = b"|||"
 MAX_PHRASE_WORDS = 7
 INI_NAME = "moses.ini"
 
@@ -29,7 +29,7 @@ class SourcePhrases:
     def __init__(
         self, sentences: Iterable[bytes], max_phrase_words: int = MAX_PHRASE_WORDS
     ) -> None:
-        self._sentences = [words for words in {tuple(line.split()) for line in sentences} if words]
+        self._sentences = [words for words in {tuple(words(line)) for line in sentences} if words]
         self._n_words = 0
         self._phrases: set[tuple[bytes, ...]] = set()
         self._grow(max_phrase_words)
@@ -66,25 +66,28 @@ def filter_model(
         ConfigError: a table would overwrite itself.
     """
     ini = _with_absolute_paths(read_ini(ini_path))
-    tables = {
-        feature.name: Path(feature.arguments["path"])
-        for feature in ini.features
-        if _is_text_table(feature)
-    }
+    text_tables = [feature for feature in ini.features if _is_text_table(feature)]
+    tables = {feature.name: Path(feature.arguments["path"]) for feature in text_tables}
     filtered = _places(tables, out.resolve())
     for name, place in filtered.items():
         ini = with_path(ini, name, place)
     phrases = SourcePhrases(chain.from_iterable(map(read_lines, inputs)), max_phrase_words)
-    for name, table in tables.items():
-        write_lines(filtered[name], usable_rows(table, phrases))
+    for feature in text_tables:
+        rows = usable_rows(tables[feature.name], phrases, _n_columns(feature))
+        write_lines(filtered[feature.name], rows)
     write_ini(ini, out / INI_NAME)
 
 
-def usable_rows(table: StrPath, phrases: SourcePhrases) -> Iterator[bytes]:
+def usable_rows(table: StrPath, phrases: SourcePhrases, n_columns: int = 2) -> Iterator[bytes]:
     """The rows of a table whose first column is one of the phrases.
 
+    Args:
+        table: the table.
+        phrases: source phrases to keep.
+        n_columns: how many columns a row has at least.
+
     Raises:
-        InputError: a row has no columns.
+        InputError: a row to keep has fewer columns, a row has none, or the table is hierarchical.
     """
     last_column, usable = None, False
     rows = track(read_lines(table), f"filter {Path(table).name}", unit="rows")
@@ -92,10 +95,30 @@ def usable_rows(table: StrPath, phrases: SourcePhrases) -> Iterator[bytes]:
         column, bar, _ = row.partition(BAR)
         if column != last_column:
             if not bar:
-                raise InputError(table, line_number, "a row without |||", "SOURCE ||| ...")
-            last_column, usable = column, column.split() in phrases
+                raise _too_few_columns(table, line_number, 1, n_columns)
+            if b"]" in column:
+                refuse_rule(row.split(BAR), table, line_number)
+            last_column, usable = column, words(column) in phrases
         if usable:
+            if row.count(BAR) < n_columns - 1:
+                raise _too_few_columns(table, line_number, row.count(BAR) + 1, n_columns)
             yield row
+
+
+def _too_few_columns(table: StrPath, line_number: int, found: int, expected: int) -> InputError:
+    return InputError(
+        table,
+        line_number,
+        f"{found} column{'s' if found > 1 else ''}",
+        f"at least {expected}, with ||| between",
+        "Remove or mend the row",
+    )
+
+
+def _n_columns(feature: Feature) -> int:
+    """Columns that each row has at least: the phrases it is looked up by, and scores."""
+    is_by_source_alone = "-f-" in f"{feature.arguments.get('type', '')}-"
+    return 2 if is_by_source_alone else 3
 
 
 def _is_text_table(feature: Feature) -> bool:

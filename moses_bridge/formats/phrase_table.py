@@ -160,6 +160,17 @@ def split_row(line: bytes, path: StrPath, line_number: int) -> list[bytes]:
         raise InputError(
             path, line_number, "an empty source phrase", "at least one word", "Remove the row"
         )
+    refuse_rule(columns, path, line_number)
+    return columns
+
+
+def refuse_rule(columns: Sequence[bytes], path: StrPath, line_number: int) -> None:
+    """Stop at a row of a hierarchical table: Hiero's `[X][X] a [X] ||| ...` or `[X] ||| ...`.
+
+    Raises:
+        InputError: it is one.
+    """
+    source = columns[0].strip(BLANKS)
     if source.endswith(b"]") and _is_hierarchical(source, columns[1]):
         raise InputError(
             path,
@@ -168,7 +179,6 @@ def split_row(line: bytes, path: StrPath, line_number: int) -> list[bytes]:
             "a phrase pair",
             "Only phrase-based tables can be read",
         )
-    return columns
 
 
 def words(phrase: bytes) -> list[bytes]:

@@ -98,6 +98,22 @@ def test_filtering_what_is_filtered_changes_nothing(golden: Path, tmp_path: Path
     assert weights == read_ini(original / "moses.ini").weights
 
 
+def test_reordering_by_source_alone_has_two_columns(folder: Path) -> None:
+    ini = INI.replace("wbe-msd-bidirectional-fe-allff", "wbe-msd-bidirectional-f-allff")
+    (folder / "moses.ini").write_text(ini)
+    (folder / "model" / "reordering").write_bytes(b"a ||| 1 1 1\nz ||| 1 1 1\n")
+    filter_model(folder / "moses.ini", [folder / "input"], folder / "out")
+    assert (folder / "out" / "reordering").read_bytes() == b"a ||| 1 1 1\n"
+
+
+def test_words_end_at_blanks_and_tabs_alone(folder: Path) -> None:
+    (folder / "input").write_bytes(b"a\x0bb\tc\xc2\xa0d\n")
+    table = b"a ||| 1 ||| 1\na\x0bb ||| 2 ||| 1\nc\xc2\xa0d ||| 3 ||| 1\n"
+    (folder / "model" / "table.gz").write_bytes(gzip.compress(table))
+    filter_model(folder / "moses.ini", [folder / "input"], folder / "out")
+    assert list(read_lines(folder / "out" / "table.gz")) == table.split(b"\n")[1:3]
+
+
 def test_two_tables_of_one_name(folder: Path) -> None:
     (folder / "other").mkdir()
     (folder / "other" / "table.gz").write_bytes(gzip.compress(b"b ||| 7 ||| 1\n"))
@@ -125,7 +141,17 @@ def test_a_table_never_overwrites_itself(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "found"),
     [
-        ("model/reordering", b"a ||| 1 ||| 1\n\n", "reordering:2: found a row without"),
+        (
+            "model/reordering",
+            b"a ||| 1 ||| 1\n\n",
+            "reordering:2: found 1 column, expected at least 3",
+        ),
+        ("model/reordering", b"a ||| 1 ||| 1\na ||| 1\n", "reordering:2: found 2 columns"),
+        (
+            "model/reordering",
+            b"b ||| 1 ||| 1\na [X] ||| b [X] ||| 1\n",
+            "reordering:2: found a hier",
+        ),
         ("moses.ini", b"[ttable-file]\n0 0 0 5 x\n", "version 1"),
         ("moses.ini", b"[feature]\nPhraseDictionaryMemory path=nowhere\n", "nowhere"),
     ],
