@@ -15,7 +15,7 @@ from pathlib import Path
 
 from moses_bridge.check import CheckReport
 from moses_bridge.errors import InputError
-from moses_bridge.formats.moses_ini import V1_SECTIONS, with_sections
+from moses_bridge.formats.moses_ini import V1_SECTIONS, tokens, with_sections
 from moses_bridge.formats.phrase_table import to_number
 from moses_bridge.table_contents import Tally
 from moses_bridge.textio import STANDARD_STREAM, read_lines
@@ -106,7 +106,7 @@ def _read(ini_path: Path) -> _Reading:
         elif section == "ttable-file":
             _read_v1_table(text, line_number, reading)
         elif section == "weight-t":
-            _check_numbers(text.split(), line_number, reading)
+            _check_numbers(tokens(text), line_number, reading)
             reading.n_v1_weights += 1
     if reading.v1_line is not None and (reading.n_scores or reading.n_weights):
         reading.add_fault(
@@ -123,16 +123,16 @@ def _check_cut(line: bytes, text: str, line_number: int, reading: _Reading) -> N
     if CUT_PATH.search(line.decode("utf-8", "replace").partition(" #")[0]):
         reading.add_fault(
             line_number,
-            f"{text.split()[-1]!r}, all that is left before a '#'",
+            f"{tokens(text)[-1]!r}, all that is left before a '#'",
             "paths without '#'",
             "Moses takes what follows for a comment; rename the file",
         )
 
 
 def _read_feature(text: str, line_number: int, reading: _Reading) -> None:
-    kind, *tokens = text.split()
-    arguments = dict(token.split("=", 1) for token in tokens if "=" in token)
-    for token in tokens:
+    kind, *words = tokens(text)
+    arguments = dict(token.split("=", 1) for token in words if "=" in token)
+    for token in words:
         if "=" not in token:
             reading.add_fault(
                 line_number,
@@ -154,16 +154,16 @@ def _read_feature(text: str, line_number: int, reading: _Reading) -> None:
 
 
 def _read_v1_table(text: str, line_number: int, reading: _Reading) -> None:
-    tokens = text.split()
-    if len(tokens) != 5:
+    words = tokens(text)
+    if len(words) != 5:
         reading.add_fault(
             line_number,
-            f"{len(tokens)} words",
+            f"{len(words)} words",
             "5: implementation, input factors, output factors, number of scores, path",
             "Moses splits at blanks, so a path cannot hold one",
         )
         return
-    kind, source_factors, target_factors, n_scores, path = tokens
+    kind, source_factors, target_factors, n_scores, path = words
     reading.tables.append(
         TableEntry(
             line_number,
@@ -178,7 +178,7 @@ def _read_v1_table(text: str, line_number: int, reading: _Reading) -> None:
 
 
 def _read_weights(text: str, line_number: int, reading: _Reading) -> None:
-    name, *tokens = text.split()
+    name, *numbers = tokens(text)
     if not name.endswith("="):
         reading.add_fault(
             line_number,
@@ -187,16 +187,16 @@ def _read_weights(text: str, line_number: int, reading: _Reading) -> None:
             "Moses drops the last character of the name (moses/Parameter.cpp:1196)",
         )
         return
-    _check_numbers(tokens, line_number, reading)
+    _check_numbers(numbers, line_number, reading)
     name = name[:-1]
     if name in reading.n_weights:
         reading.add_fault(line_number, f"weights of {name} again", "one line for each feature")
-    reading.n_weights[name] = len(tokens)
+    reading.n_weights[name] = len(numbers)
     reading.weight_lines[name] = line_number
 
 
-def _check_numbers(tokens: Sequence[str], line_number: int, reading: _Reading) -> None:
-    for token in tokens:
+def _check_numbers(numbers: Sequence[str], line_number: int, reading: _Reading) -> None:
+    for token in numbers:
         if not abs(to_number(token.encode("utf-8", "surrogateescape"))) < float("inf"):
             reading.add_fault(line_number, f"the weight {token!r}", "finite numbers")
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moses_bridge.errors import InputError
+from moses_bridge.formats.phrase_table import to_number
 from moses_bridge.textio import StrPath, read_lines, write_lines
 
 SECTION = re.compile(rb"^\s*\[([^\]]+)\]\s*$")
@@ -250,11 +251,16 @@ def with_sections(lines: Sequence[bytes]) -> list[tuple[str, str]]:
     return result
 
 
+def tokens(text: str) -> list[str]:
+    """What stands between blanks and tabs: other Unicode blanks may be part of a path."""
+    return [token for token in re.split("[ \t]+", text) if token]
+
+
 def _parse_feature(
     text: str, earlier: Sequence[Feature], unnamed: Counter[str], path: Path, line_number: int
 ) -> Feature:
     """A line of [feature]; a name that it lacks has the number of earlier lines that lack theirs."""
-    kind, *pairs = text.split()
+    kind, *pairs = tokens(text)
     for pair in pairs:
         if "=" not in pair:
             raise InputError(
@@ -274,15 +280,13 @@ def _parse_feature(
 
 
 def _parse_weight(text: str, path: Path, line_number: int) -> tuple[str, tuple[float, ...]]:
-    name, *tokens = text.split()
+    name, *numbers = tokens(text)
     if not name.endswith("="):
         raise InputError(path, line_number, f"{name!r}", "Name= and its weights")
-    try:
-        values = tuple(float(token) for token in tokens)
-    except ValueError as error:
-        raise InputError(path, line_number, str(error), "numbers behind the name") from error
-    if not all(map(math.isfinite, values)):
-        raise InputError(path, line_number, "a weight that is not finite", "finite numbers")
+    values = tuple(to_number(number.encode("utf-8", "surrogateescape")) for number in numbers)
+    for number, value in zip(numbers, values, strict=True):
+        if not math.isfinite(value):
+            raise InputError(path, line_number, f"the weight {number!r}", "a finite number")
     return name[:-1], values
 
 
@@ -299,7 +303,7 @@ def _weights_in_ini(ini: MosesIni, name: str) -> tuple[float, ...]:
 
 
 def _weight_name(text: str) -> str:
-    return text.split()[0].removesuffix("=")
+    return tokens(text)[0].removesuffix("=")
 
 
 def _set_weights(line: bytes, weights: Sequence[float]) -> bytes:
@@ -324,7 +328,7 @@ def _with_arguments(
 def _set_argument(line: bytes, key: bytes, value: bytes) -> bytes:
     argument = key + b"=" + value
     content = _content(line)
-    changed, n_changes = re.subn(rb"(?<=\s)" + key + rb"=\S*", lambda _: argument, content)
+    changed, n_changes = re.subn(rb"(?<=[ \t])" + key + rb"=[^ \t]*", lambda _: argument, content)
     if n_changes:
         return changed + line[len(content) :]
     return _behind_content(line, b" " + argument)
