@@ -1,16 +1,25 @@
-"""What the three commands share: faults of the user's input end with one line and status 1."""
+"""What the three commands share: how they end."""
 
 from __future__ import annotations
 
+import contextlib
+import multiprocessing
+import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
 import click
 
 from moses_bridge.errors import UserError
+from moses_bridge.textio import remove_unfinished
 
 FAILED = 1
 INTERRUPTED = 130
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class CommandGroup(click.Group):
@@ -18,21 +27,63 @@ class CommandGroup(click.Group):
 
     Exit status 1: a fault the user can mend (UserError, or the system's: no space, no permission);
     130: interrupted; 2, from click: a wrong command line. A reader that closed the pipe (`| head`)
-    ends the command in silence, with status 1.
+    ends the command in silence, with status 1. SIGTERM and SIGHUP end it at once, as they do by
+    default, but leave no unfinished files.
     """
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; see the class."""
         try:
-            return super().invoke(ctx)
+            with _tidy_when_ended():
+                return super().invoke(ctx)
         except UserError as error:
             message = str(error)
         except BrokenPipeError:
-            raise
+            _close_output()
+            sys.exit(FAILED)
         except OSError as error:
             message = str(error)
+            _close_output()
         except KeyboardInterrupt:
             click.echo(f"{ctx.info_name}: interrupted", err=True)
             sys.exit(INTERRUPTED)
         click.echo(f"{ctx.info_name}: error: {message}", err=True)
         sys.exit(FAILED)
+
+
+@contextlib.contextmanager
+def _tidy_when_ended() -> Iterator[None]:
+    """Remove unfinished files when a signal ends the process; a worker process ends as it is."""
+    owner = os.getpid()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        if os.getpid() == owner:
+            remove_unfinished()
+            for child in multiprocessing.active_children():
+                child.terminate()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    replaced = []
+    if threading.current_thread() is threading.main_thread():
+        replaced = [
+            number for number in ENDING_SIGNALS if signal.getsignal(number) is signal.SIG_DFL
+        ]
+    for number in replaced:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in replaced:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _close_output() -> None:
+    """Let go of what cannot be written, or Python would try again at its end and complain."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with contextlib.suppress(OSError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)

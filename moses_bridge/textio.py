@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import secrets
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -16,6 +17,9 @@ from moses_bridge.errors import InputError
 
 StrPath = str | os.PathLike[str]
 STANDARD_STREAM = "-"
+COMPRESSIONS = {".gz": "gz", ".bz2": "bz2", ".xz": "xz", ".zst": "zst"}
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_UNFINISHED: set[Path] = set()
 
 
 def open_read(path: StrPath) -> BinaryIO:
@@ -38,36 +42,82 @@ def open_write(path: StrPath) -> Iterator[BinaryIO]:
 
     "-" is standard output. On an error nothing is left behind and an older file stays as it was.
     What is not a plain file, a pipe or /dev/null say, is written to as it stands; a link is followed.
+
+    Raises:
+        OSError: the file cannot be written; it names the file.
     """
+    compression = COMPRESSIONS.get(Path(path).suffix)
+    with open_write_packed(path) as file:
+        if compression is None:
+            yield file
+            return
+        with xopen(file, "wb", format=compression, threads=0) as stream:
+            yield cast(BinaryIO, stream)
+
+
+@contextlib.contextmanager
+def open_write_packed(path: StrPath) -> Iterator[BinaryIO]:
+    """As `open_write`, for bytes that are compressed already."""
     if os.fspath(path) == STANDARD_STREAM:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    if Path(path).exists() and not Path(path).is_file():
-        with xopen(path, "wb", threads=0) as stream:
-            yield cast(BinaryIO, stream)
-        return
-    target = Path(os.path.realpath(path))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(
-        dir=target.parent, prefix=f".{target.stem}.", suffix="".join(target.suffixes[-1:])
-    )
-    os.close(handle)
-    try:
-        with xopen(temporary, "wb", threads=0) as stream:
-            yield cast(BinaryIO, stream)
-        _publish(Path(temporary), target)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+    with _named_errors(path):
+        if Path(path).exists() and not Path(path).is_file():
+            with open(path, "wb") as file:
+                yield file
+            return
+        target = Path(os.path.realpath(path))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _unfinished(target) as temporary:
+            with temporary.open("wb") as file:
+                yield file
+            publish(temporary, target)
 
 
-def _publish(temporary: Path, target: Path) -> None:
-    with temporary.open("rb") as written:
-        os.fsync(written.fileno())
-    umask = os.umask(0)
-    os.umask(umask)
-    temporary.chmod(0o666 & ~umask)
+def publish(temporary: Path, target: Path) -> None:
+    """Give a complete file its name, in such a way that a power cut leaves the old or the new one."""
+    _sync(temporary)
     temporary.replace(target)
+    _sync(target.parent)
+
+
+def remove_unfinished() -> None:
+    """Remove what the writers of this process have not finished, before a signal ends it."""
+    for temporary in tuple(_UNFINISHED):
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+
+
+@contextlib.contextmanager
+def _unfinished(target: Path) -> Iterator[Path]:
+    """A name beside the target that nobody else uses; no file of this name is left behind."""
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    _UNFINISHED.add(temporary)
+    try:
+        yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)
+        _UNFINISHED.discard(temporary)
+
+
+@contextlib.contextmanager
+def _named_errors(path: StrPath) -> Iterator[None]:
+    """Errors of a full disk or a limit come without the name of a file."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL and error.filename is None:
+            error.filename = os.fspath(path)
+        raise
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def read_lines(path: StrPath) -> Iterator[bytes]:

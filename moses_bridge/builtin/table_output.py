@@ -30,7 +30,7 @@ from moses_bridge.builtin.table_text import (
     put_phrase,
 )
 from moses_bridge.progress import Progress
-from moses_bridge.textio import StrPath, open_write
+from moses_bridge.textio import StrPath, open_write_packed
 
 ROWS_AT_ONCE = 1 << 16
 GZIP_LEVEL = 5
@@ -152,12 +152,10 @@ def _write_rows(path: StrPath, n_rows: int, text_of: Callable[[slice], bytes], j
         packed = gzip.compress(text, GZIP_LEVEL, mtime=0) if compressed else text
         return rows.stop - rows.start, packed
 
-    part = Path(f"{path}.part")
-    with open_write(part) as stream, Progress(Path(path).name, n_rows, "rows") as progress:
+    with open_write_packed(path) as stream, Progress(Path(path).name, n_rows, "rows") as progress:
         for n_written, data in _in_order(block, range(0, max(n_rows, 1), ROWS_AT_ONCE), jobs):
             stream.write(data)
             progress.update(n_written)
-    part.replace(path)
 
 
 def _in_order(

@@ -102,3 +102,107 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(60) == 1
+
+
+SLOW_WRITER = """
+import sys, time, click
+from moses_bridge.command import CommandGroup
+from moses_bridge.textio import open_write
+
+@click.group(cls=CommandGroup)
+def prog(): ...
+
+@prog.command()
+@click.argument("out")
+def write(out):
+    with open_write(out) as stream:
+        for number in range(10**9):
+            stream.write(b"%d ||| %d ||| 0.5\\n" % (number, number))
+            if number == 100_000 and out != "-":
+                print("under way", flush=True)
+
+prog(prog_name="prog")
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_command_and_leaves_no_unfinished_file(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    out = tmp_path / "out.gz"
+    out.write_bytes(b"old")
+    with subprocess.Popen(
+        [sys.executable, "-c", SLOW_WRITER, "write", str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=_take_signals,
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline() == b"under way\n"
+        assert len(os.listdir(tmp_path)) == 2
+        process.send_signal(number)
+        assert process.wait(60) == -number
+        assert process.stderr.read() == b""
+    assert os.listdir(tmp_path) == ["out.gz"]
+    assert out.read_bytes() == b"old"
+
+
+def _take_signals() -> None:
+    """Under nohup SIGHUP is ignored, and a command keeps it so."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def test_a_signal_that_is_ignored_stays_so() -> None:
+    @click.group(cls=CommandGroup)
+    def prog() -> None: ...
+
+    @prog.command()
+    def show() -> None:
+        click.echo(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)
+        click.echo(callable(signal.getsignal(signal.SIGTERM)))
+
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert CliRunner().invoke(prog, ["show"]).output == "True\nTrue\n"
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_closed_pipe_ends_the_writer_in_silence() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", SLOW_WRITER, "write", "-"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline() == b"0 ||| 0 ||| 0.5\n"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 1
+
+
+def test_a_full_standard_output() -> None:
+    with open("/dev/full", "wb") as full:
+        result = subprocess.run(
+            [sys.executable, "-c", SLOW_WRITER, "write", "-"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert result.returncode == 1
+    assert result.stderr == b"prog: error: [Errno 28] No space left on device\n"
+
+
+def test_a_limit_of_file_size(tmp_path: Path) -> None:
+    out = tmp_path / "out.gz"
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (99_999, 99_999))"
+    result = subprocess.run(
+        [sys.executable, "-c", limit + SLOW_WRITER, "write", str(out)],
+        capture_output=True,
+        check=False,
+    )
+    assert result.returncode == 1
+    assert result.stderr.decode() == f"prog: error: [Errno 27] File too large: '{out}'\n"
+    assert os.listdir(tmp_path) == []
