@@ -1,0 +1,44 @@
+"""Starts commands quickly: imports them once, then forks for each.
+
+Standard input has one JSON object a line: arguments, stdout and stderr (paths), max_bytes (a limit of
+file size, or null). Each answer is one line: the number of the process, then one with its exit status
+(minus the signal that ended it).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+from typing import Any, NoReturn
+
+import moses_bridge.filter
+import rescorer.model_scorer
+import rescorer.table_scoring  # noqa: F401
+from moses_bridge.cli import main as moses_bridge
+from rescorer.cli import main as rescorer_command
+
+COMMANDS = {"moses-bridge": moses_bridge, "rescorer": rescorer_command}
+
+
+def run(job: dict[str, Any]) -> NoReturn:
+    """Be the command."""
+    for descriptor, path in ((1, job["stdout"]), (2, job["stderr"])):
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        os.dup2(file, descriptor)
+    if job["max_bytes"] is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (job["max_bytes"], job["max_bytes"]))
+    program, *arguments = job["arguments"]
+    COMMANDS[program](arguments, prog_name=program)
+    raise AssertionError("a command ends by itself")
+
+
+for text in sys.stdin:
+    job = json.loads(text)
+    process = os.fork()
+    if process == 0:
+        run(job)
+    print(process, flush=True)
+    _, status = os.waitpid(process, 0)
+    print(os.waitstatus_to_exitcode(status), flush=True)

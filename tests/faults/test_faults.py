@@ -1,0 +1,240 @@
+"""Commands that are killed, run out of disk or lose their reader: a complete file or none, always.
+
+FAULT_POINTS says at how many random points each fault strikes: 3 by default, 50 under `make faults`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+N_POINTS = int(os.environ.get("FAULT_POINTS", "2"))
+SERVER = Path(__file__).with_name("command_server.py")
+SCORE = ("score", "--control", "random", "--jobs", "1")
+OLD = b"an older file\n"
+INI = """\
+[feature]
+PhraseDictionaryMemory name=TM0 num-features=2 path=table.gz
+[weight]
+TM0= 0.2 0.2
+"""
+
+
+class Commands:
+    """Runs commands in processes of their own, one at a time.
+
+    Args:
+        folder: for what they print.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.stdout, self.stderr = folder / "stdout", folder / "stderr"
+        self._server = subprocess.Popen(
+            [sys.executable, str(SERVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def start(
+        self, *arguments: object, stdout: Path | None = None, max_bytes: int | None = None
+    ) -> int:
+        """Start one; its process number."""
+        assert self._server.stdin is not None
+        job = {
+            "arguments": [str(argument) for argument in arguments],
+            "stdout": str(stdout or self.stdout),
+            "stderr": str(self.stderr),
+            "max_bytes": max_bytes,
+        }
+        self._server.stdin.write(json.dumps(job) + "\n")
+        self._server.stdin.flush()
+        return int(self._answer())
+
+    def wait(self) -> int:
+        """Exit status of the one that was started."""
+        return int(self._answer())
+
+    def run(self, *arguments: object, max_bytes: int | None = None) -> int:
+        """Start one and wait for it."""
+        self.start(*arguments, max_bytes=max_bytes)
+        return self.wait()
+
+    def close(self) -> None:
+        """End the server."""
+        assert self._server.stdin is not None and self._server.stdout is not None
+        self._server.stdin.close()
+        self._server.wait()
+        self._server.stdout.close()
+
+    def _answer(self) -> str:
+        assert self._server.stdout is not None
+        return self._server.stdout.readline()
+
+
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+    server = Commands(tmp_path_factory.mktemp("commands"))
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table of 12,000 rows, its ini, and text that uses half of them."""
+    folder = tmp_path_factory.mktemp("model")
+    rng = random.Random(6)
+    rows = [
+        b"%d w ||| %d %d ||| 0.5 %g\n" % (n // 3, n, rng.randrange(10**9), rng.random())
+        for n in range(12_000)
+    ]
+    (folder / "table.gz").write_bytes(gzip.compress(b"".join(rows), 1))
+    (folder / "moses.ini").write_text(INI)
+    (folder / "input").write_bytes(b"".join(b"%d w\n" % n for n in range(0, 4_000, 2)))
+    return folder
+
+
+class Writing:
+    """A command that writes one large file, and what it should write.
+
+    Args:
+        verb: "score" or "filter".
+    """
+
+    def __init__(self, verb: str, model: Path, commands: Commands, folder: Path) -> None:
+        self.model, self.folder = model, folder
+        folder.mkdir()
+        self.out = folder / "table.gz"
+        table, ini, text = (model / name for name in ("table.gz", "moses.ini", "input"))
+        self.arguments: list[object] = {
+            "score": ["rescorer", *SCORE, table, "--out", self.out],
+            "filter": ["moses-bridge", "filter", "--ini", ini, "--input", text, "--out", folder],
+        }[verb]
+        self.verb = verb
+        self.inputs = {path: path.read_bytes() for path in model.iterdir()}
+        start = time.monotonic()
+        assert commands.run(*self.arguments) == 0, commands.stderr.read_text()
+        self.seconds = time.monotonic() - start
+        self.complete = self.out.read_bytes()
+        self.names = set(os.listdir(folder))
+
+    def restore(self) -> None:
+        """An older file stands where the new one goes."""
+        for path in self.folder.iterdir():
+            path.unlink()
+        self.out.write_bytes(OLD)
+
+    def assert_complete_or_old(self) -> None:
+        """Neither a part of the file under its name, nor a changed input."""
+        assert self.out.read_bytes() in (OLD, self.complete)
+        assert {path: path.read_bytes() for path in self.model.iterdir()} == self.inputs
+
+    def assert_no_rest(self) -> None:
+        """Nothing but what belongs there, and what --resume continues."""
+        resumable = (
+            {".table.gz.partial", ".table.gz.partial.json"} if self.verb == "score" else set()
+        )
+        assert set(os.listdir(self.folder)) <= self.names | resumable
+
+
+@pytest.fixture(params=["score", "filter"])
+def writing(
+    request: pytest.FixtureRequest, model: Path, commands: Commands, tmp_path: Path
+) -> Writing:
+    return Writing(request.param, model, commands, tmp_path / "out")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_signals(writing: Writing, commands: Commands, number: signal.Signals) -> None:
+    rng = random.Random(number)
+    statuses = []
+    for point in range(N_POINTS):
+        writing.restore()
+        process = commands.start(*writing.arguments)
+        time.sleep(writing.seconds * (point + rng.random()) / N_POINTS)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, number)
+        statuses.append(commands.wait())
+        writing.assert_complete_or_old()
+        if number != signal.SIGKILL:
+            writing.assert_no_rest()
+        if writing.verb == "score":
+            assert commands.run(*writing.arguments, "--resume") == 0
+            assert writing.out.read_bytes() == writing.complete
+            assert set(os.listdir(writing.folder)) == writing.names
+    assert set(statuses) <= {0, -number}
+    assert -number in statuses or N_POINTS < 10
+
+
+def assert_told_of(commands: Commands, status: int, error: str) -> None:
+    assert status == 1
+    *progress, line = commands.stderr.read_text().splitlines()
+    assert ": error: [Errno" in line and error in line
+    assert all(earlier.startswith(("score: ", "filter ")) for earlier in progress)
+
+
+def test_a_limit_of_file_size(writing: Writing, commands: Commands) -> None:
+    rng = random.Random(1)
+    for _ in range(N_POINTS):
+        writing.restore()
+        n_bytes = rng.randrange(200, len(writing.complete) - 1)
+        status = commands.run(*writing.arguments, max_bytes=n_bytes)
+        assert_told_of(commands, status, "File too large")
+        assert writing.out.read_bytes() == OLD
+        writing.assert_complete_or_old()
+        writing.assert_no_rest()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 4 MiB."""
+    disk = tmp_path / "out"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)]
+    if os.geteuid() or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted here; a limit of file size stands for it")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.mark.parametrize("verb", ["score", "filter"])
+def test_a_full_disk(verb: str, small_disk: Path, model: Path, commands: Commands) -> None:
+    rng = random.Random(2)
+    writing = Writing(verb, model, commands, small_disk / "out")
+    filler = small_disk / "filler"
+    for _ in range(N_POINTS):
+        filler.unlink(missing_ok=True)
+        writing.restore()
+        state = os.statvfs(small_disk)
+        n_left = rng.randrange(state.f_frsize, len(writing.complete) - state.f_frsize)
+        filler.write_bytes(bytes(state.f_bavail * state.f_frsize - n_left))
+        assert_told_of(commands, commands.run(*writing.arguments), "No space left")
+        assert writing.out.read_bytes() == OLD
+        writing.assert_complete_or_old()
+        writing.assert_no_rest()
+
+
+def test_closed_pipes(model: Path, commands: Commands, tmp_path: Path) -> None:
+    rng = random.Random(3)
+    score = ["rescorer", *SCORE, model / "table.gz", "--out"]
+    table = (model / "table.gz").read_bytes()
+    assert commands.run(*score, "-") == 0
+    complete = commands.stdout.read_bytes()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for _ in range(N_POINTS):
+        n_bytes = rng.randrange(len(complete) - 200_000)
+        commands.start(*score, "-", stdout=pipe)
+        with pipe.open("rb") as reader:
+            assert reader.read(n_bytes) == complete[:n_bytes]
+        assert commands.wait() == 1
+        assert commands.stderr.read_bytes() == b""
+        assert (model / "table.gz").read_bytes() == table
