@@ -69,7 +69,7 @@ def open_write_packed(path: StrPath) -> Iterator[BinaryIO]:
             return
         target = Path(os.path.realpath(path))
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _unfinished(target) as temporary:
+        with temporary_beside(target) as temporary:
             with temporary.open("wb") as file:
                 yield file
             publish(temporary, target)
@@ -90,7 +90,7 @@ def remove_unfinished() -> None:
 
 
 @contextlib.contextmanager
-def _unfinished(target: Path) -> Iterator[Path]:
+def temporary_beside(target: Path) -> Iterator[Path]:
     """A name beside the target that nobody else uses; no file of this name is left behind."""
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     _UNFINISHED.add(temporary)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +16,8 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 from xopen import xopen
+
+from moses_bridge.textio import publish, temporary_beside
 
 GZIP_LEVEL = 6
 FORMATS = {".gz": "gz", ".bz2": "bz2", ".xz": "xz", ".zst": "zst"}
@@ -84,15 +85,14 @@ class PartialFile:
 
     def _save_state(self) -> None:
         state = {"settings": self.settings, "n_bytes": self.n_bytes, "progress": self.progress}
-        temporary = self.state_path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(state))
-        temporary.replace(self.state_path)
+        with temporary_beside(self.state_path) as temporary:
+            temporary.write_text(json.dumps(state))
+            temporary.replace(self.state_path)
 
     def publish(self) -> None:
         """Give the file its name; nothing else remains."""
-        os.fsync(self._stream.fileno())
         self._stream.close()
-        self.data_path.replace(self.out)
+        publish(self.data_path, self.out)
         self.state_path.unlink(missing_ok=True)
 
 

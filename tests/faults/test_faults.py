@@ -89,16 +89,16 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table of 12,000 rows, its ini, and text that uses half of them."""
+    """A table of 20,000 rows, its ini, and text that uses half of them."""
     folder = tmp_path_factory.mktemp("model")
     rng = random.Random(6)
     rows = [
         b"%d w ||| %d %d ||| 0.5 %g\n" % (n // 3, n, rng.randrange(10**9), rng.random())
-        for n in range(12_000)
+        for n in range(20_000)
     ]
     (folder / "table.gz").write_bytes(gzip.compress(b"".join(rows), 1))
     (folder / "moses.ini").write_text(INI)
-    (folder / "input").write_bytes(b"".join(b"%d w\n" % n for n in range(0, 4_000, 2)))
+    (folder / "input").write_bytes(b"".join(b"%d w\n" % n for n in range(0, 7_000, 2)))
     return folder
 
 
@@ -120,11 +120,14 @@ class Writing:
         }[verb]
         self.verb = verb
         self.inputs = {path: path.read_bytes() for path in model.iterdir()}
-        start = time.monotonic()
-        assert commands.run(*self.arguments) == 0, commands.stderr.read_text()
-        self.seconds = time.monotonic() - start
+        self.seconds = min(self._seconds(commands) for _ in range(2))
         self.complete = self.out.read_bytes()
         self.names = set(os.listdir(folder))
+
+    def _seconds(self, commands: Commands) -> float:
+        start = time.monotonic()
+        assert commands.run(*self.arguments) == 0, commands.stderr.read_text()
+        return time.monotonic() - start
 
     def restore(self) -> None:
         """An older file stands where the new one goes."""
@@ -169,7 +172,8 @@ def test_signals(writing: Writing, commands: Commands, number: signal.Signals) -
         if writing.verb == "score":
             assert commands.run(*writing.arguments, "--resume") == 0
             assert writing.out.read_bytes() == writing.complete
-            assert set(os.listdir(writing.folder)) == writing.names
+            rest = set(os.listdir(writing.folder)) - writing.names
+            assert not rest or (number == signal.SIGKILL and all(name[0] == "." for name in rest))
     assert set(statuses) <= {0, -number}
     assert -number in statuses or N_POINTS < 10
 
