@@ -10,6 +10,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from moses_bridge.errors import InputError
 from moses_bridge.textio import StrPath, read_lines
 
@@ -100,23 +103,27 @@ def read_blocks(path: StrPath, min_rows: int, n_scores: int | None = None) -> It
         InputError: a row has fewer than three columns, an empty source, another number of scores or
             one that is no number, or it is hierarchical.
     """
-    block = Block()
+    block, score_columns = Block(), list[bytes]()
     last_column, source = None, b""
-    for line_number, line in enumerate(read_lines(path), start=1):
-        columns = line.split(BAR, 3)
-        if columns[0] != last_column or len(columns) < 3:
-            source = split_row(line, path, line_number)[0].strip(BLANKS)
-            last_column = columns[0]
-            if len(block) >= min_rows and source != block.sources[-1]:
-                yield block
-                block = Block(first_line=line_number)
-        found = _n_numbers(columns[2], path, line_number)
-        if found != n_scores:
-            n_scores = agreed_number(found, n_scores, path, line_number)
-        block.lines.append(line)
-        block.sources.append(source)
-        block.targets.append(columns[1].strip(BLANKS))
+    try:
+        for line_number, line in enumerate(read_lines(path), start=1):
+            columns = line.split(BAR, 3)
+            if columns[0] != last_column or len(columns) < 3:
+                source = split_row(line, path, line_number)[0].strip(BLANKS)
+                last_column = columns[0]
+                if len(block.lines) >= min_rows and source != block.sources[-1]:
+                    n_scores = _checked_number(score_columns, n_scores, path, block.first_line)
+                    yield block
+                    block, score_columns = Block(first_line=line_number), []
+            block.lines.append(line)
+            block.sources.append(source)
+            block.targets.append(columns[1].strip(BLANKS))
+            score_columns.append(columns[2])
+    except InputError:
+        _checked_number(score_columns, n_scores, path, block.first_line)
+        raise
     if block.lines:
+        _checked_number(score_columns, n_scores, path, block.first_line)
         yield block
 
 
@@ -127,10 +134,32 @@ def append_scores(line: bytes, scores: Sequence[float]) -> bytes:
         line: a row without its "\\n".
         scores: positive, finite numbers: probabilities, since Moses takes their logarithm.
     """
-    source, target, dense, *others = line.split(BAR)
-    body = dense.rstrip(b" \t\r")
-    added = b"".join(b" " + format_score(score) for score in scores)
-    return BAR.join([source, target, body + added + dense[len(body) :], *others])
+    return _with_added(line, b"".join(b" " + format_score(score) for score in scores))
+
+
+def append_score_columns(lines: Sequence[bytes], scores: NDArray[np.float64]) -> list[bytes]:
+    """`append_scores` for many rows, several times as fast.
+
+    Args:
+        lines: rows without their "\\n".
+        scores: positive, finite numbers, *Shape:* (n_rows, n_columns).
+    """
+    if not (np.isfinite(scores).all() and (scores > 0).all()):
+        raise ValueError("scores of a phrase table must be positive and finite")
+    n_rows, n_columns = scores.shape
+    template = (b" %.7g" * n_columns + b"\n") * n_rows
+    added = (template % tuple(scores.ravel().tolist())).split(b"\n")
+    return list(map(_with_added, lines, added))
+
+
+def _with_added(line: bytes, added: bytes) -> bytes:
+    """The row with text behind its scores, before the blanks or the CR that follow them."""
+    start = line.find(BAR, line.find(BAR) + 3) + 3
+    end = line.find(BAR, start)
+    body = (line if end < 0 else line[:end]).rstrip(b" \t\r")
+    if len(body) < start:
+        body = line[:start]
+    return body + added + line[len(body) :]
 
 
 def format_score(score: float) -> bytes:
@@ -211,6 +240,38 @@ def agreed_number(found: int, n_scores: int | None, path: StrPath, line_number: 
             "All rows of a table have the same number of scores",
         )
     return found
+
+
+def _checked_number(
+    columns: Sequence[bytes], n_scores: int | None, path: StrPath, first_line: int
+) -> int | None:
+    """The number of scores of each row, if all have as many and they are finite numbers."""
+    if n_scores is not None and _is_regular(columns, n_scores):
+        return n_scores
+    for line_number, column in enumerate(columns, start=first_line):
+        n_found = _n_numbers(column, path, line_number)
+        if n_found != n_scores:
+            n_scores = agreed_number(n_found, n_scores, path, line_number)
+    return n_scores
+
+
+def _is_regular(columns: Sequence[bytes], n_scores: int) -> bool:
+    """Whether all columns are ` 1 0.5 `, with single blanks and plain numbers, told fast."""
+    text = b"\n".join(columns)
+    end = b" " if text.endswith(b" ") else b""
+    n_blanks = n_scores + len(end)
+    if (
+        b"  " in text
+        or text.translate(None, b"0123456789.e+- \n")
+        or text.count(end + b"\n ") + text.startswith(b" ") != len(columns)
+        or (not end and b" \n" in text)
+        or any(column.count(b" ") != n_blanks for column in columns)
+    ):
+        return False
+    try:
+        return math.isfinite(sum(map(float, text.split())))
+    except ValueError:
+        return False
 
 
 def _n_numbers(column: bytes, path: StrPath, line_number: int) -> int:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from moses_bridge.errors import InputError
 from moses_bridge.formats.phrase_table import (
+    append_score_columns,
     append_scores,
     format_score,
     read_blocks,
@@ -210,6 +211,22 @@ def test_scores_as_text(score: float, text: bytes) -> None:
 def test_scores_that_moses_would_misread_are_not_written(score: float) -> None:
     with pytest.raises(ValueError, match="positive and finite"):
         append_scores(b"a ||| b ||| 1", [score])
+
+
+@pytest.mark.parametrize("n_columns", [0, 1, 3])
+def test_many_rows_at_once_are_as_one_by_one(n_columns: int) -> None:
+    rows = [b"a ||| b ||| 1", b"a|||b|||1 \t ||| 0-0", b"a |||| b ||| 1 ||||", b"a ||| b ||| 1 \r"]
+    rows += [b"a |||  ||| \t0.5 1\t||| x ||| 1 1 1 ||| |||", b"d\xe9 ||| \xc2\xa0 ||| 1|||"]
+    scores = np.exp(np.random.default_rng(1).uniform(-69, 1, (len(rows), n_columns)))
+    expected = [append_scores(row, values) for row, values in zip(rows, scores, strict=True)]
+    assert append_score_columns(rows, scores) == expected
+    assert append_score_columns([], np.ones((0, n_columns))) == []
+
+
+@pytest.mark.parametrize("score", [0.0, -0.5, math.nan, math.inf])
+def test_of_many_rows_none_may_have_such_scores(score: float) -> None:
+    with pytest.raises(ValueError, match="positive and finite"):
+        append_score_columns([b"a ||| b ||| 1"] * 2, np.array([[0.5], [score]]))
 
 
 def test_seven_digits_lose_at_most_half_a_unit_of_the_seventh() -> None:

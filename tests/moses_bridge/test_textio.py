@@ -160,3 +160,22 @@ def test_standard_streams() -> None:
 def test_standard_input_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a\nb\n")))
     assert list(read_lines("-")) == [b"a", b"b"]
+
+
+def test_lines_longer_than_what_is_read_at_a_time(tmp_path: Path) -> None:
+    lines = [b"x" * n for n in (0, 2**18 - 1, 2**18, 2**18 + 1, 10**6, 0, 5)]
+    write_lines(tmp_path / "long.gz", lines)
+    assert list(read_lines(tmp_path / "long.gz")) == lines
+
+
+def test_of_a_pipe_lines_are_had_as_they_come() -> None:
+    program = (
+        "import moses_bridge.textio as t\nfor line in t.read_lines('-'): print(line, flush=True)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(b"a\nb\n")
+        process.stdin.flush()
+        assert process.stdout.readline() + process.stdout.readline() == b"b'a'\nb'b'\n"
