@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.errors import ConfigError, InputError
-from moses_bridge.formats.phrase_table import BAR, Block, append_scores, read_blocks
+from moses_bridge.formats.phrase_table import BAR, Block, append_score_columns, read_blocks
 from moses_bridge.progress import Progress
 from moses_bridge.textio import STANDARD_STREAM, write_lines
 from rescorer.parallel import map_in_order
@@ -157,10 +157,7 @@ def _score_block(
 ) -> _ScoredBlock:
     log_values = _log_values(block, scorers, options)
     probs = moses_prob(log_values)
-    lines = [
-        append_scores(line, scores)
-        for line, scores in zip(block.lines, probs.tolist(), strict=True)
-    ]
+    lines = append_score_columns(block.lines, probs)
     counts = {"rows": len(block)}
     for column, floored in enumerate((np.exp(log_values) < LOWEST_PROB).sum(axis=0)):
         counts[f"floored {column}"] = int(floored)
@@ -171,7 +168,6 @@ def _log_values(
     block: Block, scorers: Sequence[NamedScorer], options: ColumnOptions
 ) -> NDArray[np.float64]:
     """The value of each column in the log-linear model, *Shape:* (n_rows, n_columns)."""
-    n_steps = np.array([len(target.split()) + 1 for target in block.targets])
     values = []
     for n_earlier, named in enumerate(scorers):
         log_probs = named.scorer.log_probs(block.sources, block.targets)
@@ -179,7 +175,8 @@ def _log_values(
             if column == "sum":
                 values.append(log_probs)
             elif column == "per-word":
-                values.append(log_probs / n_steps)
+                n_steps = [len(target.split()) + 1 for target in block.targets]
+                values.append(log_probs / np.array(n_steps))
             elif n_earlier == 0:
                 values.append(named.scorer.n_unknown(block.targets).astype(np.float64))
     return np.stack(values, axis=1)
