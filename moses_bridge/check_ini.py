@@ -22,6 +22,14 @@ from moses_bridge.textio import STANDARD_STREAM, read_lines
 
 TABLE_KINDS = ("PhraseDictionary", "ProbingPT", "RuleTable")
 TEXT_TABLES = ("PhraseDictionaryMemory", "0")
+SECTIONS_WITH_PATHS = (
+    "feature",
+    "ttable-file",
+    "lmodel-file",
+    "distortion-file",
+    "generation-file",
+)
+COMMENT = re.compile("[ \t]#")
 CUT_PATH = re.compile(r"(?:path=|/)\S*#")
 GZ = ".gz"
 
@@ -97,7 +105,7 @@ def _read(ini_path: Path) -> _Reading:
             reading.v1_line = line_number
         if not text:
             continue
-        if section in ("feature", "ttable-file"):
+        if section in SECTIONS_WITH_PATHS:
             _check_cut(lines[line_number - 1], text, line_number, reading)
         if section == "feature":
             _read_feature(text, line_number, reading)
@@ -120,7 +128,7 @@ def _read(ini_path: Path) -> _Reading:
 
 def _check_cut(line: bytes, text: str, line_number: int, reading: _Reading) -> None:
     """A "#" within a path, which Moses takes for the start of a comment."""
-    if CUT_PATH.search(line.decode("utf-8", "replace").partition(" #")[0]):
+    if CUT_PATH.search(COMMENT.split(line.decode("utf-8", "replace"))[0]):
         reading.add_fault(
             line_number,
             f"{tokens(text)[-1]!r}, all that is left before a '#'",

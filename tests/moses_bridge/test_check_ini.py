@@ -65,6 +65,11 @@ def test_inis_that_fit(folder: Path, ini: str) -> None:
     assert faults(folder, ini) == []
 
 
+def test_comments_are_no_paths(folder: Path) -> None:
+    ini = V2.replace("table.gz", "table").replace("path=other # one", "path=other\t# see /a#b, one")
+    assert faults(folder, ini) == []
+
+
 def test_a_name_without_its_gz(folder: Path) -> None:
     (folder / "table.gz").rename(folder / "big.gz")
     assert faults(folder, V2.replace("table.gz", "big"), table="big.gz") == []
@@ -106,6 +111,7 @@ def test_faults_of_version_2(folder: Path, old: str, new: str, line: int, found:
         ("0 0 0 2 table", "0 0 0 x table", 3, "'x' scores"),
         ("0.2\n", "", 4, "0 weights left in [weight-t] for table 2"),
         ("0.2\n", "0.2\n0.3\n", 4, "2 weights left in [weight-t] for table 2"),
+        ("8 0 3 lm", "8 0 3 /b/lm#3", 7, "'/b/lm', all that is left before a '#'"),
         ("0.2\n", "nan\n", 9, "the weight 'nan'"),
     ],
 )
