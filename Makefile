@@ -14,10 +14,10 @@ BIN := $(VENV)/bin
 PACKAGES := moses_bridge rescorer tuning
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
 
-.PHONY: help install check format test table1 bench clean
+.PHONY: help install check format test fuzz faults table1 bench clean
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
-	@echo 'make test | check | format | bench | install | clean'
+	@echo 'make test | check | format | fuzz | faults | bench | install | clean'
 
 # --- Installation ------------------------------------------------------------------------------
 
@@ -75,6 +75,13 @@ format: install
 
 test: install
 	$(BIN)/pytest
+
+# More of what `make test` does a little of: mutated files, and commands that are killed or lack room.
+fuzz: install
+	FUZZ_CASES=20000 $(BIN)/pytest tests/fuzz
+
+faults: install
+	FAULT_POINTS=50 $(BIN)/pytest tests/faults
 
 clean:
 	rm -rf build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -13,6 +13,7 @@ from moses_bridge.command import CommandGroup
 from moses_bridge.config import load_config
 
 if TYPE_CHECKING:
+    from rescorer.column_report import ColumnFormat
     from rescorer.model_scorer import Control, Device
     from rescorer.scoring import Precision
 
@@ -116,6 +117,26 @@ def _in_words(report: Any) -> str:
     help="Of sum, per-word, unknown-words, joined by commas.",
 )
 @click.option("--unknown-words", is_flag=True, help="As --columns with unknown-words at its end.")
+@click.option(
+    "--column-format",
+    type=click.Choice(["prob", "log"]),
+    default="prob",
+    show_default=True,
+    help="Probabilities as Moses wants them, or logarithms for a table that holds those.",
+)
+@click.option(
+    "--replace", is_flag=True, help="Put them in the place of those that TABLE.json names."
+)
+@click.option(
+    "--skip-bad",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Let at most N malformed rows go to OUT.bad.",
+)
+@click.option(
+    "--shard", metavar="I/N", help="Score the I-th of N parts; `rescorer merge` joins them."
+)
 @PRECISION
 @DEVICE
 @click.option("--resume", is_flag=True, help="Continue where an interrupted run stopped.")
@@ -130,6 +151,10 @@ def score(
     ini_out: Path | None,
     columns: str,
     unknown_words: bool,
+    column_format: ColumnFormat,
+    replace: bool,
+    skip_bad: int,
+    shard: str | None,
     precision: Precision,
     device: Device,
     resume: bool,
@@ -142,12 +167,34 @@ def score(
     """
     from rescorer.column import ColumnOptions, parse_columns
     from rescorer.model_scorer import scorers_of
+    from rescorer.table_rows import parse_shard
     from rescorer.table_scoring import score_table
 
-    wanted = parse_columns(columns, unknown_words)
+    options = ColumnOptions(
+        columns=parse_columns(columns, unknown_words),
+        column_format=column_format,
+        max_bad_rows=skip_bad,
+        shard=parse_shard(shard) if shard else None,
+        jobs=jobs,
+    )
     scorers = scorers_of(models, control, seed, precision, device)
-    options = ColumnOptions(columns=wanted, jobs=jobs)
-    for line in score_table(table, out, scorers, options, ini, ini_out, resume):
+    for line in score_table(table, out, scorers, options, ini, ini_out, resume, replace):
+        click.echo(line, err=True)
+
+
+@main.command()
+@click.argument("parts", type=READABLE, nargs=-1, required=True)
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Table to write.")
+@click.option("--ini", type=READABLE, help="moses.ini of the table that was scored ...")
+@click.option("--ini-out", type=click.Path(path_type=Path), help="... and the one to write.")
+def merge(parts: tuple[Path, ...], out: Path, ini: Path | None, ini_out: Path | None) -> None:
+    """Join the parts that `rescorer score --shard` wrote into one table.
+
+    Example: rescorer merge part1.gz part2.gz --out phrase-table.gz
+    """
+    from rescorer.table_scoring import merge_shards
+
+    for line in merge_shards(parts, out, ini, ini_out):
         click.echo(line, err=True)
 
 

@@ -7,26 +7,38 @@ lines 199-205). So what is added is exp of the value that shall count in the log
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.errors import ConfigError, InputError
-from moses_bridge.formats.phrase_table import BAR, Block, append_score_columns, read_blocks
+from moses_bridge.formats.phrase_table import (
+    BAR,
+    Block,
+    append_score_columns,
+    blocks_of_rows,
+    split_row,
+    without_last_scores,
+)
 from moses_bridge.progress import Progress
-from moses_bridge.textio import STANDARD_STREAM, write_lines
+from moses_bridge.textio import STANDARD_STREAM, read_lines, write_lines
+from rescorer.column_report import (
+    LOWEST_PROB,
+    Column,
+    ColumnFormat,
+    ColumnReport,
+    bad_rows_path,
+    write_sidecar,
+)
 from rescorer.parallel import map_in_order
 from rescorer.partial_file import PartialFile, StandardOutput, compress
 from rescorer.scorer import Scorer
-
-Column = Literal["sum", "per-word", "unknown-words"]
-LOWEST_PROB = 1e-30
+from rescorer.table_rows import BadRows, NumberedRow, Shard, shard_rows
 
 
 @dataclass(frozen=True)
@@ -52,37 +64,22 @@ class ColumnOptions:
         columns: of each scorer: "sum" is log p(target | source), "per-word" the same divided by the
             number of target words plus one (</s>), "unknown-words" the number of target words
             outside the shortlist (of the first scorer alone, since models of one table share it).
+        column_format: "prob" for Moses and its converters, which take the logarithm; "log" for a table
+            whose scores are logarithms already (ProbingPT without --log-prob).
+        n_replaced: so many of the last scores of each row are taken off before.
+        max_bad_rows: so many malformed rows at most go to OUT.bad instead of ending the run.
+        shard: the part of the table to score; None for all of it.
         block_rows: rows that are scored together; the result does not depend on it (to 1e-5).
         jobs: blocks that are scored at a time, each on one processor.
     """
 
     columns: tuple[Column, ...] = ("sum",)
+    column_format: ColumnFormat = "prob"
+    n_replaced: int = 0
+    max_bad_rows: int = 0
+    shard: Shard | None = None
     block_rows: int = 8192
     jobs: int = 1
-
-
-@dataclass(frozen=True)
-class ColumnReport:
-    """What was added.
-
-    Attributes:
-        n_rows: rows of the table.
-        n_old_scores: dense scores of a row before.
-        columns: what each added score is, and of which scorer.
-        n_floored: rows of each column whose probability was raised to the floor.
-        has_alignment: whether the first row has an alignment column.
-    """
-
-    n_rows: int
-    n_old_scores: int
-    columns: tuple[tuple[Column, str], ...]
-    n_floored: tuple[int, ...]
-    has_alignment: bool
-
-    @property
-    def n_scores(self) -> int:
-        """Dense scores of a row now."""
-        return self.n_old_scores + len(self.columns)
 
 
 def moses_prob(log_values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -91,6 +88,11 @@ def moses_prob(log_values: NDArray[np.float64]) -> NDArray[np.float64]:
     The floor keeps clear of the denormal numbers of float32.
     """
     return np.maximum(np.exp(log_values), LOWEST_PROB)
+
+
+def floored_log(log_values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same for a table of logarithms: the value itself, at least log 1e-30."""
+    return np.maximum(log_values, np.log(LOWEST_PROB))
 
 
 def add_columns(
@@ -102,7 +104,8 @@ def add_columns(
 ) -> ColumnReport:
     """Write the table with added dense scores, the last of each row; every other byte stays.
 
-    Beside it OUT.json says which models made which column. With "-" the table comes from standard
+    Beside it OUT.json says which models made which column, and OUT.bad holds the malformed rows that
+    were left out. With "-" the table comes from standard
     input or goes to standard output; such a run cannot be resumed.
 
     Args:
@@ -117,29 +120,76 @@ def add_columns(
         ConfigError: the options do not fit together.
     """
     columns = planned_columns(scorers, options)
-    if resume and STANDARD_STREAM in (table, out):
-        raise ConfigError("a run on standard input or output cannot be resumed")
+    _check_streams(table, out, options, resume)
     settings = _settings(table, scorers, options)
-    all_blocks = read_blocks(table, options.block_rows)
-    first = next(all_blocks, None)
+    bad_rows = BadRows(options.max_bad_rows)
+    all_rows = _chosen_rows(table, options, bad_rows)
+    first = next(all_rows, None)
     if first is None:
-        raise InputError(table, None, "an empty file", "a phrase table")
-    n_old_scores, has_alignment = row_shape(first.lines[0])
+        raise InputError(table, None, "no row to score", "a phrase table, or fewer shards of it")
+    n_old_scores, has_alignment = _old_shape(first, table, options)
+    rows = chain([first], all_rows)
+    blocks = blocks_of_rows(rows, table, options.block_rows)
     with _sink(out, settings, resume) as sink, Progress("score", unit="rows") as progress:
         n_done = sink.progress.get("rows", 0)
         progress.update(n_done)
-        blocks = (block for block in chain([first], all_blocks) if block.first_line > n_done)
         for scored in map_in_order(
-            lambda block: _score_block(block, scorers, options, Path(out)), blocks, options.jobs
+            lambda block: _score_block(block, scorers, options, Path(out)),
+            _behind(blocks, n_done),
+            options.jobs,
         ):
             sink.append(scored.data, scored.counts)
             progress.update(scored.counts["rows"])
         sink.publish()
-    n_floored = tuple(sink.progress.get(f"floored {column}", 0) for column in range(len(columns)))
-    report = ColumnReport(sink.progress["rows"], n_old_scores, columns, n_floored, has_alignment)
+    report = ColumnReport(
+        n_rows=sink.progress.get("rows", 0),
+        n_old_scores=n_old_scores,
+        columns=columns,
+        n_floored=tuple(sink.progress.get(f"floored {i}", 0) for i in range(len(columns))),
+        has_alignment=has_alignment,
+        n_bad_rows=len(bad_rows.rows),
+    )
     if out != STANDARD_STREAM:
-        _write_sidecar(Path(out), settings, report)
+        write_sidecar(Path(out), settings, report)
+    if bad_rows.rows:
+        write_lines(bad_rows_path(Path(out)), bad_rows.rows)
     return report
+
+
+def _check_streams(table: str, out: str, options: ColumnOptions, resume: bool) -> None:
+    if resume and STANDARD_STREAM in (table, out):
+        raise ConfigError("a run on standard input or output cannot be resumed")
+    if options.shard and table == STANDARD_STREAM:
+        raise ConfigError("standard input cannot be scored in shards: name a file")
+    if options.max_bad_rows and out == STANDARD_STREAM:
+        raise ConfigError("bad rows go to a file beside the table: name one, not standard output")
+
+
+def _chosen_rows(table: str, options: ColumnOptions, bad_rows: BadRows) -> Iterator[NumberedRow]:
+    rows: Iterator[NumberedRow] = enumerate(read_lines(table), start=1)
+    if options.shard:
+        rows = shard_rows(table, options.shard)
+    return bad_rows.left_out(rows, table) if options.max_bad_rows else rows
+
+
+def _old_shape(row: NumberedRow, table: str, options: ColumnOptions) -> tuple[int, bool]:
+    """Scores of a row without those to replace, and whether it has an alignment."""
+    line_number, line = row
+    split_row(line, table, line_number)
+    n_scores, has_alignment = row_shape(line)
+    if n_scores <= options.n_replaced:
+        expected = f"more than the {options.n_replaced} to replace"
+        raise InputError(table, line_number, f"{n_scores} scores", expected)
+    return n_scores - options.n_replaced, has_alignment
+
+
+def _behind(blocks: Iterator[Block], n_rows: int) -> Iterator[Block]:
+    """The blocks without those that hold the first n_rows rows."""
+    n_earlier = 0
+    for block in blocks:
+        if n_earlier >= n_rows:
+            yield block
+        n_earlier += len(block)
 
 
 def _sink(out: str, settings: dict[str, Any], resume: bool) -> PartialFile | StandardOutput:
@@ -156,12 +206,18 @@ def _score_block(
     block: Block, scorers: Sequence[NamedScorer], options: ColumnOptions, out: Path
 ) -> _ScoredBlock:
     log_values = _log_values(block, scorers, options)
-    probs = moses_prob(log_values)
-    lines = append_score_columns(block.lines, probs)
+    written = moses_prob if options.column_format == "prob" else floored_log
+    lines = append_score_columns(_old_lines(block, options.n_replaced), written(log_values))
     counts = {"rows": len(block)}
     for column, floored in enumerate((np.exp(log_values) < LOWEST_PROB).sum(axis=0)):
         counts[f"floored {column}"] = int(floored)
     return _ScoredBlock(compress(b"\n".join(lines) + b"\n", out), counts)
+
+
+def _old_lines(block: Block, n_replaced: int) -> list[bytes]:
+    if not n_replaced:
+        return block.lines
+    return [without_last_scores(line, n_replaced) for line in block.lines]
 
 
 def _log_values(
@@ -234,6 +290,10 @@ def _settings(table: str, scorers: Sequence[NamedScorer], options: ColumnOptions
         "table": _identity(table),
         "scorers": [{"name": named.name, "fingerprint": named.fingerprint} for named in scorers],
         "columns": list(options.columns),
+        "column_format": options.column_format,
+        "n_replaced": options.n_replaced,
+        "max_bad_rows": options.max_bad_rows,
+        "shard": options.shard and [options.shard.number, options.shard.n_shards],
         "block_rows": options.block_rows,
     }
 
@@ -247,13 +307,3 @@ def _identity(table: str) -> dict[str, Any]:
         "bytes": state.st_size,
         "modified_ns": state.st_mtime_ns,
     }
-
-
-def _write_sidecar(out: Path, settings: dict[str, Any], report: ColumnReport) -> None:
-    content = {**settings, **asdict(report), "n_scores": report.n_scores, "floor": LOWEST_PROB}
-    content["columns"] = [
-        {"column": column, "scorer": name, "n_floored": n_floored}
-        for (column, name), n_floored in zip(report.columns, report.n_floored, strict=True)
-    ]
-    del content["n_floored"]
-    write_lines(f"{out}.json", [json.dumps(content, indent=2).encode()])

@@ -16,7 +16,8 @@ from moses_bridge.formats.moses_ini import (
     with_path,
     write_ini,
 )
-from rescorer.column import Column, ColumnReport
+from moses_bridge.textio import COMPRESSIONS
+from rescorer.column_report import Column, ColumnFormat, ColumnReport
 
 TABLE_KIND = "PhraseDictionaryMemory"
 SHARE_OF_LARGEST_WEIGHT = 0.1
@@ -64,20 +65,20 @@ def patch_ini(ini_path: Path, ini_out: Path, table: Path, out: Path, report: Col
     """Write the ini for the new table: num-features, path and weights change together.
 
     If it goes to another directory, relative paths of the other features become absolute, since
-    they would lead nowhere from there. Nothing else changes.
+    they would lead nowhere from there. Nothing else changes. Where columns are replaced, the new ones
+    have initial weights too.
 
     Raises:
         InputError: the ini does not belong to the table.
     """
-    check_ini(ini_path, table, report.n_old_scores)
     ini = read_ini(ini_path)
     feature = table_feature(ini, table)
-    weights = initial_weights(
-        ini.weights.get(feature.name, ()), [column for column, _ in report.columns]
-    )
+    old_weights = ini.weights.get(feature.name, ())[: report.n_old_scores]
+    weights = initial_weights(old_weights, [column for column, _ in report.columns])
+    n_replaced = feature.n_scores - report.n_old_scores
     if ini_out.resolve().parent != ini_path.resolve().parent:
         ini = _with_absolute_paths(ini)
-    write_ini(with_added_scores(ini, feature.name, out.resolve(), weights), ini_out)
+    write_ini(with_added_scores(ini, feature.name, out.resolve(), weights, n_replaced), ini_out)
 
 
 def initial_weights(old_weights: Sequence[float], columns: Sequence[Column]) -> list[float]:
@@ -99,17 +100,22 @@ def _with_absolute_paths(ini: MosesIni) -> MosesIni:
     return ini
 
 
-def binary_table_commands(out: Path, report: ColumnReport) -> list[str]:
+def binary_table_commands(
+    out: Path, report: ColumnReport, column_format: ColumnFormat = "prob"
+) -> list[str]:
     """Moses's commands that make binary tables of the new one, told the right number of scores.
 
     processPhraseTableMin takes 4 and CreateProbingPT never compares, if the number is not given.
+    The first takes the logarithm itself; the second does with --log-prob alone.
     """
     n_scores = str(report.n_scores)
-    stem = out.with_suffix("") if out.suffix in (".gz", ".bz2", ".xz", ".zst") else out
+    stem = out.with_suffix("") if out.suffix in COMPRESSIONS else out
+    probing = ["CreateProbingPT", "--input-pt", str(out), "--output-dir", f"{stem}.probing"]
+    probing += ["--num-scores", n_scores]
+    if column_format == "log":
+        return [shlex.join(probing)]
     compact = ["processPhraseTableMin", "-in", str(out), "-out", str(stem), "-nscores", n_scores]
     compact += ["-rankscore", "2"]
     if not report.has_alignment:
         compact += ["-encoding", "None"]
-    probing = ["CreateProbingPT", "--input-pt", str(out), "--output-dir", f"{stem}.probing"]
-    probing += ["--num-scores", n_scores, "--log-prob"]
-    return [shlex.join(compact), shlex.join(probing)]
+    return [shlex.join(compact), shlex.join([*probing, "--log-prob"])]

@@ -17,10 +17,9 @@ from typing import Any, BinaryIO
 
 from xopen import xopen
 
-from moses_bridge.textio import publish, temporary_beside
+from moses_bridge.textio import COMPRESSIONS, publish, temporary_beside
 
 GZIP_LEVEL = 5  # of zlib-ng: as small as `gzip -6`
-FORMATS = {".gz": "gz", ".bz2": "bz2", ".xz": "xz", ".zst": "zst"}
 
 
 class PartialFile:
@@ -130,7 +129,7 @@ class StandardOutput:
 
 def compress(data: bytes, out: Path) -> bytes:
     """One compressed member in the format of out's suffix; the same bytes for the same data."""
-    kind = FORMATS.get(out.suffix)
+    kind = COMPRESSIONS.get(out.suffix)
     if kind is None:
         return data
     buffer = io.BytesIO()

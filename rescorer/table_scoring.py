@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from moses_bridge.errors import ConfigError
-from moses_bridge.formats.phrase_table import read_rows
+from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.formats.phrase_table import read_blocks
 from moses_bridge.textio import STANDARD_STREAM
-from rescorer.column import (
+from rescorer.column import ColumnOptions, NamedScorer, add_columns, planned_columns, row_shape
+from rescorer.column_report import (
     LOWEST_PROB,
-    ColumnOptions,
+    ColumnFormat,
     ColumnReport,
-    NamedScorer,
-    add_columns,
-    planned_columns,
+    bad_rows_path,
+    read_sidecar,
+    sidecar_path,
 )
 from rescorer.ini_patch import binary_table_commands, check_ini, patch_ini
+from rescorer.merging import merged
 
 
 def score_table(
@@ -27,6 +30,7 @@ def score_table(
     ini: Path | None = None,
     ini_out: Path | None = None,
     resume: bool = False,
+    replace: bool = False,
 ) -> list[str]:
     """Add columns to a table and patch its moses.ini; arguments as of `column.add_columns`.
 
@@ -38,27 +42,80 @@ def score_table(
         ini: moses.ini of the table, if there is one to patch.
         ini_out: the ini to write.
         resume: continue where an earlier run was stopped.
+        replace: put the columns in the place of those that an earlier run added to the table, as
+            TABLE.json says.
 
     Returns:
         Lines for the user: what was written, and what Moses must be told.
 
     Raises:
-        InputError: a row is malformed, or the ini does not belong to the table.
+        InputError: a row is malformed, the ini does not belong to the table, or the table has no
+            TABLE.json that says what to replace.
         ConfigError: the options do not fit together.
     """
     _check(table, out, ini, ini_out)
+    if options.shard and ini is not None:
+        raise ConfigError("the ini of shards is written by `rescorer merge`: leave --ini out here")
+    if replace:
+        options = dataclasses.replace(options, n_replaced=n_added(Path(table)))
     planned_columns(scorers, options)
     if ini is not None:
-        first = next(read_rows(table), None)
-        check_ini(ini, Path(table), len(first.scores) if first else 0)
+        first = next(read_blocks(table, 1), None)
+        check_ini(ini, Path(table), row_shape(first.lines[0])[0] if first else 0)
     report = add_columns(table, out, scorers, options, resume)
     lines = _summary(out, report)
     if ini is not None and ini_out is not None:
-        patch_ini(ini, ini_out, Path(table), Path(out), report)
-        lines.append(f"{ini_out}: num-features, path and weights of the phrase table changed")
-    if out != STANDARD_STREAM:
-        lines += _advice(Path(out), report)
+        lines += _patched(ini, ini_out, Path(table), Path(out), report)
+    if out != STANDARD_STREAM and not options.shard:
+        lines += _advice(Path(out), report, options.column_format)
     return lines
+
+
+def n_added(table: Path) -> int:
+    """The number of columns that an earlier run added to a table.
+
+    Raises:
+        InputError: the table has no TABLE.json, or rows of another width than it says.
+    """
+    _, report = read_sidecar(table)
+    first = next(read_blocks(table, 1), None)
+    n_scores = row_shape(first.lines[0])[0] if first else 0
+    if n_scores != report.n_scores:
+        expected = f"{report.n_scores}, as {sidecar_path(table)} says"
+        raise InputError(table, 1, f"{n_scores} scores", expected)
+    return len(report.columns)
+
+
+def merge_shards(
+    parts: Sequence[Path], out: Path, ini: Path | None = None, ini_out: Path | None = None
+) -> list[str]:
+    """Join the shards of a table and patch its moses.ini.
+
+    Args:
+        parts: what `rescorer score --shard` wrote, in any order.
+        out: the table to write, with the suffix of the parts.
+        ini: moses.ini of the table that was scored, if there is one to patch.
+        ini_out: the ini to write.
+
+    Returns:
+        Lines for the user, as of `score_table`.
+
+    Raises:
+        InputError: a shard is missing, comes twice or is of another table or model.
+        ConfigError: the options do not fit together.
+    """
+    _check(str(parts[0]), str(out), ini, ini_out)
+    settings, report = merged(parts, out)
+    table = Path(settings["table"]["path"])
+    lines = _summary(str(out), report)
+    if ini is not None and ini_out is not None:
+        lines += _patched(ini, ini_out, table, out, report)
+    return lines + _advice(out, report, settings["column_format"])
+
+
+def _patched(ini: Path, ini_out: Path, table: Path, out: Path, report: ColumnReport) -> list[str]:
+    patch_ini(ini, ini_out, table, out, report)
+    return [f"{ini_out}: num-features, path and weights of the phrase table changed"]
 
 
 def _check(table: str, out: str, ini: Path | None, ini_out: Path | None) -> None:
@@ -77,11 +134,15 @@ def _summary(out: str, report: ColumnReport) -> list[str]:
     ):
         floored = f", {n_floored:,} rows raised to {LOWEST_PROB:g}" if n_floored else ""
         lines.append(f"  score {number}: {column} of {name}{floored}")
+    if report.n_bad_rows:
+        lines.append(
+            f"{bad_rows_path(Path(out))}: {report.n_bad_rows:,} malformed rows that were left out"
+        )
     return lines
 
 
-def _advice(out: Path, report: ColumnReport) -> list[str]:
-    commands = binary_table_commands(out, report)
+def _advice(out: Path, report: ColumnReport, column_format: ColumnFormat) -> list[str]:
+    commands = binary_table_commands(out, report, column_format)
     return [
         "Binary tables must be told the number of scores"
         " (rows in the order of LC_ALL=C sort for the first):",

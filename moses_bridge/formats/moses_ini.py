@@ -144,7 +144,11 @@ def with_weights(ini: MosesIni, weights: Mapping[str, Sequence[float]]) -> Moses
 
 
 def with_added_scores(
-    ini: MosesIni, feature_name: str, table_path: Path, initial_weights: Sequence[float]
+    ini: MosesIni,
+    feature_name: str,
+    table_path: Path,
+    initial_weights: Sequence[float],
+    n_replaced: int = 0,
 ) -> MosesIni:
     """The ini for a table with added scores: num-features, path and weights changed in one edit.
 
@@ -153,19 +157,20 @@ def with_added_scores(
         feature_name: the phrase table's feature.
         table_path: the new table.
         initial_weights: one weight for each added score.
+        n_replaced: so many of the old table's last scores are no longer there.
 
     Raises:
         InputError: the ini has no such feature or no weights for it, or the path holds a blank or
             "#", which Moses cuts.
     """
-    n_scores = ini.feature(feature_name).n_scores + len(initial_weights)
+    n_scores = ini.feature(feature_name).n_scores - n_replaced + len(initial_weights)
     _weights_in_ini(ini, feature_name)
     added = b"".join(b" " + format_weight(weight) for weight in initial_weights)
     changes = {"num-features": str(n_scores), "path": _whole_path(ini.path, table_path)}
     lines = list(_with_arguments(ini, feature_name, changes))
     for index, (section, text) in enumerate(with_sections(lines)):
         if section == "weight" and text and _weight_name(text) == feature_name:
-            lines[index] = _behind_content(lines[index], added)
+            lines[index] = _behind_content(_without_last(lines[index], n_replaced), added)
     return parse_ini(tuple(lines), ini.path)
 
 
@@ -332,6 +337,11 @@ def _set_argument(line: bytes, key: bytes, value: bytes) -> bytes:
     if n_changes:
         return changed + line[len(content) :]
     return _behind_content(line, b" " + argument)
+
+
+def _without_last(line: bytes, n_weights: int) -> bytes:
+    content = _content(line)
+    return content.rsplit(None, n_weights)[0] + line[len(content) :] if n_weights else line
 
 
 def _behind_content(line: bytes, added: bytes) -> bytes:

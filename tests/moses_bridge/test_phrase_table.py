@@ -223,9 +223,9 @@ def test_many_rows_at_once_are_as_one_by_one(n_columns: int) -> None:
     assert append_score_columns([], np.ones((0, n_columns))) == []
 
 
-@pytest.mark.parametrize("score", [0.0, -0.5, math.nan, math.inf])
+@pytest.mark.parametrize("score", [math.nan, math.inf])
 def test_of_many_rows_none_may_have_such_scores(score: float) -> None:
-    with pytest.raises(ValueError, match="positive and finite"):
+    with pytest.raises(ValueError, match="finite"):
         append_score_columns([b"a ||| b ||| 1"] * 2, np.array([[0.5], [score]]))
 
 

@@ -225,12 +225,8 @@ def test_progress_that_does_not_fit_is_not_used(
 ) -> None:
     out = tmp_path / "out"
     add_columns(str(table), str(out), [word_count()], ColumnOptions())
-    settings = {
-        key: value
-        for key, value in json.loads((tmp_path / "out.json").read_bytes()).items()
-        if key in ("table", "scorers", "block_rows")
-    }
-    state = {"settings": {**settings, "columns": ["sum"]}, "n_bytes": 3, "progress": {"rows": 5}}
+    settings = json.loads((tmp_path / "out.json").read_bytes())["settings"]
+    state = {"settings": settings, "n_bytes": 3, "progress": {"rows": 5}}
     change(state)
     (tmp_path / ".out.partial").write_bytes(b"no!")
     (tmp_path / ".out.partial.json").write_text(json.dumps(state))
@@ -244,7 +240,7 @@ def test_sidecar_says_what_was_added(table: Path, tmp_path: Path) -> None:
     sidecar = json.loads((tmp_path / "out.json").read_bytes())
     assert sidecar["columns"] == [{"column": "sum", "scorer": "rnn", "n_floored": 0}]
     assert (sidecar["n_rows"], sidecar["n_old_scores"], sidecar["n_scores"]) == (5, 4, 5)
-    assert sidecar["table"]["path"] == str(table)
+    assert sidecar["settings"]["table"]["path"] == str(table)
 
 
 def test_standard_streams(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,7 +261,7 @@ def test_standard_streams(monkeypatch: pytest.MonkeyPatch) -> None:
         (b"a ||| b ||| 1\n\n", 2, "1 column"),
         (b"a ||| b ||| 1\n ||| b ||| 1\n", 2, "empty source"),
         (b"a ||| b ||| 1\na [X] ||| b [X] ||| 1\n", 2, "hierarchical"),
-        (b"", None, "empty"),
+        (b"", None, "no row to score"),
     ],
 )
 def test_bad_rows_are_refused(tmp_path: Path, content: bytes, line: int | None, found: str) -> None:

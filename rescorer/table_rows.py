@@ -1,0 +1,95 @@
+"""Which rows of a phrase table a run scores: all of them, or a shard, without the malformed ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.formats.phrase_table import BAR, check_row
+from moses_bridge.progress import Progress
+from moses_bridge.textio import StrPath, read_lines
+
+NumberedRow = tuple[int, bytes]
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One of n_shards parts of a table, numbered from 1; together they are the table."""
+
+    number: int
+    n_shards: int
+
+    def rows(self, n_rows: int) -> range:
+        """The line numbers at which a source of this shard may begin."""
+        first = (self.number - 1) * n_rows // self.n_shards
+        return range(first + 1, self.number * n_rows // self.n_shards + 1)
+
+
+def parse_shard(text: str) -> Shard:
+    """A shard from "I/N".
+
+    Raises:
+        ConfigError: the text is not that, or I is not in 1..N.
+    """
+    match = re.fullmatch(r"(\d+)/(\d+)", text)
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
+        raise ConfigError(f"no shard {text!r}: write I/N, the I-th of N parts, say 1/8")
+    return Shard(int(match[1]), int(match[2]))
+
+
+def shard_rows(table: StrPath, shard: Shard) -> Iterator[NumberedRow]:
+    """The rows of a shard with their line numbers; no source is cut in two.
+
+    The table is read once more before, to count its rows.
+    """
+    firsts = shard.rows(_n_rows(table))
+    last_source, is_inside = None, False
+    for line_number, line in enumerate(read_lines(table), start=1):
+        source = line.split(BAR, 1)[0].strip()
+        if source != last_source:
+            last_source, is_inside = source, line_number in firsts
+            if line_number >= firsts.stop:
+                return
+        if is_inside:
+            yield line_number, line
+
+
+def _n_rows(table: StrPath) -> int:
+    n_rows = 0
+    with Progress("count rows", unit="rows") as progress:
+        for n_rows, _ in enumerate(read_lines(table), start=1):
+            if n_rows % 100_000 == 0:
+                progress.update(100_000)
+    return n_rows
+
+
+@dataclass
+class BadRows:
+    """Malformed rows that are left out, at most a number of them.
+
+    Attributes:
+        limit: more than these are an error.
+        rows: those found so far.
+    """
+
+    limit: int
+    rows: list[bytes] = field(default_factory=list)
+
+    def left_out(self, rows: Iterable[NumberedRow], path: StrPath) -> Iterator[NumberedRow]:
+        """The rows that are well formed.
+
+        Raises:
+            InputError: one malformed row more than the limit.
+        """
+        n_scores = None
+        for line_number, line in rows:
+            try:
+                n_scores = check_row(line, path, line_number, n_scores)
+            except InputError:
+                if len(self.rows) >= self.limit:
+                    raise
+                self.rows.append(line)
+            else:
+                yield line_number, line
