@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from moses_bridge.config import from_mapping
-from moses_bridge.errors import InputError
+from moses_bridge.errors import ConfigError, InputError
 from moses_bridge.json_files import write_json
 from moses_bridge.textio import open_write
 from rescorer.models.cslm import Cslm, CslmConfig
@@ -46,6 +46,24 @@ class LoadedModel:
     source_vocabulary: Vocabulary | None
     target_vocabulary: Vocabulary
     description: dict[str, Any]
+
+    def encoder_decoder(self) -> tuple[EncoderDecoder, tuple[Vocabulary, Vocabulary]]:
+        """The network and its two shortlists.
+
+        Raises:
+            ConfigError: the model is another one.
+        """
+        if not isinstance(self.network, EncoderDecoder) or self.source_vocabulary is None:
+            raise ConfigError(
+                f"an encoder-decoder is needed, but this model is a {self.architecture}"
+            )
+        return self.network, (self.source_vocabulary, self.target_vocabulary)
+
+    @property
+    def is_self_normalised(self) -> bool:
+        """Whether the network was trained to have a softmax denominator of 1."""
+        settings = self.description.get("training", {}).get("config", {})
+        return bool(settings.get("self_normalisation"))
 
 
 def save_model(

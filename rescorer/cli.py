@@ -11,6 +11,7 @@ import click
 
 from moses_bridge.command import CommandGroup
 from moses_bridge.config import load_config
+from moses_bridge.textio import STANDARD_STREAM
 
 if TYPE_CHECKING:
     from rescorer.column_report import ColumnFormat
@@ -135,6 +136,11 @@ def _in_words(report: Any) -> str:
     help="Let at most N malformed rows go to OUT.bad.",
 )
 @click.option(
+    "--unnormalized",
+    is_flag=True,
+    help="Leave out the softmax's denominator; for models trained with self_normalisation.",
+)
+@click.option(
     "--shard", metavar="I/N", help="Score the I-th of N parts; `rescorer merge` joins them."
 )
 @PRECISION
@@ -154,6 +160,7 @@ def score(
     column_format: ColumnFormat,
     replace: bool,
     skip_bad: int,
+    unnormalized: bool,
     shard: str | None,
     precision: Precision,
     device: Device,
@@ -165,8 +172,9 @@ def score(
     Example: rescorer score model/phrase-table.gz --model rnn --out rnn/phrase-table.gz
     --ini model/moses.ini --ini-out rnn/moses.ini
     """
+    from rescorer.agreement import table_agreement
     from rescorer.column import ColumnOptions, parse_columns
-    from rescorer.model_scorer import scorers_of
+    from rescorer.model_scorer import scorers_of, unnormalized_scorer
     from rescorer.table_rows import parse_shard
     from rescorer.table_scoring import score_table
 
@@ -177,7 +185,12 @@ def score(
         shard=parse_shard(shard) if shard else None,
         jobs=jobs,
     )
-    scorers = scorers_of(models, control, seed, precision, device)
+    if unnormalized:
+        scorers = [unnormalized_scorer(model, precision, device) for model in models]
+        for model in models if table != STANDARD_STREAM else ():
+            click.echo(f"{model}: {table_agreement(model, table, seed)}", err=True)
+    else:
+        scorers = scorers_of(models, control, seed, precision, device)
     for line in score_table(table, out, scorers, options, ini, ini_out, resume, replace):
         click.echo(line, err=True)
 

@@ -43,6 +43,8 @@ class EncDecTrainingConfig:
         batch_pairs: pairs of an update; 0 takes 64 with the recipe "paper", 1024 otherwise.
         batching: "sources" puts all targets of a source into one batch, so that they share work;
             "pairs" draws pairs at random, as the paper does; "auto" takes the recipe's way.
+        self_normalisation: weight alpha of log^2 Z in the loss (Devlin et al. 2014, section 2.3, use
+            0.1), with which `rescorer score --unnormalized` can leave the denominator Z out; 0 for none.
         loop: recipe and limits.
         model: sizes.
     """
@@ -55,6 +57,7 @@ class EncDecTrainingConfig:
     n_held_out: int = 5_000
     batch_pairs: int = 0
     batching: Literal["auto", "sources", "pairs"] = "auto"
+    self_normalisation: float = 0.0
     loop: LoopConfig = field(default_factory=LoopConfig)
     model: EncDecConfig = field(default_factory=EncDecConfig)
 
@@ -123,6 +126,8 @@ def train_encdec(
     data = encode_pairs(pairs, source_vocabulary, target_vocabulary)
     network = EncoderDecoder(config.model, len(source_vocabulary), len(target_vocabulary))
     network.initialise(PAPER_DEVIATION if config.loop.recipe == "paper" else None)
+    if config.self_normalisation:
+        network.even_out()
     network.to(device)
     task = PairTask(network, data, config, seed)
     settings = _settings(config, seed, len(pairs))
@@ -186,7 +191,8 @@ class PairTask:
     def loss(self, batch: NDArray[np.int64]) -> tuple[Tensor, float]:
         """Summed weighted loss of the pairs of a batch, and the weight of their words."""
         product_type = self.config.loop.product_dtype
-        loss = pairs_loss(self.network, self.data, batch, product_type)
+        alpha = self.config.self_normalisation
+        loss = pairs_loss(self.network, self.data, batch, product_type, alpha)
         n_words = self.data.weights[batch] @ (self.data.target_lens[batch] + 1)
         return loss, float(n_words)
 
@@ -225,6 +231,7 @@ def pairs_loss(
     data: EncodedPairs,
     rows: NDArray[np.int64],
     product_type: torch.dtype,
+    alpha: float = 0.0,
 ) -> Tensor:
     """Weighted sum of -log p(target | source), natural log, over distinct prefixes.
 
@@ -233,6 +240,7 @@ def pairs_loss(
         data: all pairs.
         rows: which of them, *Shape:* (n,).
         product_type: type of the output layer's products.
+        alpha: weight of log^2 Z, which is added for each word.
 
     Returns:
         *Shape:* ().
@@ -256,6 +264,7 @@ def pairs_loss(
         child_words,
         child_weights.to(readouts.dtype),
         product_type,
+        alpha,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 import torch
 
-from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.errors import ConfigError
 from rescorer.checkpoint import (
     DESCRIPTION,
     SOURCE_VOCABULARY,
@@ -22,7 +22,7 @@ from rescorer.controls import LengthScorer, RandomScorer
 from rescorer.cslm_scoring import CslmScorer
 from rescorer.models.cslm import Cslm
 from rescorer.scorer import Scorer, SourceBlindScorer
-from rescorer.scoring import EncDecScorer, Precision
+from rescorer.scoring import EncDecScorer, Precision, UnnormalizedScorer
 
 Control = Literal["random", "length"]
 Device = Literal["auto", "cpu", "cuda"]
@@ -49,11 +49,37 @@ def scorer_of_model(
     if isinstance(network, Cslm):
         scorer: Scorer = SourceBlindScorer(CslmScorer(network, model.target_vocabulary))
         return NamedScorer(str(directory), scorer, fingerprint)
-    if model.source_vocabulary is None:
-        raise InputError(directory, None, "no source shortlist", "one, in source.vocab")
+    encdec, vocabularies = model.encoder_decoder()
+    encdec.to(choose_device(device))
+    return NamedScorer(str(directory), EncDecScorer(encdec, *vocabularies, precision), fingerprint)
+
+
+def unnormalized_scorer(
+    directory: Path, precision: Precision = "float32", device: Device = "auto"
+) -> NamedScorer:
+    """The scorer of an encoder-decoder without the softmax's denominator.
+
+    Args:
+        directory: what `rescorer train` wrote with self_normalisation.
+        precision: of the products.
+        device: "auto" takes a GPU if there is one.
+
+    Raises:
+        InputError: the directory is not a whole model.
+        ConfigError: the model was not trained for it.
+    """
+    model = load_model(directory)
+    network, vocabularies = model.encoder_decoder()
+    if not model.is_self_normalised:
+        raise ConfigError(
+            f"{directory} was trained without self_normalisation, so its scores need the denominator:"
+            " leave --unnormalized out, or train with self_normalisation = 0.1 in --config"
+        )
     network.to(choose_device(device))
-    scorer = EncDecScorer(network, model.source_vocabulary, model.target_vocabulary, precision)
-    return NamedScorer(str(directory), scorer, fingerprint)
+    scorer = UnnormalizedScorer(network, *vocabularies, precision)
+    return NamedScorer(
+        str(directory), scorer, f"{_fingerprint(directory)} {precision} unnormalized"
+    )
 
 
 def scorer_of_control(control: Control, seed: int) -> NamedScorer:

@@ -232,16 +232,15 @@ class EncDecScorer:
             factor = self._factors(state, self._word_readout[word] + context.readout[group])
             states.append(state)
             factors.append(factor)
-            log_totals.append(
-                log_sum_exp(
-                    factor.to(self._output_weight.dtype),
-                    self._output_weight,
-                    self.model.output_bias,
-                )
-            )
+            log_totals.append(self._log_totals(factor))
         return _Nodes(
             torch.cat(states), torch.cat(factors), torch.cat(log_totals), log_probs, groups
         )
+
+    def _log_totals(self, factors: Tensor) -> Tensor:
+        """Log of the softmax's denominator of each node, *Shape:* (n, r) -> (n,)."""
+        weight = self._output_weight
+        return log_sum_exp(factors.to(weight.dtype), weight, self.model.output_bias)
 
     def _gate_products_of(self, hidden: Tensor, parents: Tensor) -> Tensor:
         """U_r h and U_z h of the nodes that have children, *Shape:* (n_nodes, 2 d)."""
@@ -261,6 +260,16 @@ class EncDecScorer:
 
     def _to_device(self, numbers: NDArray[np.int32] | NDArray[np.int64]) -> Tensor:
         return torch.from_numpy(numbers.astype(np.int64)).to(self.device)
+
+
+class UnnormalizedScorer(EncDecScorer):
+    """The same without the softmax's denominators: for networks that were trained to have them at 1.
+
+    Only the logits of the words that are asked for are computed.
+    """
+
+    def _log_totals(self, factors: Tensor) -> Tensor:
+        return factors.new_zeros(len(factors))
 
 
 def _product(rows: Tensor, weight: Tensor) -> Tensor:

@@ -56,7 +56,10 @@ class _Result(NamedTuple):
 
 
 class SummedLoss(torch.autograd.Function):
-    """-sum over children of weight x log softmax(rows W^T + b)[row, word].
+    """-sum over children of weight x (log softmax(rows W^T + b)[row, word] - alpha log^2 Z(row)).
+
+    Z is the softmax's denominator; with alpha > 0 it is drawn to 1, so that scoring can do without it
+    (Devlin et al. 2014, section 2.3).
 
     The gradient of a softmax loss is known as soon as the loss is, so both are computed block by
     block in one pass. With bfloat16 the three large products are done in that type; softmax and
@@ -74,6 +77,7 @@ class SummedLoss(torch.autograd.Function):
         child_words: Tensor,
         child_weights: Tensor,
         product_type: torch.dtype,
+        alpha: float,
     ) -> Tensor:
         """Compute the loss and its gradients.
 
@@ -86,12 +90,13 @@ class SummedLoss(torch.autograd.Function):
             child_words: *Shape:* (n_children,).
             child_weights: *Shape:* (n_children,).
             product_type: torch.float32, or torch.bfloat16 for faster products.
+            alpha: how much log^2 Z counts.
 
         Returns:
             The loss, *Shape:* ().
         """
         gradients = [torch.zeros_like(tensor) for tensor in (rows, weight, bias)]
-        layer = _Layer(weight.detach(), bias.detach(), product_type, wants_gradients=True)
+        layer = _Layer(weight.detach(), bias.detach(), product_type, alpha, wants_gradients=True)
         loss, start = rows.new_zeros(()), 0
         for result in layer.results(rows.detach(), child_rows, child_words, child_weights):
             by_rows, by_weight, by_bias = result.gradients
@@ -106,7 +111,7 @@ class SummedLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *outputs: Tensor) -> tuple[Tensor | None, ...]:
         """The gradients from the forward pass, scaled."""
-        return (*(gradient * outputs[0] for gradient in ctx.saved_tensors), *[None] * 4)
+        return (*(gradient * outputs[0] for gradient in ctx.saved_tensors), *[None] * 5)
 
 
 def summed_loss(
@@ -117,6 +122,7 @@ def summed_loss(
     child_words: Tensor,
     child_weights: Tensor,
     product_type: torch.dtype = torch.float32,
+    alpha: float = 0.0,
 ) -> Tensor:
     """The loss of `SummedLoss`; natural log, summed.
 
@@ -127,10 +133,10 @@ def summed_loss(
     _check(child_rows, len(rows))
     if torch.is_grad_enabled():
         loss: Tensor = SummedLoss.apply(  # type: ignore[no-untyped-call]
-            rows, weight, bias, child_rows, child_words, child_weights, product_type
+            rows, weight, bias, child_rows, child_words, child_weights, product_type, alpha
         )
         return loss
-    layer = _Layer(weight.detach(), bias.detach(), product_type, wants_gradients=False)
+    layer = _Layer(weight.detach(), bias.detach(), product_type, alpha, wants_gradients=False)
     results = layer.results(rows, child_rows, child_words, child_weights)
     return torch.stack([rows.new_zeros(()), *(result.loss for result in results)]).sum()
 
@@ -154,14 +160,21 @@ class _Layer:
         weight: *Shape:* (V, w).
         bias: *Shape:* (V,).
         product_type: of the products.
+        alpha: how much log^2 Z counts.
         wants_gradients: whether the gradients are wanted beside the loss.
     """
 
     def __init__(
-        self, weight: Tensor, bias: Tensor, product_type: torch.dtype, wants_gradients: bool
+        self,
+        weight: Tensor,
+        bias: Tensor,
+        product_type: torch.dtype,
+        alpha: float,
+        wants_gradients: bool,
     ) -> None:
         self.weight = weight.to(product_type)
         self.bias = bias
+        self.alpha = alpha
         self.wants_gradients = wants_gradients
         self.is_compiled = weight.device.type == "cpu" and weight.dtype == torch.float32
 
@@ -214,12 +227,14 @@ class _Layer:
         """Loss, and its derivative by the logits, *Shape:* (n, V)."""
         where = (block.child_rows, block.child_words)
         logits = products.to(block.rows.dtype).add_(self.bias)
-        logits -= logits.amax(dim=1, keepdim=True)
+        heights = logits.amax(dim=1, keepdim=True)
+        logits -= heights
         chosen = logits[where] @ block.child_weights
         slopes = logits.exp_()
         sums = slopes.sum(dim=1)
-        loss = sums.log() @ block.totals - chosen
-        slopes *= (block.totals / sums).unsqueeze(1)
+        log_totals = sums.log() + heights.squeeze(1)
+        loss = sums.log() @ block.totals - chosen + self.alpha * (log_totals**2 @ block.totals)
+        slopes *= (block.totals * (1 + 2 * self.alpha * log_totals) / sums).unsqueeze(1)
         slopes.index_put_(where, -block.child_weights, accumulate=True)
         return loss, slopes
 
@@ -233,6 +248,7 @@ class _Layer:
             (products.view(torch.uint16) if narrow else products).numpy(),
             self.bias.numpy(),
             block.totals.numpy(),
+            np.float32(self.alpha),
             firsts.numpy(),
             block.child_words.numpy(),
             block.child_weights.numpy(),
@@ -243,8 +259,9 @@ class _Layer:
 
 @numba.njit(inline="always")
 def _row_slopes(
-    logits: Any, total: Any, words: Any, weights: Any, first: int, last: int, bias_gradient: Any
-) -> Any:
+    logits: Any, total: Any, alpha: Any, words: Any, weights: Any, first: int, last: int,
+    bias_gradient: Any,
+) -> Any:  # fmt: skip
     """Loss of a row; its logits become the loss's derivative by them."""
     height = highest(logits)
     loss = 0.0
@@ -254,14 +271,15 @@ def _row_slopes(
     for word in range(len(logits)):
         logits[word] = exp(logits[word] - height)
         exponentials += logits[word]
-    scale = total / exponentials
+    log_total = height + np.log(exponentials)
+    scale = total * (np.float32(1.0) + np.float32(2.0) * alpha * log_total) / exponentials
     for word in range(len(logits)):
         logits[word] *= scale
     for child in range(first, last):
         logits[words[child]] -= weights[child]
     for word in range(len(logits)):
         bias_gradient[word] += logits[word]
-    return loss + total * np.log(exponentials)
+    return loss + total * (np.log(exponentials) + alpha * log_total * log_total)
 
 
 @numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
@@ -269,6 +287,7 @@ def _slopes_of_bfloat16(
     products: NDArray[np.uint16],
     bias: NDArray[np.float32],
     totals: NDArray[np.float32],
+    alpha: np.float32,
     firsts: NDArray[np.int64],
     words: NDArray[np.int64],
     weights: NDArray[np.float32],
@@ -281,7 +300,7 @@ def _slopes_of_bfloat16(
         for word in range(len(logits)):
             logits[word] = from_bfloat16(products[row, word]) + bias[word]
         first, last = firsts[row], firsts[row + 1]
-        loss += _row_slopes(logits, totals[row], words, weights, first, last, bias_gradient)
+        loss += _row_slopes(logits, totals[row], alpha, words, weights, first, last, bias_gradient)
         for word in range(len(logits)):
             products[row, word] = to_bfloat16(logits[word])
     return loss
@@ -292,6 +311,7 @@ def _slopes_of_float32(
     products: NDArray[np.float32],
     bias: NDArray[np.float32],
     totals: NDArray[np.float32],
+    alpha: np.float32,
     firsts: NDArray[np.int64],
     words: NDArray[np.int64],
     weights: NDArray[np.float32],
@@ -304,5 +324,5 @@ def _slopes_of_float32(
         for word in range(len(logits)):
             logits[word] += bias[word]
         first, last = firsts[row], firsts[row + 1]
-        loss += _row_slopes(logits, totals[row], words, weights, first, last, bias_gradient)
+        loss += _row_slopes(logits, totals[row], alpha, words, weights, first, last, bias_gradient)
     return loss

@@ -10,6 +10,7 @@ Notation: batch or n rows; d = hidden_width, r = embedding_width, m = maxout_wid
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -98,6 +99,13 @@ class EncoderDecoder(nn.Module):
                 nn.init.normal_(parameter, std=0.1)
             else:
                 nn.init.xavier_uniform_(parameter)
+
+    def even_out(self) -> None:
+        """Set the output bias to -log V, so that the softmax's denominator begins near 1.
+
+        Devlin et al. (2014), section 2.3.
+        """
+        nn.init.constant_(self.output_bias, -math.log(len(self.output_bias)))
 
     @property
     def output_weight(self) -> Tensor:

@@ -48,6 +48,27 @@ def test_loss_and_gradients(monkeypatch: pytest.MonkeyPatch, rows_at_once: int) 
         torch.testing.assert_close(one, other)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_penalty_of_the_denominator(dtype: torch.dtype) -> None:
+    inputs, children = make_problem(torch.float64)
+    rows, weight, bias = inputs
+    log_totals = torch.logsumexp(rows @ weight.T + bias, dim=1)
+    expected = by_definition(inputs, children) + 0.1 * (children[2] @ log_totals[children[0]] ** 2)
+    narrow = [tensor.detach().to(dtype).requires_grad_() for tensor in inputs]
+    found = summed_loss(*narrow, *children[:2], children[2].to(dtype), dtype, 0.1)
+    close = {"rtol": 1e-7, "atol": 1e-7} if dtype == torch.float64 else {"rtol": 1e-4, "atol": 1e-4}
+    torch.testing.assert_close(found.double(), expected, **close)
+    for one, other in zip(
+        torch.autograd.grad(2.5 * found, narrow),
+        torch.autograd.grad(2.5 * expected, inputs),
+        strict=True,
+    ):
+        torch.testing.assert_close(one.double(), other, **close)
+    with torch.no_grad():
+        alone = summed_loss(*narrow, *children[:2], children[2].to(dtype), dtype, 0.1)
+    torch.testing.assert_close(alone, found.detach())
+
+
 @pytest.mark.parametrize(
     ("product_type", "tolerance"), [(torch.float32, 1e-5), (torch.bfloat16, 2e-2)]
 )
