@@ -6,6 +6,7 @@ logistic regression learns which of the two is better from the difference of the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -17,7 +18,9 @@ from tuning.envelope import Direction, best_step
 from tuning.nbest_pool import NBestPool, weighted_scores
 from tuning.optimizer import OptimizerOptions, OptimizerResult, free_columns, normalised, result_of
 
-N_SAMPLES = 8
+N_SAMPLES = 16
+SHARE_OF_SENTENCES, LEAST_SENTENCES = 0.25, 100
+MAX_SWEEPS = 10
 N_DRAWN = 5000
 N_KEPT = 50
 LEAST_DIFFERENCE = 0.05
@@ -30,10 +33,10 @@ def optimize_pro(
     seed: int,
     jobs: int,
 ) -> OptimizerResult:
-    """Rank pairs of several samples; see `Optimizer`.
+    """Rank pairs of several samples of the sentences; see `Optimizer`.
 
-    Section 3.3 interpolates the learned weights with the start at a fixed share; here the share is the
-    best one on the line through both. Kept are the weights with the best BLEU on the pool.
+    Section 3.3 interpolates the learned weights with the start at a fixed share; here the weights move
+    along the line to what each sample taught, to where BLEU on the pool is best, until no line helps.
     """
     free = free_columns(pool, options)
     start = normalised(starts[0])
@@ -45,19 +48,44 @@ def optimize_pro(
 
     with ThreadPoolExecutor(jobs) as threads:
         learned = list(threads.map(learn, range(N_SAMPLES))) if free.any() else []
-    candidates = [start, *(_best_between(pool, start, weights) for weights in learned)]
-    values = [float(bleu(pool.statistics_of(weights))) for weights in candidates]
-    best = int(np.argmax(values))
-    return result_of(pool, candidates[best], free, values[1:], (values[0], values[best]))
+    reached = [_bleu(pool, weights) for weights in learned]
+    weights, trace = _interpolate(pool, start, learned, options.min_gain)
+    return result_of(pool, weights, free, reached, trace)
+
+
+def _interpolate(
+    pool: NBestPool,
+    start: NDArray[np.float64],
+    learned: Sequence[NDArray[np.float64]],
+    min_gain: float,
+) -> tuple[NDArray[np.float64], list[float]]:
+    """Line searches from the start towards each of the learned weights; BLEU after each sweep of them."""
+    weights, trace = start, [_bleu(pool, start)]
+    for _ in range(MAX_SWEEPS):
+        swept = weights
+        for target in learned:
+            swept = _best_between(pool, swept, target)
+        value = _bleu(pool, swept)
+        if value <= trace[-1]:
+            break
+        weights = swept
+        trace.append(value)
+        if trace[-1] - trace[-2] < min_gain:
+            break
+    return weights, trace
 
 
 def _best_between(
-    pool: NBestPool, start: NDArray[np.float64], learned: NDArray[np.float64]
+    pool: NBestPool, weights: NDArray[np.float64], target: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """The weights with the best BLEU on the line through two."""
-    direction = Direction.of(pool, learned - start)
-    step, _ = best_step(pool, direction, weighted_scores(pool.features, start))
-    return np.asarray(start + step * direction.vector)
+    direction = Direction.of(pool, target - weights)
+    step, _ = best_step(pool, direction, weighted_scores(pool.features, weights))
+    return np.asarray(weights + step * direction.vector)
+
+
+def _bleu(pool: NBestPool, weights: NDArray[np.float64]) -> float:
+    return float(bleu(pool.statistics_of(weights)))
 
 
 def sentence_bleu(statistics: Statistics) -> NDArray[np.float64]:
@@ -82,10 +110,12 @@ def sentence_bleu(statistics: Statistics) -> NDArray[np.float64]:
 def _draw_pairs(
     pool: NBestPool, quality: NDArray[np.float64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Better and worse hypothesis of each kept pair, *Shape:* (n_pairs, 2)."""
+    """Better and worse hypothesis of each kept pair of some sentences, *Shape:* (n_pairs, 2)."""
+    n_sentences = len(pool.sentence_ids)
+    n_chosen = max(LEAST_SENTENCES, int(SHARE_OF_SENTENCES * n_sentences))
     kept = []
-    for first, last in zip(pool.offsets[:-1], pool.offsets[1:], strict=True):
-        pairs = rng.integers(first, last, (N_DRAWN, 2))
+    for sentence in rng.permutation(n_sentences)[:n_chosen]:
+        pairs = rng.integers(pool.offsets[sentence], pool.offsets[sentence + 1], (N_DRAWN, 2))
         gaps = quality[pairs[:, 0]] - quality[pairs[:, 1]]
         (large,) = np.nonzero(gaps >= LEAST_DIFFERENCE)
         kept.append(pairs[large[np.argsort(-gaps[large], kind="stable")[:N_KEPT]]])

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from moses_bridge.errors import ConfigError
-from moses_bridge.formats.tuning_data import read_init_opt
 from tuning.bleu_stats import bleu
 from tuning.kbmira import _averages, background_bleu, optimize_kbmira
 from tuning.loop import OPTIMIZERS
-from tuning.nbest_pool import NBestPool, make_pool, read_moses_pool
+from tuning.nbest_pool import NBestPool, make_pool
 from tuning.optimizer import Optimizer, OptimizerName, OptimizerOptions
-from tuning.pro import optimize_pro, sentence_bleu
+from tuning.pro import _best_between, _interpolate, optimize_pro, sentence_bleu
+
+if TYPE_CHECKING:
+    from tests.tuning.conftest import MosesIteration
 
 RIGHT = [6, 6, 5, 5, 4, 4, 3, 3, 6]
 WRONG = [3, 6, 1, 5, 1, 4, 1, 3, 6]
@@ -114,14 +116,30 @@ def test_a_frozen_name_that_is_no_feature_is_an_error(name: OptimizerName) -> No
         OPTIMIZERS[name](pool_of_choices(3), np.ones((1, 3)), options, 1, 1)
 
 
-@pytest.mark.parametrize(("optimize", "margin"), [(optimize_kbmira, 0.0), (optimize_pro, -0.2)])
-def test_bleu_beside_that_of_mosess_kbmira(
-    golden: Path, optimize: Optimizer, margin: float
+@BOTH
+def test_bleu_is_at_least_that_of_mosess_kbmira(
+    first_iteration: MosesIteration, optimize: Optimizer
 ) -> None:
-    folder = golden / "mert"
-    pool = read_moses_pool([folder / "run1.features.dat.gz"], [folder / "run1.scores.dat.gz"])
-    lines = (folder / "iteration1.kbmira.weights").read_text().split("\n")
-    weights = np.array([float(line.split()[1]) for line in lines if line])
-    start = read_init_opt(folder / "run1.init.opt")[0]
-    result = optimize(pool, start[None], OptimizerOptions(), 1, 2)
-    assert result.bleu >= bleu(pool.statistics_of(weights)) + margin
+    start = first_iteration.start[None]
+    result = optimize(first_iteration.pool, start, OptimizerOptions(), 1, 2)
+    assert result.bleu >= first_iteration.kbmira_bleu
+
+
+@pytest.mark.slow
+@BOTH
+def test_bleu_is_at_least_that_of_mosess_kbmira_on_merged_lists(
+    second_iteration: MosesIteration, optimize: Optimizer
+) -> None:
+    start = second_iteration.start[None]
+    result = optimize(second_iteration.pool, start, OptimizerOptions(), 1, 2)
+    assert result.bleu >= second_iteration.kbmira_bleu
+
+
+def test_sweeps_towards_learned_weights_never_lose_bleu() -> None:
+    pool = pool_of_choices(40)
+    start, targets = np.array([-0.5, 0.5, 0.0]), [np.array([0.4, 0.9, 0]), np.array([-0.1, -1, 0])]
+    weights, trace = _interpolate(pool, start, targets, 0.0)
+    singles = [pool.statistics_of(_best_between(pool, start, target)) for target in targets]
+    assert trace == sorted(trace)
+    assert trace[-1] == pytest.approx(float(bleu(pool.statistics_of(weights))))
+    assert trace[-1] >= bleu(np.array(singles)).max()
