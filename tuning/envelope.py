@@ -4,6 +4,8 @@ Along w + x d the score of a hypothesis is a line in x: intercept f.w, slope f.d
 sentence are the upper envelope of its lines, and corpus BLEU changes only where some envelope has a
 corner (Och 2003, section 5; Macherey et al. 2008, algorithm 1). The order of the slopes does not depend
 on w: it is made once for a direction, and the envelope from any w is then one pass over the lines.
+Most lines are left out before that: seen as points (slope, height) the envelope is the upper hull, and a
+point below a chord between two others is not on it (Akl & Toussaint 1978).
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from tuning.nbest_pool import NBestPool, weighted_scores
 
 OUTER_STEP = 0.1
 NARROW = 1e-10
+SLACK = 1e-12
 
 
 @dataclass(frozen=True)
@@ -39,39 +42,85 @@ class Direction:
     def of(cls, pool: NBestPool, vector: NDArray[np.float64]) -> Direction:
         """Sort the slopes of a pool's hypotheses; of equal slopes the earlier hypothesis comes first."""
         slopes = weighted_scores(pool.features, vector)
-        sentences = np.repeat(np.arange(len(pool.sentence_ids)), np.diff(pool.offsets))
-        order = np.lexsort((slopes, sentences)).astype(np.int32)
+        order = _order(slopes, pool.offsets)
         return cls(vector, order, slopes[order])
+
+    def advance(self, scores: NDArray[np.float64], step: float) -> None:
+        """Change the scores of all hypotheses, *Shape:* (n,), by a step along the direction."""
+        _advance(self.order, self.slopes, scores, step)
 
 
 @njit(cache=True, nogil=True)
-def envelope(order, slopes, scores, winners, corners):  # type: ignore[no-untyped-def]
+def _order(slopes, offsets):  # type: ignore[no-untyped-def]
+    """Hypotheses of each sentence by rising slope."""
+    order = np.empty(len(slopes), np.int32)
+    for sentence in range(len(offsets) - 1):
+        first, last = offsets[sentence], offsets[sentence + 1]
+        order[first:last] = first + np.argsort(slopes[first:last], kind="mergesort")
+    return order
+
+
+@njit(cache=True, nogil=True)
+def _advance(order, slopes, scores, step):  # type: ignore[no-untyped-def]
+    for place in range(len(order)):
+        scores[order[place]] += step * slopes[place]
+
+
+@njit(cache=True, nogil=True)
+def hull_candidates(slopes, heights, candidates):  # type: ignore[no-untyped-def]
+    """Leave out points below the chords from the highest point to the first and the last.
+
+    Args:
+        slopes: rising, *Shape:* (n,).
+        heights: *Shape:* (n,).
+        candidates: filled with the places of the points that are left, rising, *Shape:* (n,).
+
+    Returns:
+        How many are left.
+    """
+    top = np.argmax(heights)
+    first_run, last_run = slopes[0] - slopes[top], slopes[-1] - slopes[top]
+    first_fall, last_fall = heights[0] - heights[top], heights[-1] - heights[top]
+    first_gradient = first_fall / first_run if first_run != 0.0 else 0.0
+    last_gradient = last_fall / last_run if last_run != 0.0 else 0.0
+    slack = SLACK * min(first_fall, last_fall)
+    n_candidates = 0
+    for place in range(len(slopes)):
+        run = slopes[place] - slopes[top]
+        chord = min(first_gradient * run, last_gradient * run)
+        candidates[n_candidates] = place
+        n_candidates += heights[place] - heights[top] >= chord + slack
+    return n_candidates
+
+
+@njit(cache=True, nogil=True)
+def envelope(slopes, heights, candidates, winners, corners):  # type: ignore[no-untyped-def]
     """Upper envelope of the lines of one sentence, from x = -infinity to +infinity.
 
     Args:
-        order: hypotheses by rising slope, *Shape:* (n,).
-        slopes: in this order, *Shape:* (n,).
-        scores: intercepts of all hypotheses of the pool.
-        winners: filled with places in order of the lines on the envelope, *Shape:* (n,).
+        slopes: rising, *Shape:* (n,).
+        heights: of the lines at x = 0, *Shape:* (n,).
+        candidates: places of the lines that may be on the envelope, rising, *Shape:* (n_candidates,).
+        winners: filled with the places of the lines on the envelope, *Shape:* (n,).
         corners: corners[i] is filled with the x where winners[i] starts, *Shape:* (n,).
 
     Returns:
         How many lines are on the envelope.
     """
-    winners[0] = 0
+    winners[0] = candidates[0]
     corners[0] = -np.inf
     last = 0
-    for place in range(1, len(order)):
-        score = scores[order[place]]
+    for place in candidates[1:]:
+        height = heights[place]
         slope = slopes[place]
-        fall = scores[order[winners[last]]] - score
+        fall = heights[winners[last]] - height
         rise = slope - slopes[winners[last]]
         if rise == 0.0 and fall >= 0.0:
             continue
         while last >= 0 and (rise == 0.0 or fall <= corners[last] * rise):
             last -= 1
             if last >= 0:
-                fall = scores[order[winners[last]]] - score
+                fall = heights[winners[last]] - height
                 rise = slope - slopes[winners[last]]
         corners[last + 1] = fall / rise if last >= 0 else -np.inf
         last += 1
@@ -147,6 +196,8 @@ def _corners(order, slopes, scores, offsets, statistics):  # type: ignore[no-unt
         Where each is, how it changes the summed statistics, and these sums at -infinity.
     """
     n = len(order)
+    heights = scores[order]
+    candidates = np.empty(n, np.int32)
     winners = np.empty(n, np.int32)
     starts = np.empty(n, np.float64)
     places = np.empty(n, np.float64)
@@ -155,7 +206,9 @@ def _corners(order, slopes, scores, offsets, statistics):  # type: ignore[no-unt
     n_corners = 0
     for sentence in range(len(offsets) - 1):
         first, last = offsets[sentence], offsets[sentence + 1]
-        n_winners = envelope(order[first:last], slopes[first:last], scores, winners, starts)
+        lines = slopes[first:last], heights[first:last]
+        n_candidates = hull_candidates(lines[0], lines[1], candidates)
+        n_winners = envelope(lines[0], lines[1], candidates[:n_candidates], winners, starts)
         before = order[first + winners[0]]
         for k in range(N_STATISTICS):
             sums[k] += statistics[before, k]

@@ -2,14 +2,15 @@
 
 From each starting point the search goes through the axes and some random directions in random order and
 moves at every gain; it ends when a whole sweep gains too little. Restarts come in rounds, each around
-the best point found so far (iterated local search). All in float64.
+the best point found so far and with random directions of its own (iterated local search). All in float64.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from tuning.optimizer import (
 )
 
 MAX_SWEEPS = 50
-N_ROUNDS = 4
+N_ROUNDS = 7
 NEAREST, FARTHEST = 0.02, 0.3
 DIRECTIONS_STREAM = 1 << 20
 STARTS_STREAM = 1 << 21
@@ -51,33 +52,34 @@ def optimize_mert(
     """Maximise corpus BLEU of the pool's best hypotheses; see `Optimizer`."""
     free = free_columns(pool, options)
     with ThreadPoolExecutor(jobs) as threads:
-        directions = list(
-            threads.map(
-                lambda vector: Direction.of(pool, vector), _directions(pool, free, options, seed)
-            )
-        )
-        search = _Search(pool, directions, options, seed, threads)
-        peaks = search.climb_all(starts, 0)
-        for number, n_starts in enumerate(_round_sizes(options.n_restarts)):
+        axes = list(threads.map(partial(Direction.of, pool), np.eye(len(free))[free]))
+
+        def climb_all(points: NDArray[np.float64], first: int, number: int) -> list[_Peak]:
+            """Climb from the points of a round; the numbers of the climbs seed their random choices."""
+            vectors = _random_directions(pool, free, options, (seed, number))
+            drawn = list(threads.map(partial(Direction.of, pool), vectors))
+            to_beat = max((peak.bleu for peak in peaks), default=0.0)
+            search = _Search(pool, [*axes, *drawn], options, seed, to_beat)
+            return list(threads.map(search.climb, points, range(first, first + len(points))))
+
+        peaks: list[_Peak] = []
+        peaks += climb_all(starts, 0, 0)
+        for number, n_starts in enumerate(_round_sizes(options.n_restarts), start=1):
             around = max(peaks, key=lambda peak: peak.bleu).weights
             points = _random_starts(pool, around, n_starts, free, (seed, number))
-            peaks += search.climb_all(points, len(peaks))
+            peaks += climb_all(points, len(peaks), number)
     best = max(peaks, key=lambda peak: peak.bleu)
     restarts = [peak.bleu for peak in peaks]
     return result_of(pool, normalised(best.weights), free, restarts, best.trace)
 
 
-def _directions(
-    pool: NBestPool, free: NDArray[np.bool_], options: OptimizerOptions, seed: int
+def _random_directions(
+    pool: NBestPool, free: NDArray[np.bool_], options: OptimizerOptions, stream: tuple[int, int]
 ) -> NDArray[np.float64]:
-    """The free axes and random directions with both signs: *Shape:* (n, n_features).
-
-    A random direction moves the scores by each feature about equally.
-    """
-    rng = np.random.default_rng((seed, DIRECTIONS_STREAM))
-    axes = np.eye(len(free))[free]
-    drawn = rng.standard_normal((options.n_directions, len(free))) * free / _spread(pool)
-    return np.concatenate([axes, drawn]) if free.any() else axes
+    """Directions that move the scores by each free feature about equally: *Shape:* (n, n_features)."""
+    rng = np.random.default_rng((*stream, DIRECTIONS_STREAM))
+    n_directions = options.n_directions if free.any() else 0
+    return np.asarray(rng.standard_normal((n_directions, len(free))) * free / _spread(pool))
 
 
 def _spread(pool: NBestPool) -> NDArray[np.float64]:
@@ -87,7 +89,8 @@ def _spread(pool: NBestPool) -> NDArray[np.float64]:
 
 
 def _round_sizes(n_restarts: int) -> list[int]:
-    return [(n_restarts + i) // N_ROUNDS for i in range(N_ROUNDS)]
+    sizes = [(n_restarts + i) // N_ROUNDS for i in range(N_ROUNDS)]
+    return [size for size in sizes if size]
 
 
 def _random_starts(
@@ -108,20 +111,20 @@ def _random_starts(
 
 @dataclass(frozen=True)
 class _Search:
-    """What all climbs share."""
+    """What the climbs of a round share."""
 
     pool: NBestPool
     directions: Sequence[Direction]
     options: OptimizerOptions
     seed: int
-    threads: Executor
-
-    def climb_all(self, points: NDArray[np.float64], first: int) -> list[_Peak]:
-        """Climb from each point; the numbers of the climbs, from the first, seed their random choices."""
-        return list(self.threads.map(self.climb, points, range(first, first + len(points))))
+    to_beat: float
 
     def climb(self, start: NDArray[np.float64], number: int) -> _Peak:
-        """Sweep over the directions from a point until a sweep gains too little."""
+        """Sweep over the directions from a point until a sweep gains too little.
+
+        The gains of sweeps shrink fast: a climb that would stay below earlier ones even if the next
+        sweeps together gained as much as the last one is given up.
+        """
         rng = np.random.default_rng((self.seed, number))
         weights = start.copy()
         trace = [self._bleu(weights)]
@@ -132,7 +135,8 @@ class _Search:
                 break
             weights = swept
             trace.append(value)
-            if trace[-1] - trace[-2] < self.options.min_gain:
+            gain = trace[-1] - trace[-2]
+            if gain < self.options.min_gain or value + gain < self.to_beat:
                 break
         return _Peak(trace[-1], weights, tuple(trace))
 
@@ -147,7 +151,7 @@ class _Search:
             step, log_bleu = best_step(self.pool, direction, scores)
             if step != 0.0 and log_bleu > log_value + 1e-12:
                 weights = weights + step * direction.vector
-                scores[direction.order] += step * direction.slopes
+                direction.advance(scores, step)
                 log_value = log_bleu
         return weights
 

@@ -18,11 +18,11 @@ OptimizerName = Literal["mert", "kbmira", "pro"]
 
 @dataclass(frozen=True)
 class OptimizerOptions:
-    """Settings of the optimisers; kbmira and PRO use `frozen` alone.
+    """Settings of the optimisers; kbmira uses `frozen` alone, PRO `min_gain` as well.
 
     Attributes:
         n_restarts: random starting points beside the given ones.
-        n_directions: random directions beside the axes, drawn anew each sweep.
+        n_directions: random directions beside the axes, drawn anew for each round of restarts.
         min_gain: a sweep that gains less BLEU (0 to 100) ends the search.
         frozen: names of features whose weight stays.
     """

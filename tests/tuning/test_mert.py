@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -12,12 +12,14 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from moses_bridge.errors import ConfigError
-from moses_bridge.formats.tuning_data import read_init_opt
 from tuning.bleu_stats import bleu
-from tuning.envelope import Direction, best_step, envelope
+from tuning.envelope import Direction, best_step, envelope, hull_candidates
 from tuning.mert import optimize_mert
-from tuning.nbest_pool import NBestPool, make_pool, read_moses_pool, weighted_scores
+from tuning.nbest_pool import NBestPool, make_pool, weighted_scores
 from tuning.optimizer import OptimizerOptions
+
+if TYPE_CHECKING:
+    from tests.tuning.conftest import MosesIteration
 
 Numbers = NDArray[np.float64]
 
@@ -79,13 +81,35 @@ def test_line_search_finds_what_brute_force_finds(seed: int, numbers: NDArray[np
 def test_envelope_is_the_maximum_of_the_lines(slopes: Numbers, data: st.DataObject) -> None:
     heights = st.lists(st.integers(-4, 4).map(float), min_size=len(slopes), max_size=len(slopes))
     scores = np.array(data.draw(heights))
-    order = np.argsort(slopes, kind="stable").astype(np.int32)
+    order = np.argsort(slopes, kind="stable")
+    lines = slopes[order], scores[order]
     winners, corners = np.empty(len(slopes), np.int32), np.empty(len(slopes))
-    n_winners = envelope(order, slopes[order], scores, winners, corners)
+    candidates = np.empty(len(slopes), np.int32)
+    n_candidates = hull_candidates(*lines, candidates)
+    n_winners = envelope(*lines, candidates[:n_candidates], winners, corners)
     for x in np.linspace(-9.03, 9.07, 64):
         last = np.searchsorted(corners[:n_winners], x) - 1
         winner = order[winners[last]]
         assert scores[winner] + slopes[winner] * x == pytest.approx((scores + slopes * x).max())
+
+
+def test_lines_below_a_chord_are_left_out() -> None:
+    # As points: a flat-topped hill, under its slopes one point each, and one on the left chord.
+    slopes = np.array([-4.0, -3, -2, 0, 1, 4])
+    heights = np.array([0.0, 0.5, 4, 8, 5, 0])
+    candidates = np.empty(6, np.int32)
+    n_candidates = hull_candidates(slopes, heights, candidates)
+    assert candidates[:n_candidates].tolist() == [0, 2, 3, 5]
+
+
+@pytest.mark.parametrize("slope", [0.0, -1.5])
+def test_of_parallel_lines_the_first_highest_wins(slope: float) -> None:
+    slopes, heights = np.full(4, slope), np.array([1.0, 3, 3, 2])
+    candidates, winners, corners = np.empty(4, np.int32), np.empty(4, np.int32), np.empty(4)
+    n_candidates = hull_candidates(slopes, heights, candidates)
+    assert envelope(slopes, heights, candidates[:n_candidates], winners, corners) == 1
+    assert winners[0] == 1
+    assert corners[0] == -np.inf
 
 
 def test_two_hypotheses_by_hand() -> None:
@@ -101,39 +125,26 @@ def test_two_hypotheses_by_hand() -> None:
     assert log_bleu == pytest.approx(0.0)
 
 
-@pytest.fixture(scope="module")
-def first_iteration(golden: Path) -> NBestPool:
-    return read_moses_pool(
-        [golden / "mert" / "run1.features.dat.gz"], [golden / "mert" / "run1.scores.dat.gz"]
-    )
-
-
-def moses_best_bleu(log: Path) -> float:
-    """The BLEU (0 to 100) of the best point that Moses's mert found."""
-    found = re.search(r"Best point: .* => ([\d.]+)", log.read_text())
-    assert found
-    return 100 * float(found[1])
-
-
-@pytest.mark.slow
-def test_twenty_restarts_are_at_least_as_good_as_mosess(
-    golden: Path, first_iteration: NBestPool
-) -> None:
-    start = read_init_opt(golden / "mert" / "run1.init.opt")[0]
-    result = optimize_mert(first_iteration, start[None], OptimizerOptions(), seed=1, jobs=2)
-    assert result.bleu >= moses_best_bleu(golden / "mert" / "iteration1.mert.log")
+def test_twenty_restarts_are_at_least_as_good_as_mosess(first_iteration: MosesIteration) -> None:
+    start = first_iteration.start[None]
+    result = optimize_mert(first_iteration.pool, start, OptimizerOptions(), seed=1, jobs=2)
+    assert result.bleu >= first_iteration.mert_bleu
     assert len(result.restarts) == 21
     assert list(result.trace) == sorted(result.trace)
 
 
-def test_mosess_best_point_has_mosess_bleu(golden: Path, first_iteration: NBestPool) -> None:
-    log = golden / "mert" / "iteration1.mert.log"
-    numbers = re.search(r"Best point: (.*) =>", log.read_text())
+@pytest.mark.slow
+def test_so_they_are_on_merged_lists(second_iteration: MosesIteration) -> None:
+    start = second_iteration.start[None]
+    result = optimize_mert(second_iteration.pool, start, OptimizerOptions(), seed=1, jobs=2)
+    assert result.bleu >= second_iteration.mert_bleu
+
+
+def test_mosess_best_point_has_mosess_bleu(first_iteration: MosesIteration) -> None:
+    numbers = re.search(r"Best point: (.*) =>", first_iteration.mert_log.read_text())
     assert numbers
-    point = np.array(numbers[1].split(), float)
-    assert bleu(first_iteration.statistics_of(point)) == pytest.approx(
-        moses_best_bleu(log), abs=0.01
-    )
+    found = bleu(first_iteration.pool.statistics_of(np.array(numbers[1].split(), float)))
+    assert found == pytest.approx(first_iteration.mert_bleu, abs=0.01)
 
 
 def test_the_number_of_threads_and_a_second_run_change_nothing() -> None:
