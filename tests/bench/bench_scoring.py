@@ -1,83 +1,224 @@
 """Rows a second of `rescorer score`'s engine next to padded batches in plain PyTorch.
 
-The peer has the same weights: pairs sorted by length, 512 a batch, log_softmax over the shortlist.
+The first peer has the same weights: pairs sorted by length, 512 a batch, log_softmax over the shortlist.
+The second has torch.nn.GRU, of equal sizes but other weights, in the place of the gated units. Sizes: the
+model's own, and the paper's (d=1000) with random weights, on which speed does not depend.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from results import Result, write_results
+from scipy.stats import spearmanr
+from torch import Tensor, nn
 
-from moses_bridge.formats.phrase_table import read_blocks
+from moses_bridge.formats.phrase_table import Block, read_blocks
 from rescorer.checkpoint import load_model
-from rescorer.models.encdec import EncoderDecoder
-from rescorer.scoring import EncDecScorer
+from rescorer.models.encdec import MAXOUT_PIECES, EncDecConfig, EncoderDecoder
+from rescorer.parallel import map_in_order
+from rescorer.prefix_tree import build_prefix_tree
+from rescorer.scoring import EncDecScorer, UnnormalizedScorer
 from rescorer.vocabulary import Vocabulary
 
-OUR_ROWS = 60_000
-PEER_ROWS = 8_000
+PAPER = EncDecConfig(1000, 100, 500)
+N_ROWS = {256: 60_000, 1000: 12_000}
+PEER_ROWS = {256: 6_000, 1000: 1_000}
+BLOCK_ROWS = 8192
 PEER_BATCH = 512
+PEAK_SIZE = 2048
+N_JOBS = os.cpu_count() or 1
+
+LogProbs = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Work:
+    """Rows to score under a network, and some of them for the peers, which take longer."""
+
+    network: EncoderDecoder
+    source: Vocabulary
+    target: Vocabulary
+    blocks: list[Block]
+    sample: NDArray[np.int64]
+
+    @property
+    def title(self) -> str:
+        """What is done."""
+        return f"score phrase pairs, d={self.network.config.hidden_width}, V={len(self.target)}"
+
+    @property
+    def pairs(self) -> tuple[list[bytes], list[bytes]]:
+        """Sources and targets of all rows."""
+        return (
+            [source for block in self.blocks for source in block.sources],
+            [target for block in self.blocks for target in block.targets],
+        )
 
 
 def main(table: Path, model_directory: Path, out: Path) -> None:
-    """Measure both on the first rows of a table."""
+    """Measure all ways on rows of a table."""
     loaded = load_model(model_directory)
-    network, source, target = loaded.network, loaded.source_vocabulary, loaded.target_vocabulary
-    assert isinstance(network, EncoderDecoder)
-    assert source is not None
-    block = next(iter(read_blocks(table, OUR_ROWS)))
-    picked = np.random.default_rng(1).permutation(len(block))[:PEER_ROWS]
-    started = time.perf_counter()
-    expected = peer_log_probs(
-        network,
-        source,
-        target,
-        [block.sources[i] for i in picked],
-        [block.targets[i] for i in picked],
-    )
-    peer = len(picked) / (time.perf_counter() - started)
+    trained, (source, target) = loaded.encoder_decoder()
+    peaks = {dtype: peak(dtype) for dtype in (torch.float32, torch.bfloat16)}
+    blocks = list(read_blocks(table, BLOCK_ROWS))
     results = []
-    for precision in ("float32", "bfloat16"):
-        scorer = EncDecScorer(network, source, target, precision)
-        scorer.log_probs(block.sources[:500], block.targets[:500])
-        started = time.perf_counter()
-        found = scorer.log_probs(block.sources, block.targets)
-        ours = len(block) / (time.perf_counter() - started)
-        print(f"{precision}: largest difference {np.abs(found[picked] - expected).max():.2g} nats")
-        work = f"score phrase pairs, d={network.config.hidden_width}, V={len(target)}"
-        results.append(Result(work, f"tries, {precision}", "padded batches", ours, peer, "rows/s"))
+    for network in (trained, EncoderDecoder(PAPER, len(source), len(target)).eval()):
+        width = min(N_ROWS, key=lambda known: abs(known - network.config.hidden_width))
+        n_blocks = max(1, N_ROWS[width] // BLOCK_ROWS)
+        picked = [blocks[i] for i in np.linspace(0, len(blocks) - 1, n_blocks).astype(int)]
+        n_rows = sum(map(len, picked))
+        sample = np.random.default_rng(1).permutation(n_rows)[: PEER_ROWS[width]]
+        results += measure(Work(network, source, target, picked, sample), peaks)
     write_results(results, out)
 
 
+def measure(work: Work, peaks: dict[torch.dtype, float]) -> list[Result]:
+    """Ours in each way against both peers."""
+    exact, plain_speed = timed_peer(work, work.network.log_probs)
+    _, gru_speed = timed_peer(work, GruNetwork(work.network).log_probs)
+    needed, done = n_products(work), n_products_padded(work)
+    print(f"{work.title}: {needed / 1e6:.1f}M multiply-adds a row needed, {done / 1e6:.1f}M padded")
+    results = []
+    for name, dtype, scorer in scorers(work):
+        found, speed = timed(work, scorer)
+        share = 2 * needed * speed / peaks[dtype]
+        print(
+            f"{name}: {np.abs(found[work.sample] - exact).mean():.2g} nats from the peer,"
+            f" Spearman {spearmanr(found[work.sample], exact).statistic:.6f},"
+            f" {share:.0%} of the {peaks[dtype] / 1e9:.0f} GFLOP/s of a large product"
+        )
+        for peer, peer_speed in (("padded batches", plain_speed), ("torch.nn.GRU", gru_speed)):
+            results.append(Result(work.title, name, peer, speed, peer_speed, "rows/s"))
+    return results
+
+
+def scorers(work: Work) -> list[tuple[str, torch.dtype, EncDecScorer]]:
+    """Our ways; the last one has other values, unless the network is self-normalised."""
+    network, vocabularies = work.network, (work.source, work.target)
+    return [
+        ("tries, float32", torch.float32, EncDecScorer(network, *vocabularies)),
+        ("tries, bfloat16", torch.bfloat16, EncDecScorer(network, *vocabularies, "bfloat16")),
+        ("tries, unnormalised", torch.float32, UnnormalizedScorer(network, *vocabularies)),
+    ]
+
+
+def timed(work: Work, scorer: EncDecScorer) -> tuple[NDArray[np.float64], float]:
+    """Log-probabilities of all rows, scored as `rescorer score` does, and rows a second."""
+    scorer.log_probs(work.blocks[0].sources[:500], work.blocks[0].targets[:500])
+    started = time.perf_counter()
+    found = list(
+        map_in_order(lambda b: scorer.log_probs(b.sources, b.targets), work.blocks, N_JOBS)
+    )
+    result = np.concatenate(found)
+    return result, len(result) / (time.perf_counter() - started)
+
+
 @torch.inference_mode()
-def peer_log_probs(
-    network: EncoderDecoder,
-    source: Vocabulary,
-    target: Vocabulary,
-    sources: list[bytes],
-    targets: list[bytes],
-) -> np.ndarray:
-    """Natural log p of each pair, batch by batch."""
+def timed_peer(work: Work, log_probs: LogProbs) -> tuple[NDArray[np.float64], float]:
+    """Natural log p of the sampled pairs, batch by batch, and rows a second."""
+    all_sources, all_targets = work.pairs
+    sources = [all_sources[i] for i in work.sample]
+    targets = [all_targets[i] for i in work.sample]
+    started = time.perf_counter()
     order = sorted(
         range(len(sources)), key=lambda i: (sources[i].count(b" "), targets[i].count(b" "))
     )
-    log_probs = np.empty(len(sources))
+    result = np.empty(len(sources))
     for start in range(0, len(order), PEER_BATCH):
         rows = order[start : start + PEER_BATCH]
-        source_ids, source_lens = source.encode_phrases([sources[i] for i in rows])
-        target_ids, target_lens = target.encode_phrases([targets[i] for i in rows])
-        log_probs[rows] = network.log_probs(
+        source_ids, source_lens = work.source.encode_phrases([sources[i] for i in rows])
+        target_ids, target_lens = work.target.encode_phrases([targets[i] for i in rows])
+        result[rows] = log_probs(
             torch.from_numpy(source_ids).long(),
             torch.from_numpy(source_lens),
             torch.from_numpy(target_ids).long(),
             torch.from_numpy(target_lens),
         ).numpy()
-    return log_probs
+    return result, len(result) / (time.perf_counter() - started)
+
+
+class GruNetwork(nn.Module):
+    """The same sizes with torch.nn.GRU: all steps of a side in one call."""
+
+    def __init__(self, network: EncoderDecoder) -> None:
+        super().__init__()
+        config = network.config
+        d, r, m = config.hidden_width, config.embedding_width, config.maxout_width
+        self.network = network
+        self.encoder = nn.GRU(r, d, batch_first=True)
+        self.decoder = nn.GRU(r + d, d, batch_first=True)
+        self.readout = nn.Linear(2 * d + r, MAXOUT_PIECES * m)
+
+    def log_probs(
+        self, source: Tensor, source_lens: Tensor, target: Tensor, target_lens: Tensor
+    ) -> Tensor:
+        """Natural log p of each pair, *Shape:* (batch,)."""
+        network = self.network
+        states, _ = self.encoder(network.source_embedding(source))
+        summary = network.context(states[torch.arange(len(source)), source_lens])
+        vectors = network.target_embedding(target).roll(1, dims=1)
+        repeated = summary.unsqueeze(1).expand(-1, target.shape[1], -1)
+        start = torch.tanh(network.decoder_start_layer(summary)).unsqueeze(0)
+        hidden, _ = self.decoder(torch.cat([vectors, repeated], dim=2), start.contiguous())
+        pieces = self.readout(torch.cat([hidden, vectors, repeated], dim=2))
+        maxout = pieces.unflatten(2, (-1, MAXOUT_PIECES)).amax(dim=3)
+        logits = network.output(network.readout_factor(maxout))
+        chosen = torch.log_softmax(logits, dim=2).gather(2, target.unsqueeze(2)).squeeze(2)
+        inside = torch.arange(target.shape[1]) <= target_lens.unsqueeze(1)
+        return (chosen * inside).sum(dim=1)
+
+
+def n_products(work: Work) -> float:
+    """Multiply-adds a row that are left after sharing."""
+    total = 0.0
+    for block in work.blocks:
+        numbers = {source: number for number, source in enumerate(dict.fromkeys(block.sources))}
+        groups = np.array([numbers[source] for source in block.sources])
+        ids, lens = work.target.encode_phrases(block.targets)
+        targets = build_prefix_tree(ids, lens, groups, len(numbers))
+        source_ids, source_lens = work.source.encode_phrases(list(numbers))
+        sources = build_prefix_tree(source_ids, source_lens + 1)
+        total += products(work, sources.n_nodes, len(numbers), len(numbers) + targets.n_nodes)
+    return total / sum(map(len, work.blocks))
+
+
+def n_products_padded(work: Work) -> float:
+    """Multiply-adds a row if each pair is computed alone, padding not counted."""
+    sources, targets = work.pairs
+    source_steps = np.mean([source.count(b" ") + 2 for source in sources])
+    target_steps = np.mean([len(target.split()) + 1 for target in targets])
+    return products(work, source_steps, 1, target_steps)
+
+
+def products(work: Work, source_steps: float, n_sources: float, target_steps: float) -> float:
+    """Multiply-adds of so many steps; inputs of words are looked up."""
+    config, n_words = work.network.config, len(work.target)
+    d, r, m = config.hidden_width, config.embedding_width, config.maxout_width
+    readout = MAXOUT_PIECES * m * d
+    a_target_step = 3 * d * d + readout + m * r + r * n_words
+    return (
+        source_steps * 3 * d * d + n_sources * (5 * d * d + readout) + target_steps * a_target_step
+    )
+
+
+def peak(dtype: torch.dtype) -> float:
+    """Floating-point operations a second of a large product."""
+    one, other = (torch.randn(PEAK_SIZE, PEAK_SIZE).to(dtype) for _ in range(2))
+    best = 0.0
+    for _ in range(8):
+        started = time.perf_counter()
+        one @ other
+        best = max(best, 2 * PEAK_SIZE**3 / (time.perf_counter() - started))
+    return best
 
 
 if __name__ == "__main__":
