@@ -7,7 +7,13 @@ from itertools import chain
 from pathlib import Path
 
 from moses_bridge.errors import ConfigError, InputError
-from moses_bridge.formats.moses_ini import Feature, MosesIni, read_ini, with_path, write_ini
+from moses_bridge.formats.moses_ini import (
+    Feature,
+    read_ini,
+    with_absolute_paths,
+    with_path,
+    write_ini,
+)
 from moses_bridge.formats.phrase_table import BAR, refuse_rule, words
 from moses_bridge.progress import track
 from moses_bridge.textio import StrPath, read_lines, write_lines
@@ -65,9 +71,9 @@ def filter_model(
         InputError: a file is missing or the ini is not one of Moses's.
         ConfigError: a table would overwrite itself.
     """
-    ini = _with_absolute_paths(read_ini(ini_path))
+    ini = with_absolute_paths(read_ini(ini_path))
     text_tables = [feature for feature in ini.features if _is_text_table(feature)]
-    tables = {feature.name: Path(feature.arguments["path"]) for feature in text_tables}
+    tables = {feature.name: ini.file(feature.arguments["path"]) for feature in text_tables}
     filtered = _places(tables, out.resolve())
     for name, place in filtered.items():
         ini = with_path(ini, name, place)
@@ -142,16 +148,3 @@ def _places(tables: dict[str, Path], out: Path) -> dict[str, Path]:
         if places[feature_name].resolve() == table.resolve():
             raise ConfigError(f"{table} would be overwritten. Choose another directory than {out}")
     return places
-
-
-def _with_absolute_paths(ini: MosesIni) -> MosesIni:
-    for feature in ini.features:
-        if "path" in feature.arguments:
-            ini = with_path(ini, feature.name, _existing(ini, feature.arguments["path"]).absolute())
-    return ini
-
-
-def _existing(ini: MosesIni, argument: str) -> Path:
-    """The file of an argument; Moses also takes a stem to which it adds ".gz"."""
-    path, compressed = ini.resolve(argument), ini.resolve(f"{argument}.gz")
-    return compressed if compressed.exists() and not path.exists() else path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,8 +11,8 @@ from moses_bridge.formats.moses_ini import (
     Feature,
     MosesIni,
     read_ini,
+    with_absolute_paths,
     with_added_scores,
-    with_path,
     write_ini,
 )
 from moses_bridge.textio import COMPRESSIONS
@@ -77,7 +76,7 @@ def patch_ini(ini_path: Path, ini_out: Path, table: Path, out: Path, report: Col
     weights = initial_weights(old_weights, [column for column, _ in report.columns])
     n_replaced = feature.n_scores - report.n_old_scores
     if ini_out.resolve().parent != ini_path.resolve().parent:
-        ini = _with_absolute_paths(ini)
+        ini = with_absolute_paths(ini)
     write_ini(with_added_scores(ini, feature.name, out.resolve(), weights, n_replaced), ini_out)
 
 
@@ -90,14 +89,6 @@ def initial_weights(old_weights: Sequence[float], columns: Sequence[Column]) -> 
     largest = max((abs(weight) for weight in old_weights), default=DEFAULT_TABLE_WEIGHT)
     weight = SHARE_OF_LARGEST_WEIGHT * (largest or DEFAULT_TABLE_WEIGHT)
     return [0.0 if column == "unknown-words" else weight for column in columns]
-
-
-def _with_absolute_paths(ini: MosesIni) -> MosesIni:
-    for feature in ini.features:
-        path = feature.arguments.get("path")
-        if path is not None and not os.path.isabs(path):
-            ini = with_path(ini, feature.name, ini.resolve(path).resolve())
-    return ini
 
 
 def binary_table_commands(

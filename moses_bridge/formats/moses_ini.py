@@ -62,6 +62,11 @@ class MosesIni:
             return path
         return self.path.parent / path
 
+    def file(self, path_argument: str) -> Path:
+        """The same; where only that exists, the argument with ".gz" behind it, as Moses finds it."""
+        path, compressed = self.resolve(path_argument), self.resolve(f"{path_argument}.gz")
+        return compressed if compressed.exists() and not path.exists() else path
+
     def feature(self, name: str) -> Feature:
         """The feature of a name.
 
@@ -184,6 +189,15 @@ def with_path(ini: MosesIni, feature_name: str, path: Path) -> MosesIni:
     return parse_ini(
         _with_arguments(ini, feature_name, {"path": _whole_path(ini.path, path)}), ini.path
     )
+
+
+def with_absolute_paths(ini: MosesIni) -> MosesIni:
+    """The ini with the relative paths of all features made absolute, for use from anywhere."""
+    for feature in ini.features:
+        path = Path(feature.arguments.get("path", "/"))
+        if not path.is_absolute():
+            ini = with_path(ini, feature.name, ini.file(str(path)).resolve())
+    return ini
 
 
 def write_ini(ini: MosesIni, path: StrPath) -> None:

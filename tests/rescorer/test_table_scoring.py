@@ -131,13 +131,14 @@ def test_commands_of_a_table_of_probabilities(table: Path, tmp_path: Path) -> No
 BAD_ROWS = [b"only ||| two", b"x ||| y ||| 0.5", b"x ||| y ||| nan 1", b" ||| y ||| 0.5 1"]
 
 
-@pytest.mark.parametrize("place", [0, 1, 3, 5])
-@pytest.mark.parametrize("bad", BAD_ROWS)
+# the first row says how many scores there are, so a row of one score may be anywhere but there
+@pytest.mark.parametrize(
+    ("bad", "place"),
+    [(bad, place) for bad in BAD_ROWS for place in (0, 1, 3, 5) if place or bad != BAD_ROWS[1]],
+)
 def test_a_malformed_row_goes_to_a_file_of_its_own(
     table: Path, tmp_path: Path, bad: bytes, place: int
 ) -> None:
-    if place == 0 and bad == b"x ||| y ||| 0.5":
-        pytest.skip("the first row says how many scores there are")
     spoilt = written(
         tmp_path / "spoilt.gz", b"\n".join([*ROWS[:place], bad, *ROWS[place:]]) + b"\n"
     )
