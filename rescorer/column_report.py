@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -67,7 +69,8 @@ def write_sidecar(table: Path, settings: Mapping[str, Any], report: ColumnReport
         for (column, name), n_floored in zip(report.columns, report.n_floored, strict=True)
     ]
     del content["n_floored"]
-    made_by = {"rescorer": version("rescorer")}
+    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    made_by = {"rescorer": version("rescorer"), "command": command}
     write_json(sidecar_path(table), {**made_by, "settings": dict(settings), **content})
 
 

@@ -234,12 +234,16 @@ def test_progress_that_does_not_fit_is_not_used(
     assert out.read_bytes() == EXPECTED
 
 
-def test_sidecar_says_what_was_added(table: Path, tmp_path: Path) -> None:
+def test_sidecar_says_what_was_added(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["/bin/rescorer", "score", "a table"])
     out = tmp_path / "out"
     add_columns(str(table), str(out), [word_count("rnn")], ColumnOptions())
     sidecar = json.loads((tmp_path / "out.json").read_bytes())
     assert sidecar["columns"] == [{"column": "sum", "scorer": "rnn", "n_floored": 0}]
     assert (sidecar["n_rows"], sidecar["n_old_scores"], sidecar["n_scores"]) == (5, 4, 5)
+    assert sidecar["command"] == "rescorer score 'a table'"
     assert sidecar["settings"]["table"]["path"] == str(table)
 
 
