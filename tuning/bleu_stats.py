@@ -190,19 +190,3 @@ def precisions(statistics: Sums) -> NDArray[np.float64]:
 def length_ratio(statistics: Sums) -> float:
     """Hypothesis words for one reference word."""
     return float(statistics[1] / max(1, statistics[-1]))
-
-
-def evaluate_output(output: StrPath, references: Sequence[StrPath]) -> dict[str, object]:
-    """BLEU (0 to 100), precisions and lengths of a file of translations.
-
-    Raises:
-        InputError: output and references have different numbers of lines.
-    """
-    sums = References.read(references).output_statistics(output).sum(axis=0)
-    return {
-        "bleu": float(bleu(sums)),
-        "precisions": [float(value) for value in precisions(sums)],
-        "length_ratio": length_ratio(sums),
-        "output_words": int(sums[1]),
-        "reference_words": int(sums[-1]),
-    }

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tuning.optimizer import OptimizerName
 
 OPTIMIZER_NAMES = ("mert", "kbmira", "pro")
+FORMATS = ("json", "text", "markdown", "latex")
 READABLE = click.Path(exists=True, dir_okay=False, path_type=Path)
 DIRECTORY = click.Path(path_type=Path)
 CONFIG = click.option(
@@ -143,14 +144,22 @@ def optimize(
 @main.command()
 @click.option("--output", type=READABLE, required=True, help="Translations, one a line.")
 @REFERENCE
-def evaluate(output: Path, references: tuple[Path, ...]) -> None:
-    """Print BLEU, precisions and length ratio of translations as JSON.
+@click.option("--target", default="fr", show_default=True, help="Language of the detokenizer.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="json", show_default=True)
+@click.option("--samples", type=click.IntRange(min=2), default=1000, help="Of the bootstrap.")
+@SEED
+def evaluate(
+    output: Path, references: tuple[Path, ...], target: str, form: str, samples: int, seed: int
+) -> None:
+    """Print BLEU on tokens with its bootstrap s.d., and BLEU, chrF and TER on detokenised text.
 
-    Example: tuning evaluate --output test.out --reference test.fr
+    Example: tuning evaluate --output test.out --reference test.fr --target fr
     """
-    from tuning.bleu_stats import evaluate_output
+    from tuning.output_scores import score_output
+    from tuning.report import format_scores
 
-    click.echo(json.dumps(evaluate_output(output, references), indent=1))
+    scores = score_output(output, references, target, samples, seed)
+    click.echo(format_scores(scores, form), nl=False)
 
 
 @main.command()

@@ -12,17 +12,13 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
-from sacremoses import MosesDetokenizer
 
 from moses_bridge.config import from_mapping
 from moses_bridge.decoder import DecoderOptions, open_decoder
-from moses_bridge.errors import ConfigError
-from moses_bridge.textio import read_lines
 from tuning.bleu_stats import References, bleu, length_ratio, precisions
+from tuning.detokenised import DetokenisedReferences, DetokenisedScores
 from tuning.loop import translate
-from tuning.run_directory import TuningRun, file_hash, load_run
+from tuning.run_directory import TuningRun, check_unchanged, file_hash, load_run
 from tuning.significance import approximate_randomisation, bootstrap_deviation
 
 
@@ -61,6 +57,7 @@ class ResultRow:
         bootstrap_sd: of the first run's test BLEU over resampled test sets.
         detokenised_bleu: mean sacreBLEU of the detokenised output, 0 to 100.
         chrf: mean chrF of the detokenised output, 0 to 100.
+        ter: mean TER of the detokenised output; less is better.
         weights: mean weight of each feature.
     """
 
@@ -77,6 +74,7 @@ class ResultRow:
     bootstrap_sd: float
     detokenised_bleu: float
     chrf: float
+    ter: float
     weights: dict[str, list[float]]
 
 
@@ -87,13 +85,13 @@ class Comparison:
     Attributes:
         rows: one a system, the first is what the others are compared with.
         signature: of BLEU on tokens.
-        detokenised_signature: of sacreBLEU on detokenised text.
+        detokenised_signatures: of BLEU, chrF and TER on detokenised text.
         n_sentences: of the test text.
     """
 
     rows: list[ResultRow] = field(default_factory=list)
     signature: str = ""
-    detokenised_signature: str = ""
+    detokenised_signatures: list[str] = field(default_factory=list)
     n_sentences: int = 0
 
 
@@ -107,22 +105,24 @@ def compare(
     """Translate the test text with every run and compare the systems.
 
     Args:
-        systems: the run directories of each system; the first system is the baseline.
+        systems: the run directories of each system, of one as many as wanted; the first system is the
+            baseline.
         source: test source text, tokenised.
         references: test references, tokenised as the output is.
         options: settings.
-        jobs: processes of the decoder.
+        jobs: processes of the decoder and of TER.
 
     Raises:
         InputError: a run directory or text is malformed.
-        ConfigError: systems have different numbers of runs.
+        ConfigError: a moses.ini or table is not the one that a run tuned.
     """
-    n_runs = {len(directories) for directories in systems.values()}
-    if len(n_runs) != 1:
-        raise ConfigError(f"systems with {sorted(n_runs)} runs; each needs as many as the others")
-    outputs = translate_all([path for paths in systems.values() for path in paths], source, jobs)
+    all_runs = list(dict.fromkeys(path for paths in systems.values() for path in paths))
+    check_unchanged({directory: load_run(directory) for directory in all_runs})
+    outputs = translate_all(all_runs, source, jobs)
     reference = References.read(references)
-    detokenised = _Detokenised(references, options.target)
+    detokenised = DetokenisedReferences(references, options.target, jobs)
+    scores = detokenised.scores([outputs[path] for path in all_runs])
+    scores_of = dict(zip(all_runs, scores, strict=True))
     statistics = {
         system: np.array([reference.output_statistics(outputs[path]) for path in directories])
         for system, directories in systems.items()
@@ -139,7 +139,7 @@ def compare(
                 runs,
                 statistics[system],
                 None if is_first else baseline,
-                detokenised.scores([outputs[path] for path in directories]),
+                [scores_of[path] for path in directories],
                 options,
             )
         )
@@ -147,7 +147,7 @@ def compare(
         f"BLEU|nrefs:{len(references)}|case:as in the files|tok:none|smooth:none|"
         f"ar:{options.n_trials}|seed:{options.seed}"
     )
-    return Comparison(rows, signature, detokenised.signature, len(reference))
+    return Comparison(rows, signature, detokenised.signatures, len(reference))
 
 
 def translate_all(directories: Sequence[Path], source: Path, jobs: int) -> dict[Path, Path]:
@@ -185,7 +185,7 @@ def _row(
     runs: Sequence[TuningRun],
     statistics: NDArray[np.int32],
     baseline: NDArray[np.int32] | None,
-    detokenised: tuple[float, float],
+    detokenised: Sequence[DetokenisedScores],
     options: CompareOptions,
 ) -> ResultRow:
     sums = statistics.sum(axis=1)
@@ -208,8 +208,9 @@ def _row(
         length_ratio=length_ratio(total),
         precisions=[float(value) for value in precisions(total)],
         bootstrap_sd=bootstrap_deviation(statistics[0], options.n_samples, options.seed),
-        detokenised_bleu=detokenised[0],
-        chrf=detokenised[1],
+        detokenised_bleu=float(np.mean([scores.bleu for scores in detokenised])),
+        chrf=float(np.mean([scores.chrf for scores in detokenised])),
+        ter=float(np.mean([scores.ter for scores in detokenised])),
         weights=_mean_weights(runs),
     )
 
@@ -223,28 +224,3 @@ def _mean_weights(runs: Sequence[TuningRun]) -> dict[str, list[float]]:
         name: [float(value) for value in np.mean([run.weights[name] for run in runs], axis=0)]
         for name in runs[0].weights
     }
-
-
-class _Detokenised:
-    """sacreBLEU and chrF of detokenised output against detokenised references."""
-
-    def __init__(self, references: Sequence[Path], target: str) -> None:
-        self._detokenizer = MosesDetokenizer(lang=target)
-        self._references = [self._read(path) for path in references]
-        self._bleu, self._chrf = BLEU(), CHRF()
-        self.signature = ""
-
-    def scores(self, outputs: Sequence[Path]) -> tuple[float, float]:
-        """Means of BLEU and chrF over the outputs, 0 to 100."""
-        texts = [self._read(path) for path in outputs]
-        bleus = [self._bleu.corpus_score(text, self._references).score for text in texts]
-        chrfs = [self._chrf.corpus_score(text, self._references).score for text in texts]
-        self.signature = str(self._bleu.get_signature())
-        return float(np.mean(bleus)), float(np.mean(chrfs))
-
-    def _read(self, path: Path) -> list[str]:
-        detokenize = self._detokenizer.detokenize
-        return [
-            detokenize(line.decode("utf-8", "replace").split(" "), unescape=True)
-            for line in read_lines(path)
-        ]

@@ -112,6 +112,27 @@ def claim(directory: Path, fingerprint: Mapping[str, Any], resume: bool) -> None
     write_json(path, wanted)
 
 
+def check_unchanged(runs: Mapping[Path, TuningRun]) -> None:
+    """Make sure that the ini and the tables of runs, by directory, are still those that were tuned.
+
+    Runs that keep no hashes pass.
+
+    Raises:
+        InputError: an ini is malformed or missing, or there is no file that it names.
+        ConfigError: a file has changed.
+    """
+    found = {run.ini: fingerprint_ini(Path(run.ini)) for run in runs.values() if run.hashes}
+    for directory, run in runs.items():
+        hashes = {key: value for key, value in run.hashes.items() if key == "ini" or "/" in key}
+        now = found.get(run.ini, {})
+        changed = sorted(key for key in hashes | now if hashes.get(key) != now.get(key))
+        if changed:
+            raise ConfigError(
+                f"{directory}: its weights were tuned with other files than {run.ini} names now: "
+                f"{', '.join(changed)} changed; tune again or put them back"
+            )
+
+
 def fingerprint_ini(path: Path) -> dict[str, str]:
     """Hashes of a moses.ini and of every file it names, by feature and file name.
 

@@ -20,7 +20,7 @@ def approximate_randomisation(
 
     Args:
         baseline: BLEU statistics, *Shape:* (n_runs, n_sentences, 9).
-        system: the same number of runs and sentences.
+        system: the same number of sentences, of runs any number.
         n_trials: random deals.
         seed: of the deals.
     """

@@ -17,7 +17,6 @@ from tuning.bleu_stats import (
     References,
     bleu,
     closest_length,
-    evaluate_output,
     length_ratio,
     precisions,
 )
@@ -103,7 +102,7 @@ def test_output_and_reference_must_have_as_many_lines(tmp_path: Path) -> None:
     (tmp_path / "out").write_bytes(b"a b\n")
     (tmp_path / "ref").write_bytes(b"a b\nc\n")
     with pytest.raises(InputError, match=r"out: found 1 lines, expected 2"):
-        evaluate_output(tmp_path / "out", [tmp_path / "ref"])
+        References.read([tmp_path / "ref"]).output_statistics(tmp_path / "out")
     (tmp_path / "ref2").write_bytes(b"a b\n")
     with pytest.raises(InputError, match=re.escape("ref2: found 1 lines, expected 2")):
         References.read([tmp_path / "ref", tmp_path / "ref2"])

@@ -73,6 +73,7 @@ def test_evaluate_prints_bleu(files: dict[str, str]) -> None:
     assert status == 0
     assert json.loads(output)["bleu"] == pytest.approx(100)
     assert json.loads(output)["length_ratio"] == 1
+    assert len(json.loads(output)["signatures"]) == 3
 
 
 @pytest.mark.parametrize(

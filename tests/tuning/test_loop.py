@@ -211,8 +211,40 @@ def test_one_run_has_no_deviation(system: dict[str, Path], tmp_path: Path) -> No
     assert " * " in write_comparison(table, tmp_path / "table")
 
 
-def test_systems_need_equally_many_runs(system: dict[str, Path], tmp_path: Path) -> None:
+def test_systems_may_have_different_numbers_of_runs(
+    system: dict[str, Path], tmp_path: Path
+) -> None:
+    paths = [tmp_path / f"run{seed}" for seed in (1, 2, 3)]
+    for seed, path in enumerate(paths):
+        run(system, path, seed)
+    options = CompareOptions(n_trials=9, n_samples=9)
+    systems = {"A": paths[:2], "B": paths}
+    rows = compare(systems, system["source"], [system["reference"]], options).rows
+    assert [row.n_runs for row in rows] == [2, 3]
+    assert rows[1].p_value == 1.0
+
+
+@pytest.mark.parametrize("changed", ["moses.ini", "lm"])
+def test_a_run_whose_files_changed_since_is_refused(
+    system: dict[str, Path], tmp_path: Path, changed: str
+) -> None:
     run(system, tmp_path / "run")
-    paths = {"A": [tmp_path / "run"], "B": [tmp_path / "run", tmp_path / "run"]}
-    with pytest.raises(ConfigError, match="runs"):
-        compare(paths, system["source"], [system["reference"]], CompareOptions())
+    with system[changed].open("a") as stream:
+        stream.write("\n")
+    systems = {"Only": [tmp_path / "run"]}
+    key = "ini" if changed == "moses.ini" else "LM0/lm"
+    with pytest.raises(ConfigError, match=rf"run: .* other files than .*moses\.ini .*: {key} ch"):
+        compare(systems, system["source"], [system["reference"]], CompareOptions())
+
+
+def test_a_table_of_the_names_that_formats_reserve(system: dict[str, Path], tmp_path: Path) -> None:
+    run(system, tmp_path / "run")
+    options = CompareOptions(n_trials=9, n_samples=9)
+    systems = {"50%_a|b": [tmp_path / "run"]}
+    table = compare(systems, system["source"], [system["reference"]], options)
+    write_comparison(table, tmp_path / "table")
+    assert r"50\%\_a|b &" in (tmp_path / "table" / "table.tex").read_text()
+    markdown = (tmp_path / "table" / "table.md").read_text()
+    assert r"| 50%_a\|b |" in markdown
+    assert "BLEU|detokenised|nrefs:1|case:mixed" in markdown
+    assert "TER|detokenised|nrefs:1|case:lc" in markdown

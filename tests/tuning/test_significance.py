@@ -63,6 +63,16 @@ def test_equal_systems_are_seldom_significant() -> None:
     assert 0.005 <= np.mean(np.array(p_values) <= 0.05) <= 0.11
 
 
+def test_one_run_against_two_is_dealt_like_that() -> None:
+    """One sentence, three outputs, one of them the baseline's: three deals are equally likely."""
+    rows = np.array([[[9, 10, 8, 9, 7, 8, m, 7, 10]] for m in (1, 5, 6)], np.int32)
+    values = bleu(rows[:, 0])
+    gaps = [abs(np.delete(values, k).mean() - values[k]) for k in range(3)]
+    expected = np.mean([gap >= gaps[0] - 1e-12 for gap in gaps])
+    found = approximate_randomisation(rows[:1], rows[1:], 3000, seed=3)
+    assert found == pytest.approx(expected, abs=0.04)
+
+
 def test_the_seed_decides() -> None:
     rng = np.random.default_rng(4)
     one, other = simulated(rng, 2, 30), simulated(rng, 2, 30)
