@@ -194,6 +194,19 @@ def compare(
     click.echo(write_comparison(comparison, out), nl=False)
 
 
+@main.command()
+@click.argument("runs", nargs=-1, required=True, type=DIRECTORY)
+@click.option("--out", type=DIRECTORY, required=True, help="Picture, .svg or .png.")
+def plot(runs: tuple[Path, ...], out: Path) -> None:
+    """Draw dev BLEU by iteration and the weights of RUNS, directories that tuning tune made.
+
+    Example: tuning plot run1 run2 run3 --out tuning.svg
+    """
+    from tuning.plot import plot_runs
+
+    plot_runs(runs, out)
+
+
 def _parse_systems(systems: tuple[str, ...]) -> dict[str, list[Path]]:
     parsed: dict[str, list[Path]] = {}
     for text in systems:

@@ -104,7 +104,7 @@ def test_faults_end_in_one_line(files: dict[str, str], arguments: list[str], mes
     assert "Traceback" not in output
 
 
-@pytest.mark.parametrize("command", ["tune", "optimize", "evaluate", "compare"])
+@pytest.mark.parametrize("command", ["tune", "optimize", "evaluate", "compare", "plot"])
 def test_each_command_shows_an_example(command: str) -> None:
     status, output = call(command, "--help")
     assert status == 0
