@@ -121,9 +121,8 @@ def optimize(
 
     Example: tuning optimize --features run1.features.dat --scores run1.scores.dat --init init.opt
     """
-    from moses_bridge.formats.tuning_data import read_init_opt
     from tuning.loop import OPTIMIZERS
-    from tuning.nbest_pool import read_moses_pool
+    from tuning.moses_pool import read_moses_pool, read_start
     from tuning.optimizer import OptimizerOptions
 
     if len(features) != len(scores):
@@ -131,11 +130,9 @@ def optimize(
             f"{len(features)} --features and {len(scores)} --scores; they go in pairs"
         )
     pool = read_moses_pool(features, scores)
-    start = read_init_opt(init)[:1]
-    if len(start[0]) != len(pool.names):
-        raise ConfigError(f"{init}: {len(start[0])} weights for {len(pool.names)} features")
+    start = read_start(init, pool)
     options = load_config(OptimizerOptions, config)
-    result = OPTIMIZERS[optimizer](pool, start[0][None], options, seed, jobs)
+    result = OPTIMIZERS[optimizer](pool, start[None], options, seed, jobs)
     for name in set(result.frozen) - set(options.frozen):
         click.echo(f"warning: {name} is constant in every sentence; its weight stays", err=True)
     click.echo(json.dumps(dataclasses.asdict(result), indent=1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +32,7 @@ from tuning.run_directory import (
     load_run,
     save_run,
 )
+from tuning.sparse_features import is_sparse
 
 OPTIMIZERS: dict[OptimizerName, Optimizer] = {
     "mert": optimize_mert,
@@ -221,11 +222,12 @@ class _Loop:
             result = optimizer(
                 self.pool,
                 np.array(starts),
-                self.options.search,
+                replace(self.options.search, frozen=self.frozen(iteration.weights)),
                 self.run.seed * 1000 + number,
                 self.jobs,
             )
             found = grouped_weights(result.weights)
+            found = {name: values for name, values in found.items() if name in iteration.weights}
             write_json(path, asdict(result) | {"weights": iteration.weights | found})
         record = read_json(path)
         iteration.pool_bleu = record["bleu"]
@@ -234,10 +236,18 @@ class _Loop:
         return weights
 
     def as_row(self, weights: Mapping[str, Sequence[float]]) -> NDArray[np.float64]:
-        """Weights in the order of the pool's columns, *Shape:* (n_features,)."""
+        """Weights in the order of the pool's columns, 0 for those without, *Shape:* (n_features,)."""
         assert self.pool is not None
         columns = (name.rpartition("_") for name in self.pool.names)
-        return np.array([weights[name][int(number)] for name, _, number in columns])
+        return np.array(
+            [weights[name][int(number)] if name in weights else 0.0 for name, _, number in columns]
+        )
+
+    def frozen(self, weights: Weights) -> tuple[str, ...]:
+        """Columns that stay: those of the settings, and sparse features, for which an ini has no weights."""
+        assert self.pool is not None
+        sparse = (name for name in self.pool.names if name.rpartition("_")[0] not in weights)
+        return (*self.options.search.frozen, *sparse)
 
     def settled(self, iteration: Iteration, weights: Weights, following: Weights) -> bool:
         """Whether another iteration would change nothing."""
@@ -312,6 +322,10 @@ def _report(number: int, iteration: Iteration) -> None:
         file=sys.stderr,
         flush=True,
     )
-    if iteration.frozen:
-        names = ", ".join(iteration.frozen)
+    dense = [name for name in iteration.frozen if not is_sparse(name)]
+    if len(dense) < len(iteration.frozen):
+        n_sparse = len(iteration.frozen) - len(dense)
+        print(f"  {n_sparse} sparse features, not tuned", file=sys.stderr, flush=True)
+    if dense:
+        names = ", ".join(dense)
         print(f"  constant or frozen, weight kept: {names}", file=sys.stderr, flush=True)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from moses_bridge.errors import InputError
 from moses_bridge.formats.nbest import SEPARATOR, NBestEntry, parse_entry, parse_features
-from moses_bridge.formats.tuning_data import read_features, read_scores
 from moses_bridge.textio import StrPath, read_lines
-from tuning.bleu_stats import N_STATISTICS, References, Statistics
+from tuning.bleu_stats import References, Statistics
+from tuning.sparse_features import SparseValue, cut_sparse, is_sparse, with_sparse
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def read_pool(nbest_paths: Sequence[StrPath], references: References) -> NBestPo
             than the first one, or names a sentence that has no reference.
     """
     lists = [_read_list(path, len(references)) for path in nbest_paths]
-    names = next((nbest.names for nbest in lists if nbest.names), ())
+    names = next((nbest.names for nbest in lists if nbest.texts), ())
     if not names:
         raise InputError(nbest_paths[0], None, "no hypothesis", "an n-best list")
     for path, nbest in zip(nbest_paths, lists, strict=True):
@@ -89,7 +89,14 @@ def read_pool(nbest_paths: Sequence[StrPath], references: References) -> NBestPo
     texts = (text for nbest in lists for text in nbest.texts)
     statistics = references.statistics(zip(ids, texts, strict=True))
     values = np.concatenate([nbest.values.reshape(-1, len(names)) for nbest in lists])
-    return make_pool(names, np.array(ids, np.int64), values, statistics)
+    starts = np.cumsum([0, *(len(nbest.texts) for nbest in lists)])
+    sparse = [
+        (start + row, name, value)
+        for start, nbest in zip(starts.tolist(), lists, strict=False)
+        for row, name, value in nbest.sparse
+    ]
+    all_names, all_values = with_sparse(names, values, sparse, nbest_paths[0])
+    return make_pool(all_names, np.array(ids, np.int64), all_values, statistics)
 
 
 @dataclass
@@ -100,10 +107,11 @@ class _NBestList:
     sentence_ids: list[int]
     texts: list[bytes]
     values: NDArray[np.float64]
+    sparse: list[SparseValue]
 
 
 def _read_list(path: StrPath, n_sentences: int) -> _NBestList:
-    """Read a list whose lines all have the features of its first line.
+    """Read a list whose lines all have the features of its first line, sparse ones aside.
 
     A line that does not split like the first one is looked at by `parse_features`, for its fault.
     """
@@ -111,9 +119,14 @@ def _read_list(path: StrPath, n_sentences: int) -> _NBestList:
     ids: list[int] = []
     texts: list[bytes] = []
     tokens: list[bytes] = []
+    sparse: list[SparseValue] = []
     layout: _Layout | None = None
     for line_number, line in lines:
         fields = line.split(SEPARATOR)
+        if len(fields) > 3 and b"_" in fields[2]:
+            fields[2], cut = cut_sparse(fields[2], path, line_number)
+            line = SEPARATOR.join(fields)
+            sparse += ((line_number - 1, name, value) for name, value in cut)
         if layout is None:
             layout = _Layout.of(parse_entry(line, path, line_number), path)
         found = fields[2].split() if len(fields) > 3 and fields[0].isdigit() else []
@@ -131,7 +144,7 @@ def _read_list(path: StrPath, n_sentences: int) -> _NBestList:
         texts.append(fields[1])
         tokens.extend(layout.values(found))
     names = layout.names if layout else ()
-    return _NBestList(names, ids, texts, _to_numbers(tokens, len(names), path))
+    return _NBestList(names, ids, texts, _to_numbers(tokens, len(names), path), sparse)
 
 
 @dataclass(frozen=True)
@@ -210,38 +223,6 @@ def _number_or_nan(token: bytes) -> float:
         return math.nan
 
 
-def read_moses_pool(
-    features_paths: Sequence[StrPath], scores_paths: Sequence[StrPath]
-) -> NBestPool:
-    """Pool pairs of features.dat and scores.dat.
-
-    Raises:
-        InputError: a file is malformed, or two files do not belong together.
-    """
-    names: tuple[str, ...] | None = None
-    parts: list[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]] = []
-    for features_path, scores_path in zip(features_paths, scores_paths, strict=True):
-        scores = {block.sentence_id: block for block in read_scores(scores_path)}
-        for block in read_features(features_path):
-            names = names or block.names
-            if block.names != names:
-                raise InputError(features_path, block.line_number, f"{block.names}", f"{names}")
-            score = scores.get(block.sentence_id)
-            if score is None or score.values.shape != (len(block.values), N_STATISTICS):
-                raise InputError(
-                    scores_path,
-                    score.line_number if score else None,
-                    f"no {len(block.values)} rows of {N_STATISTICS} for sentence {block.sentence_id}",
-                    f"as many as in {features_path}",
-                )
-            ids = np.full(len(block.values), block.sentence_id)
-            parts.append((ids, block.values, score.values))
-    if names is None:
-        raise InputError(features_paths[0], None, "no sentence", "a features.dat")
-    ids, values, statistics = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return make_pool(names, ids, values, statistics.astype(np.int32))
-
-
 def make_pool(
     names: tuple[str, ...],
     sentence_ids: NDArray[np.int64],
@@ -276,21 +257,33 @@ def _row_hashes(table: NDArray[np.float64]) -> NDArray[np.uint64]:
 
 
 def merge_pools(first: NBestPool, second: NBestPool) -> NBestPool:
-    """One pool of two, without hypotheses that are in both.
+    """One pool of two, without hypotheses that are in both; sparse features may be in one alone.
 
     Raises:
         ValueError: they have other features.
     """
-    if first.names != second.names:
-        raise ValueError(f"pools with other features: {first.names} and {second.names}")
     pools = (first, second)
+    dense, other = (tuple(name for name in pool.names if not is_sparse(name)) for pool in pools)
+    if dense != other:
+        raise ValueError(f"pools with other features: {dense} and {other}")
+    names = (*dense, *sorted({name for pool in pools for name in pool.names} - set(dense)))
     ids = [np.repeat(pool.sentence_ids, np.diff(pool.offsets)) for pool in pools]
     return make_pool(
-        first.names,
+        names,
         np.concatenate(ids),
-        np.concatenate([pool.features for pool in pools]),
+        np.concatenate([_columns(pool, names) for pool in pools]),
         np.concatenate([pool.statistics for pool in pools]),
     )
+
+
+def _columns(pool: NBestPool, names: Sequence[str]) -> NDArray[np.float64]:
+    """The pool's columns of these names, 0 for those it does not have: *Shape:* (n, n_names)."""
+    if pool.names == tuple(names):
+        return pool.features
+    columns = np.zeros((len(pool), len(names)))
+    for name, values in zip(pool.names, pool.features.T, strict=True):
+        columns[:, names.index(name)] = values
+    return columns
 
 
 def column_names(sizes: dict[str, int]) -> tuple[str, ...]:

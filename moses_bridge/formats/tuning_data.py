@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +28,14 @@ class DataBlock:
         names: the feature names, or ("BLEU",).
         values: *Shape:* (n_rows, n_columns).
         line_number: 1-based line of the header.
+        sparse: row, name and value of the sparse features that stand behind the columns.
     """
 
     sentence_id: int
     names: tuple[str, ...]
     values: NDArray[np.float64]
     line_number: int
+    sparse: tuple[tuple[int, str, float], ...] = ()
 
 
 def read_features(path: StrPath) -> Iterator[DataBlock]:
@@ -76,8 +78,10 @@ def _block_lines(
             names,
             behind_names,
         )
-        for row in block.values.tolist():
-            yield b"".join(b"%g " % value for value in row)
+        rows = [[b"%g " % value for value in row] for row in block.values.tolist()]
+        for row, name, value in block.sparse:
+            rows[row].append(b"%s=%g " % (name.encode("utf-8", "surrogateescape"), value))
+        yield from map(b"".join, rows)
         yield end
 
 
@@ -85,13 +89,42 @@ def _read_blocks(path: StrPath, begin: bytes, end: bytes) -> Iterator[DataBlock]
     lines = enumerate(read_lines(path), start=1)
     for header_number, header in lines:
         sentence_id, n_rows, n_columns, names = _header(header, begin, path, header_number)
-        rows = [_numbers(row, n_columns, path, number) for number, row in islice(lines, n_rows)]
+        rows = [(number, row.split()) for number, row in islice(lines, n_rows)]
+        sparse = tuple(_cut_sparse(rows, n_columns, path))
+        values = _table(rows, n_columns, path)
         number, closing = next(lines, (header_number + len(rows) + 1, b""))
         if len(rows) < n_rows or closing.strip() != end:
             found = repr(closing.decode("utf-8", "replace")) if closing else "the end of the file"
             raise InputError(path, number, found, f"{end.decode()} behind {n_rows} rows")
-        values = np.array(rows, dtype=np.float64).reshape(n_rows, n_columns)
-        yield DataBlock(sentence_id, names, values, header_number)
+        yield DataBlock(sentence_id, names, values, header_number, sparse)
+
+
+def _cut_sparse(
+    rows: Sequence[tuple[int, list[bytes]]], n_columns: int, path: StrPath
+) -> Iterator[tuple[int, str, float]]:
+    """Take the NAME=VALUE behind the columns off the rows: row, name and value of each."""
+    for place, (number, tokens) in enumerate(rows):
+        if len(tokens) > n_columns and all(b"=" in token for token in tokens[n_columns:]):
+            for token in tokens[n_columns:]:
+                name, _, value = token.rpartition(b"=")
+                (amount,) = _numbers([value], 1, path, number)
+                yield place, name.decode("utf-8", "surrogateescape"), amount
+            del tokens[n_columns:]
+
+
+def _table(
+    rows: Sequence[tuple[int, list[bytes]]], n_columns: int, path: StrPath
+) -> NDArray[np.float64]:
+    """The numbers of rows, told by their lines, *Shape:* (n_rows, n_columns)."""
+    try:
+        if all(len(tokens) == n_columns for _, tokens in rows):
+            flat = np.fromiter(map(float, chain.from_iterable(row for _, row in rows)), np.float64)
+            if np.isfinite(flat).all():
+                return flat.reshape(len(rows), n_columns)
+    except ValueError:
+        pass
+    checked = [_numbers(tokens, n_columns, path, number) for number, tokens in rows]
+    return np.array(checked, np.float64).reshape(len(rows), n_columns)
 
 
 def _header(
@@ -110,8 +143,9 @@ def _header(
     return int(tokens[1]), int(tokens[2]), int(tokens[3]), names
 
 
-def _numbers(line: bytes, n_columns: int, path: StrPath, line_number: int) -> list[float]:
-    tokens = line.split()
+def _numbers(
+    tokens: Sequence[bytes], n_columns: int, path: StrPath, line_number: int
+) -> list[float]:
     if len(tokens) != n_columns:
         raise InputError(path, line_number, f"{len(tokens)} values", f"{n_columns}")
     try:
@@ -134,7 +168,8 @@ def read_init_opt(path: StrPath) -> tuple[NDArray[np.float64], ...]:
         raise InputError(path, None, f"{len(lines)} lines", "3: start, minimum, maximum")
     n_columns = len(lines[0].split())
     return tuple(
-        np.array(_numbers(line, n_columns, path, number)) for number, line in enumerate(lines, 1)
+        np.array(_numbers(line.split(), n_columns, path, number))
+        for number, line in enumerate(lines, 1)
     )
 
 

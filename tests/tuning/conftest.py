@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from moses_bridge.formats.tuning_data import read_init_opt
 from tuning.bleu_stats import bleu
-from tuning.nbest_pool import NBestPool, read_moses_pool
+from tuning.moses_pool import read_moses_pool
+from tuning.nbest_pool import NBestPool
 
 
 @dataclass(frozen=True)

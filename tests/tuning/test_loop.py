@@ -6,12 +6,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from moses_bridge.decoder import DecoderOptions
 from moses_bridge.errors import ConfigError
-from moses_bridge.textio import write_lines
+from moses_bridge.textio import read_lines, write_lines
 from tuning import evaluation, loop
 from tuning.evaluation import CompareOptions, compare
 from tuning.loop import TuningOptions, tune
@@ -209,6 +210,26 @@ def test_one_run_has_no_deviation(system: dict[str, Path], tmp_path: Path) -> No
     )
     assert table.rows[0].test_sd is None
     assert " * " in write_comparison(table, tmp_path / "table")
+
+
+def test_sparse_features_that_the_ini_has_no_weights_for_are_not_tuned(
+    system: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = FixedDecoder.decode
+
+    def decode(self: FixedDecoder, *arguments: Any) -> None:
+        plain(self, *arguments)
+        nbest = arguments[3]
+        lines = list(read_lines(nbest))
+        write_lines(
+            nbest, [line.replace(b"LM0=", b"WT_a~b= 1 LM0=") for line in lines[::2]] + lines[1::2]
+        )
+
+    monkeypatch.setattr(FixedDecoder, "decode", decode)
+    result = run(system, tmp_path / "run")
+    assert result.dev_bleu == pytest.approx(100)
+    assert set(result.weights) == {"Distortion0", "LM0"}
+    assert result.iterations[0].frozen == ["WT_a~b_0"]
 
 
 def test_systems_may_have_different_numbers_of_runs(
