@@ -140,7 +140,11 @@ def _log_bleu(sums):  # type: ignore[no-untyped-def]
 
 
 def best_step(
-    pool: NBestPool, direction: Direction, scores: NDArray[np.float64]
+    pool: NBestPool,
+    direction: Direction,
+    scores: NDArray[np.float64],
+    lowest: float = -np.inf,
+    highest: float = np.inf,
 ) -> tuple[float, float]:
     """The step along a direction with the best corpus BLEU of the winners.
 
@@ -148,6 +152,8 @@ def best_step(
         pool: the hypotheses.
         direction: where the search goes.
         scores: f.w of each hypothesis, *Shape:* (n,).
+        lowest: least step, 0 or below it.
+        highest: greatest step, 0 or above it.
 
     Returns:
         The middle of the best interval (of equal ones the nearest to 0; 0 if it is inside), and log
@@ -156,36 +162,46 @@ def best_step(
     places, changes, sums = _corners(
         direction.order, direction.slopes, scores, pool.offsets, pool.statistics
     )
-    step, log_bleu = _best_interval(places, np.argsort(places), changes, sums)
+    order = np.argsort(places)
+    step, log_bleu = _best_interval(places, order, changes, sums, lowest, highest)
     return float(step), float(log_bleu)
 
 
 @njit(cache=True, nogil=True)
-def _best_interval(places, by_place, changes, sums):  # type: ignore[no-untyped-def]
+def _best_interval(places, by_place, changes, sums, lowest, highest):  # type: ignore[no-untyped-def]
     """Step and log BLEU of the best interval; see `best_step` and `_corners`."""
     n_corners = len(places)
-    best_value = _log_bleu(sums)
-    if n_corners == 0:
-        return 0.0, best_value
-    best_x = min(0.0, places[by_place[0]] - OUTER_STEP)
+    best_x, best_value = 0.0, -np.inf
+    start = -np.inf
     i = 0
-    while i < n_corners:
-        x = start = places[by_place[i]]
-        while i < n_corners and places[by_place[i]] <= x + NARROW * abs(x):
+    while True:
+        end = places[by_place[i]] if i < n_corners else np.inf
+        if start <= highest and end >= lowest:
+            middle = _middle(max(start, lowest), min(end, highest))
+            value = _log_bleu(sums)
+            if value > best_value or (value == best_value and abs(middle) < abs(best_x)):
+                best_value = value
+                best_x = middle
+        if i == n_corners:
+            return best_x, best_value
+        while i < n_corners and places[by_place[i]] <= end + NARROW * abs(end):
             corner = by_place[i]
             start = places[corner]
             for k in range(N_STATISTICS):
                 sums[k] += changes[corner, k]
             i += 1
-        end = places[by_place[i]] if i < n_corners else start + 2 * OUTER_STEP
-        middle = 0.5 * (start + end)
-        if start < 0.0 and (end > 0.0 or i == n_corners):
-            middle = 0.0
-        value = _log_bleu(sums)
-        if value > best_value or (value == best_value and abs(middle) < abs(best_x)):
-            best_value = value
-            best_x = middle
-    return best_x, best_value
+
+
+@njit(cache=True, nogil=True)
+def _middle(start, end):  # type: ignore[no-untyped-def]
+    """0 if it is inside an interval, otherwise the middle, or a point near the end it has."""
+    if start < 0.0 < end:
+        return 0.0
+    if start == -np.inf:
+        return end - OUTER_STEP
+    if end == np.inf:
+        return start + OUTER_STEP
+    return 0.5 * (start + end)
 
 
 @njit(cache=True, nogil=True)

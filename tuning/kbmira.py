@@ -13,6 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from tuning.bleu_stats import N_STATISTICS, bleu
+from tuning.bounds import Bounds
 from tuning.nbest_pool import NBestPool
 from tuning.optimizer import OptimizerOptions, OptimizerResult, free_columns, result_of
 
@@ -34,23 +35,33 @@ def optimize_kbmira(
     Kept are the averaged weights of the epoch with the best BLEU on the pool.
     """
     free = free_columns(pool, options)
+    bounds = Bounds.of(pool.names, options.bounds)
+    start = bounds.clip(starts[0])
 
     def learn(number: int) -> tuple[list[float], NDArray[np.float64]]:
         rng = np.random.default_rng((seed, number))
         n_sentences = len(pool.sentence_ids)
         orders = np.array([rng.permutation(n_sentences) for _ in range(N_EPOCHS)])
-        averages = _averages(pool.features * free, pool.statistics, pool.offsets, orders, starts[0])
+        averages = _averages(
+            pool.features,
+            pool.statistics,
+            pool.offsets,
+            orders,
+            start,
+            np.where(free, bounds.least, start),
+            np.where(free, bounds.most, start),
+        )
         trace = [float(bleu(pool.statistics_of(weights))) for weights in averages]
         return trace, averages[int(np.argmax(trace))]
 
     with ThreadPoolExecutor(jobs) as threads:
         learned = list(threads.map(learn, range(N_SHUFFLES)))
     best_trace, weights = max(learned, key=lambda found: max(found[0]))
-    return result_of(pool, weights, free, [max(trace) for trace, _ in learned], best_trace)
+    return result_of(pool, weights, free, bounds, [max(trace) for trace, _ in learned], best_trace)
 
 
 @njit(cache=True, nogil=True)
-def _averages(features, statistics, offsets, orders, start):  # type: ignore[no-untyped-def]
+def _averages(features, statistics, offsets, orders, start, least, most):  # type: ignore[no-untyped-def]
     """The start, then the weights averaged over all steps until the end of each epoch.
 
     Args:
@@ -59,6 +70,8 @@ def _averages(features, statistics, offsets, orders, start):  # type: ignore[no-
         offsets: first hypothesis of each sentence, *Shape:* (n_sentences + 1,).
         orders: of the sentences in each epoch, *Shape:* (n_epochs, n_sentences).
         start: *Shape:* (n_features,).
+        least: of each weight, *Shape:* (n_features,).
+        most: of each weight, *Shape:* (n_features,); where it is the least one the weight stays.
 
     Returns:
         *Shape:* (n_epochs + 1, n_features).
@@ -75,10 +88,12 @@ def _averages(features, statistics, offsets, orders, start):  # type: ignore[no-
             hope, fear, gap = _hope_and_fear(features, statistics, first, last, weights, background)
             if gap > 0.0:
                 difference = features[hope] - features[fear]
-                norm = (difference**2).sum()
                 loss = gap - (weights * difference).sum()
+                difference *= least < most
+                norm = (difference**2).sum()
                 if loss > 0.0 and norm > 0.0:
                     weights += min(LARGEST_STEP, loss / norm) * difference
+                    weights = np.minimum(np.maximum(weights, least), most)
                 background = DECAY * background + statistics[hope]
             total += weights
             n_steps += 1

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuning.bleu_stats import bleu
+from tuning.bounds import Bounds
 from tuning.envelope import Direction, best_step
 from tuning.nbest_pool import NBestPool, weighted_scores
 from tuning.optimizer import (
     OptimizerOptions,
     OptimizerResult,
     free_columns,
-    normalised,
     result_of,
 )
 
@@ -51,6 +51,7 @@ def optimize_mert(
 ) -> OptimizerResult:
     """Maximise corpus BLEU of the pool's best hypotheses; see `Optimizer`."""
     free = free_columns(pool, options)
+    bounds = Bounds.of(pool.names, options.bounds)
     with ThreadPoolExecutor(jobs) as threads:
         axes = list(threads.map(partial(Direction.of, pool), np.eye(len(free))[free]))
 
@@ -59,8 +60,9 @@ def optimize_mert(
             vectors = _random_directions(pool, free, options, (seed, number))
             drawn = list(threads.map(partial(Direction.of, pool), vectors))
             to_beat = max((peak.bleu for peak in peaks), default=0.0)
-            search = _Search(pool, [*axes, *drawn], options, seed, to_beat)
-            return list(threads.map(search.climb, points, range(first, first + len(points))))
+            search = _Search(pool, [*axes, *drawn], options, bounds, seed, to_beat)
+            inside = bounds.clip(points)
+            return list(threads.map(search.climb, inside, range(first, first + len(points))))
 
         peaks: list[_Peak] = []
         peaks += climb_all(starts, 0, 0)
@@ -70,7 +72,7 @@ def optimize_mert(
             peaks += climb_all(points, len(peaks), number)
     best = max(peaks, key=lambda peak: peak.bleu)
     restarts = [peak.bleu for peak in peaks]
-    return result_of(pool, normalised(best.weights), free, restarts, best.trace)
+    return result_of(pool, best.weights, free, bounds, restarts, best.trace)
 
 
 def _random_directions(
@@ -116,6 +118,7 @@ class _Search:
     pool: NBestPool
     directions: Sequence[Direction]
     options: OptimizerOptions
+    bounds: Bounds
     seed: int
     to_beat: float
 
@@ -129,7 +132,8 @@ class _Search:
         weights = start.copy()
         trace = [self._bleu(weights)]
         for _ in range(MAX_SWEEPS):
-            swept = normalised(self._sweep(weights, trace[-1], rng)) * np.abs(start).sum()
+            swept = self._sweep(weights, trace[-1], rng)
+            swept = self.bounds.scaled(swept, float(np.abs(start).sum()))
             value = self._bleu(swept)
             if value <= trace[-1]:
                 break
@@ -148,9 +152,10 @@ class _Search:
         log_value = np.log(value / 100) if value > 0 else -np.inf
         for number in rng.permutation(len(self.directions)):
             direction = self.directions[number]
-            step, log_bleu = best_step(self.pool, direction, scores)
+            limits = self.bounds.steps(weights, direction.vector)
+            step, log_bleu = best_step(self.pool, direction, scores, *limits)
             if step != 0.0 and log_bleu > log_value + 1e-12:
-                weights = weights + step * direction.vector
+                weights = self.bounds.clip(weights + step * direction.vector)
                 direction.advance(scores, step)
                 log_value = log_bleu
         return weights

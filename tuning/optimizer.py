@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.errors import ConfigError
 from tuning.bleu_stats import bleu
+from tuning.bounds import Bounds
 from tuning.nbest_pool import NBestPool
 
 OptimizerName = Literal["mert", "kbmira", "pro"]
@@ -18,19 +19,22 @@ OptimizerName = Literal["mert", "kbmira", "pro"]
 
 @dataclass(frozen=True)
 class OptimizerOptions:
-    """Settings of the optimisers; kbmira uses `frozen` alone, PRO `min_gain` as well.
+    """Settings of the optimisers; kbmira uses `frozen` and `bounds` alone, PRO `min_gain` as well.
 
     Attributes:
         n_restarts: random starting points beside the given ones.
         n_directions: random directions beside the axes, drawn anew for each round of restarts.
         min_gain: a sweep that gains less BLEU (0 to 100) ends the search.
         frozen: names of features whose weight stays.
+        bounds: of weights, like "LM0_0:0..1". They hold for the weights as the start has them scaled,
+            so weights are not normalised then.
     """
 
     n_restarts: int = 20
     n_directions: int = 14
     min_gain: float = 0.005
     frozen: tuple[str, ...] = ()
+    bounds: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.n_restarts < 0 or self.n_directions < 0:
@@ -42,7 +46,7 @@ class OptimizerResult:
     """Weights and how they came about.
 
     Attributes:
-        weights: by column name, absolute values adding up to 1.
+        weights: by column name, absolute values adding up to 1, or within the bounds where there are any.
         bleu: of the pool's best hypotheses under the weights, 0 to 100.
         restarts: the BLEU that each starting point led to.
         trace: BLEU of the best search after each of its rounds, its start first.
@@ -78,21 +82,16 @@ class Optimizer(Protocol):
         """
 
 
-def normalised(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Weights whose absolute values add up to 1, as Moses prints them; zeros stay zeros."""
-    total = np.abs(weights).sum()
-    return weights / total if total > 0 else weights
-
-
 def result_of(
     pool: NBestPool,
     weights: NDArray[np.float64],
     free: NDArray[np.bool_],
+    bounds: Bounds,
     restarts: Sequence[float],
     trace: Sequence[float],
 ) -> OptimizerResult:
     """The result with these weights, by name, and their BLEU on the pool."""
-    unit = normalised(weights)
+    unit = bounds.scaled(weights, 1.0)
     return OptimizerResult(
         weights=dict(zip(pool.names, map(float, unit), strict=True)),
         bleu=float(bleu(pool.statistics_of(unit))),

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from tuning.bleu_stats import Statistics, bleu
+from tuning.bounds import Bounds
 from tuning.envelope import Direction, best_step
 from tuning.nbest_pool import NBestPool, weighted_scores
-from tuning.optimizer import OptimizerOptions, OptimizerResult, free_columns, normalised, result_of
+from tuning.optimizer import OptimizerOptions, OptimizerResult, free_columns, result_of
 
 N_SAMPLES = 16
 SHARE_OF_SENTENCES, LEAST_SENTENCES = 0.25, 100
@@ -39,7 +40,8 @@ def optimize_pro(
     along the line to what each sample taught, to where BLEU on the pool is best, until no line helps.
     """
     free = free_columns(pool, options)
-    start = normalised(starts[0])
+    bounds = Bounds.of(pool.names, options.bounds)
+    start = bounds.clip(bounds.scaled(starts[0], 1.0))
     quality = sentence_bleu(pool.statistics)
 
     def learn(number: int) -> NDArray[np.float64]:
@@ -49,14 +51,15 @@ def optimize_pro(
     with ThreadPoolExecutor(jobs) as threads:
         learned = list(threads.map(learn, range(N_SAMPLES))) if free.any() else []
     reached = [_bleu(pool, weights) for weights in learned]
-    weights, trace = _interpolate(pool, start, learned, options.min_gain)
-    return result_of(pool, weights, free, reached, trace)
+    weights, trace = _interpolate(pool, start, learned, bounds, options.min_gain)
+    return result_of(pool, weights, free, bounds, reached, trace)
 
 
 def _interpolate(
     pool: NBestPool,
     start: NDArray[np.float64],
     learned: Sequence[NDArray[np.float64]],
+    bounds: Bounds,
     min_gain: float,
 ) -> tuple[NDArray[np.float64], list[float]]:
     """Line searches from the start towards each of the learned weights; BLEU after each sweep of them."""
@@ -64,7 +67,7 @@ def _interpolate(
     for _ in range(MAX_SWEEPS):
         swept = weights
         for target in learned:
-            swept = _best_between(pool, swept, target)
+            swept = _best_between(pool, swept, target, bounds)
         value = _bleu(pool, swept)
         if value <= trace[-1]:
             break
@@ -76,12 +79,13 @@ def _interpolate(
 
 
 def _best_between(
-    pool: NBestPool, weights: NDArray[np.float64], target: NDArray[np.float64]
+    pool: NBestPool, weights: NDArray[np.float64], target: NDArray[np.float64], bounds: Bounds
 ) -> NDArray[np.float64]:
-    """The weights with the best BLEU on the line through two."""
+    """The weights with the best BLEU on the line through two, in their bounds."""
     direction = Direction.of(pool, target - weights)
-    step, _ = best_step(pool, direction, weighted_scores(pool.features, weights))
-    return np.asarray(weights + step * direction.vector)
+    limits = bounds.steps(weights, direction.vector)
+    step, _ = best_step(pool, direction, weighted_scores(pool.features, weights), *limits)
+    return bounds.clip(weights + step * direction.vector)
 
 
 def _bleu(pool: NBestPool, weights: NDArray[np.float64]) -> float:

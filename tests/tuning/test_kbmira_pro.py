@@ -9,6 +9,7 @@ import pytest
 
 from moses_bridge.errors import ConfigError
 from tuning.bleu_stats import bleu
+from tuning.bounds import Bounds
 from tuning.kbmira import _averages, background_bleu, optimize_kbmira
 from tuning.loop import OPTIMIZERS
 from tuning.nbest_pool import NBestPool, make_pool
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tests.tuning.conftest import MosesIteration
 
 RIGHT = [6, 6, 5, 5, 4, 4, 3, 3, 6]
+NO_BOUNDS = np.full(2, -np.inf), np.full(2, np.inf)
 WRONG = [3, 6, 1, 5, 1, 4, 1, 3, 6]
 BOTH = pytest.mark.parametrize("optimize", [optimize_kbmira, optimize_pro])
 
@@ -52,16 +54,32 @@ def test_one_step_of_mira_by_hand() -> None:
     gap = background_bleu(statistics[0], ones) - background_bleu(statistics[1], ones)
     difference = features[0] - features[1]
     step = min(0.01, gap / (difference @ difference))
-    found = _averages(features, statistics, np.array([0, 2]), np.array([[0]]), np.zeros(2))
+    found = _averages(
+        features, statistics, np.array([0, 2]), np.array([[0]]), np.zeros(2), *NO_BOUNDS
+    )
     assert found[0].tolist() == [0, 0]
     assert found[1] == pytest.approx(step * difference)
+
+
+def test_a_weight_that_stays_counts_in_the_scores_of_mira() -> None:
+    """The frozen column tells the hypotheses apart by more than their BLEU: nothing is left to learn."""
+    features = np.array([[1.0, 9.0], [-1.0, 0.0]])
+    statistics = np.array([RIGHT, WRONG], np.int32)
+    start, least, most = np.array([0.0, 1.0]), np.array([-np.inf, 1]), np.array([np.inf, 1])
+    found = _averages(features, statistics, np.array([0, 2]), np.array([[0]]), start, least, most)
+    assert found.tolist() == [[0, 1]] * 2
+    weak = features * [1, 0.01]
+    found = _averages(weak, statistics, np.array([0, 2]), np.array([[0]]), start, least, most)
+    assert found[1].tolist() == pytest.approx([0.02, 1])
 
 
 def test_mira_does_not_move_where_the_scores_differ_enough() -> None:
     features = np.array([[1.0, 0.0], [-1.0, 0.5]])
     statistics = np.array([RIGHT, WRONG], np.int32)
     start = np.array([50.0, 0.0])
-    found = _averages(features, statistics, np.array([0, 2]), np.array([[0], [0]]), start)
+    found = _averages(
+        features, statistics, np.array([0, 2]), np.array([[0], [0]]), start, *NO_BOUNDS
+    )
     assert found.tolist() == [start.tolist()] * 3
 
 
@@ -138,8 +156,9 @@ def test_bleu_is_at_least_that_of_mosess_kbmira_on_merged_lists(
 def test_sweeps_towards_learned_weights_never_lose_bleu() -> None:
     pool = pool_of_choices(40)
     start, targets = np.array([-0.5, 0.5, 0.0]), [np.array([0.4, 0.9, 0]), np.array([-0.1, -1, 0])]
-    weights, trace = _interpolate(pool, start, targets, 0.0)
-    singles = [pool.statistics_of(_best_between(pool, start, target)) for target in targets]
+    bounds = Bounds.of(pool.names, [])
+    weights, trace = _interpolate(pool, start, targets, bounds, 0.0)
+    singles = [pool.statistics_of(_best_between(pool, start, target, bounds)) for target in targets]
     assert trace == sorted(trace)
     assert trace[-1] == pytest.approx(float(bleu(pool.statistics_of(weights))))
     assert trace[-1] >= bleu(np.array(singles)).max()
