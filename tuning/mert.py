@@ -126,7 +126,7 @@ class _Search:
         """Sweep over the directions from a point until a sweep gains too little.
 
         The gains of sweeps shrink fast: a climb that would stay below earlier ones even if the next
-        sweeps together gained as much as the last one is given up.
+        sweeps together gained half as much as the last one is given up.
         """
         rng = np.random.default_rng((self.seed, number))
         weights = start.copy()
@@ -140,7 +140,7 @@ class _Search:
             weights = swept
             trace.append(value)
             gain = trace[-1] - trace[-2]
-            if gain < self.options.min_gain or value + gain < self.to_beat:
+            if gain < self.options.min_gain or value + 0.5 * gain < self.to_beat:
                 break
         return _Peak(trace[-1], weights, tuple(trace))
 

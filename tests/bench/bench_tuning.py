@@ -1,55 +1,97 @@
-"""Seconds of MERT on the n-best lists of a tuning run, 20 restarts, next to `mert`."""
+"""Seconds of MERT with 20 restarts, next to `mert`: on the n-best list of a run, and on Moses's own files.
+
+For the files of a Moses run (MOSES_GOLDEN, iterations 1 and 2) the wall time that `mert` took stands in
+its logs; where `mert` is installed it is timed here.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 from results import Result, write_results
 
-from moses_bridge.formats.tuning_data import write_init_opt
+from moses_bridge.formats.tuning_data import (
+    DataBlock,
+    write_features,
+    write_init_opt,
+    write_scores,
+)
 from moses_bridge.programs import find_program
 from tuning.bleu_stats import References
 from tuning.mert import optimize_mert
+from tuning.moses_pool import read_moses_pool, read_start
 from tuning.nbest_pool import NBestPool, read_pool
 from tuning.optimizer import OptimizerOptions
 
 THREADS = 2
+OPTIONS = OptimizerOptions(n_restarts=20)
+GOLDEN = Path(
+    os.environ.get("MOSES_GOLDEN", Path(__file__).resolve().parents[3] / "shared" / "moses-golden")
+)
 
 
 def main(nbest: Path, reference: Path, out: Path) -> None:
-    """Measure on one n-best list."""
+    """Measure on one n-best list and on the files of a Moses run."""
+    results = [_on_list(nbest, reference)]
+    if (GOLDEN / "mert").is_dir():
+        results += _on_golden(GOLDEN / "mert")
+    write_results(results, out)
+
+
+def _on_list(nbest: Path, reference: Path) -> Result:
+    """The search alone."""
     pool = read_pool([nbest], References.read([reference]))
-    start = np.full((1, len(pool.names)), 1 / len(pool.names))
-    optimize_mert(pool, start, OptimizerOptions(n_restarts=0), 1, 1)
+    start = np.full(len(pool.names), 1 / len(pool.names))
+    optimize_mert(pool, start[None], OptimizerOptions(n_restarts=0), 1, 1)
     started = time.perf_counter()
-    optimize_mert(pool, start, OptimizerOptions(n_restarts=20), 1, THREADS)
+    optimize_mert(pool, start[None], OPTIONS, 1, THREADS)
     ours = time.perf_counter() - started
-    work = f"MERT, {len(pool):,} hypotheses, {len(pool.names)} features, 20 restarts, 2 threads"
-    peer = _mert_seconds(pool, start) if find_program("mert") else None
-    write_results([Result(work, "mert.py", "mert", ours, peer, "s")], out)
+    return Result(_work(pool), "mert.py", "mert", ours, _mert_seconds(pool, start), "s")
 
 
-def _mert_seconds(pool: NBestPool, start: np.ndarray) -> float:
-    """Wall time of Moses's program on the same hypotheses."""
+def _on_golden(folder: Path) -> Iterator[Result]:
+    """Reading and search, as the wall times in the logs have both, for each iteration and all together."""
+    sums = np.zeros(2)
+    for iteration in (1, 2):
+        runs = range(1, iteration + 1)
+        started = time.perf_counter()
+        pool = read_moses_pool(
+            [folder / f"run{run}.features.dat.gz" for run in runs],
+            [folder / f"run{run}.scores.dat.gz" for run in runs],
+        )
+        start = read_start(folder / f"run{iteration}.init.opt", pool)
+        found = optimize_mert(pool, start[None], OPTIONS, 1, THREADS)
+        ours = time.perf_counter() - started
+        log = (folder / f"iteration{iteration}.mert.log").read_text()
+        best, logged = re.findall(r"=> ([\d.]+)|Stopping.*Wall ([\d.]+)", log)
+        theirs = _mert_seconds(pool, start) or float(logged[1])
+        sums += ours, theirs
+        work = f"iteration {iteration} of a Moses run with reading, BLEU {found.bleu:.2f}"
+        yield Result(work, "mert.py", f"mert, {100 * float(best[0]):.2f}", ours, theirs, "s")
+    yield Result("both iterations together", "mert.py", "mert", float(sums[0]), float(sums[1]), "s")
+
+
+def _work(pool: NBestPool) -> str:
+    return f"MERT, {len(pool):,} hypotheses, {len(pool.names)} features, 20 restarts, 2 threads"
+
+
+def _mert_seconds(pool: NBestPool, start: np.ndarray) -> float | None:
+    """Wall time of Moses's program on the same hypotheses; None where it is not installed."""
+    if not find_program("mert"):
+        return None
     with TemporaryDirectory() as name:
         folder = Path(name)
-        with (folder / "f").open("w") as features, (folder / "s").open("w") as scores:
-            for number, sentence in enumerate(pool.sentence_ids):
-                rows = slice(pool.offsets[number], pool.offsets[number + 1])
-                n = rows.stop - rows.start
-                names = " ".join(pool.names)
-                print("FEATURES_TXT_BEGIN_0", sentence, n, len(pool.names), names, file=features)
-                print("SCORES_TXT_BEGIN_0", sentence, n, 9, "BLEU", file=scores)
-                np.savetxt(features, pool.features[rows], fmt="%g")
-                np.savetxt(scores, pool.statistics[rows], fmt="%d")
-                print("FEATURES_TXT_END_0", file=features)
-                print("SCORES_TXT_END_0", file=scores)
-        write_init_opt(folder / "i", [start[0], np.zeros_like(start[0]), np.ones_like(start[0])])
+        write_features(folder / "f", _blocks(pool, pool.names, pool.features))
+        write_scores(folder / "s", _blocks(pool, ("BLEU",), pool.statistics))
+        write_init_opt(folder / "i", [start, np.zeros_like(start), np.ones_like(start)])
         command = ["mert", "-d", str(len(pool.names)), "-n", "20", "--threads", str(THREADS)]
         started = time.perf_counter()
         subprocess.run(
@@ -59,6 +101,12 @@ def _mert_seconds(pool: NBestPool, start: np.ndarray) -> float:
             capture_output=True,
         )
         return time.perf_counter() - started
+
+
+def _blocks(pool: NBestPool, names: tuple[str, ...], values: np.ndarray) -> Iterator[DataBlock]:
+    for number, sentence in enumerate(pool.sentence_ids):
+        rows = values[pool.offsets[number] : pool.offsets[number + 1]]
+        yield DataBlock(int(sentence), names, rows, 0)
 
 
 if __name__ == "__main__":
