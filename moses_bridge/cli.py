@@ -197,6 +197,10 @@ def check(table: Path, num_scores: int | None, ini: Path | None, show: int) -> N
     type=READABLE,
     help='Instead of the ini\'s: JSON, {"LM0": [0.5], ...}, or a weights.json of tuning.',
 )
+@click.option(
+    "--neural-lm",
+    help='NAME=COMMAND, a feature of the built-in search: "CSLM0=rescorer serve cslm".',
+)
 @CONFIG
 @JOBS
 def decode(
@@ -209,6 +213,7 @@ def decode(
     stack: int | None,
     cube_pruning_pop_limit: int | None,
     weights: Path | None,
+    neural_lm: str | None,
     config: Path | None,
     jobs: int,
 ) -> None:
@@ -224,7 +229,12 @@ def decode(
 
     options = _with_given(
         load_config(DecoderOptions, config),
-        {"kind": decoder, "stack_size": stack, "pop_limit": cube_pruning_pop_limit},
+        {
+            "kind": decoder,
+            "stack_size": stack,
+            "pop_limit": cube_pruning_pop_limit,
+            "neural_lm": neural_lm,
+        },
     )
     overwrite = read_weights(weights) if weights else None
     with open_decoder(ini, options, jobs) as search:

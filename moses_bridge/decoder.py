@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
-import threading
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Protocol, Self
 
 import numpy as np
 
+from moses_bridge.builtin.decoder.batches import NeuralFeature, Work, translate_lines
 from moses_bridge.builtin.decoder.model import load_model
+from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
+from moses_bridge.builtin.decoder.neural_translator import stand_in_translator
 from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.translator import (
-    NBestFormat,
     Translator,
     effective_distortion_limit,
     make_knowledge,
 )
-from moses_bridge.errors import ConfigError, ToolError, UserError
+from moses_bridge.errors import ConfigError, ToolError
 from moses_bridge.formats.moses_ini import MosesIni, format_weight, read_ini
+from moses_bridge.ngram_scorer import NeuralLm
 from moses_bridge.programs import find_program, run_program
 from moses_bridge.progress import Progress
 from moses_bridge.textio import open_write, read_lines, write_lines
 
 Weights = Mapping[str, Sequence[float]]
 DecoderKind = Literal["auto", "moses", "builtin"]
-LINES_PER_TASK = 4
-SECONDS_BETWEEN_LOOKS = 1.0
 
 
 @dataclass(frozen=True)
@@ -50,7 +45,10 @@ class DecoderOptions:
         nbest_factor: an n-best list is sought among so many times its size paths; 0 stands for 1000.
         segmentation: whether n-best lines tell which source phrase became which target phrase.
         alignment: whether they tell the word links (column 4 of the phrase table).
-        kind: "moses", "builtin", or "auto": Moses if there is a program `moses` on the PATH.
+        neural_lm: NAME=COMMAND, a neural language model as a feature of the built-in search; see
+            `moses_bridge.ngram_scorer` for what the command has to do. None for no such feature.
+        kind: "moses", "builtin", or "auto": Moses if there is a program `moses` on the PATH and no
+            neural language model.
     """
 
     stack_size: int = 200
@@ -60,6 +58,7 @@ class DecoderOptions:
     nbest_factor: int = 20
     segmentation: bool = False
     alignment: bool = False
+    neural_lm: str | None = None
     kind: DecoderKind = "auto"
 
 
@@ -117,7 +116,10 @@ def open_decoder(ini: Path, options: DecoderOptions, jobs: int) -> Decoder:
         InputError: a file of the model is missing or malformed.
     """
     _check_options(options, jobs)
-    program = None if options.kind == "builtin" else find_program("moses")
+    only_builtin = options.neural_lm is not None
+    if options.kind == "moses" and only_builtin:
+        raise ConfigError("Moses takes no --neural-lm; choose the built-in decoder")
+    program = None if options.kind == "builtin" or only_builtin else find_program("moses")
     if options.kind == "moses" and program is None:
         raise ConfigError(
             "the decoder `moses` is not on the PATH. Install it, or choose the built-in decoder"
@@ -159,6 +161,9 @@ class BuiltinDecoder:
             effective_distortion_limit(self._model.distortion_limit),
         )
         self._lm_scores = np.full(len(self._model.pairs.rows.nodes), np.nan, np.float32)
+        self._neural = None if options.neural_lm is None else NeuralLm.parse(options.neural_lm)
+        if self._neural and self._neural.name in (column.name for column in self._model.features):
+            raise ConfigError(f"{ini} has a feature {self._neural.name}; use another name")
 
     def __enter__(self) -> Self:
         return self
@@ -168,7 +173,8 @@ class BuiltinDecoder:
 
     def feature_names(self) -> list[tuple[str, int]]:
         """See `Decoder`."""
-        return [(column.name, column.size) for column in self._model.features if column.listed]
+        names = [(column.name, column.size) for column in self._model.features if column.listed]
+        return [*names, (self._neural.name, 1)] if self._neural else names
 
     def decode(
         self,
@@ -181,17 +187,32 @@ class BuiltinDecoder:
         """See `Decoder`."""
         lines = list(read_lines(source))
         nbest_format = None if nbest is None else self._nbest_format(nbest_size)
-        knowledge = make_knowledge(self._model, self._lm_scores, self._model.weight_vector(weights))
-        work = _Work(Translator(self._model, knowledge, self._limits), nbest_format)
+        work = self._work(weights, nbest_format)
         with ExitStack() as stack:
             text_file = stack.enter_context(open_write(out))
             nbest_file = stack.enter_context(open_write(nbest)) if nbest is not None else None
             progress = stack.enter_context(Progress("decode", len(lines)))
-            for text, entries in _translate(work, lines, self._jobs):
+            for text, entries in translate_lines(work, lines, self._jobs):
                 text_file.write(text + b"\n")
                 if nbest_file is not None:
                     nbest_file.writelines([entry + b"\n" for entry in entries])
                 progress.update()
+
+    def _work(self, weights: Weights | None, nbest: NBestFormat | None) -> Work:
+        model, limits = self._model, self._limits
+        if self._neural is None:
+            knowledge = make_knowledge(model, self._lm_scores, model.weight_vector(weights))
+            return Work(Translator(model, knowledge, limits), nbest)
+        given = {**model.ini.weights, **(weights or {})}
+        weight = given.pop(self._neural.name, ())
+        if len(weight) != 1:
+            name = self._neural.name
+            raise ConfigError(
+                f"{len(weight)} weights of {name}, which has 1 score; name it among the --weights"
+            )
+        vector = model.weight_vector(given)
+        translator = stand_in_translator(model, self._lm_scores, vector, weight[0], limits)
+        return Work(translator, nbest, NeuralFeature(self._neural, vector, weight[0]))
 
     def _nbest_format(self, nbest_size: int) -> NBestFormat:
         _check_nbest_size(nbest_size)
@@ -314,61 +335,3 @@ def _overwrite_text(weights: Weights) -> str:
         " ".join([f"{name}=", *(format_weight(value).decode() for value in values)])
         for name, values in weights.items()
     )
-
-
-@dataclass(frozen=True)
-class _Work:
-    """What all processes share."""
-
-    translator: Translator
-    nbest: NBestFormat | None
-
-    def translate(self, sentence_id: int, line: bytes) -> tuple[bytes, list[bytes]]:
-        return self.translator.translate(sentence_id, line, self.nbest)
-
-
-def _translate(
-    work: _Work, lines: Sequence[bytes], jobs: int
-) -> Iterator[tuple[bytes, list[bytes]]]:
-    """The translation and the n-best lines of each line, in order, made by so many processes."""
-    if jobs == 1 or len(lines) <= LINES_PER_TASK:
-        yield from (work.translate(i, line) for i, line in enumerate(lines))
-        return
-    _prepare(work, lines)
-    with ProcessPoolExecutor(
-        jobs, mp_context=get_context("fork"), initializer=_share, initargs=(work, os.getpid())
-    ) as pool:
-        try:
-            yield from pool.map(
-                _translate_shared, range(len(lines)), lines, chunksize=LINES_PER_TASK
-            )
-        except BrokenProcessPool as error:
-            raise UserError(
-                "a process of the decoder was killed, perhaps for want of memory; use fewer jobs"
-            ) from error
-
-
-def _prepare(work: _Work, lines: Sequence[bytes]) -> None:
-    """Do once what each process would do: choose the phrase pairs, compile the search."""
-    for line in lines:
-        work.translator.choose(line)
-    work.translate(0, b"a")
-
-
-_shared: list[_Work] = []
-
-
-def _share(work: _Work, parent: int) -> None:
-    _shared[:] = [work]
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-
-
-def _end_with(parent: int) -> None:
-    """End this process when its parent is gone, which a killed parent cannot arrange."""
-    while os.getppid() == parent:
-        time.sleep(SECONDS_BETWEEN_LOOKS)
-    os._exit(1)
-
-
-def _translate_shared(sentence_id: int, line: bytes) -> tuple[bytes, list[bytes]]:
-    return _shared[0].translate(sentence_id, line)

@@ -58,7 +58,7 @@ def run_program(
             assert process.stdout is not None
             shutil.copyfileobj(process.stdout, stdout)
         if process.returncode != 0:
-            raise ToolError(command, process.returncode, _tail(stderr))
+            raise ToolError(command, process.returncode, error_tail(stderr))
         return stdout.getvalue() if isinstance(stdout, io.BytesIO) else b""
 
 
@@ -69,6 +69,7 @@ def _copy_text(path: StrPath, plain_file: IO[bytes]) -> None:
     plain_file.seek(0)
 
 
-def _tail(stderr: IO[bytes]) -> str:
+def error_tail(stderr: IO[bytes]) -> str:
+    """The last words that a program wrote to a file."""
     stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - STDERR_TAIL_BYTES))
     return stderr.read().decode("utf-8", "replace")

@@ -239,3 +239,19 @@ def nbest(
 
     named = scorer_of_model(model, precision, device)
     add_feature(nbest, source, named.scorer, feature, out, jobs)
+
+
+@main.command()
+@click.argument("model", type=MODEL_DIRECTORY)
+@PRECISION
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Threads.")
+def serve(model: Path, precision: Precision, jobs: int) -> None:
+    """Score n-grams for the search with a CSLM, over standard input and output.
+
+    It is started by `moses-bridge decode` and `tuning tune`, once for each of their processes.
+
+    Example: moses-bridge decode --neural-lm "CSLM0=rescorer serve cslm" ...
+    """
+    from rescorer.ngram_service import serve as serve_model
+
+    serve_model(model, precision, jobs)

@@ -66,6 +66,10 @@ class Vocabulary:
         """Write the words, one a line, in the order of their ids."""
         write_lines(path, list(self.words))
 
+    def encode_words(self, words: Iterable[bytes]) -> NDArray[np.int32]:
+        """The id of each word, *Shape:* (n_words,)."""
+        return np.array([self._ids.get(word, self.unknown_id) for word in words], np.int32)
+
     def encode_phrases(
         self, phrases: Sequence[bytes]
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

@@ -59,6 +59,10 @@ def main() -> None:
     multiple=True,
     help="NAME=COMMAND that adds a feature to n-best lists; {nbest}, {source}, {out} are paths.",
 )
+@click.option(
+    "--neural-lm",
+    help='NAME=COMMAND, a feature of the built-in search: "CSLM0=rescorer serve cslm".',
+)
 @CONFIG
 @JOBS
 def tune(
@@ -71,6 +75,7 @@ def tune(
     resume: bool,
     init_weights: Path | None,
     nbest_features: tuple[str, ...],
+    neural_lm: str | None,
     config: Path | None,
     jobs: int,
 ) -> None:
@@ -85,6 +90,9 @@ def tune(
     options = load_config(TuningOptions, config)
     if optimizer is not None:
         options = dataclasses.replace(options, optimizer=optimizer)
+    if neural_lm is not None:
+        decoder = dataclasses.replace(options.decoder, neural_lm=neural_lm)
+        options = dataclasses.replace(options, decoder=decoder)
     run = run_tuning(
         ini,
         source,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from moses_bridge.decoder import Decoder, DecoderOptions, open_decoder
 from moses_bridge.formats.moses_ini import read_ini, with_weights, write_ini
 from moses_bridge.json_files import read_json, write_json
+from moses_bridge.ngram_scorer import NeuralLm
 from tuning.bleu_stats import References, bleu, length_ratio
 from tuning.kbmira import optimize_kbmira
 from tuning.mert import optimize_mert
@@ -97,7 +98,10 @@ def tune(
         InputError: an input file is malformed.
         ConfigError: out holds another run.
     """
-    start = initial_weights(ini, nbest_features, init_weights)
+    added = {feature.name: feature.initial_weight for feature in nbest_features}
+    if options.decoder.neural_lm is not None:
+        added[NeuralLm.parse(options.decoder.neural_lm).name] = 0.0
+    start = initial_weights(ini, added, init_weights)
     tables = fingerprint_ini(ini)
     texts = {"source": file_hash(source)}
     texts |= {f"reference{i}": file_hash(path) for i, path in enumerate(references)}
@@ -131,21 +135,19 @@ def tune(
     return run
 
 
-def initial_weights(
-    ini: Path, nbest_features: Sequence[NBestFeature], init_weights: Path | None
-) -> Weights:
-    """Weights of the ini and the n-best features, overlaid by those of another run.
+def initial_weights(ini: Path, added: Mapping[str, float], init_weights: Path | None) -> Weights:
+    """Weights of the ini and of features it does not have, overlaid by those of another run.
 
     What the other run does not know (an added column) starts at 0 then, so that all systems that
     start from one run have the same first n-best lists.
     """
     weights = {name: list(values) for name, values in read_ini(ini).weights.items()}
-    weights |= {feature.name: [feature.initial_weight] for feature in nbest_features}
+    weights |= {name: [weight] for name, weight in added.items()}
     if init_weights is not None:
         for name, values in load_run(init_weights.parent).weights.items():
             if name in weights:
-                added = len(weights[name]) - len(values)
-                weights[name] = [*values, *[0.0] * added]
+                n_missing = len(weights[name]) - len(values)
+                weights[name] = [*values, *[0.0] * n_missing]
     return weights
 
 

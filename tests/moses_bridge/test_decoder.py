@@ -14,7 +14,7 @@ import kenlm
 import pytest
 from click.testing import CliRunner
 
-from moses_bridge import decoder
+from moses_bridge.builtin.decoder import batches
 from moses_bridge.cli import main
 from moses_bridge.decoder import DecoderOptions, MosesDecoder, open_decoder
 from moses_bridge.errors import ConfigError, InputError, ToolError, UserError
@@ -402,11 +402,11 @@ def test_no_jobs_no_nbest_size_no_moses(toy: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_process_that_dies_is_told(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def die(sentence_id: int, line: bytes) -> tuple[bytes, list[bytes]]:
+    def die(first_id: int, lines: list[bytes]) -> list[tuple[bytes, list[bytes]]]:
         os._exit(9)
 
-    die.__qualname__, die.__module__ = "_translate_shared", decoder.__name__
-    monkeypatch.setattr(decoder, "_translate_shared", die)
+    die.__qualname__, die.__module__ = "_translate_shared", batches.__name__
+    monkeypatch.setattr(batches, "_translate_shared", die)
     with pytest.raises(UserError, match="killed"):
         run(toy, "the\n" * 20, jobs=2)
     assert not (toy.parent / "out").exists()

@@ -14,9 +14,9 @@ import sacrebleu
 from moses_bridge.builtin.decoder import weights as slots
 from moses_bridge.builtin.decoder.features import score_path
 from moses_bridge.builtin.decoder.model import Model, load_model
+from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.translator import (
-    NBestFormat,
     Translator,
     effective_distortion_limit,
     make_knowledge,

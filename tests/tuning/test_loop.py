@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -166,8 +167,24 @@ def test_an_added_column_starts_at_0(system: dict[str, Path], tmp_path: Path) ->
     run(system, tmp_path / "first")
     wider = INI.replace("LM0 path", "LM0 num-features=2 path").replace("LM0= 0.5", "LM0= 0.5 0.1")
     system["moses.ini"].write_text(wider)
-    weights = loop.initial_weights(system["moses.ini"], [], tmp_path / "first" / "weights.json")
+    weights = loop.initial_weights(system["moses.ini"], {}, tmp_path / "first" / "weights.json")
     assert weights["LM0"] == [*load_run(tmp_path / "first").weights["LM0"], 0.0]
+
+
+def test_a_neural_language_model_starts_at_0_and_belongs_to_the_run(
+    system: dict[str, Path], tmp_path: Path
+) -> None:
+    def tuned(command: str) -> loop.TuningRun:
+        options = replace(OPTIONS, decoder=DecoderOptions(neural_lm=f"CSLM0={command}"))
+        texts = (system["source"], [system["reference"]])
+        return tune(system["moses.ini"], *texts, tmp_path / "run", options, resume=True)
+
+    result = tuned("serve one")
+    assert result.iterations[0].weights["CSLM0"] == [0.0]
+    assert load_run(tmp_path / "run").decoder["neural_lm"] == "CSLM0=serve one"
+    assert tuned("serve one") == result
+    with pytest.raises(ConfigError, match="other options"):
+        tuned("serve another")
 
 
 def test_comparison_of_a_run_with_itself_and_with_the_start(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.builtin.decoder.compiled import inner
@@ -141,9 +142,9 @@ def same_future(options: Options, hyps: Hypotheses, one: int, other: int) -> boo
     return True
 
 
-@inner
+@njit(cache=True)
 def close_stack(
-    n_covered: int, first: int, n_coverages: int, windows: Any, gaps: Any, stack_size: int,
+    n_covered: int, first: int, windows: Any, gaps: Any, stack_size: int,
     options: Options, hyps: Hypotheses, groups: Groups,
 ) -> None:  # fmt: skip
     """Recombine the hypotheses from `first` on, keep the best and group them by coverage.
@@ -151,7 +152,6 @@ def close_stack(
     Args:
         n_covered: the stack.
         first: the stack's first hypothesis; the last one is the last of all.
-        n_coverages: how many coverages there are.
         windows: of each coverage.
         gaps: of each coverage.
         stack_size: how many hypotheses to keep; in the last stack all are kept.
@@ -159,6 +159,7 @@ def close_stack(
         hyps: hypotheses; those that lose get into the winner's arcs.
         groups: gets the stack's groups.
     """
+    n_coverages = len(windows)
     winners = _recombine(first, options, hyps)
     estimates = np.empty(len(winners))
     for i in range(len(winners)):

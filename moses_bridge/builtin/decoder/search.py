@@ -6,8 +6,8 @@ edge (hypothesis x option, both sorted) are visited best first from the corner, 
 together, until pop_limit cells have been taken. Hypotheses whose future cannot differ are recombined;
 the losers stay as arcs of the winner for the n-best list.
 
-`start_search` and `fill_stack` are the steps, so that a caller may do something of its own (score
-the words of a whole stack at once, say) between two stacks.
+`start_search`, `open_stack` and `close_stack` are the steps, so that a caller may do something of its
+own with the hypotheses of a stack (score their words all at once, say) before they are pruned.
 """
 
 from __future__ import annotations
@@ -142,7 +142,13 @@ def search(
     """Fill all stacks; the best translation is the first member of the last stack."""
     start_search(options, language, hyps, groups)
     for n_covered in range(1, options.n_words + 1):
-        fill_stack(n_covered, options, language, weights, limits, hyps, groups, work)
+        first, n_coverages = open_stack(
+            n_covered, options, language, weights, limits, hyps, groups, work
+        )
+        close_stack(
+            n_covered, first, work.edges.windows[:n_coverages], work.edges.gaps[:n_coverages],
+            limits.stack_size, options, hyps, groups,
+        )  # fmt: skip
 
 
 @njit(cache=True)
@@ -160,19 +166,21 @@ def start_search(options: Options, language: Language, hyps: Hypotheses, groups:
 
 
 @njit(cache=True)
-def fill_stack(
+def open_stack(
     n_covered: int, options: Options, language: Language, weights: Any, limits: Limits,
     hyps: Hypotheses, groups: Groups, work: Workspace,
-) -> None:  # fmt: skip
-    """Make the hypotheses that cover so many words from those of the earlier stacks."""
+) -> tuple[int, int]:  # fmt: skip
+    """Make the hypotheses that cover so many words from those of the earlier stacks.
+
+    Returns:
+        The first of them (the last one is the last of all) and the number of their coverages, which
+        stand in work.edges until the next stack is opened.
+    """
     n_edges, n_targets = _find_edges(n_covered, options, weights, limits, hyps, groups, work.edges)
-    first = hyps.size[0]
+    first = int(hyps.size[0])
     last_stack = n_covered == options.n_words
     _pop_cells(n_edges, options, language, weights, limits, last_stack, hyps, work)
-    close_stack(
-        n_covered, first, n_targets, work.edges.windows, work.edges.gaps,
-        limits.stack_size, options, hyps, groups,
-    )  # fmt: skip
+    return first, n_targets
 
 
 @inner

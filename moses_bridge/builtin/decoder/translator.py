@@ -1,51 +1,37 @@
-"""One sentence from bytes to its translations, and the n-best lines of Moses."""
+"""One sentence from bytes to its translations."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.decoder.hypotheses import make_groups, make_hypotheses
-from moses_bridge.builtin.decoder.lattice import Paths, best_paths, words_of_options
+from moses_bridge.builtin.decoder.hypotheses import (
+    Groups,
+    Hypotheses,
+    make_groups,
+    make_hypotheses,
+)
+from moses_bridge.builtin.decoder.lattice import Paths, best_paths
 from moses_bridge.builtin.decoder.model import MAX_WINDOW, Model
+from moses_bridge.builtin.decoder.nbest_lines import (
+    NBestFormat,
+    Sentence,
+    nbest_lines,
+    sentence_texts,
+)
 from moses_bridge.builtin.decoder.options import (
-    UNKNOWN_ROW,
     Knowledge,
-    Options,
     choose_for_sentence,
     make_options,
 )
 from moses_bridge.builtin.decoder.phrase_choice import Language, no_choices
 from moses_bridge.builtin.decoder.search import Limits, make_workspace, search
-from moses_bridge.formats.alignment import parse_links
 
 ROOM_FOR_WORDS = 64
-BAR, ESCAPED_BAR = b"|||", b"&#124;&#124;&#124;"
 
-
-@dataclass(frozen=True)
-class NBestFormat:
-    """What an n-best line holds.
-
-    Attributes:
-        size: at most so many translations of a sentence, all with different words.
-        factor: size * factor paths are looked at; 0 = 1000.
-        segmentation: whether the source and target spans of the phrases are printed.
-        alignment: whether the word links are printed.
-    """
-
-    size: int
-    factor: int
-    segmentation: bool
-    alignment: bool
-
-    @property
-    def n_pops(self) -> int:
-        """How many paths are looked at (Manager.cpp)."""
-        return self.size * (self.factor if self.factor > 0 else 1000)
+Translation = tuple[bytes, list[bytes]]  # the best one, and the lines of the n-best list
 
 
 def make_knowledge(
@@ -80,7 +66,7 @@ class Translator:
         self.knowledge = knowledge
         self.limits = limits
         self._room = 0
-        self._work = make_workspace(limits, model.max_phrase_words, model.lm.order)
+        self.work = make_workspace(limits, model.max_phrase_words, model.lm.order)
         self._make_room(ROOM_FOR_WORDS)
 
     def choose(self, line: bytes) -> None:
@@ -89,27 +75,50 @@ class Translator:
             self._source(split_words(line)), self.model.max_phrase_words, self.knowledge
         )
 
-    def translate(
-        self, sentence_id: int, line: bytes, nbest: NBestFormat | None
-    ) -> tuple[bytes, list[bytes]]:
+    def translate(self, sentence_id: int, line: bytes, nbest: NBestFormat | None) -> Translation:
         """The best translation, and the lines of the n-best list (none for an empty sentence)."""
+        sentence = self.sentence(line)
+        if sentence is None:
+            return b"", []
+        self._make_room(sentence.options.n_words)
+        search(
+            sentence.options, self.knowledge.language, self.knowledge.weights, self.limits,
+            self._hyps, self._groups, self.work,
+        )  # fmt: skip
+        paths = self.paths(sentence, self._hyps, self._groups, nbest)
+        texts = sentence_texts(self.model, sentence, paths)
+        if nbest is None:
+            return texts[0], []
+        listed = nbest_lines(self.model, sentence_id, sentence, texts, paths, nbest)
+        return texts[0], listed
+
+    def translate_batch(
+        self, first_id: int, lines: Sequence[bytes], nbest: NBestFormat | None
+    ) -> list[Translation]:
+        """Translate lines that follow each other."""
+        return [self.translate(first_id + i, line, nbest) for i, line in enumerate(lines)]
+
+    def sentence(self, line: bytes) -> Sentence | None:
+        """A line with its options; None if it has no words."""
         words = split_words(line)
         if not words:
-            return b"", []
-        self._make_room(len(words))
+            return None
         copies, names = self._copies(words)
         options = make_options(
             self._source(words), copies, self.model.max_phrase_words, self.knowledge
         )
-        search(
-            options, self.knowledge.language, self.knowledge.weights, self.limits,
-            self._hyps, self._groups, self._work,
-        )  # fmt: skip
-        paths = self._paths(options, nbest)
-        texts = self._texts(options, paths, names)
-        if nbest is None:
-            return texts[0], []
-        return texts[0], self._lines(sentence_id, texts, options, paths, nbest)
+        return Sentence(options, names)
+
+    def paths(
+        self, sentence: Sentence, hyps: Hypotheses, groups: Groups, nbest: NBestFormat | None
+    ) -> Paths:
+        """The best path of a finished search, or as many as the n-best list shall have."""
+        n_words = sentence.options.n_words
+        first_group, end_group = groups.stack_starts[n_words : n_words + 2]
+        finals = groups.members[groups.starts[first_group] : groups.starts[end_group]]
+        size, n_pops = (1, 1) if nbest is None else (nbest.size, nbest.n_pops)
+        paths: Paths = best_paths(finals, size, n_pops, hyps, sentence.options, self.knowledge)
+        return paths
 
     def _make_room(self, n_words: int) -> None:
         if n_words > self._room:
@@ -130,72 +139,6 @@ class Translator:
                 new.setdefault(word, n_known + len(new))
         ids = [new[word] if word in new else known[word] for word in words]
         return np.array(ids, np.int32), {number: word for word, number in new.items()}
-
-    def _paths(self, options: Options, nbest: NBestFormat | None) -> Paths:
-        groups = self._groups
-        first_group, end_group = groups.stack_starts[options.n_words : options.n_words + 2]
-        finals = groups.members[groups.starts[first_group] : groups.starts[end_group]]
-        size, n_pops = (1, 1) if nbest is None else (nbest.size, nbest.n_pops)
-        paths: Paths = best_paths(finals, size, n_pops, self._hyps, options, self.knowledge)
-        return paths
-
-    def _texts(self, options: Options, paths: Paths, names: Mapping[int, bytes]) -> list[bytes]:
-        known, n_known = self.model.target_words, len(self.model.target_words)
-        starts = paths.phrase_starts.tolist()
-        texts = []
-        for i in range(len(paths.totals)):
-            ids = words_of_options(paths.options[starts[i] : starts[i + 1]], options).tolist()
-            texts.append(b" ".join([known[j] if j < n_known else names[j] for j in ids]))
-        return texts
-
-    def _lines(
-        self, sentence_id: int, texts: list[bytes], options: Options, paths: Paths,
-        nbest: NBestFormat,
-    ) -> list[bytes]:  # fmt: skip
-        template, columns = self._feature_template()
-        values = paths.features[:, columns].tolist()
-        totals = paths.totals.tolist()
-        lines = []
-        for i, text in enumerate(texts):
-            features = template % tuple(values[i])
-            text = text.replace(BAR, ESCAPED_BAR)
-            line = b"%d ||| %b  ||| %b ||| %g" % (sentence_id, text, features, totals[i])
-            if nbest.segmentation or nbest.alignment:
-                phrases = paths.options[paths.phrase_starts[i] : paths.phrase_starts[i + 1]]
-                line += self._fields(phrases.tolist(), options, nbest)
-            lines.append(line)
-        return lines
-
-    def _feature_template(self) -> tuple[bytes, list[int]]:
-        listed = [feature for feature in self.model.features if feature.listed]
-        names = [f"{feature.name}={' %g' * feature.size}" for feature in listed]
-        columns = [feature.first + i for feature in listed for i in range(feature.size)]
-        return " ".join(names).encode("utf-8", "surrogateescape"), columns
-
-    def _fields(self, phrases: list[int], options: Options, nbest: NBestFormat) -> bytes:
-        """The segmentation and the word links, each number with a blank behind it as in Moses."""
-        segments, links = b"", b""
-        place = 0
-        for option in phrases:
-            start, end = int(options.starts[option]), int(options.ends[option])
-            length = int(options.word_starts[option + 1] - options.word_starts[option])
-            segments += b"%b=%b " % (_span(start, end), _span(place, place + length))
-            for source, target in self._links(int(options.rows[option])):
-                links += b"%d-%d " % (start + source, place + target)
-            place += length
-        fields = b" ||| " + segments[:-1] if nbest.segmentation else b""
-        return fields + (b" ||| " + links if nbest.alignment else b"")
-
-    def _links(self, row: int) -> list[tuple[int, int]]:
-        if row == UNKNOWN_ROW:
-            return [(0, 0)]
-        rows = self.model.pairs.rows
-        text = rows.links[rows.link_starts[row] : rows.link_starts[row + 1]].tobytes()
-        return sorted(parse_links(text, "phrase table", row + 1))
-
-
-def _span(start: int, end: int) -> bytes:
-    return b"%d" % start if end <= start + 1 else b"%d-%d" % (start, end - 1)
 
 
 def effective_distortion_limit(limit: int) -> int:

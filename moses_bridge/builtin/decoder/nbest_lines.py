@@ -1,0 +1,131 @@
+"""Paths as text, and as the lines of Moses's n-best lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.builtin.decoder.lattice import Paths, words_of_options
+from moses_bridge.builtin.decoder.model import Model
+from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, Options
+from moses_bridge.formats.alignment import parse_links
+
+BAR, ESCAPED_BAR = b"|||", b"&#124;&#124;&#124;"
+
+Values = Mapping[str, NDArray[np.float64]]
+NO_VALUES: Values = {}
+
+
+@dataclass(frozen=True)
+class NBestFormat:
+    """What an n-best line holds.
+
+    Attributes:
+        size: at most so many translations of a sentence, all with different words.
+        factor: size * factor paths are looked at; 0 = 1000.
+        segmentation: whether the source and target spans of the phrases are printed.
+        alignment: whether the word links are printed.
+    """
+
+    size: int
+    factor: int
+    segmentation: bool
+    alignment: bool
+
+    @property
+    def n_pops(self) -> int:
+        """How many paths are looked at (Manager.cpp)."""
+        return self.size * (self.factor if self.factor > 0 else 1000)
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence to translate.
+
+    Attributes:
+        options: of its spans.
+        names: its words that are no target words of the model, by the numbers they have here.
+    """
+
+    options: Options
+    names: Mapping[int, bytes]
+
+
+def sentence_texts(model: Model, sentence: Sentence, paths: Paths) -> list[bytes]:
+    """The words of each path."""
+    known, n_known = model.target_words, len(model.target_words)
+    starts = paths.phrase_starts.tolist()
+    texts = []
+    for i in range(len(paths.totals)):
+        phrases = paths.options[starts[i] : starts[i + 1]]
+        ids = words_of_options(phrases, sentence.options).tolist()
+        texts.append(b" ".join([known[j] if j < n_known else sentence.names[j] for j in ids]))
+    return texts
+
+
+def nbest_lines(
+    model: Model, sentence_id: int, sentence: Sentence, texts: list[bytes], paths: Paths,
+    nbest: NBestFormat, added: Values = NO_VALUES,
+) -> list[bytes]:  # fmt: skip
+    """A line for each path, without its newline.
+
+    Args:
+        model: that the paths were made with.
+        sentence_id: 0-based.
+        sentence: that the paths translate.
+        texts: of `sentence_texts`.
+        paths: best first.
+        nbest: what a line holds.
+        added: values of further features by name, (n_paths,) each.
+    """
+    template, columns = _feature_template(model, added)
+    values = np.column_stack([paths.features[:, columns], *added.values()]).tolist()
+    totals = paths.totals.tolist()
+    lines = []
+    for i, text in enumerate(texts):
+        features = template % tuple(values[i])
+        text = text.replace(BAR, ESCAPED_BAR)
+        line = b"%d ||| %b  ||| %b ||| %g" % (sentence_id, text, features, totals[i])
+        if nbest.segmentation or nbest.alignment:
+            phrases = paths.options[paths.phrase_starts[i] : paths.phrase_starts[i + 1]]
+            line += _fields(model, phrases.tolist(), sentence.options, nbest)
+        lines.append(line)
+    return lines
+
+
+def _feature_template(model: Model, added: Values) -> tuple[bytes, list[int]]:
+    listed = [feature for feature in model.features if feature.listed]
+    names = [f"{feature.name}={' %g' * feature.size}" for feature in listed]
+    names += [f"{name}= %g" for name in added]
+    columns = [feature.first + i for feature in listed for i in range(feature.size)]
+    return " ".join(names).encode("utf-8", "surrogateescape"), columns
+
+
+def _fields(model: Model, phrases: list[int], options: Options, nbest: NBestFormat) -> bytes:
+    """The segmentation and the word links, each number with a blank behind it as in Moses."""
+    segments, links = b"", b""
+    place = 0
+    for option in phrases:
+        start, end = int(options.starts[option]), int(options.ends[option])
+        length = int(options.word_starts[option + 1] - options.word_starts[option])
+        segments += b"%b=%b " % (_span(start, end), _span(place, place + length))
+        for source, target in _links(model, int(options.rows[option])):
+            links += b"%d-%d " % (start + source, place + target)
+        place += length
+    fields = b" ||| " + segments[:-1] if nbest.segmentation else b""
+    return fields + (b" ||| " + links if nbest.alignment else b"")
+
+
+def _links(model: Model, row: int) -> list[tuple[int, int]]:
+    if row == UNKNOWN_ROW:
+        return [(0, 0)]
+    rows = model.pairs.rows
+    text = rows.links[rows.link_starts[row] : rows.link_starts[row + 1]].tobytes()
+    return sorted(parse_links(text, "phrase table", row + 1))
+
+
+def _span(start: int, end: int) -> bytes:
+    return b"%d" % start if end <= start + 1 else b"%d-%d" % (start, end - 1)
