@@ -201,6 +201,11 @@ def check(table: Path, num_scores: int | None, ini: Path | None, show: int) -> N
     "--neural-lm",
     help='NAME=COMMAND, a feature of the built-in search: "CSLM0=rescorer serve cslm".',
 )
+@click.option(
+    "--constrain",
+    type=READABLE,
+    help="Translations that must be made, a line for each sentence; empty where none can be.",
+)
 @CONFIG
 @JOBS
 def decode(
@@ -214,6 +219,7 @@ def decode(
     cube_pruning_pop_limit: int | None,
     weights: Path | None,
     neural_lm: str | None,
+    constrain: Path | None,
     config: Path | None,
     jobs: int,
 ) -> None:
@@ -237,8 +243,33 @@ def decode(
         },
     )
     overwrite = read_weights(weights) if weights else None
+    if constrain is not None:
+        from moses_bridge.given_translations import force_translations
+
+        report = force_translations(ini, options, jobs, source, constrain, output, overwrite, nbest)
+        click.echo(f"{report.n_missed} of {report.n_lines} translations cannot be made", err=True)
+        return
     with open_decoder(ini, options, jobs) as search:
         search.decode(source, output, overwrite, nbest, nbest_size)
+
+
+@main.command(name="score-nbest")
+@click.argument("nbest", type=READABLE)
+@click.option("--ini", type=READABLE, required=True, help="moses.ini with tables and weights.")
+@click.option("--input", "source", type=READABLE, required=True, help="What was translated.")
+@click.option("--out", type=ANY_PATH, required=True, help="N-best list to write.")
+@click.option("--weights", type=READABLE, help="Instead of the ini's, as of decode.")
+def score_nbest(nbest: Path, ini: Path, source: Path, out: Path, weights: Path | None) -> None:
+    """Compute the features of an n-best list anew, from its segmentation and another model.
+
+    \b
+    Example:
+      moses-bridge score-nbest test.nbest.gz --ini new/moses.ini --input test.en --out new.nbest.gz
+    """
+    from moses_bridge.formats.weights import read_weights
+    from moses_bridge.given_translations import score_entries
+
+    score_entries(ini, source, nbest, out, read_weights(weights) if weights else None)
 
 
 @main.command(name="config")

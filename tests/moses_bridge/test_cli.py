@@ -17,7 +17,7 @@ import moses_bridge.decoder
 from moses_bridge.cli import main
 from moses_bridge.decoder import DecoderOptions
 
-COMMANDS = ["corpus", "build", "filter", "check", "decode", "config"]
+COMMANDS = ["corpus", "build", "filter", "score-nbest", "check", "decode", "config"]
 TABLE = b"a ||| x ||| 0.5 1\na b ||| y ||| 0.5 1\nc ||| y ||| 0.5 1\n"
 INI = """\
 [feature]

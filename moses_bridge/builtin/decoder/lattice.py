@@ -30,6 +30,18 @@ class Paths(NamedTuple):
     features: NDArray[np.float64]
 
 
+def take_paths(paths: Paths, numbers: NDArray[np.int64]) -> Paths:
+    """Some of the paths, in the order of the numbers."""
+    parts = np.split(paths.options, paths.phrase_starts[1:-1])
+    lengths = np.diff(paths.phrase_starts)[numbers]
+    return Paths(
+        np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]),
+        np.concatenate([parts[i] for i in numbers]),
+        paths.totals[numbers],
+        paths.features[numbers],
+    )
+
+
 class Contenders(NamedTuple):
     """Paths not yet taken, in a heap: a path taken before, with one hypothesis replaced.
 

@@ -27,7 +27,7 @@ from moses_bridge.builtin.decoder.hypotheses import (
     make_groups,
     make_hypotheses,
 )
-from moses_bridge.builtin.decoder.lattice import Paths
+from moses_bridge.builtin.decoder.lattice import Paths, take_paths
 from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.nbest_lines import (
     NBestFormat,
@@ -200,28 +200,18 @@ class NeuralTranslator:
     def _finish(self, sentence_id: int, search: _Search, nbest: NBestFormat | None) -> Translation:
         sentence = search.sentence
         paths = self._translator.paths(sentence, search.hyps, search.groups, nbest)
-        best = sentence_texts(self._model, sentence, paths)[0]
-        if nbest is None:
-            return best, []
-        paths, values = self._rank(search, paths)
         texts = sentence_texts(self._model, sentence, paths)
-        added = {self._name: values}
-        return best, nbest_lines(self._model, sentence_id, sentence, texts, paths, nbest, added)
-
-    def _rank(self, search: _Search, paths: Paths) -> tuple[Paths, NDArray[np.float64]]:
-        """The paths by their exact totals, and their neural values."""
+        if nbest is None:
+            return texts[0], []
         values = self._path_values(search, paths)
         totals = paths.features @ self._weights + self._weight * values
         ranking = np.argsort(-totals, kind="stable")
-        parts = np.split(paths.options, paths.phrase_starts[1:-1])
-        lengths = np.diff(paths.phrase_starts)[ranking]
-        ranked = Paths(
-            np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]),
-            np.concatenate([parts[i] for i in ranking]),
-            totals[ranking],
-            paths.features[ranking],
+        ranked = take_paths(paths._replace(totals=totals), ranking)
+        listed = [texts[i] for i in ranking]
+        added = {self._name: values[ranking]}
+        return texts[0], nbest_lines(
+            self._model, sentence_id, sentence, listed, ranked, nbest, added
         )
-        return ranked, values[ranking]
 
     def _path_values(self, search: _Search, paths: Paths) -> NDArray[np.float64]:
         scorer = self._scorer

@@ -330,7 +330,7 @@ def _is_new(cells: Cells, edge: int, x: int, y: int) -> bool:
     return True
 
 
-@inner
+@njit(cache=True)
 def orientation(previous_start: int, previous_end: int, start: int, end: int) -> int:
     """0 monotone, 1 swap, 2 discontinuous (LRModel::GetOrientation, msd); ends are exclusive."""
     if start == previous_end:

@@ -1,0 +1,111 @@
+"""The entries of an n-best list scored anew, from the segmentation that Moses prints with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from moses_bridge.builtin.decoder.forced import option_words, paths_of, target_numbers
+from moses_bridge.builtin.decoder.nbest_lines import (
+    BAR,
+    ESCAPED_BAR,
+    NBestFormat,
+    Sentence,
+    nbest_lines,
+)
+from moses_bridge.builtin.decoder.translator import Translator, split_words
+from moses_bridge.errors import InputError
+from moses_bridge.formats.nbest import NBestEntry, read_nbest
+from moses_bridge.textio import StrPath
+
+SEGMENTATION = "a segmentation as 0-1=0 2=1-2 that covers the words"
+
+Phrase = tuple[int, int, tuple[int, ...]]  # source words start..end-1, numbers of target words
+
+
+def rescored_lines(
+    translator: Translator, sources: Sequence[bytes], nbest: StrPath
+) -> Iterator[bytes]:
+    """The lines of an n-best list with the values and totals of a model, in their order.
+
+    Args:
+        translator: with table limit 0, so that it knows all rows.
+        sources: the sentences, id 0 first.
+        nbest: a list with segmentation; of further fields only the word links are kept.
+
+    Raises:
+        InputError: an entry has no sentence or no proper segmentation, or a phrase pair of it is not
+            in the table.
+    """
+    for sentence_id, group in groupby(read_nbest(nbest), key=lambda entry: entry.sentence_id):
+        entries = list(group)
+        if sentence_id >= len(sources):
+            line_number = entries[0].line_number
+            expected = f"an id below {len(sources)}, the number of sentences"
+            raise InputError(nbest, line_number, f"the sentence id {sentence_id}", expected)
+        sentence = translator.sentence(sources[sentence_id])
+        yield from _sentence_lines(translator, sentence, entries, nbest)
+
+
+def _sentence_lines(
+    translator: Translator, sentence: Sentence | None, entries: list[NBestEntry], nbest: StrPath
+) -> list[bytes]:
+    if sentence is None:
+        raise InputError(nbest, entries[0].line_number, "an empty sentence", "words in the source")
+    options = sentence.options
+    numbers: dict[Phrase, int] = {}
+    for i in range(len(options.rows)):
+        span = int(options.starts[i]), int(options.ends[i])
+        numbers.setdefault((*span, option_words(options, i)), i)
+    derivations = [_derivation(translator, sentence, numbers, entry, nbest) for entry in entries]
+    paths = paths_of(derivations, options, translator.knowledge)
+    texts = [_plain(entry.words) for entry in entries]
+    form = NBestFormat(len(entries), 1, True, all(len(entry.rest) > 1 for entry in entries))
+    sentence_id = entries[0].sentence_id
+    return nbest_lines(translator.model, sentence_id, sentence, texts, paths, form)
+
+
+def _plain(words: bytes) -> bytes:
+    return words.replace(ESCAPED_BAR, BAR)
+
+
+def _derivation(
+    translator: Translator, sentence: Sentence, numbers: dict[Phrase, int], entry: NBestEntry,
+    nbest: StrPath,
+) -> list[int]:  # fmt: skip
+    """The options of an entry, in target order."""
+    words = split_words(_plain(entry.words))
+    target = target_numbers(translator.model, sentence, words)
+    spans = _spans(entry, nbest)
+    places = [place for _, _, place in spans] + [len(words)]
+    if places[0] != 0 or places != sorted(places):
+        raise InputError(nbest, entry.line_number, repr(entry.rest[0]), SEGMENTATION)
+    derivation = []
+    for (start, end, place), following in zip(spans, places[1:], strict=True):
+        phrase = (start, end, target[place:following]) if target is not None else None
+        if phrase is None or phrase not in numbers:
+            made = b" ".join(words[place:following]).decode("utf-8", "replace")
+            found = f"{made!r} for the source words {start} to {end - 1}"
+            raise InputError(nbest, entry.line_number, found, "a phrase pair of the table")
+        derivation.append(numbers[phrase])
+    return derivation
+
+
+def _spans(entry: NBestEntry, nbest: StrPath) -> list[tuple[int, int, int]]:
+    """Start and end of the source phrases, and the place of each in the target.
+
+    Where a target phrase ends is told by the next one's place: Moses prints an empty one as if it
+    had a word.
+    """
+    try:
+        pairs = [segment.split(b"=") for segment in entry.rest[0].split()]
+        spans = [
+            (int(source.split(b"-")[0]), int(source.split(b"-")[-1]) + 1, int(place.split(b"-")[0]))
+            for source, place in pairs
+        ]
+        if not spans:
+            raise ValueError
+    except (ValueError, IndexError) as error:
+        found = repr(entry.rest[0]) if entry.rest else "no segmentation"
+        raise InputError(nbest, entry.line_number, found, SEGMENTATION) from error
+    return spans

@@ -1,0 +1,234 @@
+"""Forced decoding: the best way to make a given translation from the phrase table."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.builtin.decoder.features import score_path
+from moses_bridge.builtin.decoder.lattice import Paths, words_of_options
+from moses_bridge.builtin.decoder.model import Model
+from moses_bridge.builtin.decoder.nbest_lines import (
+    NBestFormat,
+    Sentence,
+    nbest_lines,
+    sentence_texts,
+)
+from moses_bridge.builtin.decoder.options import Knowledge, Options
+from moses_bridge.builtin.decoder.search import Limits, orientation
+from moses_bridge.builtin.decoder.translator import Translation, Translator, split_words
+from moses_bridge.builtin.decoder.weights import DISTORTION
+
+STACK_SIZE = 1000
+
+
+class _Step(NamedTuple):
+    """A partial derivation.
+
+    Attributes:
+        score: weighted score without the language model's, which the target fixes.
+        option: the last one, -1 for none.
+        previous: what it extends.
+    """
+
+    score: float
+    option: int
+    previous: _Step | None
+
+
+class _State(NamedTuple):
+    """What the rest of a derivation depends on.
+
+    Attributes:
+        covered: a bit for each source word.
+        place: target words that have been made.
+        start, end: the last source phrase.
+        scores: weighted scores of its reordering to the next one.
+    """
+
+    covered: int
+    place: int
+    start: int
+    end: int
+    scores: tuple[float, ...]
+
+
+class ForcedTranslator(Translator):
+    """Finds the best derivation of a given translation of each sentence.
+
+    Within the distortion limit all derivations are looked at, but for those beyond the best
+    STACK_SIZE of as many covered words.
+
+    Args:
+        model: tables; with table limit 0 all rows may be used.
+        knowledge: tables and weights for compiled code.
+        limits: of the search; the distortion limit counts.
+        targets: the translation of each line.
+    """
+
+    def __init__(
+        self, model: Model, knowledge: Knowledge, limits: Limits, targets: Sequence[bytes]
+    ) -> None:
+        super().__init__(model, knowledge, limits)
+        self._targets = targets
+
+    def translate(self, sentence_id: int, line: bytes, nbest: NBestFormat | None) -> Translation:
+        """The target and its line of the n-best list; nothing where it cannot be reached."""
+        sentence = self.sentence(line)
+        if sentence is None:
+            return b"", []
+        target = target_numbers(self.model, sentence, split_words(self._targets[sentence_id]))
+        derivation = None if target is None else self._search(sentence.options, target)
+        if derivation is None:
+            return b"", []
+        paths = paths_of([derivation], sentence.options, self.knowledge)
+        texts = sentence_texts(self.model, sentence, paths)
+        if nbest is None:
+            return texts[0], []
+        return texts[0], nbest_lines(self.model, sentence_id, sentence, texts, paths, nbest)
+
+    def _search(self, options: Options, target: tuple[int, ...]) -> list[int] | None:
+        """The options of the best derivation in target order, None if there is none."""
+        usable = _usable(options, target)
+        outlook = _outlook(options, {option for found in usable for option in found})
+        stacks: list[dict[_State, _Step]] = [{} for _ in range(options.n_words + 1)]
+        stacks[0][_State(0, 0, -1, 0, (0.0, 0.0, 0.0))] = _Step(0.0, -1, None)
+        for stack in stacks[:-1]:
+            for state, step in _best(stack, outlook):
+                for option in usable[state.place]:
+                    self._extend(state, step, option, options, stacks)
+        finished = [step for state, step in stacks[-1].items() if state.place == len(target)]
+        return _options_of(max(finished, key=lambda step: step.score)) if finished else None
+
+    def _extend(
+        self, state: _State, step: _Step, option: int, options: Options,
+        stacks: list[dict[_State, _Step]],
+    ) -> None:  # fmt: skip
+        """Enter the derivation with one more option, if its span is free and within reach."""
+        start, end = int(options.starts[option]), int(options.ends[option])
+        span = (1 << end) - (1 << start)
+        limit = self.limits.distortion_limit
+        gap = (~state.covered & (state.covered + 1)).bit_length() - 1
+        too_far = abs(start - state.end) > limit or (start > gap and end - gap > limit)
+        if state.covered & span or too_far:
+            return
+        kind = orientation(state.start, state.end, start, end)
+        score = step.score + float(options.statics[option] + options.reordering[option, kind])
+        score += state.scores[kind]
+        score -= float(self.knowledge.weights[DISTORTION]) * abs(start - state.end)
+        length = int(options.word_starts[option + 1] - options.word_starts[option])
+        following = _State(
+            state.covered | span,
+            state.place + length,
+            start,
+            end,
+            tuple(options.reordering[option, 3:].tolist()),
+        )
+        stack = stacks[following.covered.bit_count()]
+        if following not in stack or stack[following].score < score:
+            stack[following] = _Step(score, option, step)
+
+
+def target_numbers(
+    model: Model, sentence: Sentence, words: Sequence[bytes]
+) -> tuple[int, ...] | None:
+    """The words as the sentence's options have them; None if no option can have one of them."""
+    new = {name: number for number, name in sentence.names.items()}
+    numbers = [model.target_ids.get(word, new.get(word, -1)) for word in words]
+    return None if -1 in numbers else tuple(numbers)
+
+
+def option_words(options: Options, option: int) -> tuple[int, ...]:
+    """The target words of an option."""
+    first, last = options.word_starts[option : option + 2]
+    return tuple(options.words[first:last].tolist())
+
+
+def paths_of(derivations: Sequence[list[int]], options: Options, knowledge: Knowledge) -> Paths:
+    """Derivations as paths, with their features and totals."""
+    paths = [np.array(derivation, np.int32) for derivation in derivations]
+    features = np.array([_features(path, options, knowledge) for path in paths])
+    starts = np.cumsum([0, *map(len, paths)], dtype=np.int64)
+    return Paths(starts, np.concatenate(paths), features @ knowledge.weights, features)
+
+
+def _features(
+    path: NDArray[np.int32], options: Options, knowledge: Knowledge
+) -> NDArray[np.float64]:
+    words = words_of_options(path, options)
+    rows, starts, ends = options.rows[path], options.starts[path], options.ends[path]
+    return np.asarray(score_path(rows, starts, ends, words, knowledge))
+
+
+def _usable(options: Options, target: tuple[int, ...]) -> list[list[int]]:
+    """For each place in the target (its end included) the options whose words stand there.
+
+    Options behind which the rest of the target cannot be made are left out.
+    """
+    by_words = defaultdict(list)
+    for option in range(len(options.rows)):
+        by_words[option_words(options, option)].append(option)
+    longest = max(map(len, by_words))
+    usable: list[list[int]] = [[] for _ in range(len(target) + 1)]
+    usable[len(target)] = by_words.get((), [])
+    ends = {len(target)}
+    for place in range(len(target) - 1, -1, -1):
+        for end in ends.intersection(range(place + 1, place + longest + 1)):
+            usable[place] += by_words.get(target[place:end], [])
+        if usable[place]:
+            ends.add(place)
+            usable[place] += by_words.get((), [])
+    return usable
+
+
+def _outlook(options: Options, usable: set[int]) -> NDArray[np.float64]:
+    """Best score of each span by usable options alone, *Shape:* (n_words + 1, n_words + 1)."""
+    n_words = options.n_words
+    best = np.full((n_words + 1, n_words + 1), -np.inf)
+    np.fill_diagonal(best, 0.0)
+    for option in usable:
+        span = options.starts[option], options.ends[option]
+        best[span] = max(best[span], options.statics[option])
+    for length in range(2, n_words + 1):
+        for start in range(n_words - length + 1):
+            end = start + length
+            parts = best[start, start + 1 : end] + best[start + 1 : end, end]
+            best[start, end] = max(best[start, end], parts.max())
+    return best
+
+
+def _best(stack: dict[_State, _Step], outlook: NDArray[np.float64]) -> list[tuple[_State, _Step]]:
+    """The derivations of a stack to extend, best first; those without a future are left out."""
+    futures: dict[int, float] = {}
+    ranked = []
+    for state, step in stack.items():
+        if state.covered not in futures:
+            futures[state.covered] = _future(state.covered, outlook)
+        estimate = step.score + futures[state.covered]
+        if estimate > -np.inf:
+            ranked.append((estimate, state, step))
+    ranked.sort(key=lambda entry: -entry[0])
+    return [(state, step) for _, state, step in ranked[:STACK_SIZE]]
+
+
+def _future(covered: int, outlook: NDArray[np.float64]) -> float:
+    """Sum of the outlooks of the stretches that are not covered."""
+    n_words = len(outlook) - 1
+    total, start = 0.0, 0
+    for position in range(n_words + 1):
+        if position == n_words or covered >> position & 1:
+            total += float(outlook[start, position])
+            start = position + 1
+    return total
+
+
+def _options_of(step: _Step) -> list[int]:
+    derivation = []
+    while step.previous is not None:
+        derivation.append(step.option)
+        step = step.previous
+    return derivation[::-1]
