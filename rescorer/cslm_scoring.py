@@ -95,7 +95,8 @@ class CslmScorer:
         """As `ngram_log_probs`, with a denominator that is estimated from some of the words.
 
         All frequent words and every STEP-th of the others, STEP times, for words are numbered by
-        falling frequency. With 15,000 words, over contexts of a search, the error's standard deviation was 0.05.
+        falling frequency. With 15,000 words, over contexts of a search, the error's standard deviation
+        was 0.05.
         """
         return self._log_probs(ngrams, self._some_words)
 
