@@ -204,9 +204,9 @@ $(B)/table.json: $(RUNS) $(TEST).$(TARGET) $(CONFIG)/compare.toml
 BENCH := cd tests/bench && $(abspath $(BIN))/python
 RESULTS := $(abspath $(BUILD))/bench
 
-bench: $(B)/tables/rnn/moses.ini $(B)/runs/baseline-1/weights.json | $(INSTALL)
+bench: $(B)/tables/rnn/moses.ini $(B)/runs/baseline-1/weights.json $(B)/runs/cslm-1/weights.json | $(INSTALL)
 	$(BENCH) bench_scoring.py $(abspath $(FILTERED)) $(abspath $(B)/encdec) $(RESULTS)/scoring.json
-	$(BENCH) bench_decoding.py $(abspath $(B)/runs/baseline-1/moses.ini) $(abspath $(DEV).$(SOURCE)) \
+	$(BENCH) bench_decoding.py $(abspath $(B)/runs/cslm-1) $(abspath $(DEV).$(SOURCE)) $(abspath $(B)/cslm) \
 	    $(RESULTS)/decoding.json
 	$(BENCH) bench_tuning.py $(abspath $(B)/runs/baseline-1/iter01.nbest.gz) \
 	    $(abspath $(DEV).$(TARGET)) $(RESULTS)/tuning.json

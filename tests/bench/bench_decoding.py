@@ -1,45 +1,99 @@
-"""Words a second of the built-in decoder next to `moses`, one thread each, loading left out for ours."""
+"""Words a second of the built-in decoder, one process, loading and compilation left out.
+
+The peer is `moses` on the same lines. For the stored system of a Moses run (MOSES_GOLDEN) the speed of
+that run stands beside it where `moses` is not installed. With a neural language model in the search,
+the peer is the search without it.
+"""
 
 from __future__ import annotations
 
+import re
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from golden import GOLDEN
 from results import Result, write_results
 
-from moses_bridge.decoder import DecoderOptions, open_decoder
+from moses_bridge.decoder import DecoderKind, DecoderOptions, Weights, open_decoder
+from moses_bridge.formats.weights import read_weights
 from moses_bridge.programs import find_program
 from moses_bridge.textio import read_lines, write_lines
 
 N_LINES = 300
-OPTIONS = {"stack_size": 200, "pop_limit": 400}
+NEURAL_FEATURE = "CSLM0"
+RESCORER = Path(sys.executable).with_name("rescorer")
+STACK, POP_LIMIT = 200, 400
 
 
-def words_per_second(ini: Path, source: Path, kind: str) -> float:
-    """Speed of the second of two translations, the first of which compiles and loads."""
-    n_words = sum(len(line.split()) for line in read_lines(source))
-    with (
-        TemporaryDirectory() as folder,
-        open_decoder(ini, DecoderOptions(**OPTIONS, kind=kind), 1) as decoder,
-    ):
-        decoder.decode(source, Path(folder) / "first", None, None, 1)
-        started = time.perf_counter()
-        decoder.decode(source, Path(folder) / "second", None, None, 1)
-        return n_words / (time.perf_counter() - started)
+@dataclass(frozen=True)
+class Work:
+    """A system, a text and weights."""
+
+    ini: Path
+    source: Path
+    weights: Weights | None = None
+
+    def words_per_second(self, options: DecoderOptions) -> float:
+        """Speed of the second of two translations, the first of which compiles and loads."""
+        n_words = sum(len(line.split()) for line in read_lines(self.source))
+        with TemporaryDirectory() as folder, open_decoder(self.ini, options, 1) as decoder:
+            decoder.decode(self.source, Path(folder) / "first", self.weights, None, 1)
+            started = time.perf_counter()
+            decoder.decode(self.source, Path(folder) / "second", self.weights, None, 1)
+            return n_words / (time.perf_counter() - started)
 
 
-def main(ini: Path, source: Path, out: Path) -> None:
-    """Measure on the first lines of a text."""
+def next_to_moses(work: Work, title: str, stored: float | None) -> Result:
+    """The search against `moses`, or against a stored speed of it."""
+    ours = work.words_per_second(_options("builtin"))
+    theirs = work.words_per_second(_options("moses")) if find_program("moses") else stored
+    return Result(title, "built-in, 1 process", "moses", ours, theirs, "words/s")
+
+
+def with_neural_lm(work: Work, service: str) -> Result:
+    """The search with a neural language model against that without."""
+    assert work.weights
+    base = {name: value for name, value in work.weights.items() if name != NEURAL_FEATURE}
+    neural = work.words_per_second(_options("builtin", f"{NEURAL_FEATURE}={service}"))
+    plain = Work(work.ini, work.source, base).words_per_second(_options("builtin"))
+    title = f"decode {N_LINES} lines, a neural language model in the search"
+    return Result(title, service, "the search without it", neural, plain, "words/s")
+
+
+def _options(kind: DecoderKind, neural_lm: str | None = None) -> DecoderOptions:
+    return DecoderOptions(STACK, POP_LIMIT, neural_lm=neural_lm, kind=kind)
+
+
+def stored_speed(folder: Path) -> float:
+    """Words a second of Moses at the same stack and pop limit."""
+    lines = (folder / "timing.txt").read_text().splitlines()
+    line = next(line for line in lines if f"pop limit {POP_LIMIT}, stack {STACK}" in line)
+    found = re.search(r"(\d+) words/s", line)
+    assert found, line
+    return float(found[1])
+
+
+def main(run: Path, source: Path, cslm: str, out: Path) -> None:
+    """Measure on the first lines of a text, with the system and the weights of a tuning run."""
+    settings = f"stack {STACK}, pop limit {POP_LIMIT}"
     with TemporaryDirectory() as folder:
         lines = Path(folder) / "source"
         write_lines(lines, list(read_lines(source))[:N_LINES])
-        ours = words_per_second(ini, lines, "builtin")
-        peer = words_per_second(ini, lines, "moses") if find_program("moses") else None
-    work = f"decode {N_LINES} lines, stack 200, pop limit 400"
-    write_results([Result(work, "built-in, 1 process", "moses", ours, peer, "words/s")], out)
+        plain = Work(run / "moses.ini", lines)
+        results = [next_to_moses(plain, f"decode {N_LINES} lines, {settings}", None)]
+        work = Work(run / "moses.ini", lines, read_weights(run / "weights.json"))
+        for precision in ("float32", "bfloat16"):
+            service = f"{RESCORER} serve {cslm} --precision {precision}"
+            results.append(with_neural_lm(work, service))
+    if (golden := GOLDEN / "decode").is_dir():
+        stored = Work(golden / "moses.ini", golden / "input.en")
+        title = f"decode the lines of a Moses run, {settings}"
+        results.append(next_to_moses(stored, title, stored_speed(golden)))
+    write_results(results, out)
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:4]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], Path(sys.argv[4]))

@@ -6,7 +6,6 @@ its logs; where `mert` is installed it is timed here.
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+from golden import GOLDEN
 from results import Result, write_results
 
 from moses_bridge.formats.tuning_data import (
@@ -33,9 +33,6 @@ from tuning.optimizer import OptimizerOptions
 
 THREADS = 2
 OPTIONS = OptimizerOptions(n_restarts=20)
-GOLDEN = Path(
-    os.environ.get("MOSES_GOLDEN", Path(__file__).resolve().parents[3] / "shared" / "moses-golden")
-)
 
 
 def main(nbest: Path, reference: Path, out: Path) -> None:
