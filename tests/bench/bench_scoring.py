@@ -30,7 +30,7 @@ from rescorer.scoring import EncDecScorer, UnnormalizedScorer
 from rescorer.vocabulary import Vocabulary
 
 PAPER = EncDecConfig(1000, 100, 500)
-N_ROWS = {256: 60_000, 1000: 12_000}
+N_ROWS = {256: 65_536, 1000: 32_768}
 PEER_ROWS = {256: 6_000, 1000: 1_000}
 BLOCK_ROWS = 8192
 PEER_BATCH = 512
