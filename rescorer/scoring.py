@@ -207,12 +207,27 @@ class EncDecScorer:
         the denominator, where errors average out, has the precision of the products.
         """
         weight, bias = self.model.output_weight, self.model.output_bias
-        return torch.cat(
-            [
-                (nodes.factors[node] * weight[word]).sum(1) + bias[word] - nodes.log_totals[node]
-                for node, word in _chunks(of, words)
-            ]
-        ).double()
+        parts = []
+        for node, word in _chunks(of, words):
+            factors = nodes.factors[node]
+            logits = (factors * weight[word]).sum(1) + bias[word]
+            parts.append(logits - self._exchanged(nodes.log_totals[node], factors, word, logits))
+        return torch.cat(parts).double()
+
+    def _exchanged(
+        self, log_totals: Tensor, factors: Tensor, words: Tensor, logits: Tensor
+    ) -> Tensor:
+        """Denominators in which the word's own term is the float32 one, *Shape:* (n,).
+
+        Where the network is sure of a word, that word's rounding is nearly all of the denominator's.
+        """
+        if self._output_weight.dtype == torch.float32:
+            return log_totals
+        rounded = (_rounded(factors) * self._output_weight[words].float()).sum(1)
+        rounded = _rounded(rounded) + self.model.output_bias[words]
+        return log_totals + torch.log1p(
+            torch.exp(logits - log_totals) - torch.exp(rounded - log_totals)
+        )
 
     def _advance(
         self,
@@ -271,10 +286,20 @@ class UnnormalizedScorer(EncDecScorer):
     def _log_totals(self, factors: Tensor) -> Tensor:
         return factors.new_zeros(len(factors))
 
+    def _exchanged(
+        self, log_totals: Tensor, factors: Tensor, words: Tensor, logits: Tensor
+    ) -> Tensor:
+        return log_totals
+
 
 def _product(rows: Tensor, weight: Tensor) -> Tensor:
     """The product rows weight^T in the weight's precision, returned as float32."""
     return linear(rows.to(weight.dtype), weight).float()
+
+
+def _rounded(values: Tensor) -> Tensor:
+    """float32 values as bfloat16 has them."""
+    return values.to(torch.bfloat16).float()
 
 
 def _chunks(*columns: Tensor) -> list[tuple[Tensor, ...]]:
