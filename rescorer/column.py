@@ -207,11 +207,11 @@ def _score_block(
 ) -> _ScoredBlock:
     log_values = _log_values(block, scorers, options)
     written = moses_prob if options.column_format == "prob" else floored_log
-    lines = append_score_columns(_old_lines(block, options.n_replaced), written(log_values))
+    rows = append_score_columns(_old_lines(block, options.n_replaced), written(log_values))
     counts = {"rows": len(block)}
     for column, floored in enumerate((np.exp(log_values) < LOWEST_PROB).sum(axis=0)):
         counts[f"floored {column}"] = int(floored)
-    return _ScoredBlock(compress(b"\n".join(lines) + b"\n", out), counts)
+    return _ScoredBlock(compress(rows, out), counts)
 
 
 def _old_lines(block: Block, n_replaced: int) -> list[bytes]:

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.errors import InputError
+from moses_bridge.formats.plain_numbers import are_plain_numbers
+from moses_bridge.formats.row_bytes import insert_scores
 from moses_bridge.textio import StrPath, read_lines
 
 BAR = b"|||"
@@ -153,22 +155,31 @@ def append_scores(line: bytes, scores: Sequence[float]) -> bytes:
         line: a row without its "\\n".
         scores: positive, finite numbers: probabilities, since Moses takes their logarithm.
     """
-    return _with_added(line, b"".join(b" " + format_score(score) for score in scores))
+    end = _scores_end(line)
+    added = b"".join(b" " + format_score(score) for score in scores)
+    return line[:end] + added + line[end:]
 
 
-def append_score_columns(lines: Sequence[bytes], scores: NDArray[np.float64]) -> list[bytes]:
-    """The rows with more dense scores behind those they have; every other byte stays.
+def append_score_columns(lines: Sequence[bytes], scores: NDArray[np.float64]) -> bytes:
+    """`append_scores` of many rows.
 
     Args:
-        lines: rows without their "\\n".
+        lines: rows without their "\\n", of at least three columns.
         scores: finite numbers, *Shape:* (n_rows, n_columns).
+
+    Returns:
+        The rows, each followed by "\\n".
     """
     if not np.isfinite(scores).all():
         raise ValueError("scores of a phrase table must be finite")
     n_rows, n_columns = scores.shape
     template = (b" %.7g" * n_columns + b"\n") * n_rows
-    added = (template % tuple(scores.ravel().tolist())).split(b"\n")
-    return list(map(_with_added, lines, added))
+    added: bytes = template % tuple(scores.ravel().tolist())
+    return insert_scores(_joined(lines), added)
+
+
+def _joined(lines: Sequence[bytes]) -> bytes:
+    return b"".join([b"\n".join(lines), b"\n"]) if lines else b""
 
 
 def without_last_scores(line: bytes, n_scores: int) -> bytes:
@@ -178,12 +189,6 @@ def without_last_scores(line: bytes, n_scores: int) -> bytes:
     for _ in range(n_scores):
         body = body[: max(body.rfind(b" "), body.rfind(b"\t"))].rstrip(BLANKS)
     return body + line[end:]
-
-
-def _with_added(line: bytes, added: bytes) -> bytes:
-    """The row with text behind its scores, before the blanks or the CR that follow them."""
-    end = _scores_end(line)
-    return line[:end] + added + line[end:]
 
 
 def _scores_end(line: bytes) -> int:
@@ -287,32 +292,13 @@ def _checked_number(
     columns: Sequence[bytes], n_scores: int | None, path: StrPath, first_line: int
 ) -> int | None:
     """The number of scores of each row, if all have as many and they are finite numbers."""
-    if n_scores is not None and _is_regular(columns, n_scores):
+    if n_scores is not None and are_plain_numbers(_joined(columns), n_scores):
         return n_scores
     for line_number, column in enumerate(columns, start=first_line):
         n_found = _n_numbers(column, path, line_number)
         if n_found != n_scores:
             n_scores = agreed_number(n_found, n_scores, path, line_number)
     return n_scores
-
-
-def _is_regular(columns: Sequence[bytes], n_scores: int) -> bool:
-    """Whether all columns are ` 1 0.5 `, with single blanks and plain numbers, told fast."""
-    text = b"\n".join(columns)
-    end = b" " if text.endswith(b" ") else b""
-    n_blanks = n_scores + len(end)
-    if (
-        b"  " in text
-        or text.translate(None, b"0123456789.e+- \n")
-        or text.count(end + b"\n ") + text.startswith(b" ") != len(columns)
-        or (not end and b" \n" in text)
-        or any(column.count(b" ") != n_blanks for column in columns)
-    ):
-        return False
-    try:
-        return math.isfinite(sum(map(float, text.split())))
-    except ValueError:
-        return False
 
 
 def _n_numbers(column: bytes, path: StrPath, line_number: int) -> int:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.errors import InputError
+from moses_bridge.formats.plain_numbers import plain_numbers
 from moses_bridge.textio import StrPath, read_lines, write_lines
 
 FEATURES_BEGIN = b"FEATURES_TXT_BEGIN_0"
 FEATURES_END = b"FEATURES_TXT_END_0"
 SCORES_BEGIN = b"SCORES_TXT_BEGIN_0"
 SCORES_END = b"SCORES_TXT_END_0"
+SparseNumber = tuple[int, str, float]
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class DataBlock:
     names: tuple[str, ...]
     values: NDArray[np.float64]
     line_number: int
-    sparse: tuple[tuple[int, str, float], ...] = ()
+    sparse: tuple[SparseNumber, ...] = ()
 
 
 def read_features(path: StrPath) -> Iterator[DataBlock]:
@@ -89,9 +91,8 @@ def _read_blocks(path: StrPath, begin: bytes, end: bytes) -> Iterator[DataBlock]
     lines = enumerate(read_lines(path), start=1)
     for header_number, header in lines:
         sentence_id, n_rows, n_columns, names = _header(header, begin, path, header_number)
-        rows = [(number, row.split()) for number, row in islice(lines, n_rows)]
-        sparse = tuple(_cut_sparse(rows, n_columns, path))
-        values = _table(rows, n_columns, path)
+        rows = list(islice(lines, n_rows))
+        values, sparse = _rows(rows, n_columns, path)
         number, closing = next(lines, (header_number + len(rows) + 1, b""))
         if len(rows) < n_rows or closing.strip() != end:
             found = repr(closing.decode("utf-8", "replace")) if closing else "the end of the file"
@@ -99,9 +100,22 @@ def _read_blocks(path: StrPath, begin: bytes, end: bytes) -> Iterator[DataBlock]
         yield DataBlock(sentence_id, names, values, header_number, sparse)
 
 
+def _rows(
+    rows: Sequence[tuple[int, bytes]], n_columns: int, path: StrPath
+) -> tuple[NDArray[np.float64], tuple[SparseNumber, ...]]:
+    """The numbers of rows, told by their lines, *Shape:* (n_rows, n_columns), and what is behind them."""
+    values = plain_numbers(b"".join(row + b"\n" for _, row in rows), n_columns)
+    if values is not None:
+        return values, ()
+    tokens = [(number, row.split()) for number, row in rows]
+    sparse = tuple(_cut_sparse(tokens, n_columns, path))
+    checked = [_numbers(texts, n_columns, path, number) for number, texts in tokens]
+    return np.array(checked, np.float64).reshape(len(rows), n_columns), sparse
+
+
 def _cut_sparse(
     rows: Sequence[tuple[int, list[bytes]]], n_columns: int, path: StrPath
-) -> Iterator[tuple[int, str, float]]:
+) -> Iterator[SparseNumber]:
     """Take the NAME=VALUE behind the columns off the rows: row, name and value of each."""
     for place, (number, tokens) in enumerate(rows):
         if len(tokens) > n_columns and all(b"=" in token for token in tokens[n_columns:]):
@@ -110,21 +124,6 @@ def _cut_sparse(
                 (amount,) = _numbers([value], 1, path, number)
                 yield place, name.decode("utf-8", "surrogateescape"), amount
             del tokens[n_columns:]
-
-
-def _table(
-    rows: Sequence[tuple[int, list[bytes]]], n_columns: int, path: StrPath
-) -> NDArray[np.float64]:
-    """The numbers of rows, told by their lines, *Shape:* (n_rows, n_columns)."""
-    try:
-        if all(len(tokens) == n_columns for _, tokens in rows):
-            flat = np.fromiter(map(float, chain.from_iterable(row for _, row in rows)), np.float64)
-            if np.isfinite(flat).all():
-                return flat.reshape(len(rows), n_columns)
-    except ValueError:
-        pass
-    checked = [_numbers(tokens, n_columns, path, number) for number, tokens in rows]
-    return np.array(checked, np.float64).reshape(len(rows), n_columns)
 
 
 def _header(

@@ -219,8 +219,8 @@ def test_many_rows_at_once_are_as_one_by_one(n_columns: int) -> None:
     rows += [b"a |||  ||| \t0.5 1\t||| x ||| 1 1 1 ||| |||", b"d\xe9 ||| \xc2\xa0 ||| 1|||"]
     scores = np.exp(np.random.default_rng(1).uniform(-69, 1, (len(rows), n_columns)))
     expected = [append_scores(row, values) for row, values in zip(rows, scores, strict=True)]
-    assert append_score_columns(rows, scores) == expected
-    assert append_score_columns([], np.ones((0, n_columns))) == []
+    assert append_score_columns(rows, scores) == b"".join(row + b"\n" for row in expected)
+    assert append_score_columns([], np.ones((0, n_columns))) == b""
 
 
 @pytest.mark.parametrize("score", [math.nan, math.inf])
