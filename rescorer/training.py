@@ -6,6 +6,7 @@ import json
 import math
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -17,9 +18,9 @@ from moses_bridge.errors import ConfigError, UserError
 from moses_bridge.progress import Progress
 from rescorer.checkpoint import TRAINING_STATE, load_training_state, save_training_state
 from rescorer.softmax import ProductType, fast_product_type
+from rescorer.training_log import LogRecord, TrainingLog
 
 Batch = TypeVar("Batch")
-LOG_NAME = "training.jsonl"
 WARMUP_SHARE = 0.05
 LIMITS = ("n_epochs", "max_minutes", "patience", "evaluation_minutes", "checkpoint_minutes")
 
@@ -138,8 +139,16 @@ class Trainer(Generic[Batch]):
         """
         self.directory.mkdir(parents=True, exist_ok=True)
         if not (resume and self._resume()):
-            (self.directory / LOG_NAME).unlink(missing_ok=True)
             (self.directory / TRAINING_STATE).unlink(missing_ok=True)
+        log = TrainingLog(self.directory, self.evaluated_update, self.report.minutes)
+        with closing(log):
+            self._train(log)
+        self._save()
+        self.network.load_state_dict(self.best_weights)
+        return self.report
+
+    def _train(self, log: TrainingLog) -> None:
+        """Make the updates that are left, and evaluate the last one."""
         loss = None
         self._clock = self._saved = self._evaluated = time.monotonic()
         with Progress("train", self._n_updates_planned(), "updates") as progress:
@@ -149,14 +158,11 @@ class Trainer(Generic[Batch]):
                 progress.update(note=self._note(loss))
                 self._tick()
                 if evaluate or self._evaluation_is_due():
-                    self._evaluate(loss)
+                    log.append(self._evaluate(loss))
                 if self._clock - self._saved >= 60 * self.config.checkpoint_minutes:
                     self._save()
         if self.evaluated_update < self.report.n_updates:
-            self._evaluate(loss)
-        self._save()
-        self.network.load_state_dict(self.best_weights)
-        return self.report
+            log.append(self._evaluate(loss))
 
     def _remaining_batches(self) -> Iterator[tuple[Batch, bool]]:
         while not self._finished():
@@ -224,7 +230,8 @@ class Trainer(Generic[Batch]):
         return self.config.max_minutes > 0 and waited >= 60 * self.config.evaluation_minutes
 
     @torch.no_grad()
-    def _evaluate(self, training_loss: float | None) -> None:
+    def _evaluate(self, training_loss: float | None) -> LogRecord:
+        """Measure the held-out loss and keep the weights if they are the best."""
         self.network.eval()
         held_out = self._held_out_loss()
         self.network.train()
@@ -236,25 +243,24 @@ class Trainer(Generic[Batch]):
         else:
             self.n_worse += 1
         self.evaluated_update = self.report.n_updates
-        self._log(training_loss, held_out)
+        record = self._record(training_loss, held_out)
         self._tick()
         self._evaluated = self._clock
+        return record
 
     def _held_out_loss(self) -> float | None:
         loss = self.task.held_out_loss()
         return loss if loss is not None and math.isfinite(loss) else None
 
-    def _log(self, training_loss: float | None, held_out: float | None) -> None:
-        record = {
-            "update": self.report.n_updates,
-            "epoch": round(self.report.n_epochs, 4),
-            "minutes": round(self.report.minutes, 3),
-            "training_loss": training_loss,
-            "held_out_loss": held_out,
-            "learning_rate": self._learning_rate(),
-        }
-        with (self.directory / LOG_NAME).open("a") as log:
-            log.write(json.dumps(record) + "\n")
+    def _record(self, training_loss: float | None, held_out: float | None) -> LogRecord:
+        return LogRecord(
+            update=self.report.n_updates,
+            epoch=round(self.report.n_epochs, 4),
+            minutes=round(self.report.minutes, 3),
+            training_loss=training_loss,
+            held_out_loss=held_out,
+            learning_rate=self._learning_rate(),
+        )
 
     def _save(self) -> None:
         progress = {
@@ -287,15 +293,7 @@ class Trainer(Generic[Batch]):
         self.report = TrainingReport(**progress["report"])
         self.epoch, self.batch_number = progress["epoch"], progress["batch_number"]
         self.n_worse, self.evaluated_update = progress["n_worse"], progress["evaluated_update"]
-        self._cut_log()
         return True
-
-    def _cut_log(self) -> None:
-        """Drop the lines of updates that come again."""
-        path = self.directory / LOG_NAME
-        lines = path.read_text().splitlines() if path.exists() else []
-        kept = [line for line in lines if json.loads(line)["update"] <= self.report.n_updates]
-        path.write_text("".join(f"{line}\n" for line in kept))
 
 
 def _without_limits(config: LoopConfig) -> dict[str, Any]:

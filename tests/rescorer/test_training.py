@@ -21,7 +21,8 @@ from rescorer.encdec_training import (
     train_encdec,
 )
 from rescorer.models.encdec import EncDecConfig, EncoderDecoder
-from rescorer.training import LOG_NAME, LoopConfig, Trainer
+from rescorer.training import LoopConfig, Trainer
+from rescorer.training_log import LOG_NAME
 
 N_SOURCE, N_TARGET = 11, 13
 MODEL = EncDecConfig(hidden_width=7, embedding_width=5, maxout_width=3)

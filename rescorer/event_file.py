@@ -1,0 +1,59 @@
+"""The event file of a training, which TensorBoard draws."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from tensorboardX.proto.event_pb2 import Event, SessionLog
+from tensorboardX.proto.summary_pb2 import Summary
+from tensorboardX.record_writer import RecordWriter
+
+FILE_VERSION = "brain.Event:2"
+
+
+class EventFile:
+    """Scalars by update, in a new file that takes the place of the directory's older ones.
+
+    It begins with a session's start at step 0, so that an open TensorBoard that has read an older file
+    forgets its points (with its default loader; started with --load_fast=false it must be started again).
+    Close it at the end.
+
+    Args:
+        directory: is there already.
+        started: when the training started, seconds since 1970; pauses between interrupted runs left out.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+
+    def __init__(self, directory: Path, started: float) -> None:
+        for older in directory.glob("events.out.tfevents.*"):
+            older.unlink()
+        self._started = started
+        path = directory / f"events.out.tfevents.{time.time():.0f}.training"
+        self._writer = RecordWriter(str(path))
+        self._write(Event(wall_time=started, file_version=FILE_VERSION))
+        start = SessionLog(status=SessionLog.START)
+        self._write(Event(wall_time=started, step=0, session_log=start))
+
+    def append(self, update: int, minutes: float, values: Mapping[str, float]) -> None:
+        """Write the values of an update; they are on the disk when this returns.
+
+        Args:
+            update: the step.
+            minutes: of training until then.
+            values: by tag.
+        """
+        scalars = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
+        wall_time = self._started + 60 * minutes
+        self._write(Event(wall_time=wall_time, step=update, summary=Summary(value=scalars)))
+
+    def _write(self, event: Event) -> None:
+        self._writer.write(event.SerializeToString())
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._writer.close()
