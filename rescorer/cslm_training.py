@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from moses_bridge.errors import InputError
 from moses_bridge.textio import StrPath, read_lines
@@ -63,7 +64,8 @@ def train_cslm(
         config: settings.
         resume: continue an interrupted training in the same directory.
         device: "cpu" or "cuda".
-        seed: of weights, held-out sentences and order.
+        seed: of weights, held-out sentences, order and samples; the same seed, threads and limits other
+            than minutes give the same model, interrupted and resumed or not.
 
     Raises:
         InputError: the text is empty.
@@ -82,15 +84,28 @@ def train_cslm(
     return report
 
 
+class NGramBatch(NamedTuple):
+    """The n-grams of an update.
+
+    Attributes:
+        rows: their numbers, *Shape:* (n,).
+        seed: of what is drawn at random in it; of the batch alone, so that a training that is resumed in
+            the middle of an epoch draws the same.
+    """
+
+    rows: NDArray[np.int64]
+    seed: tuple[int, ...]
+
+
 class NGramTask:
-    """The batches and losses of a text's n-grams; a batch is an array of n-gram numbers.
+    """The batches and losses of a text's n-grams.
 
     Args:
         network: is trained.
         vocabulary: its shortlist.
         sentences: the text.
         config: settings.
-        seed: of the held-out sentences and of the order.
+        seed: of the held-out sentences, the order and the samples.
     """
 
     def __init__(
@@ -111,33 +126,35 @@ class NGramTask:
         self.train_ngrams = ngrams[~held_out]
         self.held_out_ngrams = ngrams[held_out]
         self._product_type = config.loop.product_dtype
-        self._rng = np.random.default_rng((seed, 0))
         self._n_sampled = min(config.n_sampled, len(vocabulary))
         share = np.bincount(self.train_ngrams[:, -1], minlength=len(vocabulary)) / len(ngrams)
         absent = (1 - share) ** config.batch_words * (1 - self._n_sampled / len(vocabulary))
         self._log_inclusion = np.log(np.maximum(1 - absent, 1e-9))
 
-    def batches(self, epoch: int) -> list[NDArray[np.int64]]:
+    def batches(self, epoch: int) -> list[NGramBatch]:
         """The n-grams of each update of an epoch."""
-        self._rng = np.random.default_rng((self.seed, epoch))
-        order = self._rng.permutation(len(self.train_ngrams))
-        return list(np.array_split(order, max(1, len(order) // self.config.batch_words)))
+        order = np.random.default_rng((self.seed, epoch)).permutation(len(self.train_ngrams))
+        parts = np.array_split(order, max(1, len(order) // self.config.batch_words))
+        return [NGramBatch(rows, (self.seed, epoch, number)) for number, rows in enumerate(parts)]
 
-    def loss(self, batch: NDArray[np.int64]) -> tuple[Tensor, float]:
+    def loss(self, batch: NGramBatch) -> tuple[Tensor, float]:
         """Summed loss of the n-grams of a batch, and how many there are."""
-        ngrams = self.train_ngrams[batch]
-        hidden = nn.functional.dropout(self._hidden(ngrams), self.config.dropout)
+        rng = np.random.default_rng(batch.seed)
+        ngrams = self.train_ngrams[batch.rows]
+        hidden = with_dropout(self._hidden(ngrams), self.config.dropout, rng)
         if not self.config.n_sampled:
-            return self._loss(hidden, ngrams[:, -1], self._product_type), len(batch)
-        return self._sampled_loss(hidden, ngrams[:, -1]), len(batch)
+            return self._loss(hidden, ngrams[:, -1], self._product_type), len(ngrams)
+        return self._sampled_loss(hidden, ngrams[:, -1], rng), len(ngrams)
 
-    def _sampled_loss(self, hidden: Tensor, words: NDArray[np.int32]) -> Tensor:
+    def _sampled_loss(
+        self, hidden: Tensor, words: NDArray[np.int32], rng: np.random.Generator
+    ) -> Tensor:
         """Softmax over the batch's words and a uniform sample, logits corrected for the sampling.
 
         Bengio & Senécal (2008), importance sampling: a word's logit is lowered by the log of the
         probability that the word takes part.
         """
-        sample = self._rng.choice(self.network.n_words, self._n_sampled, replace=False)
+        sample = rng.choice(self.network.n_words, self._n_sampled, replace=False)
         candidates = np.union1d(words, sample)
         chosen = torch.from_numpy(candidates).to(hidden.device)
         correction = torch.from_numpy(self._log_inclusion[candidates]).to(hidden)
@@ -184,3 +201,21 @@ class NGramTask:
             hidden.new_ones(len(hidden)),
             product_type,
         )
+
+
+def with_dropout(hidden: Tensor, share: float, rng: np.random.Generator) -> Tensor:
+    """Set a share of the units to zero and raise the others so that the mean stays, as the rng says.
+
+    Args:
+        hidden: *Shape:* (n, width).
+        share: 0 changes nothing; less than 1.
+        rng: says which units.
+
+    Returns:
+        *Shape:* (n, width).
+    """
+    if not share:
+        return hidden
+    generator = torch.Generator(hidden.device).manual_seed(int(rng.integers(2**62)))
+    kept = torch.empty_like(hidden).bernoulli_(1 - share, generator=generator)
+    return hidden * kept / (1 - share)

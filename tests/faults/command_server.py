@@ -13,13 +13,18 @@ import resource
 import sys
 from typing import Any, NoReturn
 
+import torch
+
 import moses_bridge.filter
+import rescorer.cslm_training
+import rescorer.encdec_training
 import rescorer.model_scorer
 import rescorer.table_scoring  # noqa: F401
 from moses_bridge.cli import main as moses_bridge
 from rescorer.cli import main as rescorer_command
 
 COMMANDS = {"moses-bridge": moses_bridge, "rescorer": rescorer_command}
+torch.optim.Adam([torch.zeros(1)])  # the first optimiser imports a good deal more
 
 
 def run(job: dict[str, Any]) -> NoReturn:

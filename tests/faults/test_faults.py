@@ -1,6 +1,6 @@
 """Commands that are killed, run out of disk or lose their reader: a complete file or none, always.
 
-FAULT_POINTS says at how many random points each fault strikes: 3 by default, 50 under `make faults`.
+FAULT_POINTS says at how many random points each fault strikes: 2 by default, 50 under `make faults`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,43 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
+
+from rescorer.checkpoint import save_model
+from rescorer.models.encdec import EncDecConfig, EncoderDecoder
+from rescorer.vocabulary import Vocabulary
 
 N_POINTS = int(os.environ.get("FAULT_POINTS", "2"))
 SERVER = Path(__file__).with_name("command_server.py")
 SCORE = ("score", "--control", "random", "--jobs", "1")
 OLD = b"an older file\n"
+TRAINING = {
+    "encdec": """\
+n_held_out = 100
+batch_pairs = 64
+[model]
+hidden_width = 16
+embedding_width = 8
+maxout_width = 8
+""",
+    "cslm": """\
+n_held_out = 100
+batch_words = 256
+n_sampled = 50
+dropout = 0.1
+[model]
+context_words = 3
+embedding_width = 8
+first_width = 32
+second_width = 16
+""",
+}
+LOOP = """\
+[loop]
+n_epochs = 3
+max_minutes = 0
+checkpoint_minutes = 0.002
+"""
 INI = """\
 [feature]
 PhraseDictionaryMemory name=TM0 num-features=2 path=table.gz
@@ -242,3 +274,108 @@ def test_closed_pipes(model: Path, commands: Commands, tmp_path: Path) -> None:
         status = commands.wait()
         assert (status, commands.stderr.read_bytes()) == (1, b""), (n_bytes, len(complete))
         assert (model / "table.gz").read_bytes() == table
+
+
+class Interrupted:
+    """A command with a network that is killed again and again, each time resumed.
+
+    Args:
+        arguments: of the command, without --out.
+        out: what it writes in the folder that is given to each chain of runs.
+    """
+
+    def __init__(self, commands: Commands, arguments: list[object], out: str) -> None:
+        self.commands, self.arguments, self.out = commands, arguments, out
+
+    def command(self, folder: Path) -> list[object]:
+        return [*self.arguments, "--out", folder / self.out, "--resume"]
+
+    def seconds(self, folder: Path) -> float:
+        """Time of a run from the start to the end."""
+        started = time.monotonic()
+        assert self.commands.run(*self.command(folder)) == 0, self.commands.stderr.read_text()
+        return time.monotonic() - started
+
+    def killed(self, folder: Path, seconds: float) -> bool:
+        """Start or resume it, kill it after so many seconds; whether it had not ended before."""
+        process = self.commands.start(*self.command(folder))
+        time.sleep(seconds)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+        status = self.commands.wait()
+        assert status in (0, -signal.SIGKILL), self.commands.stderr.read_text()
+        return status != 0
+
+
+def killed_and_resumed(job: Interrupted, folder: Path) -> Iterator[Path]:
+    """Folders of runs that were killed N_POINTS times in all, each resumed until it ended.
+
+    The first one has not been interrupted at all.
+    """
+    rng = random.Random(7)
+    job.seconds(folder / "compiled")
+    seconds = job.seconds(folder / "0")
+    yield folder / "0"
+    n_kills = n_chains = 0
+    while n_kills < N_POINTS:
+        n_chains += 1
+        place = folder / str(n_chains)
+        while n_kills < N_POINTS and job.killed(place, seconds * rng.uniform(0.02, 0.9)):
+            n_kills += 1
+        job.seconds(place)
+        yield place
+
+
+def saved_network(folder: Path) -> Path:
+    """An encoder-decoder with random weights for the words of `model`."""
+    torch.manual_seed(1)
+    words = Vocabulary([b"w", *(b"%d" % number for number in range(500))])
+    network = EncoderDecoder(EncDecConfig(32, 16, 16), len(words), len(words))
+    network.initialise(None)
+    save_model(folder, network, words, words, {})
+    return folder
+
+
+def test_scoring_with_a_network_killed_again_and_again(
+    model: Path, commands: Commands, tmp_path: Path
+) -> None:
+    """The compressed table and what is said of it are the same byte for byte."""
+    table = tmp_path / "table.gz"
+    table.write_bytes((model / "table.gz").read_bytes() * 2)
+    arguments = ["rescorer", "score", table, "--model", saved_network(tmp_path / "network")]
+    job = Interrupted(commands, [*arguments, "--jobs", "2", "--device", "cpu"], "new.gz")
+    first, *others = killed_and_resumed(job, tmp_path / "out")
+    assert len(gzip.decompress((first / "new.gz").read_bytes()).splitlines()) == 40_000
+    for other in others:
+        assert (other / "new.gz").read_bytes() == (first / "new.gz").read_bytes()
+
+
+def training_data(arch: str, folder: Path) -> Path:
+    rng = random.Random(8)
+    data = folder / "data"
+    phrases = [b" ".join(b"w%d" % rng.randrange(99) for _ in range(4)) for _ in range(1500)]
+    score = b" ||| 0.5 0.5 0.5 0.5"
+    pairs = (b"s%d ||| " % (number // 3) + phrase for number, phrase in enumerate(phrases))
+    lines = phrases if arch == "cslm" else [pair + score for pair in pairs]
+    data.write_bytes(b"".join(line + b"\n" for line in lines))
+    return data
+
+
+def numbers_of(log: Path) -> list[dict[str, float]]:
+    """The lines of a training's log without the time, which no two trainings share."""
+    return [json.loads(line) | {"minutes": 0} for line in log.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("arch", ["encdec", "cslm"])
+def test_training_killed_again_and_again(arch: str, commands: Commands, tmp_path: Path) -> None:
+    """With limits by epochs the weights are the same bit for bit."""
+    config = tmp_path / "config.toml"
+    config.write_text(TRAINING[arch] + LOOP)
+    arguments = ["rescorer", "train", training_data(arch, tmp_path), "--arch", arch]
+    job = Interrupted(commands, [*arguments, "--device", "cpu", "--config", config], "network")
+    first, *others = killed_and_resumed(job, tmp_path / "out")
+    for other in (folder / "network" for folder in others):
+        weights = (other / "model.safetensors").read_bytes()
+        assert weights == (first / "network" / "model.safetensors").read_bytes()
+        log = numbers_of(other / "training.jsonl")
+        assert log == numbers_of(first / "network" / "training.jsonl")

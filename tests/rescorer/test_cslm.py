@@ -11,7 +11,7 @@ import torch
 from moses_bridge.errors import InputError
 from rescorer.checkpoint import load_model
 from rescorer.cslm_scoring import CslmScorer
-from rescorer.cslm_training import CslmTrainingConfig, NGramTask, train_cslm
+from rescorer.cslm_training import CslmTrainingConfig, NGramTask, train_cslm, with_dropout
 from rescorer.models.cslm import Cslm, CslmConfig
 from rescorer.ngrams import distinct_rows, sentence_ngrams
 from rescorer.training import LoopConfig
@@ -85,6 +85,16 @@ def test_sampled_loss_over_the_whole_shortlist_is_the_exact_loss(model: Cslm) ->
     )
     assert n_words == 44
     assert loss.item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_dropout_keeps_the_mean_and_is_what_the_seed_says() -> None:
+    hidden = torch.ones(1000, 7)
+    first, again, other = (
+        with_dropout(hidden, 0.25, np.random.default_rng(seed)) for seed in ((1, 0), (1, 0), (1, 1))
+    )
+    assert torch.equal(first, again) and not torch.equal(first, other)
+    assert first.unique().tolist() == [0.0, pytest.approx(4 / 3)]
+    assert first.mean().item() == pytest.approx(1, abs=0.03)
 
 
 def test_training_learns_a_fixed_sentence(tmp_path: Path) -> None:

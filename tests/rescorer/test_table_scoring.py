@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from math import log
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
 from moses_bridge.errors import ConfigError, InputError
 from rescorer.column import ColumnOptions, NamedScorer, add_columns
 from rescorer.controls import LengthScorer, RandomScorer
+from rescorer.cslm_scoring import CslmScorer
 from rescorer.ini_patch import binary_table_commands
+from rescorer.models.cslm import Cslm, CslmConfig
+from rescorer.models.encdec import EncDecConfig, EncoderDecoder
+from rescorer.scorer import Scorer, SourceBlindScorer
+from rescorer.scoring import EncDecScorer
 from rescorer.table_rows import Shard, parse_shard
 from rescorer.table_scoring import merge_shards, score_table
+from rescorer.vocabulary import Vocabulary
 
 ROWS = [
     b"a b ||| x ||| 0.5 1 ||| 0-0 ||| 1 2 3",
@@ -167,6 +175,71 @@ def large_table(path: Path, n_rows: int) -> Path:
     sources = np.repeat(np.arange(n_rows), rng.integers(1, 8, n_rows))[:n_rows]
     rows = [b"s%d ||| t%d ||| 0.5 1" % (source, row) for row, source in enumerate(sources)]
     return written(path, b"\n".join(rows) + b"\n")
+
+
+WORDS = Vocabulary([b"w%d" % number for number in range(2000)])
+
+
+def encoder_decoder() -> EncDecScorer:
+    network = EncoderDecoder(EncDecConfig(128, 50, 64), len(WORDS), len(WORDS))
+    network.initialise(None)
+    return EncDecScorer(network, WORDS, WORDS)
+
+
+def language_model() -> SourceBlindScorer:
+    return SourceBlindScorer(CslmScorer(Cslm(CslmConfig(4, 32, 64, 48), len(WORDS)), WORDS))
+
+
+@pytest.fixture
+def threads() -> Iterator[Callable[[int], None]]:
+    """Sets the number of threads; it is what it was afterwards."""
+    n_threads = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(n_threads)
+
+
+def phrase_rows(n_rows: int) -> list[bytes]:
+    """Sources of 1 to 4 words, targets of 0 to 6, of which some begin alike; some words are unknown."""
+    rng = np.random.default_rng(6)
+
+    def phrase(least: int, most: int, n_words: int) -> bytes:
+        return b" ".join(
+            b"w%d" % word for word in rng.integers(0, n_words, rng.integers(least, most))
+        )
+
+    sources = [phrase(1, 5, 2100) for _ in range(n_rows // 8)]
+    pairs = (
+        (sources[row % len(sources)], phrase(0, 7, (5, 2100)[row % 2])) for row in range(n_rows)
+    )
+    return [b"%s ||| %s ||| 0.5 1" % pair for pair in pairs]
+
+
+def written_logs(path: Path) -> dict[bytes, float]:
+    """Logarithm of the last score of each pair."""
+    rows = [row.split(b" ||| ") for row in text_of(path).splitlines()]
+    return {source + b" ||| " + target: log(float(s.split()[-1])) for source, target, s in rows}
+
+
+@pytest.mark.parametrize("make_scorer", [encoder_decoder, language_model])
+def test_scores_do_not_depend_on_blocks_order_or_threads(
+    tmp_path: Path, make_scorer: Callable[[], Scorer], threads: Callable[[int], None]
+) -> None:
+    torch.manual_seed(2)
+    scorer = NamedScorer("network", make_scorer(), "1")
+    rows = phrase_rows(600)
+    expected: dict[bytes, float] = {}
+    for number, (block_rows, jobs, n_threads) in enumerate(
+        [(600, 1, 1), (1, 1, 1), (7, 3, 1), (64, 2, 2), (600, 1, 3), (8192, 4, 1)]
+    ):
+        order = np.random.default_rng(number).permutation(len(rows))
+        table = written(tmp_path / "table.gz", b"".join(rows[row] + b"\n" for row in order))
+        out = tmp_path / "new.gz"
+        threads(n_threads)
+        add_columns(str(table), str(out), [scorer], ColumnOptions(block_rows=block_rows, jobs=jobs))
+        found = written_logs(out)
+        expected = expected or found
+        assert found == pytest.approx(expected, abs=1e-5, rel=0)
+    assert len(expected) > 500 and min(expected.values()) < -30
 
 
 @pytest.mark.parametrize("n_shards", [1, 2, 3, 7])

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from pytest import MonkeyPatch
 from torch import Tensor, nn
 
 from moses_bridge.errors import ConfigError, InputError, UserError
 from rescorer.checkpoint import TRAINING_STATE, load_model
+from rescorer.cslm_training import CslmTrainingConfig, NGramTask, train_cslm
 from rescorer.encdec_training import (
     EncDecTrainingConfig,
     EncodedPairs,
@@ -20,6 +22,7 @@ from rescorer.encdec_training import (
     pairs_loss,
     train_encdec,
 )
+from rescorer.models.cslm import CslmConfig
 from rescorer.models.encdec import EncDecConfig, EncoderDecoder
 from rescorer.training import LoopConfig, Trainer
 from rescorer.training_log import LOG_NAME
@@ -149,33 +152,89 @@ class Stop(Exception):
     """Somebody pulls the plug."""
 
 
-@pytest.mark.parametrize("n_updates", [1, 6, 14, 17])
+def stop_after(n_updates: int, task: type[PairTask] | type[NGramTask], patch: MonkeyPatch) -> None:
+    """Let the loss of a later update fail."""
+    calls = iter(range(n_updates))
+    original = task.loss
+
+    def loss(self: Any, batch: Any) -> Any:
+        if next(calls, None) is None:
+            raise Stop
+        return original(self, batch)
+
+    patch.setattr(task, "loss", loss)
+
+
+def save_every(n_updates: int, patch: MonkeyPatch) -> None:
+    """Let the state be saved behind some updates only, so that the others come again."""
+    original = Trainer._save
+
+    def save(self: Trainer[Any]) -> None:
+        if self.report.n_updates % n_updates == 0:
+            original(self)
+
+    patch.setattr(Trainer, "_save", save)
+
+
+def assert_same_training(one: Path, other: Path) -> None:
+    """Equal weights; equal logs but for the minutes."""
+    assert weights_of(one) == weights_of(other)
+    logs = [[{**line, "minutes": 0} for line in read_log(folder)] for folder in (one, other)]
+    assert logs[0] == logs[1]
+
+
+@pytest.mark.parametrize(
+    ("n_updates", "saved"), [(1, 1), (6, 1), (14, 1), (17, 1), (2, 5), (9, 4), (17, 6)]
+)
 @pytest.mark.parametrize("recipe", ["adam", "paper"])
 def test_an_interrupted_training_continues_exactly(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_updates: int, recipe: str
+    tmp_path: Path, monkeypatch: MonkeyPatch, n_updates: int, saved: int, recipe: str
 ) -> None:
     config = with_loop(SMALL, checkpoint_minutes=0.0, recipe=recipe)
     table = write_table(tmp_path)
     whole = train_encdec(table, tmp_path / "whole", config)
-    calls = iter(range(n_updates))
-    original = PairTask.loss
-
-    def loss(task: PairTask, batch: Any) -> Any:
-        if next(calls, None) is None:
-            raise Stop
-        return original(task, batch)
-
-    monkeypatch.setattr(PairTask, "loss", loss)
+    stop_after(n_updates, PairTask, monkeypatch)
+    save_every(saved, monkeypatch)
     with pytest.raises(Stop):
         train_encdec(table, tmp_path / "part", config)
     assert not (tmp_path / "part" / "model.safetensors").exists()
     monkeypatch.undo()
     continued = train_encdec(table, tmp_path / "part", config, resume=True)
-    assert weights_of(tmp_path / "part") == weights_of(tmp_path / "whole")
+    assert_same_training(tmp_path / "part", tmp_path / "whole")
     assert continued.n_updates == whole.n_updates == 18
     assert continued.held_out_loss == whole.held_out_loss
-    logs = [read_log(tmp_path / name) for name in ("part", "whole")]
-    assert [line["update"] for line in logs[0]] == [line["update"] for line in logs[1]]
+
+
+@pytest.mark.parametrize(("n_sampled", "dropout"), [(0, 0.0), (4, 0.0), (4, 0.3)])
+@pytest.mark.parametrize(("n_updates", "saved"), [(3, 1), (11, 4), (17, 6)])
+def test_an_interrupted_language_model_continues_exactly(
+    tmp_path: Path,
+    monkeypatch: MonkeyPatch,
+    n_updates: int,
+    saved: int,
+    n_sampled: int,
+    dropout: float,
+) -> None:
+    text, rng = tmp_path / "text", np.random.default_rng(1)
+    words = [b"w%d" % number for number in rng.integers(0, 20, 300)]
+    text.write_bytes(b"".join(b" ".join(words[i : i + 5]) + b"\n" for i in range(0, 300, 5)))
+    config = CslmTrainingConfig(
+        n_held_out=10,
+        batch_words=50,
+        n_sampled=n_sampled,
+        dropout=dropout,
+        loop=dataclasses.replace(SMALL.loop, checkpoint_minutes=0.0),
+        model=CslmConfig(2, 4, 6, 5),
+    )
+    train_cslm(text, tmp_path / "whole", config)
+    stop_after(n_updates, NGramTask, monkeypatch)
+    save_every(saved, monkeypatch)
+    with pytest.raises(Stop):
+        train_cslm(text, tmp_path / "part", config)
+    monkeypatch.undo()
+    report = train_cslm(text, tmp_path / "part", config, resume=True)
+    assert_same_training(tmp_path / "part", tmp_path / "whole")
+    assert report.n_updates == 18
 
 
 def read_log(folder: Path) -> list[dict[str, Any]]:
