@@ -8,11 +8,11 @@ from pathlib import Path
 
 from moses_bridge.builtin.aligned_corpus import AlignedCorpus, read_aligned_corpus
 from moses_bridge.builtin.aligner import Aligner, align
-from moses_bridge.builtin.extraction import extract
+from moses_bridge.builtin.extraction import MAX_WORDS
 from moses_bridge.builtin.language_model import estimate
 from moses_bridge.builtin.lexical import lexical_table, write_lexical_tables
-from moses_bridge.builtin.phrase_pairs import MAX_WORDS, collect_pairs
-from moses_bridge.builtin.phrase_scores import Smoothing, score_pairs
+from moses_bridge.builtin.phrase_pairs import collected_pairs
+from moses_bridge.builtin.phrase_scores import Smoothing, pair_scorer
 from moses_bridge.builtin.reordering import reordering_probs
 from moses_bridge.builtin.table_output import write_phrase_table, write_reordering_table
 from moses_bridge.errors import ConfigError
@@ -39,6 +39,8 @@ class BuildOptions:
         lm_order: longest n-gram of the language model.
         lm_prune: n-grams with at most so many occurrences are left out, one number an order (the
             last one holds for all longer ones).
+        occurrences_at_once: how many occurrences of phrase pairs are sorted together, about 250
+            bytes of memory each; the others wait on the disk. The tables do not depend on it.
     """
 
     aligner: Aligner = "eflomal"
@@ -46,6 +48,7 @@ class BuildOptions:
     smoothing: Smoothing = "good-turing"
     lm_order: int = 5
     lm_prune: tuple[int, ...] = (0, 0, 1)
+    occurrences_at_once: int = 1 << 18
 
 
 def build_model(
@@ -73,12 +76,10 @@ def build_model(
     Raises:
         InputError: the texts or links do not fit together.
         ToolError: `lmplz` failed.
-        ConfigError: `max_phrase_words` is not 1 to 7.
+        ConfigError: `max_phrase_words` is not 1 to 7, or `occurrences_at_once` is below 1.
+        OSError: the disk is full.
     """
-    if not 1 <= options.max_phrase_words <= MAX_WORDS:
-        raise ConfigError(
-            f"max_phrase_words: found {options.max_phrase_words}, expected 1 to {MAX_WORDS}"
-        )
+    _check(options)
     texts = [Path(f"{corpus}.{language}") for language in (source, target)]
     out.mkdir(parents=True, exist_ok=True)
     if links is None:
@@ -110,6 +111,17 @@ def build_model(
     write_ini(ini, out / INI_NAME)
 
 
+def _check(options: BuildOptions) -> None:
+    if not 1 <= options.max_phrase_words <= MAX_WORDS:
+        raise ConfigError(
+            f"max_phrase_words: found {options.max_phrase_words}, expected 1 to {MAX_WORDS}"
+        )
+    if options.occurrences_at_once < 1:
+        raise ConfigError(
+            f"occurrences_at_once: found {options.occurrences_at_once}, expected 1 or more"
+        )
+
+
 def _make(
     products: Sequence[Path],
     inputs: Sequence[Path],
@@ -133,13 +145,13 @@ def _write_tables(
 ) -> None:
     corpus: AlignedCorpus = read_aligned_corpus(*inputs)
     e2f, f2e, phrase_table, reordering_table = tables
-    occurrences = extract(corpus, options.max_phrase_words)
-    pairs = collect_pairs(corpus, occurrences)
     lexical = lexical_table(corpus)
     write_lexical_tables(corpus, lexical, e2f, f2e)
-    scores = score_pairs(corpus, occurrences, pairs, lexical, options.smoothing)
-    write_phrase_table(phrase_table, corpus, occurrences, pairs, scores, jobs)
-    write_reordering_table(reordering_table, corpus, pairs, reordering_probs(pairs), jobs)
+    n_words, at_once = options.max_phrase_words, options.occurrences_at_once
+    with collected_pairs(corpus, n_words, at_once, phrase_table) as pairs:
+        scorer = pair_scorer(corpus, pairs, lexical, options.smoothing)
+        write_phrase_table(phrase_table, corpus, pairs, scorer.scores, jobs)
+        write_reordering_table(reordering_table, corpus, pairs, reordering_probs, jobs)
 
 
 def _estimate(text: Path, out: Path, options: BuildOptions) -> None:

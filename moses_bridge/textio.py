@@ -63,7 +63,7 @@ def open_write_packed(path: StrPath) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    with _named_errors(path):
+    with named_errors(path):
         if Path(path).exists() and not Path(path).is_file():
             with open(path, "wb") as file:
                 yield file
@@ -103,7 +103,7 @@ def temporary_beside(target: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _named_errors(path: StrPath) -> Iterator[None]:
+def named_errors(path: StrPath) -> Iterator[None]:
     """Errors of a full disk or a limit come without the name of a file."""
     try:
         yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -83,8 +84,7 @@ def read_text(path: StrPath) -> Text:
         InputError: a word is `|||`, which separates the columns of a table.
     """
     numbers: dict[bytes, int] = {COLUMN_BAR: 0}
-    words: list[int] = []
-    starts = [0]
+    words, starts = array("i"), array("q", [0])
     for line_number, line in enumerate(read_lines(path), start=1):
         tokens = split_words(line)
         if COLUMN_BAR in tokens:
@@ -97,7 +97,7 @@ def read_text(path: StrPath) -> Text:
             )
         words.extend(numbers.setdefault(token, len(numbers)) for token in tokens)
         starts.append(len(words))
-    return _in_sorted_numbers(numbers, np.array(words, np.int32), np.array(starts, np.int64))
+    return _in_sorted_numbers(numbers, np.array(words), np.array(starts))
 
 
 def split_words(line: bytes) -> list[bytes]:
@@ -114,9 +114,9 @@ def _in_sorted_numbers(
     return Text(vocabulary, rank[words], starts, int(rank[numbers[COLUMN_BAR]]))
 
 
-def _read_links(path: StrPath, source: Text, target: Text) -> NDArray[np.int64]:
+def _read_links(path: StrPath, source: Text, target: Text) -> NDArray[np.int32]:
     """(n_links, 2) positions in the running texts, distinct, ascending."""
-    pairs: list[tuple[int, int]] = []
+    ends = array("i")
     n_sentences = min(len(source.starts), len(target.starts)) - 1
     for sentence, line in enumerate(read_lines(path)):
         if sentence >= n_sentences:
@@ -133,8 +133,8 @@ def _read_links(path: StrPath, source: Text, target: Text) -> NDArray[np.int64]:
                     f" and target words below {target_end - target_start}",
                     "The links must belong to these very texts",
                 )
-            pairs.append((source_start + i, target_start + j))
-    return np.array(pairs, np.int64).reshape(-1, 2)
+            ends.extend((source_start + i, target_start + j))
+    return np.array(ends).reshape(-1, 2)
 
 
 def _check_same_length(
@@ -154,12 +154,10 @@ def _find_shorter(*paths: StrPath) -> None:
         pass
 
 
-def _links_from(ones: NDArray[np.int64], others: NDArray[np.int64], n_words: int) -> Links:
+def _links_from(ones: NDArray[np.int32], others: NDArray[np.int32], n_words: int) -> Links:
     order = np.lexsort((others, ones))
     counts = np.bincount(ones, minlength=n_words)
-    return Links(
-        np.concatenate(([0], np.cumsum(counts))).astype(np.int64), others[order].astype(np.int32)
-    )
+    return Links(np.concatenate(([0], np.cumsum(counts))).astype(np.int64), others[order])
 
 
 def words_of(text: Text, numbers: Iterable[int]) -> bytes:

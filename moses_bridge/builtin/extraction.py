@@ -7,6 +7,7 @@ unlinked source words at the edges are taken in or left out, all ways counted.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from moses_bridge.builtin.aligned_corpus import AlignedCorpus
 from moses_bridge.progress import Progress
 
+MAX_WORDS = 7
 SENTENCES_AT_ONCE = 10_000
 MONOTONE, SWAP, OTHER = 0, 1, 2
 
@@ -38,6 +40,9 @@ class Occurrences(NamedTuple):
     orientations: NDArray[np.uint8]
 
 
+NO_OCCURRENCES = Occurrences(*(np.empty(0, kind) for kind in ("i4", "i4", "u1", "u1", "u1")))
+
+
 @dataclass(frozen=True)
 class _Sentences:
     """What the compiled search needs of a corpus."""
@@ -48,18 +53,14 @@ class _Sentences:
     max_words: int
 
 
-def extract(corpus: AlignedCorpus, max_words: int) -> Occurrences:
-    """Find all phrase pairs of at most `max_words` words on each side."""
+def extract(corpus: AlignedCorpus, max_words: int) -> Iterator[Occurrences]:
+    """Yield all phrase pairs of at most `max_words` words on each side, 10,000 sentences at a time."""
     n_sentences = len(corpus.source.starts) - 1
-    parts = []
     with Progress("phrase pairs", n_sentences, "sentences") as progress:
         for first in range(0, n_sentences, SENTENCES_AT_ONCE):
             end = min(first + SENTENCES_AT_ONCE, n_sentences)
-            parts.append(_extract_part(_Sentences(corpus, first, end, max_words)))
+            yield _extract_part(_Sentences(corpus, first, end, max_words))
             progress.update(end - first)
-    if not parts:
-        return _as_occurrences(np.empty((0, 5), np.int32))
-    return Occurrences(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def _extract_part(part: _Sentences) -> Occurrences:
@@ -72,10 +73,6 @@ def _extract_part(part: _Sentences) -> Occurrences:
         corpus.of_target.others,
         part.max_words,
     )
-    return _as_occurrences(found)
-
-
-def _as_occurrences(found: NDArray[np.int32]) -> Occurrences:
     return Occurrences(
         found[:, 0].copy(),
         found[:, 1].copy(),

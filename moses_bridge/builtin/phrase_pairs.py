@@ -2,79 +2,136 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.builtin.aligned_corpus import AlignedCorpus, Links
-from moses_bridge.builtin.extraction import Occurrences
-from moses_bridge.builtin.phrase_numbers import PhraseNumbers, number_phrases
+from moses_bridge.builtin.extraction import MAX_WORDS, NO_OCCURRENCES, Occurrences, extract
+from moses_bridge.builtin.occurrence_shards import OccurrenceShards
+from moses_bridge.builtin.phrase_numbers import number_phrases
+from moses_bridge.builtin.spilled_rows import SpilledRows, spilled_rows
+from moses_bridge.builtin.target_totals import TargetTotals
+from moses_bridge.progress import Progress
 
-MAX_WORDS = 7
 N_ORIENTATIONS = 3
 
 
-@dataclass(frozen=True)
-class PhrasePairs:
+class PhrasePairs(NamedTuple):
     """Distinct phrase pairs in the order of the table, sources first.
 
+    The target view of a pair is the occurrence whose alignment stands for it when Moses scores the
+    target given the source, and the one that is printed; the source view serves the other direction.
+
     Attributes:
-        sources, targets: (n_pairs,) numbers of the phrases in `source_phrases`, `target_phrases`.
+        source_starts, target_starts: (n_pairs,) positions of the target view in the running texts.
+        source_view_starts: (n_pairs,) position of the source view in the source text.
+        source_lens, target_lens: (n_pairs,) words.
         counts: (n_pairs,) occurrences of the pair.
-        source_counts, target_counts: occurrences of each phrase in pairs.
-        target_views, source_views: (n_pairs,) occurrence whose alignment stands for the pair when
-            Moses scores the target given the source, and the source given the target.
+        source_counts, target_counts: (n_pairs,) occurrences of each phrase in pairs of the corpus.
         previous, next: (n_pairs, 3) counts of the orientations to the phrase before and after.
     """
 
-    source_phrases: PhraseNumbers
-    target_phrases: PhraseNumbers
-    sources: NDArray[np.int32]
-    targets: NDArray[np.int32]
+    source_starts: NDArray[np.int32]
+    target_starts: NDArray[np.int32]
+    source_view_starts: NDArray[np.int32]
+    source_lens: NDArray[np.uint8]
+    target_lens: NDArray[np.uint8]
     counts: NDArray[np.int32]
-    source_counts: NDArray[np.int64]
-    target_counts: NDArray[np.int64]
-    target_views: NDArray[np.int64]
-    source_views: NDArray[np.int64]
+    source_counts: NDArray[np.int32]
+    target_counts: NDArray[np.int32]
     previous: NDArray[np.int32]
     next: NDArray[np.int32]
 
 
-def collect_pairs(corpus: AlignedCorpus, occurrences: Occurrences) -> PhrasePairs:
-    """Bring equal phrase pairs together and count."""
-    sources, targets = _number_both(corpus, occurrences)
-    keys = sources.of_occurrences.astype(np.int64) * len(targets.starts) + targets.of_occurrences
-    order = np.argsort(keys, kind="stable")
+NO_PAIRS = PhrasePairs(
+    *np.empty((3, 0), np.int32),
+    *np.empty((2, 0), np.uint8),
+    *np.empty((3, 0), np.int32),
+    *np.empty((2, 0, N_ORIENTATIONS), np.int32),
+)
+
+
+@contextlib.contextmanager
+def collected_pairs(
+    corpus: AlignedCorpus, max_words: int, occurrences_at_once: int, beside: Path
+) -> Iterator[SpilledRows[PhrasePairs]]:
+    """All phrase pairs of at most `max_words` words on each side, brought together and counted.
+
+    They stand in a file without a name, 50 bytes a pair, which goes with the context; while they
+    are collected, all occurrences do so too, 11 bytes each. In memory are some 250 bytes for each
+    of `occurrences_at_once`, and 60 for each word of the target text.
+
+    Args:
+        corpus: where the phrase pairs are found.
+        max_words: at most 7.
+        occurrences_at_once: how many occurrences are sorted together.
+        beside: a file in the directory of which there is room.
+
+    Raises:
+        OSError: the disk is full; it names `beside`.
+    """
+    with spilled_rows(beside, NO_PAIRS) as pairs:
+        with spilled_rows(beside, NO_OCCURRENCES) as rows:
+            shards = OccurrenceShards(corpus.source, rows, occurrences_at_once)
+            totals = TargetTotals(corpus.target)
+            for part in extract(corpus, max_words):
+                shards.add(part)
+                totals.add(part)
+            _collect(corpus, shards, totals.finish(), pairs)
+        yield pairs
+
+
+def _collect(
+    corpus: AlignedCorpus,
+    shards: OccurrenceShards,
+    target_totals: NDArray[np.int32],
+    pairs: SpilledRows[PhrasePairs],
+) -> None:
+    with Progress("distinct phrase pairs", shards.n_occurrences, "occurrences") as progress:
+        for occurrences in shards:
+            pairs.append(_pairs_of_shard(corpus, occurrences, target_totals))
+            progress.update(len(occurrences.source_starts))
+
+
+def _pairs_of_shard(
+    corpus: AlignedCorpus, occurrences: Occurrences, target_totals: NDArray[np.int32]
+) -> PhrasePairs:
+    """Bring equal phrase pairs together and count; all that a source phrase has is in the shard."""
+    o = occurrences
+    sources, targets = _number_both(corpus, o)
+    keys = sources.astype(np.int64) * len(targets) + targets
+    order = np.argsort(keys)
     keys = keys[order]
     begins = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1]))[: len(keys)])
     ends = np.concatenate((begins[1:], [len(keys)]))
-    previous, following = _count_orientations(begins, ends, order, occurrences.orientations)
-    first = order[begins]
-    o = occurrences
     by_target = (o.target_starts, o.target_lens, o.source_starts)
     by_source = (o.source_starts, o.source_lens, o.target_starts)
+    target_views = _views(begins, ends, order, by_target, corpus.of_target)
+    source_views = _views(begins, ends, order, by_source, corpus.of_source)
+    target_starts, target_lens = o.target_starts[target_views], o.target_lens[target_views]
     return PhrasePairs(
-        sources,
-        targets,
-        sources.of_occurrences[first],
-        targets.of_occurrences[first],
+        o.source_starts[target_views],
+        target_starts,
+        o.source_starts[source_views],
+        o.source_lens[target_views],
+        target_lens,
         (ends - begins).astype(np.int32),
-        np.bincount(sources.of_occurrences, minlength=len(sources.starts)),
-        np.bincount(targets.of_occurrences, minlength=len(targets.starts)),
-        _views(begins, ends, order, by_target, corpus.of_target),
-        _views(begins, ends, order, by_source, corpus.of_source),
-        previous,
-        following,
+        np.bincount(sources)[sources[target_views]].astype(np.int32),
+        target_totals[target_starts, target_lens - 1],
+        *_count_orientations(begins, ends, order, o.orientations),
     )
 
 
 def _number_both(
     corpus: AlignedCorpus, occurrences: Occurrences
-) -> tuple[PhraseNumbers, PhraseNumbers]:
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     with ThreadPoolExecutor(2) as pool:
         sources = pool.submit(
             number_phrases, corpus.source, occurrences.source_starts, occurrences.source_lens

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -9,7 +10,6 @@ from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.builtin.aligned_corpus import AlignedCorpus, Links
-from moses_bridge.builtin.extraction import Occurrences
 from moses_bridge.builtin.lexical import (
     LexicalTable,
     LinkProbs,
@@ -17,44 +17,73 @@ from moses_bridge.builtin.lexical import (
     target_link_probs,
 )
 from moses_bridge.builtin.phrase_pairs import PhrasePairs
+from moses_bridge.builtin.spilled_rows import SpilledRows
 
 Smoothing = Literal["good-turing", "none"]
 HIGHEST_COUNT_OF_COUNTS = 10
 DISCOUNT_FLOOR = 0.01
+PAIRS_AT_ONCE = 1 << 18
 
 
-def score_pairs(
+@dataclass(frozen=True)
+class PairScorer:
+    """Scores phrase pairs; what it holds does not depend on how many there are.
+
+    Attributes:
+        corpus: where the views of the pairs are.
+        source_probs, target_probs: beside the links of the corpus.
+        discounts: (10,) factor for each count up to 9.
+    """
+
+    corpus: AlignedCorpus
+    source_probs: LinkProbs
+    target_probs: LinkProbs
+    discounts: NDArray[np.float32]
+
+    def scores(self, pairs: PhrasePairs) -> NDArray[np.float64]:
+        """(n_pairs, 4) p(f|e), lex(f|e), p(e|f), lex(e|f); f is the source, e the target."""
+        counts = discounted_counts(pairs.counts, self.discounts)
+        scores = np.empty((len(counts), 4))
+        scores[:, 0] = counts / pairs.target_counts.astype(np.float32)
+        scores[:, 1] = _lexical_weights(
+            pairs.source_view_starts, pairs.source_lens, self.corpus.of_source, self.source_probs
+        )
+        scores[:, 2] = counts / pairs.source_counts.astype(np.float32)
+        scores[:, 3] = _lexical_weights(
+            pairs.target_starts, pairs.target_lens, self.corpus.of_target, self.target_probs
+        )
+        return scores
+
+
+def pair_scorer(
     corpus: AlignedCorpus,
-    occurrences: Occurrences,
-    pairs: PhrasePairs,
+    pairs: SpilledRows[PhrasePairs],
     table: LexicalTable,
     smoothing: Smoothing,
-) -> NDArray[np.float64]:
-    """(n_pairs, 4) probabilities p(f|e), lex(f|e), p(e|f), lex(e|f); f is the source, e the target."""
-    counts = pairs.counts.astype(np.float32)
+) -> PairScorer:
+    """What scores the pairs of a corpus; their counts are counted over all of them."""
+    discounts = np.ones(HIGHEST_COUNT_OF_COUNTS, np.float32)
     if smoothing == "good-turing":
-        counts = discounted_counts(pairs.counts)
-    scores = np.empty((len(counts), 4))
-    scores[:, 0] = counts / pairs.target_counts[pairs.targets].astype(np.float32)
-    scores[:, 1] = _lexical_weights(
-        occurrences.source_starts[pairs.source_views],
-        occurrences.source_lens[pairs.source_views],
-        corpus.of_source,
-        source_link_probs(corpus, table),
+        discounts = good_turing_discounts(_counts_of_counts(pairs))
+    return PairScorer(
+        corpus, source_link_probs(corpus, table), target_link_probs(corpus, table), discounts
     )
-    scores[:, 2] = counts / pairs.source_counts[pairs.sources].astype(np.float32)
-    scores[:, 3] = _lexical_weights(
-        occurrences.target_starts[pairs.target_views],
-        occurrences.target_lens[pairs.target_views],
-        corpus.of_target,
-        target_link_probs(corpus, table),
-    )
-    return scores
 
 
-def discounted_counts(counts: NDArray[np.int32]) -> NDArray[np.float32]:
+def _counts_of_counts(pairs: SpilledRows[PhrasePairs]) -> NDArray[np.int64]:
+    """(11,) how many pairs occur 0 to 10 times."""
+    n_counts = HIGHEST_COUNT_OF_COUNTS + 1
+    total = np.zeros(n_counts, np.int64)
+    for first in range(0, pairs.n_rows, PAIRS_AT_ONCE):
+        block = pairs.read(first, min(first + PAIRS_AT_ONCE, pairs.n_rows))
+        total += np.bincount(np.minimum(block.counts, n_counts), minlength=n_counts + 1)[:n_counts]
+    return total
+
+
+def discounted_counts(
+    counts: NDArray[np.int32], discounts: NDArray[np.float32]
+) -> NDArray[np.float32]:
     """Counts times their Good-Turing discount; counts from 9 on stay as they are."""
-    discounts = good_turing_discounts(np.bincount(counts, minlength=HIGHEST_COUNT_OF_COUNTS + 1))
     small = counts < HIGHEST_COUNT_OF_COUNTS - 1
     adjusted = counts.astype(np.float32)
     adjusted[small] *= discounts[counts[small]]

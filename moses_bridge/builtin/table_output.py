@@ -14,8 +14,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.builtin.aligned_corpus import AlignedCorpus
-from moses_bridge.builtin.extraction import Occurrences
-from moses_bridge.builtin.phrase_pairs import MAX_WORDS, PhrasePairs
+from moses_bridge.builtin.extraction import MAX_WORDS
+from moses_bridge.builtin.phrase_pairs import PhrasePairs
+from moses_bridge.builtin.spilled_rows import SpilledRows
 from moses_bridge.builtin.table_text import (
     BLANK,
     DASH,
@@ -41,9 +42,8 @@ LINK_BYTES = 4
 def write_phrase_table(
     path: StrPath,
     corpus: AlignedCorpus,
-    occurrences: Occurrences,
-    pairs: PhrasePairs,
-    scores: NDArray[np.float64],
+    pairs: SpilledRows[PhrasePairs],
+    scores_of: Callable[[PhrasePairs], NDArray[np.float64]],
     jobs: int,
 ) -> None:
     """Write `source ||| target ||| scores ||| alignment ||| counts ||| |||` rows, sorted.
@@ -51,59 +51,48 @@ def write_phrase_table(
     Args:
         path: the file, compressed if it ends in .gz.
         corpus: where the words and links are.
-        occurrences: where the phrase pairs were found.
         pairs: what is written, in its order.
-        scores: (n_pairs, n_scores) probabilities.
-        jobs: threads that format and compress.
+        scores_of: (n_pairs, n_scores) probabilities of some of the pairs; called in several threads.
+        jobs: threads that score, format and compress.
     """
     source, target = pack_text(corpus.source), pack_text(corpus.target)
-    row_bytes = scores.shape[1] * NUMBER_BYTES + MAX_WORDS**2 * LINK_BYTES
 
-    def text_of(rows: slice) -> bytes:
-        phrases = _phrases(pairs, rows)
-        views = pairs.target_views[rows]
+    def text_of(some: PhrasePairs) -> bytes:
+        phrases, scores = _phrases(some), scores_of(some)
+        row_bytes = scores.shape[1] * NUMBER_BYTES + MAX_WORDS**2 * LINK_BYTES
         out = _room(source, target, phrases, row_bytes)
         end = _put_phrase_rows(
             out,
             source,
             target,
             phrases,
-            scores[rows],
-            occurrences.source_starts[views],
-            occurrences.target_starts[views],
+            scores,
             corpus.of_target.starts,
             corpus.of_target.others,
-            _counts(pairs, rows),
+            _counts(some),
         )
         return out[:end].tobytes()
 
-    _write_rows(path, len(pairs.counts), text_of, jobs)
+    _write_rows(path, pairs, text_of, jobs)
 
 
 def write_reordering_table(
     path: StrPath,
     corpus: AlignedCorpus,
-    pairs: PhrasePairs,
-    probs: NDArray[np.float64],
+    pairs: SpilledRows[PhrasePairs],
+    probs_of: Callable[[PhrasePairs], NDArray[np.float64]],
     jobs: int,
 ) -> None:
     """Write `source ||| target ||| p p p p p p` rows in the order of the phrase table."""
     source, target = pack_text(corpus.source), pack_text(corpus.target)
-    row_bytes = probs.shape[1] * NUMBER_BYTES
 
-    def text_of(rows: slice) -> bytes:
-        phrases = _phrases(pairs, rows)
-        out = _room(source, target, phrases, row_bytes)
-        end = _put_reordering_rows(
-            out,
-            source,
-            target,
-            phrases,
-            probs[rows],
-        )
+    def text_of(some: PhrasePairs) -> bytes:
+        phrases, probs = _phrases(some), probs_of(some)
+        out = _room(source, target, phrases, probs.shape[1] * NUMBER_BYTES)
+        end = _put_reordering_rows(out, source, target, phrases, probs)
         return out[:end].tobytes()
 
-    _write_rows(path, len(pairs.counts), text_of, jobs)
+    _write_rows(path, pairs, text_of, jobs)
 
 
 class _Phrases(NamedTuple):
@@ -115,21 +104,14 @@ class _Phrases(NamedTuple):
     target_lens: NDArray[np.uint8]
 
 
-def _phrases(pairs: PhrasePairs, rows: slice) -> _Phrases:
-    sources, targets = pairs.sources[rows], pairs.targets[rows]
-    return _Phrases(
-        pairs.source_phrases.starts[sources],
-        pairs.source_phrases.lens[sources],
-        pairs.target_phrases.starts[targets],
-        pairs.target_phrases.lens[targets],
-    )
+def _phrases(pairs: PhrasePairs) -> _Phrases:
+    return _Phrases(pairs.source_starts, pairs.source_lens, pairs.target_starts, pairs.target_lens)
 
 
-def _counts(pairs: PhrasePairs, rows: slice) -> NDArray[np.float64]:
-    """(n_rows, 3) occurrences of target, source and both, as Moses orders them."""
-    targets = pairs.target_counts[pairs.targets[rows]]
-    sources = pairs.source_counts[pairs.sources[rows]]
-    return np.stack((targets, sources, pairs.counts[rows]), axis=1).astype(np.float64)
+def _counts(pairs: PhrasePairs) -> NDArray[np.float64]:
+    """(n_pairs, 3) occurrences of target, source and both, as Moses orders them."""
+    counts = (pairs.target_counts, pairs.source_counts, pairs.counts)
+    return np.stack(counts, axis=1).astype(np.float64)
 
 
 def _room(
@@ -142,15 +124,21 @@ def _room(
     return np.empty(n_bytes, np.uint8)
 
 
-def _write_rows(path: StrPath, n_rows: int, text_of: Callable[[slice], bytes], jobs: int) -> None:
+def _write_rows(
+    path: StrPath,
+    pairs: SpilledRows[PhrasePairs],
+    text_of: Callable[[PhrasePairs], bytes],
+    jobs: int,
+) -> None:
     """Write blocks of rows in order; a .gz file consists of one gzip member for each block."""
     compressed = str(path).endswith(".gz")
+    n_rows = pairs.n_rows
 
     def block(first: int) -> tuple[int, bytes]:
-        rows = slice(first, min(first + ROWS_AT_ONCE, n_rows))
-        text = text_of(rows)
+        some = pairs.read(first, min(first + ROWS_AT_ONCE, n_rows))
+        text = text_of(some)
         packed = gzip.compress(text, GZIP_LEVEL, mtime=0) if compressed else text
-        return rows.stop - rows.start, packed
+        return len(some.counts), packed
 
     with open_write_packed(path) as stream, Progress(Path(path).name, n_rows, "rows") as progress:
         for n_written, data in _in_order(block, range(0, max(n_rows, 1), ROWS_AT_ONCE), jobs):
@@ -225,8 +213,6 @@ def _put_phrase_rows(
     target: PackedText,
     phrases: _Phrases,
     scores: Any,
-    view_source_starts: Any,
-    view_target_starts: Any,
     link_starts: Any,
     others: Any,
     counts: Any,
@@ -238,8 +224,8 @@ def _put_phrase_rows(
         end = _put_alignment(
             out,
             end,
-            view_source_starts[row],
-            view_target_starts[row],
+            phrases.source_starts[row],
+            phrases.target_starts[row],
             phrases.target_lens[row],
             link_starts,
             others,

@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 from moses_bridge.builtin.aligned_corpus import AlignedCorpus, read_aligned_corpus, read_text
-from moses_bridge.builtin.extraction import extract
 from moses_bridge.builtin.lexical import lexical_table, write_lexical_tables
-from moses_bridge.builtin.phrase_pairs import collect_pairs
-from moses_bridge.builtin.phrase_scores import Smoothing, good_turing_discounts, score_pairs
+from moses_bridge.builtin.phrase_pairs import collected_pairs
+from moses_bridge.builtin.phrase_scores import Smoothing, good_turing_discounts, pair_scorer
 from moses_bridge.builtin.table_output import write_phrase_table
 from moses_bridge.builtin.table_text import put_number
 from moses_bridge.errors import InputError
@@ -34,12 +33,15 @@ def write_corpus(folder: Path, sentences: list[Sentence]) -> tuple[Path, Path, P
 
 
 def table_rows(
-    corpus: AlignedCorpus, out: Path, max_words: int = 7, smoothing: Smoothing = "none"
+    corpus: AlignedCorpus,
+    out: Path,
+    max_words: int = 7,
+    smoothing: Smoothing = "none",
+    occurrences_at_once: int = 1 << 20,
 ) -> list[bytes]:
-    occurrences = extract(corpus, max_words)
-    pairs = collect_pairs(corpus, occurrences)
-    scores = score_pairs(corpus, occurrences, pairs, lexical_table(corpus), smoothing)
-    write_phrase_table(out, corpus, occurrences, pairs, scores, jobs=2)
+    with collected_pairs(corpus, max_words, occurrences_at_once, out) as pairs:
+        scorer = pair_scorer(corpus, pairs, lexical_table(corpus), smoothing)
+        write_phrase_table(out, corpus, pairs, scorer.scores, jobs=2)
     return list(read_lines(out))
 
 
@@ -77,8 +79,12 @@ def golden_corpus(golden: Path) -> AlignedCorpus:
 
 
 @pytest.mark.parametrize(
-    ("smoothing", "name"),
-    [("none", "phrase-table.none.gz"), ("good-turing", "phrase-table.gt.gz")],
+    ("smoothing", "name", "occurrences_at_once"),
+    [
+        ("none", "phrase-table.none.gz", 1 << 20),
+        ("good-turing", "phrase-table.gt.gz", 1 << 20),
+        ("good-turing", "phrase-table.gt.gz", 1000),
+    ],
 )
 def test_table_is_that_of_moses_byte_for_byte(
     golden: Path,
@@ -86,8 +92,10 @@ def test_table_is_that_of_moses_byte_for_byte(
     tmp_path: Path,
     smoothing: Smoothing,
     name: str,
+    occurrences_at_once: int,
 ) -> None:
-    rows = table_rows(golden_corpus, tmp_path / "table.gz", smoothing=smoothing)
+    out = tmp_path / "table.gz"
+    rows = table_rows(golden_corpus, out, 7, smoothing, occurrences_at_once)
     assert rows == list(read_lines(golden / "extract" / name))
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.builtin.aligned_corpus import AlignedCorpus, read_aligned_corpus
-from moses_bridge.builtin.extraction import extract
-from moses_bridge.builtin.phrase_pairs import collect_pairs
+from moses_bridge.builtin.phrase_pairs import collected_pairs
 from moses_bridge.builtin.reordering import reordering_probs
 from moses_bridge.builtin.table_output import write_reordering_table
 from moses_bridge.errors import InputError
@@ -18,8 +17,8 @@ TABLE = "reordering-table.wbe-msd-bidirectional-fe.gz"
 
 
 def table_rows(corpus: AlignedCorpus, out: Path) -> list[bytes]:
-    pairs = collect_pairs(corpus, extract(corpus, 7))
-    write_reordering_table(out, corpus, pairs, reordering_probs(pairs), jobs=2)
+    with collected_pairs(corpus, 7, 1 << 20, out) as pairs:
+        write_reordering_table(out, corpus, pairs, reordering_probs, jobs=2)
     return list(read_lines(out))
 
 
