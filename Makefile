@@ -206,6 +206,7 @@ RESULTS := $(abspath $(BUILD))/bench
 
 bench: $(B)/tables/rnn/moses.ini $(B)/runs/baseline-1/weights.json $(B)/runs/cslm-1/weights.json | $(INSTALL)
 	$(BENCH) bench_scoring.py $(abspath $(FILTERED)) $(abspath $(B)/encdec) $(RESULTS)/scoring.json
+	$(BENCH) bench_training.py $(abspath $(FILTERED)) $(RESULTS)/training.json
 	$(BENCH) bench_decoding.py $(abspath $(B)/runs/cslm-1) $(abspath $(DEV).$(SOURCE)) $(abspath $(B)/cslm) \
 	    $(RESULTS)/decoding.json
 	$(BENCH) bench_tuning.py $(abspath $(B)/runs/baseline-1/iter01.nbest.gz) \

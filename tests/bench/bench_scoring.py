@@ -10,16 +10,15 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
+from gru_network import GruNetwork, LogProbs
 from numpy.typing import NDArray
 from results import Result, write_results
 from scipy.stats import spearmanr
-from torch import Tensor, nn
 
 from moses_bridge.formats.phrase_table import Block, read_blocks
 from rescorer.checkpoint import load_model
@@ -36,8 +35,6 @@ BLOCK_ROWS = 8192
 PEER_BATCH = 512
 PEAK_SIZE = 2048
 N_JOBS = os.cpu_count() or 1
-
-LogProbs = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -144,37 +141,6 @@ def timed_peer(work: Work, log_probs: LogProbs) -> tuple[NDArray[np.float64], fl
             torch.from_numpy(target_lens),
         ).numpy()
     return result, len(result) / (time.perf_counter() - started)
-
-
-class GruNetwork(nn.Module):
-    """The same sizes with torch.nn.GRU: all steps of a side in one call."""
-
-    def __init__(self, network: EncoderDecoder) -> None:
-        super().__init__()
-        config = network.config
-        d, r, m = config.hidden_width, config.embedding_width, config.maxout_width
-        self.network = network
-        self.encoder = nn.GRU(r, d, batch_first=True)
-        self.decoder = nn.GRU(r + d, d, batch_first=True)
-        self.readout = nn.Linear(2 * d + r, MAXOUT_PIECES * m)
-
-    def log_probs(
-        self, source: Tensor, source_lens: Tensor, target: Tensor, target_lens: Tensor
-    ) -> Tensor:
-        """Natural log p of each pair, *Shape:* (batch,)."""
-        network = self.network
-        states, _ = self.encoder(network.source_embedding(source))
-        summary = network.context(states[torch.arange(len(source)), source_lens])
-        vectors = network.target_embedding(target).roll(1, dims=1)
-        repeated = summary.unsqueeze(1).expand(-1, target.shape[1], -1)
-        start = torch.tanh(network.decoder_start_layer(summary)).unsqueeze(0)
-        hidden, _ = self.decoder(torch.cat([vectors, repeated], dim=2), start.contiguous())
-        pieces = self.readout(torch.cat([hidden, vectors, repeated], dim=2))
-        maxout = pieces.unflatten(2, (-1, MAXOUT_PIECES)).amax(dim=3)
-        logits = network.output(network.readout_factor(maxout))
-        chosen = torch.log_softmax(logits, dim=2).gather(2, target.unsqueeze(2)).squeeze(2)
-        inside = torch.arange(target.shape[1]) <= target_lens.unsqueeze(1)
-        return (chosen * inside).sum(dim=1)
 
 
 def n_products(work: Work) -> float:

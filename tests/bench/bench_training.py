@@ -1,0 +1,239 @@
+"""Training: pairs a second, and seconds to a held-out loss, next to padded batches in plain PyTorch.
+
+All ways learn the same pairs with the same Adam and warm-up, one after the other. Ours takes the batches of
+`rescorer train`: whole sources, targets as tries. The first peer is the same network pair by pair: batches
+of equal lengths as far as possible, padded, float32. The second has torch.nn.GRU, of equal sizes, in the place
+of the gated units. The loss to reach is what the first peer has after PEER_SECONDS. Held-out losses are
+measured outside the clock.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count, pairwise
+from pathlib import Path
+
+import numpy as np
+import torch
+from gru_network import GruNetwork, LogProbs
+from numpy.typing import NDArray
+from results import Result, write_results
+from torch import Tensor, nn
+
+from rescorer.encdec_training import EncDecTrainingConfig, EncodedPairs, PairTask, encode_pairs
+from rescorer.models.encdec import EncoderDecoder
+from rescorer.pairs import read_pairs
+from rescorer.softmax import ProductType, fast_product_type
+from rescorer.training import LoopConfig, Task
+from rescorer.vocabulary import Vocabulary, count_words
+
+PEER_SECONDS = 45.0
+LIMIT_SECONDS = 75.0
+EVALUATION_SECONDS = 3.0
+WARMUP_SECONDS = 5.0
+PEER_BATCH = 256
+HELD_OUT_PAIRS = 500
+SEED = 1
+
+Batch = NDArray[np.int64]
+
+
+@dataclass
+class Curve:
+    """How a training went.
+
+    Attributes:
+        n_pairs: learned from, repeated ones counted.
+        points: seconds of updates, and held-out loss in nats per word.
+    """
+
+    n_pairs: int = 0
+    points: list[tuple[float, float]] = field(default_factory=list)
+
+    @property
+    def pairs_per_second(self) -> float:
+        """Speed of the updates."""
+        return self.n_pairs / self.points[-1][0]
+
+    def seconds_to(self, loss: float) -> float | None:
+        """When the loss was reached, between two measurements by a straight line; None if never."""
+        for (start, before), (end, after) in pairwise(self.points):
+            if after <= loss:
+                return start + (end - start) * (before - loss) / (before - after)
+        return None
+
+
+class PaddedTask:
+    """What the peers learn from: the pairs of ours, in batches of equal lengths as far as possible.
+
+    Args:
+        log_probs: natural log p of each pair of a batch.
+        ours: has the pairs, and says which are held out.
+    """
+
+    def __init__(self, log_probs: LogProbs, ours: PairTask) -> None:
+        self.log_probs = log_probs
+        self.data = ours.data
+        self.train_rows, self.held_out_rows = ours.train_rows, ours.held_out_rows
+
+    def batches(self, epoch: int) -> list[Batch]:
+        """The pairs of each update of an epoch."""
+        rng = np.random.default_rng((SEED, epoch))
+        batches = self._sorted_batches(rng.permutation(self.train_rows))
+        return [batches[number] for number in rng.permutation(len(batches))]
+
+    def _sorted_batches(self, rows: Batch) -> list[Batch]:
+        source_lens = self.data.source_lens[self.data.groups[rows]]
+        order = np.lexsort((self.data.target_lens[rows], source_lens))
+        return np.array_split(rows[order], max(1, len(rows) // PEER_BATCH))
+
+    def loss(self, batch: Batch) -> tuple[Tensor, float]:
+        """Summed loss of the pairs of a batch, and the number of their words."""
+        n_words = int((self.data.target_lens[batch] + 1).sum())
+        return -self.log_probs(*padded(self.data, batch)).sum(), float(n_words)
+
+    def held_out_loss(self) -> float:
+        """Nats per word."""
+        losses = [self.loss(batch) for batch in self._sorted_batches(self.held_out_rows)]
+        return sum(float(loss) for loss, _ in losses) / sum(n_words for _, n_words in losses)
+
+
+def padded(data: EncodedPairs, rows: Batch) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Source ids, their lengths, target ids and lengths of some pairs, no wider than they need."""
+    groups = data.groups[rows]
+    source_lens, target_lens = data.source_lens[groups], data.target_lens[rows]
+    return (
+        torch.from_numpy(data.sources[groups, : source_lens.max() + 1]).long(),
+        torch.from_numpy(source_lens),
+        torch.from_numpy(data.targets[rows, : target_lens.max() + 1]).long(),
+        torch.from_numpy(target_lens),
+    )
+
+
+def trained(network: nn.Module, task: Task[Batch], seconds: float, goal: float) -> Curve:
+    """Train for so long, or until the held-out loss is as low as the goal."""
+    optimizer = torch.optim.Adam(network.parameters(), betas=(0.9, 0.99))
+    task.loss(task.batches(0)[0])[0].backward()  # compiles what there is to compile
+    curve, clock = Curve(), 0.0
+    curve.points.append((0.0, held_out_loss(task)))
+    for batch in endless(task):
+        started = time.perf_counter()
+        optimizer.param_groups[0]["lr"] = LoopConfig.learning_rate * min(1, clock / WARMUP_SECONDS)
+        update(network, optimizer, *task.loss(batch))
+        clock += time.perf_counter() - started
+        curve.n_pairs += len(batch)
+        if clock >= min(seconds, curve.points[-1][0] + EVALUATION_SECONDS):
+            curve.points.append((clock, held_out_loss(task)))
+            if clock >= seconds or curve.points[-1][1] <= goal:
+                break
+    return curve
+
+
+def endless(task: Task[Batch]) -> Iterator[Batch]:
+    """Epoch after epoch."""
+    for epoch in count():
+        yield from task.batches(epoch)
+
+
+def update(
+    network: nn.Module, optimizer: torch.optim.Optimizer, loss: Tensor, n_words: float
+) -> None:
+    """One update with the loss per word, as `rescorer train` makes it."""
+    optimizer.zero_grad(set_to_none=True)
+    (loss / n_words).backward()
+    nn.utils.clip_grad_norm_(network.parameters(), LoopConfig.clip_norm)
+    optimizer.step()
+
+
+@torch.no_grad()
+def held_out_loss(task: Task[Batch]) -> float:
+    """Nats per word."""
+    loss = task.held_out_loss()
+    assert loss is not None
+    return loss
+
+
+class Work:
+    """The pairs of a table, and a way to begin with the same weights each time.
+
+    Args:
+        table: a phrase table.
+    """
+
+    def __init__(self, table: Path) -> None:
+        pairs = read_pairs(table, EncDecTrainingConfig.max_phrase_words, "distinct")
+        shortlist = EncDecTrainingConfig.shortlist
+        self.vocabularies = [
+            Vocabulary.from_counts(count_words(side), shortlist)
+            for side in (pairs.sources, pairs.targets)
+        ]
+        self.data = encode_pairs(pairs, *self.vocabularies)
+
+    def network(self) -> EncoderDecoder:
+        """A network with the weights that every training begins with."""
+        torch.manual_seed(SEED)
+        sizes = EncDecTrainingConfig().model
+        network = EncoderDecoder(sizes, *map(len, self.vocabularies))
+        network.initialise(None)
+        return network
+
+    def task(self, network: EncoderDecoder, product_type: ProductType) -> PairTask:
+        """Our batches and loss."""
+        loop = LoopConfig(product_type=product_type)
+        config = EncDecTrainingConfig(n_held_out=HELD_OUT_PAIRS, loop=loop)
+        return PairTask(network, self.data, config, SEED)
+
+    def ours(self, product_type: ProductType, goal: float) -> Curve:
+        """Train in our way."""
+        network = self.network()
+        return trained(network, self.task(network, product_type), LIMIT_SECONDS, goal)
+
+    def plain(self) -> Curve:
+        """Train pair by pair."""
+        network = self.network()
+        task = PaddedTask(network.log_probs, self.task(network, "float32"))
+        return trained(network, task, PEER_SECONDS, -np.inf)
+
+    def gru(self, goal: float) -> Curve:
+        """Train with torch.nn.GRU."""
+        network = GruNetwork(self.network())
+        task = PaddedTask(network.log_probs, self.task(network.network, "float32"))
+        return trained(network, task, LIMIT_SECONDS, goal)
+
+
+def main(table: Path, out: Path) -> None:
+    """Measure all ways on the pairs of a table."""
+    work = Work(table)
+    plain = work.plain()
+    goal = plain.points[-1][1]
+    peers = {"padded batches": plain, "torch.nn.GRU": work.gru(goal)}
+    types: list[ProductType] = ["float32"]
+    if fast_product_type() == "bfloat16":
+        types.append("bfloat16")
+    else:
+        print("no instructions for bfloat16 here: only float32 is measured")
+    ours = {f"tries, {name}": work.ours(name, goal) for name in types}
+    write_results(list(comparisons(ours, peers, goal)), out)
+
+
+def comparisons(ours: dict[str, Curve], peers: dict[str, Curve], goal: float) -> Iterator[Result]:
+    """Speed, then time to the goal, of each way of ours against each peer."""
+    sizes = f"train on phrase pairs, d={EncDecTrainingConfig().model.hidden_width}"
+    for name, curve in ours.items():
+        for peer, other in peers.items():
+            speeds = curve.pairs_per_second, other.pairs_per_second
+            yield Result(sizes, name, peer, *speeds, "pairs/s")
+            times = curve.seconds_to(goal), other.seconds_to(goal)
+            if None in times:
+                print(
+                    f"{goal:.3f} nats/word not reached in {LIMIT_SECONDS:.0f} s: {name}, {peer}: {times}"
+                )
+            else:
+                yield Result(f"{sizes}, to {goal:.3f} nats/word", name, peer, *times, "s")
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:3]))
