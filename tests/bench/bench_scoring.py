@@ -1,8 +1,10 @@
 """Rows a second of `rescorer score`'s engine next to padded batches in plain PyTorch.
 
 The first peer has the same weights: pairs sorted by length, 512 a batch, log_softmax over the shortlist.
-The second has torch.nn.GRU, of equal sizes but other weights, in the place of the gated units. Sizes: the
-model's own, and the paper's (d=1000) with random weights, on which speed does not depend.
+The second has torch.nn.GRU, of equal sizes but other weights, in the place of the gated units. The third is the
+first as an ONNX graph in onnxruntime, where that is installed. Sizes: the model's own, and the paper's (d=1000)
+with random weights, on which speed does not depend. For the model's own, `rescorer score` from file to file
+as well: what is around the network, and the memory.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import os
 import sys
 import time
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +22,7 @@ from gru_network import GruNetwork, LogProbs
 from numpy.typing import NDArray
 from results import Result, write_results
 from scipy.stats import spearmanr
+from whole_command import measure_command
 
 from moses_bridge.formats.phrase_table import Block, read_blocks
 from rescorer.checkpoint import load_model
@@ -67,21 +71,30 @@ def main(table: Path, model_directory: Path, out: Path) -> None:
     trained, (source, target) = loaded.encoder_decoder()
     peaks = {dtype: peak(dtype) for dtype in (torch.float32, torch.bfloat16)}
     blocks = list(read_blocks(table, BLOCK_ROWS))
-    results = []
-    for network in (trained, EncoderDecoder(PAPER, len(source), len(target)).eval()):
-        width = min(N_ROWS, key=lambda known: abs(known - network.config.hidden_width))
-        n_blocks = max(1, N_ROWS[width] // BLOCK_ROWS)
-        picked = [blocks[i] for i in np.linspace(0, len(blocks) - 1, n_blocks).astype(int)]
-        n_rows = sum(map(len, picked))
-        sample = np.random.default_rng(1).permutation(n_rows)[: PEER_ROWS[width]]
-        results += measure(Work(network, source, target, picked, sample), peaks)
+    networks = (trained, EncoderDecoder(PAPER, len(source), len(target)).eval())
+    works = [picked(network, source, target, blocks) for network in networks]
+    results = [result for work in works for result in measure(work, peaks)]
+    results.append(from_file_to_file(works[0], model_directory))
     write_results(results, out)
 
 
+def picked(
+    network: EncoderDecoder, source: Vocabulary, target: Vocabulary, blocks: list[Block]
+) -> Work:
+    """As many rows as the size of the network allows, from all parts of the table."""
+    width = min(N_ROWS, key=lambda known: abs(known - network.config.hidden_width))
+    n_blocks = max(1, N_ROWS[width] // BLOCK_ROWS)
+    chosen = [blocks[i] for i in np.linspace(0, len(blocks) - 1, n_blocks).astype(int)]
+    n_rows = sum(map(len, chosen))
+    sample = np.random.default_rng(1).permutation(n_rows)[: PEER_ROWS[width]]
+    return Work(network, source, target, chosen, sample)
+
+
 def measure(work: Work, peaks: dict[torch.dtype, float]) -> list[Result]:
-    """Ours in each way against both peers."""
+    """Ours in each way against each peer."""
     exact, plain_speed = timed_peer(work, work.network.log_probs)
     _, gru_speed = timed_peer(work, GruNetwork(work.network).log_probs)
+    peers = {"padded batches": plain_speed, "torch.nn.GRU": gru_speed} | onnx_speed(work, exact)
     needed, done = n_products(work), n_products_padded(work)
     print(f"{work.title}: {needed / 1e6:.1f}M multiply-adds a row needed, {done / 1e6:.1f}M padded")
     results = []
@@ -93,9 +106,32 @@ def measure(work: Work, peaks: dict[torch.dtype, float]) -> list[Result]:
             f" Spearman {spearmanr(found[work.sample], exact).statistic:.6f},"
             f" {share:.0%} of the {peaks[dtype] / 1e9:.0f} GFLOP/s of a large product"
         )
-        for peer, peer_speed in (("padded batches", plain_speed), ("torch.nn.GRU", gru_speed)):
+        for peer, peer_speed in peers.items():
             results.append(Result(work.title, name, peer, speed, peer_speed, "rows/s"))
     return results
+
+
+def onnx_speed(work: Work, exact: NDArray[np.float64]) -> dict[str, float]:
+    """Rows a second of onnxruntime by its name; nothing where it is not installed."""
+    if not (find_spec("onnx") and find_spec("onnxruntime")):
+        print("onnxruntime is left out: it needs the packages onnx and onnxruntime")
+        return {}
+    from onnx_network import OnnxNetwork
+
+    found, speed = timed_peer(work, OnnxNetwork(work.network).log_probs)
+    print(f"onnxruntime: {np.abs(found - exact).max():.2g} nats from the peer at most")
+    return {"onnxruntime": speed}
+
+
+def from_file_to_file(work: Work, model_directory: Path) -> Result:
+    """The command against its network alone, in float32."""
+    rows = [line for block in work.blocks for line in block.lines]
+    whole = measure_command(rows, model_directory, (work.source, work.target), N_JOBS)
+    print(whole)
+    _, alone = timed(work, EncDecScorer(work.network, work.source, work.target))
+    return Result(
+        work.title, "from file to file", "network alone", whole.rows_per_second, alone, "rows/s"
+    )
 
 
 def scorers(work: Work) -> list[tuple[str, torch.dtype, EncDecScorer]]:

@@ -1,0 +1,127 @@
+"""`rescorer score` from file to file: its time and memory, and what of it is not the network."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.textio import write_lines
+from rescorer.column import ColumnOptions, NamedScorer, add_columns
+from rescorer.prefix_tree import build_prefix_tree
+from rescorer.vocabulary import Vocabulary
+
+PROGRAM = """\
+import atexit
+from rescorer.cli import main
+atexit.register(lambda: print(open("/proc/self/status").read()))
+main()
+"""
+
+
+@dataclass(frozen=True)
+class WholeCommand:
+    """What the command needs for a table.
+
+    Attributes:
+        n_rows: of the table.
+        seconds: of the command, without those that it needs for a single row.
+        start_seconds: those.
+        host_seconds: of the same with a scorer that looks words up, builds the tries and computes nothing.
+        peak_mib: highest memory, MiB.
+    """
+
+    n_rows: int
+    seconds: float
+    start_seconds: float
+    host_seconds: float
+    peak_mib: float
+
+    @property
+    def rows_per_second(self) -> float:
+        """Speed without the start."""
+        return self.n_rows / self.seconds
+
+    def __str__(self) -> str:
+        return (
+            f"rescorer score, {self.n_rows:,} rows: {self.seconds:.2f} s from file to file"
+            f" (and {self.start_seconds:.2f} s to start), of which reading, looking up, tries, formatting"
+            f" and writing {self.host_seconds:.2f} s, {self.host_seconds / self.seconds:.0%};"
+            f" at most {self.peak_mib:,.0f} MiB"
+        )
+
+
+def measure_command(
+    rows: list[bytes], model: Path, vocabularies: tuple[Vocabulary, Vocabulary], jobs: int
+) -> WholeCommand:
+    """Run it on rows of a table, and on the first of them alone.
+
+    Args:
+        rows: with their sources together.
+        model: a model directory.
+        vocabularies: source and target words of the model.
+        jobs: processors to use.
+    """
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        write_lines(folder / "one.gz", rows[:1])
+        write_lines(folder / "all.gz", rows)
+        start_seconds = min(_run(folder / "one.gz", model, jobs)[0] for _ in range(2))
+        seconds, peak_mib = _run(folder / "all.gz", model, jobs)
+        host_seconds = _host_seconds(folder / "all.gz", LookUps(*vocabularies), jobs)
+    return WholeCommand(len(rows), seconds - start_seconds, start_seconds, host_seconds, peak_mib)
+
+
+def _run(table: Path, model: Path, jobs: int) -> tuple[float, float]:
+    """Seconds and highest memory, MiB, of the command, which tells the latter itself.
+
+    What the system says of child processes has the memory of their parent in it.
+    """
+    options = ["--model", model, "--out", table.with_name("new.gz"), "--jobs", str(jobs)]
+    command = [sys.executable, "-c", PROGRAM, "score", table, *options, "--device", "cpu"]
+    started = time.perf_counter()
+    ended = subprocess.run(command, check=True, capture_output=True, text=True)
+    seconds = time.perf_counter() - started
+    peak = re.search(r"VmHWM:\s*(\d+) kB", ended.stdout)
+    assert peak is not None
+    return seconds, int(peak[1]) / 1024
+
+
+def _host_seconds(table: Path, scorer: LookUps, jobs: int) -> float:
+    named = NamedScorer("look-ups", scorer, "1")
+    started = time.perf_counter()
+    add_columns(str(table), str(table.with_name("new.gz")), [named], ColumnOptions(jobs=jobs))
+    return time.perf_counter() - started
+
+
+class LookUps:
+    """A scorer without a network: what `EncDecScorer` does with phrases before it computes.
+
+    Args:
+        source: ids of the source words.
+        target: ids of the target words.
+    """
+
+    def __init__(self, source: Vocabulary, target: Vocabulary) -> None:
+        self.source, self.target = source, target
+
+    def log_probs(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> NDArray[np.float64]:
+        """Numbers with as many digits as real ones, *Shape:* (n,)."""
+        numbers = {source: number for number, source in enumerate(dict.fromkeys(sources))}
+        groups = np.fromiter((numbers[source] for source in sources), np.int64, len(sources))
+        ids, lens = self.source.encode_phrases(list(numbers))
+        build_prefix_tree(ids, lens + 1)
+        build_prefix_tree(*self.target.encode_phrases(targets), groups, len(numbers))
+        return np.linspace(-20, -1, len(targets))
+
+    def n_unknown(self, targets: Sequence[bytes]) -> NDArray[np.int64]:
+        """Words of each target outside the shortlist, *Shape:* (n,)."""
+        return self.target.n_unknown(targets)
