@@ -80,12 +80,17 @@ def collected_pairs(
     with spilled_rows(beside, NO_PAIRS) as pairs:
         with spilled_rows(beside, NO_OCCURRENCES) as rows:
             shards = OccurrenceShards(corpus.source, rows, occurrences_at_once)
-            totals = TargetTotals(corpus.target)
-            for part in extract(corpus, max_words):
-                shards.add(part)
-                totals.add(part)
-            _collect(corpus, shards, totals.finish(), pairs)
+            _collect(corpus, shards, _spill(corpus, max_words, shards), pairs)
         yield pairs
+
+
+def _spill(corpus: AlignedCorpus, max_words: int, shards: OccurrenceShards) -> NDArray[np.int32]:
+    """Find all occurrences; the totals of their target phrases, as `TargetTotals` tells them."""
+    totals = TargetTotals(corpus.target)
+    for part in extract(corpus, max_words):
+        shards.add(part)
+        totals.add(part)
+    return totals.finish()
 
 
 def _collect(
