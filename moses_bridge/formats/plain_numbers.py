@@ -32,7 +32,10 @@ def plain_numbers(rows: bytes, n_columns: int) -> NDArray[np.float64] | None:
         rows: each followed by "\\n".
         n_columns: numbers in each.
     """
-    values = np.empty((rows.count(b"\n"), n_columns))
+    n_rows = rows.count(b"\n")
+    if 2 * n_rows * n_columns > len(rows):
+        return None
+    values = np.empty((n_rows, n_columns))
     are_exact = _read_plain(np.frombuffer(rows, np.uint8), values, POWERS)
     return values if are_exact else None
 

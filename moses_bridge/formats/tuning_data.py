@@ -18,6 +18,7 @@ FEATURES_BEGIN = b"FEATURES_TXT_BEGIN_0"
 FEATURES_END = b"FEATURES_TXT_END_0"
 SCORES_BEGIN = b"SCORES_TXT_BEGIN_0"
 SCORES_END = b"SCORES_TXT_END_0"
+MAX_DIGITS = 9
 SparseNumber = tuple[int, str, float]
 
 
@@ -130,7 +131,12 @@ def _header(
     line: bytes, begin: bytes, path: StrPath, line_number: int
 ) -> tuple[int, int, int, tuple[str, ...]]:
     tokens = line.split()
-    if len(tokens) < 4 or tokens[0] != begin or not all(token.isdigit() for token in tokens[1:4]):
+    counts = tokens[1:4]
+    if (
+        len(counts) < 3
+        or tokens[0] != begin
+        or not all(count.isdigit() and len(count) <= MAX_DIGITS for count in counts)
+    ):
         raise InputError(
             path,
             line_number,

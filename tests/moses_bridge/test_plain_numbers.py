@@ -82,3 +82,8 @@ def test_what_float_must_see_is_left_to_it(rows: bytes) -> None:
 def test_no_rows() -> None:
     found = plain_numbers(b"", 3)
     assert found is not None and found.shape == (0, 3)
+
+
+@pytest.mark.parametrize("n_columns", [4, 10**9, 10**21])
+def test_more_columns_than_the_rows_can_hold(n_columns: int) -> None:
+    assert plain_numbers(b"1 2 3\n", n_columns) is None
