@@ -163,7 +163,7 @@ $(START): $(B)/filtered/moses.ini $(CONFIG)/start.toml
 	$(FRESH)
 	$(TUNE) --ini $< --out $(@D) --seed 0 --config $(CONFIG)/start.toml
 
-CSLM := --nbest-feature "CSLM0=$(BIN)/rescorer nbest {nbest} --source {source} --model $(B)/cslm --feature CSLM0 --out {out}"
+CSLM := --nbest-feature "CSLM0:LM0=$(BIN)/rescorer nbest {nbest} --source {source} --model $(B)/cslm --feature CSLM0 --out {out}"
 
 # $(call run,SYSTEM,INI,OPTIONS,PREREQUISITE,SEED)
 define run

@@ -57,7 +57,8 @@ def main() -> None:
     "--nbest-feature",
     "nbest_features",
     multiple=True,
-    help="NAME=COMMAND that adds a feature to n-best lists; {nbest}, {source}, {out} are paths.",
+    help="NAME=COMMAND that adds a feature to n-best lists; {nbest}, {source}, {out} are paths. With "
+    "NAME:LM0=COMMAND the decoder's LM0 has the weights of both while it searches.",
 )
 @click.option(
     "--neural-lm",

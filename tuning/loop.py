@@ -21,7 +21,7 @@ from tuning.mert import optimize_mert
 from tuning.nbest_pool import NBestPool, grouped_weights, merge_pools, read_pool
 from tuning.optimizer import Optimizer, OptimizerName, OptimizerOptions
 from tuning.pro import optimize_pro
-from tuning.rerank import NBestFeature, add_features, rerank
+from tuning.rerank import NBestFeature, add_features, rerank, search_weights
 from tuning.run_directory import (
     INI_NAME,
     Iteration,
@@ -277,12 +277,12 @@ def translate(
         source: the text.
         output: one translation a line.
         nbest: the n-best list, with the added features; None keeps none.
-        weights: by feature; those that the decoder does not know count in the reranking alone.
+        weights: by feature; those that the decoder does not know count in the reranking alone, or
+            for their stand-ins in the search too.
         nbest_features: features to add.
         nbest_size: hypotheses for a sentence.
     """
-    added = {feature.name for feature in nbest_features}
-    known = {name: values for name, values in weights.items() if name not in added}
+    known = search_weights(weights, nbest_features)
     if not nbest_features:
         decoder.decode(source, output, known, nbest, nbest_size)
         return

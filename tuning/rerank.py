@@ -25,11 +25,15 @@ class NBestFeature:
         name: as it stands in the list, without "=".
         command: adds the feature to a list; {nbest}, {source} and {out} are replaced by paths.
         initial_weight: weight at the start of tuning.
+        stand_in: a feature of the decoder that counts for this one in the search, which cannot see
+            it: it has the weights of both there. Without it ("") the search goes by weights of
+            which a part is missing, and its lists are not those of the tuned system.
     """
 
     name: str
     command: str
     initial_weight: float = 0.0
+    stand_in: str = ""
 
     def __post_init__(self) -> None:
         for placeholder in PLACEHOLDERS:
@@ -40,17 +44,40 @@ class NBestFeature:
 
     @classmethod
     def parse(cls, text: str) -> NBestFeature:
-        """Make one of NAME=COMMAND.
+        """Make one of NAME=COMMAND or NAME:STAND_IN=COMMAND.
 
         Raises:
             ConfigError: the name or the command is missing.
         """
-        name, equals, command = text.partition("=")
-        if not (equals and name.isalnum()):
+        names, equals, command = text.partition("=")
+        name, colon, stand_in = names.partition(":")
+        if not (equals and name.isalnum() and bool(colon) == stand_in.isalnum()):
             raise ConfigError(
-                f"found {text!r}, expected NAME=COMMAND, a name of letters and digits"
+                f"found {text!r}, expected NAME=COMMAND or NAME:STAND_IN=COMMAND, "
+                "names of letters and digits"
             )
-        return cls(name, command)
+        return cls(name, command, stand_in=stand_in)
+
+
+def search_weights(
+    weights: Mapping[str, Sequence[float]], features: Sequence[NBestFeature]
+) -> dict[str, list[float]]:
+    """Weights for a decoder that does not know the features: those of stand-ins are raised.
+
+    Raises:
+        ConfigError: a stand-in is no feature of one value.
+    """
+    added = {feature.name for feature in features}
+    known = {name: [*values] for name, values in weights.items() if name not in added}
+    for feature in features:
+        if feature.stand_in:
+            if len(known.get(feature.stand_in, ())) != 1:
+                raise ConfigError(
+                    f"{feature.name}: the stand-in {feature.stand_in} is no feature of one value; "
+                    f"there are {', '.join(known)}"
+                )
+            known[feature.stand_in][0] += weights[feature.name][0]
+    return known
 
 
 def add_features(nbest: Path, source: Path, features: Sequence[NBestFeature], out: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.errors import ConfigError, InputError, ToolError
-from tuning.rerank import NBestFeature, add_features, rerank
+from tuning.rerank import NBestFeature, add_features, rerank, search_weights
 
 NBEST = b"""\
 0 ||| a b  ||| LM0= -1 TM0= -2 -3 ||| -6
@@ -74,7 +74,9 @@ def test_a_failing_command_tells_its_last_words(files: tuple[Path, Path], tmp_pa
     assert not (tmp_path / "out.gz").exists()
 
 
-@pytest.mark.parametrize("text", ["A0", "=x {nbest} {out}", "A_0=x {nbest} {out}", "A0=x {nbest}"])
+@pytest.mark.parametrize(
+    "text", ["A0", "=x {nbest} {out}", "A_0=x {nbest} {out}", "A0=x {nbest}", "A0:=x {nbest} {out}"]
+)
 def test_an_unusable_feature_is_refused(text: str) -> None:
     with pytest.raises(ConfigError):
         NBestFeature.parse(text)
@@ -85,3 +87,25 @@ def test_a_damaged_list_is_refused(files: tuple[Path, Path], tmp_path: Path) -> 
     with pytest.raises(InputError, match="nbest:1"):
         rerank(files[0], {"LM0": [1.0]}, files[1], tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_the_search_goes_by_stand_ins() -> None:
+    features = [
+        NBestFeature.parse("CSLM0:LM0=x {nbest} {out}"),
+        NBestFeature("B0", "{nbest} {out}"),
+    ]
+    weights = {"TM0": [1.0, 2.0], "LM0": [0.5], "CSLM0": [0.25], "B0": [3.0]}
+    assert search_weights(weights, features) == {"TM0": [1.0, 2.0], "LM0": [0.75]}
+    assert weights["LM0"] == [0.5]
+    assert search_weights({"LM0": [0.5]}, []) == {"LM0": [0.5]}
+
+
+@pytest.mark.parametrize("stand_in", ["LM1", "TM0", "B0"])
+def test_a_stand_in_is_a_feature_of_the_decoder_with_one_value(stand_in: str) -> None:
+    features = [
+        NBestFeature("CSLM0", "{nbest} {out}", 0.0, stand_in),
+        NBestFeature("B0", "{nbest} {out}"),
+    ]
+    weights = {"TM0": [1.0, 2.0], "LM0": [0.5], "CSLM0": [0.25], "B0": [3.0]}
+    with pytest.raises(ConfigError, match=f"stand-in {stand_in} is no feature of one value"):
+        search_weights(weights, features)
