@@ -288,7 +288,8 @@ def translate(
         return
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".nbest.") as directory:
         plain, full = Path(directory) / "plain.gz", Path(directory) / "full.gz"
-        decoder.decode(source, output, known, plain, nbest_size)
+        first = Path(directory) / "first"  # the output's name is for what was reranked
+        decoder.decode(source, first, known, plain, nbest_size)
         add_features(plain, source, nbest_features, full)
         rerank(full, weights, source, output)
         if nbest is not None:

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from moses_bridge.decoder import DecoderOptions
-from moses_bridge.errors import ConfigError
+from moses_bridge.errors import ConfigError, ToolError
 from moses_bridge.textio import read_lines, write_lines
 from tuning import evaluation, loop
 from tuning.evaluation import CompareOptions, compare
-from tuning.loop import TuningOptions, tune
+from tuning.loop import TuningOptions, translate, tune
 from tuning.optimizer import OptimizerOptions
 from tuning.report import write_comparison
+from tuning.rerank import NBestFeature
 from tuning.run_directory import load_run
 
 INI = """\
@@ -286,3 +287,25 @@ def test_a_table_of_the_names_that_formats_reserve(system: dict[str, Path], tmp_
     assert r"| 50%_a\|b |" in markdown
     assert "BLEU|detokenised|nrefs:1|case:mixed" in markdown
     assert "TER|detokenised|nrefs:1|case:lc" in markdown
+
+
+def test_no_output_stands_for_one_that_was_not_reranked(
+    system: dict[str, Path], tmp_path: Path
+) -> None:
+    broken = NBestFeature("A0", "false {nbest} {out}")
+    output, weights = tmp_path / "output", {"Distortion0": [0.5], "LM0": [0.5], "A0": [1.0]}
+    with pytest.raises(ToolError, match="false"):
+        translate(FixedDecoder(), system["source"], output, None, weights, [broken], 2)
+    assert FixedDecoder.calls == 1
+    assert not output.exists()
+
+
+def test_the_decoder_searches_with_the_weights_of_both(
+    system: dict[str, Path], tmp_path: Path
+) -> None:
+    """What the search puts first changes with the stand-in's weight; what is reranked does not."""
+    copy = NBestFeature("A0", "cp {nbest} {out}", stand_in="LM0")
+    output, nbest = tmp_path / "output", tmp_path / "nbest"
+    weights = {"Distortion0": [1.0], "LM0": [0.0], "A0": [1.0]}
+    translate(FixedDecoder(), system["source"], output, nbest, weights, [copy], 1)
+    assert next(read_lines(output)) == b"a b x d e"
