@@ -16,25 +16,20 @@ from rescorer.checkpoint import load_model
 from rescorer.cslm_scoring import CslmScorer
 from rescorer.models.cslm import Cslm
 from rescorer.scoring import Precision
-from rescorer.vocabulary import Vocabulary
 
 
 class CslmNgramScorer:
     """Natural log p(word | previous words) under a CSLM; words outside the shortlist are <unk>.
 
     Args:
-        model: the network.
-        vocabulary: its shortlist.
-        precision: of the products in the softmax's denominator.
+        scorer: the CSLM.
     """
 
-    def __init__(
-        self, model: Cslm, vocabulary: Vocabulary, precision: Precision = "float32"
-    ) -> None:
-        self._scorer = CslmScorer(model, vocabulary, precision)
-        self.order = model.config.context_words + 1
-        self.start_id = model.start_id
-        self.end_id = vocabulary.end_id
+    def __init__(self, scorer: CslmScorer) -> None:
+        self._scorer = scorer
+        self.order = scorer.model.config.context_words + 1
+        self.start_id = scorer.model.start_id
+        self.end_id = scorer.vocabulary.end_id
 
     def encode(self, words: Sequence[bytes]) -> NDArray[np.int32]:
         """See `NgramScorer`."""
@@ -64,5 +59,5 @@ def serve(directory: Path, precision: Precision, n_threads: int) -> None:
     model = load_model(directory)
     if not isinstance(model.network, Cslm):
         raise InputError(directory, None, "a model of phrase pairs", "a language model (cslm)")
-    scorer = CslmNgramScorer(model.network, model.target_vocabulary, precision)
-    serve_ngrams(scorer, sys.stdin.buffer, sys.stdout.buffer)
+    scorer = CslmScorer(model.network, model.target_vocabulary, precision)
+    serve_ngrams(CslmNgramScorer(scorer), sys.stdin.buffer, sys.stdout.buffer)

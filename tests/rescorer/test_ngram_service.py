@@ -42,7 +42,7 @@ def test_values_add_up_to_those_of_sentences(model: Cslm) -> None:
     vocabulary = Vocabulary(WORDS)
     sentences = [b"w1 w2 w3", b"", b"what w39 </s> w0 w0"]
     ngrams, sentence_of = ngrams_of(vocabulary, sentences)
-    scorer = CslmNgramScorer(model, vocabulary)
+    scorer = CslmNgramScorer(CslmScorer(model, vocabulary))
     assert (scorer.order, scorer.start_id, scorer.end_id) == (3, 42, 0)
     sums = np.bincount(sentence_of, weights=scorer.log_probs(ngrams))
     assert sums == pytest.approx(CslmScorer(model, vocabulary).log_probs(sentences), abs=1e-5)
@@ -56,7 +56,7 @@ def test_estimates_count_every_third_rare_word_for_all_of_them(
     monkeypatch.setattr(cslm_scoring, "N_FREQUENT", 12)
     monkeypatch.setattr(cslm_scoring, "STEP", 3)
     ngrams, _ = ngrams_of(Vocabulary(WORDS), [b"w1 w2 w30 w4 w5"])
-    scorer = CslmNgramScorer(model, Vocabulary(WORDS))
+    scorer = CslmNgramScorer(CslmScorer(model, Vocabulary(WORDS)))
     with torch.inference_mode():
         contexts = torch.from_numpy(ngrams[:, :-1].copy()).long()
         logits = model.output(model.hidden(contexts)).double().numpy()
@@ -79,7 +79,7 @@ def test_the_command_answers_on_standard_output(
     result = CliRunner().invoke(main, arguments, input=request)
     greeting, _, answer = result.stdout_bytes.partition(b"\n")
     assert (result.exit_code, greeting) == (0, b"ngram-scorer 1 3 42 0")
-    expected = CslmNgramScorer(model, vocabulary).log_probs(ngrams)
+    expected = CslmNgramScorer(CslmScorer(model, vocabulary)).log_probs(ngrams)
     error = 1e-6 if precision == "float32" else 0.05
     np.testing.assert_allclose(np.frombuffer(answer, "<f4"), expected, atol=error)
 
