@@ -107,7 +107,7 @@ class CslmScorer:
         output = self.model.output
         contexts, context_of = distinct_rows(ngrams[:, :-1])
         hidden = self._hidden(torch.from_numpy(contexts).long())
-        log_sums = log_sum_exp(hidden.to(denominator.weight.dtype), *denominator)
+        log_sums = log_sum_exp(hidden, *denominator)
         rows, words = torch.from_numpy(context_of), torch.from_numpy(ngrams[:, -1].copy()).long()
         logits = (hidden[rows] * output.weight[words]).sum(dim=1) + output.bias[words]
         return (logits - log_sums[rows]).double().numpy()

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rescorer.float_bits import bits_as_float, exp, in_order
+from rescorer.narrow_rows import narrow_rows
 
 ROWS_AT_ONCE = 256
 WORDS_AT_ONCE = 1024
@@ -23,7 +24,7 @@ def log_sum_exp(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """Log-sum-exp: log sum_w exp(factors weight_w + bias_w) of each row.
 
     Args:
-        factors: *Shape:* (n, r), of weight's type.
+        factors: float32, rounded to weight's type, *Shape:* (n, r).
         weight: *Shape:* (V, r), float32 or bfloat16; products accumulate in float32.
         bias: *Shape:* (V,), float32.
 
@@ -35,7 +36,8 @@ def log_sum_exp(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     result = torch.empty(len(factors))
     for start in range(0, len(factors), ROWS_AT_ONCE):
         rows = slice(start, start + ROWS_AT_ONCE)
-        result[rows] = _rows_on_cpu(factors[rows], weight, bias)
+        narrow = narrow_rows(factors[rows], weight.dtype)
+        result[rows] = _rows_on_cpu(narrow, weight, bias)[: len(result[rows])]
     return result
 
 
@@ -43,7 +45,7 @@ def _on_device(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     rows_at_once = max(1, 2**28 // len(weight))
     return torch.cat(
         [
-            torch.logsumexp((part @ weight.T).float() + bias, dim=1)
+            torch.logsumexp((part.to(weight.dtype) @ weight.T).float() + bias, dim=1)
             for part in torch.split(factors, rows_at_once)
         ]
     )

@@ -21,6 +21,7 @@ from torch.nn.functional import linear
 
 from rescorer.log_sum_exp import log_sum_exp
 from rescorer.models.encdec import MAXOUT_PIECES, DecoderContext, EncoderDecoder
+from rescorer.narrow_rows import narrow_rows
 from rescorer.prefix_tree import Level, PrefixTree, build_prefix_tree
 from rescorer.units import GatedUnit
 from rescorer.vocabulary import Vocabulary
@@ -53,7 +54,7 @@ class _Step(NamedTuple):
 
     def gate_products(self, hidden: Tensor) -> Tensor:
         """U_r h and U_z h, *Shape:* (n, d) -> (n, 2 d)."""
-        return _product(hidden, self.gates)
+        return torch.cat([_product(part, self.gates) for (part,) in _chunks(hidden)])
 
     def __call__(self, hidden: Tensor, gate_products: Tensor, inputs: Tensor) -> Tensor:
         """The next state, *Shape:* (n, d)."""
@@ -254,8 +255,7 @@ class EncDecScorer:
 
     def _log_totals(self, factors: Tensor) -> Tensor:
         """Log of the softmax's denominator of each node, *Shape:* (n, r) -> (n,)."""
-        weight = self._output_weight
-        return log_sum_exp(factors.to(weight.dtype), weight, self.model.output_bias)
+        return log_sum_exp(factors, self._output_weight, self.model.output_bias)
 
     def _gate_products_of(self, hidden: Tensor, parents: Tensor) -> Tensor:
         """U_r h and U_z h of the nodes that have children, *Shape:* (n_nodes, 2 d)."""
@@ -294,7 +294,7 @@ class UnnormalizedScorer(EncDecScorer):
 
 def _product(rows: Tensor, weight: Tensor) -> Tensor:
     """The product rows weight^T in the weight's precision, returned as float32."""
-    return linear(rows.to(weight.dtype), weight).float()
+    return linear(narrow_rows(rows, weight.dtype), weight)[: len(rows)].float()
 
 
 def _rounded(values: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rescorer.float_bits import exp, from_bfloat16, highest, to_bfloat16
+from rescorer.narrow_rows import narrow_rows
 from rescorer.parallel import map_in_order
 
 ProductType = Literal["float32", "bfloat16"]
@@ -211,17 +212,20 @@ class _Layer:
 
     @torch.no_grad()
     def _result(self, block: _Block) -> _Result:
-        product_rows = block.rows.to(self.weight.dtype)
+        n_rows = len(block.rows)
+        product_rows = narrow_rows(block.rows, self.weight.dtype)
         products = product_rows @ self.weight.T
         if self.is_compiled:
-            loss, slopes, bias = self._compiled_slopes(block, products)
+            loss, bias = self._compiled_slopes(block, products[:n_rows])
+            products[n_rows:] = 0
+            slopes = products
         else:
-            loss, slopes = self._slopes(block, products)
+            loss, slopes = self._slopes(block, products[:n_rows])
             bias = slopes.sum(dim=0)
+            slopes = narrow_rows(slopes, self.weight.dtype)
         if not self.wants_gradients:
             return _Result(loss, ())
-        slopes = slopes.to(self.weight.dtype)
-        return _Result(loss, (slopes @ self.weight, slopes.T @ product_rows, bias))
+        return _Result(loss, ((slopes @ self.weight)[:n_rows], slopes.T @ product_rows, bias))
 
     def _slopes(self, block: _Block, products: Tensor) -> tuple[Tensor, Tensor]:
         """Loss, and its derivative by the logits, *Shape:* (n, V)."""
@@ -238,8 +242,8 @@ class _Layer:
         slopes.index_put_(where, -block.child_weights, accumulate=True)
         return loss, slopes
 
-    def _compiled_slopes(self, block: _Block, products: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """As `_slopes`, in the place of the products, and the sum of each column."""
+    def _compiled_slopes(self, block: _Block, products: Tensor) -> tuple[Tensor, Tensor]:
+        """As `_slopes`, in the place of the products: the loss, and the sum of each column."""
         firsts = torch.searchsorted(block.child_rows, torch.arange(len(block.rows) + 1))
         bias_gradient = np.zeros(len(self.bias), np.float32)
         narrow = products.dtype == torch.bfloat16
@@ -254,7 +258,7 @@ class _Layer:
             block.child_weights.numpy(),
             bias_gradient,
         )
-        return torch.tensor(loss, dtype=torch.float32), products, torch.from_numpy(bias_gradient)
+        return torch.tensor(loss, dtype=torch.float32), torch.from_numpy(bias_gradient)
 
 
 @numba.njit(inline="always")

@@ -11,6 +11,7 @@ from scipy.stats import spearmanr
 
 from rescorer.log_sum_exp import log_sum_exp
 from rescorer.models.encdec import EncDecConfig, EncoderDecoder
+from rescorer.narrow_rows import narrow_rows
 from rescorer.parallel import map_in_order
 from rescorer.scoring import EncDecScorer
 from rescorer.vocabulary import Vocabulary
@@ -173,12 +174,28 @@ def test_log_sum_exp(n_words: int, scale: float, offset: float) -> None:
     np.testing.assert_allclose(found, logsumexp(logits, axis=1), atol=rounding)
 
 
-def test_log_sum_exp_of_bfloat16_products() -> None:
-    factors, weight = torch.randn(64, 16).bfloat16(), torch.randn(2000, 16).bfloat16()
+@pytest.mark.parametrize("n_rows", [0, 1, 63, 64, 300])
+def test_log_sum_exp_of_bfloat16_products(n_rows: int) -> None:
+    factors, weight = torch.randn(n_rows, 16), torch.randn(2000, 16).bfloat16()
     bias = torch.randn(2000)
-    exact = logsumexp(factors.double().numpy() @ weight.double().numpy().T + bias.numpy(), axis=1)
+    rounded = factors.bfloat16().double().numpy()
+    exact = logsumexp(rounded @ weight.double().numpy().T + bias.numpy(), axis=1)
     found = log_sum_exp(factors, weight, bias).numpy()
     np.testing.assert_allclose(found, exact, atol=0.1)
+
+
+def test_products_in_bfloat16_have_few_shapes() -> None:
+    shapes = {len(narrow_rows(torch.ones(n_rows, 3), torch.bfloat16)) for n_rows in range(1, 257)}
+    assert shapes == {64, 128, 192, 256}
+
+
+def test_rows_of_bfloat16_products_stand_before_zeros() -> None:
+    rows = torch.full((65, 3), 1.001)
+    narrow = narrow_rows(rows, torch.bfloat16)
+    assert narrow.dtype == torch.bfloat16
+    assert (narrow[:65] == 1).all()
+    assert (narrow[65:] == 0).all()
+    assert narrow_rows(rows, torch.float32) is rows
 
 
 def test_an_error_in_a_job_is_raised() -> None:
