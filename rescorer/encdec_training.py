@@ -7,6 +7,7 @@ the loss is the same number as the sum over pairs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -20,9 +21,10 @@ from moses_bridge.textio import StrPath
 from rescorer.checkpoint import save_model
 from rescorer.models.encdec import NO_WORD, DecoderContext, EncDecConfig, EncoderDecoder
 from rescorer.pairs import PhrasePairs, Weighting, held_out_mask, read_pairs, sampled
-from rescorer.prefix_tree import PrefixTree, build_prefix_tree
+from rescorer.prefix_tree import Level, PrefixTree, build_prefix_tree
 from rescorer.softmax import summed_loss
 from rescorer.training import LoopConfig, Trainer, TrainingReport
+from rescorer.units import GatedUnit
 from rescorer.vocabulary import Vocabulary, count_words
 
 HELD_OUT_BATCH_PAIRS = 4096
@@ -247,11 +249,10 @@ def pairs_loss(
     """
     device = network.output_bias.device
     sources, groups = np.unique(data.groups[rows], return_inverse=True)
+    source_tree = build_prefix_tree(data.sources[sources], data.source_lens[sources] + 1)
+    context = network.decoder_start(_tree_summaries(network, source_tree))
     tree = build_prefix_tree(data.targets[rows], data.target_lens[rows], groups, len(sources))
-    source_ids = torch.from_numpy(data.sources[sources]).long().to(device)
-    source_lens = torch.from_numpy(data.source_lens[sources]).to(device)
-    context = network.decoder_start(network.encode(source_ids, source_lens))
-    readouts = _tree_readouts(network, context, tree, device)
+    readouts = _tree_readouts(network, context, tree)
     children = _tree_children(tree, data.weights[rows])
     child_rows, child_words, child_weights = (
         torch.from_numpy(array).to(device) for array in children
@@ -268,21 +269,47 @@ def pairs_loss(
     )
 
 
-def _tree_readouts(
-    network: EncoderDecoder, context: DecoderContext, tree: PrefixTree, device: torch.device
-) -> Tensor:
+def _tree_summaries(network: EncoderDecoder, tree: PrefixTree) -> Tensor:
+    """Summary c of each source, whose words and </s> are a row of the tree, *Shape:* (n, d)."""
+    device = network.output_bias.device
+    inputs = network.source_inputs(_words_of(tree.levels).to(device))
+    states = _tree_states(network.encoder, network.source_start(1), tree.levels, inputs)
+    return network.context(states[torch.from_numpy(tree.last_nodes).to(device)])
+
+
+def _tree_readouts(network: EncoderDecoder, context: DecoderContext, tree: PrefixTree) -> Tensor:
     """G_l s of every prefix, the roots first, then level by level: *Shape:* (n_nodes, r)."""
-    rows = torch.arange(tree.n_groups, device=device)
-    previous = torch.full_like(rows, NO_WORD)
-    hidden = network.target_step(context.hidden, previous, context, rows)
-    readouts = [network.readout(hidden, previous, context, rows)]
+    device = network.output_bias.device
+    sources = [np.arange(tree.n_groups)]
+    levels = [Level(np.full(tree.n_groups, NO_WORD, np.int32), sources[0]), *tree.levels]
     for level in tree.levels:
-        parents = torch.from_numpy(level.parents).to(device)
-        words = torch.from_numpy(level.words).long().to(device)
-        rows = rows[parents]
-        hidden = network.target_step(hidden[parents], words, context, rows)
-        readouts.append(network.readout(hidden, words, context, rows))
-    return torch.cat(readouts)
+        sources.append(sources[-1][level.parents])
+    rows = torch.from_numpy(np.concatenate(sources)).to(device)
+    inputs = network.target_inputs(_words_of(levels).to(device), context, rows)
+    states = _tree_states(network.decoder, context.hidden, levels, inputs.unit)
+    return network.readout(states, inputs.readout)
+
+
+def _words_of(levels: Sequence[Level]) -> Tensor:
+    """The words of all nodes, level by level, *Shape:* (n_nodes,)."""
+    return torch.from_numpy(np.concatenate([level.words for level in levels])).long()
+
+
+def _tree_states(unit: GatedUnit, start: Tensor, levels: Sequence[Level], inputs: Tensor) -> Tensor:
+    """States of all nodes, level by level, *Shape:* (n_nodes, d).
+
+    Args:
+        unit: makes the steps.
+        start: states before the first level, *Shape:* (n_roots, d).
+        levels: the nodes.
+        inputs: pre-activations of all nodes, *Shape:* (n_nodes, 3 d).
+    """
+    hidden, states = start, []
+    for level, level_inputs in zip(levels, torch.split(inputs, [*map(len, levels)]), strict=True):
+        parents = torch.from_numpy(level.parents).to(inputs.device)
+        hidden = unit.step(hidden[parents], level_inputs)
+        states.append(hidden)
+    return torch.cat(states)
 
 
 def _tree_children(

@@ -54,6 +54,16 @@ class PrefixTree:
         """Nodes without the roots."""
         return sum(len(level) for level in self.levels)
 
+    @property
+    def last_nodes(self) -> NDArray[np.int64]:
+        """Where each row ends, in the nodes of all levels one after another, *Shape:* (n,).
+
+        No row may be empty.
+        """
+        starts = np.cumsum([0, *map(len, self.levels)])
+        last = self.lens - 1
+        return np.asarray(starts[last] + self.paths[np.arange(len(last)), last])
+
     def rows_ending(self, depth: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The rows of exactly depth words, and the node (at depth 0: the group) where each ends."""
         rows = np.flatnonzero(self.lens == depth)

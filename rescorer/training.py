@@ -305,7 +305,9 @@ def _without_limits(config: LoopConfig) -> dict[str, Any]:
 def _optimizer(network: nn.Module, config: LoopConfig) -> torch.optim.Optimizer:
     if config.recipe == "paper":
         return torch.optim.Adadelta(network.parameters(), lr=1.0, rho=0.95, eps=1e-6)
-    return torch.optim.Adam(network.parameters(), lr=config.learning_rate, betas=(0.9, 0.99))
+    return torch.optim.Adam(
+        network.parameters(), lr=config.learning_rate, betas=(0.9, 0.99), fused=True
+    )
 
 
 def _copy(network: nn.Module) -> dict[str, Tensor]:

@@ -53,6 +53,18 @@ class DecoderContext(NamedTuple):
     readout: Tensor
 
 
+class StepInputs(NamedTuple):
+    """What decoder steps take from their previous words and their sources, one row a step.
+
+    Attributes:
+        unit: pre-activations of the gated unit, *Shape:* (n, 3 d).
+        readout: O_y e(y) + O_c c, *Shape:* (n, 2 m).
+    """
+
+    unit: Tensor
+    readout: Tensor
+
+
 class EncoderDecoder(nn.Module):
     """log p(target | source) as a sum over the target's words and </s>, natural log.
 
@@ -121,17 +133,9 @@ class EncoderDecoder(nn.Module):
         """h_0 = 0, *Shape:* (n_rows, d)."""
         return self.output_bias.new_zeros(n_rows, self.config.hidden_width)
 
-    def source_step(self, hidden: Tensor, words: Tensor) -> Tensor:
-        """h_t of the encoder.
-
-        Args:
-            hidden: h_{t-1}, *Shape:* (n, d).
-            words: x_t, *Shape:* (n,).
-
-        Returns:
-            *Shape:* (n, d).
-        """
-        return self.encoder.step(hidden, self.encoder.inputs(self.source_embedding(words)))
+    def source_inputs(self, words: Tensor) -> Tensor:
+        """Pre-activations of encoder steps that read the words, *Shape:* (n,) -> (n, 3 d)."""
+        return self.encoder.inputs(self.source_embedding(words))
 
     def context(self, hidden: Tensor) -> Tensor:
         """Summary c = tanh(V h_N), *Shape:* (n, d)."""
@@ -150,7 +154,8 @@ class EncoderDecoder(nn.Module):
         hidden = self.source_start(len(source))
         for position in range(source.shape[1]):
             inside = (position <= source_lens).unsqueeze(1)
-            hidden = torch.where(inside, self.source_step(hidden, source[:, position]), hidden)
+            stepped = self.encoder.step(hidden, self.source_inputs(source[:, position]))
+            hidden = torch.where(inside, stepped, hidden)
         return self.context(hidden)
 
     def decoder_start(self, context: Tensor) -> DecoderContext:
@@ -165,47 +170,32 @@ class EncoderDecoder(nn.Module):
             readout=self.context_to_readout(context),
         )
 
-    def target_vectors(self, words: Tensor) -> Tensor:
-        """e(y), zero for NO_WORD, *Shape:* (n,) -> (n, r)."""
-        vectors: Tensor = self.target_embedding(words.clamp(min=0))
-        return vectors * (words != NO_WORD).unsqueeze(1)
-
-    def target_step(
-        self, hidden: Tensor, previous: Tensor, context: DecoderContext, rows: Tensor
-    ) -> Tensor:
-        """h'_t of the decoder.
+    def target_inputs(self, previous: Tensor, context: DecoderContext, rows: Tensor) -> StepInputs:
+        """What steps take that follow the words.
 
         Args:
-            hidden: h'_{t-1}, *Shape:* (n, d).
             previous: y_{t-1}, NO_WORD at the first step, *Shape:* (n,).
             context: of the sources.
-            rows: which source each row has, *Shape:* (n,).
-
-        Returns:
-            *Shape:* (n, d).
+            rows: which source each step has, *Shape:* (n,).
         """
-        inputs = self.decoder.inputs(self.target_vectors(previous)) + context.unit[rows]
-        return self.decoder.step(hidden, inputs)
+        vectors = self.target_embedding(previous.clamp(min=0))
+        vectors = vectors * (previous != NO_WORD).unsqueeze(1)
+        return StepInputs(
+            self.decoder.inputs(vectors) + context.unit[rows],
+            self.word_to_readout(vectors) + context.readout[rows],
+        )
 
-    def readout(
-        self, hidden: Tensor, previous: Tensor, context: DecoderContext, rows: Tensor
-    ) -> Tensor:
+    def readout(self, hidden: Tensor, others: Tensor) -> Tensor:
         """G_l s_t: what is multiplied with the output weight.
 
         Args:
             hidden: h'_t, *Shape:* (n, d).
-            previous: y_{t-1}, *Shape:* (n,).
-            context: of the sources.
-            rows: which source each row has, *Shape:* (n,).
+            others: O_y e(y_{t-1}) + O_c c, *Shape:* (n, 2 m).
 
         Returns:
             *Shape:* (n, r).
         """
-        pieces = (
-            self.hidden_to_readout(hidden)
-            + self.word_to_readout(self.target_vectors(previous))
-            + context.readout[rows]
-        )
+        pieces = self.hidden_to_readout(hidden) + others
         maxout = pieces.unflatten(1, (-1, MAXOUT_PIECES)).amax(dim=2)
         factor: Tensor = self.readout_factor(maxout)
         return factor
@@ -230,8 +220,9 @@ class EncoderDecoder(nn.Module):
         hidden = context.hidden
         total = hidden.new_zeros(len(source))
         for position in range(target.shape[1]):
-            hidden = self.target_step(hidden, previous, context, rows)
-            logits = self.output(self.readout(hidden, previous, context, rows))
+            inputs = self.target_inputs(previous, context, rows)
+            hidden = self.decoder.step(hidden, inputs.unit)
+            logits = self.output(self.readout(hidden, inputs.readout))
             words = target[:, position]
             step = -nn.functional.cross_entropy(logits, words, reduction="none")
             total = total + step * (position <= target_lens)

@@ -156,4 +156,4 @@ def test_initial_weights_of_the_paper() -> None:
 def test_a_word_outside_the_shortlist_is_refused(word: int) -> None:
     network = make_network()
     with pytest.raises(IndexError):
-        network.source_step(network.source_start(1), torch.tensor([word]))
+        network.source_inputs(torch.tensor([word]))

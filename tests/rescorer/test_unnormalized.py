@@ -38,9 +38,9 @@ def logits_along(network: EncoderDecoder, target: list[int]) -> list[np.ndarray]
     context = network.decoder_start(encoded)
     hidden, row, result = context.hidden, torch.zeros(1, dtype=torch.long), []
     for word in [-1, *target]:
-        previous = torch.tensor([word])
-        hidden = network.target_step(hidden, previous, context, row)
-        readout = network.readout(hidden, previous, context, row)
+        inputs = network.target_inputs(torch.tensor([word]), context, row)
+        hidden = network.decoder.step(hidden, inputs.unit)
+        readout = network.readout(hidden, inputs.readout)
         result.append((readout @ network.output_weight.T + network.output_bias)[0].numpy())
     return result
 
