@@ -21,7 +21,7 @@ from rescorer.column import NamedScorer
 from rescorer.controls import LengthScorer, RandomScorer
 from rescorer.cslm_scoring import CslmScorer
 from rescorer.models.cslm import Cslm
-from rescorer.scorer import Scorer, SourceBlindScorer
+from rescorer.scorer import SourceBlindScorer
 from rescorer.scoring import EncDecScorer, Precision, UnnormalizedScorer
 
 Control = Literal["random", "length"]
@@ -36,7 +36,7 @@ def scorer_of_model(
 
     Args:
         directory: what `rescorer train` wrote.
-        precision: of the products of an encoder-decoder.
+        precision: of the products.
         device: "auto" takes a GPU if there is one.
 
     Raises:
@@ -47,8 +47,8 @@ def scorer_of_model(
     fingerprint = f"{_fingerprint(directory)} {precision}"
     network = model.network
     if isinstance(network, Cslm):
-        scorer: Scorer = SourceBlindScorer(CslmScorer(network, model.target_vocabulary))
-        return NamedScorer(str(directory), scorer, fingerprint)
+        cslm = CslmScorer(network, model.target_vocabulary, precision)
+        return NamedScorer(str(directory), SourceBlindScorer(cslm), fingerprint)
     encdec, vocabularies = model.encoder_decoder()
     encdec.to(choose_device(device))
     return NamedScorer(str(directory), EncDecScorer(encdec, *vocabularies, precision), fingerprint)

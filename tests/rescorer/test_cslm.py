@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from moses_bridge.errors import InputError
-from rescorer.checkpoint import load_model
+from rescorer.checkpoint import load_model, save_model
 from rescorer.cslm_scoring import CslmScorer
 from rescorer.cslm_training import CslmTrainingConfig, NGramTask, train_cslm, with_dropout
+from rescorer.model_scorer import scorer_of_model
 from rescorer.models.cslm import Cslm, CslmConfig
 from rescorer.ngrams import distinct_rows, sentence_ngrams
 from rescorer.training import LoopConfig
@@ -50,6 +51,19 @@ def test_scorer_agrees_with_the_equations(model: Cslm) -> None:
     ids = [[2, 3, 4], [], [5, 1, 2, 2, 3, 4, 5], [2, 3, 4]]
     expected = [numpy_log_prob(model, row, vocabulary.end_id) for row in ids]
     assert CslmScorer(model, vocabulary).log_probs(texts) == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_model_directory_is_scored_in_the_precision_that_is_asked_for(
+    model: Cslm, tmp_path: Path
+) -> None:
+    torch.nn.init.normal_(model.output.weight)
+    save_model(tmp_path, model, None, Vocabulary(WORDS), {})
+    expected = numpy_log_prob(model, [2, 3, 4], Vocabulary.end_id)
+    (exact,) = scorer_of_model(tmp_path, "float32").scorer.log_probs([b"x"], [b"a b c"])
+    (rounded,) = scorer_of_model(tmp_path, "bfloat16").scorer.log_probs([b"x"], [b"a b c"])
+    assert exact == pytest.approx(expected, abs=1e-5)
+    assert rounded != pytest.approx(expected, abs=1e-5)
+    assert rounded == pytest.approx(expected, abs=0.1)
 
 
 def test_no_sentence_has_no_score(model: Cslm) -> None:
