@@ -20,19 +20,19 @@ import numpy as np
 import torch
 from gru_network import GruNetwork, LogProbs
 from numpy.typing import NDArray
+from paper_sizes import PAPER_SIZES
 from results import Result, write_results
 from scipy.stats import spearmanr
 from whole_command import measure_command
 
 from moses_bridge.formats.phrase_table import Block, read_blocks
 from rescorer.checkpoint import load_model
-from rescorer.models.encdec import MAXOUT_PIECES, EncDecConfig, EncoderDecoder
+from rescorer.models.encdec import MAXOUT_PIECES, EncoderDecoder
 from rescorer.parallel import map_in_order
 from rescorer.prefix_tree import build_prefix_tree
 from rescorer.scoring import EncDecScorer, UnnormalizedScorer
 from rescorer.vocabulary import Vocabulary
 
-PAPER = EncDecConfig(1000, 100, 500)
 N_ROWS = {256: 65_536, 1000: 32_768}
 PEER_ROWS = {256: 6_000, 1000: 1_000}
 BLOCK_ROWS = 8192
@@ -71,7 +71,7 @@ def main(table: Path, model_directory: Path, out: Path) -> None:
     trained, (source, target) = loaded.encoder_decoder()
     peaks = {dtype: peak(dtype) for dtype in (torch.float32, torch.bfloat16)}
     blocks = list(read_blocks(table, BLOCK_ROWS))
-    networks = (trained, EncoderDecoder(PAPER, len(source), len(target)).eval())
+    networks = (trained, EncoderDecoder(PAPER_SIZES, len(source), len(target)).eval())
     works = [picked(network, source, target, blocks) for network in networks]
     results = [result for work in works for result in measure(work, peaks)]
     results.append(from_file_to_file(works[0], model_directory))

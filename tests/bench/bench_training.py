@@ -3,8 +3,8 @@
 All ways learn the same pairs with the same Adam and warm-up, one after the other. Ours takes the batches of
 `rescorer train`: whole sources, targets as tries. The first peer is the same network pair by pair: batches
 of equal lengths as far as possible, padded, float32. The second has torch.nn.GRU, of equal sizes, in the place
-of the gated units. The loss to reach is what the first peer has after PEER_SECONDS. Held-out losses are
-measured outside the clock.
+of the gated units. Sizes: the default, and the paper's (d=1000). The loss to reach is what the first peer has
+after PEER_SECONDS. Held-out losses are measured outside the clock.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ import numpy as np
 import torch
 from gru_network import GruNetwork, LogProbs
 from numpy.typing import NDArray
+from paper_sizes import PAPER_SIZES
 from results import Result, write_results
 from torch import Tensor, nn
 
 from rescorer.encdec_training import EncDecTrainingConfig, EncodedPairs, PairTask, encode_pairs
-from rescorer.models.encdec import EncoderDecoder
+from rescorer.models.encdec import EncDecConfig, EncoderDecoder
 from rescorer.pairs import read_pairs
 from rescorer.softmax import ProductType, fast_product_type
 from rescorer.training import LoopConfig, Task
@@ -61,7 +62,7 @@ class Curve:
     def seconds_to(self, loss: float) -> float | None:
         """When the loss was reached, between two measurements by a straight line; None if never."""
         for (start, before), (end, after) in pairwise(self.points):
-            if after <= loss:
+            if after <= loss < before:
                 return start + (end - start) * (before - loss) / (before - after)
         return None
 
@@ -115,7 +116,7 @@ def padded(data: EncodedPairs, rows: Batch) -> tuple[Tensor, Tensor, Tensor, Ten
 
 def trained(network: nn.Module, task: Task[Batch], seconds: float, goal: float) -> Curve:
     """Train for so long, or until the held-out loss is as low as the goal."""
-    optimizer = torch.optim.Adam(network.parameters(), betas=(0.9, 0.99))
+    optimizer = torch.optim.Adam(network.parameters(), betas=(0.9, 0.99), fused=True)
     task.loss(task.batches(0)[0])[0].backward()  # compiles what there is to compile
     curve, clock = Curve(), 0.0
     curve.points.append((0.0, held_out_loss(task)))
@@ -156,27 +157,29 @@ def held_out_loss(task: Task[Batch]) -> float:
     return loss
 
 
+@dataclass(frozen=True)
 class Work:
-    """The pairs of a table, and a way to begin with the same weights each time.
+    """Pairs to learn, and a way to begin with the same weights each time.
 
-    Args:
-        table: a phrase table.
+    Attributes:
+        data: the pairs.
+        n_words: source and target words of the shortlists.
+        sizes: of the network.
     """
 
-    def __init__(self, table: Path) -> None:
-        pairs = read_pairs(table, EncDecTrainingConfig.max_phrase_words, "distinct")
-        shortlist = EncDecTrainingConfig.shortlist
-        self.vocabularies = [
-            Vocabulary.from_counts(count_words(side), shortlist)
-            for side in (pairs.sources, pairs.targets)
-        ]
-        self.data = encode_pairs(pairs, *self.vocabularies)
+    data: EncodedPairs
+    n_words: tuple[int, int]
+    sizes: EncDecConfig
+
+    @property
+    def title(self) -> str:
+        """What is done."""
+        return f"train on phrase pairs, d={self.sizes.hidden_width}"
 
     def network(self) -> EncoderDecoder:
         """A network with the weights that every training begins with."""
         torch.manual_seed(SEED)
-        sizes = EncDecTrainingConfig().model
-        network = EncoderDecoder(sizes, *map(len, self.vocabularies))
+        network = EncoderDecoder(self.sizes, *self.n_words)
         network.initialise(None)
         return network
 
@@ -205,34 +208,48 @@ class Work:
 
 
 def main(table: Path, out: Path) -> None:
-    """Measure all ways on the pairs of a table."""
-    work = Work(table)
+    """Measure all ways on the pairs of a table, at both sizes."""
+    works = [work_of(table, sizes) for sizes in (EncDecTrainingConfig().model, PAPER_SIZES)]
+    write_results([result for work in works for result in measure(work)], out)
+
+
+def work_of(table: Path, sizes: EncDecConfig) -> Work:
+    """The pairs of a table for a network of these sizes."""
+    pairs = read_pairs(table, EncDecTrainingConfig.max_phrase_words, "distinct")
+    shortlist = EncDecTrainingConfig.shortlist
+    source, target = (
+        Vocabulary.from_counts(count_words(side), shortlist)
+        for side in (pairs.sources, pairs.targets)
+    )
+    return Work(encode_pairs(pairs, source, target), (len(source), len(target)), sizes)
+
+
+def measure(work: Work) -> Iterator[Result]:
+    """Speed, then time to the goal, of each way of ours against each peer."""
     plain = work.plain()
     goal = plain.points[-1][1]
     peers = {"padded batches": plain, "torch.nn.GRU": work.gru(goal)}
-    types: list[ProductType] = ["float32"]
-    if fast_product_type() == "bfloat16":
-        types.append("bfloat16")
-    else:
-        print("no instructions for bfloat16 here: only float32 is measured")
-    ours = {f"tries, {name}": work.ours(name, goal) for name in types}
-    write_results(list(comparisons(ours, peers, goal)), out)
-
-
-def comparisons(ours: dict[str, Curve], peers: dict[str, Curve], goal: float) -> Iterator[Result]:
-    """Speed, then time to the goal, of each way of ours against each peer."""
-    sizes = f"train on phrase pairs, d={EncDecTrainingConfig().model.hidden_width}"
-    for name, curve in ours.items():
+    for product_type in product_types():
+        name, curve = f"tries, {product_type}", work.ours(product_type, goal)
         for peer, other in peers.items():
             speeds = curve.pairs_per_second, other.pairs_per_second
-            yield Result(sizes, name, peer, *speeds, "pairs/s")
+            yield Result(work.title, name, peer, *speeds, "pairs/s")
             times = curve.seconds_to(goal), other.seconds_to(goal)
             if None in times:
                 print(
                     f"{goal:.3f} nats/word not reached in {LIMIT_SECONDS:.0f} s: {name}, {peer}: {times}"
                 )
             else:
-                yield Result(f"{sizes}, to {goal:.3f} nats/word", name, peer, *times, "s")
+                title = f"{work.title}, to {goal:.3f} nats/word"
+                yield Result(title, name, peer, *times, "s")
+
+
+def product_types() -> list[ProductType]:
+    """float32, and bfloat16 where the processor has instructions for it."""
+    if fast_product_type() == "bfloat16":
+        return ["float32", "bfloat16"]
+    print("no instructions for bfloat16 here: only float32 is measured")
+    return ["float32"]
 
 
 if __name__ == "__main__":
