@@ -14,10 +14,10 @@ BIN := $(VENV)/bin
 PACKAGES := moses_bridge rescorer tuning
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
 
-.PHONY: help install check format test fuzz faults table1 bench clean
+.PHONY: help install check format test fuzz faults table1 bench bench-paper-model clean
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
-	@echo 'make test | check | format | fuzz | faults | bench | install | clean'
+	@echo 'make test | check | format | fuzz | faults | bench | bench-paper-model | install | clean'
 
 # --- Installation ------------------------------------------------------------------------------
 
@@ -211,3 +211,9 @@ bench: $(B)/tables/rnn/moses.ini $(B)/runs/baseline-1/weights.json $(B)/runs/csl
 	    $(RESULTS)/decoding.json
 	$(BENCH) bench_tuning.py $(abspath $(B)/runs/baseline-1/iter01.nbest.gz) \
 	    $(abspath $(DEV).$(TARGET)) $(RESULTS)/tuning.json
+
+# The paper's sizes want a GPU: make bench-paper-model SCALE=full DEVICE=cuda
+DEVICE ?= cpu
+MINUTES ?= 600
+bench-paper-model: $(MODEL)/moses.ini | $(INSTALL)
+	$(BENCH) bench_paper_model.py $(abspath $(MODEL)/phrase-table.gz) $(RESULTS) $(DEVICE) $(MINUTES)

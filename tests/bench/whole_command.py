@@ -60,7 +60,11 @@ class WholeCommand:
 
 
 def measure_command(
-    rows: list[bytes], model: Path, vocabularies: tuple[Vocabulary, Vocabulary], jobs: int
+    rows: list[bytes],
+    model: Path,
+    vocabularies: tuple[Vocabulary, Vocabulary],
+    jobs: int,
+    device: str = "cpu",
 ) -> WholeCommand:
     """Run it on rows of a table, and on the first of them alone.
 
@@ -69,24 +73,25 @@ def measure_command(
         model: a model directory.
         vocabularies: source and target words of the model.
         jobs: processors to use.
+        device: "cpu" or "cuda".
     """
     with TemporaryDirectory() as name:
         folder = Path(name)
         write_lines(folder / "one.gz", rows[:1])
         write_lines(folder / "all.gz", rows)
-        start_seconds = min(_run(folder / "one.gz", model, jobs)[0] for _ in range(2))
-        seconds, peak_mib = _run(folder / "all.gz", model, jobs)
+        start_seconds = min(_run(folder / "one.gz", model, jobs, device)[0] for _ in range(2))
+        seconds, peak_mib = _run(folder / "all.gz", model, jobs, device)
         host_seconds = _host_seconds(folder / "all.gz", LookUps(*vocabularies), jobs)
     return WholeCommand(len(rows), seconds - start_seconds, start_seconds, host_seconds, peak_mib)
 
 
-def _run(table: Path, model: Path, jobs: int) -> tuple[float, float]:
+def _run(table: Path, model: Path, jobs: int, device: str) -> tuple[float, float]:
     """Seconds and highest memory, MiB, of the command, which tells the latter itself.
 
     What the system says of child processes has the memory of their parent in it.
     """
     options = ["--model", model, "--out", table.with_name("new.gz"), "--jobs", str(jobs)]
-    command = [sys.executable, "-c", PROGRAM, "score", table, *options, "--device", "cpu"]
+    command = [sys.executable, "-c", PROGRAM, "score", table, *options, "--device", device]
     started = time.perf_counter()
     ended = subprocess.run(command, check=True, capture_output=True, text=True)
     seconds = time.perf_counter() - started

@@ -1,0 +1,65 @@
+"""The paper's model (d=1000) on a GPU: `rescorer score` from file to file, and a whole training.
+
+Scoring is with random weights, on which speed does not depend. Training goes on until the held-out loss
+stops falling or the minutes are over; the loss against time stands in OUT/model/training.jsonl. With the
+device "cpu" the same runs on any machine, slowly.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from paper_sizes import PAPER_SIZES
+from results import Result, write_results
+from whole_command import measure_command
+
+from moses_bridge.textio import read_lines
+from rescorer.checkpoint import save_model
+from rescorer.encdec_training import EncDecTrainingConfig, train_encdec
+from rescorer.models.encdec import EncoderDecoder
+from rescorer.pairs import read_pairs
+from rescorer.training import LoopConfig
+from rescorer.vocabulary import Vocabulary, count_words
+
+N_ROWS = 262_144
+N_JOBS = os.cpu_count() or 1
+
+
+def main(table: Path, out: Path, device: str, minutes: float) -> None:
+    """Measure scoring and training on the rows of a table."""
+    results = [scoring(table, device), training(table, out / "model", device, minutes)]
+    write_results(results, out / "paper_model.json")
+
+
+def scoring(table: Path, device: str) -> Result:
+    """Rows a second from file to file; prints the host's share."""
+    pairs = read_pairs(table, EncDecTrainingConfig.max_phrase_words, "distinct")
+    source, target = (
+        Vocabulary.from_counts(count_words(side), EncDecTrainingConfig.shortlist)
+        for side in (pairs.sources, pairs.targets)
+    )
+    rows = list(islice(read_lines(table), N_ROWS))
+    with TemporaryDirectory() as name:
+        network = EncoderDecoder(PAPER_SIZES, len(source), len(target))
+        save_model(Path(name), network, source, target, {})
+        whole = measure_command(rows, Path(name), (source, target), N_JOBS, device)
+    print(whole)
+    way = f"from file to file, {device}"
+    return Result("score, d=1000", way, "none", whole.rows_per_second, None, "rows/s")
+
+
+def training(table: Path, out: Path, device: str, minutes: float) -> Result:
+    """Minutes until the held-out loss stopped falling."""
+    loop = LoopConfig(max_minutes=minutes)
+    config = EncDecTrainingConfig(model=PAPER_SIZES, loop=loop)
+    report = train_encdec(table, out, config, resume=True, device=device)
+    print(report)
+    return Result("train, d=1000", device, "none", 60 * report.minutes, None, "s")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], float(sys.argv[4]))
