@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moses_bridge.errors import ConfigError, InputError
-from moses_bridge.formats.nbest import SEPARATOR, NBestEntry, parse_entry, parse_features
+from moses_bridge.formats.nbest import BAR, NBestEntry, parse_entry, parse_features
 from moses_bridge.progress import Progress
 from moses_bridge.textio import open_write, read_lines
 from rescorer.parallel import map_in_order
@@ -81,11 +81,11 @@ def with_feature(line: bytes, feature: str, value: float) -> bytes:
     """
     if not math.isfinite(value):
         raise ValueError(f"a feature of an n-best list must be finite, not {value}")
-    fields = line.split(SEPARATOR)
+    fields = line.split(BAR)
     body = fields[FEATURES_FIELD].rstrip(b" ")
     blanks = fields[FEATURES_FIELD][len(body) :]
     fields[FEATURES_FIELD] = body + f" {feature}= {value:.6f}".encode() + blanks
-    return SEPARATOR.join(fields)
+    return BAR.join(fields)
 
 
 def _blocks(

@@ -13,7 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.errors import InputError
-from moses_bridge.formats.nbest import SEPARATOR, NBestEntry, parse_entry, parse_features
+from moses_bridge.formats.nbest import BAR, NBestEntry, parse_entry, parse_features
 from moses_bridge.textio import StrPath, read_lines
 from tuning.bleu_stats import References, Statistics
 from tuning.sparse_features import SparseValue, cut_sparse, is_sparse, with_sparse
@@ -122,14 +122,14 @@ def _read_list(path: StrPath, n_sentences: int) -> _NBestList:
     sparse: list[SparseValue] = []
     layout: _Layout | None = None
     for line_number, line in lines:
-        fields = line.split(SEPARATOR)
+        fields = line.split(BAR)
         if len(fields) > 3 and b"_" in fields[2]:
             fields[2], cut = cut_sparse(fields[2], path, line_number)
-            line = SEPARATOR.join(fields)
+            line = BAR.join(fields)
             sparse += ((line_number - 1, name, value) for name, value in cut)
         if layout is None:
             layout = _Layout.of(parse_entry(line, path, line_number), path)
-        found = fields[2].split() if len(fields) > 3 and fields[0].isdigit() else []
+        found = fields[2].split() if len(fields) > 3 and fields[0].strip().isdigit() else []
         if not layout.fits(found):
             raise layout.fault(parse_entry(line, path, line_number), path)
         sentence_id = int(fields[0])

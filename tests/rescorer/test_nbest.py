@@ -114,6 +114,17 @@ def test_values_are_plain_decimals(value: float) -> None:
     assert b"e" not in text and abs(float(text) - value) <= 5e-7
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (b"0 ||| ||| LM0= 1 ||| 0", b"0 ||| ||| LM0= 1 A= -2.000000 ||| 0"),
+        (b"0|||a|||LM0= 1|||0|||0=0", b"0|||a|||LM0= 1 A= -2.000000|||0|||0=0"),
+    ],
+)
+def test_fields_end_at_bare_bars_as_moses_splits_them(line: bytes, expected: bytes) -> None:
+    assert with_feature(line, "A", -2.0) == expected
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("-inf")])
 def test_values_that_are_not_finite_are_refused(value: float) -> None:
     with pytest.raises(ValueError, match="finite"):

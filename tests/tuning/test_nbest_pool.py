@@ -58,6 +58,16 @@ def test_names_and_values_stand_in_the_order_of_the_list(nbest: Callable[..., Pa
     assert pool.statistics.tolist() == [[2, 2, 1, 1, 0, 0, 0, 0, 2]] * 2
 
 
+@pytest.mark.parametrize("line", [GOOD.replace(b"a b  ", b""), GOOD.replace(b" ||| ", b"|||")])
+def test_fields_end_at_bare_bars_as_moses_splits_them(
+    nbest: Callable[..., Path], line: bytes
+) -> None:
+    words = b"a b" if b"a b" in line else b""
+    pool = read_pool([nbest(line)], References([[b"a b"]]))
+    assert pool.features.tolist() == [[-1, -2.5, -3]]
+    assert pool.statistics[0, 1] == len(words.split())
+
+
 def test_lists_are_merged_by_sentence_and_lose_copies_alone(nbest: Callable[..., Path]) -> None:
     references = References([[b"a b"], [b"c"], [b"d"]])
     third = GOOD.replace(b"0 |||", b"2 |||")
