@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.decoder import Decoder, DecoderOptions, open_decoder
 from moses_bridge.formats.moses_ini import read_ini, with_weights, write_ini
+from moses_bridge.formats.weights import read_weights
 from moses_bridge.json_files import read_json, write_json
 from moses_bridge.ngram_scorer import NeuralLm
 from tuning.bleu_stats import References, bleu, length_ratio
@@ -30,7 +31,6 @@ from tuning.run_directory import (
     claim,
     file_hash,
     fingerprint_ini,
-    load_run,
     save_run,
 )
 from tuning.sparse_features import is_sparse
@@ -89,7 +89,8 @@ def tune(
         jobs: processes of the decoder, threads of the optimiser.
         resume: continue what stands in out.
         nbest_features: features that external commands add to the n-best lists.
-        init_weights: weights.json of another run; weights it does not have keep the ini's.
+        init_weights: weights.json of another run, or such a table; weights it does not have keep the
+            ini's.
 
     Returns:
         The run; its weights are those with the best *decoded* dev BLEU.
@@ -144,7 +145,7 @@ def initial_weights(ini: Path, added: Mapping[str, float], init_weights: Path | 
     weights = {name: list(values) for name, values in read_ini(ini).weights.items()}
     weights |= {name: [weight] for name, weight in added.items()}
     if init_weights is not None:
-        for name, values in load_run(init_weights.parent).weights.items():
+        for name, values in read_weights(init_weights).items():
             if name in weights:
                 n_missing = len(weights[name]) - len(values)
                 weights[name] = [*values, *[0.0] * n_missing]

@@ -164,6 +164,14 @@ def test_weights_of_another_run_are_the_start(system: dict[str, Path], tmp_path:
     assert again.iterations[0].bleu == pytest.approx(100)
 
 
+def test_the_start_is_the_file_that_was_named(system: dict[str, Path], tmp_path: Path) -> None:
+    run(system, tmp_path / "first")
+    named = tmp_path / "first" / "mine.json"
+    named.write_text('{"LM0": [0.25]}')
+    weights = loop.initial_weights(system["moses.ini"], {}, named)
+    assert weights == {"Distortion0": [0.5], "LM0": [0.25]}
+
+
 def test_an_added_column_starts_at_0(system: dict[str, Path], tmp_path: Path) -> None:
     run(system, tmp_path / "first")
     wider = INI.replace("LM0 path", "LM0 num-features=2 path").replace("LM0= 0.5", "LM0= 0.5 0.1")
