@@ -7,6 +7,7 @@ They add up over sentences, so scoring, tuning and testing all start from one ar
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.errors import InputError
-from moses_bridge.textio import StrPath, read_lines
+from moses_bridge.textio import StrPath, count_lines, read_lines
 
 MAX_ORDER = 4
 N_STATISTICS = 2 * MAX_ORDER + 1
@@ -57,18 +58,25 @@ class References:
         self._firsts = np.cumsum([0, *map(len, sentences)])
 
     @classmethod
-    def read(cls, paths: Sequence[StrPath]) -> References:
+    def read(cls, paths: Sequence[StrPath], source: StrPath | None = None) -> References:
         """Read one file a reference, one sentence a line.
 
+        Args:
+            paths: the files.
+            source: the text that they translate, where it is there.
+
         Raises:
-            InputError: a file has another number of lines than the first.
+            InputError: a file has no lines, or another number of them than the source or the first.
         """
+        model = paths[0] if source is None else source
+        n_lines = count_lines(model)
+        if not n_lines:
+            raise InputError(model, None, "no lines", "a line for each sentence")
         texts = [list(read_lines(path)) for path in paths]
         for path, lines in zip(paths, texts, strict=True):
-            if len(lines) != len(texts[0]):
-                raise InputError(
-                    path, None, f"{len(lines)} lines", f"{len(texts[0])}, as the first"
-                )
+            if len(lines) != n_lines:
+                expected = f"{n_lines}, as {os.fspath(model)} has"
+                raise InputError(path, None, f"{len(lines)} lines", expected)
         return cls(list(zip(*texts, strict=True)))
 
     def __len__(self) -> int:

@@ -118,8 +118,8 @@ def compare(
     """
     all_runs = list(dict.fromkeys(path for paths in systems.values() for path in paths))
     check_unchanged({directory: load_run(directory) for directory in all_runs})
+    reference = References.read(references, source)
     outputs = translate_all(all_runs, source, jobs)
-    reference = References.read(references)
     detokenised = DetokenisedReferences(references, options.target, jobs)
     scores = detokenised.scores([outputs[path] for path in all_runs])
     scores_of = dict(zip(all_runs, scores, strict=True))

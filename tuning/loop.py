@@ -103,6 +103,7 @@ def tune(
     if options.decoder.neural_lm is not None:
         added[NeuralLm.parse(options.decoder.neural_lm).name] = 0.0
     start = initial_weights(ini, added, init_weights)
+    reference = References.read(references, source)
     tables = fingerprint_ini(ini)
     texts = {"source": file_hash(source)}
     texts |= {f"reference{i}": file_hash(path) for i, path in enumerate(references)}
@@ -127,7 +128,7 @@ def tune(
         hashes=tables | texts,
     )
     with open_decoder(ini, options.decoder, jobs) as decoder:
-        loop = _Loop(decoder, source, References.read(references), out, options, run, jobs)
+        loop = _Loop(decoder, source, reference, out, options, run, jobs)
         loop.run_to_end(start)
     save_run(run, out)
     parsed = read_ini(ini)

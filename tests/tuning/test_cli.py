@@ -41,6 +41,7 @@ def files(tmp_path: Path) -> dict[str, str]:
         "output": "a b c d\nx y\n",
         "reference": "a b c d\nx y\n",
         "short": "a b c d\n",
+        "empty": "",
     }
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
@@ -80,6 +81,7 @@ def test_evaluate_prints_bleu(files: dict[str, str]) -> None:
     ("arguments", "message"),
     [
         (["evaluate", "--output", "short", "--reference", "reference"], "1 lines"),
+        (["evaluate", "--output", "empty", "--reference", "empty"], "empty: found no lines"),
         (["optimize", "--features", "scores", "--scores", "scores", "--init", "init"], "scores:1"),
         (["optimize", "--features", "features", "--scores", "scores", "--init", "short"], "short"),
         (

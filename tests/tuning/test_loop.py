@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from moses_bridge.decoder import DecoderOptions
-from moses_bridge.errors import ConfigError, ToolError
+from moses_bridge.errors import ConfigError, InputError, ToolError
 from moses_bridge.textio import read_lines, write_lines
 from tuning import evaluation, loop
 from tuning.evaluation import CompareOptions, compare
@@ -223,6 +223,23 @@ def test_comparison_of_a_run_with_itself_and_with_the_start(
     compare(
         {"A": runs, "B": runs}, system["source"], [system["reference"]], CompareOptions(n_trials=9)
     )
+    assert FixedDecoder.calls == n_calls
+
+
+def test_a_reference_of_another_length_stops_before_anything_is_decoded(
+    system: dict[str, Path], tmp_path: Path
+) -> None:
+    run(system, tmp_path / "run")
+    n_calls = FixedDecoder.calls
+    test = tmp_path / "test"
+    test.write_bytes(b"1\n2\n3\n")
+    longer = tmp_path / "longer"
+    longer.write_bytes(b"a\n" * 4)
+    message = "longer: found 4 lines, expected 3, as .*"
+    with pytest.raises(InputError, match=message + "test has"):
+        compare({"A": [tmp_path / "run"]}, test, [longer], CompareOptions())
+    with pytest.raises(InputError, match=message + "source has"):
+        tune(system["moses.ini"], system["source"], [longer], tmp_path / "other", OPTIONS)
     assert FixedDecoder.calls == n_calls
 
 
