@@ -216,8 +216,11 @@ def plot(runs: tuple[Path, ...], out: Path) -> None:
 def _parse_systems(systems: tuple[str, ...]) -> dict[str, list[Path]]:
     parsed: dict[str, list[Path]] = {}
     for text in systems:
-        name, equals, runs = text.partition("=")
-        if not (name and equals and runs):
+        name, _, runs = text.partition("=")
+        directories = runs.split(",")
+        if not (name and all(directories)):
             raise ConfigError(f"found {text!r}, expected NAME=RUN[,RUN...]")
-        parsed[name] = [Path(run) for run in runs.split(",")]
+        if name in parsed:
+            raise ConfigError(f"the system {name} is given twice; join its runs by commas")
+        parsed[name] = [Path(run) for run in directories]
     return parsed

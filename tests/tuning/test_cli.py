@@ -30,6 +30,7 @@ SCORES_TXT_BEGIN_0 1 2 9 BLEU
 1 5 1 4 1 3 1 2 5
 SCORES_TXT_END_0
 """
+COMPARED = ["--source", "output", "--reference", "reference", "--out", "init"]
 
 
 @pytest.fixture
@@ -84,19 +85,10 @@ def test_evaluate_prints_bleu(files: dict[str, str]) -> None:
         (["evaluate", "--output", "empty", "--reference", "empty"], "empty: found no lines"),
         (["optimize", "--features", "scores", "--scores", "scores", "--init", "init"], "scores:1"),
         (["optimize", "--features", "features", "--scores", "scores", "--init", "short"], "short"),
-        (
-            [
-                "compare",
-                "Baseline",
-                "--source",
-                "output",
-                "--reference",
-                "reference",
-                "--out",
-                "init",
-            ],
-            "NAME=RUN",
-        ),
+        (["compare", "Baseline", *COMPARED], "NAME=RUN"),
+        (["compare", "Baseline=", *COMPARED], "NAME=RUN"),
+        (["compare", "Baseline=run1,,run2", *COMPARED], "NAME=RUN"),
+        (["compare", "Baseline=run1", "Baseline=run2", *COMPARED], "Baseline is given twice"),
     ],
 )
 def test_faults_end_in_one_line(files: dict[str, str], arguments: list[str], message: str) -> None:
