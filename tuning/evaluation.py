@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.config import from_mapping
 from moses_bridge.decoder import DecoderOptions, open_decoder
+from moses_bridge.errors import ConfigError
 from tuning.bleu_stats import References, bleu, length_ratio, precisions
 from tuning.detokenised import DetokenisedReferences, DetokenisedScores
 from tuning.loop import translate
@@ -114,10 +115,13 @@ def compare(
 
     Raises:
         InputError: a run directory or text is malformed.
-        ConfigError: a moses.ini or table is not the one that a run tuned.
+        ConfigError: a moses.ini or table is not the one that a run tuned, or runs of one system have
+            weights of other features.
     """
     all_runs = list(dict.fromkeys(path for paths in systems.values() for path in paths))
     check_unchanged({directory: load_run(directory) for directory in all_runs})
+    for system, directories in systems.items():
+        _check_same_weights(system, directories)
     reference = References.read(references, source)
     outputs = translate_all(all_runs, source, jobs)
     detokenised = DetokenisedReferences(references, options.target, jobs)
@@ -148,6 +152,24 @@ def compare(
         f"ar:{options.n_trials}|seed:{options.seed}"
     )
     return Comparison(rows, signature, detokenised.signatures, len(reference))
+
+
+def _check_same_weights(system: str, directories: Sequence[Path]) -> None:
+    shapes = {
+        path: {name: len(values) for name, values in load_run(path).weights.items()}
+        for path in directories
+    }
+    first = directories[0]
+    for path, shape in shapes.items():
+        if shape != shapes[first]:
+            raise ConfigError(
+                f"{system}: {path} has other features than {first}: "
+                f"{_in_words(shape)}, not {_in_words(shapes[first])}; make two systems of them"
+            )
+
+
+def _in_words(shape: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} ({n_weights})" for name, n_weights in shape.items())
 
 
 def translate_all(directories: Sequence[Path], source: Path, jobs: int) -> dict[Path, Path]:

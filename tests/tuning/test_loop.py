@@ -288,6 +288,17 @@ def test_systems_may_have_different_numbers_of_runs(
     assert rows[1].p_value == 1.0
 
 
+def test_runs_of_one_system_have_the_same_features(system: dict[str, Path], tmp_path: Path) -> None:
+    runs = [tmp_path / "run1", tmp_path / "run2"]
+    for path in runs:
+        run(system, path)
+    content = json.loads((runs[0] / "weights.json").read_text())
+    content["weights"]["CSLM0"] = [0.1]
+    (runs[0] / "weights.json").write_text(json.dumps(content))
+    with pytest.raises(ConfigError, match=r"A: .*run2 has other features .*run1: .*CSLM0 \(1\)"):
+        compare({"A": runs}, system["source"], [system["reference"]], CompareOptions())
+
+
 @pytest.mark.parametrize("changed", ["moses.ini", "lm"])
 def test_a_run_whose_files_changed_since_is_refused(
     system: dict[str, Path], tmp_path: Path, changed: str
