@@ -41,6 +41,18 @@ class NBestFeature:
                 raise ConfigError(
                     f"the command of {self.name} has no {placeholder}: {self.command}"
                 )
+        try:
+            self.words("", "", "")
+        except (LookupError, AttributeError, ValueError) as error:
+            raise ConfigError(
+                f"the command of {self.name}: found {self.command!r} ({error}), expected closed quotes "
+                "and {nbest}, {source}, {out} in braces; double any other braces"
+            ) from error
+
+    def words(self, nbest: str, source: str, out: str) -> list[str]:
+        """The command and its arguments for these paths."""
+        places = {"nbest": nbest, "source": source, "out": out}
+        return [word.format(**places) for word in shlex.split(self.command)]
 
     @classmethod
     def parse(cls, text: str) -> NBestFeature:
@@ -85,15 +97,25 @@ def add_features(nbest: Path, source: Path, features: Sequence[NBestFeature], ou
 
     Raises:
         ToolError: a command failed.
+        InputError: it wrote no n-best list.
+        ConfigError: it did not add its feature.
     """
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".features.") as directory:
         current = nbest
         for number, feature in enumerate(features):
             following = Path(directory) / f"{number}.nbest.gz"
-            places = {"nbest": str(current), "source": str(source), "out": str(following)}
-            run_program([part.format(**places) for part in shlex.split(feature.command)])
+            run_program(feature.words(str(current), str(source), str(following)))
+            _check_added(feature, following)
             current = following
         current.replace(out)
+
+
+def _check_added(feature: NBestFeature, nbest: Path) -> None:
+    first = next(read_nbest(nbest), None)
+    if first is not None and feature.name not in parse_features(first, nbest):
+        raise ConfigError(
+            f"the command of {feature.name} wrote a list without {feature.name}=: {feature.command}"
+        )
 
 
 def rerank(

@@ -340,8 +340,9 @@ def test_the_decoder_searches_with_the_weights_of_both(
     system: dict[str, Path], tmp_path: Path
 ) -> None:
     """What the search puts first changes with the stand-in's weight; what is reranked does not."""
-    copy = NBestFeature("A0", "cp {nbest} {out}", stand_in="LM0")
+    command = "sh -c 'zcat {nbest} | sed \"s/LM0=/A0= 0 LM0=/\" | gzip > {out}'"
+    zero = NBestFeature("A0", command, stand_in="LM0")
     output, nbest = tmp_path / "output", tmp_path / "nbest"
     weights = {"Distortion0": [1.0], "LM0": [0.0], "A0": [1.0]}
-    translate(FixedDecoder(), system["source"], output, nbest, weights, [copy], 1)
+    translate(FixedDecoder(), system["source"], output, nbest, weights, [zero], 1)
     assert next(read_lines(output)) == b"a b x d e"

@@ -74,6 +74,19 @@ def test_a_failing_command_tells_its_last_words(files: tuple[Path, Path], tmp_pa
     assert not (tmp_path / "out.gz").exists()
 
 
+def test_a_command_that_adds_nothing_is_told(files: tuple[Path, Path], tmp_path: Path) -> None:
+    feature = NBestFeature("A0", command_that_adds(tmp_path / "b.py", "B0", 2))
+    with pytest.raises(ConfigError, match="the command of A0 wrote a list without A0="):
+        add_features(files[0], files[1], [feature], tmp_path / "out.gz")
+    assert not (tmp_path / "out.gz").exists()
+
+
+@pytest.mark.parametrize("word", ["{model}", "{nbest.x}", "{}", "}", "'x"])
+def test_a_command_that_cannot_be_filled_in_is_refused(word: str) -> None:
+    with pytest.raises(ConfigError, match="the command of A0: found"):
+        NBestFeature("A0", f"x {{nbest}} {{out}} {word}")
+
+
 @pytest.mark.parametrize(
     "text", ["A0", "=x {nbest} {out}", "A_0=x {nbest} {out}", "A0=x {nbest}", "A0:=x {nbest} {out}"]
 )
