@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.decoder import Decoder, DecoderOptions, open_decoder
+from moses_bridge.errors import ConfigError
 from moses_bridge.formats.moses_ini import read_ini, with_weights, write_ini
 from moses_bridge.formats.weights import read_weights
 from moses_bridge.json_files import read_json, write_json
@@ -97,12 +99,9 @@ def tune(
 
     Raises:
         InputError: an input file is malformed.
-        ConfigError: out holds another run.
+        ConfigError: out holds another run, or an added feature has the name of another.
     """
-    added = {feature.name: feature.initial_weight for feature in nbest_features}
-    if options.decoder.neural_lm is not None:
-        added[NeuralLm.parse(options.decoder.neural_lm).name] = 0.0
-    start = initial_weights(ini, added, init_weights)
+    start = initial_weights(ini, _added(options, nbest_features), init_weights)
     reference = References.read(references, source)
     tables = fingerprint_ini(ini)
     texts = {"source": file_hash(source)}
@@ -137,13 +136,32 @@ def tune(
     return run
 
 
+def _added(options: TuningOptions, nbest_features: Sequence[NBestFeature]) -> dict[str, float]:
+    """The features that the ini does not have, and their first weights."""
+    added = [(feature.name, feature.initial_weight) for feature in nbest_features]
+    if options.decoder.neural_lm is not None:
+        added.append((NeuralLm.parse(options.decoder.neural_lm).name, 0.0))
+    for name, n_times in Counter(name for name, _ in added).items():
+        if n_times > 1:
+            raise ConfigError(f"the feature {name} is added twice; use another name")
+    return dict(added)
+
+
 def initial_weights(ini: Path, added: Mapping[str, float], init_weights: Path | None) -> Weights:
     """Weights of the ini and of features it does not have, overlaid by those of another run.
 
     What the other run does not know (an added column) starts at 0 then, so that all systems that
     start from one run have the same first n-best lists.
+
+    Raises:
+        InputError: a file is malformed.
+        ConfigError: the ini has a feature of an added name.
     """
-    weights = {name: list(values) for name, values in read_ini(ini).weights.items()}
+    parsed = read_ini(ini)
+    for feature in parsed.features:
+        if feature.name in added:
+            raise ConfigError(f"{ini} has a feature {feature.name}; use another name")
+    weights = {name: list(values) for name, values in parsed.weights.items()}
     weights |= {name: [weight] for name, weight in added.items()}
     if init_weights is not None:
         for name, values in read_weights(init_weights).items():

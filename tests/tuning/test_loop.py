@@ -172,6 +172,19 @@ def test_the_start_is_the_file_that_was_named(system: dict[str, Path], tmp_path:
     assert weights == {"Distortion0": [0.5], "LM0": [0.25]}
 
 
+def test_an_added_feature_has_a_name_of_its_own(system: dict[str, Path], tmp_path: Path) -> None:
+    def tuned(names: Sequence[str]) -> None:
+        features = [NBestFeature(name, "cp {nbest} {out}") for name in names]
+        texts = (system["source"], [system["reference"]])
+        tune(system["moses.ini"], *texts, tmp_path / "run", OPTIONS, nbest_features=features)
+
+    with pytest.raises(ConfigError, match=r"moses\.ini has a feature LM0; use another name"):
+        tuned(["LM0"])
+    with pytest.raises(ConfigError, match="the feature A0 is added twice"):
+        tuned(["A0", "A0"])
+    assert FixedDecoder.calls == 0
+
+
 def test_an_added_column_starts_at_0(system: dict[str, Path], tmp_path: Path) -> None:
     run(system, tmp_path / "first")
     wider = INI.replace("LM0 path", "LM0 num-features=2 path").replace("LM0= 0.5", "LM0= 0.5 0.1")
