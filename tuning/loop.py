@@ -66,6 +66,10 @@ class TuningOptions:
     search: OptimizerOptions = field(default_factory=OptimizerOptions)
     decoder: DecoderOptions = field(default_factory=DecoderOptions)
 
+    def __post_init__(self) -> None:
+        if self.max_iterations < 1:
+            raise ConfigError(f"max_iterations is {self.max_iterations}; the smallest value is 1")
+
 
 def tune(
     ini: Path,

@@ -185,6 +185,11 @@ def test_an_added_feature_has_a_name_of_its_own(system: dict[str, Path], tmp_pat
     assert FixedDecoder.calls == 0
 
 
+def test_a_tuning_has_an_iteration() -> None:
+    with pytest.raises(ConfigError, match="max_iterations is 0; the smallest value is 1"):
+        TuningOptions(max_iterations=0)
+
+
 def test_an_added_column_starts_at_0(system: dict[str, Path], tmp_path: Path) -> None:
     run(system, tmp_path / "first")
     wider = INI.replace("LM0 path", "LM0 num-features=2 path").replace("LM0= 0.5", "LM0= 0.5 0.1")
