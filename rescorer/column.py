@@ -177,7 +177,7 @@ def _old_shape(row: NumberedRow, table: str, options: ColumnOptions) -> tuple[in
     line_number, line = row
     split_row(line, table, line_number)
     n_scores, has_alignment = row_shape(line)
-    if n_scores <= options.n_replaced:
+    if 0 < n_scores <= options.n_replaced:
         expected = f"more than the {options.n_replaced} to replace"
         raise InputError(table, line_number, f"{n_scores} scores", expected)
     return n_scores - options.n_replaced, has_alignment

@@ -265,6 +265,7 @@ def test_standard_streams(monkeypatch: pytest.MonkeyPatch) -> None:
         (b"a ||| b ||| 1\n\n", 2, "1 column"),
         (b"a ||| b ||| 1\n ||| b ||| 1\n", 2, "empty source"),
         (b"a ||| b ||| 1\na [X] ||| b [X] ||| 1\n", 2, "hierarchical"),
+        (b"a ||| b |||\n", 1, "0 scores, expected at least 1"),
         (b"", None, "no row to score"),
     ],
 )
