@@ -31,7 +31,7 @@ def table_feature(ini: MosesIni, table: Path) -> Feature:
     """
     features = ini.of_kind(TABLE_KIND)
     for feature in features:
-        if ini.resolve(feature.arguments.get("path", "")).resolve() == table.resolve():
+        if ini.file(feature.arguments.get("path", "")).resolve() == table.resolve():
             return feature
     if len(features) == 1:
         return features[0]
@@ -43,11 +43,19 @@ def table_feature(ini: MosesIni, table: Path) -> Feature:
     )
 
 
-def check_ini(ini_path: Path, table: Path, n_scores: int) -> None:
-    """Refuse an ini that does not belong to the table, before any work is done.
+def check_ini(ini_path: Path, ini_out: Path, table: Path, out: Path, n_scores: int) -> None:
+    """Refuse an ini that cannot be patched for the table, before any work is done.
+
+    Args:
+        ini_path: moses.ini of the table.
+        ini_out: the ini to write.
+        table: the table that is scored.
+        out: the table to write.
+        n_scores: dense scores of its rows.
 
     Raises:
-        InputError: the ini has no feature for the table, or another number of scores.
+        InputError: the ini has no feature or no weights for the table, or another number of scores,
+            or a path holds a blank or "#", which Moses cuts.
     """
     ini = read_ini(ini_path)
     feature = table_feature(ini, table)
@@ -58,6 +66,7 @@ def check_ini(ini_path: Path, table: Path, n_scores: int) -> None:
             f"num-features={feature.n_scores} for {feature.name}",
             f"{n_scores}, as the rows of {table} have",
         )
+    with_added_scores(_at_home(ini, ini_out), feature.name, out.resolve(), [])
 
 
 def patch_ini(ini_path: Path, ini_out: Path, table: Path, out: Path, report: ColumnReport) -> None:
@@ -75,9 +84,14 @@ def patch_ini(ini_path: Path, ini_out: Path, table: Path, out: Path, report: Col
     old_weights = ini.weights.get(feature.name, ())[: report.n_old_scores]
     weights = initial_weights(old_weights, [column for column, _ in report.columns])
     n_replaced = feature.n_scores - report.n_old_scores
-    if ini_out.resolve().parent != ini_path.resolve().parent:
-        ini = with_absolute_paths(ini)
+    ini = _at_home(ini, ini_out)
     write_ini(with_added_scores(ini, feature.name, out.resolve(), weights, n_replaced), ini_out)
+
+
+def _at_home(ini: MosesIni, ini_out: Path) -> MosesIni:
+    """The ini with paths that lead to the same files from where it goes."""
+    is_elsewhere = ini_out.resolve().parent != ini.path.resolve().parent
+    return with_absolute_paths(ini) if is_elsewhere else ini
 
 
 def initial_weights(old_weights: Sequence[float], columns: Sequence[Column]) -> list[float]:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from moses_bridge.errors import ConfigError, InputError
-from moses_bridge.formats.phrase_table import read_blocks
-from moses_bridge.textio import STANDARD_STREAM
+from moses_bridge.textio import STANDARD_STREAM, read_lines
 from rescorer.column import ColumnOptions, NamedScorer, add_columns, planned_columns, row_shape
 from rescorer.column_report import (
     LOWEST_PROB,
@@ -20,6 +19,7 @@ from rescorer.column_report import (
 )
 from rescorer.ini_patch import binary_table_commands, check_ini, patch_ini
 from rescorer.merging import merged
+from rescorer.table_rows import BadRows
 
 
 def score_table(
@@ -53,15 +53,16 @@ def score_table(
             TABLE.json that says what to replace.
         ConfigError: the options do not fit together.
     """
-    _check(table, out, ini, ini_out)
+    _check([table], out, ini, ini_out)
     if options.shard and ini is not None:
         raise ConfigError("the ini of shards is written by `rescorer merge`: leave --ini out here")
     if replace:
-        options = dataclasses.replace(options, n_replaced=n_added(Path(table)))
+        n_replaced = n_added(Path(table), options.max_bad_rows)
+        options = dataclasses.replace(options, n_replaced=n_replaced)
     planned_columns(scorers, options)
-    if ini is not None:
-        first = next(read_blocks(table, 1), None)
-        check_ini(ini, Path(table), row_shape(first.lines[0])[0] if first else 0)
+    if ini is not None and ini_out is not None:
+        n_scores = _n_scores(table, options.max_bad_rows)
+        check_ini(ini, ini_out, Path(table), Path(out), n_scores)
     report = add_columns(table, out, scorers, options, resume)
     lines = _summary(out, report)
     if ini is not None and ini_out is not None:
@@ -71,19 +72,26 @@ def score_table(
     return lines
 
 
-def n_added(table: Path) -> int:
+def n_added(table: Path, max_bad_rows: int = 0) -> int:
     """The number of columns that an earlier run added to a table.
 
     Raises:
         InputError: the table has no TABLE.json, or rows of another width than it says.
     """
     _, report = read_sidecar(table)
-    first = next(read_blocks(table, 1), None)
-    n_scores = row_shape(first.lines[0])[0] if first else 0
+    n_scores = _n_scores(str(table), max_bad_rows)
     if n_scores != report.n_scores:
         expected = f"{report.n_scores}, as {sidecar_path(table)} says"
         raise InputError(table, 1, f"{n_scores} scores", expected)
     return len(report.columns)
+
+
+def _n_scores(table: str, max_bad_rows: int) -> int:
+    """Dense scores of the first row, malformed ones left out."""
+    rows = BadRows(max_bad_rows).left_out(enumerate(read_lines(table), start=1), table)
+    for _, line in rows:
+        return row_shape(line)[0]
+    raise InputError(table, None, "no row", "a phrase table")
 
 
 def merge_shards(
@@ -104,7 +112,7 @@ def merge_shards(
         InputError: a shard is missing, comes twice or is of another table or model.
         ConfigError: the options do not fit together.
     """
-    _check(str(parts[0]), str(out), ini, ini_out)
+    _check([str(part) for part in parts], str(out), ini, ini_out)
     settings, report = merged(parts, out)
     table = Path(settings["table"]["path"])
     lines = _summary(str(out), report)
@@ -118,13 +126,22 @@ def _patched(ini: Path, ini_out: Path, table: Path, out: Path, report: ColumnRep
     return [f"{ini_out}: num-features, path and weights of the phrase table changed"]
 
 
-def _check(table: str, out: str, ini: Path | None, ini_out: Path | None) -> None:
+def _check(tables: Sequence[str], out: str, ini: Path | None, ini_out: Path | None) -> None:
     if (ini is None) != (ini_out is None):
         raise ConfigError("--ini and --ini-out belong together")
-    if ini is not None and STANDARD_STREAM in (table, out):
+    if ini is not None and STANDARD_STREAM in (*tables, out):
         raise ConfigError("an ini can be patched for files only, not for standard streams")
-    if table != STANDARD_STREAM and Path(table).resolve() == Path(out).resolve():
-        raise ConfigError("the table to write is the one to read: the input is never modified")
+    named = {Path(path).resolve() for path in (*tables, ini) if path is not None}
+    for path in (out, ini_out):
+        if path is None or str(path) == STANDARD_STREAM:
+            continue
+        if Path(path).is_dir():
+            raise ConfigError(f"{path} is a directory: name a file to write")
+        if Path(path).resolve() in named:
+            raise ConfigError(
+                f"{path} is named twice: the input is never modified, and each output has a file"
+            )
+        named.add(Path(path).resolve())
 
 
 def _summary(out: str, report: ColumnReport) -> list[str]:

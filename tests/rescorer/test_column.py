@@ -24,7 +24,7 @@ from rescorer.column import (
     parse_columns,
 )
 from rescorer.controls import LengthScorer, RandomScorer
-from rescorer.ini_patch import binary_table_commands, initial_weights
+from rescorer.ini_patch import binary_table_commands, initial_weights, table_feature
 from rescorer.table_scoring import score_table
 
 TABLE = b"""\
@@ -359,6 +359,7 @@ def test_ini_beside_the_old_one_keeps_other_paths(table: Path, tmp_path: Path) -
     [
         (b"num-features=4", b"num-features=5", "num-features=5"),
         (b"PhraseDictionaryMemory", b"PhraseDictionaryCompact", "0 features"),
+        (b"TranslationModel0= ", b"# ", "no weight line for TranslationModel0"),
     ],
 )
 def test_ini_of_another_table_is_refused_before_any_work(
@@ -375,9 +376,35 @@ def test_ini_of_another_table_is_refused_before_any_work(
     assert not list(tmp_path.glob("*out*"))
 
 
-def test_input_is_never_overwritten(table: Path) -> None:
-    with pytest.raises(ConfigError, match="never modified"):
-        score_table(str(table), str(table), [word_count()], ColumnOptions())
+def test_a_path_that_moses_cuts_is_refused_before_any_work(table: Path, tmp_path: Path) -> None:
+    ini, out = tmp_path / "moses.ini", tmp_path / "a b.gz"
+    ini.write_bytes(INI)
+    with pytest.raises(InputError, match=r"a b\.gz"):
+        score_table(str(table), str(out), [word_count()], ColumnOptions(), ini, tmp_path / "new")
+    assert not list(tmp_path.glob("*a b*"))
+
+
+def test_of_two_tables_the_one_that_moses_finds_with_gz(tmp_path: Path) -> None:
+    """Moses opens path=one as one.gz where there is no file of that name."""
+    ini = tmp_path / "moses.ini"
+    ini.write_bytes(
+        b"[feature]\nPhraseDictionaryMemory name=A path=one\nPhraseDictionaryMemory name=B path=two\n"
+    )
+    for name in ("one.gz", "two.gz"):
+        (tmp_path / name).write_bytes(b"")
+    assert table_feature(read_ini(ini), tmp_path / "two.gz").name == "B"
+
+
+def test_input_is_never_overwritten(table: Path, tmp_path: Path) -> None:
+    ini, new = tmp_path / "moses.ini", tmp_path / "new"
+    ini.write_bytes(INI)
+    for out, ini_out in ((table, new), (new, ini), (ini, new), (new, table), (new, new)):
+        with pytest.raises(ConfigError, match="named twice: the input is never modified"):
+            score_table(str(table), str(out), [word_count()], ColumnOptions(), ini, ini_out)
+    with pytest.raises(ConfigError, match="is a directory: name a file"):
+        score_table(str(table), str(tmp_path), [word_count()], ColumnOptions())
+    assert ini.read_bytes() == INI
+    assert not new.exists()
 
 
 @pytest.mark.parametrize(

@@ -159,6 +159,15 @@ def test_a_malformed_row_goes_to_a_file_of_its_own(
     assert json.loads((tmp_path / "new.gz.json").read_bytes())["n_bad_rows"] == 1
 
 
+def test_a_malformed_first_row_may_be_left_out_where_an_ini_is_patched(tmp_path: Path) -> None:
+    spoilt = written(tmp_path / "table.gz", BAD_ROWS[0] + b"\n" + TABLE)
+    ini, ini_out = tmp_path / "moses.ini", tmp_path / "new.ini"
+    ini.write_bytes(INI)
+    options = ColumnOptions(max_bad_rows=1)
+    score_table(str(spoilt), str(tmp_path / "new.gz"), [NOISE], options, ini, ini_out)
+    assert b"num-features=3 path=" in ini_out.read_bytes()
+
+
 @pytest.mark.parametrize(("n_allowed", "line"), [(0, 2), (1, 4), (2, 5)])
 def test_one_malformed_row_too_many(tmp_path: Path, n_allowed: int, line: int) -> None:
     rows = [ROWS[0], BAD_ROWS[0], ROWS[1], BAD_ROWS[1], BAD_ROWS[2], ROWS[2]]
@@ -291,6 +300,8 @@ def test_shards_that_do_not_fit_are_refused(tmp_path: Path) -> None:
             merge_shards(parts, out)
     with pytest.raises(ConfigError, match="suffix"):
         merge_shards([first, second], tmp_path / "out")
+    with pytest.raises(ConfigError, match="never modified"):
+        merge_shards([first, second], second)
     assert not out.exists()
 
 
