@@ -24,6 +24,7 @@ from moses_bridge.formats.phrase_table import (
     blocks_of_rows,
     split_row,
     without_last_scores,
+    words,
 )
 from moses_bridge.progress import Progress
 from moses_bridge.textio import STANDARD_STREAM, read_lines, write_lines
@@ -231,7 +232,7 @@ def _log_values(
             if column == "sum":
                 values.append(log_probs)
             elif column == "per-word":
-                n_steps = [len(target.split()) + 1 for target in block.targets]
+                n_steps = [len(words(target)) + 1 for target in block.targets]
                 values.append(log_probs / np.array(n_steps))
             elif n_earlier == 0:
                 values.append(named.scorer.n_unknown(block.targets).astype(np.float64))

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.errors import ConfigError
+from moses_bridge.formats.phrase_table import words
 
 LOWEST_RANDOM_LOG_PROB = -15.0
 
@@ -46,7 +47,7 @@ class LengthScorer:
 
     def log_probs(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> NDArray[np.float64]:
         """-1 for each target word, *Shape:* (n_pairs,)."""
-        return np.array([-len(target.split()) for target in targets], np.float64)
+        return np.array([-len(words(target)) for target in targets], np.float64)
 
     def n_unknown(self, targets: Sequence[bytes]) -> NDArray[np.int64]:
         """A control has no shortlist.

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.errors import InputError
+from moses_bridge.formats.phrase_table import words
 from moses_bridge.textio import StrPath, read_lines, write_lines
 
 END = b"</s>"
@@ -79,7 +80,7 @@ class Vocabulary:
             Ids, </s> (0) behind the end of each, with room for one </s> at least,
             *Shape:* (n, max_len + 1); words in each, *Shape:* (n,).
         """
-        split = [phrase.split() for phrase in phrases]
+        split = [words(phrase) for phrase in phrases]
         lens = np.fromiter(map(len, split), np.int64, len(split))
         get, unknown = self._ids.get, self.unknown_id
         flat = np.fromiter(
@@ -101,5 +102,5 @@ def count_words(phrases: Iterable[bytes]) -> Counter[bytes]:
     """How often each word stands in the phrases."""
     counts: Counter[bytes] = Counter()
     for phrase in phrases:
-        counts.update(phrase.split())
+        counts.update(words(phrase))
     return counts

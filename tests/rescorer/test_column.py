@@ -140,6 +140,15 @@ def test_columns(
         np.testing.assert_allclose(np.log(scores[4:]), expected, atol=1e-6)
 
 
+def test_words_end_at_blanks_and_tabs_alone(tmp_path: Path) -> None:
+    table, out = tmp_path / "table", tmp_path / "out"
+    table.write_bytes(b"a ||| x\x0by\tz\x0c ||| 1\n")
+    length = NamedScorer("length", LengthScorer(), "1")
+    add_columns(str(table), str(out), [length], ColumnOptions(columns=("sum", "per-word")))
+    scores = [float(score) for score in out.read_bytes().split(b"|||")[2].split()]
+    np.testing.assert_allclose(np.log(scores), [0, -2, -2 / 3], atol=1e-6)
+
+
 def test_two_models_count_unknown_words_once(table: Path, tmp_path: Path) -> None:
     options = ColumnOptions(columns=("sum", "unknown-words"))
     scorers = [word_count("one"), NamedScorer("two", LengthScorer(), "2")]

@@ -29,6 +29,17 @@ def test_encode_pads_with_the_end() -> None:
     assert lens.tolist() == [2, 0, 1]
 
 
+def test_words_end_at_blanks_and_tabs_alone() -> None:
+    """As Moses splits phrases: moses/Phrase.cpp:171."""
+    phrase = b"a\x0bb\tc\r  d\x0c"
+    counts = count_words([phrase])
+    assert set(counts) == {b"a\x0bb", b"c\r", b"d\x0c"}
+    ids, lens = Vocabulary.from_counts(counts, 3).encode_phrases([phrase, b"a b c d"])
+    assert sorted(ids[0, :3].tolist()) == [2, 3, 4]
+    assert lens.tolist() == [3, 4]
+    assert ids[1].tolist() == [1, 1, 1, 1, 0]
+
+
 def test_encode_nothing() -> None:
     ids, lens = Vocabulary([b"a"]).encode_phrases([])
     assert ids.shape == (0, 1)
