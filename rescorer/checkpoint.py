@@ -27,6 +27,10 @@ DESCRIPTION = "config.json"
 SOURCE_VOCABULARY = "source.vocab"
 TARGET_VOCABULARY = "target.vocab"
 TRAINING_STATE = "training.safetensors"
+OTHER_TRAINING = (
+    "It is the state of a training with other data or sizes: take another directory, or leave "
+    "--resume out to begin anew"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,12 +117,19 @@ def load_model(directory: Path) -> LoadedModel:
         source = Vocabulary.load(directory / SOURCE_VOCABULARY)
         config = from_mapping(EncDecConfig, description["model"], str(directory))
         network = EncoderDecoder(config, len(source), len(target))
-    load_weights(network, load_tensors(directory / WEIGHTS), directory / WEIGHTS)
+    weights = load_tensors(directory / WEIGHTS)
+    load_weights(network, weights, directory / WEIGHTS, "Train the model again")
     return LoadedModel(architecture, network.eval(), source, target, description)
 
 
-def load_weights(network: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
+def load_weights(network: nn.Module, tensors: Mapping[str, Tensor], path: Path, hint: str) -> None:
     """Put tensors into a network.
+
+    Args:
+        network: is changed in place.
+        tensors: its weights by name.
+        path: where they were read, for the message of an error.
+        hint: what to do if they do not fit.
 
     Raises:
         InputError: names or shapes are not those of the network.
@@ -126,8 +137,9 @@ def load_weights(network: nn.Module, tensors: Mapping[str, Tensor], path: Path) 
     try:
         network.load_state_dict(dict(tensors))
     except RuntimeError as error:
+        found = " ".join(str(error).split())
         raise InputError(
-            path, None, str(error), "the weights that config.json describes"
+            path, None, found, "weights with the names and shapes of the network", hint
         ) from error
 
 
@@ -230,7 +242,7 @@ def load_training_state(
     device = next(network.parameters()).device
     weights = {kind: _part(tensors, kind, device) for kind in kinds}
     for part in weights.values():
-        load_weights(network, part, path)
+        load_weights(network, part, path, OTHER_TRAINING)
     state: dict[int, dict[str, Tensor]] = {}
     for name, tensor in _part(tensors, "optimizer", device).items():
         number, key = name.split("/")

@@ -101,8 +101,9 @@ def test_damaged_and_foreign_models_are_refused(
 ) -> None:
     save_encdec(tmp_path)
     damage(tmp_path)
-    with pytest.raises(InputError, match=fault):
+    with pytest.raises(InputError, match=fault) as caught:
         load_model(tmp_path)
+    assert "\n" not in str(caught.value)
 
 
 def test_an_unknown_size_is_named(tmp_path: Path) -> None:
@@ -151,7 +152,7 @@ def test_no_state_is_no_error(tmp_path: Path) -> None:
                 "w/weight": torch.zeros(2, 2),
                 "progress": torch.tensor([123, 125], dtype=torch.uint8),
             },
-            "size mismatch",
+            "size mismatch .* other data or sizes",
         ),
     ],
 )
@@ -161,5 +162,6 @@ def test_a_foreign_state_is_refused(
     save_tensors(tmp_path / TRAINING_STATE, tensors)
     layer = torch.nn.Linear(3, 1)
     optimizer = torch.optim.SGD(layer.parameters(), lr=1)
-    with pytest.raises(InputError, match=fault):
+    with pytest.raises(InputError, match=fault) as caught:
         load_training_state(tmp_path, ("w",), layer, optimizer)
+    assert "\n" not in str(caught.value)
