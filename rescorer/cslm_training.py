@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from moses_bridge.errors import InputError
+from moses_bridge.config import check_least
+from moses_bridge.errors import ConfigError, InputError
 from moses_bridge.textio import StrPath, read_lines
 from rescorer.checkpoint import save_model
 from rescorer.models.cslm import Cslm, CslmConfig
@@ -46,6 +47,11 @@ class CslmTrainingConfig:
     dropout: float = 0.0
     loop: LoopConfig = field(default_factory=LoopConfig)
     model: CslmConfig = field(default_factory=CslmConfig)
+
+    def __post_init__(self) -> None:
+        check_least(self, {"shortlist": 1, "n_held_out": 0, "batch_words": 1, "n_sampled": 0})
+        if not 0 <= self.dropout < 1:
+            raise ConfigError(f"dropout is {self.dropout}, expected at least 0 and less than 1")
 
 
 def train_cslm(

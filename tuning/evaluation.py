@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.config import from_mapping
+from moses_bridge.config import check_least, from_mapping
 from moses_bridge.decoder import DecoderOptions, open_decoder
 from moses_bridge.errors import ConfigError
 from tuning.bleu_stats import References, bleu, length_ratio, precisions
@@ -38,6 +38,9 @@ class CompareOptions:
     n_samples: int = 1000
     seed: int = 1
     target: str = "fr"
+
+    def __post_init__(self) -> None:
+        check_least(self, {"n_trials": 1, "n_samples": 2})
 
 
 @dataclass(frozen=True)

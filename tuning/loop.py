@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.config import check_least
 from moses_bridge.decoder import Decoder, DecoderOptions, open_decoder
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.moses_ini import read_ini, with_weights, write_ini
@@ -67,8 +68,7 @@ class TuningOptions:
     decoder: DecoderOptions = field(default_factory=DecoderOptions)
 
     def __post_init__(self) -> None:
-        if self.max_iterations < 1:
-            raise ConfigError(f"max_iterations is {self.max_iterations}; the smallest value is 1")
+        check_least(self, {"nbest_size": 1, "max_iterations": 1})
 
 
 def tune(

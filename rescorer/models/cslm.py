@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from moses_bridge.config import check_least
+
 INITIAL_RANGE = 0.01
 
 
@@ -29,6 +31,10 @@ class CslmConfig:
     embedding_width: int = 128
     first_width: int = 256
     second_width: int = 128
+
+    def __post_init__(self) -> None:
+        sizes = ("context_words", "embedding_width", "first_width", "second_width")
+        check_least(self, dict.fromkeys(sizes, 1))
 
 
 class Cslm(nn.Module):

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from moses_bridge.config import check_least
 from rescorer.units import GatedUnit
 
 NO_WORD = -1
@@ -37,6 +38,9 @@ class EncDecConfig:
     hidden_width: int = 256
     embedding_width: int = 100
     maxout_width: int = 128
+
+    def __post_init__(self) -> None:
+        check_least(self, dict.fromkeys(("hidden_width", "embedding_width", "maxout_width"), 1))
 
 
 class DecoderContext(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pytest
 
-from moses_bridge.config import from_mapping, load_config
+from moses_bridge.config import check_least, from_mapping, load_config
 from moses_bridge.errors import ConfigError, InputError
 
 
@@ -113,3 +113,19 @@ def test_a_setting_without_default_must_be_there(mapping: dict[str, Any]) -> Non
     with pytest.raises(ConfigError, match="'wid"):
         from_mapping(Needed, mapping, "here")
     assert from_mapping(Needed, {"width": 3}, "here") == Needed(3)
+
+
+def test_a_setting_below_its_least_value_is_named() -> None:
+    @dataclass(frozen=True)
+    class Sizes:
+        width: int = 3
+        share: float = 0.5
+
+        def __post_init__(self) -> None:
+            check_least(self, {"width": 1, "share": 0})
+
+    assert from_mapping(Sizes, {"width": 1, "share": 0}, "here") == Sizes(1, 0.0)
+    with pytest.raises(ConfigError, match=r"^width is 0; the smallest value is 1$"):
+        from_mapping(Sizes, {"width": 0}, "here")
+    with pytest.raises(ConfigError, match=r"^share is -0\.1; the smallest value is 0$"):
+        from_mapping(Sizes, {"share": -0.1}, "here")

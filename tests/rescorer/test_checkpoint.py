@@ -106,6 +106,13 @@ def test_damaged_and_foreign_models_are_refused(
     assert "\n" not in str(caught.value)
 
 
+def test_an_impossible_size_is_named(tmp_path: Path) -> None:
+    save_encdec(tmp_path)
+    change(model={"hidden_width": -1})(tmp_path)
+    with pytest.raises(ConfigError, match="hidden_width is -1; the smallest value is 1"):
+        load_model(tmp_path)
+
+
 def test_an_unknown_size_is_named(tmp_path: Path) -> None:
     save_encdec(tmp_path)
     change(model={"hidden_widht": 7})(tmp_path)

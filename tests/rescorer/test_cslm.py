@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from moses_bridge.errors import InputError
+from moses_bridge.config import from_mapping
+from moses_bridge.errors import ConfigError, InputError
 from rescorer.checkpoint import load_model, save_model
 from rescorer.cslm_scoring import CslmScorer
 from rescorer.cslm_training import CslmTrainingConfig, NGramTask, train_cslm, with_dropout
@@ -130,6 +131,20 @@ def test_training_learns_a_fixed_sentence(tmp_path: Path) -> None:
     assert report.held_out_loss < 0.1
     assert known > -0.5
     assert other < known - 5
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"batch_words": 0}, "batch_words is 0"),
+        ({"n_held_out": -1}, "n_held_out is -1"),
+        ({"dropout": 1.0}, "dropout is 1.0"),
+        ({"model": {"context_words": 0}}, "context_words is 0"),
+    ],
+)
+def test_settings_without_sense_are_refused(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        from_mapping(CslmTrainingConfig, settings, "here")
 
 
 def test_empty_text_is_an_error(tmp_path: Path) -> None:

@@ -190,6 +190,11 @@ def test_a_tuning_has_an_iteration() -> None:
         TuningOptions(max_iterations=0)
 
 
+def test_a_comparison_has_samples() -> None:
+    with pytest.raises(ConfigError, match="n_samples is 1; the smallest value is 2"):
+        CompareOptions(n_samples=1)
+
+
 def test_an_added_column_starts_at_0(system: dict[str, Path], tmp_path: Path) -> None:
     run(system, tmp_path / "first")
     wider = INI.replace("LM0 path", "LM0 num-features=2 path").replace("LM0= 0.5", "LM0= 0.5 0.1")
