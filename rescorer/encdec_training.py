@@ -42,7 +42,7 @@ class EncDecTrainingConfig:
         max_pairs: so many pairs at most, drawn at random; 0 for all.
         shortlist: words of each side, </s> and <unk> not counted.
         n_held_out: pairs that are not learned from.
-        batch_pairs: pairs of an update; 0 takes 64 with the recipe "paper", 256 otherwise.
+        batch_pairs: pairs of an update; 0 takes 64 with the recipe "paper", 512 otherwise.
         batching: "sources" puts all targets of a source into one batch, so that they share work;
             "pairs" draws pairs at random, as the paper does; "auto" takes the recipe's way.
         self_normalisation: weight alpha of log^2 Z in the loss (Devlin et al. 2014, section 2.3, use
@@ -66,7 +66,7 @@ class EncDecTrainingConfig:
     @property
     def pairs_per_update(self) -> int:
         """Pairs of an update."""
-        return self.batch_pairs or (64 if self.loop.recipe == "paper" else 256)
+        return self.batch_pairs or (64 if self.loop.recipe == "paper" else 512)
 
     @property
     def whole_sources(self) -> bool:

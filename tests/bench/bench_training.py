@@ -34,6 +34,7 @@ from rescorer.vocabulary import Vocabulary, count_words
 PEER_SECONDS = 45.0
 LIMIT_SECONDS = 75.0
 EVALUATION_SECONDS = 3.0
+LEARNING_RATE = 2e-3  # does not fall here, so it is lower than the peak of `rescorer train`
 WARMUP_SECONDS = 5.0
 PEER_BATCH = 256
 HELD_OUT_PAIRS = 500
@@ -122,7 +123,7 @@ def trained(network: nn.Module, task: Task[Batch], seconds: float, goal: float) 
     curve.points.append((0.0, held_out_loss(task)))
     for batch in endless(task):
         started = time.perf_counter()
-        optimizer.param_groups[0]["lr"] = LoopConfig.learning_rate * min(1, clock / WARMUP_SECONDS)
+        optimizer.param_groups[0]["lr"] = LEARNING_RATE * min(1, clock / WARMUP_SECONDS)
         update(network, optimizer, *task.loss(batch))
         clock += time.perf_counter() - started
         curve.n_pairs += len(batch)

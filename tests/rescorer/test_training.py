@@ -384,7 +384,7 @@ def test_training_needs_an_end() -> None:
     ("recipe", "batch_pairs", "batching", "expected"),
     [
         ("paper", 0, "auto", (64, False)),
-        ("adam", 0, "auto", (256, True)),
+        ("adam", 0, "auto", (512, True)),
         ("paper", 32, "sources", (32, True)),
         ("adam", 10, "pairs", (10, False)),
     ],
