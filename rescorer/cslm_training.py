@@ -19,7 +19,7 @@ from rescorer.models.cslm import Cslm, CslmConfig
 from rescorer.ngrams import sentence_ngrams
 from rescorer.pairs import held_out_mask
 from rescorer.softmax import summed_loss
-from rescorer.training import LoopConfig, Trainer, TrainingReport
+from rescorer.training import LoopConfig, Trainer, TrainingReport, training_settings
 from rescorer.vocabulary import Vocabulary, count_words
 
 HELD_OUT_BATCH = 8192
@@ -84,9 +84,10 @@ def train_cslm(
     vocabulary = Vocabulary.from_counts(count_words(sentences), config.shortlist)
     network = Cslm(config.model, len(vocabulary)).to(device)
     task = NGramTask(network, vocabulary, sentences, config, seed)
-    settings = {"config": asdict(config), "seed": seed, "n_sentences": len(sentences)}
+    settings = training_settings(config, seed, sentences)
     report = Trainer(network, task, config.loop, out, settings).run(resume)
-    save_model(out, network.cpu(), None, vocabulary, {**settings, "report": asdict(report)})
+    record = {**settings, "loop": asdict(config.loop), "report": asdict(report)}
+    save_model(out, network.cpu(), None, vocabulary, record)
     return report
 
 

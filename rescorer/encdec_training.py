@@ -10,20 +10,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from moses_bridge.config import check_least
 from moses_bridge.textio import StrPath
 from rescorer.checkpoint import save_model
 from rescorer.models.encdec import NO_WORD, DecoderContext, EncDecConfig, EncoderDecoder
 from rescorer.pairs import PhrasePairs, Weighting, held_out_mask, read_pairs, sampled
 from rescorer.prefix_tree import Level, PrefixTree, build_prefix_tree
 from rescorer.softmax import summed_loss
-from rescorer.training import LoopConfig, Trainer, TrainingReport
+from rescorer.training import LoopConfig, Trainer, TrainingReport, training_settings
 from rescorer.units import GatedUnit
 from rescorer.vocabulary import Vocabulary, count_words
 
@@ -62,6 +63,11 @@ class EncDecTrainingConfig:
     self_normalisation: float = 0.0
     loop: LoopConfig = field(default_factory=LoopConfig)
     model: EncDecConfig = field(default_factory=EncDecConfig)
+
+    def __post_init__(self) -> None:
+        check_least(self, {"max_phrase_words": 1, "shortlist": 1})
+        counts = ("min_prob", "max_pairs", "n_held_out", "batch_pairs", "self_normalisation")
+        check_least(self, dict.fromkeys(counts, 0))
 
     @property
     def pairs_per_update(self) -> int:
@@ -132,7 +138,7 @@ def train_encdec(
         network.even_out()
     network.to(device)
     task = PairTask(network, data, config, seed)
-    settings = _settings(config, seed, len(pairs))
+    settings = training_settings(config, seed, pairs.content())
     report = Trainer(network, task, config.loop, out, settings).run(resume)
     record = {
         **settings,
@@ -142,13 +148,6 @@ def train_encdec(
     }
     save_model(out, network.cpu(), source_vocabulary, target_vocabulary, record)
     return report
-
-
-def _settings(config: EncDecTrainingConfig, seed: int, n_pairs: int) -> dict[str, Any]:
-    """What must be the same when training continues; the loop adds its own."""
-    settings = asdict(config)
-    del settings["loop"]
-    return {"config": settings, "seed": seed, "n_pairs": n_pairs}
 
 
 def encode_pairs(pairs: PhrasePairs, source: Vocabulary, target: Vocabulary) -> EncodedPairs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.errors import InputError
-from moses_bridge.formats.phrase_table import BAR, read_blocks
+from moses_bridge.formats.phrase_table import BAR, read_blocks, words
 from moses_bridge.progress import Progress
 from moses_bridge.textio import StrPath
 
@@ -40,6 +41,13 @@ class PhrasePairs:
     def __len__(self) -> int:
         return len(self.targets)
 
+    def content(self) -> Iterator[bytes]:
+        """All of it as bytes."""
+        yield from self.sources
+        yield from self.targets
+        yield self.groups.tobytes()
+        yield self.weights.tobytes()
+
 
 def read_pairs(
     table: StrPath, max_phrase_words: int, weighting: Weighting, min_prob: float = 0.0
@@ -61,7 +69,7 @@ def read_pairs(
         for block in read_blocks(table, ROWS_AT_ONCE):
             rows = zip(block.lines, block.sources, block.targets, strict=True)
             for line_number, (line, source, target) in enumerate(rows, start=block.first_line):
-                if max(source.count(b" "), target.count(b" ")) >= max_phrase_words:
+                if any(_is_longer(phrase, max_phrase_words) for phrase in (source, target)):
                     continue
                 if min_prob and _direct_prob(line, table, line_number) < min_prob:
                     continue
@@ -76,6 +84,11 @@ def read_pairs(
             f"pairs of at most {max_phrase_words} words and p(target | source) of {min_prob:g} or more",
         )
     return _grouped(pairs)
+
+
+def _is_longer(phrase: bytes, n_words: int) -> bool:
+    n_blanks = phrase.count(b" ") + phrase.count(b"\t")
+    return n_blanks >= n_words and len(words(phrase)) > n_words
 
 
 def _weight(weighting: Weighting, line: bytes, table: StrPath, line_number: int) -> float:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
 
+from moses_bridge.config import check_least
 from moses_bridge.errors import ConfigError, UserError
 from moses_bridge.progress import Progress
 from rescorer.checkpoint import TRAINING_STATE, load_training_state, save_training_state
@@ -60,6 +62,10 @@ class LoopConfig:
     def __post_init__(self) -> None:
         if not self.n_epochs and not self.max_minutes:
             raise ConfigError("training needs a limit: set n_epochs or max_minutes")
+        check_least(self, {"evaluations_per_epoch": 1, "patience": 1})
+        check_least(
+            self, dict.fromkeys((*LIMITS, "learning_rate", "warmup_updates", "clip_norm"), 0)
+        )
 
     @property
     def product_dtype(self) -> torch.dtype:
@@ -96,6 +102,20 @@ class TrainingReport:
     n_updates: int = 0
     n_epochs: float = 0.0
     minutes: float = 0.0
+
+
+def training_settings(config: Any, seed: int, data: Iterable[bytes]) -> dict[str, Any]:
+    """What must be the same when a training continues; `Trainer` adds what it keeps of the loop.
+
+    Args:
+        config: a dataclass with a field "loop".
+        seed: of the training.
+        data: all that is learned from.
+    """
+    settings = asdict(config)
+    del settings["loop"]
+    digest = blake2b(b"\n".join(data), digest_size=16).hexdigest()
+    return {"config": settings, "seed": seed, "data": digest}
 
 
 class Trainer(Generic[Batch]):
@@ -285,7 +305,7 @@ class Trainer(Generic[Batch]):
         weights, progress = saved
         if progress["settings"] != self.settings:
             raise ConfigError(
-                f"{self.directory}: the training that was interrupted had other settings; "
+                f"{self.directory}: the training that was interrupted had other settings or data; "
                 "remove the directory to start anew, or train into another one"
             )
         self.network.load_state_dict(weights["current"])

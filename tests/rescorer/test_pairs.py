@@ -44,6 +44,11 @@ def test_which_pairs_are_learned(
     assert len(set(pairs.sources)) == len(pairs.sources)
 
 
+def test_words_of_a_pair_are_counted_not_blanks(tmp_path: Path) -> None:
+    table = write(tmp_path, b"a  b ||| c\t d ||| 1\na b c ||| d ||| 1\na ||| b\tc d ||| 1\n")
+    assert read_pairs(table, 2, "distinct").sources == [b"a  b"]
+
+
 @pytest.mark.parametrize(
     ("weighting", "expected"),
     [("distinct", [1, 1, 1, 1]), ("count", [1, 9, 4, 16]), ("sqrt-count", [1, 3, 2, 4])],

@@ -12,6 +12,7 @@ import torch
 from pytest import MonkeyPatch
 from torch import Tensor, nn
 
+from moses_bridge.config import from_mapping
 from moses_bridge.errors import ConfigError, InputError, UserError
 from rescorer.checkpoint import TRAINING_STATE, load_model
 from rescorer.cslm_training import CslmTrainingConfig, NGramTask, train_cslm
@@ -265,6 +266,27 @@ def test_other_settings_do_not_continue(tmp_path: Path, config: EncDecTrainingCo
         train_encdec(table, out, config, resume=True)
 
 
+def test_other_data_of_the_same_size_do_not_continue(tmp_path: Path) -> None:
+    table, out = write_table(tmp_path), tmp_path / "m"
+    train_encdec(table, out, SMALL)
+    rows = table.read_bytes().splitlines(keepends=True)
+    table.write_bytes(b"".join(rows[1:] + rows[:1]))
+    with pytest.raises(ConfigError, match="other settings or data"):
+        train_encdec(table, out, SMALL, resume=True)
+
+
+def test_a_language_model_may_go_on_with_its_own_text(tmp_path: Path) -> None:
+    text, out = tmp_path / "text", tmp_path / "m"
+    text.write_bytes(b"a b c\nb c a\n" * 10)
+    config = CslmTrainingConfig(n_held_out=2, loop=SMALL.loop, model=CslmConfig(2, 4, 6, 5))
+    train_cslm(text, out, config)
+    longer = dataclasses.replace(config, loop=dataclasses.replace(SMALL.loop, n_epochs=5))
+    assert train_cslm(text, out, longer, resume=True).n_epochs == 5
+    text.write_bytes(b"b a c\nb c a\n" * 10)
+    with pytest.raises(ConfigError, match="other settings or data"):
+        train_cslm(text, out, longer, resume=True)
+
+
 def test_a_damaged_state_is_named(tmp_path: Path) -> None:
     table, out = write_table(tmp_path), tmp_path / "m"
     train_encdec(table, out, SMALL)
@@ -378,6 +400,22 @@ def test_a_loss_that_is_not_a_number_ends_the_training(tmp_path: Path) -> None:
 def test_training_needs_an_end() -> None:
     with pytest.raises(ConfigError, match="n_epochs or max_minutes"):
         LoopConfig(n_epochs=0, max_minutes=0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"shortlist": -3}, "shortlist is -3"),
+        ({"n_held_out": -1}, "n_held_out is -1"),
+        ({"batch_pairs": -1}, "batch_pairs is -1"),
+        ({"loop": {"learning_rate": -1.0}}, "learning_rate is -1.0"),
+        ({"loop": {"evaluations_per_epoch": 0}}, "evaluations_per_epoch is 0"),
+        ({"loop": {"max_minutes": -2.0}}, "max_minutes is -2.0"),
+    ],
+)
+def test_settings_without_sense_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        from_mapping(EncDecTrainingConfig, settings, "here")
 
 
 @pytest.mark.parametrize(
