@@ -64,7 +64,7 @@ def open_write_packed(path: StrPath) -> Iterator[BinaryIO]:
         sys.stdout.buffer.flush()
         return
     with named_errors(path):
-        if Path(path).exists() and not Path(path).is_file():
+        if is_stream(path):
             with open(path, "wb") as file:
                 yield file
             return
@@ -74,6 +74,12 @@ def open_write_packed(path: StrPath) -> Iterator[BinaryIO]:
             with temporary.open("wb") as file:
                 yield file
             publish(temporary, target)
+
+
+def is_stream(path: StrPath) -> bool:
+    """Whether a path is standard output, a pipe or a device: what is written to as it stands."""
+    is_standard = os.fspath(path) == STANDARD_STREAM
+    return is_standard or (Path(path).exists() and not Path(path).is_file())
 
 
 def publish(temporary: Path, target: Path) -> None:

@@ -27,7 +27,7 @@ from moses_bridge.formats.phrase_table import (
     words,
 )
 from moses_bridge.progress import Progress
-from moses_bridge.textio import STANDARD_STREAM, read_lines, write_lines
+from moses_bridge.textio import STANDARD_STREAM, is_stream, read_lines, write_lines
 from rescorer.column_report import (
     LOWEST_PROB,
     Column,
@@ -37,7 +37,7 @@ from rescorer.column_report import (
     write_sidecar,
 )
 from rescorer.parallel import map_in_order
-from rescorer.partial_file import PartialFile, StandardOutput, compress
+from rescorer.partial_file import PartialFile, StreamOutput, compress
 from rescorer.scorer import Scorer
 from rescorer.table_rows import BadRows, NumberedRow, Shard, shard_rows
 
@@ -107,7 +107,8 @@ def add_columns(
 
     Beside it OUT.json says which models made which column, and OUT.bad holds the malformed rows that
     were left out. With "-" the table comes from standard
-    input or goes to standard output; such a run cannot be resumed.
+    input or goes to standard output; such a run cannot be resumed, and no file stands beside a table
+    that goes there, to a pipe or to a device.
 
     Args:
         table: phrase table, equal sources together.
@@ -150,7 +151,7 @@ def add_columns(
         has_alignment=has_alignment,
         n_bad_rows=len(bad_rows.rows),
     )
-    if out != STANDARD_STREAM:
+    if not is_stream(out):
         write_sidecar(Path(out), settings, report)
     if bad_rows.rows:
         write_lines(bad_rows_path(Path(out)), bad_rows.rows)
@@ -158,11 +159,11 @@ def add_columns(
 
 
 def _check_streams(table: str, out: str, options: ColumnOptions, resume: bool) -> None:
-    if resume and STANDARD_STREAM in (table, out):
-        raise ConfigError("a run on standard input or output cannot be resumed")
+    if resume and (table == STANDARD_STREAM or is_stream(out)):
+        raise ConfigError("a run on standard input or output, a pipe or a device cannot be resumed")
     if options.shard and table == STANDARD_STREAM:
         raise ConfigError("standard input cannot be scored in shards: name a file")
-    if options.max_bad_rows and out == STANDARD_STREAM:
+    if options.max_bad_rows and is_stream(out):
         raise ConfigError("bad rows go to a file beside the table: name one, not standard output")
 
 
@@ -193,8 +194,8 @@ def _behind(blocks: Iterator[Block], n_rows: int) -> Iterator[Block]:
         n_earlier += len(block)
 
 
-def _sink(out: str, settings: dict[str, Any], resume: bool) -> PartialFile | StandardOutput:
-    return StandardOutput() if out == STANDARD_STREAM else PartialFile(Path(out), settings, resume)
+def _sink(out: str, settings: dict[str, Any], resume: bool) -> PartialFile | StreamOutput:
+    return StreamOutput(out) if is_stream(out) else PartialFile(Path(out), settings, resume)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import json
-import sys
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from xopen import xopen
 
-from moses_bridge.textio import COMPRESSIONS, publish, temporary_beside
+from moses_bridge.textio import COMPRESSIONS, StrPath, open_write_packed, publish, temporary_beside
 
 GZIP_LEVEL = 5  # of zlib-ng: as small as `gzip -6`
 
@@ -26,7 +26,7 @@ class PartialFile:
     """A file while it is made: .NAME.partial with its data, .NAME.partial.json with what is done.
 
     Args:
-        out: the file to make.
+        out: the file to make; a link is followed.
         settings: everything that the content depends on; an earlier part is continued only if it
             was made with equal settings.
         resume: continue an earlier part, if there is one that fits; else start anew.
@@ -36,7 +36,7 @@ class PartialFile:
     """
 
     def __init__(self, out: Path, settings: Mapping[str, Any], resume: bool) -> None:
-        self.out = out
+        self.out = out = Path(os.path.realpath(out))
         self.settings = json.loads(json.dumps(settings))
         self.data_path = out.with_name(f".{out.name}.partial")
         self.state_path = out.with_name(f".{out.name}.partial.json")
@@ -95,17 +95,22 @@ class PartialFile:
         self.state_path.unlink(missing_ok=True)
 
 
-class StandardOutput:
-    """The same for standard output, where nothing can be resumed.
+class StreamOutput:
+    """The same for standard output, a pipe or a device, where nothing can be resumed.
+
+    Args:
+        out: "-" or a path; it is written to as it stands.
 
     Attributes:
         progress: sums of what the blocks so far reported.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, out: StrPath) -> None:
         self.progress: dict[str, int] = {}
+        self._opened = open_write_packed(out)
 
-    def __enter__(self) -> StandardOutput:
+    def __enter__(self) -> StreamOutput:
+        self._stream = self._opened.__enter__()
         return self
 
     def __exit__(
@@ -114,17 +119,17 @@ class StandardOutput:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        pass
+        self._opened.__exit__(kind, error, trace)
 
     def append(self, member: bytes, counts: Mapping[str, int]) -> None:
         """Write one block and add its counts to the progress."""
-        sys.stdout.buffer.write(member)
+        self._stream.write(member)
         for name, count in counts.items():
             self.progress[name] = self.progress.get(name, 0) + count
 
     def publish(self) -> None:
         """Let nothing remain in the buffer."""
-        sys.stdout.buffer.flush()
+        self._stream.flush()
 
 
 def compress(data: bytes, out: Path) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from moses_bridge.errors import ConfigError, InputError
-from moses_bridge.textio import STANDARD_STREAM, read_lines
+from moses_bridge.textio import STANDARD_STREAM, is_stream, read_lines
 from rescorer.column import ColumnOptions, NamedScorer, add_columns, planned_columns, row_shape
 from rescorer.column_report import (
     LOWEST_PROB,
@@ -67,7 +67,7 @@ def score_table(
     lines = _summary(out, report)
     if ini is not None and ini_out is not None:
         lines += _patched(ini, ini_out, Path(table), Path(out), report)
-    if out != STANDARD_STREAM and not options.shard:
+    if not is_stream(out) and not options.shard:
         lines += _advice(Path(out), report, options.column_format)
     return lines
 
@@ -129,14 +129,15 @@ def _patched(ini: Path, ini_out: Path, table: Path, out: Path, report: ColumnRep
 def _check(tables: Sequence[str], out: str, ini: Path | None, ini_out: Path | None) -> None:
     if (ini is None) != (ini_out is None):
         raise ConfigError("--ini and --ini-out belong together")
-    if ini is not None and STANDARD_STREAM in (*tables, out):
+    for path in (out, ini_out):
+        if path is not None and Path(path).is_dir():
+            raise ConfigError(f"{path} is a directory: name a file to write")
+    if ini is not None and (STANDARD_STREAM in tables or is_stream(out)):
         raise ConfigError("an ini can be patched for files only, not for standard streams")
     named = {Path(path).resolve() for path in (*tables, ini) if path is not None}
     for path in (out, ini_out):
         if path is None or str(path) == STANDARD_STREAM:
             continue
-        if Path(path).is_dir():
-            raise ConfigError(f"{path} is a directory: name a file to write")
         if Path(path).resolve() in named:
             raise ConfigError(
                 f"{path} is named twice: the input is never modified, and each output has a file"

@@ -4,9 +4,11 @@ import gzip
 import io
 import json
 import math
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -437,3 +439,25 @@ def test_commands_for_binary_tables_name_the_number_of_scores(table: Path, tmp_p
         f"CreateProbingPT --input-pt {out} --output-dir {tmp_path}/out.probing"
         " --num-scores 5 --log-prob",
     ]
+
+
+def test_a_pipe_is_written_to_and_stays_a_pipe(table: Path, tmp_path: Path) -> None:
+    """As a device would: a new file in its place would break whoever else uses it."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as reader:
+        read = reader.submit(pipe.read_bytes)
+        add_columns(str(table), str(pipe), [word_count()], ColumnOptions())
+        assert read.result(timeout=60) == EXPECTED
+    assert pipe.is_fifo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pipe", "table.gz"]
+    with pytest.raises(ConfigError, match="a pipe or a device cannot be resumed"):
+        add_columns(str(table), str(pipe), [word_count()], ColumnOptions(), resume=True)
+
+
+def test_a_link_is_followed(table: Path, tmp_path: Path) -> None:
+    link, real = tmp_path / "link", tmp_path / "folder" / "real"
+    link.symlink_to(real)
+    add_columns(str(table), str(link), [word_count()], ColumnOptions())
+    assert link.is_symlink()
+    assert real.read_bytes() == EXPECTED
