@@ -8,6 +8,8 @@ answers requests, each one letter, a uint32 with the number of bytes that follow
     W  words, joined by newlines           an int32 for each word, its number
     N  int32 numbers, ORDER an n-gram,     a float32 for each n-gram, natural log p(last word |
        oldest word first                   words before it)
+    E  the same numbers                    the same, but quick rather than exact: what the search
+                                           goes by
 
 It ends when its input does. `serve_ngrams` is the other side, for any scorer written in Python.
 """
