@@ -11,7 +11,7 @@ import click
 
 from moses_bridge.command import CommandGroup
 from moses_bridge.config import load_config
-from moses_bridge.textio import STANDARD_STREAM
+from moses_bridge.textio import is_stream
 
 if TYPE_CHECKING:
     from rescorer.column_report import ColumnFormat
@@ -187,7 +187,7 @@ def score(
     )
     if unnormalized:
         scorers = [unnormalized_scorer(model, precision, device) for model in models]
-        for model in models if table != STANDARD_STREAM else ():
+        for model in () if is_stream(table) else models:
             click.echo(f"{model}: {table_agreement(model, table, seed)}", err=True)
     else:
         scorers = scorers_of(models, control, seed, precision, device)

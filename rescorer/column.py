@@ -159,10 +159,10 @@ def add_columns(
 
 
 def _check_streams(table: str, out: str, options: ColumnOptions, resume: bool) -> None:
-    if resume and (table == STANDARD_STREAM or is_stream(out)):
+    if resume and (is_stream(table) or is_stream(out)):
         raise ConfigError("a run on standard input or output, a pipe or a device cannot be resumed")
-    if options.shard and table == STANDARD_STREAM:
-        raise ConfigError("standard input cannot be scored in shards: name a file")
+    if options.shard and is_stream(table):
+        raise ConfigError("standard input or a pipe cannot be scored in shards: name a file")
     if options.max_bad_rows and is_stream(out):
         raise ConfigError("bad rows go to a file beside the table: name one, not standard output")
 

@@ -56,6 +56,8 @@ def score_table(
     _check([table], out, ini, ini_out)
     if options.shard and ini is not None:
         raise ConfigError("the ini of shards is written by `rescorer merge`: leave --ini out here")
+    if replace and is_stream(table):
+        raise ConfigError("columns can be replaced in a file only, beside which TABLE.json stands")
     if replace:
         n_replaced = n_added(Path(table), options.max_bad_rows)
         options = dataclasses.replace(options, n_replaced=n_replaced)
@@ -132,8 +134,8 @@ def _check(tables: Sequence[str], out: str, ini: Path | None, ini_out: Path | No
     for path in (out, ini_out):
         if path is not None and Path(path).is_dir():
             raise ConfigError(f"{path} is a directory: name a file to write")
-    if ini is not None and (STANDARD_STREAM in tables or is_stream(out)):
-        raise ConfigError("an ini can be patched for files only, not for standard streams")
+    if ini is not None and any(map(is_stream, (*tables, out))):
+        raise ConfigError("an ini can be patched for files only, not for standard streams or pipes")
     named = {Path(path).resolve() for path in (*tables, ini) if path is not None}
     for path in (out, ini_out):
         if path is None or str(path) == STANDARD_STREAM:

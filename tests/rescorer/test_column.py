@@ -27,6 +27,7 @@ from rescorer.column import (
 )
 from rescorer.controls import LengthScorer, RandomScorer
 from rescorer.ini_patch import binary_table_commands, initial_weights, table_feature
+from rescorer.table_rows import Shard
 from rescorer.table_scoring import score_table
 
 TABLE = b"""\
@@ -461,3 +462,20 @@ def test_a_link_is_followed(table: Path, tmp_path: Path) -> None:
     add_columns(str(table), str(link), [word_count()], ColumnOptions())
     assert link.is_symlink()
     assert real.read_bytes() == EXPECTED
+
+
+def test_a_pipe_is_not_read_twice(tmp_path: Path) -> None:
+    """Its first rows would be missing, in silence."""
+    pipe, out, ini = tmp_path / "pipe", str(tmp_path / "out"), tmp_path / "moses.ini"
+    os.mkfifo(pipe)
+    ini.write_bytes(INI)
+    options = ColumnOptions()
+    with pytest.raises(ConfigError, match="not for standard streams or pipes"):
+        score_table(str(pipe), out, [word_count()], options, ini, tmp_path / "new.ini")
+    for table in (str(pipe), "-"):
+        with pytest.raises(ConfigError, match="replaced in a file only"):
+            score_table(table, out, [word_count()], options, replace=True)
+        with pytest.raises(ConfigError, match="cannot be scored in shards"):
+            add_columns(table, out, [word_count()], ColumnOptions(shard=Shard(1, 2)))
+        with pytest.raises(ConfigError, match="cannot be resumed"):
+            add_columns(table, out, [word_count()], options, resume=True)

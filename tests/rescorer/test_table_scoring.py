@@ -317,7 +317,7 @@ def test_options_that_do_not_fit(table: Path, tmp_path: Path) -> None:
     (tmp_path / "moses.ini").write_bytes(INI)
     with pytest.raises(ConfigError, match="rescorer merge"):
         score_table(str(table), out, [LENGTH], shard, tmp_path / "moses.ini", tmp_path / "i")
-    with pytest.raises(ConfigError, match="shards: name a file"):
+    with pytest.raises(ConfigError, match="in shards: name a file"):
         add_columns("-", out, [LENGTH], shard)
     with pytest.raises(ConfigError, match="bad rows"):
         add_columns(str(table), "-", [LENGTH], ColumnOptions(max_bad_rows=1))
