@@ -342,9 +342,13 @@ def numbers(fields: list[str]) -> list[float]:
         ("path={folder}/table ", "", "path"),
         ("Distortion0= 0.1", "Distortion7= 0.1", "Distortion7"),
         ("0 T 0", "0 T 0\n0 G 0", "mapping"),
-        ("[distortion-limit]\n6", "[distortion-limit]\nfew", "few"),
+        ("[distortion-limit]\n6", "[distortion-limit]\nfew", "/.*: distortion-limit: found 'few'"),
         ("[distortion-limit]\n6", "[xml-input]\nexclusive", "xml-input"),
-        ("path={folder}/table ", "path={folder}/table table-limit=all ", "all"),
+        (
+            "path={folder}/table ",
+            "path={folder}/table table-limit=all ",
+            "/.*: table-limit: found 'all'",
+        ),
     ],
 )
 def test_what_the_builtin_decoder_lacks_is_named(toy: Path, old: str, new: str, told: str) -> None:

@@ -154,7 +154,11 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
         source_ids={word: number for number, word in enumerate(source_words)},
         target_ids={word: number for number, word in enumerate(target_words)},
         has_reordering=bool(ini.of_kind("LexicalReordering")),
-        table_limit=_first(table_limit, table.arguments.get("table-limit"), DEFAULT_TABLE_LIMIT),
+        table_limit=_first(
+            table_limit,
+            _whole_number(ini, "table-limit", table.arguments.get("table-limit")),
+            DEFAULT_TABLE_LIMIT,
+        ),
         distortion_limit=_first(
             distortion_limit, _setting(ini, "distortion-limit"), DEFAULT_DISTORTION_LIMIT
         ),
@@ -260,19 +264,22 @@ def _read_reordering(
 
 
 def _longest_allowed(ini: MosesIni) -> int:
-    allowed = _first(None, _setting(ini, "max-phrase-length"), DEFAULT_MAX_PHRASE_WORDS)
+    allowed = _first(_setting(ini, "max-phrase-length"), DEFAULT_MAX_PHRASE_WORDS)
     return min(allowed, MAX_WINDOW)
 
 
-def _setting(ini: MosesIni, section: str) -> str | None:
+def _setting(ini: MosesIni, section: str) -> int | None:
     values = ini.settings.get(section)
-    return values[0] if values else None
+    return _whole_number(ini, section, values[0] if values else None)
 
 
-def _first(option: int | None, text: str | None, default: int) -> int:
-    if option is not None:
-        return option
+def _whole_number(ini: MosesIni, name: str, text: str | None) -> int | None:
     try:
-        return default if text is None else int(text)
+        return None if text is None else int(text)
     except ValueError as error:
-        raise ConfigError(f"moses.ini: found {text!r}, expected a whole number") from error
+        raise ConfigError(f"{ini.path}: {name}: found {text!r}, expected a whole number") from error
+
+
+def _first(*values: int | None) -> int:
+    """The first one that is given."""
+    return next(value for value in values if value is not None)
