@@ -15,7 +15,7 @@ from moses_bridge.builtin.phrase_pairs import collected_pairs
 from moses_bridge.builtin.phrase_scores import Smoothing, pair_scorer
 from moses_bridge.builtin.reordering import reordering_probs
 from moses_bridge.builtin.table_output import write_phrase_table, write_reordering_table
-from moses_bridge.errors import ConfigError
+from moses_bridge.errors import ConfigError, InputError
 from moses_bridge.formats.moses_ini import new_ini, write_ini
 from moses_bridge.programs import find_program, run_program
 from moses_bridge.textio import read_lines, write_lines
@@ -74,13 +74,21 @@ def build_model(
         jobs: processes and threads.
 
     Raises:
-        InputError: the texts or links do not fit together.
+        InputError: the texts or links do not fit together or give no phrase pair, or a path of the
+            model holds a blank or "#", which Moses cuts.
         ToolError: `lmplz` failed.
         ConfigError: `max_phrase_words` is not 1 to 7, or `occurrences_at_once` is below 1.
         OSError: the disk is full.
     """
     _check(options)
     texts = [Path(f"{corpus}.{language}") for language in (source, target)]
+    language_model = out / LANGUAGE_MODEL_NAME
+    ini = new_ini(
+        (out / TABLE_NAME).absolute(),
+        (out / REORDERING_NAME).absolute(),
+        language_model.absolute(),
+        options.lm_order,
+    )
     out.mkdir(parents=True, exist_ok=True)
     if links is None:
         links = out / LINKS_NAME
@@ -95,18 +103,11 @@ def build_model(
     inputs = [*texts, links]
     table_settings = [str(links.absolute()), options.max_phrase_words, options.smoothing]
     _make(tables, inputs, table_settings, lambda: _write_tables(inputs, tables, options, jobs))
-    language_model = out / LANGUAGE_MODEL_NAME
     _make(
         [language_model],
         texts[1:],
         [options.lm_order, *options.lm_prune],
         lambda: _estimate(texts[1], language_model, options),
-    )
-    ini = new_ini(
-        (out / TABLE_NAME).absolute(),
-        (out / REORDERING_NAME).absolute(),
-        language_model.absolute(),
-        options.lm_order,
     )
     write_ini(ini, out / INI_NAME)
 
@@ -149,6 +150,8 @@ def _write_tables(
     write_lexical_tables(corpus, lexical, e2f, f2e)
     n_words, at_once = options.max_phrase_words, options.occurrences_at_once
     with collected_pairs(corpus, n_words, at_once, phrase_table) as pairs:
+        if not pairs.n_rows:
+            raise InputError(inputs[0], None, "no phrase pair", "sentences with linked words")
         scorer = pair_scorer(corpus, pairs, lexical, options.smoothing)
         write_phrase_table(phrase_table, corpus, pairs, scorer.scores, jobs)
         write_reordering_table(reordering_table, corpus, pairs, reordering_probs, jobs)

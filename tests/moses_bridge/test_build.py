@@ -132,6 +132,24 @@ def test_phrase_length_outside_1_to_7_is_refused(corpus: Path, n_words: int) -> 
         build(corpus, BuildOptions(max_phrase_words=n_words))
 
 
+def test_a_path_that_moses_cuts_is_told_before_the_work(corpus: Path) -> None:
+    out = corpus.parent / "my model"
+    with pytest.raises(InputError, match="my model"):
+        build_model(corpus, "en", "fr", out, BuildOptions(), jobs=1)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("text", [b"", b"\n"])
+def test_texts_without_phrase_pairs_are_told(tmp_path: Path, text: bytes) -> None:
+    for name in ("train.en", "train.fr"):
+        (tmp_path / name).write_bytes(text)
+    out = tmp_path / "model"
+    with pytest.raises(InputError, match=r"train\.en: found no phrase pair"):
+        build_model(tmp_path / "train", "en", "fr", out, BuildOptions(), jobs=1)
+    assert not (out / "phrase-table.gz").exists()
+    assert not (out / "moses.ini").exists()
+
+
 def test_missing_text_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="expected a readable file"):
         build_model(tmp_path / "none", "en", "fr", tmp_path / "model", BuildOptions())
