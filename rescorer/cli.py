@@ -38,6 +38,7 @@ JOBS = click.option(
 
 
 @click.group(cls=CommandGroup)
+@click.version_option(package_name="rescorer", message="%(prog)s %(version)s")
 def main() -> None:
     """Neural scores for the phrase tables and n-best lists of Moses."""
 

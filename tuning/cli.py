@@ -40,6 +40,7 @@ JOBS = click.option(
 
 
 @click.group(cls=CommandGroup)
+@click.version_option(package_name="rescorer", message="%(prog)s %(version)s")
 def main() -> None:
     """Tune log-linear weights against BLEU and compare tuned systems."""
 

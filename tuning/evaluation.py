@@ -118,13 +118,13 @@ def compare(
 
     Raises:
         InputError: a run directory or text is malformed.
-        ConfigError: a moses.ini or table is not the one that a run tuned, or runs of one system have
-            weights of other features.
+        ConfigError: a moses.ini or table is not the one that a run tuned, or a system has a run twice
+            or runs with weights of other features.
     """
     all_runs = list(dict.fromkeys(path for paths in systems.values() for path in paths))
     check_unchanged({directory: load_run(directory) for directory in all_runs})
     for system, directories in systems.items():
-        _check_same_weights(system, directories)
+        _check_runs(system, directories)
     reference = References.read(references, source)
     outputs = translate_all(all_runs, source, jobs)
     detokenised = DetokenisedReferences(references, options.target, jobs)
@@ -157,7 +157,9 @@ def compare(
     return Comparison(rows, signature, detokenised.signatures, len(reference))
 
 
-def _check_same_weights(system: str, directories: Sequence[Path]) -> None:
+def _check_runs(system: str, directories: Sequence[Path]) -> None:
+    if len({path.resolve() for path in directories}) < len(directories):
+        raise ConfigError(f"{system} has a run twice: its deviation would be too small")
     shapes = {
         path: {name: len(values) for name, values in load_run(path).weights.items()}
         for path in directories

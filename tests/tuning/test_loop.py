@@ -320,6 +320,10 @@ def test_runs_of_one_system_have_the_same_features(system: dict[str, Path], tmp_
     (runs[0] / "weights.json").write_text(json.dumps(content))
     with pytest.raises(ConfigError, match=r"A: .*run2 has other features .*run1: .*CSLM0 \(1\)"):
         compare({"A": runs}, system["source"], [system["reference"]], CompareOptions())
+    with pytest.raises(ConfigError, match="A has a run twice"):
+        compare(
+            {"A": [runs[0], runs[0]]}, system["source"], [system["reference"]], CompareOptions()
+        )
 
 
 @pytest.mark.parametrize("changed", ["moses.ini", "lm"])
