@@ -40,8 +40,16 @@ def load_config(kind: type[Config], path: StrPath | None) -> Config:
     return from_mapping(kind, {} if path is None else load_toml(path), str(path))
 
 
-def from_mapping(kind: type[Config], mapping: Mapping[str, Any], where: str) -> Config:
+def from_mapping(
+    kind: type[Config], mapping: Mapping[str, Any], where: str, defaults: Config | None = None
+) -> Config:
     """Make a dataclass of settings from a mapping; nested tables become nested dataclasses.
+
+    Args:
+        kind: the dataclass.
+        mapping: settings by name; a nested table changes what it names in the default of its field.
+        where: for the messages of errors.
+        defaults: has the values of what is not named; None takes those of the dataclass.
 
     Raises:
         ConfigError: a key is unknown, one without default is missing, or a value has the wrong
@@ -54,10 +62,23 @@ def from_mapping(kind: type[Config], mapping: Mapping[str, Any], where: str) -> 
         if key not in names:
             raise ConfigError(f"{where}: unknown key {key!r}{_nearest(key, names)}")
     for field in fields:
-        if field.name not in mapping and _is_required(field):
+        if field.name not in mapping and defaults is None and _is_required(field):
             raise ConfigError(f"{where}: the key {field.name!r} is missing")
-    values = {key: _convert(hints[key], value, f"{where}: {key}") for key, value in mapping.items()}
-    return kind(**values)
+    values = {
+        field.name: _convert(
+            hints[field.name], mapping[field.name], f"{where}: {field.name}", _default(field)
+        )
+        for field in fields
+        if field.name in mapping
+    }
+    if defaults is None:
+        return kind(**values)
+    return typing.cast(Config, dataclasses.replace(typing.cast(Any, defaults), **values))
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    factory = field.default_factory
+    return field.default if factory is dataclasses.MISSING else factory()
 
 
 def check_least(settings: Any, least: Mapping[str, float]) -> None:
@@ -88,11 +109,14 @@ def _nearest(key: str, names: list[str]) -> str:
     return f"; the keys are {', '.join(sorted(names))}"
 
 
-def _convert(hint: Any, value: Any, where: str) -> Any:
+def _convert(hint: Any, value: Any, where: str, default: Any = None) -> Any:
     options = typing.get_args(hint) if _is_union(hint) else (hint,)
     for option in options:
         if dataclasses.is_dataclass(option) and isinstance(value, Mapping):
-            return from_mapping(typing.cast(type[Any], option), value, where)
+            inner = typing.cast(type[Any], option)
+            return from_mapping(
+                inner, value, where, default if isinstance(default, inner) else None
+            )
         if typing.get_origin(option) is tuple and isinstance(value, list):
             return _convert_list(typing.get_args(option), value, where)
         if typing.get_origin(option) is typing.Literal:

@@ -48,7 +48,7 @@ class EncDecTrainingConfig:
             "pairs" draws pairs at random, as the paper does; "auto" takes the recipe's way.
         self_normalisation: weight alpha of log^2 Z in the loss (Devlin et al. 2014, section 2.3, use
             0.1), with which `rescorer score --unnormalized` can leave the denominator Z out; 0 for none.
-        loop: recipe and limits.
+        loop: recipe and limits; the default learning rate is 6e-3.
         model: sizes.
     """
 
@@ -61,7 +61,7 @@ class EncDecTrainingConfig:
     batch_pairs: int = 0
     batching: Literal["auto", "sources", "pairs"] = "auto"
     self_normalisation: float = 0.0
-    loop: LoopConfig = field(default_factory=LoopConfig)
+    loop: LoopConfig = field(default_factory=lambda: LoopConfig(learning_rate=6e-3))
     model: EncDecConfig = field(default_factory=EncDecConfig)
 
     def __post_init__(self) -> None:

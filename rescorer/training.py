@@ -48,7 +48,7 @@ class LoopConfig:
     """
 
     recipe: Literal["adam", "paper"] = "adam"
-    learning_rate: float = 6e-3
+    learning_rate: float = 2e-3
     warmup_updates: int = 200
     clip_norm: float = 1.0
     n_epochs: int = 0

@@ -32,6 +32,11 @@ class Settings:
 
 
 @dataclass(frozen=True)
+class WithItsOwnDefault:
+    inner: Inner = field(default_factory=lambda: Inner(rate=0.9))
+
+
+@dataclass(frozen=True)
 class Needed:
     width: int
 
@@ -40,6 +45,11 @@ def load(tmp_path: Path, text: str) -> Settings:
     path = tmp_path / "settings.toml"
     path.write_text(text)
     return load_config(Settings, path)
+
+
+def test_a_table_changes_what_it_names_in_the_default_of_its_field() -> None:
+    found = from_mapping(WithItsOwnDefault, {"inner": {"name": "sgd"}}, "here")
+    assert found == WithItsOwnDefault(Inner(rate=0.9, name="sgd"))
 
 
 def test_defaults() -> None:
