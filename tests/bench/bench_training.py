@@ -24,7 +24,8 @@ from paper_sizes import PAPER_SIZES
 from results import Result, write_results
 from torch import Tensor, nn
 
-from rescorer.encdec_training import EncDecTrainingConfig, EncodedPairs, PairTask, encode_pairs
+from rescorer.encdec_loss import EncodedPairs, encode_pairs
+from rescorer.encdec_training import EncDecTrainingConfig, PairTask
 from rescorer.models.encdec import EncDecConfig, EncoderDecoder
 from rescorer.pairs import read_pairs
 from rescorer.softmax import ProductType, fast_product_type

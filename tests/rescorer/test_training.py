@@ -16,13 +16,8 @@ from moses_bridge.config import from_mapping
 from moses_bridge.errors import ConfigError, InputError, UserError
 from rescorer.checkpoint import TRAINING_STATE, load_model
 from rescorer.cslm_training import CslmTrainingConfig, NGramTask, train_cslm
-from rescorer.encdec_training import (
-    EncDecTrainingConfig,
-    EncodedPairs,
-    PairTask,
-    pairs_loss,
-    train_encdec,
-)
+from rescorer.encdec_loss import EncodedPairs, pairs_loss
+from rescorer.encdec_training import EncDecTrainingConfig, PairTask, train_encdec
 from rescorer.models.cslm import CslmConfig
 from rescorer.models.encdec import EncDecConfig, EncoderDecoder
 from rescorer.training import LoopConfig, Trainer
