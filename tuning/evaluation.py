@@ -121,10 +121,10 @@ def compare(
         ConfigError: a moses.ini or table is not the one that a run tuned, or a system has a run twice
             or runs with weights of other features.
     """
-    all_runs = list(dict.fromkeys(path for paths in systems.values() for path in paths))
-    check_unchanged({directory: load_run(directory) for directory in all_runs})
+    all_runs = {path: load_run(path) for paths in systems.values() for path in paths}
+    check_unchanged(all_runs)
     for system, directories in systems.items():
-        _check_runs(system, directories)
+        _check_runs(system, directories, all_runs)
     reference = References.read(references, source)
     outputs = translate_all(all_runs, source, jobs)
     detokenised = DetokenisedReferences(references, options.target, jobs)
@@ -138,7 +138,7 @@ def compare(
     rows = []
     for number, (system, directories) in enumerate(systems.items()):
         print(f"compare: {system}", file=sys.stderr, flush=True)
-        runs = [load_run(path) for path in directories]
+        runs = [all_runs[path] for path in directories]
         is_first = number == 0
         rows.append(
             _row(
@@ -157,11 +157,11 @@ def compare(
     return Comparison(rows, signature, detokenised.signatures, len(reference))
 
 
-def _check_runs(system: str, directories: Sequence[Path]) -> None:
+def _check_runs(system: str, directories: Sequence[Path], runs: Mapping[Path, TuningRun]) -> None:
     if len({path.resolve() for path in directories}) < len(directories):
         raise ConfigError(f"{system} has a run twice: its deviation would be too small")
     shapes = {
-        path: {name: len(values) for name, values in load_run(path).weights.items()}
+        path: {name: len(values) for name, values in runs[path].weights.items()}
         for path in directories
     }
     first = directories[0]
@@ -177,9 +177,8 @@ def _in_words(shape: Mapping[str, int]) -> str:
     return ", ".join(f"{name} ({n_weights})" for name, n_weights in shape.items())
 
 
-def translate_all(directories: Sequence[Path], source: Path, jobs: int) -> dict[Path, Path]:
+def translate_all(runs: Mapping[Path, TuningRun], source: Path, jobs: int) -> dict[Path, Path]:
     """The test output of each run, translated if it is not there yet; each system is loaded once."""
-    runs = {directory: load_run(directory) for directory in directories}
     outputs: dict[Path, Path] = {}
 
     def system_of(directory: Path) -> tuple[str, str]:
