@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from moses_bridge.command import CommandGroup
+from moses_bridge.command import VERSION, CommandGroup
 from moses_bridge.config import load_config
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ JOBS = click.option(
 
 
 @click.group(cls=CommandGroup)
-@click.version_option(package_name="rescorer", message="%(prog)s %(version)s")
+@VERSION
 def main() -> None:
     """Corpora, phrase tables and translations in Moses's formats, with or without Moses.
 

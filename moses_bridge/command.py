@@ -1,4 +1,4 @@
-"""What the three commands share: how they end."""
+"""What the three commands share: how they end, and their version."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from moses_bridge.textio import remove_unfinished
 
 FAILED = 1
 INTERRUPTED = 130
+VERSION = click.version_option(package_name="rescorer", message="%(prog)s %(version)s")
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moses_bridge.command import CommandGroup
+from moses_bridge.command import VERSION, CommandGroup
 from moses_bridge.config import load_config
 from moses_bridge.textio import is_stream
 
@@ -38,7 +38,7 @@ JOBS = click.option(
 
 
 @click.group(cls=CommandGroup)
-@click.version_option(package_name="rescorer", message="%(prog)s %(version)s")
+@VERSION
 def main() -> None:
     """Neural scores for the phrase tables and n-best lists of Moses."""
 

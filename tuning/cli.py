@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_bridge.command import CommandGroup
+from moses_bridge.command import VERSION, CommandGroup
 from moses_bridge.config import load_config
 from moses_bridge.errors import ConfigError
 
@@ -40,7 +40,7 @@ JOBS = click.option(
 
 
 @click.group(cls=CommandGroup)
-@click.version_option(package_name="rescorer", message="%(prog)s %(version)s")
+@VERSION
 def main() -> None:
     """Tune log-linear weights against BLEU and compare tuned systems."""
 
