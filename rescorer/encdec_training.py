@@ -22,7 +22,6 @@ from rescorer.encdec_loss import EncodedPairs, encode_pairs, pairs_loss
 from rescorer.models.encdec import EncDecConfig, EncoderDecoder
 from rescorer.pairs import Weighting, held_out_mask, read_pairs, sampled
 from rescorer.training import LoopConfig, Trainer, TrainingReport, training_settings
-from rescorer.vocabulary import Vocabulary, count_words
 
 HELD_OUT_BATCH_PAIRS = 4096
 PAPER_DEVIATION = 0.01
@@ -104,8 +103,7 @@ def train_encdec(
     pairs = read_pairs(table, config.max_phrase_words, config.weighting, config.min_prob)
     if config.max_pairs:
         pairs = sampled(pairs, config.max_pairs, seed)
-    source_vocabulary = Vocabulary.from_counts(count_words(pairs.sources), config.shortlist)
-    target_vocabulary = Vocabulary.from_counts(count_words(pairs.targets), config.shortlist)
+    source_vocabulary, target_vocabulary = pairs.shortlists(config.shortlist)
     data = encode_pairs(pairs, source_vocabulary, target_vocabulary)
     network = EncoderDecoder(config.model, len(source_vocabulary), len(target_vocabulary))
     network.initialise(PAPER_DEVIATION if config.loop.recipe == "paper" else None)

@@ -14,6 +14,7 @@ from moses_bridge.errors import InputError
 from moses_bridge.formats.phrase_table import BAR, read_blocks, words
 from moses_bridge.progress import Progress
 from moses_bridge.textio import StrPath
+from rescorer.vocabulary import Vocabulary, count_words
 
 ROWS_AT_ONCE = 50_000
 SCORES_COLUMN, COUNTS_COLUMN = 2, 4
@@ -40,6 +41,14 @@ class PhrasePairs:
 
     def __len__(self) -> int:
         return len(self.targets)
+
+    def shortlists(self, n_words: int) -> tuple[Vocabulary, Vocabulary]:
+        """The n_words most frequent words of the sources and of the targets."""
+        source, target = (
+            Vocabulary.from_counts(count_words(side), n_words)
+            for side in (self.sources, self.targets)
+        )
+        return source, target
 
     def content(self) -> Iterator[bytes]:
         """All of it as bytes."""

@@ -23,7 +23,6 @@ from rescorer.encdec_training import EncDecTrainingConfig, train_encdec
 from rescorer.models.encdec import EncoderDecoder
 from rescorer.pairs import read_pairs
 from rescorer.training import LoopConfig
-from rescorer.vocabulary import Vocabulary, count_words
 
 N_ROWS = 262_144
 N_JOBS = os.cpu_count() or 1
@@ -38,10 +37,7 @@ def main(table: Path, out: Path, device: str, minutes: float) -> None:
 def scoring(table: Path, device: str) -> Result:
     """Rows a second from file to file; prints the host's share."""
     pairs = read_pairs(table, EncDecTrainingConfig.max_phrase_words, "distinct")
-    source, target = (
-        Vocabulary.from_counts(count_words(side), EncDecTrainingConfig.shortlist)
-        for side in (pairs.sources, pairs.targets)
-    )
+    source, target = pairs.shortlists(EncDecTrainingConfig.shortlist)
     rows = list(islice(read_lines(table), N_ROWS))
     with TemporaryDirectory() as name:
         network = EncoderDecoder(PAPER_SIZES, len(source), len(target))

@@ -30,7 +30,6 @@ from rescorer.models.encdec import EncDecConfig, EncoderDecoder
 from rescorer.pairs import read_pairs
 from rescorer.softmax import ProductType, fast_product_type
 from rescorer.training import LoopConfig, Task
-from rescorer.vocabulary import Vocabulary, count_words
 
 PEER_SECONDS = 45.0
 LIMIT_SECONDS = 75.0
@@ -227,11 +226,7 @@ def main(table: Path, out: Path) -> None:
 def work_of(table: Path, sizes: EncDecConfig) -> Work:
     """The pairs of a table for a network of these sizes."""
     pairs = read_pairs(table, EncDecTrainingConfig.max_phrase_words, "distinct")
-    shortlist = EncDecTrainingConfig.shortlist
-    source, target = (
-        Vocabulary.from_counts(count_words(side), shortlist)
-        for side in (pairs.sources, pairs.targets)
-    )
+    source, target = pairs.shortlists(EncDecTrainingConfig.shortlist)
     return Work(encode_pairs(pairs, source, target), (len(source), len(target)), sizes)
 
 
