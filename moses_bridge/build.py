@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from moses_bridge.builtin.aligned_corpus import AlignedCorpus, read_aligned_corpus
 from moses_bridge.builtin.aligner import Aligner, align
-from moses_bridge.builtin.extraction import MAX_WORDS
-from moses_bridge.builtin.language_model import estimate
-from moses_bridge.builtin.lexical import lexical_table, write_lexical_tables
-from moses_bridge.builtin.phrase_pairs import collected_pairs
-from moses_bridge.builtin.phrase_scores import Smoothing, pair_scorer
-from moses_bridge.builtin.reordering import reordering_probs
-from moses_bridge.builtin.table_output import write_phrase_table, write_reordering_table
+from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, read_aligned_corpus
+from moses_bridge.builtin.extraction.lexical import lexical_table, write_lexical_tables
+from moses_bridge.builtin.extraction.occurrences import MAX_WORDS
+from moses_bridge.builtin.extraction.pair_counts import collected_pairs
+from moses_bridge.builtin.extraction.phrase_scores import Smoothing, pair_scorer
+from moses_bridge.builtin.extraction.reordering import reordering_probs
+from moses_bridge.builtin.extraction.table_output import write_phrase_table, write_reordering_table
+from moses_bridge.builtin.language_model.kneser_ney import estimate
 from moses_bridge.errors import ConfigError, InputError
 from moses_bridge.formats.moses_ini import new_ini, write_ini
 from moses_bridge.programs import find_program, run_program

@@ -15,7 +15,7 @@ from moses_bridge.command import VERSION, CommandGroup
 from moses_bridge.config import load_config
 
 if TYPE_CHECKING:
-    from moses_bridge.corpus import CorpusReport
+    from moses_bridge.corpus.parallel_corpus import CorpusReport
 
 Options = TypeVar("Options")
 
@@ -74,7 +74,7 @@ def corpus(
     Example:
       moses-bridge corpus --source en --target fr --out corpus
     """
-    from moses_bridge.corpus import CorpusOptions, prepare_corpus
+    from moses_bridge.corpus.parallel_corpus import CorpusOptions, prepare_corpus
 
     if origin is None and (source_file or target_file):
         origin = "files"
@@ -162,8 +162,8 @@ def check(table: Path, num_scores: int | None, ini: Path | None, show: int) -> N
     Example:
       moses-bridge check model/phrase-table.gz --num-scores 4 --ini model/moses.ini
     """
-    from moses_bridge.check import check_table
-    from moses_bridge.check_ini import check_ini
+    from moses_bridge.check.ini import check_ini
+    from moses_bridge.check.table import check_table
 
     report = check_table(table, num_scores, show or sys.maxsize)
     if ini is not None:

@@ -14,9 +14,9 @@ from moses_bridge.config import load_config
 from moses_bridge.textio import is_stream
 
 if TYPE_CHECKING:
-    from rescorer.column_report import ColumnFormat
     from rescorer.model_scorer import Control, Device
-    from rescorer.scoring import Precision
+    from rescorer.tables.report import ColumnFormat
+    from rescorer.tries.scoring import Precision
 
 READABLE = click.Path(exists=True, dir_okay=False, path_type=Path)
 READABLE_OR_STANDARD = click.Path(exists=True, dir_okay=False, allow_dash=True)
@@ -67,12 +67,12 @@ def train(
     place = _training_device(device)
     report: Any
     if arch == "cslm":
-        from rescorer.cslm_training import CslmTrainingConfig, train_cslm
+        from rescorer.scorers.cslm.task import CslmTrainingConfig, train_cslm
 
         settings = load_config(CslmTrainingConfig, config)
         report = train_cslm(table, out, settings, resume, place, seed)
     else:
-        from rescorer.encdec_training import EncDecTrainingConfig, train_encdec
+        from rescorer.scorers.encdec.task import EncDecTrainingConfig, train_encdec
 
         pair_settings = load_config(EncDecTrainingConfig, config)
         report = train_encdec(table, out, pair_settings, resume, place, seed)
@@ -173,11 +173,11 @@ def score(
     Example: rescorer score model/phrase-table.gz --model rnn --out rnn/phrase-table.gz
     --ini model/moses.ini --ini-out rnn/moses.ini
     """
-    from rescorer.agreement import table_agreement
-    from rescorer.column import ColumnOptions, parse_columns
     from rescorer.model_scorer import scorers_of, unnormalized_scorer
-    from rescorer.table_rows import parse_shard
-    from rescorer.table_scoring import score_table
+    from rescorer.scorers.encdec.agreement import table_agreement
+    from rescorer.tables.column import ColumnOptions, parse_columns
+    from rescorer.tables.rows import parse_shard
+    from rescorer.tables.scored_table import score_table
 
     options = ColumnOptions(
         columns=parse_columns(columns, unknown_words),
@@ -206,7 +206,7 @@ def merge(parts: tuple[Path, ...], out: Path, ini: Path | None, ini_out: Path | 
 
     Example: rescorer merge part1.gz part2.gz --out phrase-table.gz
     """
-    from rescorer.table_scoring import merge_shards
+    from rescorer.tables.scored_table import merge_shards
 
     for line in merge_shards(parts, out, ini, ini_out):
         click.echo(line, err=True)
@@ -253,6 +253,6 @@ def serve(model: Path, precision: Precision, jobs: int) -> None:
 
     Example: moses-bridge decode --neural-lm "CSLM0=rescorer serve cslm" ...
     """
-    from rescorer.ngram_service import serve as serve_model
+    from rescorer.windows.service import serve as serve_model
 
     serve_model(model, precision, jobs)

@@ -10,19 +10,19 @@ from typing import Literal
 import torch
 
 from moses_bridge.errors import ConfigError
-from rescorer.checkpoint import (
+from rescorer.contract import SourceBlindScorer
+from rescorer.controls import LengthScorer, RandomScorer
+from rescorer.model_directory import (
     DESCRIPTION,
     SOURCE_VOCABULARY,
     TARGET_VOCABULARY,
     WEIGHTS,
     load_model,
 )
-from rescorer.column import NamedScorer
-from rescorer.controls import LengthScorer, RandomScorer
-from rescorer.cslm_scoring import CslmScorer
-from rescorer.models.cslm import Cslm
-from rescorer.scorer import SourceBlindScorer
-from rescorer.scoring import EncDecScorer, Precision, UnnormalizedScorer
+from rescorer.scorers.cslm.network import Cslm
+from rescorer.tables.column import NamedScorer
+from rescorer.tries.scoring import EncDecScorer, Precision, UnnormalizedScorer
+from rescorer.windows.scoring import CslmScorer
 
 Control = Literal["random", "length"]
 Device = Literal["auto", "cpu", "cuda"]

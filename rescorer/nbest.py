@@ -16,8 +16,8 @@ from moses_bridge.errors import ConfigError, InputError
 from moses_bridge.formats.nbest import BAR, NBestEntry, parse_entry, parse_features
 from moses_bridge.progress import Progress
 from moses_bridge.textio import open_write, read_lines
+from rescorer.contract import Scorer
 from rescorer.parallel import map_in_order
-from rescorer.scorer import Scorer
 
 FEATURE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 FEATURES_FIELD = 2

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import thot.alignment
 
-from moses_bridge.builtin.aligned_corpus import split_words
+from moses_bridge.builtin.extraction.aligned_corpus import split_words
 from moses_bridge.builtin.symmetrization import symmetrize
 from moses_bridge.errors import UserError
 from moses_bridge.progress import track

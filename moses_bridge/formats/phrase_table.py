@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.compiled.plain_numbers import are_plain_numbers
+from moses_bridge.compiled.row_bytes import insert_scores
 from moses_bridge.errors import InputError
-from moses_bridge.formats.plain_numbers import are_plain_numbers
-from moses_bridge.formats.row_bytes import insert_scores
 from moses_bridge.textio import StrPath, read_lines
 
 BAR = b"|||"

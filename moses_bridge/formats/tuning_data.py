@@ -10,8 +10,8 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.compiled.plain_numbers import plain_numbers
 from moses_bridge.errors import InputError
-from moses_bridge.formats.plain_numbers import plain_numbers
 from moses_bridge.textio import StrPath, read_lines, write_lines
 
 FEATURES_BEGIN = b"FEATURES_TXT_BEGIN_0"

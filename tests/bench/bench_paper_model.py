@@ -18,11 +18,11 @@ from results import Result, write_results
 from whole_command import measure_command
 
 from moses_bridge.textio import read_lines
-from rescorer.checkpoint import save_model
-from rescorer.encdec_training import EncDecTrainingConfig, train_encdec
-from rescorer.models.encdec import EncoderDecoder
-from rescorer.pairs import read_pairs
-from rescorer.training import LoopConfig
+from rescorer.model_directory import save_model
+from rescorer.scorers.encdec.network import EncoderDecoder
+from rescorer.scorers.encdec.task import EncDecTrainingConfig, train_encdec
+from rescorer.training.loop import LoopConfig
+from rescorer.training.phrase_pairs import read_pairs
 
 N_ROWS = 262_144
 N_JOBS = os.cpu_count() or 1

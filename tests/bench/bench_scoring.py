@@ -26,11 +26,11 @@ from scipy.stats import spearmanr
 from whole_command import measure_command
 
 from moses_bridge.formats.phrase_table import Block, read_blocks
-from rescorer.checkpoint import load_model
-from rescorer.models.encdec import MAXOUT_PIECES, EncoderDecoder
+from rescorer.model_directory import load_model
 from rescorer.parallel import map_in_order
-from rescorer.prefix_tree import build_prefix_tree
-from rescorer.scoring import EncDecScorer, UnnormalizedScorer
+from rescorer.scorers.encdec.network import MAXOUT_PIECES, EncoderDecoder
+from rescorer.tries.prefix_tree import build_prefix_tree
+from rescorer.tries.scoring import EncDecScorer, UnnormalizedScorer
 from rescorer.vocabulary import Vocabulary
 
 N_ROWS = {256: 65_536, 1000: 32_768}

@@ -24,12 +24,12 @@ from paper_sizes import PAPER_SIZES
 from results import Result, write_results
 from torch import Tensor, nn
 
-from rescorer.encdec_loss import EncodedPairs, encode_pairs
-from rescorer.encdec_training import EncDecTrainingConfig, PairTask
-from rescorer.models.encdec import EncDecConfig, EncoderDecoder
-from rescorer.pairs import read_pairs
-from rescorer.softmax import ProductType, fast_product_type
-from rescorer.training import LoopConfig, Task
+from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.scorers.encdec.task import EncDecTrainingConfig, PairTask
+from rescorer.softmax.loss import ProductType, fast_product_type
+from rescorer.training.loop import LoopConfig, Task
+from rescorer.training.phrase_pairs import read_pairs
+from rescorer.tries.loss import EncodedPairs, encode_pairs
 
 PEER_SECONDS = 45.0
 LIMIT_SECONDS = 75.0

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from rescorer.models.encdec import MAXOUT_PIECES, EncoderDecoder
+from rescorer.scorers.encdec.network import MAXOUT_PIECES, EncoderDecoder
 
 LogProbs = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 

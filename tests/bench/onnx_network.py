@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, checker, helper, numpy_helper
 from torch import Tensor, nn
 
-from rescorer.models.encdec import MAXOUT_PIECES, EncoderDecoder
+from rescorer.scorers.encdec.network import MAXOUT_PIECES, EncoderDecoder
 from rescorer.units import GatedUnit
 
 OPSET, IR_VERSION = 17, 8

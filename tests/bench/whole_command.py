@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.textio import write_lines
-from rescorer.column import ColumnOptions, NamedScorer, add_columns
-from rescorer.prefix_tree import build_prefix_tree
+from rescorer.tables.column import ColumnOptions, NamedScorer, add_columns
+from rescorer.tries.prefix_tree import build_prefix_tree
 from rescorer.vocabulary import Vocabulary
 
 PROGRAM = """\

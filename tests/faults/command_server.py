@@ -16,10 +16,10 @@ from typing import Any, NoReturn
 import torch
 
 import moses_bridge.filter
-import rescorer.cslm_training
-import rescorer.encdec_training
 import rescorer.model_scorer
-import rescorer.table_scoring  # noqa: F401
+import rescorer.scorers.cslm.task
+import rescorer.scorers.encdec.task
+import rescorer.tables.scored_table  # noqa: F401
 from moses_bridge.cli import main as moses_bridge
 from rescorer.cli import main as rescorer_command
 

@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from rescorer.checkpoint import save_model
-from rescorer.models.encdec import EncDecConfig, EncoderDecoder
+from rescorer.model_directory import save_model
+from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.vocabulary import Vocabulary
 
 N_POINTS = int(os.environ.get("FAULT_POINTS", "2"))

@@ -6,8 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from moses_bridge.check import CheckReport, check_table
-from moses_bridge.check_ini import check_ini
+from moses_bridge.check.ini import check_ini
+from moses_bridge.check.table import CheckReport, check_table
 from moses_bridge.errors import InputError
 from moses_bridge.formats.alignment import format_links, parse_links
 from moses_bridge.formats.moses_ini import read_ini, with_added_scores, write_ini

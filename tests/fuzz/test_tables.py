@@ -19,13 +19,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from xopen import xopen
 
-from moses_bridge.check import check_table
+from moses_bridge.check.table import check_table
 from moses_bridge.errors import InputError
 from moses_bridge.filter import SourcePhrases, usable_rows
 from moses_bridge.textio import read_lines, write_lines
-from rescorer.column import ColumnOptions, NamedScorer
 from rescorer.controls import RandomScorer
-from rescorer.table_scoring import score_table
+from rescorer.tables.column import ColumnOptions, NamedScorer
+from rescorer.tables.scored_table import score_table
 
 N_CASES = int(os.environ.get("FUZZ_CASES", "300"))
 BATCHES = 6

@@ -8,10 +8,10 @@ import pytest
 import torch
 from click.testing import CliRunner, Result
 
-from rescorer.checkpoint import save_model
 from rescorer.cli import main
-from rescorer.models.cslm import Cslm, CslmConfig
-from rescorer.models.encdec import EncDecConfig, EncoderDecoder
+from rescorer.model_directory import save_model
+from rescorer.scorers.cslm.network import Cslm, CslmConfig
+from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.vocabulary import Vocabulary
 
 TABLE = b"a b ||| x y ||| 0.5 1 ||| 0-0 1-1\na b ||| z ||| 0.5 1 |||\nb ||| y ||| 0.1 0.2 ||| 0-0\n"

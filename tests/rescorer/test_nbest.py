@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 import rescorer.nbest
 from moses_bridge.errors import ConfigError, InputError
 from moses_bridge.formats.nbest import read_nbest
+from rescorer.contract import SourceBlindScorer
 from rescorer.controls import RandomScorer
 from rescorer.nbest import add_feature, with_feature
-from rescorer.scorer import SourceBlindScorer
 
 SOURCE = b"zero\nun e\ntwo\n"
 NBEST = b"""\

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Protocol
 
+from moses_bridge.builtin.decoder.feature_slots import Vector
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.neural_translator import NeuralTranslator
 from moses_bridge.builtin.decoder.translator import Translation, Translator
-from moses_bridge.builtin.decoder.weights import Vector
 from moses_bridge.errors import UserError
 from moses_bridge.ngram_scorer import NeuralLm, NgramScorer, NoScorer, ScorerProcess
 

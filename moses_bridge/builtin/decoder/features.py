@@ -7,12 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from moses_bridge.builtin.decoder.compiled import inner
-from moses_bridge.builtin.decoder.lm_index import LN10, lm_score
-from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, UNKNOWN_SCORE, Knowledge
-from moses_bridge.builtin.decoder.phrase_choice import Language, lm_word
-from moses_bridge.builtin.decoder.search import orientation
-from moses_bridge.builtin.decoder.weights import (
+from moses_bridge.builtin.decoder.feature_slots import (
     DISTORTION,
     LANGUAGE_MODEL,
     N_REORDERING,
@@ -22,6 +17,11 @@ from moses_bridge.builtin.decoder.weights import (
     UNKNOWN_WORD,
     WORD_PENALTY,
 )
+from moses_bridge.builtin.decoder.lm_index import LN10, lm_score
+from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, UNKNOWN_SCORE, Knowledge
+from moses_bridge.builtin.decoder.phrase_choice import Language, lm_word
+from moses_bridge.builtin.decoder.search import orientation
+from moses_bridge.compiled.inner import inner
 
 
 @njit(cache=True)

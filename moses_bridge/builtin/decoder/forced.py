@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.builtin.decoder.feature_slots import DISTORTION
 from moses_bridge.builtin.decoder.features import score_path
 from moses_bridge.builtin.decoder.lattice import Paths, words_of_options
 from moses_bridge.builtin.decoder.model import Model
@@ -21,7 +22,6 @@ from moses_bridge.builtin.decoder.nbest_lines import (
 from moses_bridge.builtin.decoder.options import Knowledge, Options
 from moses_bridge.builtin.decoder.search import Limits, orientation
 from moses_bridge.builtin.decoder.translator import Translation, Translator, split_words
-from moses_bridge.builtin.decoder.weights import DISTORTION
 
 STACK_SIZE = 1000
 

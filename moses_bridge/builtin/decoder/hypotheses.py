@@ -8,8 +8,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.decoder.compiled import inner
 from moses_bridge.builtin.decoder.options import Options
+from moses_bridge.compiled.inner import inner
 
 NONE = -1
 

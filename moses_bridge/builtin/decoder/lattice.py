@@ -8,10 +8,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.decoder.compiled import inner
 from moses_bridge.builtin.decoder.features import score_path
 from moses_bridge.builtin.decoder.hypotheses import NONE, Hypotheses
 from moses_bridge.builtin.decoder.options import Knowledge, Options
+from moses_bridge.compiled.inner import inner
 
 
 class Paths(NamedTuple):

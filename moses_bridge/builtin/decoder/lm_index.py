@@ -37,7 +37,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge import textio
-from moses_bridge.builtin.arpa import Arpa, NGrams, read_arpa
+from moses_bridge.builtin.language_model.arpa import Arpa, NGrams, read_arpa
 from moses_bridge.errors import InputError
 
 LN10 = 2.302585092994046

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.decoder import weights as slots
+from moses_bridge.builtin.decoder import feature_slots as slots
 from moses_bridge.builtin.decoder.lexicon import Lexicon, words_of
 from moses_bridge.builtin.decoder.lm_index import LmIndex, LmTables
-from moses_bridge.builtin.decoder.phrase_pairs import PhrasePairs, read_phrase_pairs
-from moses_bridge.builtin.decoder.reordering import N_SCORES, read_reordering
+from moses_bridge.builtin.decoder.loaded_table import PhrasePairs, read_phrase_pairs
+from moses_bridge.builtin.decoder.reordering_table import N_SCORES, read_reordering
 from moses_bridge.builtin.decoder.source_trie import longest_phrase
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.moses_ini import Feature, MosesIni, read_ini

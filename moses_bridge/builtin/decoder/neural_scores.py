@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from moses_bridge.builtin.decoder.compiled import inner
 from moses_bridge.builtin.decoder.hypotheses import Hypotheses
 from moses_bridge.builtin.decoder.lm_index import LN10, lm_score
 from moses_bridge.builtin.decoder.options import Options
 from moses_bridge.builtin.decoder.phrase_choice import Language
+from moses_bridge.compiled.inner import inner
 
 
 @njit(cache=True)

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.builtin.decoder.feature_slots import LANGUAGE_MODEL, Vector
 from moses_bridge.builtin.decoder.hypotheses import (
     Groups,
     Hypotheses,
@@ -39,7 +40,6 @@ from moses_bridge.builtin.decoder.neural_scores import exchange_scores, path_ngr
 from moses_bridge.builtin.decoder.ngram_memo import NgramMemo
 from moses_bridge.builtin.decoder.search import Limits, open_stack, start_search
 from moses_bridge.builtin.decoder.translator import Translation, Translator, make_knowledge
-from moses_bridge.builtin.decoder.weights import LANGUAGE_MODEL, Vector
 from moses_bridge.ngram_scorer import NgramScorer
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.decoder.compiled import inner
+from moses_bridge.compiled.inner import inner
 from moses_bridge.errors import UserError
 
 MAX_NGRAMS = 1 << 20

@@ -8,8 +8,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.decoder.compiled import inner
+from moses_bridge.builtin.decoder.feature_slots import (
+    LANGUAGE_MODEL,
+    PHRASE_PENALTY,
+    UNKNOWN_WORD,
+    WORD_PENALTY,
+)
 from moses_bridge.builtin.decoder.lm_index import LN10, lm_score
+from moses_bridge.builtin.decoder.loaded_table import PairTables
 from moses_bridge.builtin.decoder.phrase_choice import (
     Choices,
     Language,
@@ -17,14 +23,8 @@ from moses_bridge.builtin.decoder.phrase_choice import (
     lm_word,
     static_score,
 )
-from moses_bridge.builtin.decoder.phrase_pairs import PairTables
 from moses_bridge.builtin.decoder.source_trie import ROOT, TrieTables, child_of
-from moses_bridge.builtin.decoder.weights import (
-    LANGUAGE_MODEL,
-    PHRASE_PENALTY,
-    UNKNOWN_WORD,
-    WORD_PENALTY,
-)
+from moses_bridge.compiled.inner import inner
 
 UNKNOWN_SCORE = -100.0  # UnknownWordPenaltyProducer::EvaluateInIsolation: the floor of scores
 UNKNOWN_ROW = -1

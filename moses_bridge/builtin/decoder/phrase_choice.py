@@ -12,15 +12,15 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.decoder.compiled import inner
-from moses_bridge.builtin.decoder.lm_index import LN10, LmTables, lm_score
-from moses_bridge.builtin.decoder.phrase_pairs import PairTables
-from moses_bridge.builtin.decoder.weights import (
+from moses_bridge.builtin.decoder.feature_slots import (
     LANGUAGE_MODEL,
     PHRASE_PENALTY,
     PHRASE_TABLE,
     WORD_PENALTY,
 )
+from moses_bridge.builtin.decoder.lm_index import LN10, LmTables, lm_score
+from moses_bridge.builtin.decoder.loaded_table import PairTables
+from moses_bridge.compiled.inner import inner
 
 
 class Language(NamedTuple):

@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.decoder.compiled import inner
+from moses_bridge.builtin.decoder.feature_slots import DISTORTION, LANGUAGE_MODEL
 from moses_bridge.builtin.decoder.hypotheses import (
     NONE,
     Groups,
@@ -29,7 +29,7 @@ from moses_bridge.builtin.decoder.hypotheses import (
 from moses_bridge.builtin.decoder.lm_index import LN10, lm_score
 from moses_bridge.builtin.decoder.options import Options
 from moses_bridge.builtin.decoder.phrase_choice import Language
-from moses_bridge.builtin.decoder.weights import DISTORTION, LANGUAGE_MODEL
+from moses_bridge.compiled.inner import inner
 
 BEAM = float(np.log(1e-5))  # beam-threshold, default of Moses
 

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.decoder.compiled import inner
+from moses_bridge.compiled.inner import inner
 
 ROOT = 0
 

@@ -1,0 +1,136 @@
+"""The four scores of a phrase pair: relative frequencies and lexical weights, both directions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, Links
+from moses_bridge.builtin.extraction.lexical import (
+    LexicalTable,
+    LinkProbs,
+    source_link_probs,
+    target_link_probs,
+)
+from moses_bridge.builtin.extraction.pair_counts import PhrasePairs
+from moses_bridge.builtin.extraction.spilled_rows import SpilledRows
+
+Smoothing = Literal["good-turing", "none"]
+HIGHEST_COUNT_OF_COUNTS = 10
+DISCOUNT_FLOOR = 0.01
+PAIRS_AT_ONCE = 1 << 18
+
+
+@dataclass(frozen=True)
+class PairScorer:
+    """Scores phrase pairs; what it holds does not depend on how many there are.
+
+    Attributes:
+        corpus: where the views of the pairs are.
+        source_probs, target_probs: beside the links of the corpus.
+        discounts: (10,) factor for each count up to 9.
+    """
+
+    corpus: AlignedCorpus
+    source_probs: LinkProbs
+    target_probs: LinkProbs
+    discounts: NDArray[np.float32]
+
+    def scores(self, pairs: PhrasePairs) -> NDArray[np.float64]:
+        """(n_pairs, 4) p(f|e), lex(f|e), p(e|f), lex(e|f); f is the source, e the target."""
+        counts = discounted_counts(pairs.counts, self.discounts)
+        scores = np.empty((len(counts), 4))
+        scores[:, 0] = counts / pairs.target_counts.astype(np.float32)
+        scores[:, 1] = _lexical_weights(
+            pairs.source_view_starts, pairs.source_lens, self.corpus.of_source, self.source_probs
+        )
+        scores[:, 2] = counts / pairs.source_counts.astype(np.float32)
+        scores[:, 3] = _lexical_weights(
+            pairs.target_starts, pairs.target_lens, self.corpus.of_target, self.target_probs
+        )
+        return scores
+
+
+def pair_scorer(
+    corpus: AlignedCorpus,
+    pairs: SpilledRows[PhrasePairs],
+    table: LexicalTable,
+    smoothing: Smoothing,
+) -> PairScorer:
+    """What scores the pairs of a corpus; their counts are counted over all of them."""
+    discounts = np.ones(HIGHEST_COUNT_OF_COUNTS, np.float32)
+    if smoothing == "good-turing":
+        discounts = good_turing_discounts(_counts_of_counts(pairs))
+    return PairScorer(
+        corpus, source_link_probs(corpus, table), target_link_probs(corpus, table), discounts
+    )
+
+
+def _counts_of_counts(pairs: SpilledRows[PhrasePairs]) -> NDArray[np.int64]:
+    """(11,) how many pairs occur 0 to 10 times."""
+    n_counts = HIGHEST_COUNT_OF_COUNTS + 1
+    total = np.zeros(n_counts, np.int64)
+    for first in range(0, pairs.n_rows, PAIRS_AT_ONCE):
+        block = pairs.read(first, min(first + PAIRS_AT_ONCE, pairs.n_rows))
+        total += np.bincount(np.minimum(block.counts, n_counts), minlength=n_counts + 1)[:n_counts]
+    return total
+
+
+def discounted_counts(
+    counts: NDArray[np.int32], discounts: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Counts times their Good-Turing discount; counts from 9 on stay as they are."""
+    small = counts < HIGHEST_COUNT_OF_COUNTS - 1
+    adjusted = counts.astype(np.float32)
+    adjusted[small] *= discounts[counts[small]]
+    return adjusted
+
+
+def good_turing_discounts(counts_of_counts: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Factor d_r for a count of r, r up to 9 (`consolidate-main.cpp` of Moses, `processFiles`).
+
+    d_r = (r + 1) / r * (n_{r+1} + 0.1) / (n_r + 0.1), at most 1, at least d_{r-1}; d_0 = 0.01.
+
+    Args:
+        counts_of_counts: n_r, how many distinct pairs occur r times, r from 0 to 10 at least.
+    """
+    n = counts_of_counts
+    discounts = np.full(HIGHEST_COUNT_OF_COUNTS, DISCOUNT_FLOOR)
+    for r in range(1, HIGHEST_COUNT_OF_COUNTS):
+        raw = float(np.float32(r + 1) / np.float32(r)) * ((n[r + 1] + 0.1) / (n[r] + 0.1))
+        discounts[r] = max(min(raw, 1.0), discounts[r - 1])
+    return discounts.astype(np.float32)
+
+
+def _lexical_weights(
+    starts: NDArray[np.int32], lens: NDArray[np.uint8], links: Links, probs: LinkProbs
+) -> NDArray[np.float32]:
+    """Product over the words of a phrase of the mean probability over a word's links.
+
+    Koehn, Och and Marcu 2003, section 3.3; a word without link is explained by NULL. Single
+    precision, as the half tables of Moses are.
+    """
+    products = _lexical_products(starts, lens, links.starts, probs.links, probs.null)
+    return np.asarray(products).astype(np.float32)
+
+
+@njit(cache=True, nogil=True)
+def _lexical_products(
+    starts: Any, lens: Any, link_starts: Any, link_probs: Any, null_probs: Any
+) -> Any:
+    products = np.ones(len(starts))
+    for pair in range(len(starts)):
+        for word in range(starts[pair], starts[pair] + lens[pair]):
+            first, end = link_starts[word], link_starts[word + 1]
+            if first == end:
+                products[pair] *= null_probs[word]
+                continue
+            total = 0.0
+            for k in range(first, end):
+                total += link_probs[k]
+            products[pair] *= total / (end - first)
+    return products

@@ -1,0 +1,149 @@
+"""Compiled writing of table rows: words, columns and numbers as Moses prints them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from moses_bridge.builtin.extraction.aligned_corpus import Text
+
+N_DIGITS = 6
+NUMBER_BYTES = 14
+BLANK, BAR, DASH, DOT, ZERO, NEWLINE = 32, 124, 45, 46, 48, 10
+LOWER_E, PLUS = 101, 43
+
+
+class PackedText(NamedTuple):
+    """A running text whose words can be copied out.
+
+    Attributes:
+        text: bytes of the vocabulary, one word behind the other.
+        word_starts: (n_vocabulary + 1,) where each word begins in `text`.
+        words: (n_words,) numbers of the running words.
+        bytes_before: (n_words + 1,) bytes of all running words before each, one blank for each.
+    """
+
+    text: NDArray[np.uint8]
+    word_starts: NDArray[np.int64]
+    words: NDArray[np.int32]
+    bytes_before: NDArray[np.int64]
+
+
+def pack_text(text: Text) -> PackedText:
+    """Lay the vocabulary out for compiled code."""
+    lens = np.fromiter(map(len, text.vocabulary), np.int64, len(text.vocabulary))
+    word_starts = np.concatenate(([0], np.cumsum(lens)))
+    return PackedText(
+        np.frombuffer(b"".join(text.vocabulary), np.uint8),
+        word_starts,
+        text.words,
+        np.concatenate(([0], np.cumsum(lens[text.words] + 1))),
+    )
+
+
+def n_phrase_bytes(text: PackedText, starts: NDArray[np.int32], lens: NDArray[np.uint8]) -> int:
+    """Bytes of all these phrases together, a blank behind each word."""
+    return int((text.bytes_before[starts + lens] - text.bytes_before[starts]).sum())
+
+
+@njit(cache=True, nogil=True)
+def put_phrase(out: Any, end: int, text: PackedText, start: int, length: int) -> int:
+    """Write the words from `start`, each followed by a blank; the new end."""
+    for position in range(start, start + length):
+        word = text.words[position]
+        for i in range(text.word_starts[word], text.word_starts[word + 1]):
+            out[end] = text.text[i]
+            end += 1
+        out[end] = BLANK
+        end += 1
+    return end
+
+
+@njit(cache=True, nogil=True)
+def put_bar(out: Any, end: int) -> int:
+    """Write `||| `; the new end."""
+    out[end] = out[end + 1] = out[end + 2] = BAR
+    out[end + 3] = BLANK
+    return end + 4
+
+
+@njit(cache=True, nogil=True)
+def put_count(out: Any, end: int, count: int) -> int:
+    """Write a whole number that is not negative; the new end."""
+    divisor = 1
+    while divisor * 10 <= count:
+        divisor *= 10
+    while divisor > 0:
+        out[end] = ZERO + count // divisor % 10
+        end += 1
+        divisor //= 10
+    return end
+
+
+@njit(cache=True, nogil=True)
+def put_number(out: Any, end: int, number: float) -> int:
+    """Write a number that is not negative as C++ streams do, `%g` with 6 digits; the new end."""
+    if number == 0.0:
+        out[end] = ZERO
+        return end + 1
+    exponent = int(np.floor(np.log10(number)))
+    digits = _digits(number, exponent)
+    if digits < 10 ** (N_DIGITS - 1):
+        exponent -= 1
+        digits = _digits(number, exponent)
+    if digits >= 10**N_DIGITS:
+        exponent += 1
+        digits = _digits(number, exponent)
+    n_digits = N_DIGITS
+    while digits % 10 == 0:
+        digits //= 10
+        n_digits -= 1
+    if exponent < -4 or exponent >= N_DIGITS:
+        end = _put_decimal(out, end, digits, n_digits, 1)
+        return int(_put_exponent(out, end, exponent))
+    if exponent < 0:
+        out[end], out[end + 1] = ZERO, DOT
+        end += 2
+        for _ in range(-exponent - 1):
+            out[end] = ZERO
+            end += 1
+        return int(put_count(out, end, digits))
+    return int(_put_decimal(out, end, digits, n_digits, exponent + 1))
+
+
+@njit(cache=True, nogil=True)
+def _digits(number: float, exponent: int) -> int:
+    """The number in units of its sixth digit, halves (to double precision) to even."""
+    shift = N_DIGITS - 1 - exponent
+    scaled = number * 10.0**shift if shift >= 0 else number / 10.0**-shift
+    return int(np.rint(scaled))
+
+
+@njit(cache=True, nogil=True)
+def _put_decimal(out: Any, end: int, digits: int, n_digits: int, n_whole: int) -> int:
+    while n_digits < n_whole:
+        digits *= 10
+        n_digits += 1
+    divisor = 10 ** (n_digits - 1)
+    for i in range(n_digits):
+        if i == n_whole:
+            out[end] = DOT
+            end += 1
+        out[end] = ZERO + digits // divisor % 10
+        end += 1
+        divisor //= 10
+    return end
+
+
+@njit(cache=True, nogil=True)
+def _put_exponent(out: Any, end: int, exponent: int) -> int:
+    out[end] = LOWER_E
+    out[end + 1] = DASH if exponent < 0 else PLUS
+    end += 2
+    if abs(exponent) < 10:
+        out[end] = ZERO
+        end += 1
+    return int(put_count(out, end, abs(exponent)))

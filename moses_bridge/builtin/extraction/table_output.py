@@ -1,0 +1,253 @@
+"""Phrase table and reordering table as files."""
+
+from __future__ import annotations
+
+import gzip
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus
+from moses_bridge.builtin.extraction.occurrences import MAX_WORDS
+from moses_bridge.builtin.extraction.pair_counts import PhrasePairs
+from moses_bridge.builtin.extraction.row_writer import (
+    BLANK,
+    DASH,
+    NEWLINE,
+    NUMBER_BYTES,
+    PackedText,
+    n_phrase_bytes,
+    pack_text,
+    put_bar,
+    put_count,
+    put_number,
+    put_phrase,
+)
+from moses_bridge.builtin.extraction.spilled_rows import SpilledRows
+from moses_bridge.progress import Progress
+from moses_bridge.textio import StrPath, open_write_packed
+
+ROWS_AT_ONCE = 1 << 16
+GZIP_LEVEL = 5
+BYTES_OF_BARS_AND_COUNTS = 80
+LINK_BYTES = 4
+
+
+def write_phrase_table(
+    path: StrPath,
+    corpus: AlignedCorpus,
+    pairs: SpilledRows[PhrasePairs],
+    scores_of: Callable[[PhrasePairs], NDArray[np.float64]],
+    jobs: int,
+) -> None:
+    """Write `source ||| target ||| scores ||| alignment ||| counts ||| |||` rows, sorted.
+
+    Args:
+        path: the file, compressed if it ends in .gz.
+        corpus: where the words and links are.
+        pairs: what is written, in its order.
+        scores_of: (n_pairs, n_scores) probabilities of some of the pairs; called in several threads.
+        jobs: threads that score, format and compress.
+    """
+    source, target = pack_text(corpus.source), pack_text(corpus.target)
+
+    def text_of(some: PhrasePairs) -> bytes:
+        phrases, scores = _phrases(some), scores_of(some)
+        row_bytes = scores.shape[1] * NUMBER_BYTES + MAX_WORDS**2 * LINK_BYTES
+        out = _room(source, target, phrases, row_bytes)
+        end = _put_phrase_rows(
+            out,
+            source,
+            target,
+            phrases,
+            scores,
+            corpus.of_target.starts,
+            corpus.of_target.others,
+            _counts(some),
+        )
+        return out[:end].tobytes()
+
+    _write_rows(path, pairs, text_of, jobs)
+
+
+def write_reordering_table(
+    path: StrPath,
+    corpus: AlignedCorpus,
+    pairs: SpilledRows[PhrasePairs],
+    probs_of: Callable[[PhrasePairs], NDArray[np.float64]],
+    jobs: int,
+) -> None:
+    """Write `source ||| target ||| p p p p p p` rows in the order of the phrase table."""
+    source, target = pack_text(corpus.source), pack_text(corpus.target)
+
+    def text_of(some: PhrasePairs) -> bytes:
+        phrases, probs = _phrases(some), probs_of(some)
+        out = _room(source, target, phrases, probs.shape[1] * NUMBER_BYTES)
+        end = _put_reordering_rows(out, source, target, phrases, probs)
+        return out[:end].tobytes()
+
+    _write_rows(path, pairs, text_of, jobs)
+
+
+class _Phrases(NamedTuple):
+    """Where the phrases of some rows stand in the running texts."""
+
+    source_starts: NDArray[np.int32]
+    source_lens: NDArray[np.uint8]
+    target_starts: NDArray[np.int32]
+    target_lens: NDArray[np.uint8]
+
+
+def _phrases(pairs: PhrasePairs) -> _Phrases:
+    return _Phrases(pairs.source_starts, pairs.source_lens, pairs.target_starts, pairs.target_lens)
+
+
+def _counts(pairs: PhrasePairs) -> NDArray[np.float64]:
+    """(n_pairs, 3) occurrences of target, source and both, as Moses orders them."""
+    counts = (pairs.target_counts, pairs.source_counts, pairs.counts)
+    return np.stack(counts, axis=1).astype(np.float64)
+
+
+def _room(
+    source: PackedText, target: PackedText, phrases: _Phrases, row_bytes: int
+) -> NDArray[np.uint8]:
+    """Enough bytes for rows with these phrases and up to `row_bytes` of scores and links."""
+    n_bytes = n_phrase_bytes(source, phrases.source_starts, phrases.source_lens)
+    n_bytes += n_phrase_bytes(target, phrases.target_starts, phrases.target_lens)
+    n_bytes += len(phrases.source_starts) * (row_bytes + BYTES_OF_BARS_AND_COUNTS)
+    return np.empty(n_bytes, np.uint8)
+
+
+def _write_rows(
+    path: StrPath,
+    pairs: SpilledRows[PhrasePairs],
+    text_of: Callable[[PhrasePairs], bytes],
+    jobs: int,
+) -> None:
+    """Write blocks of rows in order; a .gz file consists of one gzip member for each block."""
+    compressed = str(path).endswith(".gz")
+    n_rows = pairs.n_rows
+
+    def block(first: int) -> tuple[int, bytes]:
+        some = pairs.read(first, min(first + ROWS_AT_ONCE, n_rows))
+        text = text_of(some)
+        packed = gzip.compress(text, GZIP_LEVEL, mtime=0) if compressed else text
+        return len(some.counts), packed
+
+    with open_write_packed(path) as stream, Progress(Path(path).name, n_rows, "rows") as progress:
+        for n_written, data in _in_order(block, range(0, max(n_rows, 1), ROWS_AT_ONCE), jobs):
+            stream.write(data)
+            progress.update(n_written)
+
+
+def _in_order(
+    block: Callable[[int], tuple[int, bytes]], firsts: range, jobs: int
+) -> Iterator[tuple[int, bytes]]:
+    """Results in order; at most two blocks for each thread are under way."""
+    waiting: deque[Future[tuple[int, bytes]]] = deque()
+    with ThreadPoolExecutor(jobs) as pool:
+        for first in firsts:
+            waiting.append(pool.submit(block, first))
+            if len(waiting) > 2 * jobs:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+@njit(cache=True, nogil=True)
+def _put_pair(
+    out: Any,
+    end: int,
+    source: PackedText,
+    target: PackedText,
+    phrases: _Phrases,
+    row: int,
+) -> int:
+    end = put_phrase(out, end, source, phrases.source_starts[row], phrases.source_lens[row])
+    end = put_bar(out, end)
+    end = put_phrase(out, end, target, phrases.target_starts[row], phrases.target_lens[row])
+    return int(put_bar(out, end))
+
+
+@njit(cache=True, nogil=True)
+def _put_scores(out: Any, end: int, scores: Any) -> int:
+    """Scores with a blank behind each."""
+    for i in range(len(scores)):
+        end = put_number(out, end, scores[i])
+        out[end] = BLANK
+        end += 1
+    return end
+
+
+@njit(cache=True, nogil=True)
+def _put_alignment(
+    out: Any,
+    end: int,
+    source_start: int,
+    target_start: int,
+    target_len: int,
+    link_starts: Any,
+    others: Any,
+) -> int:
+    """Links inside a phrase pair, by target word, with a blank behind each."""
+    for i in range(target_len):
+        for k in range(link_starts[target_start + i], link_starts[target_start + i + 1]):
+            end = put_count(out, end, others[k] - source_start)
+            out[end] = DASH
+            end = put_count(out, end + 1, i)
+            out[end] = BLANK
+            end += 1
+    return end
+
+
+@njit(cache=True, nogil=True)
+def _put_phrase_rows(
+    out: Any,
+    source: PackedText,
+    target: PackedText,
+    phrases: _Phrases,
+    scores: Any,
+    link_starts: Any,
+    others: Any,
+    counts: Any,
+) -> int:
+    end = 0
+    for row in range(len(scores)):
+        end = _put_pair(out, end, source, target, phrases, row)
+        end = put_bar(out, _put_scores(out, end, scores[row]))
+        end = _put_alignment(
+            out,
+            end,
+            phrases.source_starts[row],
+            phrases.target_starts[row],
+            phrases.target_lens[row],
+            link_starts,
+            others,
+        )
+        end = put_bar(out, end)
+        end = _put_scores(out, end, counts[row])
+        end = put_bar(out, put_bar(out, end))
+        out[end - 1] = NEWLINE
+    return end
+
+
+@njit(cache=True, nogil=True)
+def _put_reordering_rows(
+    out: Any,
+    source: PackedText,
+    target: PackedText,
+    phrases: _Phrases,
+    probs: Any,
+) -> int:
+    end = 0
+    for row in range(len(probs)):
+        end = _put_pair(out, end, source, target, phrases, row)
+        end = _put_scores(out, end, probs[row])
+        out[end - 1] = NEWLINE
+    return end

@@ -1,0 +1,1 @@
+"""From target text to a language model in ARPA format."""

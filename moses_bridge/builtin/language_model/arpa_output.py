@@ -1,0 +1,111 @@
+"""Writing of ARPA files at the speed of compiled code."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from moses_bridge import textio
+from moses_bridge.builtin.language_model.arpa import Arpa, NGrams
+
+ROWS_AT_ONCE = 1 << 18
+N_DECIMALS = 7
+SCALE = 10**N_DECIMALS
+NUMBER_WIDTH = 24
+
+
+class PackedWords(NamedTuple):
+    """All words in one array of bytes: word i is text[starts[i]:starts[i + 1]]."""
+
+    text: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+
+
+def write_arpa(path: textio.StrPath, arpa: Arpa) -> None:
+    """Write a model with 7 decimals, compressed by suffix; the file appears only when complete."""
+    words = _pack(arpa.words)
+    with textio.open_write(path) as stream:
+        stream.write(_header(arpa))
+        for order, section in enumerate(arpa.sections, start=1):
+            stream.write(b"\n\\%d-grams:\n" % order)
+            for first in range(0, len(section.log_probs), ROWS_AT_ONCE):
+                stream.write(
+                    _format(words, section, first, has_backoffs=order < arpa.order).tobytes()
+                )
+        stream.write(b"\n\\end\\\n")
+
+
+def _header(arpa: Arpa) -> bytes:
+    counts = [
+        b"ngram %d=%d\n" % (order, len(section.log_probs))
+        for order, section in enumerate(arpa.sections, start=1)
+    ]
+    return b"\\data\\\n" + b"".join(counts)
+
+
+def _pack(words: list[bytes]) -> PackedWords:
+    lengths = np.fromiter((len(word) for word in words), np.int64, len(words))
+    return PackedWords(
+        np.frombuffer(b"".join(words), np.uint8), np.concatenate(([0], np.cumsum(lengths)))
+    )
+
+
+def _format(
+    words: PackedWords, section: NGrams, first: int, *, has_backoffs: bool
+) -> NDArray[np.uint8]:
+    rows = slice(first, first + ROWS_AT_ONCE)
+    ids = section.ids[rows]
+    n_bytes = int(np.diff(words.starts)[ids].sum()) + ids.size + len(ids) * 2 * NUMBER_WIDTH
+    text = np.empty(n_bytes, np.uint8)
+    backoffs = section.backoffs[rows] if has_backoffs else np.empty(0, np.float32)
+    return text[: _format_rows(text, words, ids, section.log_probs[rows], backoffs)]
+
+
+@njit(cache=True)
+def _put_number(text: Any, end: int, number: float) -> int:
+    scaled = int(np.round(abs(number) * SCALE))
+    if number < 0.0 and scaled > 0:
+        text[end] = 45
+        end += 1
+    whole, fraction = scaled // SCALE, scaled % SCALE
+    divisor = 1
+    while divisor * 10 <= whole:
+        divisor *= 10
+    while divisor > 0:
+        text[end] = 48 + whole // divisor % 10
+        end += 1
+        divisor //= 10
+    if fraction > 0:
+        text[end] = 46
+        end += 1
+    divisor = SCALE // 10
+    while fraction > 0:
+        text[end] = 48 + fraction // divisor
+        end += 1
+        fraction %= divisor
+        divisor //= 10
+    return end
+
+
+@njit(cache=True)
+def _format_rows(text: Any, words: PackedWords, ids: Any, log_probs: Any, backoffs: Any) -> int:
+    """Write the lines into `text`; the number of bytes."""
+    end = 0
+    n_rows, order = ids.shape
+    for row in range(n_rows):
+        end = _put_number(text, end, float(log_probs[row]))
+        for i in range(order):
+            text[end] = 9 if i == 0 else 32
+            end += 1
+            for j in range(words.starts[ids[row, i]], words.starts[ids[row, i] + 1]):
+                text[end] = words.text[j]
+                end += 1
+        if len(backoffs) > 0:
+            text[end] = 9
+            end = _put_number(text, end + 1, float(backoffs[row]))
+        text[end] = 10
+        end += 1
+    return end

@@ -1,0 +1,1 @@
+"""What is wrong, or odd, in a phrase table and its moses.ini."""

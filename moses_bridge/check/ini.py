@@ -1,0 +1,331 @@
+"""Whether a moses.ini, of version 1 or 2, fits a phrase table: every fault with its line.
+
+Unlike `formats.moses_ini`, which stops at the first fault, this reads on as Moses reads: "#" begins
+a comment anywhere in a line (moses/Parameter.cpp:1433), a feature's arguments end at blanks
+(moses/FF/FeatureFunction.cpp:84-96).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from moses_bridge.check.table import CheckReport
+from moses_bridge.check.table_contents import Tally
+from moses_bridge.errors import InputError
+from moses_bridge.formats.moses_ini import V1_SECTIONS, tokens, with_sections
+from moses_bridge.formats.phrase_table import to_number
+from moses_bridge.textio import STANDARD_STREAM, read_lines
+
+TABLE_KINDS = ("PhraseDictionary", "ProbingPT", "RuleTable")
+TEXT_TABLES = ("PhraseDictionaryMemory", "0")
+SECTIONS_WITH_PATHS = (
+    "feature",
+    "ttable-file",
+    "lmodel-file",
+    "distortion-file",
+    "generation-file",
+)
+COMMENT = re.compile("[ \t]#")
+CUT_PATH = re.compile(r"(?:path=|/)\S*#")
+GZ = ".gz"
+
+
+@dataclass(frozen=True)
+class TableEntry:
+    """What an ini says of one phrase table.
+
+    Attributes:
+        line_number: 1-based line of the ini.
+        kind: type of the feature; in version 1 a number, 0 for text.
+        name: name of the feature, or "table 1" and so on in version 1.
+        path: the file as it stands in the ini.
+        n_scores: num-features.
+        n_source_factors: how many factors each source word is looked up by.
+        n_target_factors: how many factors each target word has.
+        n_weights: weights given, None if there is no line with them.
+    """
+
+    line_number: int
+    kind: str
+    name: str
+    path: str
+    n_scores: int
+    n_source_factors: int
+    n_target_factors: int
+    n_weights: int | None = None
+
+
+@dataclass
+class _Reading:
+    """What was read of an ini so far."""
+
+    path: Path
+    tables: list[TableEntry] = field(default_factory=list)
+    unnamed: Counter[str] = field(default_factory=Counter)
+    n_scores: dict[str, int | None] = field(default_factory=dict)
+    n_weights: dict[str, int] = field(default_factory=dict)
+    weight_lines: dict[str, int] = field(default_factory=dict)
+    n_v1_weights: int = 0
+    v1_line: int | None = None
+    faults: list[InputError] = field(default_factory=list)
+
+    def add_fault(self, line_number: int | None, found: str, expected: str, hint: str = "") -> None:
+        self.faults.append(InputError(self.path, line_number, found, expected, hint))
+
+
+def check_ini(ini_path: Path, report: CheckReport) -> list[InputError]:
+    """Faults of an ini, as far as they concern phrase tables and weights.
+
+    Args:
+        ini_path: moses.ini, version 1 or 2.
+        report: what `check_table` found in the table.
+
+    Raises:
+        InputError: the ini cannot be read.
+    """
+    reading = _read(ini_path)
+    tables = [_with_weights(table, reading) for table in reading.tables]
+    _check_weights(tables, reading)
+    for table in tables:
+        _check_file(table, reading)
+    entry = _entry_of(report.path, tables, reading)
+    faults = sorted(reading.faults, key=lambda fault: fault.line or 0)
+    return faults + (list(_misfits(entry, ini_path, report)) if entry else [])
+
+
+def _read(ini_path: Path) -> _Reading:
+    reading = _Reading(ini_path)
+    lines = list(read_lines(ini_path))
+    for line_number, (section, text) in enumerate(with_sections(lines), start=1):
+        if section in V1_SECTIONS and reading.v1_line is None:
+            reading.v1_line = line_number
+        if not text:
+            continue
+        if section in SECTIONS_WITH_PATHS:
+            _check_cut(lines[line_number - 1], text, line_number, reading)
+        if section == "feature":
+            _read_feature(text, line_number, reading)
+        elif section == "weight":
+            _read_weights(text, line_number, reading)
+        elif section == "ttable-file":
+            _read_v1_table(text, line_number, reading)
+        elif section == "weight-t":
+            _check_numbers(tokens(text), line_number, reading)
+            reading.n_v1_weights += 1
+    if reading.v1_line is not None and (reading.n_scores or reading.n_weights):
+        reading.add_fault(
+            reading.v1_line,
+            "a section of a version 1 ini beside [feature] or [weight]",
+            "sections of one version",
+            "Moses refuses the mixture (moses/Parameter.cpp:555-573)",
+        )
+    return reading
+
+
+def _check_cut(line: bytes, text: str, line_number: int, reading: _Reading) -> None:
+    """A "#" within a path, which Moses takes for the start of a comment."""
+    if CUT_PATH.search(COMMENT.split(line.decode("utf-8", "replace"))[0]):
+        reading.add_fault(
+            line_number,
+            f"{tokens(text)[-1]!r}, all that is left before a '#'",
+            "paths without '#'",
+            "Moses takes what follows for a comment; rename the file",
+        )
+
+
+def _read_feature(text: str, line_number: int, reading: _Reading) -> None:
+    kind, *words = tokens(text)
+    arguments = dict(token.split("=", 1) for token in words if "=" in token)
+    for token in words:
+        if "=" not in token:
+            reading.add_fault(
+                line_number,
+                f"{token!r}",
+                "key=value",
+                "Moses splits at blanks, so a path cannot hold one",
+            )
+    name = arguments.get("name", f"{kind}{reading.unnamed[kind]}")
+    reading.unnamed[kind] += "name" not in arguments
+    n_scores = _whole_number(arguments.get("num-features", "1"), line_number, reading)
+    if name in reading.n_scores:
+        reading.add_fault(line_number, f"a second feature {name}", "one feature of each name")
+    reading.n_scores[name] = n_scores if "num-features" in arguments else None
+    if kind.startswith(TABLE_KINDS):
+        factors = (arguments.get(f"{side}-factor", "0") for side in ("input", "output"))
+        n_factors = (len(numbers.split(",")) for numbers in factors)
+        path = arguments.get("path", "")
+        reading.tables.append(TableEntry(line_number, kind, name, path, n_scores, *n_factors))
+
+
+def _read_v1_table(text: str, line_number: int, reading: _Reading) -> None:
+    words = tokens(text)
+    if len(words) != 5:
+        reading.add_fault(
+            line_number,
+            f"{len(words)} words",
+            "5: implementation, input factors, output factors, number of scores, path",
+            "Moses splits at blanks, so a path cannot hold one",
+        )
+        return
+    kind, source_factors, target_factors, n_scores, path = words
+    reading.tables.append(
+        TableEntry(
+            line_number,
+            kind,
+            f"table {len(reading.tables) + 1}",
+            path,
+            _whole_number(n_scores, line_number, reading),
+            len(source_factors.split(",")),
+            len(target_factors.split(",")),
+        )
+    )
+
+
+def _read_weights(text: str, line_number: int, reading: _Reading) -> None:
+    name, *numbers = tokens(text)
+    if not name.endswith("="):
+        reading.add_fault(
+            line_number,
+            f"{name!r}",
+            "Name= and its weights, a blank between",
+            "Moses drops the last character of the name (moses/Parameter.cpp:1196)",
+        )
+        return
+    _check_numbers(numbers, line_number, reading)
+    name = name[:-1]
+    if name in reading.n_weights:
+        reading.add_fault(line_number, f"weights of {name} again", "one line for each feature")
+    reading.n_weights[name] = len(numbers)
+    reading.weight_lines[name] = line_number
+
+
+def _check_numbers(numbers: Sequence[str], line_number: int, reading: _Reading) -> None:
+    for token in numbers:
+        if not abs(to_number(token.encode("utf-8", "surrogateescape"))) < float("inf"):
+            reading.add_fault(line_number, f"the weight {token!r}", "finite numbers")
+
+
+def _whole_number(text: str, line_number: int, reading: _Reading) -> int:
+    if text.isascii() and text.isdigit():
+        return int(text)
+    reading.add_fault(line_number, f"{text!r} scores", "a whole number")
+    return 0
+
+
+def _with_weights(table: TableEntry, reading: _Reading) -> TableEntry:
+    """The entry with the number of its weights; in version 1 they stand in one row for all tables."""
+    if reading.v1_line is None:
+        return replace(table, n_weights=reading.n_weights.get(table.name))
+    n_earlier = 0
+    for entry in reading.tables[: reading.tables.index(table)]:
+        n_earlier += entry.n_scores
+    left = max(0, reading.n_v1_weights - n_earlier)
+    is_last = table == reading.tables[-1]
+    return replace(table, n_weights=left if is_last else min(left, table.n_scores))
+
+
+def _check_weights(tables: Sequence[TableEntry], reading: _Reading) -> None:
+    for name, line_number in reading.weight_lines.items():
+        if name not in reading.n_scores and reading.v1_line is None:
+            reading.add_fault(
+                line_number,
+                f"weights of {name}",
+                "weights of features that are there",
+                "Moses refuses to start (moses/StaticData.cpp:631-672)",
+            )
+        n_scores = reading.n_scores.get(name)
+        if n_scores is not None and n_scores != reading.n_weights[name]:
+            reading.add_fault(
+                line_number,
+                f"{reading.n_weights[name]} weights of {name}",
+                f"{n_scores}, its num-features",
+            )
+    for table in tables:
+        if table.n_weights is None:
+            reading.add_fault(
+                table.line_number,
+                f"no weights of {table.name}",
+                "a line of weights for each phrase table",
+                "Moses takes 1 for each, in silence",
+            )
+        elif reading.v1_line is not None and table.n_weights != table.n_scores:
+            reading.add_fault(
+                table.line_number,
+                f"{table.n_weights} weights left in [weight-t] for {table.name}",
+                f"{table.n_scores}",
+            )
+
+
+def _check_file(table: TableEntry, reading: _Reading) -> None:
+    if not table.path:
+        reading.add_fault(table.line_number, f"no path of {table.name}", "path=FILE")
+    elif table.kind in TEXT_TABLES and not any(
+        path.exists() for path in _candidates(table, reading.path)
+    ):
+        reading.add_fault(
+            table.line_number,
+            f"the path {table.path!r}, where there is no file",
+            "a phrase table",
+            "Moses looks from its working directory, and for the same name with .gz",
+        )
+
+
+def _candidates(table: TableEntry, ini_path: Path) -> list[Path]:
+    """Files that a path may mean: from here as Moses looks, or beside the ini."""
+    places = [Path(table.path), ini_path.parent / table.path]
+    return [path for place in places for path in (place, place.with_name(place.name + GZ))]
+
+
+def _entry_of(checked: str, tables: Sequence[TableEntry], reading: _Reading) -> TableEntry | None:
+    """The entry of the checked table: by its path, or the only one."""
+    real = Path(checked).resolve()
+    for table in tables:
+        if table.path and real in [path.resolve() for path in _candidates(table, reading.path)]:
+            return table
+    names = ", ".join(f"{table.name} with {table.path}" for table in tables) or "none"
+    if checked != STANDARD_STREAM or len(tables) != 1:
+        reading.add_fault(
+            tables[0].line_number if len(tables) == 1 else None,
+            f"phrase tables: {names}",
+            f"one with the path {checked}",
+        )
+    return tables[0] if len(tables) == 1 else None
+
+
+def _misfits(entry: TableEntry, ini_path: Path, report: CheckReport) -> Iterator[InputError]:
+    """Where the entry of a table says something else than its rows."""
+    if report.n_scores is not None and entry.n_scores != report.n_scores:
+        yield InputError(
+            ini_path,
+            entry.line_number,
+            f"{entry.n_scores} scores of {entry.name}",
+            f"{report.n_scores}, as the rows of {report.path} have",
+            "num-features and weights change together",
+        )
+    contents = report.contents
+    for side, n_factors, factors in (
+        ("source", entry.n_source_factors, contents.source_factors),
+        ("target", entry.n_target_factors, contents.target_factors),
+    ):
+        yield from _factor_misfits(side, n_factors, factors, contents.n_rows, report.path)
+
+
+def _factor_misfits(
+    side: str, n_expected: int, factors: dict[int, Tally], n_rows: int, table: str
+) -> Iterator[InputError]:
+    odd = {number: tally for number, tally in factors.items() if number != n_expected}
+    n_plain = n_rows - sum(tally.count for tally in factors.values())
+    if n_expected != 1 and n_plain:
+        odd[1] = Tally(n_plain, 0)
+    for number, tally in sorted(odd.items()):
+        yield InputError(
+            table,
+            tally.first_line or None,
+            f"{number or 'a mixture of'} factors of {side} words in {tally.count:,} rows",
+            f"{n_expected}, as the ini says",
+            "Moses cuts what is too much in silence, and stops at too few (moses/Word.cpp:139-167)",
+        )

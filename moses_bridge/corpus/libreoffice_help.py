@@ -1,0 +1,114 @@
+"""Parallel text from the LibreOffice help: the same file and paragraph id in two languages."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+from moses_bridge.corpus.debian_archive import find_apt
+from moses_bridge.corpus.package_descriptions import sentence_pairs
+from moses_bridge.corpus.text_pair import TextPair, tidy
+from moses_bridge.errors import ToolError
+
+HELP_PAGE = re.compile(r"^(?:\./)?usr/share/libreoffice/help/[^/]+/(.+\.html)$")
+PARAGRAPH_TAGS = frozenset({"p", "h1", "h2", "h3", "h4", "h5", "h6"})
+PARAGRAPH_ID = re.compile(r"^(?:par|hd|tit)_id")
+
+Paragraphs = dict[tuple[str, str], str]
+
+
+def help_package(language: str) -> str:
+    """Name of the Debian package with the help in a language: "libreoffice-help-pt-br"."""
+    code = "en_US" if language == "en" else language
+    return f"libreoffice-help-{code.replace('_', '-').lower()}"
+
+
+def read_help(deb: Path) -> Paragraphs:
+    """Read the paragraphs of a help package, without its code samples.
+
+    Returns:
+        Text by page (path below the language's folder) and paragraph id.
+
+    Raises:
+        ToolError: dpkg-deb is missing or cannot read the file.
+    """
+    paragraphs: Paragraphs = {}
+    for page, markup in _pages(deb):
+        parser = _HelpPage()
+        parser.feed(markup.decode("utf-8", errors="replace"))
+        for identifier, text in parser.paragraphs.items():
+            paragraphs[page, identifier] = tidy(text)
+    return paragraphs
+
+
+def help_pairs(source_deb: Path, target_deb: Path, source: str, target: str) -> Iterator[TextPair]:
+    """Yield the sentences of the paragraphs that both packages have, in order of page.
+
+    They belong to no group: the help goes into training only.
+    """
+    sources, targets = read_help(source_deb), read_help(target_deb)
+    shared = [key for key in sources if key in targets]
+    for key in sorted(shared, key=lambda key: key[0]):
+        yield from sentence_pairs(None, sources[key], targets[key], source, target)
+
+
+def _pages(deb: Path) -> Iterator[tuple[str, bytes]]:
+    command = [find_apt("dpkg-deb"), "--fsys-tarfile", str(deb)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        try:
+            with tarfile.open(fileobj=process.stdout, mode="r|") as archive:
+                for member in archive:
+                    match = HELP_PAGE.match(member.name)
+                    if match and (content := archive.extractfile(member)):
+                        yield match[1], content.read()
+            process.stdout.read()
+        except tarfile.TarError as error:
+            reason = process.stderr.read().decode(errors="replace") or str(error)
+            raise ToolError(command, process.wait(), reason) from error
+
+
+class _HelpPage(HTMLParser):
+    """Collects the text of the paragraphs that have an id."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.paragraphs: dict[str, str] = {}
+        self._tag = ""
+        self._identifier = ""
+        self._texts: list[str] = []
+        self._spans_hidden: list[bool] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = dict(attrs)
+        if tag in PARAGRAPH_TAGS:
+            self._start(tag, attributes)
+        elif tag == "span" and self._tag:
+            # Of "Command"/"Ctrl" the page shows the one of the reader's system; the unnamed one is
+            # the default.
+            self._spans_hidden.append("hidden" in attributes and "class" in attributes)
+        elif tag in ("br", "img"):
+            self._texts.append(" ")
+
+    def _start(self, tag: str, attributes: dict[str, str | None]) -> None:
+        identifier = attributes.get("id") or ""
+        is_code = (attributes.get("class") or "").startswith("code")
+        wanted = PARAGRAPH_ID.match(identifier) and not is_code
+        self._tag, self._identifier = tag, identifier if wanted else ""
+        self._texts, self._spans_hidden = [], []
+
+    def handle_data(self, data: str) -> None:
+        if self._identifier and not any(self._spans_hidden):
+            self._texts.append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "span" and self._spans_hidden:
+            self._spans_hidden.pop()
+        elif tag == self._tag:
+            if self._identifier:
+                self.paragraphs.setdefault(self._identifier, "".join(self._texts))
+            self._tag = self._identifier = ""

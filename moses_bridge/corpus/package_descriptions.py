@@ -1,0 +1,192 @@
+"""Parallel text from Debian's translated package descriptions, joined by Description-md5."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from moses_bridge.corpus.sentence_split import split_sentences
+from moses_bridge.corpus.text_pair import TextPair, tidy
+from moses_bridge.textio import read_lines
+
+ITEM = re.compile(r"(?:[-*+•·–—‣]|(?<=\s)o|\d{1,2}[.)])\s+(?=\S)")
+# The translators' web form shows a no-break space as this dot, and often it was left standing.
+NO_BREAK_DOT = "\u22c5"
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """The description of one package in one language.
+
+    Attributes:
+        package: name of the package.
+        title: the one-line summary.
+        body: the long description, a line each, without the space that starts it.
+    """
+
+    package: str
+    title: str
+    body: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A run of text that was translated as one: a prose paragraph, a list item or a verbatim line.
+
+    Attributes:
+        text: its text, without the bullet.
+        is_item: it is an item of a list.
+    """
+
+    text: str
+    is_item: bool
+
+
+def read_descriptions(path: Path, language: str) -> dict[str, Description]:
+    """Read an index of descriptions (Translation-XX).
+
+    Returns:
+        Descriptions by their Description-md5; of equal sums the first stays.
+    """
+    descriptions: dict[str, Description] = {}
+    for stanza in _stanzas(path):
+        fields = dict(_fields(stanza))
+        title, *body = fields.get(f"Description-{language}", [""])
+        md5 = " ".join(fields.get("Description-md5", [])).strip()
+        if md5 and title:
+            package = " ".join(fields.get("Package", [])).strip()
+            descriptions.setdefault(md5, Description(package, title, tuple(body)))
+    return descriptions
+
+
+def _stanzas(path: Path) -> Iterator[list[str]]:
+    stanza: list[str] = []
+    for line in read_lines(path):
+        if line.strip():
+            stanza.append(line.decode("utf-8", errors="replace"))
+        elif stanza:
+            yield stanza
+            stanza = []
+    if stanza:
+        yield stanza
+
+
+def _fields(stanza: list[str]) -> Iterator[tuple[str, list[str]]]:
+    name, values = "", list[str]()
+    for line in stanza:
+        if line.startswith((" ", "\t")):
+            values.append(line[1:].rstrip())
+            continue
+        if name:
+            yield name, values
+        name, _, value = line.partition(":")
+        values = [value.strip()]
+    if name:
+        yield name, values
+
+
+def description_pairs(
+    source_index: Path, target_index: Path, source: str, target: str, dropped: Counter[str]
+) -> Iterator[TextPair]:
+    """Yield the sentences of all descriptions that exist in both languages, in order of package.
+
+    Args:
+        source_index: Translation-XX of the source language.
+        target_index: Translation-XX of the target language.
+        source: source language code.
+        target: target language code.
+        dropped: counts the texts that could not be aligned.
+    """
+    sources = read_descriptions(source_index, source)
+    targets = read_descriptions(target_index, target)
+    for md5 in sorted(sources.keys() & targets.keys(), key=lambda md5: (sources[md5].package, md5)):
+        for left, right in _aligned_texts(sources[md5], targets[md5], dropped):
+            yield from sentence_pairs(sources[md5].package, left, right, source, target)
+
+
+def sentence_pairs(
+    group: str | None, left: str, right: str, source: str, target: str
+) -> Iterator[TextPair]:
+    """Split two texts into sentences where both give the same number; else yield them whole."""
+    sources, targets = split_sentences(left, source), split_sentences(right, target)
+    if len(sources) != len(targets):
+        sources, targets = [left], [right]
+    for one, other in zip(sources, targets, strict=True):
+        yield TextPair(group, one, other)
+
+
+def _aligned_texts(
+    source: Description, target: Description, dropped: Counter[str]
+) -> Iterator[tuple[str, str]]:
+    yield _tidy(source.title), _tidy(target.title)
+    sources, targets = _paragraphs(source.body), _paragraphs(target.body)
+    same_paragraphs = len(sources) == len(targets)
+    if not same_paragraphs:
+        sources, targets = [list(chain(*sources))], [list(chain(*targets))]
+    for left, right in zip(sources, targets, strict=True):
+        if _same_shape(left, right):
+            yield from ((a.text, b.text) for a, b in zip(left, right, strict=True))
+        elif same_paragraphs and not any(block.is_item for block in left + right):
+            yield _joined(left), _joined(right)
+        else:
+            dropped["not aligned"] += len(left)
+
+
+def _same_shape(left: list[Block], right: list[Block]) -> bool:
+    return [block.is_item for block in left] == [block.is_item for block in right]
+
+
+def _joined(blocks: list[Block]) -> str:
+    return " ".join(block.text for block in blocks)
+
+
+def _tidy(text: str) -> str:
+    return tidy(text.replace(NO_BREAK_DOT, " "))
+
+
+def _paragraphs(body: tuple[str, ...]) -> list[list[Block]]:
+    """Split a description at its " ." lines, and each paragraph into blocks; empty ones vanish."""
+    paragraphs: list[list[str]] = [[]]
+    for line in body:
+        if line.strip() == ".":
+            paragraphs.append([])
+        elif line.strip():
+            paragraphs[-1].append(line.replace(NO_BREAK_DOT, " "))
+    return [_blocks(lines) for lines in paragraphs if lines]
+
+
+def _blocks(lines: list[str]) -> list[Block]:
+    """Join the lines of each block of a paragraph.
+
+    Debian's policy (5.6.13): a line that is not indented is prose, to be filled; an indented one
+    is verbatim. Lists are verbatim lines by that rule; a line indented deeper than its item's
+    bullet, or one that is not indented and starts with a small letter, goes on with the item.
+    """
+    texts: list[list[str]] = []
+    kinds: list[str] = []
+    item_indent = 0
+    for line in lines:
+        indent = len(line) - len(line.lstrip())
+        bullet = ITEM.match(line, indent)
+        if bullet:
+            texts.append([line[bullet.end() :]])
+            kinds.append("item")
+            item_indent = indent
+        elif texts and _continues(kinds[-1], line, indent, item_indent):
+            texts[-1].append(line)
+        else:
+            texts.append([line])
+            kinds.append("verbatim" if indent else "prose")
+    return [
+        Block(tidy(" ".join(text)), kind == "item") for text, kind in zip(texts, kinds, strict=True)
+    ]
+
+
+def _continues(kind: str, line: str, indent: int, item_indent: int) -> bool:
+    if kind == "item":
+        return indent > item_indent or item_indent == 0 or line.lstrip()[:1].islower()
+    return kind == "prose" and indent == 0

@@ -1,0 +1,334 @@
+"""Parallel text for training, tuning and testing: paired, cleaned, tokenised, split."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Literal
+
+from moses_bridge.corpus.debian_archive import DebianArchive
+from moses_bridge.corpus.libreoffice_help import help_package, help_pairs
+from moses_bridge.corpus.package_descriptions import description_pairs
+from moses_bridge.corpus.text_pair import TextPair, tidy
+from moses_bridge.corpus.tokenization import tokenize_lines
+from moses_bridge.errors import ConfigError, InputError, UserError
+from moses_bridge.textio import open_write, read_parallel, write_lines
+
+PARTS = ("train", "dev", "test")
+LANGUAGE_CODE = re.compile(r"^[a-z]{2,3}(?:_[A-Z]{2}|_[A-Z][a-z]{3})?$")
+LINES_PER_GROUP = 10
+NOT_A_WORD = re.compile(r"[\W_]+")
+
+Origin = Literal["debian", "debian+libreoffice", "files"]
+
+
+@dataclass(frozen=True)
+class CorpusOptions:
+    """Where a corpus comes from and what is kept of it.
+
+    Attributes:
+        origin: "debian" (package descriptions), "debian+libreoffice" (and the LibreOffice help, for
+            training only) or "files" (the user's own two files, a sentence on each line).
+        max_words: longest sentence kept, in tokens of either side.
+        max_ratio: longest side / shortest side at most, in tokens.
+        n_train: training pairs kept, chosen at random in order; 0 keeps all.
+        n_dev: pairs for tuning.
+        n_test: pairs for testing; dev and test together get at most half of all pairs.
+        seed: of the choice of packages and of training pairs.
+        jobs: processes for tokenising; 0 takes one for each core. The result is the same.
+    """
+
+    origin: Origin = "debian"
+    max_words: int = 80
+    max_ratio: float = 3.0
+    n_train: int = 0
+    n_dev: int = 1500
+    n_test: int = 2000
+    seed: int = 1
+    jobs: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("n_train", "n_dev", "n_test", "jobs"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"corpus: {name} = {getattr(self, name)}, expected 0 or more")
+        if self.max_words < 1 or self.max_ratio < 1:
+            raise ConfigError("corpus: max_words and max_ratio must be 1 or more")
+
+
+@dataclass(frozen=True)
+class CorpusReport:
+    """What a corpus consists of.
+
+    Attributes:
+        source: source language.
+        target: target language.
+        origin: as in the options.
+        pairs: sentence pairs of each part ("train", "dev", "test").
+        source_words: source tokens of each part.
+        target_words: target tokens of each part.
+        dropped: pairs (texts for "not aligned") left out, by reason.
+    """
+
+    source: str
+    target: str
+    origin: str
+    pairs: dict[str, int]
+    source_words: dict[str, int]
+    target_words: dict[str, int]
+    dropped: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusPair:
+    """A sentence pair as read (raw) and as Moses wants it (tokenised, escaped, lowercased)."""
+
+    raw: TextPair
+    source: str
+    target: str
+
+
+def prepare_corpus(
+    source: str,
+    target: str,
+    out: Path,
+    options: CorpusOptions,
+    source_file: Path | None = None,
+    target_file: Path | None = None,
+) -> CorpusReport:
+    """Make OUT/{train,dev,test}.LANG and, as raw text, OUT/{train,dev,test}.raw.LANG.
+
+    The counts go into OUT/corpus.json. What is fetched stays in OUT/download. The same indexes
+    and options give the same bytes.
+    OUT/train.SOURCE is written last: where it exists the corpus is complete.
+
+    Args:
+        source: source language, a code as "en" or "pt_BR".
+        target: target language.
+        out: folder to write.
+        options: origin and sizes.
+        source_file: the user's source sentences, for the origin "files" alone.
+        target_file: their translations, line by line.
+
+    Returns:
+        The counts, as in OUT/corpus.json.
+
+    Raises:
+        ConfigError: languages or files do not fit.
+        InputError: a file cannot be read, is not UTF-8 or has fewer lines than the other one.
+        ToolError: apt failed.
+        UserError: no apt here, no such index, or nothing left.
+    """
+    _check_languages(source, target)
+    dropped: Counter[str] = Counter()
+    raw = list(_read(source, target, out, options, source_file, target_file, dropped))
+    tokenized = _tokenize(_with_words(raw, dropped), source, target, options.jobs)
+    cleaned = _without_repeats(_clean(tokenized, options, dropped), dropped)
+    if not cleaned:
+        raise UserError(
+            f"no sentence pair of {source}-{target} is left after cleaning: {dict(dropped)}"
+        )
+    parts = split_parts(cleaned, options, dropped)
+    report = _report(source, target, options, parts, dropped)
+    _write(out, source, target, parts, report)
+    return report
+
+
+def _check_languages(source: str, target: str) -> None:
+    for language in (source, target):
+        if not LANGUAGE_CODE.match(language):
+            raise ConfigError(f"{language!r} is no language code; write it as en, fr or pt_BR")
+    if source == target:
+        raise ConfigError(f"source and target are both {source!r}")
+
+
+def _read(
+    source: str,
+    target: str,
+    out: Path,
+    options: CorpusOptions,
+    source_file: Path | None,
+    target_file: Path | None,
+    dropped: Counter[str],
+) -> Iterator[TextPair]:
+    if options.origin == "files":
+        if source_file is None or target_file is None:
+            raise ConfigError("the origin 'files' needs a source file and a target file")
+        yield from _file_pairs(source_file, target_file)
+        return
+    if source_file is not None or target_file is not None:
+        raise ConfigError(f"files were given, but the origin is {options.origin!r}, not 'files'")
+    archive = DebianArchive(out / "download", [source, target])
+    indexes = archive.descriptions(source), archive.descriptions(target)
+    yield from description_pairs(*indexes, source, target, dropped)
+    if options.origin == "debian+libreoffice":
+        packages = archive.packages([help_package(language) for language in (source, target)])
+        yield from help_pairs(packages[0], packages[1], source, target)
+
+
+def _file_pairs(source_file: Path, target_file: Path) -> Iterator[TextPair]:
+    for position, (left, right) in enumerate(read_parallel(source_file, target_file)):
+        yield TextPair(
+            f"lines {position // LINES_PER_GROUP:012d}",
+            tidy(_decode(left, source_file, position + 1)),
+            tidy(_decode(right, target_file, position + 1)),
+        )
+
+
+def _decode(line: bytes, path: Path, line_number: int) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            path, line_number, f"bytes that are {error.reason}", "UTF-8 text"
+        ) from error
+
+
+def _with_words(pairs: list[TextPair], dropped: Counter[str]) -> list[TextPair]:
+    kept = []
+    for pair in pairs:
+        left, right = normalized(pair.source), normalized(pair.target)
+        if not _has_letter(left) or not _has_letter(right):
+            dropped["no words"] += 1
+        elif left == right:
+            dropped["untranslated"] += 1
+        else:
+            kept.append(pair)
+    return kept
+
+
+def normalized(text: str) -> str:
+    """Text as it is compared with other text: words alone, in small letters."""
+    return NOT_A_WORD.sub(" ", text.casefold()).strip() or text
+
+
+def _has_letter(text: str) -> bool:
+    return any(character.isalpha() for character in text)
+
+
+def _tokenize(pairs: list[TextPair], source: str, target: str, jobs: int) -> list[CorpusPair]:
+    sources = tokenize_lines([pair.source for pair in pairs], source, jobs)
+    targets = tokenize_lines([pair.target for pair in pairs], target, jobs)
+    return [CorpusPair(*row) for row in zip(pairs, sources, targets, strict=True)]
+
+
+def _clean(
+    pairs: list[CorpusPair], options: CorpusOptions, dropped: Counter[str]
+) -> Iterator[CorpusPair]:
+    for pair in pairs:
+        n_short, n_long = sorted((_n_words(pair.source), _n_words(pair.target)))
+        if n_long > options.max_words:
+            dropped["too long"] += 1
+        elif n_long > options.max_ratio * n_short:
+            dropped["ratio"] += 1
+        else:
+            yield pair
+
+
+def _n_words(tokenized: str) -> int:
+    return tokenized.count(" ") + 1 if tokenized else 0
+
+
+def _without_repeats(pairs: Iterator[CorpusPair], dropped: Counter[str]) -> list[CorpusPair]:
+    seen: dict[str, CorpusPair] = {}
+    for pair in pairs:
+        if seen.setdefault(normalized(pair.raw.source), pair) is not pair:
+            dropped["repeated source"] += 1
+    return list(seen.values())
+
+
+def split_parts(
+    pairs: list[CorpusPair], options: CorpusOptions, dropped: Counter[str]
+) -> dict[str, list[CorpusPair]]:
+    """Divide pairs into train, dev and test by group.
+
+    Groups in the order of a keyed hash of their names fill test, then dev; so neither changes when
+    pairs without a group are added. What is over in the group that fills a part is dropped.
+
+    Returns:
+        Pairs of each part; train keeps the order of `pairs`.
+    """
+    groups: dict[str, list[CorpusPair]] = {}
+    for pair in pairs:
+        if pair.raw.group is not None:
+            groups.setdefault(pair.raw.group, []).append(pair)
+    names = sorted(groups, key=lambda name: _random_key(options.seed, name))
+    n_dev, n_test = _held_out_sizes(sum(map(len, groups.values())), options)
+    parts: dict[str, list[CorpusPair]] = {}
+    held_out: set[str] = set()
+    for part, size in (("test", n_test), ("dev", n_dev)):
+        parts[part] = []
+        while len(parts[part]) < size:
+            name = names[len(held_out)]
+            held_out.add(name)
+            parts[part] += groups[name]
+        dropped["over in dev or test"] += len(parts[part]) - size
+        del parts[part][size:]
+    train = [pair for pair in pairs if pair.raw.group not in held_out]
+    return {"train": _sample(train, options, dropped), "dev": parts["dev"], "test": parts["test"]}
+
+
+def _held_out_sizes(n_pairs: int, options: CorpusOptions) -> tuple[int, int]:
+    wanted = options.n_dev + options.n_test
+    if wanted <= n_pairs // 2:
+        return options.n_dev, options.n_test
+    most = n_pairs // 2
+    return options.n_dev * most // wanted, options.n_test * most // wanted
+
+
+def _random_key(seed: int, name: str) -> bytes:
+    return blake2b(f"{seed}\t{name}".encode(), digest_size=16).digest()
+
+
+def _sample(
+    pairs: list[CorpusPair], options: CorpusOptions, dropped: Counter[str]
+) -> list[CorpusPair]:
+    if not 0 < options.n_train < len(pairs):
+        return pairs
+    keys = [_random_key(options.seed, pair.raw.source) for pair in pairs]
+    limit = sorted(keys)[options.n_train]
+    dropped["over n_train"] += len(pairs) - options.n_train
+    return [pair for pair, key in zip(pairs, keys, strict=True) if key < limit]
+
+
+def _report(
+    source: str,
+    target: str,
+    options: CorpusOptions,
+    parts: dict[str, list[CorpusPair]],
+    dropped: Counter[str],
+) -> CorpusReport:
+    return CorpusReport(
+        source,
+        target,
+        options.origin,
+        {part: len(parts[part]) for part in PARTS},
+        {part: sum(_n_words(pair.source) for pair in parts[part]) for part in PARTS},
+        {part: sum(_n_words(pair.target) for pair in parts[part]) for part in PARTS},
+        {reason: n for reason, n in sorted(dropped.items()) if n},
+    )
+
+
+def _write(
+    out: Path, source: str, target: str, parts: dict[str, list[CorpusPair]], report: CorpusReport
+) -> None:
+    finished = out / f"train.{source}"
+    finished.unlink(missing_ok=True)
+    for part in reversed(PARTS):
+        pairs = parts[part]
+        _write_text(out / f"{part}.raw.{source}", [pair.raw.source for pair in pairs])
+        _write_text(out / f"{part}.raw.{target}", [pair.raw.target for pair in pairs])
+        _write_text(out / f"{part}.{target}", [pair.target for pair in pairs])
+        if part != "train":
+            _write_text(out / f"{part}.{source}", [pair.source for pair in pairs])
+    with open_write(out / "corpus.json") as stream:
+        stream.write(json.dumps(asdict(report), indent=2).encode() + b"\n")
+    _write_text(finished, [pair.source for pair in parts["train"]])
+
+
+def _write_text(path: Path, lines: list[str]) -> None:
+    write_lines(path, [line.encode() for line in lines])

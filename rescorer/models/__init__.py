@@ -1,1 +1,0 @@
-"""One network a module."""

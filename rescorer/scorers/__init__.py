@@ -1,0 +1,1 @@
+"""One scorer a file or folder; none imports another one."""

@@ -1,0 +1,1 @@
+"""CSLM, a feed-forward language model (Schwenk 2007)."""

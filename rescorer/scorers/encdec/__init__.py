@@ -1,0 +1,1 @@
+"""The RNN Encoder-Decoder of Cho et al. (2014)."""

@@ -1,0 +1,1 @@
+"""The output layer, exact, without ever keeping all logits."""

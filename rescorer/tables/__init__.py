@@ -1,0 +1,1 @@
+"""Phrase tables with added columns; knows no network."""

@@ -1,0 +1,126 @@
+"""The moses.ini of a table with added columns, and the commands that make binary tables of it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from moses_bridge.errors import InputError
+from moses_bridge.formats.moses_ini import (
+    Feature,
+    MosesIni,
+    read_ini,
+    with_absolute_paths,
+    with_added_scores,
+    write_ini,
+)
+from moses_bridge.textio import COMPRESSIONS
+from rescorer.tables.report import Column, ColumnFormat, ColumnReport
+
+TABLE_KIND = "PhraseDictionaryMemory"
+SHARE_OF_LARGEST_WEIGHT = 0.1
+DEFAULT_TABLE_WEIGHT = 0.2
+
+
+def table_feature(ini: MosesIni, table: Path) -> Feature:
+    """The feature of the ini that reads the table: by its path, or the only phrase table there is.
+
+    Raises:
+        InputError: there is none, or several and none with this path.
+    """
+    features = ini.of_kind(TABLE_KIND)
+    for feature in features:
+        if ini.file(feature.arguments.get("path", "")).resolve() == table.resolve():
+            return feature
+    if len(features) == 1:
+        return features[0]
+    raise InputError(
+        ini.path,
+        None,
+        f"{len(features)} features of type {TABLE_KIND}, none with path={table}",
+        "the one that reads the table",
+    )
+
+
+def check_ini(ini_path: Path, ini_out: Path, table: Path, out: Path, n_scores: int) -> None:
+    """Refuse an ini that cannot be patched for the table, before any work is done.
+
+    Args:
+        ini_path: moses.ini of the table.
+        ini_out: the ini to write.
+        table: the table that is scored.
+        out: the table to write.
+        n_scores: dense scores of its rows.
+
+    Raises:
+        InputError: the ini has no feature or no weights for the table, or another number of scores,
+            or a path holds a blank or "#", which Moses cuts.
+    """
+    ini = read_ini(ini_path)
+    feature = table_feature(ini, table)
+    if feature.n_scores != n_scores:
+        raise InputError(
+            ini_path,
+            None,
+            f"num-features={feature.n_scores} for {feature.name}",
+            f"{n_scores}, as the rows of {table} have",
+        )
+    with_added_scores(_at_home(ini, ini_out), feature.name, out.resolve(), [])
+
+
+def patch_ini(ini_path: Path, ini_out: Path, table: Path, out: Path, report: ColumnReport) -> None:
+    """Write the ini for the new table: num-features, path and weights change together.
+
+    If it goes to another directory, relative paths of the other features become absolute, since
+    they would lead nowhere from there. Nothing else changes. Where columns are replaced, the new ones
+    have initial weights too.
+
+    Raises:
+        InputError: the ini does not belong to the table.
+    """
+    ini = read_ini(ini_path)
+    feature = table_feature(ini, table)
+    old_weights = ini.weights.get(feature.name, ())[: report.n_old_scores]
+    weights = initial_weights(old_weights, [column for column, _ in report.columns])
+    n_replaced = feature.n_scores - report.n_old_scores
+    ini = _at_home(ini, ini_out)
+    write_ini(with_added_scores(ini, feature.name, out.resolve(), weights, n_replaced), ini_out)
+
+
+def _at_home(ini: MosesIni, ini_out: Path) -> MosesIni:
+    """The ini with paths that lead to the same files from where it goes."""
+    is_elsewhere = ini_out.resolve().parent != ini.path.resolve().parent
+    return with_absolute_paths(ini) if is_elsewhere else ini
+
+
+def initial_weights(old_weights: Sequence[float], columns: Sequence[Column]) -> list[float]:
+    """Weights with which the untuned system still works.
+
+    A tenth of the table's largest weight, 0 for unknown words: a phrase's log-probability is larger
+    than its other scores together, and the old weights may be normalised to any sum.
+    """
+    largest = max((abs(weight) for weight in old_weights), default=DEFAULT_TABLE_WEIGHT)
+    weight = SHARE_OF_LARGEST_WEIGHT * (largest or DEFAULT_TABLE_WEIGHT)
+    return [0.0 if column == "unknown-words" else weight for column in columns]
+
+
+def binary_table_commands(
+    out: Path, report: ColumnReport, column_format: ColumnFormat = "prob"
+) -> list[str]:
+    """Moses's commands that make binary tables of the new one, told the right number of scores.
+
+    processPhraseTableMin takes 4 and CreateProbingPT never compares, if the number is not given.
+    The first takes the logarithm itself; the second does with --log-prob alone.
+    """
+    n_scores = str(report.n_scores)
+    stem = out.with_suffix("") if out.suffix in COMPRESSIONS else out
+    probing = ["CreateProbingPT", "--input-pt", str(out), "--output-dir", f"{stem}.probing"]
+    probing += ["--num-scores", n_scores]
+    if column_format == "log":
+        return [shlex.join(probing)]
+    compact = ["processPhraseTableMin", "-in", str(out), "-out", str(stem), "-nscores", n_scores]
+    compact += ["-rankscore", "2"]
+    if not report.has_alignment:
+        compact += ["-encoding", "None"]
+    return [shlex.join(compact), shlex.join([*probing, "--log-prob"])]

@@ -1,0 +1,1 @@
+"""From data to a model directory, the same way for every network."""

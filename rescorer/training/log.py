@@ -1,0 +1,90 @@
+"""The log of a training: JSON lines, and an event file with the same numbers."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from moses_bridge.textio import write_lines
+from rescorer.training.event_file import EventFile
+
+LOG_NAME = "training.jsonl"
+TAGS = {
+    "training_loss": "loss/training",
+    "held_out_loss": "loss/held_out",
+    "learning_rate": "learning_rate",
+    "epoch": "epoch",
+}
+
+
+@dataclass(frozen=True)
+class LogRecord:
+    """How far the training is.
+
+    Attributes:
+        update: updates made.
+        epoch: passes over the data made, the last one in part.
+        minutes: of training.
+        training_loss: of the last update's batch, nats per word with </s>; None before the first.
+        held_out_loss: nats per word with </s>; None without held-out data.
+        learning_rate: of the next update.
+    """
+
+    update: int
+    epoch: float
+    minutes: float
+    training_loss: float | None
+    held_out_loss: float | None
+    learning_rate: float
+
+
+class TrainingLog:
+    """training.jsonl and the event file of a directory; close it at the end.
+
+    What was logged after the last update that counts is dropped, since it comes again; the event file is
+    written anew from the rest.
+
+    Args:
+        directory: of the model.
+        last_update: the last one that counts; -1 begins a new log.
+        minutes: of training so far.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+
+    def __init__(self, directory: Path, last_update: int, minutes: float) -> None:
+        self.path = directory / LOG_NAME
+        records = [record for record in self._records() if record.update <= last_update]
+        write_lines(self.path, [_line(record) for record in records])
+        self._events = EventFile(directory, time.time() - 60 * minutes)
+        for record in records:
+            self._append_event(record)
+
+    def _records(self) -> list[LogRecord]:
+        """Those of an earlier run; a last line that was cut is none."""
+        if not self.path.exists():
+            return []
+        lines = self.path.read_bytes().split(b"\n")[:-1]
+        return [LogRecord(**json.loads(line)) for line in lines]
+
+    def append(self, record: LogRecord) -> None:
+        """Write a record to both files."""
+        with self.path.open("ab") as log:
+            log.write(_line(record) + b"\n")
+        self._append_event(record)
+
+    def _append_event(self, record: LogRecord) -> None:
+        values = {TAGS[name]: value for name, value in asdict(record).items() if name in TAGS}
+        known = {tag: value for tag, value in values.items() if value is not None}
+        self._events.append(record.update, record.minutes, known)
+
+    def close(self) -> None:
+        """Close the files."""
+        self._events.close()
+
+
+def _line(record: LogRecord) -> bytes:
+    return json.dumps(asdict(record)).encode()

@@ -1,0 +1,334 @@
+"""The training loop of every network: updates, held-out loss, schedule, checkpoints."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Generic, Literal, Protocol, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from moses_bridge.config import check_least
+from moses_bridge.errors import ConfigError, UserError
+from moses_bridge.progress import Progress
+from rescorer.model_directory import TRAINING_STATE, load_training_state, save_training_state
+from rescorer.softmax.loss import ProductType, fast_product_type
+from rescorer.training.log import LogRecord, TrainingLog
+
+Batch = TypeVar("Batch")
+WARMUP_SHARE = 0.05
+LIMITS = ("n_epochs", "max_minutes", "patience", "evaluation_minutes", "checkpoint_minutes")
+
+
+@dataclass(frozen=True)
+class LoopConfig:
+    """How a network is trained.
+
+    Attributes:
+        recipe: "adam" (with warm-up and a learning rate that falls to zero along a cosine), or
+            "paper" (Adadelta, rho 0.95, eps 1e-6, summed loss, float32, as in Cho et al. 2014).
+        learning_rate: peak of Adam's rate.
+        warmup_updates: updates over which the rate rises, but at most a twentieth of the training.
+        clip_norm: the gradient's norm is cut to this.
+        n_epochs: at most so many passes; 0 for no limit.
+        max_minutes: at most so many minutes of training; 0 for no limit.
+        evaluations_per_epoch: how often the held-out loss is measured.
+        evaluation_minutes: where max_minutes is set, it is measured at least so often.
+        patience: stop after so many evaluations without a better held-out loss.
+        checkpoint_minutes: how often the state is saved.
+        product_type: type of the output layer's products with the recipe "adam"; bfloat16 where
+            the processor has instructions for it.
+    """
+
+    recipe: Literal["adam", "paper"] = "adam"
+    learning_rate: float = 2e-3
+    warmup_updates: int = 200
+    clip_norm: float = 1.0
+    n_epochs: int = 0
+    max_minutes: float = 10.0
+    evaluations_per_epoch: int = 2
+    evaluation_minutes: float = 1.0
+    patience: int = 10
+    checkpoint_minutes: float = 1.0
+    product_type: ProductType = field(default_factory=fast_product_type)
+
+    def __post_init__(self) -> None:
+        if not self.n_epochs and not self.max_minutes:
+            raise ConfigError("training needs a limit: set n_epochs or max_minutes")
+        check_least(self, {"evaluations_per_epoch": 1, "patience": 1})
+        check_least(
+            self, dict.fromkeys((*LIMITS, "learning_rate", "warmup_updates", "clip_norm"), 0)
+        )
+
+    @property
+    def product_dtype(self) -> torch.dtype:
+        """Type of the output layer's products."""
+        exact = self.recipe == "paper" or self.product_type == "float32"
+        return torch.float32 if exact else torch.bfloat16
+
+
+class Task(Protocol, Generic[Batch]):
+    """What is learned: the batches of an epoch and their loss."""
+
+    def batches(self, epoch: int) -> list[Batch]:
+        """The batches of an epoch, in their order; the same ones for the same number."""
+
+    def loss(self, batch: Batch) -> tuple[Tensor, float]:
+        """Summed loss (natural log) of a batch, and the weight of the words in it."""
+
+    def held_out_loss(self) -> float | None:
+        """Loss on held-out data in nats per word, </s> included; None if there are no such data."""
+
+
+@dataclass
+class TrainingReport:
+    """What came out of a training.
+
+    Attributes:
+        held_out_loss: best, nats per word with </s>; None without held-out data.
+        n_updates: updates made.
+        n_epochs: passes over the data, the last one in part.
+        minutes: time spent, that of interrupted runs included.
+    """
+
+    held_out_loss: float | None = None
+    n_updates: int = 0
+    n_epochs: float = 0.0
+    minutes: float = 0.0
+
+
+def training_settings(config: Any, seed: int, data: Iterable[bytes]) -> dict[str, Any]:
+    """What must be the same when a training continues; `Trainer` adds what it keeps of the loop.
+
+    Args:
+        config: a dataclass with a field "loop".
+        seed: of the training.
+        data: all that is learned from.
+    """
+    settings = asdict(config)
+    del settings["loop"]
+    digest = blake2b(b"\n".join(data), digest_size=16).hexdigest()
+    return {"config": settings, "seed": seed, "data": digest}
+
+
+class Trainer(Generic[Batch]):
+    """Trains one network.
+
+    Args:
+        network: is changed in place; holds the best weights at the end.
+        task: data and loss.
+        config: recipe and limits.
+        directory: gets the training state and the log.
+        settings: what else must be the same when training continues.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        task: Task[Batch],
+        config: LoopConfig,
+        directory: Path,
+        settings: Mapping[str, Any],
+    ) -> None:
+        self.network = network
+        self.task = task
+        self.config = config
+        self.directory = directory
+        self.settings = json.loads(json.dumps({**settings, "loop": _without_limits(config)}))
+        self.optimizer = _optimizer(network, config)
+        self.report = TrainingReport()
+        self.epoch = self.batch_number = self.n_worse = 0
+        self.evaluated_update = -1
+        self.best_weights = _copy(network)
+        self._clock = self._saved = self._evaluated = time.monotonic()
+
+    def run(self, resume: bool) -> TrainingReport:
+        """Train until a limit is reached; with resume, from where an earlier run was saved.
+
+        Raises:
+            ConfigError: the saved state was made with other settings.
+            InputError: the saved state is damaged.
+            UserError: the loss is not a number any more.
+        """
+        self.directory.mkdir(parents=True, exist_ok=True)
+        if not (resume and self._resume()):
+            (self.directory / TRAINING_STATE).unlink(missing_ok=True)
+        log = TrainingLog(self.directory, self.evaluated_update, self.report.minutes)
+        with closing(log):
+            self._train(log)
+        self._save()
+        self.network.load_state_dict(self.best_weights)
+        return self.report
+
+    def _train(self, log: TrainingLog) -> None:
+        """Make the updates that are left, and evaluate the last one."""
+        loss = None
+        self._clock = self._saved = self._evaluated = time.monotonic()
+        with Progress("train", self._n_updates_planned(), "updates") as progress:
+            progress.update(self.report.n_updates)
+            for batch, evaluate in self._remaining_batches():
+                loss = self._update(batch)
+                progress.update(note=self._note(loss))
+                self._tick()
+                if evaluate or self._evaluation_is_due():
+                    log.append(self._evaluate(loss))
+                if self._clock - self._saved >= 60 * self.config.checkpoint_minutes:
+                    self._save()
+        if self.evaluated_update < self.report.n_updates:
+            log.append(self._evaluate(loss))
+
+    def _remaining_batches(self) -> Iterator[tuple[Batch, bool]]:
+        while not self._finished():
+            batches = self.task.batches(self.epoch)
+            interval = max(1, len(batches) // self.config.evaluations_per_epoch)
+            while self.batch_number < len(batches) and not self._finished():
+                batch = batches[self.batch_number]
+                self.batch_number += 1
+                self.report.n_epochs = self.epoch + self.batch_number / len(batches)
+                yield batch, self.batch_number % interval == 0
+            if self.batch_number >= len(batches):
+                self.epoch, self.batch_number = self.epoch + 1, 0
+
+    def _update(self, batch: Batch) -> float:
+        for group in self.optimizer.param_groups:
+            group["lr"] = self._learning_rate()
+        self.optimizer.zero_grad(set_to_none=True)
+        loss, n_words = self.task.loss(batch)
+        loss_per_word = float(loss.detach()) / n_words
+        if not math.isfinite(loss_per_word):
+            raise UserError(
+                f"the loss is {loss_per_word} after {self.report.n_updates} updates; "
+                "train with a lower learning_rate"
+            )
+        scale = 1.0 if self.config.recipe == "paper" else 1.0 / n_words
+        (loss * scale).backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip_norm)
+        self.optimizer.step()
+        self.report.n_updates += 1
+        return loss_per_word
+
+    def _learning_rate(self) -> float:
+        if self.config.recipe == "paper":
+            return 1.0
+        done = self._share_done()
+        by_updates = (self.report.n_updates + 1) / max(1, self.config.warmup_updates)
+        warmup = min(1.0, max(by_updates, done / WARMUP_SHARE))
+        decay = 0.5 * (1 + math.cos(math.pi * done))
+        return self.config.learning_rate * warmup * max(decay, 0.01)
+
+    def _share_done(self) -> float:
+        by_time = self.report.minutes / self.config.max_minutes if self.config.max_minutes else 0.0
+        by_epochs = self.report.n_epochs / self.config.n_epochs if self.config.n_epochs else 0.0
+        return min(1.0, max(by_time, by_epochs))
+
+    def _finished(self) -> bool:
+        return self._share_done() >= 1.0 or self.n_worse >= self.config.patience
+
+    def _n_updates_planned(self) -> int | None:
+        return len(self.task.batches(0)) * self.config.n_epochs or None
+
+    def _note(self, loss: float) -> str:
+        held_out = self.report.held_out_loss
+        return f"loss {loss:.3f} nats/word" + (
+            "" if held_out is None else f", held-out {held_out:.3f}"
+        )
+
+    def _tick(self) -> None:
+        now = time.monotonic()
+        self.report.minutes += (now - self._clock) / 60
+        self._clock = now
+
+    def _evaluation_is_due(self) -> bool:
+        waited = self._clock - self._evaluated
+        return self.config.max_minutes > 0 and waited >= 60 * self.config.evaluation_minutes
+
+    @torch.no_grad()
+    def _evaluate(self, training_loss: float | None) -> LogRecord:
+        """Measure the held-out loss and keep the weights if they are the best."""
+        self.network.eval()
+        held_out = self._held_out_loss()
+        self.network.train()
+        best = self.report.held_out_loss
+        if held_out is None or best is None or held_out < best:
+            self.report.held_out_loss = held_out
+            self.best_weights = _copy(self.network)
+            self.n_worse = 0
+        else:
+            self.n_worse += 1
+        self.evaluated_update = self.report.n_updates
+        record = self._record(training_loss, held_out)
+        self._tick()
+        self._evaluated = self._clock
+        return record
+
+    def _held_out_loss(self) -> float | None:
+        loss = self.task.held_out_loss()
+        return loss if loss is not None and math.isfinite(loss) else None
+
+    def _record(self, training_loss: float | None, held_out: float | None) -> LogRecord:
+        return LogRecord(
+            update=self.report.n_updates,
+            epoch=round(self.report.n_epochs, 4),
+            minutes=round(self.report.minutes, 3),
+            training_loss=training_loss,
+            held_out_loss=held_out,
+            learning_rate=self._learning_rate(),
+        )
+
+    def _save(self) -> None:
+        progress = {
+            "settings": self.settings,
+            "report": asdict(self.report),
+            "epoch": self.epoch,
+            "batch_number": self.batch_number,
+            "n_worse": self.n_worse,
+            "evaluated_update": self.evaluated_update,
+        }
+        weights = {"current": self.network.state_dict(), "best": self.best_weights}
+        save_training_state(self.directory, weights, self.optimizer, progress)
+        self._saved = time.monotonic()
+
+    def _resume(self) -> bool:
+        """Take over the saved state; False if there is none."""
+        saved = load_training_state(
+            self.directory, ("current", "best"), self.network, self.optimizer
+        )
+        if saved is None:
+            return False
+        weights, progress = saved
+        if progress["settings"] != self.settings:
+            raise ConfigError(
+                f"{self.directory}: the training that was interrupted had other settings or data; "
+                "remove the directory to start anew, or train into another one"
+            )
+        self.network.load_state_dict(weights["current"])
+        self.best_weights = weights["best"]
+        self.report = TrainingReport(**progress["report"])
+        self.epoch, self.batch_number = progress["epoch"], progress["batch_number"]
+        self.n_worse, self.evaluated_update = progress["n_worse"], progress["evaluated_update"]
+        return True
+
+
+def _without_limits(config: LoopConfig) -> dict[str, Any]:
+    """What may not change when training continues; more minutes or passes may be given."""
+    settings = asdict(config)
+    return {name: value for name, value in settings.items() if name not in LIMITS}
+
+
+def _optimizer(network: nn.Module, config: LoopConfig) -> torch.optim.Optimizer:
+    if config.recipe == "paper":
+        return torch.optim.Adadelta(network.parameters(), lr=1.0, rho=0.95, eps=1e-6)
+    return torch.optim.Adam(
+        network.parameters(), lr=config.learning_rate, betas=(0.9, 0.99), fused=True
+    )
+
+
+def _copy(network: nn.Module) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in network.state_dict().items()}

@@ -1,0 +1,1 @@
+"""Feed-forward networks over windows of words: each distinct window is computed once."""

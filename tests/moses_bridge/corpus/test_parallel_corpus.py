@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from moses_bridge.corpus.parallel_corpus import (
+    CorpusOptions,
+    CorpusPair,
+    normalized,
+    prepare_corpus,
+    split_parts,
+)
+from moses_bridge.corpus.text_pair import TextPair, tidy
+from moses_bridge.errors import ConfigError, InputError, UserError
+from moses_bridge.textio import read_lines
+
+SMALL = CorpusOptions(origin="files", n_dev=0, n_test=0, jobs=1)
+
+
+def write_files(folder: Path, sources: list[str], targets: list[str]) -> tuple[Path, Path]:
+    paths = folder / "mine.en", folder / "mine.fr"
+    for path, lines in zip(paths, (sources, targets), strict=True):
+        path.write_bytes("".join(line + "\n" for line in lines).encode())
+    return paths
+
+
+def lines(path: Path) -> list[str]:
+    return [line.decode() for line in read_lines(path)]
+
+
+def test_own_files_are_tokenised_escaped_and_lowercased_as_moses_does(tmp_path: Path) -> None:
+    files = write_files(
+        tmp_path,
+        ['It isn\'t [here] | \u00a0 R&D, e.g. "GNU/Linux".'],
+        ["Ce n'est pas [ici] | R&D, «\u00a0GNU/Linux\u00a0»."],
+    )
+    report = prepare_corpus("en", "fr", tmp_path / "out", SMALL, *files)
+    # tokenizer.perl -l en and -l fr, then lowercase.perl
+    assert lines(tmp_path / "out/train.en") == [
+        "it isn &apos;t &#91; here &#93; &#124; r &amp; d , e.g. &quot; gnu / linux &quot; ."
+    ]
+    assert lines(tmp_path / "out/train.fr") == [
+        "ce n&apos; est pas &#91; ici &#93; &#124; r &amp; d , « gnu / linux » ."
+    ]
+    assert lines(tmp_path / "out/train.raw.en") == ['It isn\'t [here] | R&D, e.g. "GNU/Linux".']
+    assert report.pairs == {"train": 1, "dev": 0, "test": 0}
+    assert report.source_words["train"] == 18
+    assert json.loads((tmp_path / "out/corpus.json").read_bytes())["target_words"]["train"] == 18
+
+
+def test_cleaning_drops_what_is_no_translation_and_says_why(tmp_path: Path) -> None:
+    rows = [
+        ("a good pair", "une bonne paire"),
+        ("A good  pair!", "encore une bonne paire"),
+        ("same text", "Same text."),
+        ("", "rien"),
+        ("*** 123", "des mots"),
+        ("one", "un deux trois quatre"),
+        ("one two three four five six seven", "un deux trois quatre cinq six sept"),
+        ("three", "un deux trois"),
+    ]
+    files = write_files(tmp_path, [row[0] for row in rows], [row[1] for row in rows])
+    options = CorpusOptions(origin="files", max_words=6, n_dev=0, n_test=0)
+    report = prepare_corpus("en", "fr", tmp_path, options, *files)
+    assert lines(tmp_path / "train.en") == ["a good pair", "three"]
+    assert report.dropped == {
+        "no words": 2,
+        "ratio": 1,
+        "repeated source": 1,
+        "too long": 1,
+        "untranslated": 1,
+    }
+
+
+def numbered_pairs(n_groups: int, group_size: int) -> list[CorpusPair]:
+    return [
+        CorpusPair(TextPair(f"package{group}", f"s{group} {i}", f"t{group} {i}"), "s", "t")
+        for group in range(n_groups)
+        for i in range(group_size)
+    ]
+
+
+@pytest.mark.parametrize(("n_dev", "n_test"), [(10, 20), (7, 11), (0, 5), (0, 0)])
+def test_parts_have_the_wanted_sizes_and_share_no_package(n_dev: int, n_test: int) -> None:
+    pairs = numbered_pairs(40, 3)
+    dropped: Counter[str] = Counter()
+    options = CorpusOptions(n_dev=n_dev, n_test=n_test)
+    parts = split_parts(pairs, options, dropped)
+    assert (len(parts["dev"]), len(parts["test"])) == (n_dev, n_test)
+    assert sum(map(len, parts.values())) + dropped.total() == 120
+    groups = [{pair.raw.group for pair in part} for part in parts.values()]
+    assert len(set.union(*groups)) == sum(map(len, groups))
+    assert parts["train"] == [pair for pair in pairs if pair.raw.group in groups[0]]
+
+
+def test_too_large_parts_shrink_to_half_of_all() -> None:
+    parts = split_parts(numbered_pairs(10, 2), CorpusOptions(n_dev=100, n_test=300), Counter())
+    # half of 20 pairs, shared 1:3; the pair over in the fourth package of test is in no part
+    assert {part: len(pairs) for part, pairs in parts.items()} == {"train": 10, "dev": 2, "test": 7}
+
+
+def test_pairs_without_a_group_are_for_training_and_change_nothing_else() -> None:
+    pairs = numbered_pairs(40, 3)
+    more = [CorpusPair(TextPair(None, f"h{i}", "a"), "h", "a") for i in range(50)]
+    options = CorpusOptions(n_dev=9, n_test=9)
+    without = split_parts(pairs, options, Counter())
+    with_more = split_parts(pairs + more, options, Counter())
+    assert with_more["dev"] == without["dev"]
+    assert with_more["test"] == without["test"]
+    assert with_more["train"] == without["train"] + more
+
+
+def test_smaller_training_sets_are_parts_of_larger_ones_in_order() -> None:
+    pairs = numbered_pairs(40, 3)
+    sizes = (10, 30)
+    small, large = (
+        split_parts(pairs, CorpusOptions(n_train=n, n_dev=0, n_test=0), Counter())["train"]
+        for n in sizes
+    )
+    assert (len(small), len(large)) == sizes
+    assert [pair for pair in large if pair in small] == small
+    assert [pair for pair in pairs if pair in large] == large
+
+
+def test_another_seed_chooses_other_packages() -> None:
+    first, second = (
+        split_parts(numbered_pairs(40, 3), CorpusOptions(n_dev=9, n_test=9, seed=seed), Counter())
+        for seed in (1, 2)
+    )
+    assert first["test"] != second["test"]
+
+
+@pytest.mark.parametrize(
+    ("broken", "repaired"),
+    [
+        ("supprimÃ© en toute sÃ©curitÃ©", "supprimé en toute sécurité"),
+        ("dâ\u0080\u0099un Â«Â\u00a0motÂ\u00a0Â»", "d’un « mot »"),
+        ("À VOIR, Ü», déjà», Âme", "À VOIR, Ü», déjà», Âme"),
+        ("e\u0301te\u0301\u200b \t x\u00a0y\x07", "été x y"),
+    ],
+)
+def test_text_is_repaired(broken: str, repaired: str) -> None:
+    assert tidy(broken) == repaired
+
+
+def test_normalisation_looks_at_words_alone() -> None:
+    assert normalized('The "Quick"  brown-fox_.') == normalized("the quick BROWN fox")
+    assert normalized("C++") == "c"
+
+
+def test_same_input_gives_same_bytes_whatever_the_number_of_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = write_files(
+        tmp_path,
+        [f"The file number {i} isn't {i * i}." for i in range(3000)],
+        [f"Le fichier numéro {i} n'est pas {i * i}." for i in range(3000)],
+    )
+    monkeypatch.setattr("moses_bridge.corpus.tokenization.FEWEST_LINES_FOR_PROCESSES", 2000)
+    outputs = []
+    for jobs in (1, 2):
+        options = CorpusOptions(origin="files", n_dev=100, n_test=100, n_train=1500, jobs=jobs)
+        out = tmp_path / f"out{jobs}"
+        prepare_corpus("en", "fr", out, options, *files)
+        outputs.append({path.name: path.read_bytes() for path in out.iterdir()})
+    assert outputs[0] == outputs[1]
+    assert len(outputs[0]) == 13
+
+
+def test_an_interruption_leaves_no_finished_looking_corpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = write_files(tmp_path, ["one house"], ["une maison"])
+    out = tmp_path / "out"
+    prepare_corpus("en", "fr", out, SMALL, *files)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("moses_bridge.corpus.parallel_corpus.write_lines", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        prepare_corpus("en", "fr", out, SMALL, *files)
+    assert not (out / "train.en").exists()
+
+
+def test_a_missing_line_and_a_wrong_encoding_are_named(tmp_path: Path) -> None:
+    short = write_files(tmp_path, ["a b", "c d"], ["e f"])
+    with pytest.raises(InputError, match=r"mine\.fr:2: found the end of the file"):
+        prepare_corpus("en", "fr", tmp_path / "out", SMALL, *short)
+    short[1].write_bytes(b"bien\n\xe9t\xe9\n")
+    with pytest.raises(InputError, match=r"mine\.fr:2: .*expected UTF-8"):
+        prepare_corpus("en", "fr", tmp_path / "out", SMALL, *short)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "origin", "files", "message"),
+    [
+        ("english", "fr", "files", 2, "'english' is no language code"),
+        ("en", "pt-BR", "files", 2, "write it as en, fr or pt_BR"),
+        ("en", "en", "files", 2, "are both 'en'"),
+        ("en", "fr", "files", 1, "needs a source file and a target file"),
+        ("en", "fr", "debian", 2, "the origin is 'debian'"),
+    ],
+)
+def test_languages_and_files_must_fit(
+    tmp_path: Path, source: str, target: str, origin: str, files: int, message: str
+) -> None:
+    paths = write_files(tmp_path, ["a house"], ["une maison"])[:files]
+    options = CorpusOptions(origin=origin)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=message):
+        prepare_corpus(source, target, tmp_path / "out", options, *paths)
+
+
+@pytest.mark.parametrize("change", [{"n_dev": -1}, {"max_words": 0}, {"max_ratio": 0.5}])
+def test_sizes_must_make_sense(change: dict[str, float]) -> None:
+    with pytest.raises(ConfigError):
+        CorpusOptions(**change)  # type: ignore[arg-type]
+
+
+def test_nothing_left_is_an_error(tmp_path: Path) -> None:
+    files = write_files(tmp_path, ["same"], ["same"])
+    with pytest.raises(UserError, match=r"no sentence pair .*untranslated"):
+        prepare_corpus("en", "fr", tmp_path / "out", SMALL, *files)
+
+
+def test_indexes_that_are_there_are_not_fetched_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    stanza = "Package: {}\nDescription-md5: {}\nDescription-{}: {}\n {}\n\n"
+    rows = [
+        ("zoo", "m2", "animals in a house", "animaux dans une maison"),
+        ("abc", "m1", "letters of the alphabet", "lettres de l'alphabet"),
+    ]
+    download = tmp_path / "download"
+    download.mkdir()
+    for language, column in (("en", 2), ("fr", 3)):
+        text = "".join(
+            stanza.format(row[0], row[1], language, row[column], f"{language} {row[0]} long text.")
+            for row in rows
+        )
+        (download / f"Translation-{language}.gz").write_bytes(gzip.compress(text.encode()))
+    report = prepare_corpus("en", "fr", tmp_path, CorpusOptions(n_dev=0, n_test=0, jobs=1))
+    assert lines(tmp_path / "train.raw.en") == [
+        "letters of the alphabet",
+        "en abc long text.",
+        "animals in a house",
+        "en zoo long text.",
+    ]
+    assert report.pairs["train"] == 4

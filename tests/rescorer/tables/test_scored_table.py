@@ -1,0 +1,325 @@
+"""Replacing columns, logarithms, malformed rows, shards: what a whole table needs besides scores."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from math import log
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from moses_bridge.errors import ConfigError, InputError
+from rescorer.contract import Scorer, SourceBlindScorer
+from rescorer.controls import LengthScorer, RandomScorer
+from rescorer.scorers.cslm.network import Cslm, CslmConfig
+from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.tables.column import ColumnOptions, NamedScorer, add_columns
+from rescorer.tables.ini_patch import binary_table_commands
+from rescorer.tables.rows import Shard, parse_shard
+from rescorer.tables.scored_table import merge_shards, score_table
+from rescorer.tries.scoring import EncDecScorer
+from rescorer.vocabulary import Vocabulary
+from rescorer.windows.scoring import CslmScorer
+
+ROWS = [
+    b"a b ||| x ||| 0.5 1 ||| 0-0 ||| 1 2 3",
+    b"a b ||| x y z ||| 0.5  1\t||| 0-0 ||| 1 2 3\r",
+    b"a c ||| \xa0 ||| 0.5 1",
+    b"b|||y|||0.5 1|||0-0",
+    b"c ||| y ||| 0.5 1 |||",
+]
+TABLE = b"\n".join(ROWS) + b"\n"
+INI = b"""\
+[feature]
+PhraseDictionaryMemory name=TM num-features=2 path=table.gz
+
+[weight]
+TM= 0.20 0.1
+"""
+LENGTH = NamedScorer("length", LengthScorer(), "1")
+NOISE = NamedScorer("noise", RandomScorer(1), "2")
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return written(tmp_path / "table.gz", TABLE)
+
+
+def written(path: Path, content: bytes) -> Path:
+    path.write_bytes(gzip.compress(content))
+    return path
+
+
+def text_of(path: Path) -> bytes:
+    return gzip.decompress(path.read_bytes())
+
+
+@pytest.mark.parametrize("columns", [("sum",), ("sum", "per-word")])
+def test_replacing_gives_what_adding_to_the_old_table_gives(
+    table: Path, tmp_path: Path, columns: tuple[str, ...]
+) -> None:
+    first, second, direct = (tmp_path / f"{name}.gz" for name in ("first", "second", "direct"))
+    options = ColumnOptions(columns=columns)  # type: ignore[arg-type]
+    (tmp_path / "moses.ini").write_bytes(INI)
+    inis = [tmp_path / name for name in ("moses.ini", "first.ini", "second.ini", "direct.ini")]
+    score_table(str(table), str(first), [NOISE], options, inis[0], inis[1])
+    lines = score_table(
+        str(first), str(second), [LENGTH], ColumnOptions(), inis[1], inis[2], replace=True
+    )
+    score_table(str(table), str(direct), [LENGTH], ColumnOptions(), inis[0], inis[3])
+    assert text_of(second) == text_of(direct)
+    assert inis[2].read_bytes().replace(b"second.gz", b"direct.gz") == inis[3].read_bytes()
+    assert "3 scores each" in lines[0]
+
+
+def test_nothing_is_replaced_in_a_table_that_is_not_ours(table: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"table\.gz\.json: found .*expected a JSON file"):
+        score_table(str(table), str(tmp_path / "o"), [LENGTH], ColumnOptions(), replace=True)
+
+
+@pytest.mark.parametrize(
+    ("sidecar", "message"),
+    [
+        ("{}", "what `rescorer score` wrote"),
+        ("[1]", "what `rescorer score` wrote"),
+        ("{", "a JSON file"),
+    ],
+)
+def test_a_foreign_sidecar_is_refused(
+    table: Path, tmp_path: Path, sidecar: str, message: str
+) -> None:
+    (tmp_path / "table.gz.json").write_text(sidecar)
+    with pytest.raises(InputError, match=message):
+        score_table(str(table), str(tmp_path / "o"), [LENGTH], ColumnOptions(), replace=True)
+
+
+def test_a_table_that_changed_since_is_not_replaced(table: Path, tmp_path: Path) -> None:
+    first = tmp_path / "first.gz"
+    score_table(str(table), str(first), [NOISE], ColumnOptions())
+    written(first, TABLE)
+    with pytest.raises(InputError, match=r"first\.gz:1: found 2 scores, expected 3"):
+        score_table(str(first), str(tmp_path / "o"), [LENGTH], ColumnOptions(), replace=True)
+
+
+def test_tables_of_logarithms(tmp_path: Path) -> None:
+    table = written(tmp_path / "log.gz", TABLE.replace(b"0.5", b"-0.69"))
+
+    class Deep:
+        def log_probs(
+            self, sources: Sequence[bytes], targets: Sequence[bytes]
+        ) -> NDArray[np.float64]:
+            return np.array([-2.5, -1e9, 0, -3, -4])
+
+        def n_unknown(self, targets: Sequence[bytes]) -> NDArray[np.int64]:
+            raise NotImplementedError
+
+    options = ColumnOptions(column_format="log")
+    lines = score_table(str(table), str(tmp_path / "o"), [NamedScorer("d", Deep(), "1")], options)
+    rows = (tmp_path / "o").read_bytes().split(b"\n")[:-1]
+    last = [float(row.split(b"|||")[2].split()[-1]) for row in rows]
+    np.testing.assert_allclose(last, [-2.5, 30 * -np.log(10), 0, -3, -4], rtol=1e-6)
+    assert "1 rows raised to 1e-30" in lines[1]
+    assert not any("--log-prob" in line or "processPhraseTableMin" in line for line in lines)
+
+
+def test_commands_of_a_table_of_probabilities(table: Path, tmp_path: Path) -> None:
+    report = add_columns(str(table), str(tmp_path / "new.gz"), [LENGTH], ColumnOptions())
+    compact, probing = binary_table_commands(Path("m/new.gz"), report)
+    assert compact == "processPhraseTableMin -in m/new.gz -out m/new -nscores 3 -rankscore 2"
+    expected = "CreateProbingPT --input-pt m/new.gz --output-dir m/new.probing --num-scores 3"
+    assert probing == f"{expected} --log-prob"
+
+
+BAD_ROWS = [b"only ||| two", b"x ||| y ||| 0.5", b"x ||| y ||| nan 1", b" ||| y ||| 0.5 1"]
+
+
+# the first row says how many scores there are, so a row of one score may be anywhere but there
+@pytest.mark.parametrize(
+    ("bad", "place"),
+    [(bad, place) for bad in BAD_ROWS for place in (0, 1, 3, 5) if place or bad != BAD_ROWS[1]],
+)
+def test_a_malformed_row_goes_to_a_file_of_its_own(
+    table: Path, tmp_path: Path, bad: bytes, place: int
+) -> None:
+    spoilt = written(
+        tmp_path / "spoilt.gz", b"\n".join([*ROWS[:place], bad, *ROWS[place:]]) + b"\n"
+    )
+    options = ColumnOptions(max_bad_rows=1, block_rows=2)
+    lines = score_table(str(spoilt), str(tmp_path / "new.gz"), [NOISE], options)
+    add_columns(str(table), str(tmp_path / "whole.gz"), [NOISE], ColumnOptions())
+    assert text_of(tmp_path / "new.gz") == text_of(tmp_path / "whole.gz")
+    assert (tmp_path / "new.gz.bad").read_bytes() == bad + b"\n"
+    assert any("new.gz.bad: 1 malformed row" in line for line in lines)
+    assert json.loads((tmp_path / "new.gz.json").read_bytes())["n_bad_rows"] == 1
+
+
+def test_a_malformed_first_row_may_be_left_out_where_an_ini_is_patched(tmp_path: Path) -> None:
+    spoilt = written(tmp_path / "table.gz", BAD_ROWS[0] + b"\n" + TABLE)
+    ini, ini_out = tmp_path / "moses.ini", tmp_path / "new.ini"
+    ini.write_bytes(INI)
+    options = ColumnOptions(max_bad_rows=1)
+    score_table(str(spoilt), str(tmp_path / "new.gz"), [NOISE], options, ini, ini_out)
+    assert b"num-features=3 path=" in ini_out.read_bytes()
+
+
+@pytest.mark.parametrize(("n_allowed", "line"), [(0, 2), (1, 4), (2, 5)])
+def test_one_malformed_row_too_many(tmp_path: Path, n_allowed: int, line: int) -> None:
+    rows = [ROWS[0], BAD_ROWS[0], ROWS[1], BAD_ROWS[1], BAD_ROWS[2], ROWS[2]]
+    table = written(tmp_path / "spoilt.gz", b"\n".join(rows))
+    options = ColumnOptions(max_bad_rows=n_allowed)
+    with pytest.raises(InputError, match=rf"spoilt\.gz:{line}: "):
+        add_columns(str(table), str(tmp_path / "new.gz"), [LENGTH], options)
+    assert not (tmp_path / "new.gz").exists()
+
+
+def large_table(path: Path, n_rows: int) -> Path:
+    """Groups of 1 to 7 rows."""
+    rng = np.random.default_rng(5)
+    sources = np.repeat(np.arange(n_rows), rng.integers(1, 8, n_rows))[:n_rows]
+    rows = [b"s%d ||| t%d ||| 0.5 1" % (source, row) for row, source in enumerate(sources)]
+    return written(path, b"\n".join(rows) + b"\n")
+
+
+WORDS = Vocabulary([b"w%d" % number for number in range(2000)])
+
+
+def encoder_decoder() -> EncDecScorer:
+    network = EncoderDecoder(EncDecConfig(128, 50, 64), len(WORDS), len(WORDS))
+    network.initialise(None)
+    return EncDecScorer(network, WORDS, WORDS)
+
+
+def language_model() -> SourceBlindScorer:
+    return SourceBlindScorer(CslmScorer(Cslm(CslmConfig(4, 32, 64, 48), len(WORDS)), WORDS))
+
+
+@pytest.fixture
+def threads() -> Iterator[Callable[[int], None]]:
+    """Sets the number of threads; it is what it was afterwards."""
+    n_threads = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(n_threads)
+
+
+def phrase_rows(n_rows: int) -> list[bytes]:
+    """Sources of 1 to 4 words, targets of 0 to 6, of which some begin alike; some words are unknown."""
+    rng = np.random.default_rng(6)
+
+    def phrase(least: int, most: int, n_words: int) -> bytes:
+        return b" ".join(
+            b"w%d" % word for word in rng.integers(0, n_words, rng.integers(least, most))
+        )
+
+    sources = [phrase(1, 5, 2100) for _ in range(n_rows // 8)]
+    pairs = (
+        (sources[row % len(sources)], phrase(0, 7, (5, 2100)[row % 2])) for row in range(n_rows)
+    )
+    return [b"%s ||| %s ||| 0.5 1" % pair for pair in pairs]
+
+
+def written_logs(path: Path) -> dict[bytes, float]:
+    """Logarithm of the last score of each pair."""
+    rows = [row.split(b" ||| ") for row in text_of(path).splitlines()]
+    return {source + b" ||| " + target: log(float(s.split()[-1])) for source, target, s in rows}
+
+
+@pytest.mark.parametrize("make_scorer", [encoder_decoder, language_model])
+def test_scores_do_not_depend_on_blocks_order_or_threads(
+    tmp_path: Path, make_scorer: Callable[[], Scorer], threads: Callable[[int], None]
+) -> None:
+    torch.manual_seed(2)
+    scorer = NamedScorer("network", make_scorer(), "1")
+    rows = phrase_rows(600)
+    expected: dict[bytes, float] = {}
+    for number, (block_rows, jobs, n_threads) in enumerate(
+        [(600, 1, 1), (1, 1, 1), (7, 3, 1), (64, 2, 2), (600, 1, 3), (8192, 4, 1)]
+    ):
+        order = np.random.default_rng(number).permutation(len(rows))
+        table = written(tmp_path / "table.gz", b"".join(rows[row] + b"\n" for row in order))
+        out = tmp_path / "new.gz"
+        threads(n_threads)
+        add_columns(str(table), str(out), [scorer], ColumnOptions(block_rows=block_rows, jobs=jobs))
+        found = written_logs(out)
+        expected = expected or found
+        assert found == pytest.approx(expected, abs=1e-5, rel=0)
+    assert len(expected) > 500 and min(expected.values()) < -30
+
+
+@pytest.mark.parametrize("n_shards", [1, 2, 3, 7])
+def test_shards_merged_are_the_table(tmp_path: Path, n_shards: int) -> None:
+    table = large_table(tmp_path / "table.gz", 200)
+    (tmp_path / "moses.ini").write_bytes(INI)
+    score_table(
+        *(str(table), str(tmp_path / "whole.gz"), [NOISE], ColumnOptions()),
+        *(tmp_path / "moses.ini", tmp_path / "whole.ini"),
+    )
+    parts = []
+    for number in range(1, n_shards + 1):
+        part = tmp_path / f"part{number}.gz"
+        options = ColumnOptions(shard=Shard(number, n_shards), block_rows=11)
+        score_table(str(table), str(part), [NOISE], options)
+        parts.append(part)
+    inis = (tmp_path / "moses.ini", tmp_path / "merged.ini")
+    lines = merge_shards(parts[::-1], tmp_path / "merged.gz", *inis)
+    assert text_of(tmp_path / "merged.gz") == text_of(tmp_path / "whole.gz")
+    assert "200 rows, 3 scores" in lines[0]
+    expected = (tmp_path / "whole.ini").read_bytes().replace(b"whole.gz", b"merged.gz")
+    assert inis[1].read_bytes() == expected
+    sources = [{row.split()[0] for row in text_of(part).split(b"\n")[:-1]} for part in parts]
+    assert sum(map(len, sources)) == len(set.union(*sources))
+
+
+def shards(tmp_path: Path) -> list[Path]:
+    table = large_table(tmp_path / "table.gz", 50)
+    parts = [tmp_path / f"part{number}.gz" for number in (1, 2)]
+    for number, part in enumerate(parts, start=1):
+        add_columns(str(table), str(part), [NOISE], ColumnOptions(shard=Shard(number, 2)))
+    return parts
+
+
+def test_shards_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    first, second = shards(tmp_path)
+    out, whole = tmp_path / "out.gz", tmp_path / "whole.gz"
+    table = str(tmp_path / "table.gz")
+    add_columns(table, str(whole), [NOISE], ColumnOptions())
+    other = tmp_path / "other.gz"
+    add_columns(table, str(other), [LENGTH], ColumnOptions(shard=Shard(2, 2)))
+    for parts, message in [
+        ([first], "found shards 1 of 2, expected each of 1 to 2 once"),
+        ([first, first], "found shards 1, 1 of 2"),
+        ([first, other], "found other settings"),
+        ([first, whole], "found a whole table"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            merge_shards(parts, out)
+    with pytest.raises(ConfigError, match="suffix"):
+        merge_shards([first, second], tmp_path / "out")
+    with pytest.raises(ConfigError, match="never modified"):
+        merge_shards([first, second], second)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("text", ["0/3", "4/3", "1", "1/", "a/b", "1/3/5", "-1/3", ""])
+def test_shards_are_numbered_from_one(text: str) -> None:
+    with pytest.raises(ConfigError, match="I/N"):
+        parse_shard(text)
+
+
+def test_options_that_do_not_fit(table: Path, tmp_path: Path) -> None:
+    shard = ColumnOptions(shard=parse_shard("2/2"))
+    out = str(tmp_path / "o")
+    (tmp_path / "moses.ini").write_bytes(INI)
+    with pytest.raises(ConfigError, match="rescorer merge"):
+        score_table(str(table), out, [LENGTH], shard, tmp_path / "moses.ini", tmp_path / "i")
+    with pytest.raises(ConfigError, match="in shards: name a file"):
+        add_columns("-", out, [LENGTH], shard)
+    with pytest.raises(ConfigError, match="bad rows"):
+        add_columns(str(table), "-", [LENGTH], ColumnOptions(max_bad_rows=1))
+    with pytest.raises(InputError, match="fewer shards"):
+        add_columns(str(table), out, [LENGTH], replace(shard, shard=Shard(1, 50)))

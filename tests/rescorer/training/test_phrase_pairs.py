@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from moses_bridge.errors import InputError
+from rescorer.training.phrase_pairs import held_out_mask, read_pairs, sampled
+
+TABLE = b"""\
+a ||| x ||| 0.1 0.2 0.5 0.4 ||| 0-0 ||| 2 4 1 ||| |||
+a ||| x y ||| 0.1 0.2 0.01 0.4 ||| 0-0 ||| 9 4 9 ||| |||
+a b ||| x ||| 0.1 0.2 0.9 0.4 ||| 0-0 ||| 2 4 4 ||| |||
+a b c ||| z ||| 0.1 0.2 1 0.4 ||| 0-0 ||| 2 4 16 ||| |||
+"""
+
+
+def write(folder: Path, text: bytes = TABLE) -> Path:
+    path = folder / "table"
+    path.write_bytes(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("max_words", "min_prob", "expected"),
+    [
+        (3, 0.0, [("a", "x"), ("a", "x y"), ("a b", "x"), ("a b c", "z")]),
+        (2, 0.0, [("a", "x"), ("a", "x y"), ("a b", "x")]),
+        (1, 0.0, [("a", "x")]),
+        (7, 0.5, [("a", "x"), ("a b", "x"), ("a b c", "z")]),
+        (2, 0.6, [("a b", "x")]),
+    ],
+)
+def test_which_pairs_are_learned(
+    tmp_path: Path, max_words: int, min_prob: float, expected: list[tuple[str, str]]
+) -> None:
+    pairs = read_pairs(write(tmp_path), max_words, "distinct", min_prob)
+    found = [
+        (pairs.sources[group].decode(), target.decode())
+        for group, target in zip(pairs.groups, pairs.targets, strict=True)
+    ]
+    assert found == expected
+    assert len(set(pairs.sources)) == len(pairs.sources)
+
+
+def test_words_of_a_pair_are_counted_not_blanks(tmp_path: Path) -> None:
+    table = write(tmp_path, b"a  b ||| c\t d ||| 1\na b c ||| d ||| 1\na ||| b\tc d ||| 1\n")
+    assert read_pairs(table, 2, "distinct").sources == [b"a  b"]
+
+
+@pytest.mark.parametrize(
+    ("weighting", "expected"),
+    [("distinct", [1, 1, 1, 1]), ("count", [1, 9, 4, 16]), ("sqrt-count", [1, 3, 2, 4])],
+)
+def test_weights(tmp_path: Path, weighting: str, expected: list[float]) -> None:
+    pairs = read_pairs(write(tmp_path), 7, weighting)  # type: ignore[arg-type]
+    assert pairs.weights.tolist() == expected
+
+
+def test_a_pair_that_stands_twice_is_one(tmp_path: Path) -> None:
+    lines = TABLE.splitlines(keepends=True)
+    pairs = read_pairs(write(tmp_path, TABLE + lines[0]), 7, "distinct")
+    assert pairs.targets == [b"x", b"x y", b"x", b"z"]
+    assert pairs.groups.tolist() == [0, 0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "weighting", "min_prob", "fault"),
+    [
+        (b"a ||| x ||| 0.1 0.2 0.5 0.4\n", "count", 0.0, "table:1: found ''"),
+        (b"a ||| x ||| 1 1 1 1 ||| 0-0 ||| 2 4 nan\n", "count", 0.0, "table:1: found '2 4 nan'"),
+        (b"a ||| x ||| 1 1 1 1 ||| 0-0 ||| 2 4 -1\n", "count", 0.0, "table:1: found '2 4 -1'"),
+        (
+            b"a ||| x ||| 1 1 ||| 0-0 ||| 2 4 1\n",
+            "distinct",
+            0.1,
+            "p.target . source. as the third",
+        ),
+        (b"a ||| x ||| 1 1 0.05 1 ||| 0-0 ||| 2 4 1\n", "distinct", 0.1, "no phrase pair"),
+        (b"a b c d e f g h ||| x ||| 1 1 1 1 ||| 0-0 ||| 2 4 1\n", "distinct", 0, "no phrase pair"),
+    ],
+)
+def test_unusable_tables_are_refused(
+    tmp_path: Path, text: bytes, weighting: str, min_prob: float, fault: str
+) -> None:
+    with pytest.raises(InputError, match=fault):
+        read_pairs(write(tmp_path, text), 7, weighting, min_prob)  # type: ignore[arg-type]
+
+
+def test_all_rows_of_a_real_table(golden: Path) -> None:
+    path = golden / "decode" / "phrase-table.gz"
+    pairs = read_pairs(path, 7, "count")
+    assert len(pairs) == 226_452
+    first = pairs.targets[: int((pairs.groups == 0).sum())]
+    assert pairs.sources[0] == b"&apos; ,"
+    assert first[0] == b"&apos; , par"
+    assert pairs.weights[:2].tolist() == [1, 7]
+
+
+@pytest.mark.parametrize(("n_pairs", "wanted", "expected"), [(100, 5, 5), (100, 50, 10), (9, 5, 0)])
+def test_held_out_is_at_most_a_tenth(n_pairs: int, wanted: int, expected: int) -> None:
+    mask = held_out_mask(n_pairs, wanted, seed=1)
+    assert mask.sum() == expected
+    np.testing.assert_array_equal(mask, held_out_mask(n_pairs, wanted, seed=1))
+
+
+def test_a_sample_keeps_pairs_together(tmp_path: Path) -> None:
+    pairs = read_pairs(write(tmp_path), 7, "count")
+    whole = {
+        (pairs.sources[group], target, weight)
+        for group, target, weight in zip(pairs.groups, pairs.targets, pairs.weights, strict=True)
+    }
+    for seed in range(8):
+        part = sampled(pairs, 2, seed)
+        found = {
+            (part.sources[group], target, weight)
+            for group, target, weight in zip(part.groups, part.targets, part.weights, strict=True)
+        }
+        assert len(found) == 2
+        assert found < whole
+        assert (np.diff(part.groups) >= 0).all()

@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from scipy.special import expit, logsumexp
+from scipy.stats import spearmanr
+
+from rescorer.parallel import map_in_order
+from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.softmax.log_sum_exp import log_sum_exp
+from rescorer.softmax.narrow_rows import narrow_rows
+from rescorer.tries.scoring import EncDecScorer
+from rescorer.vocabulary import Vocabulary
+
+WORDS = [b"w%d" % number for number in range(40)]
+
+
+def make_model(hidden_width: int = 24, n_words: int = 30, seed: int = 3) -> EncoderDecoder:
+    torch.manual_seed(seed)
+    model = EncoderDecoder(EncDecConfig(hidden_width, 10, 8), n_words + 2, n_words + 2)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return model
+
+
+def make_scorer(model: EncoderDecoder, precision: str = "float32") -> EncDecScorer:
+    n_words = len(model.output_bias) - 2
+    vocabulary = Vocabulary(WORDS[:n_words])
+    return EncDecScorer(model, vocabulary, vocabulary, precision)  # type: ignore[arg-type]
+
+
+def make_pairs(n_pairs: int, seed: int = 5) -> tuple[list[bytes], list[bytes]]:
+    rng = random.Random(seed)
+    sources = [
+        b" ".join(rng.choices(WORDS[:6], k=rng.randint(1, 5))) for _ in range(n_pairs // 4 + 1)
+    ]
+    pairs = [
+        (rng.choice(sources), b" ".join(rng.choices(WORDS, k=rng.randint(0, 6))))
+        for _ in range(n_pairs)
+    ]
+    return [source for source, _ in pairs], [target for _, target in pairs]
+
+
+def transcribed(model: EncoderDecoder, source: list[int], target: list[int]) -> float:
+    """The equations of Cho et al. (2014), one pair, one step at a time, in float64; 0 is </s>."""
+    w = {name: value.detach().double().numpy() for name, value in model.state_dict().items()}
+    d = model.config.hidden_width
+
+    def gated(
+        side: str, h: NDArray[np.float64], inputs: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        u = w[f"{side}.recurrent_gates.weight"]
+        r = expit(inputs[:d] + u[:d] @ h)
+        z = expit(inputs[d : 2 * d] + u[d:] @ h)
+        candidate = np.tanh(inputs[2 * d :] + w[f"{side}.recurrent_candidate.weight"] @ (r * h))
+        return z * h + (1 - z) * candidate
+
+    h = np.zeros(d)
+    for word in [*source, 0]:
+        x = w["source_embedding.weight"][word]
+        h = gated("encoder", h, w["encoder.input.weight"] @ x + w["encoder.input.bias"])
+    c = np.tanh(w["summary.weight"] @ h + w["summary.bias"])
+    h = np.tanh(w["decoder_start_layer.weight"] @ c + w["decoder_start_layer.bias"])
+    y = np.zeros(model.config.embedding_width)
+    total = 0.0
+    for word in [*target, 0]:
+        inputs = w["decoder.input.weight"] @ y + w["decoder.input.bias"]
+        h = gated("decoder", h, inputs + w["context_to_unit.weight"] @ c)
+        s = w["hidden_to_readout.weight"] @ h + w["hidden_to_readout.bias"]
+        s = s + w["word_to_readout.weight"] @ y + w["context_to_readout.weight"] @ c
+        factor = w["readout_factor.weight"] @ np.maximum(s[0::2], s[1::2])
+        logits = w["output.weight"] @ factor + w["output.bias"]
+        total += logits[word] - logsumexp(logits)
+        y = w["target_embedding.weight"][word]
+    return total
+
+
+def test_equals_the_equations_pair_by_pair() -> None:
+    model = make_model()
+    sources, targets = make_pairs(120)
+    ids = {word: number for number, word in enumerate(WORDS[:30], start=2)}
+    expected = [
+        transcribed(
+            model,
+            [ids.get(word, 1) for word in source.split()],
+            [ids.get(word, 1) for word in target.split()],
+        )
+        for source, target in zip(sources, targets, strict=True)
+    ]
+    found = make_scorer(model).log_probs(sources, targets)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, expected, atol=2e-5, rtol=1e-6)
+
+
+def test_probabilities_of_all_targets_sum_to_one() -> None:
+    scorer = make_scorer(make_model(n_words=3))
+    words = [*WORDS[:3], b"other"]
+    short = [b"", *words, *(a + b" " + b for a in words for b in words)]
+    log_probs = scorer.log_probs([b"w1 w2"] * len(short), short)
+    total = logsumexp(log_probs)
+    longer = scorer.log_probs(
+        [b"w1 w2"] * 64, [b" ".join((a, b, c)) for a in words for b in words for c in words]
+    )
+    assert total < logsumexp([total, logsumexp(longer)]) < 0
+
+
+@pytest.mark.parametrize("n_blocks", [2, 7, 200])
+def test_a_pair_does_not_depend_on_its_block(n_blocks: int) -> None:
+    scorer = make_scorer(make_model())
+    sources, targets = make_pairs(200)
+    whole = scorer.log_probs(sources, targets)
+    order = np.random.default_rng(n_blocks).permutation(200)
+    found = np.empty(200)
+    for rows in np.array_split(order, n_blocks):
+        found[rows] = scorer.log_probs([sources[r] for r in rows], [targets[r] for r in rows])
+    np.testing.assert_allclose(found, whole, atol=1e-5)
+
+
+def test_threads_change_nothing() -> None:
+    scorer = make_scorer(make_model())
+    sources, targets = make_pairs(400)
+    blocks = [slice(start, start + 50) for start in range(0, 400, 50)]
+    one, three = (
+        np.concatenate(
+            list(map_in_order(lambda b: scorer.log_probs(sources[b], targets[b]), blocks, jobs))
+        )
+        for jobs in (1, 3)
+    )
+    np.testing.assert_array_equal(one, three)
+
+
+def test_bfloat16_is_close() -> None:
+    torch.manual_seed(1)
+    model = EncoderDecoder(EncDecConfig(128, 64, 64), 42, 42)
+    model.initialise(None)
+    torch.nn.init.normal_(model.output.weight, std=0.5)
+    sources, targets = make_pairs(500)
+    exact = make_scorer(model).log_probs(sources, targets)
+    rounded = make_scorer(model, "bfloat16").log_probs(sources, targets)
+    assert np.abs(exact - rounded).max() > 0
+    assert np.abs(exact - rounded).mean() < 0.02
+    assert spearmanr(exact, rounded).statistic > 0.999
+
+
+def test_unknown_words_are_counted() -> None:
+    scorer = make_scorer(make_model(n_words=3))
+    found = scorer.n_unknown([b"w0 w9 w1", b"", b"x y z", b"w2"])
+    assert found.tolist() == [1, 0, 3, 0]
+
+
+def test_no_pairs() -> None:
+    assert make_scorer(make_model()).log_probs([], []).shape == (0,)
+
+
+def test_more_targets_than_sources_are_refused() -> None:
+    with pytest.raises(ValueError, match="1 sources, 2 targets"):
+        make_scorer(make_model()).log_probs([b"w1"], [b"w1", b"w2"])
+
+
+@pytest.mark.parametrize("n_words", [1, 5, 1024, 3000])
+@pytest.mark.parametrize(("scale", "offset"), [(0.1, 0.0), (3.0, 50.0), (20.0, -300.0)])
+def test_log_sum_exp(n_words: int, scale: float, offset: float) -> None:
+    generator = torch.Generator().manual_seed(n_words)
+    factors = torch.randn(300, 6, generator=generator)
+    weight = scale * torch.randn(n_words, 6, generator=generator)
+    bias = offset + torch.randn(n_words, generator=generator)
+    logits = factors.double().numpy() @ weight.double().numpy().T + bias.double().numpy()
+    found = log_sum_exp(factors, weight, bias).numpy()
+    rounding = 4e-7 * max(1.0, np.abs(logits).max())
+    np.testing.assert_allclose(found, logsumexp(logits, axis=1), atol=rounding)
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 63, 64, 300])
+def test_log_sum_exp_of_bfloat16_products(n_rows: int) -> None:
+    factors, weight = torch.randn(n_rows, 16), torch.randn(2000, 16).bfloat16()
+    bias = torch.randn(2000)
+    rounded = factors.bfloat16().double().numpy()
+    exact = logsumexp(rounded @ weight.double().numpy().T + bias.numpy(), axis=1)
+    found = log_sum_exp(factors, weight, bias).numpy()
+    np.testing.assert_allclose(found, exact, atol=0.1)
+
+
+def test_products_in_bfloat16_have_few_shapes() -> None:
+    shapes = {len(narrow_rows(torch.ones(n_rows, 3), torch.bfloat16)) for n_rows in range(1, 257)}
+    assert shapes == {64, 128, 192, 256}
+
+
+def test_rows_of_bfloat16_products_stand_before_zeros() -> None:
+    rows = torch.full((65, 3), 1.001)
+    narrow = narrow_rows(rows, torch.bfloat16)
+    assert narrow.dtype == torch.bfloat16
+    assert (narrow[:65] == 1).all()
+    assert (narrow[65:] == 0).all()
+    assert narrow_rows(rows, torch.float32) is rows
+
+
+def test_an_error_in_a_job_is_raised() -> None:
+    def fail_at_three(number: int) -> int:
+        if number == 3:
+            raise KeyError(number)
+        return number
+
+    found = []
+    with pytest.raises(KeyError):
+        for number in map_in_order(fail_at_three, range(10), 2):
+            found.append(number)
+    assert found == [0, 1, 2]
