@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.config import check_least
+from moses_bridge.config import AtLeast, check_limits
 from moses_bridge.decoder import Decoder, DecoderOptions, open_decoder
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.moses_ini import read_ini, with_weights, write_ini
@@ -60,15 +61,15 @@ class TuningOptions:
     """
 
     optimizer: OptimizerName = "mert"
-    nbest_size: int = 100
-    max_iterations: int = 8
+    nbest_size: Annotated[int, AtLeast(1)] = 100
+    max_iterations: Annotated[int, AtLeast(1)] = 8
     min_weight_change: float = 1e-4
     min_pool_gain: float = 0.01
     search: OptimizerOptions = field(default_factory=OptimizerOptions)
     decoder: DecoderOptions = field(default_factory=DecoderOptions)
 
     def __post_init__(self) -> None:
-        check_least(self, {"nbest_size": 1, "max_iterations": 1})
+        check_limits(self)
 
 
 def tune(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.config import AtLeast, check_limits
 from moses_bridge.errors import ConfigError
 from tuning.bleu_stats import bleu
 from tuning.bounds import Bounds
@@ -30,15 +31,14 @@ class OptimizerOptions:
             so weights are not normalised then.
     """
 
-    n_restarts: int = 20
-    n_directions: int = 14
+    n_restarts: Annotated[int, AtLeast(0)] = 20
+    n_directions: Annotated[int, AtLeast(0)] = 14
     min_gain: float = 0.005
     frozen: tuple[str, ...] = ()
     bounds: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.n_restarts < 0 or self.n_directions < 0:
-            raise ConfigError("n_restarts and n_directions cannot be negative")
+        check_limits(self)
 
 
 @dataclass(frozen=True)
