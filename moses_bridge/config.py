@@ -8,7 +8,7 @@ import tomllib
 import types
 import typing
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -158,6 +158,27 @@ def check_limits(settings: Any) -> None:
                 raise ConfigError(f"{field.name} is {number}; {limit.demand} {limit.bound}")
 
 
+def with_options(config: Config, options: Mapping[str, Any]) -> Config:
+    """Settings in which the options of a command line go before those of its file.
+
+    Args:
+        config: the dataclass as the file has it.
+        options: values by key, nested as "loop.max_minutes"; None for an option that was not given.
+
+    Raises:
+        ConfigError: a value is out of its limits.
+    """
+    given: dict[str, Any] = {}
+    for name, value in options.items():
+        if value is not None:
+            *tables, key = name.split(".")
+            inner = given
+            for table in tables:
+                inner = inner.setdefault(table, {})
+            inner[key] = value
+    return from_mapping(type(config), given, "command line", config)
+
+
 def _limited(hint: Any, value: Any) -> Iterator[tuple[float, Limit]]:
     """Each number in a value, with each limit that it has."""
     if typing.get_origin(hint) is Annotated:
@@ -220,7 +241,7 @@ def _convert(hint: Any, value: Any, where: str, default: Any = None) -> Any:
             return from_mapping(
                 inner, value, where, default if isinstance(default, inner) else None
             )
-        if typing.get_origin(option) is tuple and isinstance(value, list):
+        if typing.get_origin(option) is tuple and isinstance(value, list | tuple):
             return _convert_list(typing.get_args(option), value, where)
         if typing.get_origin(option) is typing.Literal:
             return _choice(typing.get_args(option), value, where)
@@ -238,7 +259,7 @@ def _type_name(option: Any) -> str:
     return "None" if option is types.NoneType else getattr(option, "__name__", str(option))
 
 
-def _convert_list(members: tuple[Any, ...], values: list[Any], where: str) -> tuple[Any, ...]:
+def _convert_list(members: tuple[Any, ...], values: Sequence[Any], where: str) -> tuple[Any, ...]:
     members = _members(members, len(values))
     if len(values) != len(members):
         raise ConfigError(f"{where}: found {len(values)} values, expected {len(members)}")
