@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,9 @@ from tuning.bleu_stats import bleu
 from tuning.bounds import Bounds
 from tuning.nbest_pool import NBestPool
 
-OptimizerName = Literal["mert", "kbmira", "pro"]
-
 
 @dataclass(frozen=True)
-class OptimizerOptions:
+class OptimizerConfig:
     """Settings of the optimisers; kbmira uses `frozen` and `bounds` alone, PRO `min_gain` as well.
 
     Attributes:
@@ -67,7 +65,7 @@ class Optimizer(Protocol):
         self,
         pool: NBestPool,
         starts: NDArray[np.float64],
-        options: OptimizerOptions,
+        config: OptimizerConfig,
         seed: int,
         jobs: int,
     ) -> OptimizerResult:
@@ -76,7 +74,7 @@ class Optimizer(Protocol):
         Args:
             pool: the hypotheses.
             starts: starting points, the current weights first, *Shape:* (n_starts, n_features).
-            options: settings.
+            config: settings.
             seed: the same seed gives the same weights, with any number of jobs.
             jobs: threads.
         """
@@ -101,14 +99,14 @@ def result_of(
     )
 
 
-def free_columns(pool: NBestPool, options: OptimizerOptions) -> NDArray[np.bool_]:
+def free_columns(pool: NBestPool, config: OptimizerConfig) -> NDArray[np.bool_]:
     """Columns that may move: neither frozen nor constant within every sentence.
 
     Raises:
         ConfigError: a frozen name is no column.
     """
-    for name in options.frozen:
+    for name in config.frozen:
         if name not in pool.names:
             raise ConfigError(f"no feature {name} to freeze; there are {', '.join(pool.names)}")
-    wanted = np.array([name not in options.frozen for name in pool.names])
+    wanted = np.array([name not in config.frozen for name in pool.names])
     return np.asarray(wanted & ~pool.constant)
