@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Protocol, Self
+from typing import Annotated, Literal, Protocol, Self
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from moses_bridge.builtin.decoder.translator import (
     effective_distortion_limit,
     make_knowledge,
 )
+from moses_bridge.config import AtLeast, check_limits
 from moses_bridge.errors import ConfigError, ToolError
 from moses_bridge.formats.moses_ini import MosesIni, format_weight, read_ini
 from moses_bridge.ngram_scorer import NeuralLm
@@ -51,15 +52,18 @@ class DecoderOptions:
             neural language model.
     """
 
-    stack_size: int = 200
-    pop_limit: int = 400
-    distortion_limit: int | None = None
-    table_limit: int | None = None
-    nbest_factor: int = 20
+    stack_size: Annotated[int, AtLeast(1)] = 200
+    pop_limit: Annotated[int, AtLeast(1)] = 400
+    distortion_limit: Annotated[int, AtLeast(-1)] | None = None
+    table_limit: Annotated[int, AtLeast(0)] | None = None
+    nbest_factor: Annotated[int, AtLeast(0)] = 20
     segmentation: bool = False
     alignment: bool = False
     neural_lm: str | None = None
     kind: DecoderKind = "auto"
+
+    def __post_init__(self) -> None:
+        check_limits(self)
 
 
 class Decoder(Protocol):
@@ -111,11 +115,12 @@ def open_decoder(ini: Path, options: DecoderOptions, jobs: int) -> Decoder:
         jobs: sentences translated at the same time.
 
     Raises:
-        ConfigError: an option is out of range, Moses is asked for but not installed, or the built-in
-            decoder does not know what the ini asks for.
+        ConfigError: jobs is below 1, Moses is asked for but not installed, or the built-in decoder does
+            not know what the ini asks for.
         InputError: a file of the model is missing or malformed.
     """
-    _check_options(options, jobs)
+    if jobs < 1:
+        raise ConfigError(f"jobs is {jobs}; the smallest value is 1")
     only_builtin = options.neural_lm is not None
     if options.kind == "moses" and only_builtin:
         raise ConfigError("Moses takes no --neural-lm; choose the built-in decoder")
@@ -127,19 +132,6 @@ def open_decoder(ini: Path, options: DecoderOptions, jobs: int) -> Decoder:
     if program is not None:
         return MosesDecoder(program, read_ini(ini), options, jobs)
     return BuiltinDecoder(ini, options, jobs)
-
-
-def _check_options(options: DecoderOptions, jobs: int) -> None:
-    for name, value, lowest in (
-        ("stack_size", options.stack_size, 1),
-        ("pop_limit", options.pop_limit, 1),
-        ("distortion_limit", options.distortion_limit, -1),
-        ("table_limit", options.table_limit, 0),
-        ("nbest_factor", options.nbest_factor, 0),
-        ("jobs", jobs, 1),
-    ):
-        if value is not None and value < lowest:
-            raise ConfigError(f"{name} is {value}; the smallest value is {lowest}")
 
 
 class BuiltinDecoder:

@@ -20,6 +20,7 @@ from moses_bridge.textio import StrPath, count_lines, read_lines
 
 MAX_ORDER = 4
 N_STATISTICS = 2 * MAX_ORDER + 1
+TINY = 1e-9  # stands for a count of 0 where a logarithm or a quotient is taken
 
 Statistics = NDArray[np.int32]
 Sums = NDArray[np.int64]
@@ -188,6 +189,28 @@ def bleu(statistics: NDArray[np.integer[Any]] | NDArray[np.float64]) -> NDArray[
     log_precision = np.log(np.maximum(matches, 1e-300) / np.maximum(totals, 1e-300)).mean(axis=-1)
     log_brevity = np.minimum(0.0, 1 - sums[..., -1] / np.maximum(totals[..., 0], 1e-300))
     return np.where(zero, 0.0, 100 * np.exp(log_precision + log_brevity))
+
+
+def log_sentence_bleu(
+    statistics: Statistics, added_reference_words: int = 0
+) -> NDArray[np.float64]:
+    """Log of BLEU+1 (0 to 1) of each hypothesis: one added to the counts of orders above 1 (Lin & Och 2004).
+
+    Args:
+        statistics: *Shape:* (n, 9).
+        added_reference_words: 1 lengthens the reference as the counts are, as else short output is
+            favoured (Nakov et al. 2012).
+
+    Returns:
+        *Shape:* (n,).
+    """
+    rows = statistics.astype(np.float64)
+    added = np.array([0.0, 1.0, 1.0, 1.0])
+    matches, totals = rows[:, 0:-1:2] + added, rows[:, 1:-1:2] + added
+    precision = np.log(np.maximum(matches, TINY) / np.maximum(totals, TINY)).mean(axis=1)
+    reference_words = rows[:, -1] + added_reference_words
+    brevity = np.minimum(0.0, 1 - reference_words / np.maximum(rows[:, 1], TINY))
+    return np.asarray(precision + brevity)
 
 
 def precisions(statistics: Sums) -> NDArray[np.float64]:

@@ -13,11 +13,11 @@ import click
 from moses_bridge.command import VERSION, CommandGroup
 from moses_bridge.config import load_config
 from moses_bridge.errors import ConfigError
+from tuning.optimizers import OPTIMIZER_NAMES
 
 if TYPE_CHECKING:
-    from tuning.optimizer import OptimizerName
+    from tuning.optimizers import OptimizerName
 
-OPTIMIZER_NAMES = ("mert", "kbmira", "pro")
 FORMATS = ("json", "text", "markdown", "latex")
 READABLE = click.Path(exists=True, dir_okay=False, path_type=Path)
 DIRECTORY = click.Path(path_type=Path)
@@ -85,11 +85,11 @@ def tune(
 
     Example: tuning tune --ini moses.ini --source dev.en --reference dev.fr --out run1 --seed 1
     """
-    from tuning.loop import TuningOptions
+    from tuning.loop import TuningConfig
     from tuning.loop import tune as run_tuning
     from tuning.rerank import NBestFeature
 
-    options = load_config(TuningOptions, config)
+    options = load_config(TuningConfig, config)
     if optimizer is not None:
         options = dataclasses.replace(options, optimizer=optimizer)
     if neural_lm is not None:
@@ -131,9 +131,9 @@ def optimize(
 
     Example: tuning optimize --features run1.features.dat --scores run1.scores.dat --init init.opt
     """
-    from tuning.loop import OPTIMIZERS
     from tuning.moses_pool import read_moses_pool, read_start
-    from tuning.optimizer import OptimizerOptions
+    from tuning.optimizer import OptimizerConfig
+    from tuning.optimizers import load_optimizer
 
     if len(features) != len(scores):
         raise ConfigError(
@@ -141,8 +141,8 @@ def optimize(
         )
     pool = read_moses_pool(features, scores)
     start = read_start(init, pool)
-    options = load_config(OptimizerOptions, config)
-    result = OPTIMIZERS[optimizer](pool, start[None], options, seed, jobs)
+    options = load_config(OptimizerConfig, config)
+    result = load_optimizer(optimizer)(pool, start[None], options, seed, jobs)
     for name in set(result.frozen) - set(options.frozen):
         click.echo(f"warning: {name} is constant in every sentence; its weight stays", err=True)
     click.echo(json.dumps(dataclasses.asdict(result), indent=1))
@@ -163,7 +163,7 @@ def evaluate(
     Example: tuning evaluate --output test.out --reference test.fr --target fr
     """
     from tuning.output_scores import score_output
-    from tuning.report import format_scores
+    from tuning.report.write import format_scores
 
     scores = score_output(output, references, target, samples, seed)
     click.echo(format_scores(scores, form), nl=False)
@@ -190,11 +190,11 @@ def compare(
 
     Example: tuning compare Baseline=b1,b2,b3 +RNN=r1,r2,r3 --source test.en --reference test.fr --out cmp
     """
-    from tuning.evaluation import CompareOptions
+    from tuning.evaluation import CompareConfig
     from tuning.evaluation import compare as compare_systems
-    from tuning.report import write_comparison
+    from tuning.report.write import write_comparison
 
-    options = load_config(CompareOptions, config)
+    options = load_config(CompareConfig, config)
     if target is not None:
         options = dataclasses.replace(options, target=target)
     comparison = compare_systems(_parse_systems(systems), source, references, options, jobs)
@@ -209,7 +209,7 @@ def plot(runs: tuple[Path, ...], out: Path) -> None:
 
     Example: tuning plot run1 run2 run3 --out tuning.svg
     """
-    from tuning.plot import plot_runs
+    from tuning.report.plot import plot_runs
 
     plot_runs(runs, out)
 

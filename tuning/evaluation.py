@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.config import check_least, from_mapping
+from moses_bridge.config import AtLeast, check_limits, from_mapping
 from moses_bridge.decoder import DecoderOptions, open_decoder
 from moses_bridge.errors import ConfigError
 from tuning.bleu_stats import References, bleu, length_ratio, precisions
@@ -24,7 +25,7 @@ from tuning.significance import approximate_randomisation, bootstrap_deviation
 
 
 @dataclass(frozen=True)
-class CompareOptions:
+class CompareConfig:
     """Settings of `compare`.
 
     Attributes:
@@ -34,13 +35,13 @@ class CompareOptions:
         target: language of the detokenizer.
     """
 
-    n_trials: int = 2000
-    n_samples: int = 1000
-    seed: int = 1
+    n_trials: Annotated[int, AtLeast(1)] = 2000
+    n_samples: Annotated[int, AtLeast(2)] = 1000
+    seed: Annotated[int, AtLeast(0)] = 1
     target: str = "fr"
 
     def __post_init__(self) -> None:
-        check_least(self, {"n_trials": 1, "n_samples": 2})
+        check_limits(self)
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def compare(
     systems: Mapping[str, Sequence[Path]],
     source: Path,
     references: Sequence[Path],
-    options: CompareOptions,
+    config: CompareConfig,
     jobs: int = 1,
 ) -> Comparison:
     """Translate the test text with every run and compare the systems.
@@ -113,7 +114,7 @@ def compare(
             baseline.
         source: test source text, tokenised.
         references: test references, tokenised as the output is.
-        options: settings.
+        config: settings.
         jobs: processes of the decoder and of TER.
 
     Raises:
@@ -127,7 +128,7 @@ def compare(
         _check_runs(system, directories, all_runs)
     reference = References.read(references, source)
     outputs = translate_all(all_runs, source, jobs)
-    detokenised = DetokenisedReferences(references, options.target, jobs)
+    detokenised = DetokenisedReferences(references, config.target, jobs)
     scores = detokenised.scores([outputs[path] for path in all_runs])
     scores_of = dict(zip(all_runs, scores, strict=True))
     statistics = {
@@ -147,12 +148,12 @@ def compare(
                 statistics[system],
                 None if is_first else baseline,
                 [scores_of[path] for path in directories],
-                options,
+                config,
             )
         )
     signature = (
         f"BLEU|nrefs:{len(references)}|case:as in the files|tok:none|smooth:none|"
-        f"ar:{options.n_trials}|seed:{options.seed}"
+        f"ar:{config.n_trials}|seed:{config.seed}"
     )
     return Comparison(rows, signature, detokenised.signatures, len(reference))
 
@@ -191,8 +192,8 @@ def translate_all(runs: Mapping[Path, TuningRun], source: Path, jobs: int) -> di
             if not outputs[directory].exists():
                 missing.append(directory)
         if missing:
-            options = from_mapping(DecoderOptions, json.loads(decoder_settings), ini)
-            with open_decoder(Path(ini), options, jobs) as decoder:
+            config = from_mapping(DecoderOptions, json.loads(decoder_settings), ini)
+            with open_decoder(Path(ini), config, jobs) as decoder:
                 for directory in missing:
                     run, output = runs[directory], outputs[directory]
                     features, size = run.nbest_features, run.nbest_size
@@ -212,7 +213,7 @@ def _row(
     statistics: NDArray[np.int32],
     baseline: NDArray[np.int32] | None,
     detokenised: Sequence[DetokenisedScores],
-    options: CompareOptions,
+    config: CompareConfig,
 ) -> ResultRow:
     sums = statistics.sum(axis=1)
     test = bleu(sums)
@@ -220,7 +221,7 @@ def _row(
     delta = p_value = None
     if baseline is not None:
         delta = float(test.mean() - bleu(baseline.sum(axis=1)).mean())
-        p_value = approximate_randomisation(baseline, statistics, options.n_trials, options.seed)
+        p_value = approximate_randomisation(baseline, statistics, config.n_trials, config.seed)
     total = sums.sum(axis=0)
     return ResultRow(
         system=system,
@@ -233,7 +234,7 @@ def _row(
         n_runs=len(runs),
         length_ratio=length_ratio(total),
         precisions=[float(value) for value in precisions(total)],
-        bootstrap_sd=bootstrap_deviation(statistics[0], options.n_samples, options.seed),
+        bootstrap_sd=bootstrap_deviation(statistics[0], config.n_samples, config.seed),
         detokenised_bleu=float(np.mean([scores.bleu for scores in detokenised])),
         chrf=float(np.mean([scores.chrf for scores in detokenised])),
         ter=float(np.mean([scores.ter for scores in detokenised])),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tuning.bleu_stats import N_STATISTICS, bleu
 from tuning.bounds import Bounds
 from tuning.nbest_pool import NBestPool
-from tuning.optimizer import OptimizerOptions, OptimizerResult, free_columns, result_of
+from tuning.optimizer import OptimizerConfig, OptimizerResult, free_columns, result_of
 
 N_EPOCHS = 60
 N_SHUFFLES = 4
@@ -26,7 +26,7 @@ DECAY = 0.999
 def optimize_kbmira(
     pool: NBestPool,
     starts: NDArray[np.float64],
-    options: OptimizerOptions,
+    config: OptimizerConfig,
     seed: int,
     jobs: int,
 ) -> OptimizerResult:
@@ -34,8 +34,8 @@ def optimize_kbmira(
 
     Kept are the averaged weights of the epoch with the best BLEU on the pool.
     """
-    free = free_columns(pool, options)
-    bounds = Bounds.of(pool.names, options.bounds)
+    free = free_columns(pool, config)
+    bounds = Bounds.of(pool.names, config.bounds)
     start = bounds.clip(starts[0])
 
     def learn(number: int) -> tuple[list[float], NDArray[np.float64]]:

@@ -8,23 +8,22 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.config import check_least
+from moses_bridge.config import AtLeast, check_limits
 from moses_bridge.decoder import Decoder, DecoderOptions, open_decoder
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.moses_ini import read_ini, with_weights, write_ini
 from moses_bridge.formats.weights import read_weights
 from moses_bridge.json_files import read_json, write_json
 from moses_bridge.ngram_scorer import NeuralLm
-from tuning.bleu_stats import References, bleu, length_ratio
-from tuning.kbmira import optimize_kbmira
-from tuning.mert import optimize_mert
+from tuning.bleu_stats import References, bleu, length_ratio, log_sentence_bleu
 from tuning.nbest_pool import NBestPool, grouped_weights, merge_pools, read_pool
-from tuning.optimizer import Optimizer, OptimizerName, OptimizerOptions
-from tuning.pro import optimize_pro
+from tuning.optimizer import OptimizerConfig
+from tuning.optimizers import OptimizerName, load_optimizer
 from tuning.rerank import NBestFeature, add_features, rerank, search_weights
 from tuning.run_directory import (
     INI_NAME,
@@ -38,15 +37,9 @@ from tuning.run_directory import (
 )
 from tuning.sparse_features import is_sparse
 
-OPTIMIZERS: dict[OptimizerName, Optimizer] = {
-    "mert": optimize_mert,
-    "kbmira": optimize_kbmira,
-    "pro": optimize_pro,
-}
-
 
 @dataclass(frozen=True)
-class TuningOptions:
+class TuningConfig:
     """Settings of `tune`.
 
     Attributes:
@@ -60,15 +53,15 @@ class TuningOptions:
     """
 
     optimizer: OptimizerName = "mert"
-    nbest_size: int = 100
-    max_iterations: int = 8
+    nbest_size: Annotated[int, AtLeast(1)] = 100
+    max_iterations: Annotated[int, AtLeast(1)] = 8
     min_weight_change: float = 1e-4
     min_pool_gain: float = 0.01
-    search: OptimizerOptions = field(default_factory=OptimizerOptions)
+    search: OptimizerConfig = field(default_factory=OptimizerConfig)
     decoder: DecoderOptions = field(default_factory=DecoderOptions)
 
     def __post_init__(self) -> None:
-        check_least(self, {"nbest_size": 1, "max_iterations": 1})
+        check_limits(self)
 
 
 def tune(
@@ -76,7 +69,7 @@ def tune(
     source: Path,
     references: Sequence[Path],
     out: Path,
-    options: TuningOptions,
+    config: TuningConfig,
     seed: int = 1,
     jobs: int = 1,
     resume: bool = False,
@@ -90,7 +83,7 @@ def tune(
         source: dev source text.
         references: dev references, one file each.
         out: run directory: weights.json, moses.ini, and each iteration's n-best list and output.
-        options: settings.
+        config: settings.
         seed: of the optimiser.
         jobs: processes of the decoder, threads of the optimiser.
         resume: continue what stands in out.
@@ -105,7 +98,7 @@ def tune(
         InputError: an input file is malformed.
         ConfigError: out holds another run, or an added feature has the name of another.
     """
-    start = initial_weights(ini, _added(options, nbest_features), init_weights)
+    start = initial_weights(ini, _added(config, nbest_features), init_weights)
     reference = References.read(references, source)
     tables = fingerprint_ini(ini)
     texts = {"source": file_hash(source)}
@@ -113,7 +106,7 @@ def tune(
     fingerprint = {
         "tables": tables,
         "text": texts,
-        "options": asdict(options),
+        "config": asdict(config),
         "features": [asdict(feature) for feature in nbest_features],
         "start": start,
         "seed": seed,
@@ -125,13 +118,13 @@ def tune(
         start,
         -1.0,
         seed,
-        options.nbest_size,
-        asdict(options.decoder),
+        config.nbest_size,
+        asdict(config.decoder),
         [*nbest_features],
         hashes=tables | texts,
     )
-    with open_decoder(ini, options.decoder, jobs) as decoder:
-        loop = _Loop(decoder, source, reference, out, options, run, jobs)
+    with open_decoder(ini, config.decoder, jobs) as decoder:
+        loop = _Loop(decoder, source, reference, out, config, run, jobs)
         loop.run_to_end(start)
     save_run(run, out)
     parsed = read_ini(ini)
@@ -140,11 +133,11 @@ def tune(
     return run
 
 
-def _added(options: TuningOptions, nbest_features: Sequence[NBestFeature]) -> dict[str, float]:
+def _added(config: TuningConfig, nbest_features: Sequence[NBestFeature]) -> dict[str, float]:
     """The features that the ini does not have, and their first weights."""
     added = [(feature.name, feature.initial_weight) for feature in nbest_features]
-    if options.decoder.neural_lm is not None:
-        added.append((NeuralLm.parse(options.decoder.neural_lm).name, 0.0))
+    if config.decoder.neural_lm is not None:
+        added.append((NeuralLm.parse(config.decoder.neural_lm).name, 0.0))
     for name, n_times in Counter(name for name, _ in added).items():
         if n_times > 1:
             raise ConfigError(f"the feature {name} is added twice; use another name")
@@ -184,7 +177,7 @@ class _Loop:
         source: Path,
         references: References,
         out: Path,
-        options: TuningOptions,
+        config: TuningConfig,
         run: TuningRun,
         jobs: int,
     ) -> None:
@@ -192,7 +185,7 @@ class _Loop:
         self.source = source
         self.references = references
         self.out = out
-        self.options = options
+        self.config = config
         self.run = run
         self.jobs = jobs
         self.pool: NBestPool | None = None
@@ -200,15 +193,15 @@ class _Loop:
     def run_to_end(self, start: Weights) -> None:
         """Iterate; the run has the best weights at the end."""
         weights = start
-        for number in range(1, self.options.max_iterations + 1):
+        for number in range(1, self.config.max_iterations + 1):
             iteration = self.decode(number, weights)
             self.run.iterations.append(iteration)
             if iteration.bleu > self.run.dev_bleu:
                 self.run.weights, self.run.dev_bleu = weights, iteration.bleu
-            if number < self.options.max_iterations:
+            if number < self.config.max_iterations:
                 following = self.optimise(number, iteration)
             _report(number, iteration)
-            if number == self.options.max_iterations or self.settled(iteration, weights, following):
+            if number == self.config.max_iterations or self.settled(iteration, weights, following):
                 return
             weights = following
 
@@ -225,7 +218,7 @@ class _Loop:
                 nbest,
                 weights,
                 self.run.nbest_features,
-                self.options.nbest_size,
+                self.config.nbest_size,
             )
             write_json(done, weights)
         pool = read_pool([nbest], self.references)
@@ -244,11 +237,11 @@ class _Loop:
                 for earlier in self.run.iterations[:-1]
                 if earlier.weights != iteration.weights
             ]
-            optimizer = OPTIMIZERS[self.options.optimizer]
-            result = optimizer(
+            optimize = load_optimizer(self.config.optimizer)
+            result = optimize(
                 self.pool,
                 np.array(starts),
-                replace(self.options.search, frozen=self.frozen(iteration.weights)),
+                replace(self.config.search, frozen=self.frozen(iteration.weights)),
                 self.run.seed * 1000 + number,
                 self.jobs,
             )
@@ -273,15 +266,15 @@ class _Loop:
         """Columns that stay: those of the settings, and sparse features, for which an ini has no weights."""
         assert self.pool is not None
         sparse = (name for name in self.pool.names if name.rpartition("_")[0] not in weights)
-        return (*self.options.search.frozen, *sparse)
+        return (*self.config.search.frozen, *sparse)
 
     def settled(self, iteration: Iteration, weights: Weights, following: Weights) -> bool:
         """Whether another iteration would change nothing."""
         change = np.abs(_unit(self.as_row(following)) - _unit(self.as_row(weights))).max()
         gain = (iteration.pool_bleu or 0.0) - iteration.bleu
         return bool(
-            change < self.options.min_weight_change
-            or (len(self.run.iterations) > 1 and gain < self.options.min_pool_gain)
+            change < self.config.min_weight_change
+            or (len(self.run.iterations) > 1 and gain < self.config.min_pool_gain)
         )
 
 
@@ -321,16 +314,8 @@ def translate(
 
 
 def oracle_bleu(pool: NBestPool) -> float:
-    """BLEU (0 to 100) of the hypotheses with the best smoothed sentence BLEU: what reranking could reach.
-
-    Sentence BLEU adds one to the counts of orders above 1 (Lin & Och 2004).
-    """
-    statistics = pool.statistics.astype(np.float64)
-    matches, totals = statistics[:, 0:-1:2], statistics[:, 1:-1:2]
-    smooth = np.array([0.0, 1.0, 1.0, 1.0])
-    precision = np.log(np.maximum(matches + smooth, 1e-9) / np.maximum(totals + smooth, 1e-9))
-    brevity = np.minimum(0.0, 1 - statistics[:, -1] / np.maximum(totals[:, 0], 1e-9))
-    score = precision.mean(axis=1) + brevity
+    """BLEU (0 to 100) of the hypotheses with the best smoothed sentence BLEU: what reranking could reach."""
+    score = log_sentence_bleu(pool.statistics)
     top = np.maximum.reduceat(score, pool.offsets[:-1])
     chosen = np.flatnonzero(score == np.repeat(top, np.diff(pool.offsets)))
     first = chosen[np.searchsorted(chosen, pool.offsets[:-1])]

@@ -20,7 +20,7 @@ from tuning.bounds import Bounds
 from tuning.envelope import Direction, best_step
 from tuning.nbest_pool import NBestPool, weighted_scores
 from tuning.optimizer import (
-    OptimizerOptions,
+    OptimizerConfig,
     OptimizerResult,
     free_columns,
     result_of,
@@ -45,28 +45,28 @@ class _Peak:
 def optimize_mert(
     pool: NBestPool,
     starts: NDArray[np.float64],
-    options: OptimizerOptions,
+    config: OptimizerConfig,
     seed: int,
     jobs: int,
 ) -> OptimizerResult:
     """Maximise corpus BLEU of the pool's best hypotheses; see `Optimizer`."""
-    free = free_columns(pool, options)
-    bounds = Bounds.of(pool.names, options.bounds)
+    free = free_columns(pool, config)
+    bounds = Bounds.of(pool.names, config.bounds)
     with ThreadPoolExecutor(jobs) as threads:
         axes = list(threads.map(partial(Direction.of, pool), np.eye(len(free))[free]))
 
         def climb_all(points: NDArray[np.float64], first: int, number: int) -> list[_Peak]:
             """Climb from the points of a round; the numbers of the climbs seed their random choices."""
-            vectors = _random_directions(pool, free, options, (seed, number))
+            vectors = _random_directions(pool, free, config, (seed, number))
             drawn = list(threads.map(partial(Direction.of, pool), vectors))
             to_beat = max((peak.bleu for peak in peaks), default=0.0)
-            search = _Search(pool, [*axes, *drawn], options, bounds, seed, to_beat)
+            search = _Search(pool, [*axes, *drawn], config, bounds, seed, to_beat)
             inside = bounds.clip(points)
             return list(threads.map(search.climb, inside, range(first, first + len(points))))
 
         peaks: list[_Peak] = []
         peaks += climb_all(starts, 0, 0)
-        for number, n_starts in enumerate(_round_sizes(options.n_restarts), start=1):
+        for number, n_starts in enumerate(_round_sizes(config.n_restarts), start=1):
             around = max(peaks, key=lambda peak: peak.bleu).weights
             points = _random_starts(pool, around, n_starts, free, (seed, number))
             peaks += climb_all(points, len(peaks), number)
@@ -76,11 +76,11 @@ def optimize_mert(
 
 
 def _random_directions(
-    pool: NBestPool, free: NDArray[np.bool_], options: OptimizerOptions, stream: tuple[int, int]
+    pool: NBestPool, free: NDArray[np.bool_], config: OptimizerConfig, stream: tuple[int, int]
 ) -> NDArray[np.float64]:
     """Directions that move the scores by each free feature about equally: *Shape:* (n, n_features)."""
     rng = np.random.default_rng((*stream, DIRECTIONS_STREAM))
-    n_directions = options.n_directions if free.any() else 0
+    n_directions = config.n_directions if free.any() else 0
     return np.asarray(rng.standard_normal((n_directions, len(free))) * free / _spread(pool))
 
 
@@ -117,7 +117,7 @@ class _Search:
 
     pool: NBestPool
     directions: Sequence[Direction]
-    options: OptimizerOptions
+    config: OptimizerConfig
     bounds: Bounds
     seed: int
     to_beat: float
@@ -140,7 +140,7 @@ class _Search:
             weights = swept
             trace.append(value)
             gain = trace[-1] - trace[-2]
-            if gain < self.options.min_gain or value + 0.5 * gain < self.to_beat:
+            if gain < self.config.min_gain or value + 0.5 * gain < self.to_beat:
                 break
         return _Peak(trace[-1], weights, tuple(trace))
 

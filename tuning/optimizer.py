@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Annotated, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.config import AtLeast, check_limits
 from moses_bridge.errors import ConfigError
 from tuning.bleu_stats import bleu
 from tuning.bounds import Bounds
 from tuning.nbest_pool import NBestPool
 
-OptimizerName = Literal["mert", "kbmira", "pro"]
-
 
 @dataclass(frozen=True)
-class OptimizerOptions:
+class OptimizerConfig:
     """Settings of the optimisers; kbmira uses `frozen` and `bounds` alone, PRO `min_gain` as well.
 
     Attributes:
@@ -30,15 +29,14 @@ class OptimizerOptions:
             so weights are not normalised then.
     """
 
-    n_restarts: int = 20
-    n_directions: int = 14
+    n_restarts: Annotated[int, AtLeast(0)] = 20
+    n_directions: Annotated[int, AtLeast(0)] = 14
     min_gain: float = 0.005
     frozen: tuple[str, ...] = ()
     bounds: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.n_restarts < 0 or self.n_directions < 0:
-            raise ConfigError("n_restarts and n_directions cannot be negative")
+        check_limits(self)
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class Optimizer(Protocol):
         self,
         pool: NBestPool,
         starts: NDArray[np.float64],
-        options: OptimizerOptions,
+        config: OptimizerConfig,
         seed: int,
         jobs: int,
     ) -> OptimizerResult:
@@ -76,7 +74,7 @@ class Optimizer(Protocol):
         Args:
             pool: the hypotheses.
             starts: starting points, the current weights first, *Shape:* (n_starts, n_features).
-            options: settings.
+            config: settings.
             seed: the same seed gives the same weights, with any number of jobs.
             jobs: threads.
         """
@@ -101,14 +99,14 @@ def result_of(
     )
 
 
-def free_columns(pool: NBestPool, options: OptimizerOptions) -> NDArray[np.bool_]:
+def free_columns(pool: NBestPool, config: OptimizerConfig) -> NDArray[np.bool_]:
     """Columns that may move: neither frozen nor constant within every sentence.
 
     Raises:
         ConfigError: a frozen name is no column.
     """
-    for name in options.frozen:
+    for name in config.frozen:
         if name not in pool.names:
             raise ConfigError(f"no feature {name} to freeze; there are {', '.join(pool.names)}")
-    wanted = np.array([name not in options.frozen for name in pool.names])
+    wanted = np.array([name not in config.frozen for name in pool.names])
     return np.asarray(wanted & ~pool.constant)

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
-from tuning.bleu_stats import Statistics, bleu
+from tuning.bleu_stats import bleu, log_sentence_bleu
 from tuning.bounds import Bounds
 from tuning.envelope import Direction, best_step
 from tuning.nbest_pool import NBestPool, weighted_scores
-from tuning.optimizer import OptimizerOptions, OptimizerResult, free_columns, result_of
+from tuning.optimizer import OptimizerConfig, OptimizerResult, free_columns, result_of
 
 N_SAMPLES = 16
 SHARE_OF_SENTENCES, LEAST_SENTENCES = 0.25, 100
@@ -30,7 +30,7 @@ LEAST_DIFFERENCE = 0.05
 def optimize_pro(
     pool: NBestPool,
     starts: NDArray[np.float64],
-    options: OptimizerOptions,
+    config: OptimizerConfig,
     seed: int,
     jobs: int,
 ) -> OptimizerResult:
@@ -39,10 +39,10 @@ def optimize_pro(
     Section 3.3 interpolates the learned weights with the start at a fixed share; here the weights move
     along the line to what each sample taught, to where BLEU on the pool is best, until no line helps.
     """
-    free = free_columns(pool, options)
-    bounds = Bounds.of(pool.names, options.bounds)
+    free = free_columns(pool, config)
+    bounds = Bounds.of(pool.names, config.bounds)
     start = bounds.clip(bounds.scaled(starts[0], 1.0))
-    quality = sentence_bleu(pool.statistics)
+    quality = np.exp(log_sentence_bleu(pool.statistics, added_reference_words=1))
 
     def learn(number: int) -> NDArray[np.float64]:
         rng = np.random.default_rng((seed, number))
@@ -51,7 +51,7 @@ def optimize_pro(
     with ThreadPoolExecutor(jobs) as threads:
         learned = list(threads.map(learn, range(N_SAMPLES))) if free.any() else []
     reached = [_bleu(pool, weights) for weights in learned]
-    weights, trace = _interpolate(pool, start, learned, bounds, options.min_gain)
+    weights, trace = _interpolate(pool, start, learned, bounds, config.min_gain)
     return result_of(pool, weights, free, bounds, reached, trace)
 
 
@@ -90,25 +90,6 @@ def _best_between(
 
 def _bleu(pool: NBestPool, weights: NDArray[np.float64]) -> float:
     return float(bleu(pool.statistics_of(weights)))
-
-
-def sentence_bleu(statistics: Statistics) -> NDArray[np.float64]:
-    """BLEU+1 (0 to 1) of each hypothesis: one added to the counts of orders above 1 (Lin & Och 2004).
-
-    The reference length gets one more as well, as else short output is favoured (Nakov et al. 2012).
-
-    Args:
-        statistics: *Shape:* (n, 9).
-
-    Returns:
-        *Shape:* (n,).
-    """
-    rows = statistics.astype(np.float64)
-    more = np.array([0.0, 1, 1, 1])
-    matches, totals = rows[:, 0:-1:2] + more, rows[:, 1:-1:2] + more
-    log_precision = np.log(np.maximum(matches, 1e-9) / np.maximum(totals, 1e-9)).mean(axis=1)
-    brevity = np.minimum(0.0, 1 - (rows[:, -1] + 1) / np.maximum(rows[:, 1], 1e-9))
-    return np.asarray(np.exp(log_precision + brevity))
 
 
 def _draw_pairs(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moses_bridge.errors import ConfigError
-from moses_bridge.formats.nbest import parse_features, read_nbest
+from moses_bridge.formats.nbest import check_feature_name, parse_features, read_nbest
 from moses_bridge.programs import run_program
 from moses_bridge.textio import StrPath, count_lines, write_lines
 
@@ -22,7 +22,7 @@ class NBestFeature:
     """A feature of n-best lists.
 
     Attributes:
-        name: as it stands in the list, without "=".
+        name: as it stands in the list, without "="; see `check_feature_name`.
         command: adds the feature to a list; {nbest}, {source} and {out} are replaced by paths.
         initial_weight: weight at the start of tuning.
         stand_in: a feature of the decoder that counts for this one in the search, which cannot see
@@ -36,6 +36,7 @@ class NBestFeature:
     stand_in: str = ""
 
     def __post_init__(self) -> None:
+        check_feature_name(self.name)
         for placeholder in PLACEHOLDERS:
             if placeholder not in self.command:
                 raise ConfigError(
@@ -59,15 +60,12 @@ class NBestFeature:
         """Make one of NAME=COMMAND or NAME:STAND_IN=COMMAND.
 
         Raises:
-            ConfigError: the name or the command is missing.
+            ConfigError: the name or the command is missing or malformed.
         """
         names, equals, command = text.partition("=")
         name, colon, stand_in = names.partition(":")
-        if not (equals and name.isalnum() and bool(colon) == stand_in.isalnum()):
-            raise ConfigError(
-                f"found {text!r}, expected NAME=COMMAND or NAME:STAND_IN=COMMAND, "
-                "names of letters and digits"
-            )
+        if not equals or bool(colon) != bool(stand_in):
+            raise ConfigError(f"found {text!r}, expected NAME=COMMAND or NAME:STAND_IN=COMMAND")
         return cls(name, command, stand_in=stand_in)
 
 

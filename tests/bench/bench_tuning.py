@@ -29,10 +29,10 @@ from tuning.bleu_stats import References
 from tuning.mert import optimize_mert
 from tuning.moses_pool import read_moses_pool, read_start
 from tuning.nbest_pool import NBestPool, read_pool
-from tuning.optimizer import OptimizerOptions
+from tuning.optimizer import OptimizerConfig
 
 THREADS = 2
-OPTIONS = OptimizerOptions(n_restarts=20)
+OPTIONS = OptimizerConfig(n_restarts=20)
 
 
 def main(nbest: Path, reference: Path, out: Path) -> None:
@@ -47,7 +47,7 @@ def _on_list(nbest: Path, reference: Path) -> Result:
     """The search alone."""
     pool = read_pool([nbest], References.read([reference]))
     start = np.full(len(pool.names), 1 / len(pool.names))
-    optimize_mert(pool, start[None], OptimizerOptions(n_restarts=0), 1, 1)
+    optimize_mert(pool, start[None], OptimizerConfig(n_restarts=0), 1, 1)
     started = time.perf_counter()
     optimize_mert(pool, start[None], OPTIONS, 1, THREADS)
     ours = time.perf_counter() - started

@@ -18,6 +18,7 @@ from tuning.bleu_stats import (
     bleu,
     closest_length,
     length_ratio,
+    log_sentence_bleu,
     precisions,
 )
 
@@ -91,6 +92,15 @@ def test_bleu_by_hand() -> None:
     assert bleu(np.array([3, 4, 2, 3, 1, 2, 0, 1, 4])) == 0
     sums = np.array([3, 4, 2, 3, 1, 2, 1, 1, 5])
     assert bleu(sums) == pytest.approx(100 * (3 / 4 * 2 / 3 / 2) ** 0.25 * np.exp(1 - 5 / 4))
+
+
+def test_sentence_bleu_by_hand() -> None:
+    # Orders above 1 get one more, 3/6, 2/6, 2/5, 2/4; so does the reference, 7 words for 6, if asked.
+    wrong = np.array([[3, 6, 1, 5, 1, 4, 1, 3, 6]], np.int32)
+    expected = (3 / 6 * 2 / 6 * 2 / 5 * 2 / 4) ** 0.25
+    assert np.exp(log_sentence_bleu(wrong)) == pytest.approx(expected)
+    longer = log_sentence_bleu(wrong, added_reference_words=1)
+    assert np.exp(longer) == pytest.approx(expected * np.exp(1 - 7 / 6))
 
 
 def test_tabs_and_other_blanks_are_part_of_words() -> None:

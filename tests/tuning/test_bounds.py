@@ -11,9 +11,9 @@ from moses_bridge.errors import ConfigError
 from tuning.bleu_stats import bleu
 from tuning.bounds import Bounds
 from tuning.envelope import Direction, best_step
-from tuning.loop import OPTIMIZERS
 from tuning.nbest_pool import NBestPool, make_pool, weighted_scores
-from tuning.optimizer import OptimizerName, OptimizerOptions
+from tuning.optimizer import OptimizerConfig
+from tuning.optimizers import OptimizerName, load_optimizer
 
 NAMES = ("LM0_0", "T0_0", "T0_1")
 
@@ -87,8 +87,8 @@ def test_bounded_line_search_is_the_best_of_a_fine_grid(seed: int) -> None:
 def test_optimisers_stay_in_the_box(name: OptimizerName) -> None:
     pool = random_pool(3)
     bounds = ("LM0_0:0..0.3", "T0_0:-0.2..-0.1")
-    options = OptimizerOptions(n_restarts=4, n_directions=3, bounds=bounds)
-    result = OPTIMIZERS[name](pool, np.array([[0.5, 0.5, 0.5]]), options, 1, 1)
+    config = OptimizerConfig(n_restarts=4, n_directions=3, bounds=bounds)
+    result = load_optimizer(name)(pool, np.array([[0.5, 0.5, 0.5]]), config, 1, 1)
     assert 0 <= result.weights["LM0_0"] <= 0.3
     assert -0.2 <= result.weights["T0_0"] <= -0.1
     start = bleu(pool.statistics_of(np.array([0.3, -0.1, 0.5])))

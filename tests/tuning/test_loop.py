@@ -15,10 +15,10 @@ from moses_bridge.decoder import DecoderOptions
 from moses_bridge.errors import ConfigError, InputError, ToolError
 from moses_bridge.textio import read_lines, write_lines
 from tuning import evaluation, loop
-from tuning.evaluation import CompareOptions, compare
-from tuning.loop import TuningOptions, translate, tune
-from tuning.optimizer import OptimizerOptions
-from tuning.report import write_comparison
+from tuning.evaluation import CompareConfig, compare
+from tuning.loop import TuningConfig, translate, tune
+from tuning.optimizer import OptimizerConfig
+from tuning.report.write import write_comparison
 from tuning.rerank import NBestFeature
 from tuning.run_directory import load_run
 
@@ -37,8 +37,8 @@ HYPOTHESES = [
     [(b"k l m n o", -1.0, -7.0), (b"o n m l k", -4.0, -2.0)],
 ]
 REFERENCES = [b"a b c d e", b"f g h i j", b"k l m n o"]
-OPTIONS = TuningOptions(
-    nbest_size=2, max_iterations=4, search=OptimizerOptions(n_restarts=2, n_directions=1)
+CONFIG = TuningConfig(
+    nbest_size=2, max_iterations=4, search=OptimizerConfig(n_restarts=2, n_directions=1)
 )
 
 
@@ -78,7 +78,7 @@ class FixedDecoder:
 
 
 @contextmanager
-def open_fixed(ini: Path, options: DecoderOptions, jobs: int) -> Iterator[FixedDecoder]:
+def open_fixed(ini: Path, config: DecoderOptions, jobs: int) -> Iterator[FixedDecoder]:
     yield FixedDecoder()
 
 
@@ -101,7 +101,7 @@ def run(system: dict[str, Path], out: Path, seed: int = 1, resume: bool = False)
         system["source"],
         [system["reference"]],
         out,
-        OPTIONS,
+        CONFIG,
         seed,
         resume=resume,
     )
@@ -157,7 +157,7 @@ def test_weights_of_another_run_are_the_start(system: dict[str, Path], tmp_path:
         system["source"],
         [system["reference"]],
         tmp_path / "second",
-        OPTIONS,
+        CONFIG,
         init_weights=tmp_path / "first" / "weights.json",
     )
     assert again.iterations[0].weights == first.weights
@@ -176,7 +176,7 @@ def test_an_added_feature_has_a_name_of_its_own(system: dict[str, Path], tmp_pat
     def tuned(names: Sequence[str]) -> None:
         features = [NBestFeature(name, "cp {nbest} {out}") for name in names]
         texts = (system["source"], [system["reference"]])
-        tune(system["moses.ini"], *texts, tmp_path / "run", OPTIONS, nbest_features=features)
+        tune(system["moses.ini"], *texts, tmp_path / "run", CONFIG, nbest_features=features)
 
     with pytest.raises(ConfigError, match=r"moses\.ini has a feature LM0; use another name"):
         tuned(["LM0"])
@@ -187,12 +187,12 @@ def test_an_added_feature_has_a_name_of_its_own(system: dict[str, Path], tmp_pat
 
 def test_a_tuning_has_an_iteration() -> None:
     with pytest.raises(ConfigError, match="max_iterations is 0; the smallest value is 1"):
-        TuningOptions(max_iterations=0)
+        TuningConfig(max_iterations=0)
 
 
 def test_a_comparison_has_samples() -> None:
     with pytest.raises(ConfigError, match="n_samples is 1; the smallest value is 2"):
-        CompareOptions(n_samples=1)
+        CompareConfig(n_samples=1)
 
 
 def test_an_added_column_starts_at_0(system: dict[str, Path], tmp_path: Path) -> None:
@@ -207,15 +207,15 @@ def test_a_neural_language_model_starts_at_0_and_belongs_to_the_run(
     system: dict[str, Path], tmp_path: Path
 ) -> None:
     def tuned(command: str) -> loop.TuningRun:
-        options = replace(OPTIONS, decoder=DecoderOptions(neural_lm=f"CSLM0={command}"))
+        config = replace(CONFIG, decoder=DecoderOptions(neural_lm=f"CSLM0={command}"))
         texts = (system["source"], [system["reference"]])
-        return tune(system["moses.ini"], *texts, tmp_path / "run", options, resume=True)
+        return tune(system["moses.ini"], *texts, tmp_path / "run", config, resume=True)
 
     result = tuned("serve one")
     assert result.iterations[0].weights["CSLM0"] == [0.0]
     assert load_run(tmp_path / "run").decoder["neural_lm"] == "CSLM0=serve one"
     assert tuned("serve one") == result
-    with pytest.raises(ConfigError, match="other options"):
+    with pytest.raises(ConfigError, match="other config"):
         tuned("serve another")
 
 
@@ -229,7 +229,7 @@ def test_comparison_of_a_run_with_itself_and_with_the_start(
         {"Baseline": runs, "Same": runs},
         system["source"],
         [system["reference"]],
-        CompareOptions(n_trials=20, n_samples=20),
+        CompareConfig(n_trials=20, n_samples=20),
     )
     text = write_comparison(table, tmp_path / "table")
     first, second = table.rows
@@ -244,7 +244,7 @@ def test_comparison_of_a_run_with_itself_and_with_the_start(
         assert "100.00" in (tmp_path / "table" / f"table.{suffix}").read_text()
     n_calls = FixedDecoder.calls
     compare(
-        {"A": runs, "B": runs}, system["source"], [system["reference"]], CompareOptions(n_trials=9)
+        {"A": runs, "B": runs}, system["source"], [system["reference"]], CompareConfig(n_trials=9)
     )
     assert FixedDecoder.calls == n_calls
 
@@ -260,9 +260,9 @@ def test_a_reference_of_another_length_stops_before_anything_is_decoded(
     longer.write_bytes(b"a\n" * 4)
     message = "longer: found 4 lines, expected 3, as .*"
     with pytest.raises(InputError, match=message + "test has"):
-        compare({"A": [tmp_path / "run"]}, test, [longer], CompareOptions())
+        compare({"A": [tmp_path / "run"]}, test, [longer], CompareConfig())
     with pytest.raises(InputError, match=message + "source has"):
-        tune(system["moses.ini"], system["source"], [longer], tmp_path / "other", OPTIONS)
+        tune(system["moses.ini"], system["source"], [longer], tmp_path / "other", CONFIG)
     assert FixedDecoder.calls == n_calls
 
 
@@ -272,7 +272,7 @@ def test_one_run_has_no_deviation(system: dict[str, Path], tmp_path: Path) -> No
         {"Only": [tmp_path / "run"]},
         system["source"],
         [system["reference"]],
-        CompareOptions(n_trials=9, n_samples=9),
+        CompareConfig(n_trials=9, n_samples=9),
     )
     assert table.rows[0].test_sd is None
     assert " * " in write_comparison(table, tmp_path / "table")
@@ -304,9 +304,9 @@ def test_systems_may_have_different_numbers_of_runs(
     paths = [tmp_path / f"run{seed}" for seed in (1, 2, 3)]
     for seed, path in enumerate(paths):
         run(system, path, seed)
-    options = CompareOptions(n_trials=9, n_samples=9)
+    config = CompareConfig(n_trials=9, n_samples=9)
     systems = {"A": paths[:2], "B": paths}
-    rows = compare(systems, system["source"], [system["reference"]], options).rows
+    rows = compare(systems, system["source"], [system["reference"]], config).rows
     assert [row.n_runs for row in rows] == [2, 3]
     assert rows[1].p_value == 1.0
 
@@ -319,11 +319,9 @@ def test_runs_of_one_system_have_the_same_features(system: dict[str, Path], tmp_
     content["weights"]["CSLM0"] = [0.1]
     (runs[0] / "weights.json").write_text(json.dumps(content))
     with pytest.raises(ConfigError, match=r"A: .*run2 has other features .*run1: .*CSLM0 \(1\)"):
-        compare({"A": runs}, system["source"], [system["reference"]], CompareOptions())
+        compare({"A": runs}, system["source"], [system["reference"]], CompareConfig())
     with pytest.raises(ConfigError, match="A has a run twice"):
-        compare(
-            {"A": [runs[0], runs[0]]}, system["source"], [system["reference"]], CompareOptions()
-        )
+        compare({"A": [runs[0], runs[0]]}, system["source"], [system["reference"]], CompareConfig())
 
 
 @pytest.mark.parametrize("changed", ["moses.ini", "lm"])
@@ -336,14 +334,14 @@ def test_a_run_whose_files_changed_since_is_refused(
     systems = {"Only": [tmp_path / "run"]}
     key = "ini" if changed == "moses.ini" else "LM0/lm"
     with pytest.raises(ConfigError, match=rf"run: .* other files than .*moses\.ini .*: {key} ch"):
-        compare(systems, system["source"], [system["reference"]], CompareOptions())
+        compare(systems, system["source"], [system["reference"]], CompareConfig())
 
 
 def test_a_table_of_the_names_that_formats_reserve(system: dict[str, Path], tmp_path: Path) -> None:
     run(system, tmp_path / "run")
-    options = CompareOptions(n_trials=9, n_samples=9)
+    config = CompareConfig(n_trials=9, n_samples=9)
     systems = {"50%_a|b": [tmp_path / "run"]}
-    table = compare(systems, system["source"], [system["reference"]], options)
+    table = compare(systems, system["source"], [system["reference"]], config)
     write_comparison(table, tmp_path / "table")
     assert r"50\%\_a|b &" in (tmp_path / "table" / "table.tex").read_text()
     markdown = (tmp_path / "table" / "table.md").read_text()

@@ -16,7 +16,7 @@ from tuning.bleu_stats import bleu
 from tuning.envelope import Direction, best_step, envelope, hull_candidates
 from tuning.mert import optimize_mert
 from tuning.nbest_pool import NBestPool, make_pool, weighted_scores
-from tuning.optimizer import OptimizerOptions
+from tuning.optimizer import OptimizerConfig
 
 if TYPE_CHECKING:
     from tests.tuning.conftest import MosesIteration
@@ -127,7 +127,7 @@ def test_two_hypotheses_by_hand() -> None:
 
 def test_twenty_restarts_are_at_least_as_good_as_mosess(first_iteration: MosesIteration) -> None:
     start = first_iteration.start[None]
-    result = optimize_mert(first_iteration.pool, start, OptimizerOptions(), seed=1, jobs=2)
+    result = optimize_mert(first_iteration.pool, start, OptimizerConfig(), seed=1, jobs=2)
     assert result.bleu >= first_iteration.mert_bleu
     assert len(result.restarts) == 21
     assert list(result.trace) == sorted(result.trace)
@@ -136,7 +136,7 @@ def test_twenty_restarts_are_at_least_as_good_as_mosess(first_iteration: MosesIt
 @pytest.mark.slow
 def test_so_they_are_on_merged_lists(second_iteration: MosesIteration) -> None:
     start = second_iteration.start[None]
-    result = optimize_mert(second_iteration.pool, start, OptimizerOptions(), seed=1, jobs=2)
+    result = optimize_mert(second_iteration.pool, start, OptimizerConfig(), seed=1, jobs=2)
     assert result.bleu >= second_iteration.mert_bleu
 
 
@@ -149,11 +149,11 @@ def test_mosess_best_point_has_mosess_bleu(first_iteration: MosesIteration) -> N
 
 def test_the_number_of_threads_and_a_second_run_change_nothing() -> None:
     pool = random_pool(3, n_sentences=40, n_features=5)
-    options = OptimizerOptions(n_restarts=9, n_directions=4)
+    config = OptimizerConfig(n_restarts=9, n_directions=4)
     starts = np.ones((2, 5))
-    first, *others = (optimize_mert(pool, starts, options, 7, jobs) for jobs in (1, 1, 3))
+    first, *others = (optimize_mert(pool, starts, config, 7, jobs) for jobs in (1, 1, 3))
     assert all(other == first for other in others)
-    assert optimize_mert(pool, starts, options, 8, 1) != first
+    assert optimize_mert(pool, starts, config, 8, 1) != first
 
 
 @settings(max_examples=60, deadline=None)
@@ -189,8 +189,8 @@ def test_constant_and_frozen_columns_keep_their_share_of_the_start() -> None:
     ids = np.repeat(pool.sentence_ids, np.diff(pool.offsets))
     pool = make_pool(pool.names, ids, features, pool.statistics)
     start = np.array([0.4, 0.3, 0.2, 0.1])
-    options = OptimizerOptions(n_restarts=3, n_directions=3, frozen=("F3_0",))
-    result = optimize_mert(pool, start[None], options, 1, 1)
+    config = OptimizerConfig(n_restarts=3, n_directions=3, frozen=("F3_0",))
+    result = optimize_mert(pool, start[None], config, 1, 1)
     assert result.frozen == ("F1_0", "F3_0")
     assert result.weights["F1_0"] / result.weights["F3_0"] == pytest.approx(3)
     assert sum(map(abs, result.weights.values())) == pytest.approx(1)
@@ -200,17 +200,17 @@ def test_a_pool_where_nothing_can_move_gives_the_start_back() -> None:
     pool = random_pool(5)
     pool = make_pool(pool.names, np.arange(len(pool)), pool.features, pool.statistics)
     start = np.array([0.5, -0.25, 0.25])
-    result = optimize_mert(pool, start[None], OptimizerOptions(n_restarts=2), 1, 1)
+    result = optimize_mert(pool, start[None], OptimizerConfig(n_restarts=2), 1, 1)
     assert list(result.weights.values()) == pytest.approx(start.tolist())
 
 
 def test_a_frozen_name_that_is_no_feature_is_an_error() -> None:
     with pytest.raises(ConfigError, match="no feature LM7_0 to freeze; there are F0_0"):
         optimize_mert(
-            random_pool(1), np.ones((1, 3)), OptimizerOptions(frozen=("LM7_0",)), seed=1, jobs=1
+            random_pool(1), np.ones((1, 3)), OptimizerConfig(frozen=("LM7_0",)), seed=1, jobs=1
         )
 
 
 def test_negative_settings_are_refused() -> None:
-    with pytest.raises(ConfigError, match="cannot be negative"):
-        OptimizerOptions(n_restarts=-1)
+    with pytest.raises(ConfigError, match="n_restarts is -1; the smallest value is 0"):
+        OptimizerConfig(n_restarts=-1)

@@ -14,7 +14,7 @@ from sacrebleu.metrics.ter import TER
 from moses_bridge.errors import InputError
 from tuning.detokenised import DetokenisedReferences
 from tuning.output_scores import score_output
-from tuning.report import format_scores
+from tuning.report.write import format_scores
 
 # As tokenised text, and as it reads.
 OUTPUT = ["l&apos; homme est là .", "un chat noir , deux chats blancs", "trois petits chiens"]

@@ -88,10 +88,19 @@ def test_a_command_that_cannot_be_filled_in_is_refused(word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["A0", "=x {nbest} {out}", "A_0=x {nbest} {out}", "A0=x {nbest}", "A0:=x {nbest} {out}"]
+    ("text", "message"),
+    [
+        ("A0", "expected NAME=COMMAND"),
+        ("=x {nbest} {out}", "the feature name ''"),
+        ("A_0=x {nbest} {out}", "'_' for a sparse feature"),
+        ("é0=x {nbest} {out}", "a letter first"),
+        ("0A=x {nbest} {out}", "a letter first"),
+        ("A0=x {nbest}", "has no {out}"),
+        ("A0:=x {nbest} {out}", "expected NAME=COMMAND or NAME:STAND_IN"),
+    ],
 )
-def test_an_unusable_feature_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError):
+def test_an_unusable_feature_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         NBestFeature.parse(text)
 
 

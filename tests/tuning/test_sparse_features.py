@@ -12,7 +12,7 @@ from moses_bridge.formats.tuning_data import read_features, write_features
 from tuning.bleu_stats import References
 from tuning.moses_pool import read_moses_pool, read_start
 from tuning.nbest_pool import NBestPool, merge_pools, read_pool
-from tuning.optimizer import OptimizerOptions
+from tuning.optimizer import OptimizerConfig
 from tuning.pro import optimize_pro
 from tuning.sparse_features import MAX_FEATURES, with_sparse
 
@@ -80,7 +80,7 @@ def test_sparse_features_start_at_0_and_are_tuned(tmp_path: Path) -> None:
     pool = moses_pool(tmp_path, scores=scores.replace(b"1 1 0 0 0 0 0 0 1", right))
     start = read_start(written(tmp_path / "init.opt", b"0.1 -0.9\n0 0\n1 1\n"), pool)
     assert start.tolist() == [0.1, -0.9, 0, 0]
-    result = optimize_pro(pool, start[None], OptimizerOptions(), 1, 1)
+    result = optimize_pro(pool, start[None], OptimizerConfig(), 1, 1)
     assert result.frozen == ("LM0_0", "WT_a~b_0")
     assert result.weights["WT_b~c_0"] > 0
 

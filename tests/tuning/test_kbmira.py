@@ -11,10 +11,10 @@ from moses_bridge.errors import ConfigError
 from tuning.bleu_stats import bleu
 from tuning.bounds import Bounds
 from tuning.kbmira import _averages, background_bleu, optimize_kbmira
-from tuning.loop import OPTIMIZERS
 from tuning.nbest_pool import NBestPool, make_pool
-from tuning.optimizer import Optimizer, OptimizerName, OptimizerOptions
-from tuning.pro import _best_between, _interpolate, optimize_pro, sentence_bleu
+from tuning.optimizer import Optimizer, OptimizerConfig
+from tuning.optimizers import OPTIMIZER_NAMES, OptimizerName, load_optimizer
+from tuning.pro import _best_between, _interpolate, optimize_pro
 
 if TYPE_CHECKING:
     from tests.tuning.conftest import MosesIteration
@@ -83,17 +83,11 @@ def test_mira_does_not_move_where_the_scores_differ_enough() -> None:
     assert found.tolist() == [start.tolist()] * 3
 
 
-def test_sentence_bleu_by_hand() -> None:
-    # Orders above 1 and the reference length get one more: 3/6, 2/6, 2/5, 2/4; 7 words for 6.
-    expected = (3 / 6 * 2 / 6 * 2 / 5 * 2 / 4) ** 0.25 * np.exp(1 - 7 / 6)
-    assert sentence_bleu(np.array([WRONG], np.int32)) == pytest.approx(expected)
-
-
 @BOTH
 def test_the_right_hypotheses_are_learned(optimize: Optimizer) -> None:
     pool = pool_of_choices(40)
     start = np.array([[-0.5, 0.5, 0.2]])
-    result = optimize(pool, start, OptimizerOptions(), 1, 1)
+    result = optimize(pool, start, OptimizerConfig(), 1, 1)
     assert bleu(pool.statistics_of(start[0])) < 50
     assert result.bleu == pytest.approx(100)
     assert result.frozen == ("C_0",)
@@ -104,15 +98,15 @@ def test_the_right_hypotheses_are_learned(optimize: Optimizer) -> None:
 def test_threads_change_nothing(optimize: Optimizer) -> None:
     pool = pool_of_choices(30)
     start = np.array([[-0.5, 0.5, 0.2]])
-    one, three = (optimize(pool, start, OptimizerOptions(), 5, jobs) for jobs in (1, 3))
+    one, three = (optimize(pool, start, OptimizerConfig(), 5, jobs) for jobs in (1, 3))
     assert one == three
 
 
 @BOTH
 def test_frozen_weights_keep_their_share(optimize: Optimizer) -> None:
     start = np.array([[0.2, 0.4, 0.3]])
-    options = OptimizerOptions(frozen=("B_0",))
-    result = optimize(pool_of_choices(30), start, options, 1, 1)
+    config = OptimizerConfig(frozen=("B_0",))
+    result = optimize(pool_of_choices(30), start, config, 1, 1)
     assert result.frozen == ("B_0", "C_0")
     assert result.weights["B_0"] / result.weights["C_0"] == pytest.approx(4 / 3)
 
@@ -123,15 +117,15 @@ def test_hypotheses_that_are_equally_good_leave_the_start(optimize: Optimizer) -
     equal = np.tile(np.array(RIGHT, np.int32), (len(pool), 1))
     pool = make_pool(pool.names, np.repeat(np.arange(5), 2), pool.features, equal)
     start = np.array([[0.5, 0.25, 0.25]])
-    result = optimize(pool, start, OptimizerOptions(), 1, 1)
+    result = optimize(pool, start, OptimizerConfig(), 1, 1)
     assert list(result.weights.values()) == pytest.approx(start[0].tolist())
 
 
-@pytest.mark.parametrize("name", ["mert", "kbmira", "pro"])
+@pytest.mark.parametrize("name", OPTIMIZER_NAMES)
 def test_a_frozen_name_that_is_no_feature_is_an_error(name: OptimizerName) -> None:
-    options = OptimizerOptions(frozen=("LM7_0",))
+    config = OptimizerConfig(frozen=("LM7_0",))
     with pytest.raises(ConfigError, match="no feature LM7_0"):
-        OPTIMIZERS[name](pool_of_choices(3), np.ones((1, 3)), options, 1, 1)
+        load_optimizer(name)(pool_of_choices(3), np.ones((1, 3)), config, 1, 1)
 
 
 @BOTH
@@ -139,7 +133,7 @@ def test_bleu_is_at_least_that_of_mosess_kbmira(
     first_iteration: MosesIteration, optimize: Optimizer
 ) -> None:
     start = first_iteration.start[None]
-    result = optimize(first_iteration.pool, start, OptimizerOptions(), 1, 2)
+    result = optimize(first_iteration.pool, start, OptimizerConfig(), 1, 2)
     assert result.bleu >= first_iteration.kbmira_bleu
 
 
@@ -149,7 +143,7 @@ def test_bleu_is_at_least_that_of_mosess_kbmira_on_merged_lists(
     second_iteration: MosesIteration, optimize: Optimizer
 ) -> None:
     start = second_iteration.start[None]
-    result = optimize(second_iteration.pool, start, OptimizerOptions(), 1, 2)
+    result = optimize(second_iteration.pool, start, OptimizerConfig(), 1, 2)
     assert result.bleu >= second_iteration.kbmira_bleu
 
 

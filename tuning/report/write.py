@@ -1,0 +1,46 @@
+"""The results in the form that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from moses_bridge.textio import open_write
+from tuning.evaluation import Comparison
+from tuning.output_scores import OutputScores
+from tuning.report.as_json import to_json
+from tuning.report.frames import comparison_frame, comparison_notes, scores_frame
+from tuning.report.latex import to_latex
+from tuning.report.markdown import to_markdown
+from tuning.report.text import to_text
+
+Renderer = Callable[[pd.DataFrame, Sequence[str]], str]
+RENDERERS: dict[str, Renderer] = {
+    "text": to_text,
+    "markdown": to_markdown,
+    "latex": to_latex,
+}
+SUFFIXES = {"txt": "text", "md": "markdown", "tex": "latex"}
+
+
+def write_comparison(comparison: Comparison, out: Path) -> str:
+    """Write OUT/table.txt, .md, .tex and .json.
+
+    Returns:
+        The text of table.txt.
+    """
+    frame, notes = comparison_frame(comparison), comparison_notes(comparison)
+    contents = {suffix: RENDERERS[form](frame, notes) for suffix, form in SUFFIXES.items()}
+    for suffix, content in (contents | {"json": to_json(comparison)}).items():
+        with open_write(out / f"table.{suffix}") as stream:
+            stream.write(content.encode())
+    return contents["txt"]
+
+
+def format_scores(scores: OutputScores, form: str) -> str:
+    """The scores of one file of translations as "json", "text", "markdown" or "latex"."""
+    if form == "json":
+        return to_json(scores)
+    return RENDERERS[form](scores_frame(scores), scores.signatures)
