@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import itertools
 import json
 import re
 import textwrap
@@ -68,14 +69,15 @@ def settings_of(config: Any, table: str = "") -> Iterator[Setting]:
 
 
 def meanings(kind: type[Any]) -> dict[str, str]:
-    """What each field of a dataclass means, by the section "Attributes:" of its docstring.
+    """What each field of a dataclass means, by the section "Attributes:" of its and its parents' docstrings.
 
     Raises:
         TypeError: a field is missing there.
     """
     texts: dict[str, str] = {}
     name = ""
-    for line in _attribute_lines(inspect.getdoc(kind) or ""):
+    docstrings = [(each.__doc__ and inspect.cleandoc(each.__doc__)) or "" for each in kind.__mro__]
+    for line in itertools.chain.from_iterable(map(_attribute_lines, reversed(docstrings))):
         if start := ATTRIBUTE.match(line):
             name = start[1]
             texts[name] = line[start.end() :]
