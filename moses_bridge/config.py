@@ -256,6 +256,8 @@ def _convert(hint: Any, value: Any, where: str, default: Any = None) -> Any:
 
 
 def _type_name(option: Any) -> str:
+    if dataclasses.is_dataclass(option):
+        return "a table"
     return "None" if option is types.NoneType else getattr(option, "__name__", str(option))
 
 

@@ -31,7 +31,7 @@ class CompareConfig:
     Attributes:
         n_trials: deals of the approximate randomisation.
         n_samples: test sets of the bootstrap.
-        seed: of both.
+        seed: of the randomisation and the bootstrap.
         target: language of the detokenizer.
     """
 

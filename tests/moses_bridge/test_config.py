@@ -7,7 +7,15 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-from moses_bridge.config import AtLeast, AtMost, Below, check_limits, from_mapping, load_config
+from moses_bridge.config import (
+    AtLeast,
+    AtMost,
+    Below,
+    check_limits,
+    from_mapping,
+    load_config,
+    with_options,
+)
 from moses_bridge.errors import ConfigError, InputError
 
 
@@ -96,7 +104,7 @@ def test_settings(tmp_path: Path, text: str, expected: Settings) -> None:
         ("prune = 3", "prune: found 3"),
         ("prune = [1, 'x']", "prune: found 'x', expected int"),
         ("span = [1.0]", "span: found 1 values, expected 2"),
-        ("inner = 3", "inner: found 3, expected Inner"),
+        ("inner = 3", "inner: found 3, expected a table"),
     ],
 )
 def test_faulty_settings(tmp_path: Path, text: str, found: str) -> None:
@@ -200,3 +208,26 @@ def test_a_nested_table_is_named_where_a_limit_is_broken() -> None:
 def test_a_table_within_a_table_keeps_the_default_of_the_outer_field() -> None:
     found = from_mapping(Outermost, {"outer": {"inner": {"share": 0}}}, "here")
     assert found == Outermost(Outer(Limited(width=6, share=0.0)))
+
+
+def test_options_go_before_what_is_there() -> None:
+    config = Outermost(Outer(Limited(width=2, prune=(1,))))
+    options = {"outer.inner.share": 0.25, "outer.inner.prune": (2, 3), "outer.inner.order": None}
+    assert with_options(config, options) == Outermost(
+        Outer(Limited(width=2, share=0.25, prune=(2, 3)))
+    )
+    assert with_options(config, {"outer.inner.width": None}) == config
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({"outer.inner.width": 0}, "outer: inner: width is 0; the smallest value is 1"),
+        ({"outer.inner.widht": 3}, "outer: inner: unknown key 'widht'; did you mean 'width'?"),
+        ({"outer.inner.width": "3"}, "outer: inner: width: found '3', expected int"),
+    ],
+)
+def test_options_that_do_not_fit(options: dict[str, Any], found: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        with_options(Outermost(), options)
+    assert str(error.value) == f"command line: {found}"
