@@ -11,8 +11,7 @@ from moses_bridge.build import BuildOptions
 from moses_bridge.config_text import Setting, settings_of, toml_value
 from moses_bridge.corpus.parallel_corpus import CorpusOptions
 from moses_bridge.decoder import DecoderOptions
-from rescorer.scorers.cslm.task import CslmTrainingConfig
-from rescorer.scorers.encdec.task import EncDecTrainingConfig
+from rescorer.architectures import ARCHITECTURES, load
 from tuning.evaluation import CompareConfig
 from tuning.loop import TuningConfig
 from tuning.optimizer import OptimizerConfig
@@ -51,15 +50,18 @@ class Section:
     names: tuple[str, ...] = ()
 
 
-ARCHITECTURES = {"encdec": EncDecTrainingConfig, "cslm": CslmTrainingConfig}
 EXPERIMENT_SECTIONS = {"encdec": ("encdec", "encdec_counted"), "cslm": ("cslm",)}
 SECTIONS = (
     Section("moses-bridge corpus", CorpusOptions, ("corpus",)),
     Section("moses-bridge build", BuildOptions, ("build",)),
     Section("moses-bridge decode", DecoderOptions),
     *(
-        Section(f"rescorer train --arch {name}", kind, EXPERIMENT_SECTIONS.get(name, ()))
-        for name, kind in ARCHITECTURES.items()
+        Section(
+            f"rescorer train --arch {name}",
+            load(name).settings,
+            EXPERIMENT_SECTIONS.get(name, ()),
+        )
+        for name in ARCHITECTURES
     ),
     Section("tuning tune", TuningConfig, ("start", "tune")),
     Section("tuning optimize", OptimizerConfig),

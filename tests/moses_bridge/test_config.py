@@ -33,6 +33,8 @@ class Settings:
     kind: Literal["mert", "pro"] = "mert"
     limit: int | None = None
     choice: Literal["a", "b"] | None = None
+    precision: Literal["half", "single"] | Literal["fastest"] = "single"
+    batch: int | Literal["auto"] = "auto"
     prune: tuple[int, ...] = (0, 0, 1)
     span: tuple[float, float] | None = None
     file: Path | None = None
@@ -73,6 +75,9 @@ def test_defaults() -> None:
         ("rate = 1", Settings(rate=1.0)),
         ("kind = 'pro'\nlimit = 7", Settings(kind="pro", limit=7)),
         ("choice = 'b'", Settings(choice="b")),
+        ("precision = 'half'", Settings(precision="half")),
+        ("precision = 'fastest'", Settings(precision="fastest")),
+        ("batch = 3", Settings(batch=3)),
         ("prune = []", Settings(prune=())),
         ("prune = [1, 2]", Settings(prune=(1, 2))),
         ("span = [0, 1.5]", Settings(span=(0.0, 1.5))),
@@ -91,7 +96,7 @@ def test_settings(tmp_path: Path, text: str, expected: Settings) -> None:
     ("text", "found"),
     [
         ("widht = 5", "unknown key 'widht'; did you mean 'width'?"),
-        ("zzzz = 5", "unknown key 'zzzz'; the keys are choice, file"),
+        ("zzzz = 5", "unknown key 'zzzz'; the keys are batch, choice, file"),
         ("[inner]\nrat = 2", "inner: unknown key 'rat'; did you mean 'rate'"),
         ("width = 5.0", "width: found 5.0, expected int"),
         ("width = '5'", "width: found '5', expected int"),
@@ -100,6 +105,9 @@ def test_settings(tmp_path: Path, text: str, expected: Settings) -> None:
         ("resume = 1", "resume: found 1, expected bool"),
         ("kind = 'mira'", "kind: found 'mira', expected one of mert, pro"),
         ("choice = 'c'", "choice: found 'c', expected one of a, b"),
+        ("choice = ['a']", "choice: found ['a'], expected one of a, b"),
+        ("precision = 'best'", "expected one of half, single, fastest"),
+        ("batch = 'all'", "batch: found 'all', expected int or one of auto"),
         ("limit = 'x'", "limit: found 'x', expected int or None"),
         ("prune = 3", "prune: found 3"),
         ("prune = [1, 'x']", "prune: found 'x', expected int"),

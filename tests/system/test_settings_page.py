@@ -55,7 +55,6 @@ def test_the_page_is_the_same_on_another_machine() -> None:
     assert result.stdout == (DOCS / "settings.md").read_bytes()
 
 
-@pytest.mark.xfail(strict=True, reason="loop.product_type asks the processor")
 def test_no_default_is_computed(script: dict[str, Any]) -> None:
     """A factory is needed for a table, and for another value only if that is computed."""
     for section in script["SECTIONS"]:
@@ -87,7 +86,8 @@ def test_every_command_with_settings_has_its_section(script: dict[str, Any]) -> 
 def test_every_architecture_has_its_section(script: dict[str, Any]) -> None:
     (option,) = (p for p in rescorer.cli.main.commands["train"].params if p.name == "arch")
     assert isinstance(option.type, click.Choice)
-    assert list(script["ARCHITECTURES"]) == list(option.type.choices)
+    commands = {section.command for section in script["SECTIONS"]}
+    assert commands >= {f"rescorer train --arch {name}" for name in option.type.choices}
 
 
 @pytest.mark.parametrize("program", ["moses-bridge", "tuning"])
