@@ -210,22 +210,6 @@ def _default(field: dataclasses.Field[Any]) -> Any:
     return field.default if factory is dataclasses.MISSING else factory()
 
 
-def check_least(settings: Any, least: Mapping[str, float]) -> None:
-    """Refuse settings below their least value.
-
-    Args:
-        settings: a dataclass.
-        least: the least value of some of its fields.
-
-    Raises:
-        ConfigError: a value is smaller.
-    """
-    for name, lowest in least.items():
-        value = getattr(settings, name)
-        if value < lowest:
-            raise ConfigError(f"{name} is {value}; the smallest value is {lowest}")
-
-
 def _is_required(field: dataclasses.Field[Any]) -> bool:
     missing = dataclasses.MISSING
     return field.init and field.default is missing and field.default_factory is missing

@@ -13,14 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from moses_bridge.errors import ConfigError, InputError
-from moses_bridge.formats.nbest import BAR, NBestEntry, parse_entry, parse_features
+from moses_bridge.errors import InputError
+from moses_bridge.formats.nbest import (
+    BAR,
+    NBestEntry,
+    check_feature_name,
+    parse_entry,
+    parse_features,
+)
 from moses_bridge.progress import Progress
 from moses_bridge.textio import open_write, read_lines
 from rescorer.contract import Batch, Scorer
 from rescorer.parallel import map_in_order
 
-FEATURE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 LINKS = re.compile(rb"(\d+-\d+( \d+-\d+)*)?")
 FEATURES_FIELD = 2
 ENTRIES_AT_ONCE = 2_000
@@ -47,7 +52,8 @@ def add_feature(
     """Append `NAME= value` to the features of each entry; every other byte stays.
 
     The value is that of the entry's words given the source sentence of its id: the natural
-    log-probability, </s> included, where the scorer knows one. Totals are not changed, since the feature has no weight yet.
+    log-probability, </s> included, where the scorer knows one. Totals are not changed, since the
+    feature has no weight yet.
 
     Args:
         nbest: n-best list in Moses's format; ids need not be contiguous.
@@ -64,8 +70,7 @@ def add_feature(
         ConfigError: the name is not letters and digits.
         InputError: an entry is malformed, has the feature already, or an id has no source sentence.
     """
-    if not FEATURE_NAME.fullmatch(feature):
-        raise ConfigError(f"the feature name {feature!r} is not letters and digits, letter first")
+    check_feature_name(feature)
     sentences = list(read_lines(source))
     n_entries = 0
     with open_write(out) as stream, Progress(feature, unit="hypotheses") as progress:

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from moses_bridge.config import check_least
+from moses_bridge.config import AtLeast, check_limits
 from moses_bridge.errors import ConfigError, UserError
 from moses_bridge.progress import Progress
 from rescorer.compute import DTYPES, Precision, fastest_precision
@@ -55,22 +55,19 @@ class LoopConfig:
     """
 
     recipe: RecipeName = "adam"
-    learning_rate: float = 2e-3
-    warmup_updates: int = 200
-    clip_norm: float = 1.0
-    n_epochs: int = 0
-    max_minutes: float = 0.0
-    evaluations_per_epoch: int = 2
-    evaluation_minutes: float = 1.0
-    patience: int = 10
-    checkpoint_minutes: float = 1.0
+    learning_rate: Annotated[float, AtLeast(0)] = 2e-3
+    warmup_updates: Annotated[int, AtLeast(0)] = 200
+    clip_norm: Annotated[float, AtLeast(0)] = 1.0
+    n_epochs: Annotated[int, AtLeast(0)] = 0
+    max_minutes: Annotated[float, AtLeast(0)] = 0.0
+    evaluations_per_epoch: Annotated[int, AtLeast(1)] = 2
+    evaluation_minutes: Annotated[float, AtLeast(0)] = 1.0
+    patience: Annotated[int, AtLeast(1)] = 10
+    checkpoint_minutes: Annotated[float, AtLeast(0)] = 1.0
     product_type: Precision | Literal["fastest"] = "float32"
 
     def __post_init__(self) -> None:
-        check_least(self, {"evaluations_per_epoch": 1, "patience": 1})
-        check_least(
-            self, dict.fromkeys((*LIMITS, "learning_rate", "warmup_updates", "clip_norm"), 0)
-        )
+        check_limits(self)
 
     @property
     def how(self) -> Recipe:

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from moses_bridge.config import check_least
+from moses_bridge.config import AtLeast, check_limits
 from rescorer.contract import Data, Prepared, Shortlists
 from rescorer.training.data import digest, held_out_mask
 from rescorer.training.loop import LoopConfig
-from rescorer.training.phrase_pairs import PhrasePairs, Weighting, read_pairs, sampled
+from rescorer.training.phrase_pairs import Weighting, read_pairs, sampled
 from rescorer.training.recipes import RecipeName
 from rescorer.tries.loss import EncodedPairs, encode_pairs, pairs_loss
 
@@ -66,21 +66,19 @@ class PairTrainingConfig:
         loop: recipe and limits; the default learning rate is 6e-3.
     """
 
-    max_phrase_words: int = 7
+    max_phrase_words: Annotated[int, AtLeast(1)] = 7
     weighting: Weighting = "distinct"
-    min_prob: float = 0.0
-    max_pairs: int = 0
-    shortlist: int = 15_000
-    n_held_out: int = 5_000
-    batch_pairs: int = 0
+    min_prob: Annotated[float, AtLeast(0)] = 0.0
+    max_pairs: Annotated[int, AtLeast(0)] = 0
+    shortlist: Annotated[int, AtLeast(1)] = 15_000
+    n_held_out: Annotated[int, AtLeast(0)] = 5_000
+    batch_pairs: Annotated[int, AtLeast(0)] = 0
     batching: Literal["auto", "sources", "pairs"] = "auto"
-    self_normalisation: float = 0.0
+    self_normalisation: Annotated[float, AtLeast(0)] = 0.0
     loop: LoopConfig = field(default_factory=lambda: LoopConfig(learning_rate=6e-3))
 
     def __post_init__(self) -> None:
-        check_least(self, {"max_phrase_words": 1, "shortlist": 1})
-        counts = ("min_prob", "max_pairs", "n_held_out", "batch_pairs", "self_normalisation")
-        check_least(self, dict.fromkeys(counts, 0))
+        check_limits(self)
 
     @property
     def pairs_per_update(self) -> int:

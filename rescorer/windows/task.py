@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from moses_bridge.config import check_least
-from moses_bridge.errors import ConfigError
+from moses_bridge.config import AtLeast, Below, check_limits
 from rescorer.softmax.loss import summed_loss
 from rescorer.training.loop import LoopConfig
 
@@ -35,17 +34,15 @@ class WindowTrainingConfig:
         loop: recipe and limits.
     """
 
-    shortlist: int = 15_000
-    n_held_out: int = 1_000
-    batch_words: int = 1024
-    n_sampled: int = 1500
-    dropout: float = 0.0
+    shortlist: Annotated[int, AtLeast(1)] = 15_000
+    n_held_out: Annotated[int, AtLeast(0)] = 1_000
+    batch_words: Annotated[int, AtLeast(1)] = 1024
+    n_sampled: Annotated[int, AtLeast(0)] = 1500
+    dropout: Annotated[float, AtLeast(0), Below(1)] = 0.0
     loop: LoopConfig = field(default_factory=LoopConfig)
 
     def __post_init__(self) -> None:
-        check_least(self, {"shortlist": 1, "n_held_out": 0, "batch_words": 1, "n_sampled": 0})
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"dropout is {self.dropout}, expected at least 0 and less than 1")
+        check_limits(self)
 
 
 class WindowBatch(NamedTuple):

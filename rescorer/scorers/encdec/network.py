@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from moses_bridge.config import check_least
+from moses_bridge.config import AtLeast, check_limits
 from rescorer.tries.prefix_tree import PrefixTree, build_prefix_tree
 from rescorer.tries.recurrent import NO_WORD, last_states, to_device
 from rescorer.units import GatedCarried, GatedState, GatedUnit
@@ -39,12 +39,12 @@ class EncDecConfig:
         maxout_width: m, units of the readout, each the maximum of two.
     """
 
-    hidden_width: int = 256
-    embedding_width: int = 100
-    maxout_width: int = 128
+    hidden_width: Annotated[int, AtLeast(1)] = 256
+    embedding_width: Annotated[int, AtLeast(1)] = 100
+    maxout_width: Annotated[int, AtLeast(1)] = 128
 
     def __post_init__(self) -> None:
-        check_least(self, dict.fromkeys(("hidden_width", "embedding_width", "maxout_width"), 1))
+        check_limits(self)
 
 
 class EncodedSources(NamedTuple):
