@@ -175,6 +175,10 @@ def evaluate(
 @REFERENCE
 @click.option("--out", type=DIRECTORY, required=True, help="Directory for the table.")
 @click.option("--target", help="Target language, for the detokenizer.")
+@click.option("--control", help="A system that cannot help; the others are set against it too.")
+@click.option(
+    "--run-commands", is_flag=True, help="Run the commands that stand in the runs' weights.json."
+)
 @CONFIG
 @JOBS
 def compare(
@@ -183,6 +187,8 @@ def compare(
     references: tuple[Path, ...],
     out: Path,
     target: str | None,
+    control: str | None,
+    run_commands: bool,
     config: Path | None,
     jobs: int,
 ) -> None:
@@ -197,6 +203,10 @@ def compare(
     options = load_config(CompareConfig, config)
     if target is not None:
         options = dataclasses.replace(options, target=target)
+    if control is not None:
+        options = dataclasses.replace(options, control=control)
+    if run_commands:
+        options = dataclasses.replace(options, run_commands=True)
     comparison = compare_systems(_parse_systems(systems), source, references, options, jobs)
     click.echo(write_comparison(comparison, out), nl=False)
 
