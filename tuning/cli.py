@@ -201,11 +201,14 @@ def evaluate(
     click.echo(format_scores(scores, form), nl=False)
 
 
-def _compare_settings(config: Path | None, target: str | None) -> CompareConfig:
+def _compare_settings(
+    config: Path | None, target: str | None, control: str | None, run_commands: bool
+) -> CompareConfig:
     """The settings of `tuning compare`."""
     from tuning.evaluation import CompareConfig
 
-    return with_options(load_config(CompareConfig, config), {"target": target})
+    options = {"target": target, "control": control, "run_commands": run_commands or None}
+    return with_options(load_config(CompareConfig, config), options)
 
 
 @main.command()
@@ -214,6 +217,15 @@ def _compare_settings(config: Path | None, target: str | None) -> CompareConfig:
 @REFERENCE
 @click.option("--out", type=DIRECTORY, required=True, help="Directory for the table.")
 @click.option("--target", help="Target language, for the detokenizer; sets the key target.")
+@click.option(
+    "--control",
+    help="A system that cannot help; the others are set against it too. Sets the key control.",
+)
+@click.option(
+    "--run-commands",
+    is_flag=True,
+    help="Run the commands that stand in the runs' weights.json; sets the key run_commands.",
+)
 @config_options(_compare_settings)
 @JOBS
 def compare(
@@ -222,6 +234,8 @@ def compare(
     references: tuple[Path, ...],
     out: Path,
     target: str | None,
+    control: str | None,
+    run_commands: bool,
     config: Path | None,
     jobs: int,
 ) -> None:
@@ -232,7 +246,7 @@ def compare(
     from tuning.evaluation import compare as compare_systems
     from tuning.report.write import write_comparison
 
-    settings = _compare_settings(config, target)
+    settings = _compare_settings(config, target, control, run_commands)
     comparison = compare_systems(_parse_systems(systems), source, references, settings, jobs)
     click.echo(write_comparison(comparison, out), nl=False)
 
