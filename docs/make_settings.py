@@ -32,6 +32,7 @@ command line too; those go before the file, and `--help` names them.
 `make table1` reads its settings from one file in `tuning/experiments/`, in which each command has one
 section or two.
 """
+EXPERIMENT_SECTIONS = {"encdec": ("encdec", "encdec_counted"), "cslm": ("cslm",)}
 HEADER = "| key | meaning | type | default | limits |\n|---|---|---|---|---|\n"
 
 
@@ -43,26 +44,37 @@ class Section:
         command: the command.
         kind: its dataclass.
         names: its sections in an experiment file.
+        data: what it is trained on, "" for a command that trains nothing.
     """
 
     command: str
     kind: type[Any]
     names: tuple[str, ...] = ()
+    data: str = ""
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences between the heading and the table."""
+        names = " and ".join(f"`[{name}]`" for name in self.names)
+        data = [f"Trained on {self.data}."] if self.data else []
+        return data + ([f"In an experiment file: {names}."] if names else [])
 
 
-EXPERIMENT_SECTIONS = {"encdec": ("encdec", "encdec_counted"), "cslm": ("cslm",)}
+def _of_architecture(name: str) -> Section:
+    architecture = load(name)
+    return Section(
+        f"rescorer train --arch {name}",
+        architecture.settings,
+        EXPERIMENT_SECTIONS.get(name, ()),
+        architecture.data,
+    )
+
+
 SECTIONS = (
     Section("moses-bridge corpus", CorpusOptions, ("corpus",)),
     Section("moses-bridge build", BuildOptions, ("build",)),
     Section("moses-bridge decode", DecoderOptions),
-    *(
-        Section(
-            f"rescorer train --arch {name}",
-            load(name).settings,
-            EXPERIMENT_SECTIONS.get(name, ()),
-        )
-        for name in ARCHITECTURES
-    ),
+    *map(_of_architecture, ARCHITECTURES),
     Section("tuning tune", TuningConfig, ("start", "tune")),
     Section("tuning optimize", OptimizerConfig),
     Section("tuning compare", CompareConfig, ("compare",)),
@@ -75,9 +87,8 @@ def page() -> str:
 
 
 def _section_text(section: Section) -> str:
-    names = " and ".join(f"`[{name}]`" for name in section.names)
-    place = f"In an experiment file: {names}.\n\n" if names else ""
-    return f"## `{section.command}`\n\n{place}{HEADER}" + "".join(_rows(section.kind()))
+    notes = f"{' '.join(section.notes)}\n\n" if section.notes else ""
+    return f"## `{section.command}`\n\n{notes}{HEADER}" + "".join(_rows(section.kind()))
 
 
 def _rows(config: Any) -> Iterator[str]:

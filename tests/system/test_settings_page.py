@@ -7,12 +7,14 @@ import os
 import runpy
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
+from click.testing import CliRunner
 
 import moses_bridge.cli
 import rescorer.cli
@@ -90,11 +92,13 @@ def test_every_architecture_has_its_section(script: dict[str, Any]) -> None:
     assert commands >= {f"rescorer train --arch {name}" for name in option.type.choices}
 
 
-@pytest.mark.parametrize("program", ["moses-bridge", "tuning"])
-def test_every_command_with_settings_prints_them(program: str) -> None:
-    for name, command in _with_config():
-        if name.startswith(program):
-            assert any("--print-config" in parameter.opts for parameter in command.params), name
+def test_each_command_prints_its_settings_as_they_are_read(script: dict[str, Any]) -> None:
+    for section in script["SECTIONS"]:
+        program, *arguments = section.command.split()
+        result = CliRunner().invoke(PROGRAMS[program], [*arguments, "--print-config"])
+        assert (result.exit_code, result.stderr) == (0, ""), section.command
+        mapping = tomllib.loads(result.stdout)
+        assert from_mapping(section.kind, mapping, section.command) == section.kind()
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda path: path.stem)
