@@ -36,9 +36,9 @@ class BuildOptions:
     """Settings of `build_model`.
 
     Attributes:
-        aligner: see docs/aligners.md.
-        max_phrase_words: longest phrase on either side, at most 7.
-        smoothing: of the relative frequencies.
+        aligner: what links the words of a sentence pair; docs/aligners.md compares them.
+        max_phrase_words: longest phrase on either side.
+        smoothing: of the relative frequencies in the phrase table.
         lm_order: longest n-gram of the language model.
         lm_prune: n-grams with at most so many occurrences are left out, one number an order (the
             last one holds for all longer ones).

@@ -41,13 +41,16 @@ class DecoderOptions:
     Attributes:
         stack_size: hypotheses kept for each number of translated words.
         pop_limit: hypotheses made for each number of translated words.
-        distortion_limit: longest jump in source words, -1 for any; None takes the ini's, else 6.
-        table_limit: translations used of a source phrase, 0 for all; None takes the ini's, else 20.
+        distortion_limit: longest jump in source words, -1 for any; where it is not set, that of
+            moses.ini, else 6.
+        table_limit: translations used of a source phrase, 0 for all; where it is not set, that of
+            moses.ini, else 20.
         nbest_factor: an n-best list is sought among so many times its size paths; 0 stands for 1000.
         segmentation: whether n-best lines tell which source phrase became which target phrase.
-        alignment: whether they tell the word links (column 4 of the phrase table).
-        neural_lm: NAME=COMMAND, a neural language model as a feature of the built-in search; see
-            `moses_bridge.ngram_scorer` for what the command has to do. None for no such feature.
+        alignment: whether n-best lines tell the word links (column 4 of the phrase table).
+        neural_lm: NAME=COMMAND, a neural language model as a feature of the built-in search, like
+            "CSLM0=rescorer serve cslm"; `moses_bridge.ngram_scorer` has what the command must do.
+            Where it is not set, there is no such feature.
         kind: "moses", "builtin", or "auto": Moses if there is a program `moses` on the PATH and no
             neural language model.
     """

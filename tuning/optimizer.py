@@ -25,8 +25,8 @@ class OptimizerConfig:
         n_directions: random directions beside the axes, drawn anew for each round of restarts.
         min_gain: a sweep that gains less BLEU (0 to 100) ends the search.
         frozen: names of features whose weight stays.
-        bounds: of weights, like "LM0_0:0..1". They hold for the weights as the start has them scaled,
-            so weights are not normalised then.
+        bounds: least and greatest weights, like "LM0_0:0..1". They hold for the weights as the start has
+            them scaled, so weights are not normalised then.
     """
 
     n_restarts: Annotated[int, AtLeast(0)] = 20

@@ -41,7 +41,7 @@ class CorpusOptions:
         n_dev: pairs for tuning.
         n_test: pairs for testing; dev and test together get at most half of all pairs.
         seed: of the choice of packages and of training pairs.
-        jobs: processes for tokenising; 0 takes one for each core. The result is the same.
+        jobs: processes for tokenising; 0 takes one for each processor. The result is the same.
     """
 
     origin: Origin = "debian"
