@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+# Before PyTorch is loaded: its threads shall not spin beside other work (see rescorer.parallel).
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 GOLDEN = Path(
     os.environ.get("MOSES_GOLDEN", Path(__file__).resolve().parents[2] / "shared" / "moses-golden")
 )
