@@ -20,7 +20,9 @@ class OptimizerConfig:
     """Settings of the optimisers; kbmira uses `frozen` and `bounds` alone, PRO `min_gain` as well.
 
     Attributes:
-        n_restarts: random starting points beside the given ones.
+        n_restarts: random starting points beside the given ones; where they times the hypotheses of the
+            pool are fewer than small_pool_work, there are more.
+        small_pool_work: see n_restarts.
         n_directions: random directions beside the axes, drawn anew for each round of restarts.
         min_gain: a sweep that gains less BLEU (0 to 100) ends the search.
         frozen: names of features whose weight stays.
@@ -29,14 +31,15 @@ class OptimizerConfig:
     """
 
     n_restarts: int = 20
+    small_pool_work: int = 400_000
     n_directions: int = 14
     min_gain: float = 0.005
     frozen: tuple[str, ...] = ()
     bounds: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.n_restarts < 0 or self.n_directions < 0:
-            raise ConfigError("n_restarts and n_directions cannot be negative")
+        if min(self.n_restarts, self.n_directions, self.small_pool_work) < 0:
+            raise ConfigError("n_restarts, n_directions and small_pool_work cannot be negative")
 
 
 @dataclass(frozen=True)
