@@ -14,10 +14,10 @@ BIN := $(VENV)/bin
 PACKAGES := moses_bridge rescorer tuning
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
 
-.PHONY: help install check format test fuzz faults table1 bench bench-paper-model clean
+.PHONY: help install check format settings test fuzz faults table1 bench bench-paper-model clean
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
-	@echo 'make test | check | format | fuzz | faults | bench | bench-paper-model | install | clean'
+	@echo 'make test | check | format | settings | fuzz | faults | bench | bench-paper-model | install | clean'
 
 # --- Installation ------------------------------------------------------------------------------
 
@@ -72,6 +72,10 @@ check: install
 format: install
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# docs/settings.md from the dataclasses of settings; `make test` compares the two.
+settings: install
+	$(BIN)/python docs/make_settings.py
 
 test: install
 	$(BIN)/pytest

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from moses_bridge.builtin.aligner import Aligner, align
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, read_aligned_corpus
@@ -14,8 +15,10 @@ from moses_bridge.builtin.extraction.pair_counts import collected_pairs
 from moses_bridge.builtin.extraction.phrase_scores import Smoothing, pair_scorer
 from moses_bridge.builtin.extraction.reordering import reordering_probs
 from moses_bridge.builtin.extraction.table_output import write_phrase_table, write_reordering_table
+from moses_bridge.builtin.language_model.arpa import MAX_ORDER
 from moses_bridge.builtin.language_model.kneser_ney import estimate
-from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.config import AtLeast, AtMost, check_limits
+from moses_bridge.errors import InputError
 from moses_bridge.formats.moses_ini import new_ini, write_ini
 from moses_bridge.programs import find_program, run_program
 from moses_bridge.textio import read_lines, write_lines
@@ -33,9 +36,9 @@ class BuildOptions:
     """Settings of `build_model`.
 
     Attributes:
-        aligner: see docs/aligners.md.
-        max_phrase_words: longest phrase on either side, at most 7.
-        smoothing: of the relative frequencies.
+        aligner: what links the words of a sentence pair; docs/aligners.md compares them.
+        max_phrase_words: longest phrase on either side.
+        smoothing: of the relative frequencies in the phrase table.
         lm_order: longest n-gram of the language model.
         lm_prune: n-grams with at most so many occurrences are left out, one number an order (the
             last one holds for all longer ones).
@@ -44,11 +47,14 @@ class BuildOptions:
     """
 
     aligner: Aligner = "eflomal"
-    max_phrase_words: int = 7
+    max_phrase_words: Annotated[int, AtLeast(1), AtMost(MAX_WORDS)] = 7
     smoothing: Smoothing = "good-turing"
-    lm_order: int = 5
-    lm_prune: tuple[int, ...] = (0, 0, 1)
-    occurrences_at_once: int = 1 << 18
+    lm_order: Annotated[int, AtLeast(1), AtMost(MAX_ORDER)] = 5
+    lm_prune: tuple[Annotated[int, AtLeast(0)], ...] = (0, 0, 1)
+    occurrences_at_once: Annotated[int, AtLeast(1)] = 1 << 18
+
+    def __post_init__(self) -> None:
+        check_limits(self)
 
 
 def build_model(
@@ -77,10 +83,9 @@ def build_model(
         InputError: the texts or links do not fit together or give no phrase pair, or a path of the
             model holds a blank or "#", which Moses cuts.
         ToolError: `lmplz` failed.
-        ConfigError: `max_phrase_words` is not 1 to 7, or `occurrences_at_once` is below 1.
+        ConfigError: the pruning of the language model makes no sense.
         OSError: the disk is full.
     """
-    _check(options)
     texts = [Path(f"{corpus}.{language}") for language in (source, target)]
     language_model = out / LANGUAGE_MODEL_NAME
     ini = new_ini(
@@ -110,17 +115,6 @@ def build_model(
         lambda: _estimate(texts[1], language_model, options),
     )
     write_ini(ini, out / INI_NAME)
-
-
-def _check(options: BuildOptions) -> None:
-    if not 1 <= options.max_phrase_words <= MAX_WORDS:
-        raise ConfigError(
-            f"max_phrase_words: found {options.max_phrase_words}, expected 1 to {MAX_WORDS}"
-        )
-    if options.occurrences_at_once < 1:
-        raise ConfigError(
-            f"occurrences_at_once: found {options.occurrences_at_once}, expected 1 or more"
-        )
 
 
 def _make(

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
-import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from moses_bridge.command import VERSION, CommandGroup
-from moses_bridge.config import load_config
+from moses_bridge.command import JOBS, VERSION, CommandGroup, config_options
+from moses_bridge.config import load_config, with_options
 
 if TYPE_CHECKING:
-    from moses_bridge.corpus.parallel_corpus import CorpusReport
-
-Options = TypeVar("Options")
+    from moses_bridge.build import BuildOptions
+    from moses_bridge.corpus.parallel_corpus import CorpusOptions, CorpusReport
+    from moses_bridge.decoder import DecoderOptions
 
 READABLE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 ANY_PATH = click.Path(allow_dash=True, path_type=Path)
 DIRECTORY = click.Path(file_okay=False, path_type=Path)
 SOURCE = click.option("--source", required=True, help="Source language: en.")
 TARGET = click.option("--target", required=True, help="Target language: fr, de, pt_BR.")
-CONFIG = click.option(
-    "--config", type=READABLE, help="Settings in TOML; an unknown key is an error."
-)
-JOBS = click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    default=len(os.sched_getaffinity(0)),
-    help="Processes to run.  [default: one for each processor]",
-)
 
 
 @click.group(cls=CommandGroup)
@@ -44,6 +32,21 @@ def main() -> None:
     """
 
 
+def _corpus_settings(
+    config: Path | None,
+    origin: str | None,
+    source_file: Path | None,
+    target_file: Path | None,
+    jobs: int | None,
+) -> CorpusOptions:
+    """The settings of `moses-bridge corpus`."""
+    from moses_bridge.corpus.parallel_corpus import CorpusOptions
+
+    if origin is None and (source_file or target_file):
+        origin = "files"
+    return with_options(load_config(CorpusOptions, config), {"origin": origin, "jobs": jobs})
+
+
 @main.command()
 @SOURCE
 @TARGET
@@ -52,12 +55,17 @@ def main() -> None:
     "--from",
     "origin",
     type=click.Choice(["debian", "debian+libreoffice", "files"]),
-    help="Package descriptions, these and the help of LibreOffice, or your own two files.",
+    help="Package descriptions, these and the help of LibreOffice, or your own two files; "
+    "sets the key origin.",
 )
 @click.option("--source-file", type=READABLE, help="Your own source text, one sentence a line.")
 @click.option("--target-file", type=READABLE, help="Its translation, line by line.")
-@CONFIG
-@JOBS
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    help="Processes to run; sets the key jobs.  [default: one for each processor]",
+)
+@config_options(_corpus_settings)
 def corpus(
     source: str,
     target: str,
@@ -66,7 +74,7 @@ def corpus(
     source_file: Path | None,
     target_file: Path | None,
     config: Path | None,
-    jobs: int,
+    jobs: int | None,
 ) -> None:
     """Make a tokenised, lowercased corpus in parts train, dev and test.
 
@@ -74,13 +82,18 @@ def corpus(
     Example:
       moses-bridge corpus --source en --target fr --out corpus
     """
-    from moses_bridge.corpus.parallel_corpus import CorpusOptions, prepare_corpus
+    from moses_bridge.corpus.parallel_corpus import prepare_corpus
 
-    if origin is None and (source_file or target_file):
-        origin = "files"
-    options = _with_given(load_config(CorpusOptions, config), {"origin": origin, "jobs": jobs})
+    options = _corpus_settings(config, origin, source_file, target_file, jobs)
     report = prepare_corpus(source, target, out, options, source_file, target_file)
     _print_corpus(report)
+
+
+def _build_settings(config: Path | None, smoothing: str | None) -> BuildOptions:
+    """The settings of `moses-bridge build`."""
+    from moses_bridge.build import BuildOptions
+
+    return with_options(load_config(BuildOptions, config), {"smoothing": smoothing})
 
 
 @main.command()
@@ -95,7 +108,12 @@ def corpus(
 @TARGET
 @click.option("--out", type=DIRECTORY, required=True, help="Directory for the model.")
 @click.option("--links", type=READABLE, help="Word links that exist already, in Pharaoh format.")
-@CONFIG
+@click.option(
+    "--smoothing",
+    type=click.Choice(["good-turing", "none"]),
+    help="Of the phrase table's relative frequencies; sets the key smoothing.",
+)
+@config_options(_build_settings)
 @JOBS
 def build(
     corpus_prefix: Path,
@@ -103,6 +121,7 @@ def build(
     target: str,
     out: Path,
     links: Path | None,
+    smoothing: str | None,
     config: Path | None,
     jobs: int,
 ) -> None:
@@ -112,9 +131,10 @@ def build(
     Example:
       moses-bridge build --corpus corpus/train --source en --target fr --out model
     """
-    from moses_bridge.build import BuildOptions, build_model
+    from moses_bridge.build import build_model
 
-    build_model(corpus_prefix, source, target, out, load_config(BuildOptions, config), links, jobs)
+    options = _build_settings(config, smoothing)
+    build_model(corpus_prefix, source, target, out, options, links, jobs)
 
 
 @main.command(name="filter")
@@ -173,6 +193,25 @@ def check(table: Path, num_scores: int | None, ini: Path | None, show: int) -> N
     sys.exit(1 if report.faults else 0)
 
 
+def _decoder_settings(
+    config: Path | None,
+    decoder: str | None,
+    stack: int | None,
+    cube_pruning_pop_limit: int | None,
+    neural_lm: str | None,
+) -> DecoderOptions:
+    """The settings of `moses-bridge decode`."""
+    from moses_bridge.decoder import DecoderOptions
+
+    options = {
+        "kind": decoder,
+        "stack_size": stack,
+        "pop_limit": cube_pruning_pop_limit,
+        "neural_lm": neural_lm,
+    }
+    return with_options(load_config(DecoderOptions, config), options)
+
+
 @main.command()
 @click.option("--ini", type=READABLE, required=True, help="moses.ini with tables and weights.")
 @click.option(
@@ -186,11 +225,17 @@ def check(table: Path, num_scores: int | None, ini: Path | None, show: int) -> N
 @click.option(
     "--decoder",
     type=click.Choice(["auto", "moses", "builtin"]),
-    help="Which search; auto is Moses's if `moses` is on the PATH.",
+    help="Which search; auto is Moses's if `moses` is on the PATH. Sets the key kind.",
 )
-@click.option("--stack", type=click.IntRange(min=1), help="Hypotheses kept in a stack.")
 @click.option(
-    "--cube-pruning-pop-limit", type=click.IntRange(min=1), help="Hypotheses made for a stack."
+    "--stack",
+    type=click.IntRange(min=1),
+    help="Hypotheses kept in a stack; sets the key stack_size.",
+)
+@click.option(
+    "--cube-pruning-pop-limit",
+    type=click.IntRange(min=1),
+    help="Hypotheses made for a stack; sets the key pop_limit.",
 )
 @click.option(
     "--weights",
@@ -199,14 +244,15 @@ def check(table: Path, num_scores: int | None, ini: Path | None, show: int) -> N
 )
 @click.option(
     "--neural-lm",
-    help='NAME=COMMAND, a feature of the built-in search: "CSLM0=rescorer serve cslm".',
+    help='NAME=COMMAND, a feature of the built-in search: "CSLM0=rescorer serve cslm". Sets '
+    "the key neural_lm.",
 )
 @click.option(
     "--constrain",
     type=READABLE,
     help="Translations that must be made, a line for each sentence; empty where none can be.",
 )
-@CONFIG
+@config_options(_decoder_settings)
 @JOBS
 def decode(
     ini: Path,
@@ -230,18 +276,10 @@ def decode(
       moses-bridge decode --ini filtered/moses.ini --input corpus/test.en --output test.out \\
           --nbest test.nbest.gz --nbest-size 100
     """
-    from moses_bridge.decoder import DecoderOptions, open_decoder
+    from moses_bridge.decoder import open_decoder
     from moses_bridge.formats.weights import read_weights
 
-    options = _with_given(
-        load_config(DecoderOptions, config),
-        {
-            "kind": decoder,
-            "stack_size": stack,
-            "pop_limit": cube_pruning_pop_limit,
-            "neural_lm": neural_lm,
-        },
-    )
+    options = _decoder_settings(config, decoder, stack, cube_pruning_pop_limit, neural_lm)
     overwrite = read_weights(weights) if weights else None
     if constrain is not None:
         from moses_bridge.given_translations import force_translations
@@ -287,12 +325,6 @@ def config_command(experiment: Path, out: Path) -> None:
     from moses_bridge.experiment import split_experiment
 
     split_experiment(experiment, out)
-
-
-def _with_given(options: Options, given: Mapping[str, Any]) -> Options:
-    """The settings with those of the command line that were given."""
-    changes = {name: value for name, value in given.items() if value is not None}
-    return dataclasses.replace(options, **changes)  # type: ignore[type-var]
 
 
 def _print_corpus(report: CorpusReport) -> None:

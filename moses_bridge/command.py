@@ -1,26 +1,98 @@
-"""What the three commands share: how they end, and their version."""
+"""What the three commands share: how they end, their version, their settings and their processes."""
 
 from __future__ import annotations
 
 import contextlib
+import copy
+import inspect
 import multiprocessing
 import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
+from moses_bridge.config_text import commented_toml
 from moses_bridge.errors import UserError
 from moses_bridge.textio import remove_unfinished
 
 FAILED = 1
 INTERRUPTED = 130
 VERSION = click.version_option(package_name="rescorer", message="%(prog)s %(version)s")
+JOBS = click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=len(os.sched_getaffinity(0)),
+    help="Processes or threads to run.  [default: one for each processor]",
+)
+CONFIG = click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+    help="Settings in TOML; an unknown key is an error.",
+)
+PRINT_CONFIG = "--print-config"
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def config_options(settings: Callable[..., object]) -> Callable[[Function], Function]:
+    """The options --config FILE and --print-config, for a command in a `CommandGroup`.
+
+    --print-config prints the settings that the command would use and ends it. The other options
+    count where they are given, before or after it; none has to be.
+
+    Args:
+        settings: makes the dataclass of settings; its parameters are named as those options of the
+            command that change the settings, `config` (a path or None) first.
+    """
+
+    def decorate(function: Function) -> Function:
+        return CONFIG(click.option(PRINT_CONFIG, cls=_PrintConfig, settings=settings)(function))
+
+    return decorate
+
+
+class _PrintConfig(click.Option):
+    """The flag --print-config, which knows how the settings of its command are made."""
+
+    def __init__(self, declarations: Sequence[str], settings: Callable[..., object]) -> None:
+        self.settings = settings
+        super().__init__(
+            declarations,
+            is_flag=True,
+            expose_value=False,
+            help="Print all settings as TOML, with their meanings, and end.",
+        )
+
+
+class _Command(click.Command):
+    """A command that may have the flag --print-config."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the command line, or print the settings that it and the file give."""
+        for flag in self.params:
+            if isinstance(flag, _PrintConfig) and PRINT_CONFIG in args:
+                click.Command.parse_args(_without_required(self), ctx, args)
+                names = inspect.signature(flag.settings).parameters
+                config = flag.settings(*(ctx.params[name] for name in names))
+                click.echo(commented_toml(config), nl=False)
+                ctx.exit()
+        return super().parse_args(ctx, args)
+
+
+def _without_required(command: click.Command) -> click.Command:
+    """The command, but none of its options has to be given."""
+    relaxed = copy.copy(command)
+    relaxed.params = [copy.copy(parameter) for parameter in command.params]
+    for parameter in relaxed.params:
+        parameter.required = False
+    return relaxed
 
 
 class CommandGroup(click.Group):
@@ -31,6 +103,8 @@ class CommandGroup(click.Group):
     ends the command in silence, with status 1. SIGTERM and SIGHUP end it at once, as they do by
     default, but leave no unfinished files.
     """
+
+    command_class = _Command
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; see the class."""

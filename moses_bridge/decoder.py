@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Protocol, Self
+from typing import Annotated, Literal, Protocol, Self
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from moses_bridge.builtin.decoder.translator import (
     effective_distortion_limit,
     make_knowledge,
 )
+from moses_bridge.config import AtLeast, check_limits
 from moses_bridge.errors import ConfigError, ToolError
 from moses_bridge.formats.moses_ini import MosesIni, format_weight, read_ini
 from moses_bridge.ngram_scorer import NeuralLm
@@ -40,26 +41,32 @@ class DecoderOptions:
     Attributes:
         stack_size: hypotheses kept for each number of translated words.
         pop_limit: hypotheses made for each number of translated words.
-        distortion_limit: longest jump in source words, -1 for any; None takes the ini's, else 6.
-        table_limit: translations used of a source phrase, 0 for all; None takes the ini's, else 20.
+        distortion_limit: longest jump in source words, -1 for any; where it is not set, that of
+            moses.ini, else 6.
+        table_limit: translations used of a source phrase, 0 for all; where it is not set, that of
+            moses.ini, else 20.
         nbest_factor: an n-best list is sought among so many times its size paths; 0 stands for 1000.
         segmentation: whether n-best lines tell which source phrase became which target phrase.
-        alignment: whether they tell the word links (column 4 of the phrase table).
-        neural_lm: NAME=COMMAND, a neural language model as a feature of the built-in search; see
-            `moses_bridge.ngram_scorer` for what the command has to do. None for no such feature.
+        alignment: whether n-best lines tell the word links (column 4 of the phrase table).
+        neural_lm: NAME=COMMAND, a neural language model as a feature of the built-in search, like
+            "CSLM0=rescorer serve cslm"; `moses_bridge.ngram_scorer` has what the command must do.
+            Where it is not set, there is no such feature.
         kind: "moses", "builtin", or "auto": Moses if there is a program `moses` on the PATH and no
             neural language model.
     """
 
-    stack_size: int = 200
-    pop_limit: int = 400
-    distortion_limit: int | None = None
-    table_limit: int | None = None
-    nbest_factor: int = 20
+    stack_size: Annotated[int, AtLeast(1)] = 200
+    pop_limit: Annotated[int, AtLeast(1)] = 400
+    distortion_limit: Annotated[int, AtLeast(-1)] | None = None
+    table_limit: Annotated[int, AtLeast(0)] | None = None
+    nbest_factor: Annotated[int, AtLeast(0)] = 20
     segmentation: bool = False
     alignment: bool = False
     neural_lm: str | None = None
     kind: DecoderKind = "auto"
+
+    def __post_init__(self) -> None:
+        check_limits(self)
 
 
 class Decoder(Protocol):
@@ -111,11 +118,12 @@ def open_decoder(ini: Path, options: DecoderOptions, jobs: int) -> Decoder:
         jobs: sentences translated at the same time.
 
     Raises:
-        ConfigError: an option is out of range, Moses is asked for but not installed, or the built-in
-            decoder does not know what the ini asks for.
+        ConfigError: jobs is below 1, Moses is asked for but not installed, or the built-in decoder does
+            not know what the ini asks for.
         InputError: a file of the model is missing or malformed.
     """
-    _check_options(options, jobs)
+    if jobs < 1:
+        raise ConfigError(f"jobs is {jobs}; the smallest value is 1")
     only_builtin = options.neural_lm is not None
     if options.kind == "moses" and only_builtin:
         raise ConfigError("Moses takes no --neural-lm; choose the built-in decoder")
@@ -127,19 +135,6 @@ def open_decoder(ini: Path, options: DecoderOptions, jobs: int) -> Decoder:
     if program is not None:
         return MosesDecoder(program, read_ini(ini), options, jobs)
     return BuiltinDecoder(ini, options, jobs)
-
-
-def _check_options(options: DecoderOptions, jobs: int) -> None:
-    for name, value, lowest in (
-        ("stack_size", options.stack_size, 1),
-        ("pop_limit", options.pop_limit, 1),
-        ("distortion_limit", options.distortion_limit, -1),
-        ("table_limit", options.table_limit, 0),
-        ("nbest_factor", options.nbest_factor, 0),
-        ("jobs", jobs, 1),
-    ):
-        if value is not None and value < lowest:
-            raise ConfigError(f"{name} is {value}; the smallest value is {lowest}")
 
 
 class BuiltinDecoder:

@@ -21,17 +21,27 @@ class Progress:
         label: what is being done.
         total: how many units there are, if known.
         unit: what is counted, in the plural.
+        done: units that an earlier run has finished; they count in the share, but not in the rate.
     """
 
-    def __init__(self, label: str, total: int | None = None, unit: str = "lines") -> None:
+    def __init__(
+        self, label: str, total: int | None = None, unit: str = "lines", done: int = 0
+    ) -> None:
         self.label = label
         self.total = total
         self.unit = unit
-        self.done = 0
+        self.done = self._done_before = done
         self.note = ""
         self._start = self._last_shown = time.monotonic()
         self._bar = (
-            tqdm(total=total, desc=label, unit=f" {unit}", file=sys.stderr, mininterval=0.2)
+            tqdm(
+                total=total,
+                desc=label,
+                unit=f" {unit}",
+                file=sys.stderr,
+                mininterval=0.2,
+                initial=done,
+            )
             if sys.stderr.isatty()
             else None
         )
@@ -65,7 +75,8 @@ class Progress:
         self._last_shown = time.monotonic()
         seconds = self._last_shown - self._start
         share = f"/{self.total:,} ({100 * self.done / self.total:.0f}%)" if self.total else ""
-        rate = f", {self.done / seconds:,.0f}/s" if seconds > 0 else ""
+        n_now = self.done - self._done_before
+        rate = f", {n_now / seconds:,.0f}/s" if seconds > 0 else ""
         note = f", {self.note}" if self.note else ""
         print(
             f"{self.label}: {self.done:,}{share} {self.unit}, {seconds:.0f} s{rate}{note}",

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from moses_bridge.command import VERSION, CommandGroup
-from moses_bridge.config import load_config
+from moses_bridge.command import JOBS, VERSION, CommandGroup, config_options
+from moses_bridge.config import load_config, with_options
+from moses_bridge.formats.nbest import check_feature_name
+from moses_bridge.ngram_scorer import serve_ngrams
 from moses_bridge.textio import is_stream
+from rescorer.architectures import ARCHITECTURES
 
 if TYPE_CHECKING:
-    from rescorer.model_scorer import Control, Device
+    from rescorer.compute import Device, Precision
+    from rescorer.contract import TrainingSettings
+    from rescorer.controls import Control
     from rescorer.tables.report import ColumnFormat
-    from rescorer.tries.scoring import Precision
 
 READABLE = click.Path(exists=True, dir_okay=False, path_type=Path)
 READABLE_OR_STANDARD = click.Path(exists=True, dir_okay=False, allow_dash=True)
@@ -32,9 +36,6 @@ PRECISION = click.option(
     show_default=True,
     help="Of the products; sums and softmax are float32 in either case.",
 )
-JOBS = click.option(
-    "--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Processors to use."
-)
 
 
 @click.group(cls=CommandGroup)
@@ -43,46 +44,72 @@ def main() -> None:
     """Neural scores for the phrase tables and n-best lists of Moses."""
 
 
+def _training_settings(
+    config: Path | None,
+    arch: str,
+    minutes: float | None,
+    epochs: int | None,
+    hidden_width: int | None,
+) -> TrainingSettings:
+    """The settings of `rescorer train`."""
+    from rescorer.architectures import load
+
+    options = {
+        "loop.max_minutes": minutes,
+        "loop.n_epochs": epochs,
+        "model.hidden_width": hidden_width,
+    }
+    settings: TrainingSettings = with_options(load_config(load(arch).settings, config), options)
+    return settings
+
+
 @main.command()
-@click.argument("table", type=READABLE)
+@click.argument("data", type=READABLE)
 @click.option("--out", type=DIRECTORY, required=True, help="Model directory to write.")
-@click.option("--config", type=READABLE, help="Settings in TOML; an unknown key is an error.")
 @click.option(
     "--arch",
-    type=click.Choice(["encdec", "cslm"]),
+    type=click.Choice(list(ARCHITECTURES)),
     default="encdec",
     show_default=True,
-    help="RNN Encoder-Decoder of phrase pairs, or a language model of target text.",
+    help="What is trained; docs/settings.md says on which data.",
 )
+@click.option("--source", type=READABLE, help="Source text, where DATA is parallel target text.")
+@click.option("--links", type=READABLE, help="Its word links, where the architecture needs them.")
+@config_options(_training_settings)
+@click.option("--minutes", type=float, help="At most so many; sets the key loop.max_minutes.")
+@click.option("--epochs", type=int, help="Passes at most; sets the key loop.n_epochs.")
+@click.option("--hidden-width", type=int, help="Sets the key model.hidden_width.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted training.")
 @DEVICE
 @click.option("--seed", type=int, default=1, show_default=True)
 def train(
-    table: Path, out: Path, config: Path | None, arch: str, resume: bool, device: Device, seed: int
+    data: Path,
+    out: Path,
+    arch: str,
+    source: Path | None,
+    links: Path | None,
+    config: Path | None,
+    minutes: float | None,
+    epochs: int | None,
+    hidden_width: int | None,
+    resume: bool,
+    device: Device,
+    seed: int,
 ) -> None:
     """Train a network on the distinct pairs of a phrase table (or, --arch cslm, on target text).
 
+    Without a limit of minutes or epochs it trains until the held-out loss stops falling.
+
     Example: rescorer train model/phrase-table.gz --out rnn
     """
-    place = _training_device(device)
-    report: Any
-    if arch == "cslm":
-        from rescorer.scorers.cslm.task import CslmTrainingConfig, train_cslm
+    from rescorer.compute import choose_device
+    from rescorer.contract import Data
+    from rescorer.training.run import train as run_training
 
-        settings = load_config(CslmTrainingConfig, config)
-        report = train_cslm(table, out, settings, resume, place, seed)
-    else:
-        from rescorer.scorers.encdec.task import EncDecTrainingConfig, train_encdec
-
-        pair_settings = load_config(EncDecTrainingConfig, config)
-        report = train_encdec(table, out, pair_settings, resume, place, seed)
+    settings = _training_settings(config, arch, minutes, epochs, hidden_width)
+    asked = Data(data, source, links)
+    report = run_training(arch, asked, out, settings, resume, choose_device(device), seed)
     click.echo(f"{out}: {_in_words(report)}")
-
-
-def _training_device(device: Device) -> str:
-    from rescorer.model_scorer import choose_device
-
-    return str(choose_device(device))
 
 
 def _in_words(report: Any) -> str:
@@ -173,26 +200,31 @@ def score(
     Example: rescorer score model/phrase-table.gz --model rnn --out rnn/phrase-table.gz
     --ini model/moses.ini --ini-out rnn/moses.ini
     """
-    from rescorer.model_scorer import scorers_of, unnormalized_scorer
-    from rescorer.scorers.encdec.agreement import table_agreement
-    from rescorer.tables.column import ColumnOptions, parse_columns
+    from rescorer.agreement import table_agreement
+    from rescorer.compute import Compute
+    from rescorer.model_directory import scorers_of
+    from rescorer.tables.column import ColumnConfig, parse_columns
     from rescorer.tables.rows import parse_shard
     from rescorer.tables.scored_table import score_table
 
-    options = ColumnOptions(
-        columns=parse_columns(columns, unknown_words),
-        column_format=column_format,
-        max_bad_rows=skip_bad,
-        shard=parse_shard(shard) if shard else None,
-        jobs=jobs,
+    compute = Compute(precision, device, unnormalized)
+    scorers = scorers_of(models, control, seed, compute)
+    if unnormalized and not is_stream(table):
+        for model in models:
+            click.echo(f"{model}: {table_agreement(model, table, seed, compute)}", err=True)
+    lines = score_table(
+        table,
+        out,
+        scorers,
+        ColumnConfig(parse_columns(columns, unknown_words), column_format, jobs=jobs),
+        skip_bad,
+        parse_shard(shard) if shard else None,
+        ini,
+        ini_out,
+        resume,
+        replace,
     )
-    if unnormalized:
-        scorers = [unnormalized_scorer(model, precision, device) for model in models]
-        for model in () if is_stream(table) else models:
-            click.echo(f"{model}: {table_agreement(model, table, seed)}", err=True)
-    else:
-        scorers = scorers_of(models, control, seed, precision, device)
-    for line in score_table(table, out, scorers, options, ini, ini_out, resume, replace):
+    for line in lines:
         click.echo(line, err=True)
 
 
@@ -235,24 +267,32 @@ def nbest(
 
     Example: rescorer nbest dev.nbest --source dev.en --model cslm --feature CSLM0 --out new.nbest
     """
-    from rescorer.model_scorer import scorer_of_model
+    from rescorer.compute import Compute
+    from rescorer.model_directory import scorer_of_model
     from rescorer.nbest import add_feature
 
-    named = scorer_of_model(model, precision, device)
+    check_feature_name(feature)
+    named = scorer_of_model(model, Compute(precision, device))
     add_feature(nbest, source, named.scorer, feature, out, jobs)
 
 
 @main.command()
 @click.argument("model", type=MODEL_DIRECTORY)
 @PRECISION
+@DEVICE
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Threads.")
-def serve(model: Path, precision: Precision, jobs: int) -> None:
+def serve(model: Path, precision: Precision, device: Device, jobs: int) -> None:
     """Score n-grams for the search with a CSLM, over standard input and output.
 
     It is started by `moses-bridge decode` and `tuning tune`, once for each of their processes.
 
     Example: moses-bridge decode --neural-lm "CSLM0=rescorer serve cslm" ...
     """
-    from rescorer.windows.service import serve as serve_model
+    import torch
 
-    serve_model(model, precision, jobs)
+    from rescorer.compute import Compute
+    from rescorer.model_directory import ngram_scorer_of_model
+
+    torch.set_num_threads(jobs)
+    scorer = ngram_scorer_of_model(model, Compute(precision, device))
+    serve_ngrams(scorer, sys.stdin.buffer, sys.stdout.buffer)

@@ -1,59 +1,191 @@
-"""What every scorer of phrase pairs and sentence pairs gives."""
+"""What a scorer is, and what an architecture brings along so that everything else is shared."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from moses_bridge.textio import StrPath
+from rescorer.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from moses_bridge.ngram_scorer import NgramScorer
+    from rescorer.compute import Compute
+    from rescorer.training.loop import LoopConfig, Task
+
+DataKind = Literal["phrase pairs", "text", "parallel text", "linked text"]
+
+
+class Shortlists(NamedTuple):
+    """The words that a network knows.
+
+    Attributes:
+        source: None where the network sees no source words.
+        target: of the target.
+    """
+
+    source: Vocabulary | None
+    target: Vocabulary
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Pairs to be scored.
+
+    Attributes:
+        sources: words separated by blanks.
+        targets: as many.
+        links: word links of each pair in Pharaoh format, for scorers that need them.
+    """
+
+    sources: Sequence[bytes]
+    targets: Sequence[bytes]
+    links: Sequence[bytes] | None = None
+
+    def __post_init__(self) -> None:
+        sizes = {len(column) for column in (self.sources, self.targets, self.links or self.targets)}
+        if len(sizes) > 1:
+            raise ValueError(f"{len(self.sources)} sources, {len(self.targets)} targets")
+
+    def __len__(self) -> int:
+        return len(self.targets)
 
 
 class Scorer(Protocol):
     """A model of target text given source text."""
 
-    def log_probs(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> NDArray[np.float64]:
-        """Natural log of p(target | source), </s> included; words outside the shortlist are <unk>.
+    @property
+    def shortlist(self) -> Vocabulary | None:
+        """The target words that it knows; None where unknown words cannot be counted."""
 
+    @property
+    def needs_links(self) -> bool:
+        """Whether a batch must have word links."""
+
+    def values(self, asked: Batch) -> NDArray[np.float64]:
+        """What enters the log-linear model: natural log of p(target | source), </s> included.
+
+        Words outside a shortlist are <unk>. A scorer that knows no probability gives its own value.
         A pair's value does not depend on which other pairs are asked for with it (to 1e-5).
 
         Args:
-            sources: words separated by blanks; equal neighbours are computed once.
-            targets: as many as sources.
+            asked: the pairs; neighbours that are alike are computed once.
 
         Returns:
             *Shape:* (n_pairs,).
         """
 
-    def n_unknown(self, targets: Sequence[bytes]) -> NDArray[np.int64]:
-        """Words of each target outside the model's shortlist, *Shape:* (n_targets,)."""
 
+@dataclass(frozen=True)
+class NamedScorer:
+    """A scorer and what it is.
 
-class LanguageModel(Protocol):
-    """A model of target text alone."""
-
-    def log_probs(self, targets: Sequence[bytes]) -> NDArray[np.float64]:
-        """Natural log of p(target), </s> included, *Shape:* (n_targets,)."""
-
-
-class SourceBlindScorer:
-    """A language model where a scorer of pairs is wanted: the sources are ignored.
-
-    Args:
-        language_model: scores the targets.
+    Attributes:
+        name: for reports: the model's directory, or the control.
+        scorer: gives the values.
+        fingerprint: changes whenever the values may change; guards `resume`.
     """
 
-    def __init__(self, language_model: LanguageModel) -> None:
-        self.language_model = language_model
+    name: str
+    scorer: Scorer
+    fingerprint: str
 
-    def log_probs(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> NDArray[np.float64]:
-        """Natural log of p(target), *Shape:* (n_pairs,)."""
-        return self.language_model.log_probs(targets)
 
-    def n_unknown(self, targets: Sequence[bytes]) -> NDArray[np.int64]:
-        """Not known of a language model.
+@dataclass(frozen=True)
+class Data:
+    """Where the text of a training stands.
 
-        Raises:
-            NotImplementedError: always.
-        """
-        raise NotImplementedError("unknown words are counted by a translation model")
+    Attributes:
+        path: a phrase table, or target text, one sentence a line.
+        source: the source text of parallel text, line by line.
+        links: its word links in Pharaoh format, line by line.
+    """
+
+    path: StrPath
+    source: StrPath | None = None
+    links: StrPath | None = None
+
+
+class TrainingSettings(Protocol):
+    """What the settings of each architecture have; a frozen dataclass."""
+
+    @property
+    def loop(self) -> LoopConfig:
+        """Recipe and limits."""
+
+    @property
+    def model(self) -> Any:
+        """The sizes of the network, a frozen dataclass."""
+
+
+Settings = TypeVar("Settings", bound=TrainingSettings)
+Network = TypeVar("Network", bound="nn.Module")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A training before its first update.
+
+    Attributes:
+        network: with its initial weights.
+        task: batches and losses.
+        shortlists: the network's.
+        digest: of all data that are learned from; guards `resume`.
+        record: what else is to be kept with the model.
+    """
+
+    network: nn.Module
+    task: Task[Any]
+    shortlists: Shortlists
+    digest: str
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TrainedModel(Generic[Network]):
+    """A model directory in memory.
+
+    Attributes:
+        architecture: its name.
+        network: in evaluation mode, on the CPU.
+        shortlists: the network's.
+        description: all of config.json.
+    """
+
+    architecture: str
+    network: Network
+    shortlists: Shortlists
+    description: Mapping[str, Any]
+
+    @property
+    def is_self_normalised(self) -> bool:
+        """Whether the network was trained to have a softmax denominator of 1."""
+        settings = self.description.get("training", {}).get("config", {})
+        return bool(settings.get("self_normalisation"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Architecture(Generic[Settings, Network]):
+    """What the file or folder of a scorer ends with.
+
+    Attributes:
+        data: what it is trained on.
+        settings: the dataclass that `rescorer train --config` reads.
+        prepare: reads the data and makes the network, from data, settings and seed.
+        network: the network with weights that are still to be loaded.
+        scorer: of phrase pairs and sentence pairs.
+        ngrams: of n-grams, where the search may ask the model.
+    """
+
+    data: DataKind
+    settings: type[Settings]
+    prepare: Callable[[Data, Settings, int], Prepared]
+    network: Callable[[Settings, Shortlists], Network]
+    scorer: Callable[[TrainedModel[Network], Compute], Scorer]
+    ngrams: Callable[[TrainedModel[Network], Compute], NgramScorer] | None = None

@@ -1,179 +1,129 @@
-"""Model directories: safetensors and JSON, never pickle; and the state from which training continues."""
+"""Model directories: safetensors and JSON, never pickle; and the scorers made of them."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
-from torch import Tensor, nn
+from torch import nn
 
 from moses_bridge.config import from_mapping
 from moses_bridge.errors import ConfigError, InputError
-from moses_bridge.json_files import write_json
-from moses_bridge.textio import open_write
-from rescorer.scorers.cslm.network import Cslm, CslmConfig
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from moses_bridge.json_files import read_json, write_json
+from rescorer.architectures import ARCHITECTURES, load
+from rescorer.compute import Compute
+from rescorer.contract import Architecture, NamedScorer, Shortlists, TrainedModel
+from rescorer.controls import Control, scorer_of_control
+from rescorer.tensor_files import check_weights, load_tensors, save_tensors
 from rescorer.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from moses_bridge.ngram_scorer import NgramScorer
 
 FORMAT_VERSION = 1
 WEIGHTS = "model.safetensors"
 DESCRIPTION = "config.json"
 SOURCE_VOCABULARY = "source.vocab"
 TARGET_VOCABULARY = "target.vocab"
-TRAINING_STATE = "training.safetensors"
-OTHER_TRAINING = (
-    "It is the state of a training with other data or sizes: take another directory, or leave "
-    "--resume out to begin anew"
-)
-
-
-@dataclasses.dataclass(frozen=True)
-class LoadedModel:
-    """A model directory in memory.
-
-    Attributes:
-        architecture: "encdec" or "cslm".
-        network: the network, in evaluation mode.
-        source_vocabulary: source shortlist; None for a language model.
-        target_vocabulary: target shortlist.
-        description: all of config.json.
-    """
-
-    architecture: str
-    network: EncoderDecoder | Cslm
-    source_vocabulary: Vocabulary | None
-    target_vocabulary: Vocabulary
-    description: dict[str, Any]
-
-    def encoder_decoder(self) -> tuple[EncoderDecoder, tuple[Vocabulary, Vocabulary]]:
-        """The network and its two shortlists.
-
-        Raises:
-            ConfigError: the model is another one.
-        """
-        if not isinstance(self.network, EncoderDecoder) or self.source_vocabulary is None:
-            raise ConfigError(
-                f"an encoder-decoder is needed, but this model is a {self.architecture}"
-            )
-        return self.network, (self.source_vocabulary, self.target_vocabulary)
-
-    @property
-    def is_self_normalised(self) -> bool:
-        """Whether the network was trained to have a softmax denominator of 1."""
-        settings = self.description.get("training", {}).get("config", {})
-        return bool(settings.get("self_normalisation"))
+MODEL_FILES = (DESCRIPTION, WEIGHTS, SOURCE_VOCABULARY, TARGET_VOCABULARY)
+TRAIN_AGAIN = "Train the model again"
 
 
 def save_model(
     directory: Path,
-    network: EncoderDecoder | Cslm,
-    source_vocabulary: Vocabulary | None,
-    target_vocabulary: Vocabulary,
+    architecture: str,
+    network: nn.Module,
+    sizes: Any,
+    shortlists: Shortlists,
     training: Mapping[str, Any],
 ) -> None:
     """Write a model directory; the weights come last, so a directory with weights is complete.
 
     Args:
         directory: made if it is not there.
+        architecture: its name.
         network: the network.
-        source_vocabulary: None for a language model.
-        target_vocabulary: the target shortlist.
+        sizes: its sizes, a dataclass.
+        shortlists: the words that it knows.
         training: settings and results of the training, kept for the record.
     """
-    if source_vocabulary is not None:
-        source_vocabulary.save(directory / SOURCE_VOCABULARY)
-    target_vocabulary.save(directory / TARGET_VOCABULARY)
+    vocabularies = {TARGET_VOCABULARY: shortlists.target, SOURCE_VOCABULARY: shortlists.source}
+    known = {name: words for name, words in vocabularies.items() if words is not None}
+    for name, words in known.items():
+        words.save(directory / name)
     description = {
         "format_version": FORMAT_VERSION,
-        "architecture": "cslm" if isinstance(network, Cslm) else "encdec",
-        "model": dataclasses.asdict(network.config),
+        "architecture": architecture,
+        "model": dataclasses.asdict(sizes),
+        "vocabularies": {name: _digest(directory / name) for name in known},
         "training": training,
     }
     write_json(directory / DESCRIPTION, description)
     save_tensors(directory / WEIGHTS, network.state_dict())
 
 
-def load_model(directory: Path) -> LoadedModel:
+def load_model(directory: Path) -> TrainedModel[Any]:
     """Read a model directory.
 
     Raises:
         InputError: a file is missing, damaged, of another version or does not fit the others.
     """
     description = _read_description(directory / DESCRIPTION)
-    architecture = description["architecture"]
-    target = Vocabulary.load(directory / TARGET_VOCABULARY)
-    if architecture == "cslm":
-        source = None
-        network: EncoderDecoder | Cslm = Cslm(
-            from_mapping(CslmConfig, description["model"], str(directory)), len(target)
-        )
-    else:
-        source = Vocabulary.load(directory / SOURCE_VOCABULARY)
-        config = from_mapping(EncDecConfig, description["model"], str(directory))
-        network = EncoderDecoder(config, len(source), len(target))
+    name = description["architecture"]
+    architecture = load(name)
+    shortlists = _shortlists(directory, description)
+    settings = from_mapping(
+        architecture.settings, {"model": description["model"]}, str(directory / DESCRIPTION)
+    )
+    network = _empty_network(architecture, settings, shortlists, directory)
     weights = load_tensors(directory / WEIGHTS)
-    load_weights(network, weights, directory / WEIGHTS, "Train the model again")
-    return LoadedModel(architecture, network.eval(), source, target, description)
+    check_weights(network, weights, directory / WEIGHTS, TRAIN_AGAIN)
+    network.load_state_dict(weights, assign=True)
+    return TrainedModel(name, network.eval(), shortlists, description)
 
 
-def load_weights(network: nn.Module, tensors: Mapping[str, Tensor], path: Path, hint: str) -> None:
-    """Put tensors into a network.
-
-    Args:
-        network: is changed in place.
-        tensors: its weights by name.
-        path: where they were read, for the message of an error.
-        hint: what to do if they do not fit.
-
-    Raises:
-        InputError: names or shapes are not those of the network.
-    """
+def _empty_network(
+    architecture: Architecture[Any, Any], settings: Any, shortlists: Shortlists, directory: Path
+) -> nn.Module:
+    """The network without memory for weights; those that are loaded bring theirs, of checked shapes."""
     try:
-        network.load_state_dict(dict(tensors))
-    except RuntimeError as error:
-        found = " ".join(str(error).split())
+        with torch.device("meta"):
+            network: nn.Module = architecture.network(settings, shortlists)
+            return network
+    except (RuntimeError, OverflowError) as error:
         raise InputError(
-            path, None, found, "weights with the names and shapes of the network", hint
+            directory / DESCRIPTION,
+            None,
+            f"sizes that no network can have: {' '.join(str(error).split())[:200]}",
+            "the sizes of the network in model.safetensors",
+            TRAIN_AGAIN,
         ) from error
 
 
-def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors; the file appears only when complete."""
-    encoded = save({name: tensor.contiguous() for name, tensor in tensors.items()})
-    with open_write(path) as stream:
-        stream.write(encoded)
-
-
-def load_tensors(path: Path) -> dict[str, Tensor]:
-    """Read tensors onto the CPU.
-
-    Raises:
-        InputError: the file is missing, truncated or of another kind.
-    """
-    try:
-        return load_file(path, device="cpu")
-    except (SafetensorError, OSError) as error:
-        raise InputError(
-            path, None, str(error), "a whole safetensors file", "Train the model again"
-        ) from error
+def _shortlists(directory: Path, description: Mapping[str, Any]) -> Shortlists:
+    """The vocabularies of a model, each the one that it was saved with."""
+    for name, digest in description.get("vocabularies", {}).items():
+        if _digest(directory / name) != digest:
+            raise InputError(
+                directory / name,
+                None,
+                "other words than the network was trained with",
+                f"the file that was saved with {WEIGHTS}",
+                "Restore it, or train the model again",
+            )
+    target = Vocabulary.load(directory / TARGET_VOCABULARY)
+    source = directory / SOURCE_VOCABULARY
+    return Shortlists(Vocabulary.load(source) if source.exists() else None, target)
 
 
 def _read_description(path: Path) -> dict[str, Any]:
-    try:
-        description = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise InputError(path, None, str(error), "the config.json of a model directory") from error
-    if not isinstance(description, dict) or description.get("architecture") not in (
-        "encdec",
-        "cslm",
-    ):
-        raise InputError(path, None, "no known architecture", '"encdec" or "cslm"')
+    description = read_json(path)
+    if not isinstance(description, dict) or description.get("architecture") not in ARCHITECTURES:
+        raise InputError(path, None, "no known architecture", f"one of {', '.join(ARCHITECTURES)}")
     if not isinstance(description.get("model"), dict):
         raise InputError(path, None, "no sizes of the network", 'a table "model"')
     if description.get("format_version") != FORMAT_VERSION:
@@ -187,75 +137,73 @@ def _read_description(path: Path) -> dict[str, Any]:
     return description
 
 
-def save_training_state(
-    directory: Path,
-    weights: Mapping[str, Mapping[str, Tensor]],
-    optimizer: torch.optim.Optimizer,
-    progress: Mapping[str, Any],
-) -> None:
-    """Write all that training needs to continue.
+def _digest(path: Path) -> str:
+    """A digest of a file; of one that is not there, that of nothing."""
+    content = path.read_bytes() if path.exists() else b""
+    return blake2b(content, digest_size=16).hexdigest()
+
+
+def fingerprint(directory: Path) -> str:
+    """A digest of all files of a model."""
+    digest = blake2b(digest_size=16)
+    for name in MODEL_FILES:
+        path = directory / name
+        digest.update(path.read_bytes() if path.exists() else b"")
+    return digest.hexdigest()
+
+
+def scorer_of_model(directory: Path, compute: Compute) -> NamedScorer:
+    """The scorer of a model directory; a language model scores the target alone.
 
     Args:
-        directory: of the model.
-        weights: sets of weights by name.
-        optimizer: its state goes along.
-        progress: anything that JSON can hold.
-    """
-    tensors = {
-        f"{kind}/{name}": tensor for kind, part in weights.items() for name, tensor in part.items()
-    }
-    for number, state in optimizer.state_dict()["state"].items():
-        for key, value in state.items():
-            tensors[f"optimizer/{number}/{key}"] = torch.as_tensor(value)
-    encoded = bytearray(json.dumps(dict(progress)).encode())
-    tensors["progress"] = torch.frombuffer(encoded, dtype=torch.uint8)
-    save_tensors(directory / TRAINING_STATE, tensors)
-
-
-def load_training_state(
-    directory: Path,
-    kinds: Sequence[str],
-    network: nn.Module,
-    optimizer: torch.optim.Optimizer,
-) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]] | None:
-    """Read what `save_training_state` wrote; the optimizer is filled.
-
-    Args:
-        directory: of the model.
-        kinds: names of the sets of weights.
-        network: to which the weights must fit.
-        optimizer: gets its state back.
-
-    Returns:
-        The sets of weights and the progress; None if there is no such file.
+        directory: what `rescorer train` wrote.
+        compute: on what and how precisely.
 
     Raises:
-        InputError: the file is damaged or of another network.
+        InputError: the directory is not a whole model.
+        ConfigError: a GPU is asked for and there is none, or the model cannot be scored without its
+            softmax's denominator.
     """
-    path = directory / TRAINING_STATE
-    if not path.exists():
-        return None
-    tensors = load_tensors(path)
-    if "progress" not in tensors:
-        raise InputError(path, None, "no progress", "the state of a training", "Remove the file")
-    progress: dict[str, Any] = json.loads(tensors.pop("progress").numpy().tobytes())
-    device = next(network.parameters()).device
-    weights = {kind: _part(tensors, kind, device) for kind in kinds}
-    for part in weights.values():
-        load_weights(network, part, path, OTHER_TRAINING)
-    state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in _part(tensors, "optimizer", device).items():
-        number, key = name.split("/")
-        state.setdefault(int(number), {})[key] = tensor
-    groups = optimizer.state_dict()["param_groups"]
-    optimizer.load_state_dict({"state": state, "param_groups": groups})
-    return weights, progress
+    model = load_model(directory)
+    if compute.unnormalized and not model.is_self_normalised:
+        raise ConfigError(
+            f"{directory} was trained without self_normalisation, so its scores need the denominator:"
+            " leave --unnormalized out, or train with self_normalisation = 0.1 in --config"
+        )
+    scorer = load(model.architecture).scorer(model, compute)
+    return NamedScorer(str(directory), scorer, f"{fingerprint(directory)} {compute}")
 
 
-def _part(tensors: Mapping[str, Tensor], kind: str, device: torch.device) -> dict[str, Tensor]:
-    prefix = f"{kind}/"
-    return {
-        name.removeprefix(prefix): tensor.to(device)
-        for name, tensor in tensors.items()
-        if name.startswith(prefix)
-    }
+def scorers_of(
+    models: Sequence[Path], control: Control | None, seed: int, compute: Compute
+) -> list[NamedScorer]:
+    """The scorers of several models, or of one control.
+
+    Raises:
+        ConfigError: neither or both are given.
+    """
+    if bool(models) == (control is not None):
+        raise ConfigError("name either a model (one or more) or a control")
+    if control is None:
+        return [scorer_of_model(directory, compute) for directory in models]
+    if compute.unnormalized:
+        raise ConfigError("a control has no denominator: leave --unnormalized out")
+    return [scorer_of_control(control, seed)]
+
+
+def ngram_scorer_of_model(directory: Path, compute: Compute) -> NgramScorer:
+    """What the search asks for n-grams, from a model directory.
+
+    Raises:
+        InputError: the directory is not a whole model, or the model sees more than n-grams.
+    """
+    model = load_model(directory)
+    ngrams = load(model.architecture).ngrams
+    if ngrams is None:
+        raise InputError(
+            directory / DESCRIPTION,
+            None,
+            f"the architecture {model.architecture!r}, which cannot score n-grams",
+            'a language model of n-grams, such as "cslm"',
+        )
+    return ngrams(model, compute)

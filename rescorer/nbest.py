@@ -11,15 +11,22 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from moses_bridge.errors import ConfigError, InputError
-from moses_bridge.formats.nbest import BAR, NBestEntry, parse_entry, parse_features
+from moses_bridge.errors import InputError
+from moses_bridge.formats.nbest import (
+    BAR,
+    NBestEntry,
+    check_feature_name,
+    parse_entry,
+    parse_features,
+)
 from moses_bridge.progress import Progress
 from moses_bridge.textio import open_write, read_lines
-from rescorer.contract import Scorer
+from rescorer.contract import Batch, Scorer
 from rescorer.parallel import map_in_order
 
-FEATURE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+LINKS = re.compile(rb"(\d+-\d+( \d+-\d+)*)?")
 FEATURES_FIELD = 2
 ENTRIES_AT_ONCE = 2_000
 
@@ -28,6 +35,15 @@ ENTRIES_AT_ONCE = 2_000
 class _Hypothesis:
     line: bytes
     entry: NBestEntry
+    links: bytes
+
+
+class _Key(NamedTuple):
+    """What a hypothesis is scored by."""
+
+    sentence_id: int
+    words: bytes
+    links: bytes
 
 
 def add_feature(
@@ -35,8 +51,9 @@ def add_feature(
 ) -> int:
     """Append `NAME= value` to the features of each entry; every other byte stays.
 
-    The value is the natural log-probability of the entry's words, </s> included, given the source
-    sentence of its id. Totals are not changed, since the feature has no weight yet.
+    The value is that of the entry's words given the source sentence of its id: the natural
+    log-probability, </s> included, where the scorer knows one. Totals are not changed, since the
+    feature has no weight yet.
 
     Args:
         nbest: n-best list in Moses's format; ids need not be contiguous.
@@ -53,12 +70,11 @@ def add_feature(
         ConfigError: the name is not letters and digits.
         InputError: an entry is malformed, has the feature already, or an id has no source sentence.
     """
-    if not FEATURE_NAME.fullmatch(feature):
-        raise ConfigError(f"the feature name {feature!r} is not letters and digits, letter first")
+    check_feature_name(feature)
     sentences = list(read_lines(source))
     n_entries = 0
     with open_write(out) as stream, Progress(feature, unit="hypotheses") as progress:
-        blocks = _blocks(nbest, source, len(sentences), feature)
+        blocks = _blocks(nbest, source, len(sentences), feature, scorer.needs_links)
         for lines in map_in_order(
             lambda block: _with_scores(block, sentences, scorer, feature), blocks, jobs
         ):
@@ -89,7 +105,7 @@ def with_feature(line: bytes, feature: str, value: float) -> bytes:
 
 
 def _blocks(
-    nbest: str, source: Path, n_sentences: int, feature: str
+    nbest: str, source: Path, n_sentences: int, feature: str, needs_links: bool
 ) -> Iterator[list[_Hypothesis]]:
     """Runs of whole sentences, large enough to be a good batch."""
     block: list[_Hypothesis] = []
@@ -100,9 +116,24 @@ def _blocks(
         if full and entry.sentence_id != block[-1].entry.sentence_id:
             yield block
             block = []
-        block.append(_Hypothesis(line, entry))
+        links = _links(entry, nbest) if needs_links else b""
+        block.append(_Hypothesis(line, entry, links))
     if block:
         yield block
+
+
+def _links(entry: NBestEntry, nbest: str) -> bytes:
+    """The word links of an entry, the last of its fields."""
+    links = entry.rest[-1].strip() if entry.rest else b""
+    if not LINKS.fullmatch(links):
+        raise InputError(
+            nbest,
+            entry.line_number,
+            "no word links",
+            "links such as 0-0 1-2 in the last field",
+            "Decode with --print-alignment-info-in-n-best",
+        )
+    return links
 
 
 def _check(entry: NBestEntry, nbest: str, source: Path, n_sentences: int, feature: str) -> None:
@@ -128,18 +159,24 @@ def _with_scores(
     block: Sequence[_Hypothesis], sentences: Sequence[bytes], scorer: Scorer, feature: str
 ) -> list[bytes]:
     return [
-        with_feature(hypothesis.line, feature, log_prob)
-        for hypothesis, log_prob in zip(block, _log_probs(block, sentences, scorer), strict=True)
+        with_feature(hypothesis.line, feature, value)
+        for hypothesis, value in zip(block, _values(block, sentences, scorer), strict=True)
     ]
 
 
-def _log_probs(
+def _values(
     block: Sequence[_Hypothesis], sentences: Sequence[bytes], scorer: Scorer
 ) -> list[float]:
     """The value of each hypothesis; equal ones of a sentence are computed once."""
-    keys = [(hypothesis.entry.sentence_id, hypothesis.entry.words) for hypothesis in block]
+    keys = [
+        _Key(hypothesis.entry.sentence_id, hypothesis.entry.words, hypothesis.links)
+        for hypothesis in block
+    ]
     numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
-    values = scorer.log_probs(
-        [sentences[sentence_id] for sentence_id, _ in numbers], [words for _, words in numbers]
+    asked = Batch(
+        [sentences[key.sentence_id] for key in numbers],
+        [key.words for key in numbers],
+        [key.links for key in numbers] if scorer.needs_links else None,
     )
+    values = scorer.values(asked)
     return [float(values[numbers[key]]) for key in keys]

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-import torch
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -39,6 +37,9 @@ def map_in_order(
 
 @contextlib.contextmanager
 def _one_thread_each(jobs: int) -> Iterator[ThreadPoolExecutor]:
+    # PyTorch is loaded here, so that what only joins files does not wait for it.
+    import torch
+
     n_threads = torch.get_num_threads()
     try:
         with ThreadPoolExecutor(jobs, initializer=torch.set_num_threads, initargs=(1,)) as pool:

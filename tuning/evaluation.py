@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.config import check_least, from_mapping
+from moses_bridge.config import AtLeast, check_limits, from_mapping
 from moses_bridge.decoder import DecoderOptions, open_decoder
 from moses_bridge.errors import ConfigError
 from tuning.bleu_stats import References, bleu, length_ratio, precisions
@@ -48,14 +49,14 @@ class CompareConfig:
             language models, may be run to translate the text.
     """
 
-    n_samples: int = 1000
-    seed: int = 1
+    n_samples: Annotated[int, AtLeast(2)] = 1000
+    seed: Annotated[int, AtLeast(0)] = 1
     target: str = "fr"
     control: str = ""
     run_commands: bool = False
 
     def __post_init__(self) -> None:
-        check_least(self, {"n_samples": 2})
+        check_limits(self)
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.config import check_least
+from moses_bridge.config import AtLeast, check_limits
 from moses_bridge.decoder import Decoder, DecoderKind, DecoderOptions, open_decoder
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.moses_ini import parse_ini, read_ini, with_weights, write_ini
@@ -61,19 +62,17 @@ class TuningConfig:
     """
 
     optimizer: OptimizerName = "mert"
-    nbest_size: int = 100
-    max_iterations: int = 8
+    nbest_size: Annotated[int, AtLeast(1)] = 100
+    max_iterations: Annotated[int, AtLeast(1)] = 8
     min_weight_change: float = 1e-4
     min_pool_gain: float = 0.01
-    patience: int = 3
-    start_spread: float = 0.0
+    patience: Annotated[int, AtLeast(1)] = 3
+    start_spread: Annotated[float, AtLeast(0)] = 0.0
     search: OptimizerConfig = field(default_factory=OptimizerConfig)
     decoder: DecoderOptions = field(default_factory=DecoderOptions)
 
     def __post_init__(self) -> None:
-        check_least(
-            self, {"nbest_size": 1, "max_iterations": 1, "patience": 1, "start_spread": 0.0}
-        )
+        check_limits(self)
 
 
 def tune(

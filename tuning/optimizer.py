@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.config import AtLeast, check_limits
 from moses_bridge.errors import ConfigError
 from tuning.bleu_stats import bleu
 from tuning.bounds import Bounds
@@ -26,20 +27,19 @@ class OptimizerConfig:
         n_directions: random directions beside the axes, drawn anew for each round of restarts.
         min_gain: a sweep that gains less BLEU (0 to 100) ends the search.
         frozen: names of features whose weight stays.
-        bounds: of weights, like "LM0_0:0..1". They hold for the weights as the start has them scaled,
-            so weights are not normalised then.
+        bounds: least and greatest weights, like "LM0_0:0..1". They hold for the weights as the start has
+            them scaled, so weights are not normalised then.
     """
 
-    n_restarts: int = 20
-    small_pool_work: int = 400_000
-    n_directions: int = 14
+    n_restarts: Annotated[int, AtLeast(0)] = 20
+    small_pool_work: Annotated[int, AtLeast(0)] = 400_000
+    n_directions: Annotated[int, AtLeast(0)] = 14
     min_gain: float = 0.005
     frozen: tuple[str, ...] = ()
     bounds: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if min(self.n_restarts, self.n_directions, self.small_pool_work) < 0:
-            raise ConfigError("n_restarts, n_directions and small_pool_work cannot be negative")
+        check_limits(self)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+from moses_bridge.config import AtLeast, check_limits
 from moses_bridge.corpus.debian_archive import DebianArchive
 from moses_bridge.corpus.libreoffice_help import help_package, help_pairs
 from moses_bridge.corpus.package_descriptions import description_pairs
@@ -40,24 +41,20 @@ class CorpusOptions:
         n_dev: pairs for tuning.
         n_test: pairs for testing; dev and test together get at most half of all pairs.
         seed: of the choice of packages and of training pairs.
-        jobs: processes for tokenising; 0 takes one for each core. The result is the same.
+        jobs: processes for tokenising; 0 takes one for each processor. The result is the same.
     """
 
     origin: Origin = "debian"
-    max_words: int = 80
-    max_ratio: float = 3.0
-    n_train: int = 0
-    n_dev: int = 1500
-    n_test: int = 2000
+    max_words: Annotated[int, AtLeast(1)] = 80
+    max_ratio: Annotated[float, AtLeast(1)] = 3.0
+    n_train: Annotated[int, AtLeast(0)] = 0
+    n_dev: Annotated[int, AtLeast(0)] = 1500
+    n_test: Annotated[int, AtLeast(0)] = 2000
     seed: int = 1
-    jobs: int = 0
+    jobs: Annotated[int, AtLeast(0)] = 0
 
     def __post_init__(self) -> None:
-        for name in ("n_train", "n_dev", "n_test", "jobs"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"corpus: {name} = {getattr(self, name)}, expected 0 or more")
-        if self.max_words < 1 or self.max_ratio < 1:
-            raise ConfigError("corpus: max_words and max_ratio must be 1 or more")
+        check_limits(self)
 
 
 @dataclass(frozen=True)

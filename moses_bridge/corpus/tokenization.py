@@ -56,7 +56,7 @@ def tokenize_lines(lines: Sequence[str], language: str, jobs: int) -> list[str]:
     Args:
         lines: the lines.
         language: language code.
-        jobs: processes; 0 takes one for each core.
+        jobs: processes; 0 takes one for each processor that this one may use.
     """
     tasks = [
         (lines[start : start + LINES_PER_TASK], language)
@@ -74,7 +74,7 @@ Task = tuple[Sequence[str], str]
 
 
 def _n_processes(n_lines: int, jobs: int) -> int:
-    return (jobs or os.cpu_count() or 1) if n_lines >= FEWEST_LINES_FOR_PROCESSES else 1
+    return (jobs or len(os.sched_getaffinity(0))) if n_lines >= FEWEST_LINES_FOR_PROCESSES else 1
 
 
 def _run(tasks: list[Task], n_processes: int) -> Iterator[list[str]]:

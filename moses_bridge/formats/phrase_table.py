@@ -20,7 +20,8 @@ from moses_bridge.textio import StrPath, read_lines
 
 BAR = b"|||"
 BLANKS = b" \t"
-ALIGNMENT, COUNTS, SPARSE, PROPERTIES = 3, 4, 5, 6
+SCORES, ALIGNMENT, COUNTS, SPARSE, PROPERTIES = 2, 3, 4, 5, 6
+DIRECT_PROB, JOINT_COUNT = 2, 2
 _BLANKS_OF_C_ALONE = b"\x0b\x0c\r"
 _NOT_IN_NUMBERS = b"_\x0b\x0c\r"
 
@@ -365,3 +366,47 @@ def to_number(token: bytes) -> float:
         return float(token)
     except ValueError:
         return math.nan
+
+
+def source_column(line: bytes) -> bytes:
+    """The source phrase of a row that need not be well formed."""
+    return line.split(BAR, 1)[0].strip(BLANKS)
+
+
+def alignment_column(line: bytes) -> bytes:
+    """The word links of a row, `0-0 1-2`; empty if it has none."""
+    columns = line.split(BAR, ALIGNMENT + 1)
+    return columns[ALIGNMENT].strip() if len(columns) > ALIGNMENT else b""
+
+
+def joint_count(line: bytes, path: StrPath, line_number: int) -> float:
+    """How often a phrase pair was extracted: the third number of column 5.
+
+    Raises:
+        InputError: the row has no such number.
+    """
+    expected = "count(target) count(source) count(source, target) in column 5"
+    return _number_at(line, COUNTS, JOINT_COUNT, expected, path, line_number)
+
+
+def direct_prob(line: bytes, path: StrPath, line_number: int) -> float:
+    """p(target | source), the third of Moses's four scores.
+
+    Raises:
+        InputError: the row has no such number.
+    """
+    return _number_at(
+        line, SCORES, DIRECT_PROB, "p(target | source) as the third score", path, line_number
+    )
+
+
+def _number_at(
+    line: bytes, column: int, place: int, expected: str, path: StrPath, line_number: int
+) -> float:
+    columns = line.split(BAR)
+    tokens = score_tokens(columns[column]) if len(columns) > column else []
+    number = to_number(tokens[place]) if len(tokens) > place else math.nan
+    if not 0 <= number < math.inf:
+        found = b" ".join(tokens).decode("utf-8", "replace")
+        raise InputError(path, line_number, repr(found), expected)
+    return number

@@ -43,7 +43,7 @@ def table_feature(ini: MosesIni, table: Path) -> Feature:
     )
 
 
-def check_ini(ini_path: Path, ini_out: Path, table: Path, out: Path, n_scores: int) -> None:
+def refuse_unfit_ini(ini_path: Path, ini_out: Path, table: Path, out: Path, n_scores: int) -> None:
     """Refuse an ini that cannot be patched for the table, before any work is done.
 
     Args:

@@ -42,6 +42,7 @@ def merged(parts: Sequence[Path], out: Path) -> tuple[dict[str, Any], ColumnRepo
     for part, _, _ in ordered:
         if part.suffix != out.suffix:
             raise ConfigError(f"{out} must have the suffix of the parts ({part.name})")
+    _check_bad_rows(ordered, ordered[0][1]["max_bad_rows"])
     with open_write_packed(out) as stream:
         for part, _, _ in ordered:
             with part.open("rb") as packed:
@@ -60,7 +61,7 @@ def _in_order(parts: Sequence[Part]) -> list[Part]:
     for path, settings, report in parts:
         if not settings["shard"]:
             raise _unfit(path, "a whole table", "a shard, made with --shard I/N")
-        if _common(settings) != _common(first_settings) or report.columns != first_report.columns:
+        if _common(settings) != _common(first_settings) or _shape(report) != _shape(first_report):
             raise _unfit(path, "other settings", f"the table, models and options of {parts[0][0]}")
     ordered = sorted(parts, key=lambda part: part[1]["shard"][0])
     numbers = [settings["shard"][0] for _, settings, _ in ordered]
@@ -78,6 +79,21 @@ def _unfit(part: Path, found: str, expected: str) -> InputError:
 def _common(settings: Mapping[str, Any]) -> dict[str, Any]:
     """What all shards share: everything but the shard's own number."""
     return {**settings, "shard": settings["shard"] and settings["shard"][1]}
+
+
+def _shape(report: ColumnReport) -> tuple[object, ...]:
+    """What the rows of all shards have in common."""
+    return report.n_old_scores, report.columns
+
+
+def _check_bad_rows(parts: Sequence[Part], limit: int) -> None:
+    """Refuse more malformed rows in all shards together than one run would have left out."""
+    n_bad_rows = sum(report.n_bad_rows for _, _, report in parts)
+    if n_bad_rows > limit:
+        path = bad_rows_path(next(path for path, _, report in parts if report.n_bad_rows))
+        found = f"{n_bad_rows} malformed rows in all shards (the first ones here)"
+        hint = f"Mend the table, or score the shards with --skip-bad {n_bad_rows}"
+        raise InputError(path, None, found, f"at most {limit}, as --skip-bad said", hint)
 
 
 def _sum_of(reports: Sequence[ColumnReport]) -> ColumnReport:

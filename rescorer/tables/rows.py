@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from moses_bridge.errors import ConfigError, InputError
-from moses_bridge.formats.phrase_table import BAR, check_row
+from moses_bridge.formats.phrase_table import check_row, source_column
 from moses_bridge.progress import Progress
 from moses_bridge.textio import StrPath, read_lines
 
@@ -47,7 +47,7 @@ def shard_rows(table: StrPath, shard: Shard) -> Iterator[NumberedRow]:
     firsts = shard.rows(_n_rows(table))
     last_source, is_inside = None, False
     for line_number, line in enumerate(read_lines(table), start=1):
-        source = line.split(BAR, 1)[0].strip()
+        source = source_column(line)
         if source != last_source:
             last_source, is_inside = source, line_number in firsts
             if line_number >= firsts.stop:

@@ -7,15 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from moses_bridge.errors import ConfigError, InputError
-from moses_bridge.textio import STANDARD_STREAM, is_stream, read_lines
-from rescorer.tables.column import (
-    ColumnOptions,
-    NamedScorer,
-    add_columns,
-    planned_columns,
-    row_shape,
-)
-from rescorer.tables.ini_patch import binary_table_commands, check_ini, patch_ini
+from moses_bridge.textio import STANDARD_STREAM, is_stream
+from rescorer.contract import NamedScorer
+from rescorer.tables.column import ColumnConfig, add_columns, planned_columns
+from rescorer.tables.ini_patch import binary_table_commands, patch_ini, refuse_unfit_ini
 from rescorer.tables.merging import merged
 from rescorer.tables.report import (
     LOWEST_PROB,
@@ -25,31 +20,36 @@ from rescorer.tables.report import (
     read_sidecar,
     sidecar_path,
 )
-from rescorer.tables.rows import BadRows
+from rescorer.tables.rows import Shard
+from rescorer.tables.source_table import SourceTable
 
 
 def score_table(
-    table: str,
+    path: str,
     out: str,
     scorers: Sequence[NamedScorer],
-    options: ColumnOptions,
+    config: ColumnConfig,
+    max_bad_rows: int = 0,
+    shard: Shard | None = None,
     ini: Path | None = None,
     ini_out: Path | None = None,
     resume: bool = False,
     replace: bool = False,
 ) -> list[str]:
-    """Add columns to a table and patch its moses.ini; arguments as of `column.add_columns`.
+    """Add columns to a table and patch its moses.ini; see `column.add_columns`.
 
     Args:
-        table: the phrase table.
+        path: the phrase table.
         out: the table to write.
         scorers: what scores it.
-        options: which columns.
+        config: which columns.
+        max_bad_rows: so many malformed rows at most go to OUT.bad instead of ending the run.
+        shard: the part of the table to score; None for all of it.
         ini: moses.ini of the table, if there is one to patch.
         ini_out: the ini to write.
         resume: continue where an earlier run was stopped.
         replace: put the columns in the place of those that an earlier run added to the table, as
-            TABLE.json says.
+            TABLE.json says, and in their format.
 
     Returns:
         Lines for the user: what was written, and what Moses must be told.
@@ -57,49 +57,48 @@ def score_table(
     Raises:
         InputError: a row is malformed, the ini does not belong to the table, or the table has no
             TABLE.json that says what to replace.
-        ConfigError: the options do not fit together.
+        ConfigError: the settings do not fit together.
     """
-    _check([table], out, ini, ini_out)
-    if options.shard and ini is not None:
+    _check_paths([path], out, ini, ini_out)
+    if shard and is_stream(path):
+        raise ConfigError("standard input or a pipe cannot be scored in shards: name a file")
+    if shard and ini is not None:
         raise ConfigError("the ini of shards is written by `rescorer merge`: leave --ini out here")
-    if replace and is_stream(table):
+    if replace and is_stream(path):
         raise ConfigError("columns can be replaced in a file only, beside which TABLE.json stands")
+    planned_columns(scorers, config)
+    table = SourceTable.open(path, max_bad_rows, shard)
     if replace:
-        n_replaced = n_added(Path(table), options.max_bad_rows)
-        options = dataclasses.replace(options, n_replaced=n_replaced)
-    planned_columns(scorers, options)
+        config = replacing(table, config)
     if ini is not None and ini_out is not None:
-        n_scores = _n_scores(table, options.max_bad_rows)
-        check_ini(ini, ini_out, Path(table), Path(out), n_scores)
-    report = add_columns(table, out, scorers, options, resume)
+        refuse_unfit_ini(ini, ini_out, Path(path), Path(out), table.n_scores)
+    report = add_columns(table, out, scorers, config, resume)
     lines = _summary(out, report)
     if ini is not None and ini_out is not None:
-        lines += _patched(ini, ini_out, Path(table), Path(out), report)
-    if not is_stream(out) and not options.shard:
-        lines += _advice(Path(out), report, options.column_format)
+        lines += _patched(ini, ini_out, Path(path), Path(out), report)
+    if not is_stream(out) and not shard:
+        lines += _advice(Path(out), report, config.column_format)
     return lines
 
 
-def n_added(table: Path, max_bad_rows: int = 0) -> int:
-    """The number of columns that an earlier run added to a table.
+def replacing(table: SourceTable, config: ColumnConfig) -> ColumnConfig:
+    """The settings with which new columns take the place of those that an earlier run added.
 
     Raises:
         InputError: the table has no TABLE.json, or rows of another width than it says.
+        ConfigError: the earlier columns have another format than the new ones.
     """
-    _, report = read_sidecar(table)
-    n_scores = _n_scores(str(table), max_bad_rows)
-    if n_scores != report.n_scores:
-        expected = f"{report.n_scores}, as {sidecar_path(table)} says"
-        raise InputError(table, 1, f"{n_scores} scores", expected)
-    return len(report.columns)
-
-
-def _n_scores(table: str, max_bad_rows: int) -> int:
-    """Dense scores of the first row, malformed ones left out."""
-    rows = BadRows(max_bad_rows).left_out(enumerate(read_lines(table), start=1), table)
-    for _, line in rows:
-        return row_shape(line)[0]
-    raise InputError(table, None, "no row", "a phrase table")
+    settings, report = read_sidecar(Path(table.path))
+    if table.n_scores != report.n_scores:
+        expected = f"{report.n_scores}, as {sidecar_path(Path(table.path))} says"
+        raise InputError(table.path, 1, f"{table.n_scores} scores", expected)
+    earlier = settings.get("column_format", config.column_format)
+    if earlier != config.column_format:
+        raise ConfigError(
+            f"the columns to replace have the format {earlier!r}, as {sidecar_path(Path(table.path))}"
+            f" says: score with --column-format {earlier}"
+        )
+    return dataclasses.replace(config, n_replaced=len(report.columns))
 
 
 def merge_shards(
@@ -120,7 +119,7 @@ def merge_shards(
         InputError: a shard is missing, comes twice or is of another table or model.
         ConfigError: the options do not fit together.
     """
-    _check([str(part) for part in parts], str(out), ini, ini_out)
+    _check_paths([str(part) for part in parts], str(out), ini, ini_out)
     settings, report = merged(parts, out)
     table = Path(settings["table"]["path"])
     lines = _summary(str(out), report)
@@ -134,7 +133,7 @@ def _patched(ini: Path, ini_out: Path, table: Path, out: Path, report: ColumnRep
     return [f"{ini_out}: num-features, path and weights of the phrase table changed"]
 
 
-def _check(tables: Sequence[str], out: str, ini: Path | None, ini_out: Path | None) -> None:
+def _check_paths(tables: Sequence[str], out: str, ini: Path | None, ini_out: Path | None) -> None:
     if (ini is None) != (ini_out is None):
         raise ConfigError("--ini and --ini-out belong together")
     for path in (out, ini_out):

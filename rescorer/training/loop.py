@@ -5,25 +5,27 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
-from hashlib import blake2b
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from moses_bridge.config import check_least
+from moses_bridge.config import AtLeast, check_limits
 from moses_bridge.errors import ConfigError, UserError
 from moses_bridge.progress import Progress
-from rescorer.model_directory import TRAINING_STATE, load_training_state, save_training_state
-from rescorer.softmax.loss import ProductType, fast_product_type
+from rescorer.compute import DTYPES, Precision, fastest_precision
 from rescorer.training.log import LogRecord, TrainingLog
+from rescorer.training.recipes import RECIPES, Recipe, RecipeName
+from rescorer.training.state import TRAINING_STATE, load_training_state, save_training_state
 
 Batch = TypeVar("Batch")
-WARMUP_SHARE = 0.05
+# Evaluations without a better held-out loss after which the rate is halved, where no end is planned.
+EVALUATIONS_TO_HALVE = 3
+UNTIL_IT_STOPS_FALLING = "train until the held-out loss stops falling"
 LIMITS = ("n_epochs", "max_minutes", "patience", "evaluation_minutes", "checkpoint_minutes")
 
 
@@ -31,9 +33,13 @@ LIMITS = ("n_epochs", "max_minutes", "patience", "evaluation_minutes", "checkpoi
 class LoopConfig:
     """How a network is trained.
 
+    Without n_epochs and max_minutes a training ends when the held-out loss has stopped falling; the
+    learning rate is then halved after every third evaluation in a row without a better one.
+
     Attributes:
-        recipe: "adam" (with warm-up and a learning rate that falls to zero along a cosine), or
-            "paper" (Adadelta, rho 0.95, eps 1e-6, summed loss, float32, as in Cho et al. 2014).
+        recipe: "adam" (with warm-up, and a learning rate that falls to zero along a cosine where an end
+            is planned), or "paper" (Adadelta, rho 0.95, eps 1e-6, summed loss, float32, as in Cho et
+            al. 2014).
         learning_rate: peak of Adam's rate.
         warmup_updates: updates over which the rate rises, but at most a twentieth of the training.
         clip_norm: the gradient's norm is cut to this.
@@ -41,37 +47,45 @@ class LoopConfig:
         max_minutes: at most so many minutes of training; 0 for no limit.
         evaluations_per_epoch: how often the held-out loss is measured.
         evaluation_minutes: where max_minutes is set, it is measured at least so often.
-        patience: stop after so many evaluations without a better held-out loss.
+        patience: stop after so many evaluations in a row without a better held-out loss.
         checkpoint_minutes: how often the state is saved.
-        product_type: type of the output layer's products with the recipe "adam"; bfloat16 where
-            the processor has instructions for it.
+        product_type: type of the output layer's products with the recipe "adam"; "fastest" is bfloat16
+            where the processor has instructions for it, else float32: then the weights depend on the
+            processor.
     """
 
-    recipe: Literal["adam", "paper"] = "adam"
-    learning_rate: float = 2e-3
-    warmup_updates: int = 200
-    clip_norm: float = 1.0
-    n_epochs: int = 0
-    max_minutes: float = 10.0
-    evaluations_per_epoch: int = 2
-    evaluation_minutes: float = 1.0
-    patience: int = 10
-    checkpoint_minutes: float = 1.0
-    product_type: ProductType = field(default_factory=fast_product_type)
+    recipe: RecipeName = "adam"
+    learning_rate: Annotated[float, AtLeast(0)] = 2e-3
+    warmup_updates: Annotated[int, AtLeast(0)] = 200
+    clip_norm: Annotated[float, AtLeast(0)] = 1.0
+    n_epochs: Annotated[int, AtLeast(0)] = 0
+    max_minutes: Annotated[float, AtLeast(0)] = 0.0
+    evaluations_per_epoch: Annotated[int, AtLeast(1)] = 2
+    evaluation_minutes: Annotated[float, AtLeast(0)] = 1.0
+    patience: Annotated[int, AtLeast(1)] = 10
+    checkpoint_minutes: Annotated[float, AtLeast(0)] = 1.0
+    product_type: Precision | Literal["fastest"] = "float32"
 
     def __post_init__(self) -> None:
-        if not self.n_epochs and not self.max_minutes:
-            raise ConfigError("training needs a limit: set n_epochs or max_minutes")
-        check_least(self, {"evaluations_per_epoch": 1, "patience": 1})
-        check_least(
-            self, dict.fromkeys((*LIMITS, "learning_rate", "warmup_updates", "clip_norm"), 0)
-        )
+        check_limits(self)
+
+    @property
+    def how(self) -> Recipe:
+        """The recipe."""
+        return RECIPES[self.recipe]
 
     @property
     def product_dtype(self) -> torch.dtype:
         """Type of the output layer's products."""
-        exact = self.recipe == "paper" or self.product_type == "float32"
-        return torch.float32 if exact else torch.bfloat16
+        if self.how.is_exact:
+            return torch.float32
+        fastest = self.product_type == "fastest"
+        return DTYPES[fastest_precision() if fastest else self.product_type]
+
+    @property
+    def has_planned_end(self) -> bool:
+        """Whether passes or minutes are limited."""
+        return bool(self.n_epochs or self.max_minutes)
 
 
 class Task(Protocol, Generic[Batch]):
@@ -82,6 +96,10 @@ class Task(Protocol, Generic[Batch]):
 
     def loss(self, batch: Batch) -> tuple[Tensor, float]:
         """Summed loss (natural log) of a batch, and the weight of the words in it."""
+
+    @property
+    def n_held_out(self) -> int:
+        """Items of the data that are held out."""
 
     def held_out_loss(self) -> float | None:
         """Loss on held-out data in nats per word, </s> included; None if there are no such data."""
@@ -96,26 +114,14 @@ class TrainingReport:
         n_updates: updates made.
         n_epochs: passes over the data, the last one in part.
         minutes: time spent, that of interrupted runs included.
+        ended: why it ended.
     """
 
     held_out_loss: float | None = None
     n_updates: int = 0
     n_epochs: float = 0.0
     minutes: float = 0.0
-
-
-def training_settings(config: Any, seed: int, data: Iterable[bytes]) -> dict[str, Any]:
-    """What must be the same when a training continues; `Trainer` adds what it keeps of the loop.
-
-    Args:
-        config: a dataclass with a field "loop".
-        seed: of the training.
-        data: all that is learned from.
-    """
-    settings = asdict(config)
-    del settings["loop"]
-    digest = blake2b(b"\n".join(data), digest_size=16).hexdigest()
-    return {"config": settings, "seed": seed, "data": digest}
+    ended: str = ""
 
 
 class Trainer(Generic[Batch]):
@@ -142,9 +148,10 @@ class Trainer(Generic[Batch]):
         self.config = config
         self.directory = directory
         self.settings = json.loads(json.dumps({**settings, "loop": _without_limits(config)}))
-        self.optimizer = _optimizer(network, config)
+        self.recipe = config.how
+        self.optimizer = self.recipe.optimizer(network.parameters(), config)
         self.report = TrainingReport()
-        self.epoch = self.batch_number = self.n_worse = 0
+        self.epoch = self.batch_number = self.n_worse = self.n_halvings = 0
         self.evaluated_update = -1
         self.best_weights = _copy(network)
         self._clock = self._saved = self._evaluated = time.monotonic()
@@ -153,16 +160,22 @@ class Trainer(Generic[Batch]):
         """Train until a limit is reached; with resume, from where an earlier run was saved.
 
         Raises:
-            ConfigError: the saved state was made with other settings.
+            ConfigError: the saved state was made with other settings, or nothing ends the training.
             InputError: the saved state is damaged.
-            UserError: the loss is not a number any more.
+            UserError: a loss is not a number any more.
         """
+        if not self.config.has_planned_end and self.task.n_held_out == 0:
+            raise ConfigError(
+                "no data are held out, so nothing tells when to stop: "
+                "set loop.n_epochs or loop.max_minutes"
+            )
         self.directory.mkdir(parents=True, exist_ok=True)
         if not (resume and self._resume()):
             (self.directory / TRAINING_STATE).unlink(missing_ok=True)
         log = TrainingLog(self.directory, self.evaluated_update, self.report.minutes)
         with closing(log):
             self._train(log)
+        self.report.ended = self._end() or ""
         self._save()
         self.network.load_state_dict(self.best_weights)
         return self.report
@@ -171,8 +184,9 @@ class Trainer(Generic[Batch]):
         """Make the updates that are left, and evaluate the last one."""
         loss = None
         self._clock = self._saved = self._evaluated = time.monotonic()
-        with Progress("train", self._n_updates_planned(), "updates") as progress:
-            progress.update(self.report.n_updates)
+        planned, done = self._n_updates_planned(), self.report.n_updates
+        label = "train" if self.config.has_planned_end else UNTIL_IT_STOPS_FALLING
+        with Progress(label, planned, "updates", done) as progress:
             for batch, evaluate in self._remaining_batches():
                 loss = self._update(batch)
                 progress.update(note=self._note(loss))
@@ -185,10 +199,10 @@ class Trainer(Generic[Batch]):
             log.append(self._evaluate(loss))
 
     def _remaining_batches(self) -> Iterator[tuple[Batch, bool]]:
-        while not self._finished():
+        while not self._end():
             batches = self.task.batches(self.epoch)
             interval = max(1, len(batches) // self.config.evaluations_per_epoch)
-            while self.batch_number < len(batches) and not self._finished():
+            while self.batch_number < len(batches) and not self._end():
                 batch = batches[self.batch_number]
                 self.batch_number += 1
                 self.report.n_epochs = self.epoch + self.batch_number / len(batches)
@@ -207,29 +221,28 @@ class Trainer(Generic[Batch]):
                 f"the loss is {loss_per_word} after {self.report.n_updates} updates; "
                 "train with a lower learning_rate"
             )
-        scale = 1.0 if self.config.recipe == "paper" else 1.0 / n_words
-        (loss * scale).backward()  # type: ignore[no-untyped-call]
+        (loss * self.recipe.scale(n_words)).backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip_norm)
         self.optimizer.step()
         self.report.n_updates += 1
         return loss_per_word
 
     def _learning_rate(self) -> float:
-        if self.config.recipe == "paper":
-            return 1.0
-        done = self._share_done()
-        by_updates = (self.report.n_updates + 1) / max(1, self.config.warmup_updates)
-        warmup = min(1.0, max(by_updates, done / WARMUP_SHARE))
-        decay = 0.5 * (1 + math.cos(math.pi * done))
-        return self.config.learning_rate * warmup * max(decay, 0.01)
+        rate = self.recipe.rate(self.config, self.report.n_updates, self._share_done())
+        return rate * 0.5**self.n_halvings
 
     def _share_done(self) -> float:
         by_time = self.report.minutes / self.config.max_minutes if self.config.max_minutes else 0.0
         by_epochs = self.report.n_epochs / self.config.n_epochs if self.config.n_epochs else 0.0
         return min(1.0, max(by_time, by_epochs))
 
-    def _finished(self) -> bool:
-        return self._share_done() >= 1.0 or self.n_worse >= self.config.patience
+    def _end(self) -> str | None:
+        """Why the training has ended; None if it goes on."""
+        if self.n_worse >= self.config.patience:
+            return f"the held-out loss did not fall in {self.n_worse} evaluations"
+        if self._share_done() >= 1.0:
+            return "the planned passes or minutes are over"
+        return None
 
     def _n_updates_planned(self) -> int | None:
         return len(self.task.batches(0)) * self.config.n_epochs or None
@@ -253,24 +266,30 @@ class Trainer(Generic[Batch]):
     def _evaluate(self, training_loss: float | None) -> LogRecord:
         """Measure the held-out loss and keep the weights if they are the best."""
         self.network.eval()
-        held_out = self._held_out_loss()
+        held_out = self.task.held_out_loss()
         self.network.train()
+        if held_out is not None and not math.isfinite(held_out):
+            raise UserError(
+                f"the held-out loss is {held_out} after {self.report.n_updates} updates; "
+                "train with a lower learning_rate"
+            )
         best = self.report.held_out_loss
         if held_out is None or best is None or held_out < best:
             self.report.held_out_loss = held_out
             self.best_weights = _copy(self.network)
             self.n_worse = 0
         else:
-            self.n_worse += 1
+            self._count_worse()
         self.evaluated_update = self.report.n_updates
         record = self._record(training_loss, held_out)
         self._tick()
         self._evaluated = self._clock
         return record
 
-    def _held_out_loss(self) -> float | None:
-        loss = self.task.held_out_loss()
-        return loss if loss is not None and math.isfinite(loss) else None
+    def _count_worse(self) -> None:
+        self.n_worse += 1
+        if not self.config.has_planned_end and self.n_worse % EVALUATIONS_TO_HALVE == 0:
+            self.n_halvings += 1
 
     def _record(self, training_loss: float | None, held_out: float | None) -> LogRecord:
         return LogRecord(
@@ -289,6 +308,7 @@ class Trainer(Generic[Batch]):
             "epoch": self.epoch,
             "batch_number": self.batch_number,
             "n_worse": self.n_worse,
+            "n_halvings": self.n_halvings,
             "evaluated_update": self.evaluated_update,
         }
         weights = {"current": self.network.state_dict(), "best": self.best_weights}
@@ -312,7 +332,8 @@ class Trainer(Generic[Batch]):
         self.best_weights = weights["best"]
         self.report = TrainingReport(**progress["report"])
         self.epoch, self.batch_number = progress["epoch"], progress["batch_number"]
-        self.n_worse, self.evaluated_update = progress["n_worse"], progress["evaluated_update"]
+        self.n_worse, self.n_halvings = progress["n_worse"], progress["n_halvings"]
+        self.evaluated_update = progress["evaluated_update"]
         return True
 
 
@@ -320,14 +341,6 @@ def _without_limits(config: LoopConfig) -> dict[str, Any]:
     """What may not change when training continues; more minutes or passes may be given."""
     settings = asdict(config)
     return {name: value for name, value in settings.items() if name not in LIMITS}
-
-
-def _optimizer(network: nn.Module, config: LoopConfig) -> torch.optim.Optimizer:
-    if config.recipe == "paper":
-        return torch.optim.Adadelta(network.parameters(), lr=1.0, rho=0.95, eps=1e-6)
-    return torch.optim.Adam(
-        network.parameters(), lr=config.learning_rate, betas=(0.9, 0.99), fused=True
-    )
 
 
 def _copy(network: nn.Module) -> dict[str, Tensor]:

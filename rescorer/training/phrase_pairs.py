@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -11,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.errors import InputError
-from moses_bridge.formats.phrase_table import BAR, read_blocks, words
+from moses_bridge.formats.phrase_table import direct_prob, joint_count, read_blocks, words
 from moses_bridge.progress import Progress
 from moses_bridge.textio import StrPath
+from rescorer.contract import Shortlists
 from rescorer.vocabulary import Vocabulary, count_words
 
 ROWS_AT_ONCE = 50_000
-SCORES_COLUMN, COUNTS_COLUMN = 2, 4
-DIRECT_PROB, JOINT_COUNT = 2, 2
 
 Weighting = Literal["distinct", "sqrt-count", "count"]
 
@@ -42,13 +40,10 @@ class PhrasePairs:
     def __len__(self) -> int:
         return len(self.targets)
 
-    def shortlists(self, n_words: int) -> tuple[Vocabulary, Vocabulary]:
-        """The n_words most frequent words of the sources and of the targets."""
-        source, target = (
-            Vocabulary.from_counts(count_words(side), n_words)
-            for side in (self.sources, self.targets)
-        )
-        return source, target
+    def shortlists(self, n_words: int) -> Shortlists:
+        """The n_words most frequent words of the distinct sources and of the targets."""
+        sides = (self.sources, self.targets)
+        return Shortlists(*(Vocabulary.from_counts(count_words(side), n_words) for side in sides))
 
     def content(self) -> Iterator[bytes]:
         """All of it as bytes."""
@@ -68,7 +63,8 @@ def read_pairs(
         max_phrase_words: longer pairs are left out.
         min_prob: pairs with a lower p(target | source), the third score, are left out.
         weighting: "distinct" counts each pair once, as in the paper (section 3.1: frequencies are
-            ignored); "count" weights it by its joint count, "sqrt-count" by the root of it.
+            ignored); "count" weights it by its joint count, "sqrt-count" by the root of it. Pairs with a
+            count of 0 are left out.
 
     Raises:
         InputError: a row is malformed, a number is wanted but not there, or no pair is left.
@@ -80,10 +76,11 @@ def read_pairs(
             for line_number, (line, source, target) in enumerate(rows, start=block.first_line):
                 if any(_is_longer(phrase, max_phrase_words) for phrase in (source, target)):
                     continue
-                if min_prob and _direct_prob(line, table, line_number) < min_prob:
+                if min_prob and direct_prob(line, table, line_number) < min_prob:
                     continue
                 weight = _weight(weighting, line, table, line_number)
-                pairs.setdefault(source, {})[target] = weight
+                if weight:
+                    pairs.setdefault(source, {})[target] = weight
             progress.update(len(block))
     if not pairs:
         raise InputError(
@@ -103,32 +100,8 @@ def _is_longer(phrase: bytes, n_words: int) -> bool:
 def _weight(weighting: Weighting, line: bytes, table: StrPath, line_number: int) -> float:
     if weighting == "distinct":
         return 1.0
-    count = _joint_count(line, table, line_number)
+    count = joint_count(line, table, line_number)
     return count if weighting == "count" else count**0.5
-
-
-def _joint_count(line: bytes, table: StrPath, line_number: int) -> float:
-    expected = "count(target) count(source) count(source, target) in column 5"
-    return _number(line, COUNTS_COLUMN, JOINT_COUNT, expected, table, line_number)
-
-
-def _direct_prob(line: bytes, table: StrPath, line_number: int) -> float:
-    expected = "p(target | source) as the third score"
-    return _number(line, SCORES_COLUMN, DIRECT_PROB, expected, table, line_number)
-
-
-def _number(
-    line: bytes, column: int, place: int, expected: str, table: StrPath, line_number: int
-) -> float:
-    columns = line.split(BAR)
-    text = columns[column] if len(columns) > column else b""
-    try:
-        number = float(text.split()[place])
-    except (IndexError, ValueError):
-        number = math.nan
-    if not 0 <= number < math.inf:
-        raise InputError(table, line_number, repr(text.strip().decode(errors="replace")), expected)
-    return number
 
 
 def _grouped(pairs: dict[bytes, dict[bytes, float]]) -> PhrasePairs:
@@ -139,14 +112,6 @@ def _grouped(pairs: dict[bytes, dict[bytes, float]]) -> PhrasePairs:
         groups=np.repeat(np.arange(len(pairs)), sizes),
         weights=np.array([weight for targets in pairs.values() for weight in targets.values()]),
     )
-
-
-def held_out_mask(n_pairs: int, n_held_out: int, seed: int) -> NDArray[np.bool_]:
-    """Which pairs are held out: n_held_out at random, at most a tenth of all, *Shape:* (n_pairs,)."""
-    mask = np.zeros(n_pairs, np.bool_)
-    rng = np.random.default_rng(seed)
-    mask[rng.permutation(n_pairs)[: min(n_held_out, n_pairs // 10)]] = True
-    return mask
 
 
 def sampled(pairs: PhrasePairs, n_pairs: int, seed: int) -> PhrasePairs:

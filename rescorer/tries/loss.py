@@ -1,4 +1,4 @@
-"""The loss of the encoder-decoder over a batch of phrase pairs, each distinct prefix computed once.
+"""The loss of a recurrent network over a batch of phrase pairs, each distinct prefix computed once.
 
 Sources share a tree of prefixes, and the targets of each source one of their own; the loss is the same
 number as the sum over pairs.
@@ -6,19 +6,31 @@ number as the sum over pairs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rescorer.scorers.encdec.network import NO_WORD, DecoderContext, EncoderDecoder
+from rescorer.contract import Shortlists
 from rescorer.softmax.loss import summed_loss
 from rescorer.training.phrase_pairs import PhrasePairs
-from rescorer.tries.prefix_tree import Level, PrefixTree, build_prefix_tree
-from rescorer.units import GatedUnit
+from rescorer.tries.prefix_tree import PrefixTree, build_prefix_tree
+from rescorer.tries.recurrent import (
+    NO_WORD,
+    Carried,
+    Inputs,
+    Recurrent,
+    Source,
+    State,
+    carried_once,
+    joined,
+    split,
+    take,
+    to_device,
+)
 from rescorer.vocabulary import Vocabulary
 
 
@@ -43,8 +55,11 @@ class EncodedPairs:
     weights: NDArray[np.float64]
 
 
-def encode_pairs(pairs: PhrasePairs, source: Vocabulary, target: Vocabulary) -> EncodedPairs:
+def encode_pairs(pairs: PhrasePairs, shortlists: Shortlists) -> EncodedPairs:
     """Phrase pairs as word ids."""
+    source, target = shortlists
+    if source is None:
+        raise ValueError("phrase pairs need a shortlist of source words")
     return EncodedPairs(
         *source.encode_phrases(pairs.sources),
         *target.encode_phrases(pairs.targets),
@@ -54,7 +69,7 @@ def encode_pairs(pairs: PhrasePairs, source: Vocabulary, target: Vocabulary) -> 
 
 
 def pairs_loss(
-    network: EncoderDecoder,
+    network: Recurrent[Source, State, Carried, Inputs],
     data: EncodedPairs,
     rows: NDArray[np.int64],
     product_type: torch.dtype,
@@ -63,7 +78,7 @@ def pairs_loss(
     """Weighted sum of -log p(target | source), natural log, over distinct prefixes.
 
     Args:
-        network: the encoder-decoder.
+        network: is trained.
         data: all pairs.
         rows: which of them, *Shape:* (n,).
         product_type: type of the output layer's products.
@@ -72,89 +87,78 @@ def pairs_loss(
     Returns:
         *Shape:* ().
     """
-    device = network.output_bias.device
     sources, groups = np.unique(data.groups[rows], return_inverse=True)
-    source_tree = build_prefix_tree(data.sources[sources], data.source_lens[sources] + 1)
-    context = network.decoder_start(_tree_summaries(network, source_tree))
+    source = network.read(data.sources[sources], data.source_lens[sources])
     tree = build_prefix_tree(data.targets[rows], data.target_lens[rows], groups, len(sources))
-    readouts = _tree_readouts(network, context, tree)
-    children = _tree_children(tree, data.weights[rows])
-    child_rows, child_words, child_weights = (
-        torch.from_numpy(array).to(device) for array in children
-    )
+    factors = _factors(network, source, tree)
+    children = _children(tree, data.weights[rows])
     return summed_loss(
-        readouts,
-        network.output_weight,
-        network.output_bias,
-        child_rows,
-        child_words,
-        child_weights.to(readouts.dtype),
+        factors,
+        network.output.weight,
+        network.output.bias,
+        to_device(children.nodes, factors),
+        to_device(children.words, factors),
+        torch.from_numpy(children.weights).to(factors),
         product_type,
         alpha,
     )
 
 
-def _tree_summaries(network: EncoderDecoder, tree: PrefixTree) -> Tensor:
-    """Summary c of each source, whose words and </s> are a row of the tree, *Shape:* (n, d)."""
-    device = network.output_bias.device
-    inputs = network.source_inputs(_words_of(tree.levels).to(device))
-    states = _tree_states(network.encoder, network.source_start(1), tree.levels, inputs)
-    return network.context(states[torch.from_numpy(tree.last_nodes).to(device)])
+def _factors(
+    network: Recurrent[Source, State, Carried, Inputs], source: Source, tree: PrefixTree
+) -> Tensor:
+    """Factors of every prefix, the roots first, then level by level: *Shape:* (n_nodes, w).
 
-
-def _tree_readouts(network: EncoderDecoder, context: DecoderContext, tree: PrefixTree) -> Tensor:
-    """G_l s of every prefix, the roots first, then level by level: *Shape:* (n_nodes, r)."""
-    device = network.output_bias.device
-    sources = [np.arange(tree.n_groups)]
-    levels = [Level(np.full(tree.n_groups, NO_WORD, np.int32), sources[0]), *tree.levels]
+    Words are looked up, and factors computed, once for all levels: each look-up has a gradient as large
+    as the whole embedding.
+    """
+    weight = network.output.weight
+    roots = np.arange(tree.n_groups)
+    parents = [roots, *(level.parents for level in tree.levels)]
+    sources = [roots]
     for level in tree.levels:
         sources.append(sources[-1][level.parents])
-    rows = torch.from_numpy(np.concatenate(sources)).to(device)
-    inputs = network.target_inputs(_words_of(levels).to(device), context, rows)
-    states = _tree_states(network.decoder, context.hidden, levels, inputs.unit)
-    return network.readout(states, inputs.readout)
+    words = np.concatenate([np.full(len(roots), NO_WORD), tree.words])
+    groups = to_device(np.concatenate(sources), weight)
+    inputs = network.inputs(to_device(words, weight), source, groups)
+    state, states = network.start(source), []
+    level_inputs = split(inputs, [len(roots), *tree.sizes])
+    for level_parents, part in zip(parents, level_inputs, strict=True):
+        carried, which = carried_once(network.carry, state, to_device(level_parents, weight))
+        state = network.step(take(carried, which), part, source)
+        states.append(state)
+    return network.factors(joined(states), inputs, source)
 
 
-def _words_of(levels: Sequence[Level]) -> Tensor:
-    """The words of all nodes, level by level, *Shape:* (n_nodes,)."""
-    return torch.from_numpy(np.concatenate([level.words for level in levels])).long()
+class _Children(NamedTuple):
+    """Everything that follows a prefix, </s> included, by rising nodes.
 
-
-def _tree_states(unit: GatedUnit, start: Tensor, levels: Sequence[Level], inputs: Tensor) -> Tensor:
-    """States of all nodes, level by level, *Shape:* (n_nodes, d).
-
-    Args:
-        unit: makes the steps.
-        start: states before the first level, *Shape:* (n_roots, d).
-        levels: the nodes.
-        inputs: pre-activations of all nodes, *Shape:* (n_nodes, 3 d).
+    Attributes:
+        nodes: the prefix, *Shape:* (n_children,).
+        words: *Shape:* (n_children,).
+        weights: of the pairs through them, *Shape:* (n_children,).
     """
-    hidden, states = start, []
-    for level, level_inputs in zip(levels, torch.split(inputs, [*map(len, levels)]), strict=True):
-        parents = torch.from_numpy(level.parents).to(inputs.device)
-        hidden = unit.step(hidden[parents], level_inputs)
-        states.append(hidden)
-    return torch.cat(states)
+
+    nodes: NDArray[np.int64]
+    words: NDArray[np.int64]
+    weights: NDArray[np.float64]
 
 
-def _tree_children(
-    tree: PrefixTree, weights: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Row of the prefix, word and weight of everything that follows a prefix, </s> included."""
-    rows, words, values = [], [], []
+def _children(tree: PrefixTree, weights: NDArray[np.float64]) -> _Children:
+    nodes, words, values = [], [], []
     offset = 0
     for depth in range(len(tree.levels) + 1):
         ending = tree.ending(depth, weights)
         ends = np.flatnonzero(ending)
-        rows.append(offset + ends)
+        nodes.append(offset + ends)
         words.append(np.full(len(ends), Vocabulary.end_id))
         values.append(ending[ends])
         if depth < len(tree.levels):
             level = tree.levels[depth]
-            rows.append(offset + level.parents)
+            nodes.append(offset + level.parents)
             words.append(level.words.astype(np.int64))
             values.append(tree.through(depth + 1, weights))
         offset += len(ending)
-    all_rows = np.concatenate(rows)
-    order = np.argsort(all_rows, kind="stable")
-    return all_rows[order], np.concatenate(words)[order], np.concatenate(values)[order]
+    all_nodes = np.concatenate(nodes)
+    order = np.argsort(all_nodes, kind="stable")
+    return _Children(all_nodes[order], np.concatenate(words)[order], np.concatenate(values)[order])

@@ -52,7 +52,17 @@ class PrefixTree:
     @property
     def n_nodes(self) -> int:
         """Nodes without the roots."""
-        return sum(len(level) for level in self.levels)
+        return sum(self.sizes)
+
+    @property
+    def sizes(self) -> list[int]:
+        """Nodes of each level."""
+        return [len(level) for level in self.levels]
+
+    @property
+    def words(self) -> NDArray[np.int32]:
+        """The words of all nodes, level by level, *Shape:* (n_nodes,)."""
+        return np.concatenate([level.words for level in self.levels] or [np.empty(0, np.int32)])
 
     @property
     def last_nodes(self) -> NDArray[np.int64]:
@@ -60,7 +70,7 @@ class PrefixTree:
 
         No row may be empty.
         """
-        starts = np.cumsum([0, *map(len, self.levels)])
+        starts = np.cumsum([0, *self.sizes])
         last = self.lens - 1
         return np.asarray(starts[last] + self.paths[np.arange(len(last)), last])
 

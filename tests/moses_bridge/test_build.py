@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -126,10 +127,18 @@ def test_failing_lmplz_is_told(corpus: Path, no_lmplz: Path) -> None:
     assert not (corpus.parent / "model" / "lm.arpa.gz").exists()
 
 
-@pytest.mark.parametrize("n_words", [0, 8])
-def test_phrase_length_outside_1_to_7_is_refused(corpus: Path, n_words: int) -> None:
-    with pytest.raises(ConfigError, match=f"found {n_words}, expected 1 to 7"):
-        build(corpus, BuildOptions(max_phrase_words=n_words))
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({"max_phrase_words": 0}, "max_phrase_words is 0; the smallest value is 1"),
+        ({"max_phrase_words": 8}, "max_phrase_words is 8; the largest value is 7"),
+        ({"lm_order": 17}, "lm_order is 17; the largest value is 16"),
+        ({"lm_prune": (0, -1)}, "lm_prune is -1; the smallest value is 0"),
+    ],
+)
+def test_settings_out_of_their_limits_are_refused(change: dict[str, Any], found: str) -> None:
+    with pytest.raises(ConfigError, match=found):
+        BuildOptions(**change)
 
 
 def test_a_path_that_moses_cuts_is_told_before_the_work(corpus: Path) -> None:

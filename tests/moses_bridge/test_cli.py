@@ -5,16 +5,21 @@ import json
 import os
 import re
 import shlex
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
 import moses_bridge.build
 import moses_bridge.decoder
+from moses_bridge.builtin.extraction.phrase_scores import Smoothing
 from moses_bridge.cli import main
+from moses_bridge.config import load_config
+from moses_bridge.config_text import commented_toml
 from moses_bridge.decoder import DecoderOptions
 
 COMMANDS = ["corpus", "build", "filter", "score-nbest", "check", "decode", "config"]
@@ -150,10 +155,10 @@ def test_build_passes_its_options_on(folder: Path, monkeypatch: pytest.MonkeyPat
     Path("b.toml").write_text("lm_order = 3\nlm_prune = [0, 1]\n")
     result = run(
         *("build", "--corpus", "c/train", "--source", "en", "--target", "fr", "--out", "model"),
-        *("--links", "input", "--config", "b.toml", "--jobs", 3),
+        *("--links", "input", "--config", "b.toml", "--smoothing", "none", "--jobs", 3),
     )
     assert result.exit_code == 0, result.output
-    options = moses_bridge.build.BuildOptions(lm_order=3, lm_prune=(0, 1))
+    options = moses_bridge.build.BuildOptions(lm_order=3, lm_prune=(0, 1), smoothing="none")
     assert given == [(Path("c/train"), "en", "fr", Path("model"), options, Path("input"), 3)]
 
 
@@ -227,3 +232,79 @@ def test_decode_with_a_wrong_setting(folder: Path) -> None:
     assert result.stderr == (
         "moses-bridge: error: d.toml: unknown key 'stack'; did you mean 'stack_size'?\n"
     )
+
+
+MODEL = ("--corpus", "c/train", "--source", "en", "--target", "fr", "--out", "model")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [([], []), (MODEL, []), ([], MODEL), ([], ["--links", "input"])],
+    ids=["alone", "after the others", "before the others", "without what is required"],
+)
+def test_print_config_stands_anywhere(
+    folder: Path, before: Sequence[str], after: Sequence[str]
+) -> None:
+    Path("b.toml").write_text("lm_order = 3\n")
+    expected = commented_toml(moses_bridge.build.BuildOptions(lm_order=3, smoothing="none"))
+    given = ["--config", "b.toml", "--smoothing", "none"]
+    for arguments in ([*given, "--print-config"], ["--print-config", *given]):
+        result = run("build", *before, *arguments, *after)
+        assert (result.exit_code, result.stderr) == (0, "")
+        assert result.stdout == expected
+    assert not Path("model").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "changed"),
+    [
+        (["corpus"], {}),
+        (["corpus", "--from", "files", "--jobs", 2], {"origin": "files", "jobs": 2}),
+        (["corpus", "--source-file", "input"], {"origin": "files"}),
+        (["build", "--smoothing", "none"], {"smoothing": "none"}),
+        (
+            ["decode", "--stack", 7, "--cube-pruning-pop-limit", 8, "--decoder", "builtin"],
+            {"stack_size": 7, "pop_limit": 8, "kind": "builtin"},
+        ),
+        (["decode", "--neural-lm", "CSLM0=cat"], {"neural_lm": "CSLM0=cat"}),
+    ],
+)
+def test_an_option_sets_its_key(
+    folder: Path, arguments: list[object], changed: dict[str, Any]
+) -> None:
+    defaults = tomllib.loads(run(arguments[0], "--print-config").stdout)
+    result = run(*arguments, "--print-config")
+    assert tomllib.loads(result.stdout) == defaults | changed
+
+
+def test_what_is_printed_gives_the_same_settings(folder: Path) -> None:
+    printed = run("decode", "--stack", 7, "--print-config").stdout
+    Path("d.toml").write_text(printed)
+    assert run("decode", "--config", "d.toml", "--print-config").stdout == printed
+    assert load_config(DecoderOptions, "d.toml") == DecoderOptions(stack_size=7)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "found"),
+    [
+        (["build", "--config", "b.toml"], 1, "b.toml: lm_order is 0; the smallest value is 1"),
+        (["build", "--config", "nowhere.toml"], 2, "'nowhere.toml' does not exist"),
+        (["build", "--smoothing", "some"], 2, "'some' is not one of"),
+        (["build", "--wrong"], 2, "No such option"),
+        (["filter"], 2, "No such option"),
+    ],
+)
+def test_print_config_of_what_is_wrong(
+    folder: Path, arguments: list[str], status: int, found: str
+) -> None:
+    Path("b.toml").write_text("lm_order = 0\n")
+    for place in (1, len(arguments)):
+        result = run(*arguments[:place], "--print-config", *arguments[place:])
+        assert (result.exit_code, result.stdout) == (status, "")
+        assert found in result.stderr
+
+
+def test_the_smoothings_are_those_of_the_settings() -> None:
+    (option,) = (option for option in main.commands["build"].params if option.name == "smoothing")
+    assert isinstance(option.type, click.Choice)
+    assert tuple(option.type.choices) == get_args(Smoothing)

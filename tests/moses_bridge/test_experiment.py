@@ -2,47 +2,13 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from moses_bridge.errors import ConfigError, InputError
-from moses_bridge.experiment import split_experiment, to_toml
+from moses_bridge.experiment import split_experiment
 
 ROOT = Path(__file__).resolve().parents[2]
-SCALARS = st.text() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.booleans()
-VALUES = st.recursive(
-    SCALARS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
-
-
-@given(st.dictionaries(st.text(), VALUES, max_size=4))
-def test_what_is_written_is_read_again(table: dict[str, Any]) -> None:
-    assert tomllib.loads(to_toml(table)) == table
-
-
-def test_types_stay() -> None:
-    table = {
-        "i": 1,
-        "f": 1.0,
-        "b": True,
-        "s": 'a"\\\n\x7f\U0001f600',
-        "l": [0, 0.5],
-        "t": {"x": {}},
-    }
-    again = tomllib.loads(to_toml(table))
-    assert again == table
-    assert [type(again[key]) for key in "ifb"] == [int, float, bool]
-
-
-@pytest.mark.parametrize("value", [None, b"bytes", (1, 2), {1, 2}])
-def test_values_without_a_place_in_toml(value: object) -> None:
-    with pytest.raises(ConfigError, match=type(value).__name__):
-        to_toml({"key": value})
 
 
 def test_a_file_for_each_table_touched_only_when_it_changes(tmp_path: Path) -> None:

@@ -214,7 +214,7 @@ def test_a_frozen_name_that_is_no_feature_is_an_error() -> None:
 
 
 def test_negative_settings_are_refused() -> None:
-    with pytest.raises(ConfigError, match="cannot be negative"):
+    with pytest.raises(ConfigError, match="n_restarts is -1; the smallest value is 0"):
         OptimizerConfig(n_restarts=-1)
 
 

@@ -1,1 +1,16 @@
-"""CSLM, a feed-forward language model (Schwenk 2007)."""
+"""CSLM, a feed-forward n-gram language model of the target (Schwenk 2007): log p(target)."""
+
+from __future__ import annotations
+
+from rescorer.contract import Architecture
+from rescorer.scorers.cslm.inference import cslm_ngram_scorer, cslm_scorer
+from rescorer.scorers.cslm.task import CslmTrainingConfig, empty_network, prepare
+
+ARCHITECTURE = Architecture(
+    data="text",
+    settings=CslmTrainingConfig,
+    prepare=prepare,
+    network=empty_network,
+    scorer=cslm_scorer,
+    ngrams=cslm_ngram_scorer,
+)

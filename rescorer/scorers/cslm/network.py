@@ -7,11 +7,12 @@ V = shortlist with </s> and <unk>; the input knows one word more, <s>, whose id 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 
-from moses_bridge.config import check_least
+from moses_bridge.config import AtLeast, check_limits
 
 INITIAL_RANGE = 0.01
 
@@ -27,14 +28,13 @@ class CslmConfig:
         second_width: width of the second hidden layer (1024 there).
     """
 
-    context_words: int = 6
-    embedding_width: int = 128
-    first_width: int = 256
-    second_width: int = 128
+    context_words: Annotated[int, AtLeast(1)] = 6
+    embedding_width: Annotated[int, AtLeast(1)] = 128
+    first_width: Annotated[int, AtLeast(1)] = 256
+    second_width: Annotated[int, AtLeast(1)] = 128
 
     def __post_init__(self) -> None:
-        sizes = ("context_words", "embedding_width", "first_width", "second_width")
-        check_least(self, dict.fromkeys(sizes, 1))
+        check_limits(self)
 
 
 class Cslm(nn.Module):

@@ -1,1 +1,15 @@
-"""The RNN Encoder-Decoder of Cho et al. (2014)."""
+"""The RNN Encoder-Decoder of Cho et al. (2014): log p(target phrase | source phrase)."""
+
+from __future__ import annotations
+
+from rescorer.contract import Architecture
+from rescorer.scorers.encdec.inference import encdec_scorer
+from rescorer.scorers.encdec.task import EncDecTrainingConfig, empty_network, prepare
+
+ARCHITECTURE = Architecture(
+    data="phrase pairs",
+    settings=EncDecTrainingConfig,
+    prepare=prepare,
+    network=empty_network,
+    scorer=encdec_scorer,
+)

@@ -5,23 +5,27 @@ the readout sees the updated state. GroundHog, the authors' code, differs in sma
 c = h_N, readout from the state before).
 
 Notation: batch or n rows; d = hidden_width, r = embedding_width, m = maxout_width, V = shortlist with
-</s> and <unk>. The previous word of the first step is nothing: the id `NO_WORD` has a zero embedding.
+</s> and <unk>. The previous word of the first step is none: the id `NO_WORD` has a zero embedding.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from moses_bridge.config import check_least
-from rescorer.units import GatedUnit
+from moses_bridge.config import AtLeast, check_limits
+from rescorer.tries.prefix_tree import PrefixTree, build_prefix_tree
+from rescorer.tries.recurrent import NO_WORD, last_states, to_device
+from rescorer.units import GatedCarried, GatedState, GatedUnit
 
-NO_WORD = -1
 MAXOUT_PIECES = 2
+# Standard deviation of the initial weights, Cho et al. (2014), appendix A.2.
 INITIAL_DEVIATION = 0.01
 
 
@@ -35,15 +39,15 @@ class EncDecConfig:
         maxout_width: m, units of the readout, each the maximum of two.
     """
 
-    hidden_width: int = 256
-    embedding_width: int = 100
-    maxout_width: int = 128
+    hidden_width: Annotated[int, AtLeast(1)] = 256
+    embedding_width: Annotated[int, AtLeast(1)] = 100
+    maxout_width: Annotated[int, AtLeast(1)] = 128
 
     def __post_init__(self) -> None:
-        check_least(self, dict.fromkeys(("hidden_width", "embedding_width", "maxout_width"), 1))
+        check_limits(self)
 
 
-class DecoderContext(NamedTuple):
+class EncodedSources(NamedTuple):
     """What the decoder needs of each source, one row a source.
 
     Attributes:
@@ -121,21 +125,7 @@ class EncoderDecoder(nn.Module):
 
         Devlin et al. (2014), section 2.3.
         """
-        nn.init.constant_(self.output_bias, -math.log(len(self.output_bias)))
-
-    @property
-    def output_weight(self) -> Tensor:
-        """G_r, *Shape:* (V, r)."""
-        return self.output.weight
-
-    @property
-    def output_bias(self) -> Tensor:
-        """Bias of the softmax, *Shape:* (V,)."""
-        return self.output.bias
-
-    def source_start(self, n_rows: int) -> Tensor:
-        """h_0 = 0, *Shape:* (n_rows, d)."""
-        return self.output_bias.new_zeros(n_rows, self.config.hidden_width)
+        nn.init.constant_(self.output.bias, -math.log(len(self.output.bias)))
 
     def source_inputs(self, words: Tensor) -> Tensor:
         """Pre-activations of encoder steps that read the words, *Shape:* (n,) -> (n, 3 d)."""
@@ -144,6 +134,43 @@ class EncoderDecoder(nn.Module):
     def context(self, hidden: Tensor) -> Tensor:
         """Summary c = tanh(V h_N), *Shape:* (n, d)."""
         return torch.tanh(self.summary(hidden))
+
+    def read(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> EncodedSources:
+        """See `Recurrent.read`; equal prefixes of sources are computed once."""
+        tree = build_prefix_tree(ids, lens + 1)
+        return self.read_tree(tree, self.source_inputs(to_device(tree.words, self.output.weight)))
+
+    def read_tree(self, tree: PrefixTree, inputs: Tensor) -> EncodedSources:
+        """The same for sources in a tree, with the pre-activations of its nodes."""
+        return self.decoder_start(self.context(last_states(self.encoder, tree, inputs).hidden))
+
+    def start(self, source: EncodedSources) -> GatedState:
+        """h'_0 of each source."""
+        return GatedState(source.hidden)
+
+    def inputs(self, words: Tensor, source: EncodedSources, rows: Tensor) -> StepInputs:
+        """See `Recurrent.inputs`."""
+        vectors = self.target_embedding(words.clamp(min=0))
+        vectors = vectors * (words != NO_WORD).unsqueeze(1)
+        return StepInputs(
+            self.decoder.inputs(vectors) + source.unit[rows],
+            self.word_to_readout(vectors) + source.readout[rows],
+        )
+
+    def carry(self, state: GatedState) -> GatedCarried:
+        """See `Recurrent.carry`."""
+        return self.decoder.carry(state)
+
+    def step(self, carried: GatedCarried, inputs: StepInputs, source: EncodedSources) -> GatedState:
+        """h'_t."""
+        return self.decoder.step(carried, inputs.unit)
+
+    def factors(self, state: GatedState, inputs: StepInputs, source: EncodedSources) -> Tensor:
+        """G_l s_t, *Shape:* (n, r)."""
+        pieces = self.hidden_to_readout(state.hidden) + inputs.readout
+        maxout = pieces.unflatten(1, (-1, MAXOUT_PIECES)).amax(dim=2)
+        factors: Tensor = self.readout_factor(maxout)
+        return factors
 
     def encode(self, source: Tensor, source_lens: Tensor) -> Tensor:
         """Summary c of each source.
@@ -155,54 +182,25 @@ class EncoderDecoder(nn.Module):
         Returns:
             *Shape:* (batch, d).
         """
-        hidden = self.source_start(len(source))
+        state = self.encoder.start(len(source))
         for position in range(source.shape[1]):
             inside = (position <= source_lens).unsqueeze(1)
-            stepped = self.encoder.step(hidden, self.source_inputs(source[:, position]))
-            hidden = torch.where(inside, stepped, hidden)
-        return self.context(hidden)
+            inputs = self.source_inputs(source[:, position])
+            stepped = self.encoder.step(self.encoder.carry(state), inputs)
+            state = GatedState(torch.where(inside, stepped.hidden, state.hidden))
+        return self.context(state.hidden)
 
-    def decoder_start(self, context: Tensor) -> DecoderContext:
+    def decoder_start(self, context: Tensor) -> EncodedSources:
         """h'_0 = tanh(V' c) and every product of c that the steps need, once a source.
 
         Args:
             context: c, *Shape:* (n, d).
         """
-        return DecoderContext(
+        return EncodedSources(
             hidden=torch.tanh(self.decoder_start_layer(context)),
             unit=self.context_to_unit(context),
             readout=self.context_to_readout(context),
         )
-
-    def target_inputs(self, previous: Tensor, context: DecoderContext, rows: Tensor) -> StepInputs:
-        """What steps take that follow the words.
-
-        Args:
-            previous: y_{t-1}, NO_WORD at the first step, *Shape:* (n,).
-            context: of the sources.
-            rows: which source each step has, *Shape:* (n,).
-        """
-        vectors = self.target_embedding(previous.clamp(min=0))
-        vectors = vectors * (previous != NO_WORD).unsqueeze(1)
-        return StepInputs(
-            self.decoder.inputs(vectors) + context.unit[rows],
-            self.word_to_readout(vectors) + context.readout[rows],
-        )
-
-    def readout(self, hidden: Tensor, others: Tensor) -> Tensor:
-        """G_l s_t: what is multiplied with the output weight.
-
-        Args:
-            hidden: h'_t, *Shape:* (n, d).
-            others: O_y e(y_{t-1}) + O_c c, *Shape:* (n, 2 m).
-
-        Returns:
-            *Shape:* (n, r).
-        """
-        pieces = self.hidden_to_readout(hidden) + others
-        maxout = pieces.unflatten(1, (-1, MAXOUT_PIECES)).amax(dim=2)
-        factor: Tensor = self.readout_factor(maxout)
-        return factor
 
     def log_probs(
         self, source: Tensor, source_lens: Tensor, target: Tensor, target_lens: Tensor
@@ -218,15 +216,15 @@ class EncoderDecoder(nn.Module):
         Returns:
             *Shape:* (batch,).
         """
-        context = self.decoder_start(self.encode(source, source_lens))
+        sources = self.decoder_start(self.encode(source, source_lens))
         rows = torch.arange(len(source), device=source.device)
         previous = torch.full_like(rows, NO_WORD)
-        hidden = context.hidden
-        total = hidden.new_zeros(len(source))
+        state = self.start(sources)
+        total = state.hidden.new_zeros(len(source))
         for position in range(target.shape[1]):
-            inputs = self.target_inputs(previous, context, rows)
-            hidden = self.decoder.step(hidden, inputs.unit)
-            logits = self.output(self.readout(hidden, inputs.readout))
+            inputs = self.inputs(previous, sources, rows)
+            state = self.step(self.carry(state), inputs, sources)
+            logits = self.output(self.factors(state, inputs, sources))
             words = target[:, position]
             step = -nn.functional.cross_entropy(logits, words, reduction="none")
             total = total + step * (position <= target_lens)

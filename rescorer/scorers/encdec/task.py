@@ -1,190 +1,45 @@
-"""Training of the RNN Encoder-Decoder on the pairs of a phrase table.
-
-A batch holds whole sources with their targets, which share most work, or pairs drawn at random (the paper's
-way).
-"""
+"""Training of the RNN Encoder-Decoder on the pairs of a phrase table."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Literal
+from dataclasses import dataclass, field
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
+from rescorer.contract import Data, Prepared, Shortlists
+from rescorer.scorers.encdec.network import INITIAL_DEVIATION, EncDecConfig, EncoderDecoder
+from rescorer.training.recipes import RecipeName
+from rescorer.tries.pair_task import PairTrainingConfig, prepare_pairs
 
-from moses_bridge.config import check_least
-from moses_bridge.textio import StrPath
-from rescorer.model_directory import save_model
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.training.loop import LoopConfig, Trainer, TrainingReport, training_settings
-from rescorer.training.phrase_pairs import Weighting, held_out_mask, read_pairs, sampled
-from rescorer.tries.loss import EncodedPairs, encode_pairs, pairs_loss
-
-HELD_OUT_BATCH_PAIRS = 4096
-PAPER_DEVIATION = 0.01
+# The paper's small weights suit its Adadelta over days; scaling by the fan-in suits minutes of Adam.
+INITIAL_DEVIATIONS: dict[RecipeName, float | None] = {"adam": None, "paper": INITIAL_DEVIATION}
 
 
 @dataclass(frozen=True)
-class EncDecTrainingConfig:
-    """Settings of `train_encdec`.
+class EncDecTrainingConfig(PairTrainingConfig):
+    """Settings of the training of an encoder-decoder.
 
     Attributes:
-        max_phrase_words: pairs with a longer side are not learned from.
-        weighting: how much a pair counts: "distinct" (the paper), "sqrt-count" or "count".
-        min_prob: pairs with a lower p(target | source) in the table are not learned from.
-        max_pairs: so many pairs at most, drawn at random; 0 for all.
-        shortlist: words of each side, </s> and <unk> not counted.
-        n_held_out: pairs that are not learned from.
-        batch_pairs: pairs of an update; 0 takes 64 with the recipe "paper", 512 otherwise.
-        batching: "sources" puts all targets of a source into one batch, so that they share work;
-            "pairs" draws pairs at random, as the paper does; "auto" takes the recipe's way.
-        self_normalisation: weight alpha of log^2 Z in the loss (Devlin et al. 2014, section 2.3, use
-            0.1), with which `rescorer score --unnormalized` can leave the denominator Z out; 0 for none.
-        loop: recipe and limits; the default learning rate is 6e-3.
         model: sizes.
     """
 
-    max_phrase_words: int = 7
-    weighting: Weighting = "distinct"
-    min_prob: float = 0.0
-    max_pairs: int = 0
-    shortlist: int = 15_000
-    n_held_out: int = 5_000
-    batch_pairs: int = 0
-    batching: Literal["auto", "sources", "pairs"] = "auto"
-    self_normalisation: float = 0.0
-    loop: LoopConfig = field(default_factory=lambda: LoopConfig(learning_rate=6e-3))
     model: EncDecConfig = field(default_factory=EncDecConfig)
 
-    def __post_init__(self) -> None:
-        check_least(self, {"max_phrase_words": 1, "shortlist": 1})
-        counts = ("min_prob", "max_pairs", "n_held_out", "batch_pairs", "self_normalisation")
-        check_least(self, dict.fromkeys(counts, 0))
 
-    @property
-    def pairs_per_update(self) -> int:
-        """Pairs of an update."""
-        return self.batch_pairs or (64 if self.loop.recipe == "paper" else 512)
-
-    @property
-    def whole_sources(self) -> bool:
-        """Whether a batch holds all targets of its sources."""
-        batching = self.batching
-        return batching == "sources" or (batching == "auto" and self.loop.recipe != "paper")
+def prepare(data: Data, config: EncDecTrainingConfig, seed: int) -> Prepared:
+    """See `contract.Architecture`."""
+    return prepare_pairs(data, config, seed, lambda shortlists: new_network(config, shortlists))
 
 
-def train_encdec(
-    table: StrPath,
-    out: Path,
-    config: EncDecTrainingConfig,
-    resume: bool = False,
-    device: str = "cpu",
-    seed: int = 1,
-) -> TrainingReport:
-    """Train an RNN Encoder-Decoder and write its model directory.
-
-    Args:
-        table: a phrase table; its distinct pairs are the data.
-        out: the model directory.
-        config: settings.
-        resume: continue an interrupted training in the same directory.
-        device: "cpu" or "cuda".
-        seed: of weights, held-out pairs and order; the same seed, threads and limits other than
-            minutes give the same model.
-
-    Raises:
-        InputError: the table is malformed or has no usable pair.
-        ConfigError: the interrupted training had other settings.
-    """
-    torch.manual_seed(seed)
-    pairs = read_pairs(table, config.max_phrase_words, config.weighting, config.min_prob)
-    if config.max_pairs:
-        pairs = sampled(pairs, config.max_pairs, seed)
-    source_vocabulary, target_vocabulary = pairs.shortlists(config.shortlist)
-    data = encode_pairs(pairs, source_vocabulary, target_vocabulary)
-    network = EncoderDecoder(config.model, len(source_vocabulary), len(target_vocabulary))
-    network.initialise(PAPER_DEVIATION if config.loop.recipe == "paper" else None)
+def new_network(config: EncDecTrainingConfig, shortlists: Shortlists) -> EncoderDecoder:
+    """A network with initial weights."""
+    network = empty_network(config, shortlists)
+    network.initialise(INITIAL_DEVIATIONS[config.loop.recipe])
     if config.self_normalisation:
         network.even_out()
-    network.to(device)
-    task = PairTask(network, data, config, seed)
-    settings = training_settings(config, seed, pairs.content())
-    report = Trainer(network, task, config.loop, out, settings).run(resume)
-    record = {
-        **settings,
-        "loop": asdict(config.loop),
-        "report": asdict(report),
-        "held_out_words_per_pair": task.held_out_words_per_pair,
-    }
-    save_model(out, network.cpu(), source_vocabulary, target_vocabulary, record)
-    return report
+    return network
 
 
-class PairTask:
-    """The batches and losses of phrase pairs; a batch is an array of pair numbers.
-
-    Args:
-        network: is trained.
-        data: all pairs.
-        config: settings.
-        seed: of the held-out pairs and of the order.
-    """
-
-    def __init__(
-        self, network: EncoderDecoder, data: EncodedPairs, config: EncDecTrainingConfig, seed: int
-    ) -> None:
-        self.network = network
-        self.data = data
-        self.config = config
-        self.seed = seed
-        held_out = held_out_mask(len(data.groups), config.n_held_out, seed)
-        self.train_rows = np.flatnonzero(~held_out)
-        self.held_out_rows = np.flatnonzero(held_out)
-
-    def batches(self, epoch: int) -> list[NDArray[np.int64]]:
-        """The pairs of each update of an epoch."""
-        rng = np.random.default_rng((self.seed, epoch))
-        if self.config.whole_sources:
-            return _source_batches(self.data, self.train_rows, self.config.pairs_per_update, rng)
-        rows = rng.permutation(self.train_rows)
-        return list(np.array_split(rows, max(1, len(rows) // self.config.pairs_per_update)))
-
-    def loss(self, batch: NDArray[np.int64]) -> tuple[Tensor, float]:
-        """Summed weighted loss of the pairs of a batch, and the weight of their words."""
-        product_type = self.config.loop.product_dtype
-        alpha = self.config.self_normalisation
-        loss = pairs_loss(self.network, self.data, batch, product_type, alpha)
-        n_words = self.data.weights[batch] @ (self.data.target_lens[batch] + 1)
-        return loss, float(n_words)
-
-    @property
-    def held_out_words_per_pair(self) -> float | None:
-        """Words with </s>, weighted as in training; None if there are no held-out pairs."""
-        rows, weights = self.held_out_rows, self.data.weights
-        words = weights[rows] @ (self.data.target_lens[rows] + 1)
-        return float(words / weights[rows].sum()) if len(rows) else None
-
-    def held_out_loss(self) -> float | None:
-        """Nats per word of the held-out pairs, weighted as in training; None if there are none."""
-        total = n_words = 0.0
-        for start in range(0, len(self.held_out_rows), HELD_OUT_BATCH_PAIRS):
-            rows = self.held_out_rows[start : start + HELD_OUT_BATCH_PAIRS]
-            total += float(pairs_loss(self.network, self.data, rows, torch.float32))
-            n_words += float(self.data.weights[rows] @ (self.data.target_lens[rows] + 1))
-        return total / n_words if n_words else None
-
-
-def _source_batches(
-    data: EncodedPairs, rows: NDArray[np.int64], batch_pairs: int, rng: np.random.Generator
-) -> list[NDArray[np.int64]]:
-    """Sources in random order, cut into batches; a source with very many targets is cut too."""
-    order = rng.permutation(len(data.sources))
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    shuffled = rng.permutation(rows)
-    shuffled = shuffled[np.argsort(place[data.groups[shuffled]], kind="stable")]
-    batches = np.array_split(shuffled, max(1, len(shuffled) // batch_pairs))
-    return [batches[number] for number in rng.permutation(len(batches))]
+def empty_network(config: EncDecTrainingConfig, shortlists: Shortlists) -> EncoderDecoder:
+    """A network whose weights are still to come."""
+    source, target = shortlists
+    n_source_words = 0 if source is None else len(source)
+    return EncoderDecoder(config.model, n_source_words, len(target))

@@ -164,5 +164,5 @@ def test_rows_come_back_by_their_numbers(tmp_path: Path) -> None:
 
 
 def test_shards_of_nothing_are_refused(paths: tuple[Path, Path, Path]) -> None:
-    with pytest.raises(ConfigError, match="occurrences_at_once: found 0, expected 1 or more"):
+    with pytest.raises(ConfigError, match="occurrences_at_once is 0; the smallest value is 1"):
         build(paths, "model", BuildOptions(occurrences_at_once=0))

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
+from rescorer.model_scorer import unnormalized_scorer
+from rescorer.scorers.encdec.agreement import agreement, sampled_rows
 
 from moses_bridge.errors import ConfigError
 from rescorer.cli import main
 from rescorer.model_directory import load_model, save_model
-from rescorer.model_scorer import unnormalized_scorer
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
-from rescorer.scorers.encdec.agreement import agreement, sampled_rows
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.encdec.task import EncDecTrainingConfig, train_encdec
 from rescorer.training.loop import LoopConfig

@@ -1,0 +1,73 @@
+"""The phrase table that is scored: opened once, and what its first row tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from moses_bridge.errors import InputError
+from moses_bridge.formats.phrase_table import alignment_column, check_row
+from moses_bridge.textio import is_stream, read_lines
+from rescorer.tables.rows import BadRows, NumberedRow, Shard, shard_rows
+
+
+@dataclass
+class SourceTable:
+    """A phrase table, or a shard of it, whose rows can be read once.
+
+    Attributes:
+        path: where it stands; "-" is standard input.
+        n_scores: dense scores of a row.
+        has_alignment: whether the first row has word links.
+        shard: the part that is scored; None for all of it.
+        bad_rows: the malformed rows met so far.
+        rows: those that are to be scored, with their line numbers.
+    """
+
+    path: str
+    n_scores: int
+    has_alignment: bool
+    shard: Shard | None
+    bad_rows: BadRows
+    rows: Iterator[NumberedRow]
+
+    @classmethod
+    def open(cls, path: str, max_bad_rows: int = 0, shard: Shard | None = None) -> SourceTable:
+        """Open a table and read its first row.
+
+        Args:
+            path: the table; "-" is standard input.
+            max_bad_rows: so many malformed rows at most are left out.
+            shard: the part to be scored; None for all of it.
+
+        Raises:
+            InputError: there is no row, or the first one is malformed.
+        """
+        bad_rows = BadRows(max_bad_rows)
+        rows: Iterator[NumberedRow] = enumerate(read_lines(path), start=1)
+        if shard:
+            rows = shard_rows(path, shard)
+        if max_bad_rows:
+            rows = bad_rows.left_out(rows, path)
+        first = next(rows, None)
+        if first is None:
+            raise InputError(path, None, "no row to score", "a phrase table, or fewer shards of it")
+        line_number, line = first
+        n_scores = check_row(line, path, line_number, None)
+        has_alignment = bool(alignment_column(line))
+        return cls(path, n_scores, has_alignment, shard, bad_rows, chain([first], rows))
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What changes when the table does; of standard input only its name is known."""
+        if is_stream(self.path) or not Path(self.path).exists():
+            return {"path": self.path}
+        state = Path(self.path).stat()
+        return {
+            "path": str(Path(self.path).resolve()),
+            "bytes": state.st_size,
+            "modified_ns": state.st_mtime_ns,
+        }

@@ -1,0 +1,76 @@
+"""One training from data to model directory, the same for every architecture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from moses_bridge.errors import ConfigError
+from rescorer.architectures import load
+from rescorer.contract import Data, DataKind, TrainingSettings
+from rescorer.model_directory import save_model
+from rescorer.training.loop import Trainer, TrainingReport
+
+NEEDED: Mapping[DataKind, tuple[str, ...]] = {
+    "phrase pairs": (),
+    "text": (),
+    "parallel text": ("source",),
+    "linked text": ("source", "links"),
+}
+
+
+def train(
+    architecture: str,
+    data: Data,
+    out: Path,
+    settings: TrainingSettings,
+    resume: bool = False,
+    device: torch.device | str = "cpu",
+    seed: int = 1,
+) -> TrainingReport:
+    """Train a network and write its model directory.
+
+    Args:
+        architecture: its name.
+        data: what it is trained on.
+        out: the model directory.
+        settings: of the dataclass that the architecture names.
+        resume: continue an interrupted training in the same directory.
+        device: "cpu" or "cuda".
+        seed: of weights, held-out data, order and samples; the same seed and settings give the same
+            model, interrupted and resumed or not, where passes and not minutes limit the training.
+
+    Raises:
+        InputError: the data are malformed or there are none.
+        ConfigError: the interrupted training had other settings, or other data are needed.
+    """
+    entry = load(architecture)
+    _check_kind(data, entry.data, architecture)
+    torch.manual_seed(seed)
+    prepared = entry.prepare(data, settings, seed)
+    network = prepared.network.to(device)
+    fixed = {"config": _without_loop(settings), "seed": seed, "data": prepared.digest}
+    report = Trainer(network, prepared.task, settings.loop, out, fixed).run(resume)
+    record = {**fixed, "loop": asdict(settings.loop), "report": asdict(report), **prepared.record}
+    save_model(out, architecture, network.cpu(), settings.model, prepared.shortlists, record)
+    return report
+
+
+def _without_loop(settings: Any) -> dict[str, Any]:
+    values = asdict(settings)
+    del values["loop"]
+    return values
+
+
+def _check_kind(data: Data, kind: DataKind, architecture: str) -> None:
+    """Refuse data of another kind than the architecture learns from."""
+    for name, option in (("source", "--source"), ("links", "--links")):
+        is_given, is_needed = getattr(data, name) is not None, name in NEEDED[kind]
+        if is_needed and not is_given:
+            raise ConfigError(f"{architecture} is trained on {kind}: name {option} too")
+        if is_given and not is_needed:
+            raise ConfigError(f"{architecture} is trained on {kind}: leave {option} out")

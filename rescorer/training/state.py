@@ -1,0 +1,94 @@
+"""The state of a training on disk: weights, optimiser and progress, from which it continues."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from moses_bridge.errors import InputError
+from rescorer.tensor_files import check_weights, load_tensors, save_tensors
+
+TRAINING_STATE = "training.safetensors"
+OTHER_TRAINING = (
+    "It is the state of a training with other data or sizes: take another directory, or leave "
+    "--resume out to begin anew"
+)
+
+
+def save_training_state(
+    directory: Path,
+    weights: Mapping[str, Mapping[str, Tensor]],
+    optimizer: torch.optim.Optimizer,
+    progress: Mapping[str, Any],
+) -> None:
+    """Write all that training needs to continue.
+
+    Args:
+        directory: of the model.
+        weights: sets of weights by name.
+        optimizer: its state goes along.
+        progress: anything that JSON can hold.
+    """
+    tensors = {
+        f"{kind}/{name}": tensor for kind, part in weights.items() for name, tensor in part.items()
+    }
+    for number, state in optimizer.state_dict()["state"].items():
+        for key, value in state.items():
+            tensors[f"optimizer/{number}/{key}"] = torch.as_tensor(value)
+    encoded = bytearray(json.dumps(dict(progress)).encode())
+    tensors["progress"] = torch.frombuffer(encoded, dtype=torch.uint8)
+    save_tensors(directory / TRAINING_STATE, tensors)
+
+
+def load_training_state(
+    directory: Path,
+    kinds: Sequence[str],
+    network: nn.Module,
+    optimizer: torch.optim.Optimizer,
+) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]] | None:
+    """Read what `save_training_state` wrote; the optimizer is filled.
+
+    Args:
+        directory: of the model.
+        kinds: names of the sets of weights.
+        network: to which the weights must fit.
+        optimizer: gets its state back.
+
+    Returns:
+        The sets of weights and the progress; None if there is no such file.
+
+    Raises:
+        InputError: the file is damaged or of another network.
+    """
+    path = directory / TRAINING_STATE
+    if not path.exists():
+        return None
+    tensors = load_tensors(path)
+    if "progress" not in tensors:
+        raise InputError(path, None, "no progress", "the state of a training", "Remove the file")
+    progress: dict[str, Any] = json.loads(tensors.pop("progress").numpy().tobytes())
+    device = next(network.parameters()).device
+    weights = {kind: _part(tensors, kind, device) for kind in kinds}
+    for part in weights.values():
+        check_weights(network, part, path, OTHER_TRAINING)
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in _part(tensors, "optimizer", device).items():
+        number, key = name.split("/")
+        state.setdefault(int(number), {})[key] = tensor
+    groups = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": state, "param_groups": groups})
+    return weights, progress
+
+
+def _part(tensors: Mapping[str, Tensor], kind: str, device: torch.device) -> dict[str, Tensor]:
+    prefix = f"{kind}/"
+    return {
+        name.removeprefix(prefix): tensor.to(device)
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }

@@ -1,0 +1,192 @@
+"""Training of a recurrent network on phrase pairs: settings, batches and losses.
+
+A batch holds whole sources with their targets, which share most work, or pairs drawn at random (the paper's
+way).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from moses_bridge.config import AtLeast, check_limits
+from rescorer.contract import Data, Prepared, Shortlists
+from rescorer.training.data import digest, held_out_mask
+from rescorer.training.loop import LoopConfig
+from rescorer.training.phrase_pairs import Weighting, read_pairs, sampled
+from rescorer.training.recipes import RecipeName
+from rescorer.tries.loss import EncodedPairs, encode_pairs, pairs_loss
+
+# Held-out pairs are scored so many at a time, so that memory does not grow with their number.
+HELD_OUT_BATCH_PAIRS = 4096
+
+
+class PairRecipe(NamedTuple):
+    """What a recipe means for phrase pairs.
+
+    Attributes:
+        batch_pairs: pairs of an update.
+        whole_sources: whether a batch holds all targets of its sources.
+    """
+
+    batch_pairs: int
+    whole_sources: bool
+
+
+# 512 pairs of whole sources reached the lowest held-out loss at equal time (docs/benchmarks.md); 64 pairs
+# at random are those of Cho et al. (2014), section 4.1.
+PAIR_RECIPES: dict[RecipeName, PairRecipe] = {
+    "adam": PairRecipe(512, whole_sources=True),
+    "paper": PairRecipe(64, whole_sources=False),
+}
+
+
+@dataclass(frozen=True)
+class PairTrainingConfig:
+    """Settings of a training on phrase pairs.
+
+    Attributes:
+        max_phrase_words: pairs with a longer side are not learned from.
+        weighting: how much a pair counts: "distinct" (the paper), "sqrt-count" or "count".
+        min_prob: pairs with a lower p(target | source) in the table are not learned from.
+        max_pairs: so many pairs at most, drawn at random; 0 for all.
+        shortlist: words of each side, </s> and <unk> not counted.
+        n_held_out: pairs that are not learned from.
+        batch_pairs: pairs of an update; 0 takes 64 with the recipe "paper", 512 otherwise.
+        batching: "sources" puts all targets of a source into one batch, so that they share work;
+            "pairs" draws pairs at random, as the paper does; "auto" takes the recipe's way.
+        self_normalisation: weight alpha of log^2 Z in the loss (Devlin et al. 2014, section 2.3, use
+            0.1), with which `rescorer score --unnormalized` can leave the denominator Z out; 0 for none.
+        loop: recipe and limits; the default learning rate is 6e-3.
+    """
+
+    max_phrase_words: Annotated[int, AtLeast(1)] = 7
+    weighting: Weighting = "distinct"
+    min_prob: Annotated[float, AtLeast(0)] = 0.0
+    max_pairs: Annotated[int, AtLeast(0)] = 0
+    shortlist: Annotated[int, AtLeast(1)] = 15_000
+    n_held_out: Annotated[int, AtLeast(0)] = 5_000
+    batch_pairs: Annotated[int, AtLeast(0)] = 0
+    batching: Literal["auto", "sources", "pairs"] = "auto"
+    self_normalisation: Annotated[float, AtLeast(0)] = 0.0
+    loop: LoopConfig = field(default_factory=lambda: LoopConfig(learning_rate=6e-3))
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+    @property
+    def pairs_per_update(self) -> int:
+        """Pairs of an update."""
+        return self.batch_pairs or PAIR_RECIPES[self.loop.recipe].batch_pairs
+
+    @property
+    def whole_sources(self) -> bool:
+        """Whether a batch holds all targets of its sources."""
+        if self.batching == "auto":
+            return PAIR_RECIPES[self.loop.recipe].whole_sources
+        return self.batching == "sources"
+
+
+def prepare_pairs(
+    data: Data,
+    config: PairTrainingConfig,
+    seed: int,
+    new_network: Callable[[Shortlists], nn.Module],
+) -> Prepared:
+    """Read the pairs of a phrase table and make a network for their words.
+
+    Args:
+        data: a phrase table; its distinct pairs are the data.
+        config: settings.
+        seed: of held-out pairs and order.
+        new_network: makes the network, which must be a `Recurrent`.
+
+    Raises:
+        InputError: the table is malformed or has no usable pair.
+    """
+    pairs = read_pairs(data.path, config.max_phrase_words, config.weighting, config.min_prob)
+    if config.max_pairs:
+        pairs = sampled(pairs, config.max_pairs, seed)
+    shortlists = pairs.shortlists(config.shortlist)
+    network = new_network(shortlists)
+    task = PairTask(network, encode_pairs(pairs, shortlists), config, seed)
+    record = {"held_out_words_per_pair": task.held_out_words_per_pair}
+    return Prepared(network, task, shortlists, digest(pairs.content()), record)
+
+
+class PairTask:
+    """The batches and losses of phrase pairs; a batch is an array of pair numbers.
+
+    Args:
+        network: is trained; a `Recurrent`.
+        data: all pairs.
+        config: settings.
+        seed: of the held-out pairs and of the order.
+    """
+
+    def __init__(
+        self, network: Any, data: EncodedPairs, config: PairTrainingConfig, seed: int
+    ) -> None:
+        self.network = network
+        self.data = data
+        self.config = config
+        self.seed = seed
+        held_out = held_out_mask(len(data.groups), config.n_held_out, seed)
+        self._product_type = config.loop.product_dtype
+        self.train_rows = np.flatnonzero(~held_out)
+        self.held_out_rows = np.flatnonzero(held_out)
+
+    @property
+    def n_held_out(self) -> int:
+        """Pairs that are held out."""
+        return len(self.held_out_rows)
+
+    def batches(self, epoch: int) -> list[NDArray[np.int64]]:
+        """The pairs of each update of an epoch."""
+        rng = np.random.default_rng((self.seed, epoch))
+        if self.config.whole_sources:
+            return _source_batches(self.data, self.train_rows, self.config.pairs_per_update, rng)
+        rows = rng.permutation(self.train_rows)
+        return list(np.array_split(rows, max(1, len(rows) // self.config.pairs_per_update)))
+
+    def loss(self, batch: NDArray[np.int64]) -> tuple[Tensor, float]:
+        """Summed weighted loss of the pairs of a batch, and the weight of their words."""
+        alpha = self.config.self_normalisation
+        loss = pairs_loss(self.network, self.data, batch, self._product_type, alpha)
+        n_words = self.data.weights[batch] @ (self.data.target_lens[batch] + 1)
+        return loss, float(n_words)
+
+    @property
+    def held_out_words_per_pair(self) -> float | None:
+        """Words with </s>, weighted as in training; None if there are no held-out pairs."""
+        rows, weights = self.held_out_rows, self.data.weights
+        words = weights[rows] @ (self.data.target_lens[rows] + 1)
+        return float(words / weights[rows].sum()) if len(rows) else None
+
+    def held_out_loss(self) -> float | None:
+        """Nats per word of the held-out pairs, weighted as in training; None if there are none."""
+        total = n_words = 0.0
+        for start in range(0, len(self.held_out_rows), HELD_OUT_BATCH_PAIRS):
+            rows = self.held_out_rows[start : start + HELD_OUT_BATCH_PAIRS]
+            total += float(pairs_loss(self.network, self.data, rows, torch.float32))
+            n_words += float(self.data.weights[rows] @ (self.data.target_lens[rows] + 1))
+        return total / n_words if n_words else None
+
+
+def _source_batches(
+    data: EncodedPairs, rows: NDArray[np.int64], batch_pairs: int, rng: np.random.Generator
+) -> list[NDArray[np.int64]]:
+    """Sources in random order, cut into batches; a source with very many targets is cut too."""
+    order = rng.permutation(len(data.sources))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    shuffled = rng.permutation(rows)
+    shuffled = shuffled[np.argsort(place[data.groups[shuffled]], kind="stable")]
+    batches = np.array_split(shuffled, max(1, len(shuffled) // batch_pairs))
+    return [batches[number] for number in rng.permutation(len(batches))]

@@ -1,0 +1,135 @@
+"""What a recurrent network must offer to be trained and scored over tries.
+
+A node of a target trie is a target prefix of a source. Its state comes from its parent's state, its last
+word and its source. States, sources and inputs are named tuples of tensors with one row an item, so an
+LSTM has two fields where a gated unit has one, and an attention keeps its annotations in the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, TypeVar, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from rescorer.tries.prefix_tree import PrefixTree
+from rescorer.units import Unit
+
+# The previous word of a first step: there is none.
+NO_WORD = -1
+# So many nodes are computed at once: their rows stay in the processor's cache between operations.
+NODES_AT_ONCE = 2048
+
+Fields = TypeVar("Fields", bound=tuple[Tensor, ...])
+Source = TypeVar("Source", bound=tuple[Tensor, ...])
+State = TypeVar("State", bound=tuple[Tensor, ...])
+Carried = TypeVar("Carried", bound=tuple[Tensor, ...])
+Inputs = TypeVar("Inputs", bound=tuple[Tensor, ...])
+
+
+class Recurrent(Protocol[Source, State, Carried, Inputs]):
+    """A network that reads a source and then goes through the target word by word."""
+
+    @property
+    def output(self) -> nn.Linear:
+        """The output layer, from `factors` to the logits of all words."""
+
+    def read(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> Source:
+        """What the steps need of each source.
+
+        Args:
+            ids: word ids, </s> behind the last word of each, *Shape:* (n, max_len + 1).
+            lens: words without </s>, *Shape:* (n,).
+        """
+
+    def start(self, source: Source) -> State:
+        """The state before the first step of each source."""
+
+    def inputs(self, words: Tensor, source: Source, rows: Tensor) -> Inputs:
+        """What steps take from their previous words and their sources.
+
+        Args:
+            words: ids, NO_WORD at the first step, *Shape:* (n,).
+            source: all sources.
+            rows: the source of each step, *Shape:* (n,).
+        """
+
+    def carry(self, state: State) -> Carried:
+        """The states with the products that all steps from them share."""
+
+    def step(self, carried: Carried, inputs: Inputs, source: Source) -> State:
+        """The next states."""
+
+    def factors(self, state: State, inputs: Inputs, source: Source) -> Tensor:
+        """What is multiplied with the output weight, *Shape:* (n, w)."""
+
+
+def take(fields: Fields, rows: Tensor) -> Fields:
+    """The rows of each field."""
+    return _like(fields, (field[rows] for field in fields))
+
+
+def joined(parts: Sequence[Fields]) -> Fields:
+    """The rows of several tuples, one after another."""
+    if len(parts) == 1:
+        return parts[0]
+    return _like(parts[0], map(torch.cat, zip(*parts, strict=True)))
+
+
+def split(fields: Fields, sizes: Sequence[int]) -> list[Fields]:
+    """The fields cut into parts of so many rows."""
+    columns = (torch.split(field, list(sizes)) for field in fields)
+    return [_like(fields, part) for part in zip(*columns, strict=True)]
+
+
+def _like(fields: Fields, values: Any) -> Fields:
+    return cast(Fields, cast(Any, type(fields))(*values))
+
+
+def pieces(*columns: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """Equal pieces of several columns, small enough for the cache; one empty piece of none."""
+    return zip(*(torch.split(column, NODES_AT_ONCE) for column in columns), strict=True)
+
+
+def carried_once(
+    carry: Callable[[State], Carried], state: State, parents: Tensor
+) -> tuple[Carried, Tensor]:
+    """Products of the states that have children, each once.
+
+    Args:
+        carry: gives the products of some states.
+        state: all states of a level.
+        parents: the parent of each child, rising, *Shape:* (n_children,).
+
+    Returns:
+        The parents' states with their products, and which of them each child has,
+        *Shape:* (n_children,).
+    """
+    distinct, which = torch.unique_consecutive(parents, return_inverse=True)
+    return joined([carry(take(state, rows)) for (rows,) in pieces(distinct)]), which
+
+
+def last_states(unit: Unit[State, Carried], tree: PrefixTree, inputs: Tensor) -> State:
+    """The state behind the last word of each row of a tree with one root.
+
+    Args:
+        unit: makes the steps.
+        tree: the rows, none of them empty.
+        inputs: `Unit.inputs` of the words of all nodes, level by level, *Shape:* (n_nodes, any).
+    """
+    state, states = unit.start(tree.n_groups), []
+    for level, level_inputs in zip(tree.levels, torch.split(inputs, tree.sizes), strict=True):
+        carried, which = carried_once(unit.carry, state, to_device(level.parents, inputs))
+        state = joined(
+            [unit.step(take(carried, rows), part) for rows, part in pieces(which, level_inputs)]
+        )
+        states.append(state)
+    return take(joined(states), to_device(tree.last_nodes, inputs))
+
+
+def to_device(numbers: NDArray[np.int32] | NDArray[np.int64], beside: Tensor) -> Tensor:
+    """Numbers as int64 on the device of another tensor."""
+    return torch.from_numpy(numbers.astype(np.int64)).to(beside.device)

@@ -1,0 +1,184 @@
+"""Training of a feed-forward network on windows of words: settings, batches and losses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from moses_bridge.config import AtLeast, Below, check_limits
+from rescorer.softmax.loss import summed_loss
+from rescorer.training.loop import LoopConfig
+
+# Held-out windows are scored so many at a time, so that memory does not grow with their number.
+HELD_OUT_BATCH = 8192
+# No word's probability of taking part in a sampled softmax is taken as lower: its logarithm is needed.
+LOWEST_INCLUSION = 1e-9
+
+
+@dataclass(frozen=True)
+class WindowTrainingConfig:
+    """Settings of a training on windows of words.
+
+    Attributes:
+        shortlist: words, </s> and <unk> not counted.
+        n_held_out: sentences that are not learned from.
+        batch_words: predicted words of an update.
+        n_sampled: words beside those of the batch over which the softmax of an update is taken, drawn
+            anew each time; 0 takes the whole shortlist. Held-out losses are always exact.
+        dropout: share of the hidden units that are left out in training.
+        loop: recipe and limits.
+    """
+
+    shortlist: Annotated[int, AtLeast(1)] = 15_000
+    n_held_out: Annotated[int, AtLeast(0)] = 1_000
+    batch_words: Annotated[int, AtLeast(1)] = 1024
+    n_sampled: Annotated[int, AtLeast(0)] = 1500
+    dropout: Annotated[float, AtLeast(0), Below(1)] = 0.0
+    loop: LoopConfig = field(default_factory=LoopConfig)
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+
+class WindowBatch(NamedTuple):
+    """The windows of an update.
+
+    Attributes:
+        rows: their numbers, *Shape:* (n,).
+        seed: of what is drawn at random in it; of the batch alone, so that a training that is resumed in
+            the middle of an epoch draws the same.
+    """
+
+    rows: NDArray[np.int64]
+    seed: tuple[int, ...]
+
+
+class WindowTask:
+    """The batches and losses of windows.
+
+    Args:
+        network: is trained; a `Windowed`.
+        rows: windows with the predicted word behind each, *Shape:* (n, width + 1).
+        held_out: which of them are held out, *Shape:* (n,).
+        config: settings.
+        seed: of the order and the samples.
+    """
+
+    def __init__(
+        self,
+        network: Any,
+        rows: NDArray[np.int32],
+        held_out: NDArray[np.bool_],
+        config: WindowTrainingConfig,
+        seed: int,
+    ) -> None:
+        self.network = network
+        self.config = config
+        self.seed = seed
+        self.train_rows = rows[~held_out]
+        self.held_out_rows = rows[held_out]
+        self.n_words = network.output.out_features
+        self._product_type = config.loop.product_dtype
+        self._n_sampled = min(config.n_sampled, self.n_words)
+        share = np.bincount(self.train_rows[:, -1], minlength=self.n_words) / len(rows)
+        absent = (1 - share) ** config.batch_words * (1 - self._n_sampled / self.n_words)
+        self._log_inclusion = np.log(np.maximum(1 - absent, LOWEST_INCLUSION))
+
+    @property
+    def n_held_out(self) -> int:
+        """Windows that are held out."""
+        return len(self.held_out_rows)
+
+    def batches(self, epoch: int) -> list[WindowBatch]:
+        """The windows of each update of an epoch."""
+        order = np.random.default_rng((self.seed, epoch)).permutation(len(self.train_rows))
+        parts = np.array_split(order, max(1, len(order) // self.config.batch_words))
+        return [WindowBatch(rows, (self.seed, epoch, number)) for number, rows in enumerate(parts)]
+
+    def loss(self, batch: WindowBatch) -> tuple[Tensor, float]:
+        """Summed loss of the windows of a batch, and how many there are."""
+        rng = np.random.default_rng(batch.seed)
+        rows = self.train_rows[batch.rows]
+        hidden = with_dropout(self._hidden(rows), self.config.dropout, rng)
+        if not self.config.n_sampled:
+            return self._loss(hidden, rows[:, -1], self._product_type), len(rows)
+        return self._sampled_loss(hidden, rows[:, -1], rng), len(rows)
+
+    def _sampled_loss(
+        self, hidden: Tensor, words: NDArray[np.int32], rng: np.random.Generator
+    ) -> Tensor:
+        """Softmax over the batch's words and a uniform sample, logits corrected for the sampling.
+
+        Bengio & Senécal (2008), importance sampling: a word's logit is lowered by the log of the
+        probability that the word takes part.
+        """
+        sample = rng.choice(self.n_words, self._n_sampled, replace=False)
+        candidates = np.union1d(words, sample)
+        chosen = torch.from_numpy(candidates).to(hidden.device)
+        correction = torch.from_numpy(self._log_inclusion[candidates]).to(hidden)
+        output = self.network.output
+        return _summed(
+            hidden,
+            output.weight[chosen],
+            output.bias[chosen] - correction,
+            np.searchsorted(candidates, words),
+            self._product_type,
+        )
+
+    def held_out_loss(self) -> float | None:
+        """Nats per word, </s> included; None if nothing is held out."""
+        total = 0.0
+        for start in range(0, self.n_held_out, HELD_OUT_BATCH):
+            rows = self.held_out_rows[start : start + HELD_OUT_BATCH]
+            total += float(self._loss(self._hidden(rows), rows[:, -1], torch.float32))
+        return total / self.n_held_out if self.n_held_out else None
+
+    def _hidden(self, rows: NDArray[np.int32]) -> Tensor:
+        windows = torch.from_numpy(rows[:, :-1].astype(np.int64))
+        hidden: Tensor = self.network.hidden(windows.to(self.network.output.weight.device))
+        return hidden
+
+    def _loss(self, hidden: Tensor, words: NDArray[np.int32], product_type: torch.dtype) -> Tensor:
+        output = self.network.output
+        return _summed(hidden, output.weight, output.bias, words, product_type)
+
+
+def _summed(
+    hidden: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    words: NDArray[np.int32] | NDArray[np.int64],
+    product_type: torch.dtype,
+) -> Tensor:
+    return summed_loss(
+        hidden,
+        weight,
+        bias,
+        torch.arange(len(hidden), device=hidden.device),
+        torch.from_numpy(words.astype(np.int64)).to(hidden.device),
+        hidden.new_ones(len(hidden)),
+        product_type,
+    )
+
+
+def with_dropout(hidden: Tensor, share: float, rng: np.random.Generator) -> Tensor:
+    """Set a share of the units to zero and raise the others so that the mean stays, as the rng says.
+
+    Args:
+        hidden: *Shape:* (n, width).
+        share: 0 changes nothing; less than 1.
+        rng: says which units.
+
+    Returns:
+        *Shape:* (n, width).
+    """
+    if not share:
+        return hidden
+    generator = torch.Generator(hidden.device).manual_seed(int(rng.integers(2**62)))
+    kept = torch.empty_like(hidden).bernoulli_(1 - share, generator=generator)
+    return hidden * kept / (1 - share)

@@ -1,0 +1,47 @@
+"""What a feed-forward network must offer to be trained and scored over windows of words."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+# So many rows are computed at once: their hidden layers stay in the processor's cache.
+ROWS_AT_ONCE = 8192
+
+
+class Windowed(Protocol):
+    """A network that predicts a word from a window: a fixed number of words in fixed places.
+
+    What stands in the places is the architecture's own business: previous words, words of the source, or
+    both, as numbers of one embedding.
+    """
+
+    @property
+    def output(self) -> nn.Linear:
+        """The output layer, from `hidden` to the logits of all words."""
+
+    def hidden(self, windows: Tensor) -> Tensor:
+        """What is multiplied with the output weight.
+
+        Args:
+            windows: numbers of words, *Shape:* (n, width).
+
+        Returns:
+            *Shape:* (n, w).
+        """
+
+
+def first_layer_tables(embedding: nn.Embedding, layer: nn.Linear) -> list[Tensor]:
+    """A first layer's share of each word at each place of the window, *Shape:* width x (words, d).
+
+    Devlin et al. (2014), section 2.4: the layer is a sum over places, so a look-up replaces its product.
+
+    Args:
+        embedding: of the words.
+        layer: reads the vectors of a window side by side.
+    """
+    with torch.inference_mode():
+        blocks = torch.split(layer.weight, embedding.embedding_dim, dim=1)
+        return [embedding.weight @ block.T for block in blocks]
