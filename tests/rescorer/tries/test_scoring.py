@@ -11,8 +11,6 @@ from scipy.stats import spearmanr
 
 from rescorer.parallel import map_in_order
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.softmax.log_sum_exp import log_sum_exp
-from rescorer.softmax.narrow_rows import narrow_rows
 from rescorer.tries.scoring import EncDecScorer
 from rescorer.vocabulary import Vocabulary
 
@@ -159,53 +157,3 @@ def test_no_pairs() -> None:
 def test_more_targets_than_sources_are_refused() -> None:
     with pytest.raises(ValueError, match="1 sources, 2 targets"):
         make_scorer(make_model()).log_probs([b"w1"], [b"w1", b"w2"])
-
-
-@pytest.mark.parametrize("n_words", [1, 5, 1024, 3000])
-@pytest.mark.parametrize(("scale", "offset"), [(0.1, 0.0), (3.0, 50.0), (20.0, -300.0)])
-def test_log_sum_exp(n_words: int, scale: float, offset: float) -> None:
-    generator = torch.Generator().manual_seed(n_words)
-    factors = torch.randn(300, 6, generator=generator)
-    weight = scale * torch.randn(n_words, 6, generator=generator)
-    bias = offset + torch.randn(n_words, generator=generator)
-    logits = factors.double().numpy() @ weight.double().numpy().T + bias.double().numpy()
-    found = log_sum_exp(factors, weight, bias).numpy()
-    rounding = 4e-7 * max(1.0, np.abs(logits).max())
-    np.testing.assert_allclose(found, logsumexp(logits, axis=1), atol=rounding)
-
-
-@pytest.mark.parametrize("n_rows", [0, 1, 63, 64, 300])
-def test_log_sum_exp_of_bfloat16_products(n_rows: int) -> None:
-    factors, weight = torch.randn(n_rows, 16), torch.randn(2000, 16).bfloat16()
-    bias = torch.randn(2000)
-    rounded = factors.bfloat16().double().numpy()
-    exact = logsumexp(rounded @ weight.double().numpy().T + bias.numpy(), axis=1)
-    found = log_sum_exp(factors, weight, bias).numpy()
-    np.testing.assert_allclose(found, exact, atol=0.1)
-
-
-def test_products_in_bfloat16_have_few_shapes() -> None:
-    shapes = {len(narrow_rows(torch.ones(n_rows, 3), torch.bfloat16)) for n_rows in range(1, 257)}
-    assert shapes == {64, 128, 192, 256}
-
-
-def test_rows_of_bfloat16_products_stand_before_zeros() -> None:
-    rows = torch.full((65, 3), 1.001)
-    narrow = narrow_rows(rows, torch.bfloat16)
-    assert narrow.dtype == torch.bfloat16
-    assert (narrow[:65] == 1).all()
-    assert (narrow[65:] == 0).all()
-    assert narrow_rows(rows, torch.float32) is rows
-
-
-def test_an_error_in_a_job_is_raised() -> None:
-    def fail_at_three(number: int) -> int:
-        if number == 3:
-            raise KeyError(number)
-        return number
-
-    found = []
-    with pytest.raises(KeyError):
-        for number in map_in_order(fail_at_three, range(10), 2):
-            found.append(number)
-    assert found == [0, 1, 2]
