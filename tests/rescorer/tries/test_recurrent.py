@@ -56,7 +56,7 @@ def test_pieces_are_small_and_together_the_whole(monkeypatch: pytest.MonkeyPatch
 
 
 def test_columns_of_other_lengths_are_refused() -> None:
-    with pytest.raises(ValueError, match="shorter|longer"):
+    with pytest.raises(ValueError, match="argument 2"):
         list(pieces(torch.arange(5), torch.arange(2 * recurrent.NODES_AT_ONCE)))
 
 
