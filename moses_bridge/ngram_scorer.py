@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.errors import ConfigError, ToolError
+from moses_bridge.formats.nbest import check_feature_name
 from moses_bridge.programs import error_tail
 
 GREETING = b"ngram-scorer 1"
@@ -90,7 +91,7 @@ class NeuralLm:
     """A neural language model as a feature of the search.
 
     Attributes:
-        name: of the feature and its weight, letters and digits.
+        name: of the feature and its weight; see `check_feature_name`.
         command: the program and its arguments; it speaks the protocol of this module.
     """
 
@@ -109,10 +110,9 @@ class NeuralLm:
             words = tuple(shlex.split(command))
         except ValueError as error:
             raise ConfigError(f"found {text!r}, expected NAME=COMMAND: {error}") from error
-        if not (words and name.isascii() and name.isalnum()):
-            raise ConfigError(
-                f"found {text!r}, expected NAME=COMMAND, a name of letters and digits"
-            )
+        if not words:
+            raise ConfigError(f"found {text!r}, expected NAME=COMMAND")
+        check_feature_name(name)
         return cls(name, words)
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from moses_bridge.errors import InputError
+from moses_bridge.errors import ConfigError, InputError
 from moses_bridge.textio import StrPath, read_lines
 
 BAR = b"|||"
 SEPARATOR = b" ||| "
+FEATURE_NAME = re.compile("[A-Za-z][A-Za-z0-9]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,22 @@ def parse_features(entry: NBestEntry, path: StrPath) -> dict[str, tuple[float, .
         else:
             values.append(_number(token, path, entry.line_number))
     return {name: tuple(numbers) for name, numbers in features.items()}
+
+
+def check_feature_name(name: str) -> None:
+    """Refuse a name that Moses's tools cannot read back as the name of one dense feature.
+
+    They take a label with "_" for a sparse feature (mert/FeatureStats.cpp), and mert-moses.pl reads
+    labels of letters and digits alone, a letter first (scripts/training/mert-moses.pl:1517-1531).
+
+    Raises:
+        ConfigError: the name has other characters, or begins with a digit.
+    """
+    if not FEATURE_NAME.fullmatch(name):
+        raise ConfigError(
+            f"found the feature name {name!r}, expected letters and digits, a letter first:"
+            " Moses cannot read any other name, and takes one with '_' for a sparse feature"
+        )
 
 
 def _sentence_id(field: bytes, path: StrPath, line_number: int) -> int:

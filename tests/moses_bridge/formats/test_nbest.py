@@ -4,8 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.errors import InputError
-from moses_bridge.formats.nbest import format_entry, parse_features, read_nbest
+from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.formats.nbest import (
+    check_feature_name,
+    format_entry,
+    parse_features,
+    read_nbest,
+)
 from moses_bridge.textio import read_lines
 
 LINE = b"3 ||| le chat .  ||| LM0= -7.25 TM0= -1 0 Sparse_a= 2 ||| -9.5"
@@ -109,3 +114,14 @@ def test_faulty_features_are_named(tmp_path: Path, features: bytes, found: str) 
     with pytest.raises(InputError, match=found) as error:
         parse_features(entry, path)
     assert error.value.line == 2
+
+
+@pytest.mark.parametrize("name", ["LM0", "CSLM0", "x", "TranslationModel0"])
+def test_names_that_moses_reads_are_taken(name: str) -> None:
+    check_feature_name(name)
+
+
+@pytest.mark.parametrize("name", ["", "CSLM_0", "0CSLM", "LM 0", "LM=", "Modèle0", "LM0\n", "٣"])
+def test_names_that_moses_misreads_are_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match="letters and digits"):
+        check_feature_name(name)
