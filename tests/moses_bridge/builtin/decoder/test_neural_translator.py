@@ -371,7 +371,7 @@ def test_a_command_that_is_no_scorer_is_told(command: str) -> None:
 
 @pytest.mark.parametrize("text", ["CSLM0", "=cat", "CSLM0=", "CS LM=cat", "A='cat", "A_0=cat"])
 def test_a_name_and_a_command_are_needed(text: str) -> None:
-    with pytest.raises(ConfigError, match="NAME=COMMAND"):
+    with pytest.raises(ConfigError, match="expected (NAME=COMMAND|letters and digits)"):
         NeuralLm.parse(text)
 
 
