@@ -29,7 +29,7 @@ INI_NAME = "moses.ini"
 
 
 @dataclass(frozen=True)
-class BuildOptions:
+class BuildConfig:
     """Settings of `build_model`.
 
     Attributes:
@@ -56,7 +56,7 @@ def build_model(
     source: str,
     target: str,
     out: Path,
-    options: BuildOptions,
+    options: BuildConfig,
     links: Path | None = None,
     jobs: int = 1,
 ) -> None:
@@ -112,7 +112,7 @@ def build_model(
     write_ini(ini, out / INI_NAME)
 
 
-def _check(options: BuildOptions) -> None:
+def _check(options: BuildConfig) -> None:
     if not 1 <= options.max_phrase_words <= MAX_WORDS:
         raise ConfigError(
             f"max_phrase_words: found {options.max_phrase_words}, expected 1 to {MAX_WORDS}"
@@ -142,7 +142,7 @@ def _make(
 
 
 def _write_tables(
-    inputs: Sequence[Path], tables: Sequence[Path], options: BuildOptions, jobs: int
+    inputs: Sequence[Path], tables: Sequence[Path], options: BuildConfig, jobs: int
 ) -> None:
     corpus: AlignedCorpus = read_aligned_corpus(*inputs)
     e2f, f2e, phrase_table, reordering_table = tables
@@ -157,7 +157,7 @@ def _write_tables(
         write_reordering_table(reordering_table, corpus, pairs, reordering_probs, jobs)
 
 
-def _estimate(text: Path, out: Path, options: BuildOptions) -> None:
+def _estimate(text: Path, out: Path, options: BuildConfig) -> None:
     """The language model by `lmplz` where it is installed, else by the built-in estimator."""
     program = find_program("lmplz")
     if program is None:

@@ -74,11 +74,11 @@ def corpus(
     Example:
       moses-bridge corpus --source en --target fr --out corpus
     """
-    from moses_bridge.corpus.parallel_corpus import CorpusOptions, prepare_corpus
+    from moses_bridge.corpus.parallel_corpus import CorpusConfig, prepare_corpus
 
     if origin is None and (source_file or target_file):
         origin = "files"
-    options = _with_given(load_config(CorpusOptions, config), {"origin": origin, "jobs": jobs})
+    options = _with_given(load_config(CorpusConfig, config), {"origin": origin, "jobs": jobs})
     report = prepare_corpus(source, target, out, options, source_file, target_file)
     _print_corpus(report)
 
@@ -112,9 +112,9 @@ def build(
     Example:
       moses-bridge build --corpus corpus/train --source en --target fr --out model
     """
-    from moses_bridge.build import BuildOptions, build_model
+    from moses_bridge.build import BuildConfig, build_model
 
-    build_model(corpus_prefix, source, target, out, load_config(BuildOptions, config), links, jobs)
+    build_model(corpus_prefix, source, target, out, load_config(BuildConfig, config), links, jobs)
 
 
 @main.command(name="filter")
@@ -230,11 +230,11 @@ def decode(
       moses-bridge decode --ini filtered/moses.ini --input corpus/test.en --output test.out \\
           --nbest test.nbest.gz --nbest-size 100
     """
-    from moses_bridge.decoder import DecoderOptions, open_decoder
+    from moses_bridge.decoder import DecoderConfig, open_decoder
     from moses_bridge.formats.weights import read_weights
 
     options = _with_given(
-        load_config(DecoderOptions, config),
+        load_config(DecoderConfig, config),
         {
             "kind": decoder,
             "stack_size": stack,

@@ -20,8 +20,8 @@ from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.translator import (
     Translator,
     effective_distortion_limit,
-    make_knowledge,
 )
+from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
 from moses_bridge.errors import ConfigError, ToolError
 from moses_bridge.formats.moses_ini import MosesIni, format_weight, read_ini
 from moses_bridge.ngram_scorer import NeuralLm
@@ -34,7 +34,7 @@ DecoderKind = Literal["auto", "moses", "builtin"]
 
 
 @dataclass(frozen=True)
-class DecoderOptions:
+class DecoderConfig:
     """Settings of the search.
 
     Attributes:
@@ -102,7 +102,7 @@ class Decoder(Protocol):
         ...
 
 
-def open_decoder(ini: Path, options: DecoderOptions, jobs: int) -> Decoder:
+def open_decoder(ini: Path, options: DecoderConfig, jobs: int) -> Decoder:
     """Load a model once, for any number of calls of `decode`.
 
     Args:
@@ -129,7 +129,7 @@ def open_decoder(ini: Path, options: DecoderOptions, jobs: int) -> Decoder:
     return BuiltinDecoder(ini, options, jobs)
 
 
-def _check_options(options: DecoderOptions, jobs: int) -> None:
+def _check_options(options: DecoderConfig, jobs: int) -> None:
     for name, value, lowest in (
         ("stack_size", options.stack_size, 1),
         ("pop_limit", options.pop_limit, 1),
@@ -151,7 +151,7 @@ class BuiltinDecoder:
         jobs: processes; they share the model's memory.
     """
 
-    def __init__(self, ini: Path, options: DecoderOptions, jobs: int) -> None:
+    def __init__(self, ini: Path, options: DecoderConfig, jobs: int) -> None:
         self._options = options
         self._jobs = jobs
         self._model = load_model(ini, options.table_limit, options.distortion_limit)
@@ -160,7 +160,7 @@ class BuiltinDecoder:
             options.pop_limit,
             effective_distortion_limit(self._model.distortion_limit),
         )
-        self._lm_scores = np.full(len(self._model.pairs.rows.nodes), np.nan, np.float32)
+        self._lm_scores = np.full(len(self._model.table.rows.nodes), np.nan, np.float32)
         self._neural = None if options.neural_lm is None else NeuralLm.parse(options.neural_lm)
         if self._neural and self._neural.name in (column.name for column in self._model.features):
             raise ConfigError(f"{ini} has a feature {self._neural.name}; use another name")
@@ -201,8 +201,8 @@ class BuiltinDecoder:
     def _work(self, weights: Weights | None, nbest: NBestFormat | None) -> Work:
         model, limits = self._model, self._limits
         if self._neural is None:
-            knowledge = make_knowledge(model, self._lm_scores, model.weight_vector(weights))
-            return Work(Translator(model, knowledge, limits), nbest)
+            weighted = make_weighted_model(model, self._lm_scores, model.weight_vector(weights))
+            return Work(Translator(model, weighted, limits), nbest)
         given = {**model.ini.weights, **(weights or {})}
         weight = given.pop(self._neural.name, ())
         if len(weight) != 1:
@@ -232,7 +232,7 @@ class MosesDecoder:
         jobs: threads.
     """
 
-    def __init__(self, program: Path, ini: MosesIni, options: DecoderOptions, jobs: int) -> None:
+    def __init__(self, program: Path, ini: MosesIni, options: DecoderConfig, jobs: int) -> None:
         self._program = program
         self._ini = ini
         self._options = options

@@ -14,7 +14,8 @@ from moses_bridge.formats.moses_ini import (
     with_path,
     write_ini,
 )
-from moses_bridge.formats.phrase_table import BAR, refuse_rule, words
+from moses_bridge.formats.phrase_table import BAR, refuse_rule
+from moses_bridge.formats.words import split_words
 from moses_bridge.progress import track
 from moses_bridge.textio import StrPath, read_lines, write_lines
 
@@ -35,7 +36,9 @@ class SourcePhrases:
     def __init__(
         self, sentences: Iterable[bytes], max_phrase_words: int = MAX_PHRASE_WORDS
     ) -> None:
-        self._sentences = [words for words in {tuple(words(line)) for line in sentences} if words]
+        self._sentences = [
+            words for words in {tuple(split_words(line)) for line in sentences} if words
+        ]
         self._n_words = 0
         self._phrases: set[tuple[bytes, ...]] = set()
         self._grow(max_phrase_words)
@@ -104,7 +107,7 @@ def usable_rows(table: StrPath, phrases: SourcePhrases, n_columns: int = 2) -> I
                 raise _too_few_columns(table, line_number, 1, n_columns)
             if b"]" in column:
                 refuse_rule(row.split(BAR), table, line_number)
-            last_column, usable = column, words(column) in phrases
+            last_column, usable = column, split_words(column) in phrases
         if usable:
             if row.count(BAR) < n_columns - 1:
                 raise _too_few_columns(table, line_number, row.count(BAR) + 1, n_columns)

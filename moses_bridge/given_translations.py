@@ -13,16 +13,15 @@ from moses_bridge.builtin.decoder.entry_scores import rescored_lines
 from moses_bridge.builtin.decoder.forced import ForcedTranslator
 from moses_bridge.builtin.decoder.model import Model, load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
-from moses_bridge.builtin.decoder.options import Knowledge
 from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.translator import (
     Translator,
     effective_distortion_limit,
-    make_knowledge,
-    split_words,
 )
-from moses_bridge.decoder import DecoderOptions, Weights
+from moses_bridge.builtin.decoder.weighted_model import WeightedModel, make_weighted_model
+from moses_bridge.decoder import DecoderConfig, Weights
 from moses_bridge.errors import ConfigError
+from moses_bridge.formats.words import split_words
 from moses_bridge.progress import Progress
 from moses_bridge.textio import open_write, read_lines, read_parallel, write_lines
 
@@ -45,7 +44,7 @@ class ForcedReport:
 
 def force_translations(
     ini: Path,
-    options: DecoderOptions,
+    options: DecoderConfig,
     jobs: int,
     source: Path,
     target: Path,
@@ -77,7 +76,7 @@ def force_translations(
     limits = Limits(1, 1, effective_distortion_limit(model.distortion_limit))
     lines = list(read_parallel(source, target))
     sources, targets = [line for line, _ in lines], [line for _, line in lines]
-    translator = ForcedTranslator(model, _knowledge(model, weights), limits, targets)
+    translator = ForcedTranslator(model, _weighted(model, weights), limits, targets)
     form = None if nbest is None else NBestFormat(1, 1, options.segmentation, options.alignment)
     n_missed = 0
     with ExitStack() as stack:
@@ -110,10 +109,10 @@ def score_entries(ini: Path, source: Path, nbest: Path, out: Path, weights: Weig
             model.
     """
     model = load_model(ini, ALL_ROWS, None)
-    translator = Translator(model, _knowledge(model, weights), NO_SEARCH)
+    translator = Translator(model, _weighted(model, weights), NO_SEARCH)
     write_lines(out, rescored_lines(translator, list(read_lines(source)), nbest))
 
 
-def _knowledge(model: Model, weights: Weights | None) -> Knowledge:
-    lm_scores = np.full(len(model.pairs.rows.nodes), np.nan, np.float32)
-    return make_knowledge(model, lm_scores, model.weight_vector(weights))
+def _weighted(model: Model, weights: Weights | None) -> WeightedModel:
+    lm_scores = np.full(len(model.table.rows.nodes), np.nan, np.float32)
+    return make_weighted_model(model, lm_scores, model.weight_vector(weights))

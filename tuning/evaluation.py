@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.config import check_least, from_mapping
-from moses_bridge.decoder import DecoderOptions, open_decoder
+from moses_bridge.decoder import DecoderConfig, open_decoder
 from moses_bridge.errors import ConfigError
 from tuning.bleu_stats import References, bleu, length_ratio, precisions
 from tuning.detokenised import DetokenisedReferences, DetokenisedScores
@@ -191,7 +191,7 @@ def translate_all(runs: Mapping[Path, TuningRun], source: Path, jobs: int) -> di
             if not outputs[directory].exists():
                 missing.append(directory)
         if missing:
-            options = from_mapping(DecoderOptions, json.loads(decoder_settings), ini)
+            options = from_mapping(DecoderConfig, json.loads(decoder_settings), ini)
             with open_decoder(Path(ini), options, jobs) as decoder:
                 for directory in missing:
                     run, output = runs[directory], outputs[directory]

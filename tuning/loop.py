@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.config import check_least
-from moses_bridge.decoder import Decoder, DecoderOptions, open_decoder
+from moses_bridge.decoder import Decoder, DecoderConfig, open_decoder
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.moses_ini import read_ini, with_weights, write_ini
 from moses_bridge.formats.weights import read_weights
@@ -65,7 +65,7 @@ class TuningOptions:
     min_weight_change: float = 1e-4
     min_pool_gain: float = 0.01
     search: OptimizerOptions = field(default_factory=OptimizerOptions)
-    decoder: DecoderOptions = field(default_factory=DecoderOptions)
+    decoder: DecoderConfig = field(default_factory=DecoderConfig)
 
     def __post_init__(self) -> None:
         check_least(self, {"nbest_size": 1, "max_iterations": 1})

@@ -28,7 +28,7 @@ Origin = Literal["debian", "debian+libreoffice", "files"]
 
 
 @dataclass(frozen=True)
-class CorpusOptions:
+class CorpusConfig:
     """Where a corpus comes from and what is kept of it.
 
     Attributes:
@@ -96,7 +96,7 @@ def prepare_corpus(
     source: str,
     target: str,
     out: Path,
-    options: CorpusOptions,
+    options: CorpusConfig,
     source_file: Path | None = None,
     target_file: Path | None = None,
 ) -> CorpusReport:
@@ -150,7 +150,7 @@ def _read(
     source: str,
     target: str,
     out: Path,
-    options: CorpusOptions,
+    options: CorpusConfig,
     source_file: Path | None,
     target_file: Path | None,
     dropped: Counter[str],
@@ -217,7 +217,7 @@ def _tokenize(pairs: list[TextPair], source: str, target: str, jobs: int) -> lis
 
 
 def _clean(
-    pairs: list[CorpusPair], options: CorpusOptions, dropped: Counter[str]
+    pairs: list[CorpusPair], options: CorpusConfig, dropped: Counter[str]
 ) -> Iterator[CorpusPair]:
     for pair in pairs:
         n_short, n_long = sorted((_n_words(pair.source), _n_words(pair.target)))
@@ -242,7 +242,7 @@ def _without_repeats(pairs: Iterator[CorpusPair], dropped: Counter[str]) -> list
 
 
 def split_parts(
-    pairs: list[CorpusPair], options: CorpusOptions, dropped: Counter[str]
+    pairs: list[CorpusPair], options: CorpusConfig, dropped: Counter[str]
 ) -> dict[str, list[CorpusPair]]:
     """Divide pairs into train, dev and test by group.
 
@@ -272,7 +272,7 @@ def split_parts(
     return {"train": _sample(train, options, dropped), "dev": parts["dev"], "test": parts["test"]}
 
 
-def _held_out_sizes(n_pairs: int, options: CorpusOptions) -> tuple[int, int]:
+def _held_out_sizes(n_pairs: int, options: CorpusConfig) -> tuple[int, int]:
     wanted = options.n_dev + options.n_test
     if wanted <= n_pairs // 2:
         return options.n_dev, options.n_test
@@ -285,7 +285,7 @@ def _random_key(seed: int, name: str) -> bytes:
 
 
 def _sample(
-    pairs: list[CorpusPair], options: CorpusOptions, dropped: Counter[str]
+    pairs: list[CorpusPair], options: CorpusConfig, dropped: Counter[str]
 ) -> list[CorpusPair]:
     if not 0 < options.n_train < len(pairs):
         return pairs
@@ -298,7 +298,7 @@ def _sample(
 def _report(
     source: str,
     target: str,
-    options: CorpusOptions,
+    options: CorpusConfig,
     parts: dict[str, list[CorpusPair]],
     dropped: Counter[str],
 ) -> CorpusReport:

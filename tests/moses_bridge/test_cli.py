@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 import moses_bridge.build
 import moses_bridge.decoder
 from moses_bridge.cli import main
-from moses_bridge.decoder import DecoderOptions
+from moses_bridge.decoder import DecoderConfig
 
 COMMANDS = ["corpus", "build", "filter", "score-nbest", "check", "decode", "config"]
 TABLE = b"a ||| x ||| 0.5 1\na b ||| y ||| 0.5 1\nc ||| y ||| 0.5 1\n"
@@ -153,14 +153,14 @@ def test_build_passes_its_options_on(folder: Path, monkeypatch: pytest.MonkeyPat
         *("--links", "input", "--config", "b.toml", "--jobs", 3),
     )
     assert result.exit_code == 0, result.output
-    options = moses_bridge.build.BuildOptions(lm_order=3, lm_prune=(0, 1))
+    options = moses_bridge.build.BuildConfig(lm_order=3, lm_prune=(0, 1))
     assert given == [(Path("c/train"), "en", "fr", Path("model"), options, Path("input"), 3)]
 
 
 class RecordingDecoder:
     """Takes down what it is asked for."""
 
-    def __init__(self, ini: Path, options: DecoderOptions, jobs: int) -> None:
+    def __init__(self, ini: Path, options: DecoderConfig, jobs: int) -> None:
         self.asked: list[Any] = [ini, options, jobs]
 
     def __enter__(self) -> RecordingDecoder:
@@ -196,7 +196,7 @@ def test_decode_by_default(folder: Path, recorded: list[RecordingDecoder]) -> No
     (decoder,) = recorded
     jobs = len(os.sched_getaffinity(0))
     assert decoder.asked == [
-        *(Path("moses.ini"), DecoderOptions(), jobs),
+        *(Path("moses.ini"), DecoderConfig(), jobs),
         *(Path("input"), Path("-"), None, None, 100),
     ]
 
@@ -213,7 +213,7 @@ def test_options_of_decode_go_before_those_of_the_file(
     )
     assert result.exit_code == 0, result.output
     (decoder,) = recorded
-    options = DecoderOptions(stack_size=9, pop_limit=70, table_limit=5, kind="builtin")
+    options = DecoderConfig(stack_size=9, pop_limit=70, table_limit=5, kind="builtin")
     assert decoder.asked == [
         *(Path("moses.ini"), options, 1),
         *(Path("input"), Path("out"), {"TM": (1, 2)}, Path("n.gz"), 7),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from moses_bridge.decoder import DecoderOptions
+from moses_bridge.decoder import DecoderConfig
 from moses_bridge.errors import ConfigError, InputError, ToolError
 from moses_bridge.textio import read_lines, write_lines
 from tuning import evaluation, loop
@@ -78,7 +78,7 @@ class FixedDecoder:
 
 
 @contextmanager
-def open_fixed(ini: Path, options: DecoderOptions, jobs: int) -> Iterator[FixedDecoder]:
+def open_fixed(ini: Path, options: DecoderConfig, jobs: int) -> Iterator[FixedDecoder]:
     yield FixedDecoder()
 
 
@@ -207,7 +207,7 @@ def test_a_neural_language_model_starts_at_0_and_belongs_to_the_run(
     system: dict[str, Path], tmp_path: Path
 ) -> None:
     def tuned(command: str) -> loop.TuningRun:
-        options = replace(OPTIONS, decoder=DecoderOptions(neural_lm=f"CSLM0={command}"))
+        options = replace(OPTIONS, decoder=DecoderConfig(neural_lm=f"CSLM0={command}"))
         texts = (system["source"], [system["reference"]])
         return tune(system["moses.ini"], *texts, tmp_path / "run", options, resume=True)
 

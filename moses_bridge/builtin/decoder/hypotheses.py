@@ -9,6 +9,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.builtin.decoder.options import Options
+from moses_bridge.compiled.hash_table import (
+    FREE,
+    compiled_n_slots,
+    hash_next,
+    hash_number,
+    slot_of,
+)
 from moses_bridge.compiled.inner import inner
 
 NONE = -1
@@ -109,14 +116,13 @@ def add_hypothesis(
 
 
 @inner
-def _code(hyps: Hypotheses, hyp: int) -> int:
-    code = np.uint64(hyps.coverages[hyp]) * np.uint64(0x9E3779B97F4A7C15)
-    code ^= np.uint64(hyps.starts[hyp]) << np.uint64(20) ^ np.uint64(hyps.ends[hyp])
+def _code(hyps: Hypotheses, hyp: int) -> Any:
+    """A hash of what `same_future` compares, but for the reordering scores."""
+    code = hash_number(hyps.coverages[hyp])
+    code = hash_next(code, (hyps.starts[hyp] << 16) ^ hyps.ends[hyp])
     for i in range(hyps.context_sizes[hyp]):
-        code = (code ^ (code >> np.uint64(29)) ^ np.uint64(hyps.contexts[hyp, i])) * np.uint64(
-            0xBF58476D1CE4E5B9
-        )
-    return int(np.int64((code ^ (code >> np.uint64(32))) & np.uint64(0x7FFFFFFF)))
+        code = hash_next(code, hyps.contexts[hyp, i])
+    return code
 
 
 @inner
@@ -189,17 +195,15 @@ def close_stack(
 def _recombine(first: int, options: Options, hyps: Hypotheses) -> Any:
     """Winners among the hypotheses from `first` on, in the order of their first rival."""
     n_hyps = hyps.size[0] - first
-    n_slots = 16
-    while n_slots < 2 * n_hyps:
-        n_slots *= 2
-    slots = np.full(n_slots, NONE, np.int32)
+    slots = np.full(compiled_n_slots(n_hyps), FREE, np.int32)
+    mask = len(slots) - 1
     winners = np.empty(n_hyps, np.int32)
     n_winners = 0
     for hyp in range(first, first + n_hyps):
-        slot = _code(hyps, hyp) & (n_slots - 1)
-        while slots[slot] != NONE and not same_future(options, hyps, winners[slots[slot]], hyp):
-            slot = (slot + 1) & (n_slots - 1)
-        if slots[slot] == NONE:
+        slot = slot_of(_code(hyps, hyp), len(slots))
+        while slots[slot] != FREE and not same_future(options, hyps, winners[slots[slot]], hyp):
+            slot = (slot + 1) & mask
+        if slots[slot] == FREE:
             slots[slot] = n_winners
             winners[n_winners] = hyp
             n_winners += 1

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.errors import InputError
 from moses_bridge.formats.alignment import parse_links
+from moses_bridge.formats.words import split_words
 from moses_bridge.textio import StrPath, read_lines, read_parallel
 
 COLUMN_BAR = b"|||"
@@ -98,11 +99,6 @@ def read_text(path: StrPath) -> Text:
         words.extend(numbers.setdefault(token, len(numbers)) for token in tokens)
         starts.append(len(words))
     return _in_sorted_numbers(numbers, np.array(words), np.array(starts))
-
-
-def split_words(line: bytes) -> list[bytes]:
-    """The words between blanks and tabs; any other byte belongs to a word."""
-    return [word for word in line.replace(b"\t", b" ").split(b" ") if word]
 
 
 def _in_sorted_numbers(

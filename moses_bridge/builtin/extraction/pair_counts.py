@@ -22,13 +22,13 @@ from moses_bridge.builtin.extraction.occurrences import (
 )
 from moses_bridge.builtin.extraction.phrase_numbers import number_phrases
 from moses_bridge.builtin.extraction.spilled_rows import SpilledRows, spilled_rows
-from moses_bridge.builtin.extraction.target_totals import TargetTotals
+from moses_bridge.builtin.extraction.target_counts import TargetCounts
 from moses_bridge.progress import Progress
 
 N_ORIENTATIONS = 3
 
 
-class PhrasePairs(NamedTuple):
+class PairCounts(NamedTuple):
     """Distinct phrase pairs in the order of the table, sources first.
 
     The target view of a pair is the occurrence whose alignment stands for it when Moses scores the
@@ -55,7 +55,7 @@ class PhrasePairs(NamedTuple):
     next: NDArray[np.int32]
 
 
-NO_PAIRS = PhrasePairs(
+NO_PAIRS = PairCounts(
     *np.empty((3, 0), np.int32),
     *np.empty((2, 0), np.uint8),
     *np.empty((3, 0), np.int32),
@@ -66,7 +66,7 @@ NO_PAIRS = PhrasePairs(
 @contextlib.contextmanager
 def collected_pairs(
     corpus: AlignedCorpus, max_words: int, occurrences_at_once: int, beside: Path
-) -> Iterator[SpilledRows[PhrasePairs]]:
+) -> Iterator[SpilledRows[PairCounts]]:
     """All phrase pairs of at most `max_words` words on each side, brought together and counted.
 
     They stand in a file without a name, 50 bytes a pair, which goes with the context; while they
@@ -90,8 +90,8 @@ def collected_pairs(
 
 
 def _spill(corpus: AlignedCorpus, max_words: int, shards: OccurrenceShards) -> NDArray[np.int32]:
-    """Find all occurrences; the totals of their target phrases, as `TargetTotals` tells them."""
-    totals = TargetTotals(corpus.target)
+    """Find all occurrences; the totals of their target phrases, as `TargetCounts` tells them."""
+    totals = TargetCounts(corpus.target)
     for part in extract(corpus, max_words):
         shards.add(part)
         totals.add(part)
@@ -101,18 +101,18 @@ def _spill(corpus: AlignedCorpus, max_words: int, shards: OccurrenceShards) -> N
 def _collect(
     corpus: AlignedCorpus,
     shards: OccurrenceShards,
-    target_totals: NDArray[np.int32],
-    pairs: SpilledRows[PhrasePairs],
+    target_counts: NDArray[np.int32],
+    pairs: SpilledRows[PairCounts],
 ) -> None:
     with Progress("distinct phrase pairs", shards.n_occurrences, "occurrences") as progress:
         for occurrences in shards:
-            pairs.append(_pairs_of_shard(corpus, occurrences, target_totals))
+            pairs.append(_pairs_of_shard(corpus, occurrences, target_counts))
             progress.update(len(occurrences.source_starts))
 
 
 def _pairs_of_shard(
-    corpus: AlignedCorpus, occurrences: Occurrences, target_totals: NDArray[np.int32]
-) -> PhrasePairs:
+    corpus: AlignedCorpus, occurrences: Occurrences, target_counts: NDArray[np.int32]
+) -> PairCounts:
     """Bring equal phrase pairs together and count; all that a source phrase has is in the shard."""
     o = occurrences
     sources, targets = _number_both(corpus, o)
@@ -126,7 +126,7 @@ def _pairs_of_shard(
     target_views = _views(begins, ends, order, by_target, corpus.of_target)
     source_views = _views(begins, ends, order, by_source, corpus.of_source)
     target_starts, target_lens = o.target_starts[target_views], o.target_lens[target_views]
-    return PhrasePairs(
+    return PairCounts(
         o.source_starts[target_views],
         target_starts,
         o.source_starts[source_views],
@@ -134,7 +134,7 @@ def _pairs_of_shard(
         target_lens,
         (ends - begins).astype(np.int32),
         np.bincount(sources)[sources[target_views]].astype(np.int32),
-        target_totals[target_starts, target_lens - 1],
+        target_counts[target_starts, target_lens - 1],
         *_count_orientations(begins, ends, order, o.orientations),
     )
 

@@ -16,7 +16,7 @@ from moses_bridge.builtin.extraction.lexical import (
     source_link_probs,
     target_link_probs,
 )
-from moses_bridge.builtin.extraction.pair_counts import PhrasePairs
+from moses_bridge.builtin.extraction.pair_counts import PairCounts
 from moses_bridge.builtin.extraction.spilled_rows import SpilledRows
 
 Smoothing = Literal["good-turing", "none"]
@@ -40,7 +40,7 @@ class PairScorer:
     target_probs: LinkProbs
     discounts: NDArray[np.float32]
 
-    def scores(self, pairs: PhrasePairs) -> NDArray[np.float64]:
+    def scores(self, pairs: PairCounts) -> NDArray[np.float64]:
         """(n_pairs, 4) p(f|e), lex(f|e), p(e|f), lex(e|f); f is the source, e the target."""
         counts = discounted_counts(pairs.counts, self.discounts)
         scores = np.empty((len(counts), 4))
@@ -57,7 +57,7 @@ class PairScorer:
 
 def pair_scorer(
     corpus: AlignedCorpus,
-    pairs: SpilledRows[PhrasePairs],
+    pairs: SpilledRows[PairCounts],
     table: LexicalTable,
     smoothing: Smoothing,
 ) -> PairScorer:
@@ -70,7 +70,7 @@ def pair_scorer(
     )
 
 
-def _counts_of_counts(pairs: SpilledRows[PhrasePairs]) -> NDArray[np.int64]:
+def _counts_of_counts(pairs: SpilledRows[PairCounts]) -> NDArray[np.int64]:
     """(11,) how many pairs occur 0 to 10 times."""
     n_counts = HIGHEST_COUNT_OF_COUNTS + 1
     total = np.zeros(n_counts, np.int64)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus
 from moses_bridge.builtin.extraction.occurrences import MAX_WORDS
-from moses_bridge.builtin.extraction.pair_counts import PhrasePairs
+from moses_bridge.builtin.extraction.pair_counts import PairCounts
 from moses_bridge.builtin.extraction.row_writer import (
     BLANK,
     DASH,
@@ -42,8 +42,8 @@ LINK_BYTES = 4
 def write_phrase_table(
     path: StrPath,
     corpus: AlignedCorpus,
-    pairs: SpilledRows[PhrasePairs],
-    scores_of: Callable[[PhrasePairs], NDArray[np.float64]],
+    pairs: SpilledRows[PairCounts],
+    scores_of: Callable[[PairCounts], NDArray[np.float64]],
     jobs: int,
 ) -> None:
     """Write `source ||| target ||| scores ||| alignment ||| counts ||| |||` rows, sorted.
@@ -57,7 +57,7 @@ def write_phrase_table(
     """
     source, target = pack_text(corpus.source), pack_text(corpus.target)
 
-    def text_of(some: PhrasePairs) -> bytes:
+    def text_of(some: PairCounts) -> bytes:
         phrases, scores = _phrases(some), scores_of(some)
         row_bytes = scores.shape[1] * NUMBER_BYTES + MAX_WORDS**2 * LINK_BYTES
         out = _room(source, target, phrases, row_bytes)
@@ -79,14 +79,14 @@ def write_phrase_table(
 def write_reordering_table(
     path: StrPath,
     corpus: AlignedCorpus,
-    pairs: SpilledRows[PhrasePairs],
-    probs_of: Callable[[PhrasePairs], NDArray[np.float64]],
+    pairs: SpilledRows[PairCounts],
+    probs_of: Callable[[PairCounts], NDArray[np.float64]],
     jobs: int,
 ) -> None:
     """Write `source ||| target ||| p p p p p p` rows in the order of the phrase table."""
     source, target = pack_text(corpus.source), pack_text(corpus.target)
 
-    def text_of(some: PhrasePairs) -> bytes:
+    def text_of(some: PairCounts) -> bytes:
         phrases, probs = _phrases(some), probs_of(some)
         out = _room(source, target, phrases, probs.shape[1] * NUMBER_BYTES)
         end = _put_reordering_rows(out, source, target, phrases, probs)
@@ -104,11 +104,11 @@ class _Phrases(NamedTuple):
     target_lens: NDArray[np.uint8]
 
 
-def _phrases(pairs: PhrasePairs) -> _Phrases:
+def _phrases(pairs: PairCounts) -> _Phrases:
     return _Phrases(pairs.source_starts, pairs.source_lens, pairs.target_starts, pairs.target_lens)
 
 
-def _counts(pairs: PhrasePairs) -> NDArray[np.float64]:
+def _counts(pairs: PairCounts) -> NDArray[np.float64]:
     """(n_pairs, 3) occurrences of target, source and both, as Moses orders them."""
     counts = (pairs.target_counts, pairs.source_counts, pairs.counts)
     return np.stack(counts, axis=1).astype(np.float64)
@@ -126,8 +126,8 @@ def _room(
 
 def _write_rows(
     path: StrPath,
-    pairs: SpilledRows[PhrasePairs],
-    text_of: Callable[[PhrasePairs], bytes],
+    pairs: SpilledRows[PairCounts],
+    text_of: Callable[[PairCounts], bytes],
     jobs: int,
 ) -> None:
     """Write blocks of rows in order; a .gz file consists of one gzip member for each block."""
