@@ -56,7 +56,7 @@ def build_model(
     source: str,
     target: str,
     out: Path,
-    options: BuildConfig,
+    config: BuildConfig,
     links: Path | None = None,
     jobs: int = 1,
 ) -> None:
@@ -69,7 +69,7 @@ def build_model(
         source: suffix of the source text.
         target: suffix of the target text.
         out: directory of the model.
-        options: settings.
+        config: settings.
         links: word links of the corpus, if they exist already.
         jobs: processes and threads.
 
@@ -80,14 +80,14 @@ def build_model(
         ConfigError: `max_phrase_words` is not 1 to 7, or `occurrences_at_once` is below 1.
         OSError: the disk is full.
     """
-    _check(options)
+    _check(config)
     texts = [Path(f"{corpus}.{language}") for language in (source, target)]
     language_model = out / LANGUAGE_MODEL_NAME
     ini = new_ini(
         (out / TABLE_NAME).absolute(),
         (out / REORDERING_NAME).absolute(),
         language_model.absolute(),
-        options.lm_order,
+        config.lm_order,
     )
     out.mkdir(parents=True, exist_ok=True)
     if links is None:
@@ -96,30 +96,30 @@ def build_model(
         _make(
             [links],
             texts,
-            [options.aligner],
-            lambda: align(texts[0], texts[1], aligned, options.aligner, jobs),
+            [config.aligner],
+            lambda: align(texts[0], texts[1], aligned, config.aligner, jobs),
         )
     tables = [out / name for name in (*LEXICAL_NAMES, TABLE_NAME, REORDERING_NAME)]
     inputs = [*texts, links]
-    table_settings = [str(links.absolute()), options.max_phrase_words, options.smoothing]
-    _make(tables, inputs, table_settings, lambda: _write_tables(inputs, tables, options, jobs))
+    table_settings = [str(links.absolute()), config.max_phrase_words, config.smoothing]
+    _make(tables, inputs, table_settings, lambda: _write_tables(inputs, tables, config, jobs))
     _make(
         [language_model],
         texts[1:],
-        [options.lm_order, *options.lm_prune],
-        lambda: _estimate(texts[1], language_model, options),
+        [config.lm_order, *config.lm_prune],
+        lambda: _estimate(texts[1], language_model, config),
     )
     write_ini(ini, out / INI_NAME)
 
 
-def _check(options: BuildConfig) -> None:
-    if not 1 <= options.max_phrase_words <= MAX_WORDS:
+def _check(config: BuildConfig) -> None:
+    if not 1 <= config.max_phrase_words <= MAX_WORDS:
         raise ConfigError(
-            f"max_phrase_words: found {options.max_phrase_words}, expected 1 to {MAX_WORDS}"
+            f"max_phrase_words: found {config.max_phrase_words}, expected 1 to {MAX_WORDS}"
         )
-    if options.occurrences_at_once < 1:
+    if config.occurrences_at_once < 1:
         raise ConfigError(
-            f"occurrences_at_once: found {options.occurrences_at_once}, expected 1 or more"
+            f"occurrences_at_once: found {config.occurrences_at_once}, expected 1 or more"
         )
 
 
@@ -142,30 +142,30 @@ def _make(
 
 
 def _write_tables(
-    inputs: Sequence[Path], tables: Sequence[Path], options: BuildConfig, jobs: int
+    inputs: Sequence[Path], tables: Sequence[Path], config: BuildConfig, jobs: int
 ) -> None:
     corpus: AlignedCorpus = read_aligned_corpus(*inputs)
     e2f, f2e, phrase_table, reordering_table = tables
     lexical = lexical_table(corpus)
     write_lexical_tables(corpus, lexical, e2f, f2e)
-    n_words, at_once = options.max_phrase_words, options.occurrences_at_once
+    n_words, at_once = config.max_phrase_words, config.occurrences_at_once
     with collected_pairs(corpus, n_words, at_once, phrase_table) as pairs:
         if not pairs.n_rows:
             raise InputError(inputs[0], None, "no phrase pair", "sentences with linked words")
-        scorer = pair_scorer(corpus, pairs, lexical, options.smoothing)
+        scorer = pair_scorer(corpus, pairs, lexical, config.smoothing)
         write_phrase_table(phrase_table, corpus, pairs, scorer.scores, jobs)
         write_reordering_table(reordering_table, corpus, pairs, reordering_probs, jobs)
 
 
-def _estimate(text: Path, out: Path, options: BuildConfig) -> None:
+def _estimate(text: Path, out: Path, config: BuildConfig) -> None:
     """The language model by `lmplz` where it is installed, else by the built-in estimator."""
     program = find_program("lmplz")
     if program is None:
-        estimate(text, out, options.lm_order, options.lm_prune)
+        estimate(text, out, config.lm_order, config.lm_prune)
         return
     plain = out.with_suffix("")
-    prune = [str(count) for count in options.lm_prune]
-    command = [str(program), "-o", str(options.lm_order), "--prune", *prune]
+    prune = [str(count) for count in config.lm_prune]
+    command = [str(program), "-o", str(config.lm_order), "--prune", *prune]
     run_program(
         [*command, "--discount_fallback", "--text", str(text), "--arpa", str(plain)],
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from moses_bridge.command import VERSION, CommandGroup
+from moses_bridge.command import CONFIG, VERSION, CommandGroup, jobs_option
 from moses_bridge.config import load_config
 
 if TYPE_CHECKING:
@@ -24,15 +23,7 @@ ANY_PATH = click.Path(allow_dash=True, path_type=Path)
 DIRECTORY = click.Path(file_okay=False, path_type=Path)
 SOURCE = click.option("--source", required=True, help="Source language: en.")
 TARGET = click.option("--target", required=True, help="Target language: fr, de, pt_BR.")
-CONFIG = click.option(
-    "--config", type=READABLE, help="Settings in TOML; an unknown key is an error."
-)
-JOBS = click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    default=len(os.sched_getaffinity(0)),
-    help="Processes to run.  [default: one for each processor]",
-)
+JOBS = jobs_option("Processes to run")
 
 
 @click.group(cls=CommandGroup)
@@ -162,12 +153,12 @@ def check(table: Path, num_scores: int | None, ini: Path | None, show: int) -> N
     Example:
       moses-bridge check model/phrase-table.gz --num-scores 4 --ini model/moses.ini
     """
-    from moses_bridge.check.ini import check_ini
+    from moses_bridge.check.ini import ini_faults
     from moses_bridge.check.table import check_table
 
     report = check_table(table, num_scores, show or sys.maxsize)
     if ini is not None:
-        report.add_faults(check_ini(ini, report))
+        report.add_faults(ini_faults(ini, report))
     for line in (*map(str, report.faults), *report.summary()):
         click.echo(line)
     sys.exit(1 if report.faults else 0)

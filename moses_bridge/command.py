@@ -1,4 +1,4 @@
-"""What the three commands share: how they end, and their version."""
+"""What the three commands share: how they end, and the options that mean the same in each of them."""
 
 from __future__ import annotations
 
@@ -8,19 +8,41 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from moses_bridge.errors import UserError
+from moses_bridge.processors import n_processors
 from moses_bridge.textio import remove_unfinished
 
+Command = TypeVar("Command", bound=Callable[..., Any])
 FAILED = 1
 INTERRUPTED = 130
 VERSION = click.version_option(package_name="rescorer", message="%(prog)s %(version)s")
+CONFIG = click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+    help="Settings in TOML; an unknown key is an error.",
+)
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+def jobs_option(what: str) -> Callable[[Command], Command]:
+    """The option --jobs: how many at a time, by default one for each processor.
+
+    Args:
+        what: what the number counts, for the help: "Processes to run".
+    """
+    return click.option(
+        "--jobs",
+        type=click.IntRange(min=1),
+        default=n_processors(),
+        help=f"{what}.  [default: one for each processor]",
+    )
 
 
 class CommandGroup(click.Group):

@@ -22,6 +22,7 @@ from moses_bridge.builtin.decoder.translator import (
     effective_distortion_limit,
 )
 from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
+from moses_bridge.compiled.notice import CompilationNotice
 from moses_bridge.errors import ConfigError, ToolError
 from moses_bridge.formats.moses_ini import MosesIni, format_weight, read_ini
 from moses_bridge.ngram_scorer import NeuralLm
@@ -29,6 +30,7 @@ from moses_bridge.programs import find_program, run_program
 from moses_bridge.progress import Progress
 from moses_bridge.textio import open_write, read_lines, write_lines
 
+WHAT_IS_COMPILED = "the built-in decoder (half a minute to two)"
 Weights = Mapping[str, Sequence[float]]
 DecoderKind = Literal["auto", "moses", "builtin"]
 
@@ -102,40 +104,40 @@ class Decoder(Protocol):
         ...
 
 
-def open_decoder(ini: Path, options: DecoderConfig, jobs: int) -> Decoder:
+def open_decoder(ini: Path, config: DecoderConfig, jobs: int) -> Decoder:
     """Load a model once, for any number of calls of `decode`.
 
     Args:
         ini: the moses.ini.
-        options: settings of the search.
+        config: settings of the search.
         jobs: sentences translated at the same time.
 
     Raises:
-        ConfigError: an option is out of range, Moses is asked for but not installed, or the built-in
+        ConfigError: a setting is out of range, Moses is asked for but not installed, or the built-in
             decoder does not know what the ini asks for.
         InputError: a file of the model is missing or malformed.
     """
-    _check_options(options, jobs)
-    only_builtin = options.neural_lm is not None
-    if options.kind == "moses" and only_builtin:
+    _check_config(config, jobs)
+    only_builtin = config.neural_lm is not None
+    if config.kind == "moses" and only_builtin:
         raise ConfigError("Moses takes no --neural-lm; choose the built-in decoder")
-    program = None if options.kind == "builtin" or only_builtin else find_program("moses")
-    if options.kind == "moses" and program is None:
+    program = None if config.kind == "builtin" or only_builtin else find_program("moses")
+    if config.kind == "moses" and program is None:
         raise ConfigError(
             "the decoder `moses` is not on the PATH. Install it, or choose the built-in decoder"
         )
     if program is not None:
-        return MosesDecoder(program, read_ini(ini), options, jobs)
-    return BuiltinDecoder(ini, options, jobs)
+        return MosesDecoder(program, read_ini(ini), config, jobs)
+    return BuiltinDecoder(ini, config, jobs)
 
 
-def _check_options(options: DecoderConfig, jobs: int) -> None:
+def _check_config(config: DecoderConfig, jobs: int) -> None:
     for name, value, lowest in (
-        ("stack_size", options.stack_size, 1),
-        ("pop_limit", options.pop_limit, 1),
-        ("distortion_limit", options.distortion_limit, -1),
-        ("table_limit", options.table_limit, 0),
-        ("nbest_factor", options.nbest_factor, 0),
+        ("stack_size", config.stack_size, 1),
+        ("pop_limit", config.pop_limit, 1),
+        ("distortion_limit", config.distortion_limit, -1),
+        ("table_limit", config.table_limit, 0),
+        ("nbest_factor", config.nbest_factor, 0),
         ("jobs", jobs, 1),
     ):
         if value is not None and value < lowest:
@@ -147,21 +149,23 @@ class BuiltinDecoder:
 
     Args:
         ini: the model, loaded here.
-        options: settings of the search.
+        config: settings of the search.
         jobs: processes; they share the model's memory.
     """
 
-    def __init__(self, ini: Path, options: DecoderConfig, jobs: int) -> None:
-        self._options = options
+    def __init__(self, ini: Path, config: DecoderConfig, jobs: int) -> None:
+        self._config = config
         self._jobs = jobs
-        self._model = load_model(ini, options.table_limit, options.distortion_limit)
+        self._notice = CompilationNotice(WHAT_IS_COMPILED)
+        with self._notice:
+            self._model = load_model(ini, config.table_limit, config.distortion_limit)
         self._limits = Limits(
-            options.stack_size,
-            options.pop_limit,
+            config.stack_size,
+            config.pop_limit,
             effective_distortion_limit(self._model.distortion_limit),
         )
         self._lm_scores = np.full(len(self._model.table.rows.nodes), np.nan, np.float32)
-        self._neural = None if options.neural_lm is None else NeuralLm.parse(options.neural_lm)
+        self._neural = None if config.neural_lm is None else NeuralLm.parse(config.neural_lm)
         if self._neural and self._neural.name in (column.name for column in self._model.features):
             raise ConfigError(f"{ini} has a feature {self._neural.name}; use another name")
 
@@ -189,6 +193,7 @@ class BuiltinDecoder:
         nbest_format = None if nbest is None else self._nbest_format(nbest_size)
         work = self._work(weights, nbest_format)
         with ExitStack() as stack:
+            stack.enter_context(self._notice)
             text_file = stack.enter_context(open_write(out))
             nbest_file = stack.enter_context(open_write(nbest)) if nbest is not None else None
             progress = stack.enter_context(Progress("decode", len(lines)))
@@ -216,10 +221,8 @@ class BuiltinDecoder:
 
     def _nbest_format(self, nbest_size: int) -> NBestFormat:
         _check_nbest_size(nbest_size)
-        options = self._options
-        return NBestFormat(
-            nbest_size, options.nbest_factor, options.segmentation, options.alignment
-        )
+        config = self._config
+        return NBestFormat(nbest_size, config.nbest_factor, config.segmentation, config.alignment)
 
 
 class MosesDecoder:
@@ -228,14 +231,14 @@ class MosesDecoder:
     Args:
         program: its path.
         ini: the model.
-        options: settings of the search.
+        config: settings of the search.
         jobs: threads.
     """
 
-    def __init__(self, program: Path, ini: MosesIni, options: DecoderConfig, jobs: int) -> None:
+    def __init__(self, program: Path, ini: MosesIni, config: DecoderConfig, jobs: int) -> None:
         self._program = program
         self._ini = ini
-        self._options = options
+        self._config = config
         self._jobs = jobs
 
     def __enter__(self) -> Self:
@@ -284,22 +287,22 @@ class MosesDecoder:
         Raises:
             ConfigError: a weight has no weight line in the ini, or another number of values.
         """
-        options, ini = self._options, self._ini
+        config, ini = self._config, self._ini
         arguments = {
             "-f": ini.path,
             "-i": source,
             "-threads": self._jobs,
             "-search-algorithm": 1,
-            "-cube-pruning-pop-limit": options.pop_limit,
-            "-stack": options.stack_size,
-            "-distortion-limit": options.distortion_limit,
+            "-cube-pruning-pop-limit": config.pop_limit,
+            "-stack": config.stack_size,
+            "-distortion-limit": config.distortion_limit,
         }
         command = [str(self._program)]
         for name, value in arguments.items():
             command += [] if value is None else [name, str(value)]
-        if options.table_limit is not None:
+        if config.table_limit is not None:
             tables = ini.of_kind("PhraseDictionaryMemory")
-            limits = [f"{table.name} table-limit={options.table_limit}" for table in tables]
+            limits = [f"{table.name} table-limit={config.table_limit}" for table in tables]
             command += ["-feature-overwrite", " ".join(limits)] if limits else []
         if weights:
             _check_overwrite(ini, weights)
@@ -310,10 +313,10 @@ class MosesDecoder:
         """What makes Moses write an n-best list."""
         _check_nbest_size(nbest_size)
         arguments = ["-n-best-list", str(path), str(nbest_size), "distinct"]
-        arguments += ["-n-best-factor", str(self._options.nbest_factor)]
-        if self._options.segmentation:
+        arguments += ["-n-best-factor", str(self._config.nbest_factor)]
+        if self._config.segmentation:
             arguments.append("-include-segmentation-in-n-best")
-        if self._options.alignment:
+        if self._config.alignment:
             arguments.append("-print-alignment-info-in-n-best")
         return arguments
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from moses_bridge.command import VERSION, CommandGroup
+from moses_bridge.command import VERSION, CommandGroup, jobs_option
 from moses_bridge.config import load_config
 from moses_bridge.textio import is_stream
 
@@ -32,9 +31,7 @@ PRECISION = click.option(
     show_default=True,
     help="Of the products; sums and softmax are float32 in either case.",
 )
-JOBS = click.option(
-    "--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Processors to use."
-)
+JOBS = jobs_option("Processors to use")
 
 
 @click.group(cls=CommandGroup)

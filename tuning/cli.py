@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from moses_bridge.command import VERSION, CommandGroup
+from moses_bridge.command import VERSION, CommandGroup, jobs_option
 from moses_bridge.config import load_config
 from moses_bridge.errors import ConfigError
 
@@ -34,9 +33,7 @@ REFERENCE = click.option(
     help="Tokenised reference; may be given several times.",
 )
 SEED = click.option("--seed", type=int, default=1, show_default=True)
-JOBS = click.option(
-    "--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Processes, threads."
-)
+JOBS = jobs_option("Processes, threads")
 
 
 @click.group(cls=CommandGroup)

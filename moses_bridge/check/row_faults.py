@@ -10,12 +10,12 @@ from moses_bridge.errors import InputError, shown
 from moses_bridge.formats.alignment import parse_links
 from moses_bridge.formats.phrase_table import (
     ALIGNMENT,
-    BAR,
     BLANKS,
     PROPERTIES,
     SPARSE,
     PhraseTableRow,
     agreed_number,
+    columns_of,
     in_brackets,
     parse_score,
     score_tokens,
@@ -61,7 +61,7 @@ def row_faults(row: PhraseTableRow, path: StrPath, line_number: int) -> Iterator
         if not _links_fit(row.alignment, source_len, target_len):
             yield from _link_faults(row.alignment, source_len, target_len, path, line_number)
     if not row.line.endswith(b"||| |||"):
-        yield from _tail_faults(row.line.rstrip(b"\r").split(BAR), path, line_number)
+        yield from _tail_faults(columns_of(row.line.rstrip(b"\r")), path, line_number)
 
 
 def _raised(check: Callable[[], object]) -> Iterator[InputError]:

@@ -206,13 +206,28 @@ def format_score(score: float) -> bytes:
     return b"%.7g" % score
 
 
+def columns_of(line: bytes) -> list[bytes]:
+    """The columns of a row as they stand, with their blanks; nothing is checked."""
+    return line.split(BAR)
+
+
+def n_columns_of(line: bytes) -> int:
+    """How many columns a row has."""
+    return line.count(BAR) + 1
+
+
+def source_column(line: bytes) -> bytes:
+    """The first column of a row with its blanks; the whole row where it has no "|||"."""
+    return line.partition(BAR)[0]
+
+
 def split_row(line: bytes, path: StrPath, line_number: int) -> list[bytes]:
     """The columns of a row, at least three.
 
     Raises:
         InputError: there are fewer, the source is empty, or the row belongs to a hierarchical table.
     """
-    columns = line.split(BAR)
+    columns = columns_of(line)
     if len(columns) < 3:
         raise InputError(
             path,

@@ -11,7 +11,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from moses_bridge.command import CommandGroup
+from moses_bridge.command import CONFIG, CommandGroup, jobs_option
 from moses_bridge.errors import ConfigError, InputError
 
 MOSES_BRIDGE = [
@@ -106,7 +106,7 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
 
 SLOW_WRITER = """
 import sys, time, click
-from moses_bridge.command import CommandGroup
+from moses_bridge.command import CONFIG, CommandGroup, jobs_option
 from moses_bridge.textio import open_write
 
 @click.group(cls=CommandGroup)
@@ -206,3 +206,25 @@ def test_a_limit_of_file_size(tmp_path: Path) -> None:
     assert result.returncode == 1
     assert result.stderr.decode() == f"prog: error: [Errno 27] File too large: '{out}'\n"
     assert os.listdir(tmp_path) == []
+
+
+@click.command()
+@jobs_option("Things to do")
+@CONFIG
+def with_options(jobs: int, config: Path | None) -> None:
+    click.echo(f"{jobs} {config}")
+
+
+def test_by_default_as_many_jobs_as_processors_that_may_be_used() -> None:
+    assert CliRunner().invoke(with_options, []).output == f"{len(os.sched_getaffinity(0))} None\n"
+    assert CliRunner().invoke(with_options, ["--jobs", "3"]).output == "3 None\n"
+    assert "Things to do.  [default: one for" in CliRunner().invoke(with_options, ["--help"]).output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [(["--jobs", "0"], "x>=1"), (["--jobs", "x"], "--jobs"), (["--config", "none"], "none")],
+)
+def test_faulty_shared_options_are_refused(arguments: list[str], told: str) -> None:
+    result = CliRunner().invoke(with_options, arguments)
+    assert result.exit_code == 2 and told in result.output

@@ -299,7 +299,7 @@ def test_a_value_that_is_no_number_is_refused() -> None:
 
 SCRIPT = """import sys
 sys.path.insert(0, {folder!r})
-from test_neural_search import RandomScorer
+from test_neural_translator import RandomScorer
 from moses_bridge.ngram_scorer import serve_ngrams
 serve_ngrams(RandomScorer(3), sys.stdin.buffer, sys.stdout.buffer)
 """
