@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +35,7 @@ class Text:
     bar: int
 
 
-@dataclass(frozen=True)
-class Links:
+class Links(NamedTuple):
     """The links seen from one side: those of word i are `others[starts[i]:starts[i + 1]]`.
 
     Attributes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +42,7 @@ class LexicalTable:
         return np.searchsorted(keys, sources * self.n_targets + targets)
 
 
-@dataclass(frozen=True)
-class LinkProbs:
+class LinkProbs(NamedTuple):
     """Probabilities of one direction laid out beside the links that they explain.
 
     Attributes:

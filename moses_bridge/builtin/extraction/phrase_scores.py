@@ -114,23 +114,21 @@ def _lexical_weights(
     Koehn, Och and Marcu 2003, section 3.3; a word without link is explained by NULL. Single
     precision, as the half tables of Moses are.
     """
-    products = _lexical_products(starts, lens, links.starts, probs.links, probs.null)
+    products = _lexical_products(starts, lens, links, probs)
     return np.asarray(products).astype(np.float32)
 
 
 @njit(cache=True, nogil=True)
-def _lexical_products(
-    starts: Any, lens: Any, link_starts: Any, link_probs: Any, null_probs: Any
-) -> Any:
+def _lexical_products(starts: Any, lens: Any, links: Links, probs: LinkProbs) -> Any:
     products = np.ones(len(starts))
     for pair in range(len(starts)):
         for word in range(starts[pair], starts[pair] + lens[pair]):
-            first, end = link_starts[word], link_starts[word + 1]
+            first, end = links.starts[word], links.starts[word + 1]
             if first == end:
-                products[pair] *= null_probs[word]
+                products[pair] *= probs.null[word]
                 continue
             total = 0.0
             for k in range(first, end):
-                total += link_probs[k]
+                total += probs.links[k]
             products[pair] *= total / (end - first)
     return products
