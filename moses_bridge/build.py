@@ -62,7 +62,7 @@ def build_model(
 ) -> None:
     """Write OUT/moses.ini and all that it names.
 
-    A product stays that is there, newer than its inputs and made with the same settings.
+    A file is not made again if it is there, is newer than its inputs and was made with the same settings.
 
     Args:
         corpus: prefix of the texts: train for train.en and train.fr.

@@ -19,7 +19,7 @@ StrPath = str | os.PathLike[str]
 STANDARD_STREAM = "-"
 COMPRESSIONS = {".gz": "gz", ".bz2": "bz2", ".xz": "xz", ".zst": "zst"}
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-PIECE_BYTES = 1 << 18
+PIECE_BYTES = 1 << 18  # read at once; larger pieces are no faster
 _UNFINISHED: set[Path] = set()
 
 

@@ -25,7 +25,7 @@ from moses_bridge.builtin.decoder.translator import Translation, Translator
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel
 from moses_bridge.formats.words import split_words
 
-STACK_SIZE = 1000
+STACK_SIZE = 1000  # far more than a search keeps: a given target leaves few ways to make it
 
 
 class _Step(NamedTuple):

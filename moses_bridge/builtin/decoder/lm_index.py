@@ -45,7 +45,7 @@ from moses_bridge.errors import InputError, shown
 LN10 = 2.302585092994046
 UNKNOWN_LOG10_PROB = -100.0
 NO_EXTENSION = np.int32(-(2**31))  # the bits of -0.0: no back-off and no longer n-gram
-MAX_NODES = 2**31 - 1
+MAX_NODES = 2**31 - 1  # a node's number is half of a key of 64 bits
 GOOD, FULL, NO_CONTEXT, DUPLICATE = range(4)
 
 
@@ -127,7 +127,7 @@ def _with_unknown_word(arpa: Arpa) -> Arpa:
 def _build(path: textio.StrPath, arpa: Arpa) -> LmTables:
     """Enter all n-grams, doubling the table while suffixes that the file lacks need more room."""
     n_ngrams = sum(len(section.log_probs) for section in arpa.sections[1:])
-    n_slots = 1 << max(4, (3 * n_ngrams // 2).bit_length())
+    n_slots = 1 << max(4, (3 * n_ngrams // 2).bit_length())  # at most three quarters taken
     while True:
         if len(arpa.words) + n_slots > MAX_NODES:
             raise InputError(path, None, f"{n_ngrams} n-grams", "at most a thousand million")

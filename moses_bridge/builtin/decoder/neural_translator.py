@@ -6,10 +6,11 @@ all its hypotheses, in all sentences, are scored in one call, and the neural val
 of the n-gram model's. So the n-gram model decides which cells are taken from the cube, and the
 neural one which of these hypotheses are kept and extended.
 
-Hypotheses are recombined as without the neural model, by their n-gram states: what follows a loser
-counts in the n-best list's search as behind its winner. And the search goes by the scorer's quick
-estimates. The values in the n-best list are neither: they are computed from its entries' words, and
-the entries are sorted by totals made of them.
+Two things are approximate in the search. Hypotheses are recombined as without the neural model, by the
+n-gram model's states; when the n-best list goes back through a hypothesis that was recombined into a
+better one, the words that follow have the scores they had behind the better one. And the search goes by
+the scorer's quick estimates. The values in the n-best list are exact: they are computed from the words of
+its entries, and the entries are sorted by totals made of them.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from moses_bridge.compiled.hash_table import FREE, hash_next, hash_number, n_slo
 from moses_bridge.compiled.inner import inner
 from moses_bridge.errors import UserError
 
-MAX_NGRAMS = 1 << 20
+MAX_NGRAMS = 1 << 20  # 40 MB for n-grams of 7 words
 FIRST_ROOM = 1 << 14
 
 Compute = Callable[[NDArray[np.int32]], NDArray[np.float32]]
@@ -25,7 +25,8 @@ class NgramMemo:
     Args:
         compute: the function: natural log p(last word | words before it), (n, order) -> (n,).
         order: words of an n-gram.
-        max_ngrams: when there would be more, all are forgotten.
+        max_ngrams: when there would be more, all are forgotten, which is simpler than to choose some
+            and happens once in thousands of sentences.
     """
 
     def __init__(self, compute: Compute, order: int, max_ngrams: int = MAX_NGRAMS) -> None:

@@ -12,9 +12,10 @@ from moses_bridge.compiled.bytes_by_name import CARRIAGE_RETURN, MINUS, PLUS
 from moses_bridge.compiled.inner import inner
 from moses_bridge.compiled.number_reader import read_number, value_of
 from moses_bridge.compiled.scanning import next_token
-from moses_bridge.errors import InputError, shown
+from moses_bridge.errors import BYTES_SHOWN, InputError, shown
 from moses_bridge.textio import StrPath, read_bytes
 
+# What became of a row: read, no room for it, or what is wrong with it.
 GOOD, FULL, FEW_COLUMNS, BAD_SCORE, N_SCORES, NO_SOURCE = range(6)
 LOG_FLOOR = -100.0  # TransformScore and LOWEST_SCORE of Moses (moses/Util.h, moses/TypeDef.h)
 
@@ -35,7 +36,7 @@ def refuse_row(
     path: StrPath, data: NDArray[np.uint8], position: int, row: int, problem: int, n_scores: int
 ) -> InputError:
     """The fault of the row (counted from 0) that starts at `position`."""
-    line = bytes(data[position : position + 2000]).partition(b"\n")[0]
+    line = bytes(data[position : position + BYTES_SHOWN]).partition(b"\n")[0]
     expected = {
         FEW_COLUMNS: "at least 3 columns between '|||'",
         BAD_SCORE: "finite scores of at least 0 (Moses makes NaN of a negative one)",

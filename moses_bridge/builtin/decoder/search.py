@@ -3,8 +3,8 @@
 One stack for each number of covered source words. A stack is filled from edges: an edge is all
 hypotheses of one coverage in an earlier stack times all options of one source span. The cells of an
 edge (hypothesis x option, both sorted) are visited best first from the corner, all edges of a stack
-together, until pop_limit cells have been taken. Hypotheses whose future cannot differ are recombined;
-the losers stay as arcs of the winner for the n-best list.
+together, until pop_limit cells have been taken (Huang and Chiang 2007). Hypotheses that no extension can
+tell apart are recombined: the best one is extended, and the others stay as its arcs for the n-best list.
 
 `start_search`, `open_stack` and `close_stack` are the steps, so that a caller may do something of its
 own with the hypotheses of a stack (score their words all at once, say) before they are pruned.
@@ -109,28 +109,28 @@ def make_workspace(limits: Limits, max_words: int, order: int) -> Workspace:
     n_edges = limits.stack_size * max_words * (limits.distortion_limit + 1) + 1
     n_cells = n_edges + 2 * limits.pop_limit
     edges = Edges(
-        np.empty(n_edges, np.int32),
-        np.empty(n_edges, np.int32),
-        np.empty(n_edges, np.int32),
-        np.empty(n_edges, np.int32),
-        np.empty(n_edges, np.int32),
-        np.empty(n_edges, np.int32),
-        np.empty(n_edges, np.uint64),
-        np.empty(n_edges, np.int32),
-        np.empty(n_edges, np.float64),
-        np.full(n_slots(n_edges), FREE, np.int32),
+        hyp_starts=np.empty(n_edges, np.int32),
+        hyp_sizes=np.empty(n_edges, np.int32),
+        option_starts=np.empty(n_edges, np.int32),
+        option_sizes=np.empty(n_edges, np.int32),
+        targets=np.empty(n_edges, np.int32),
+        hyps=np.empty(n_edges, np.int32),
+        windows=np.empty(n_edges, np.uint64),
+        gaps=np.empty(n_edges, np.int32),
+        future_costs=np.empty(n_edges),
+        slots=np.full(n_slots(n_edges), FREE, np.int32),
     )
     cells = Cells(
-        np.empty(n_cells, np.int32),
-        np.empty(n_cells, np.int32),
-        np.empty(n_cells, np.int32),
-        np.empty(n_cells),
-        np.empty(n_cells),
-        np.empty((n_cells, max(1, order - 1)), np.int32),
-        np.empty(n_cells, np.int32),
-        np.empty(n_cells, np.int32),
-        np.empty(n_cells),
-        np.empty(n_slots(2 * limits.pop_limit), np.int64),
+        edges=np.empty(n_cells, np.int32),
+        xs=np.empty(n_cells, np.int32),
+        ys=np.empty(n_cells, np.int32),
+        scores=np.empty(n_cells),
+        estimates=np.empty(n_cells),
+        contexts=np.empty((n_cells, max(1, order - 1)), np.int32),
+        context_sizes=np.empty(n_cells, np.int32),
+        heap=np.empty(n_cells, np.int32),
+        keys=np.empty(n_cells),
+        seen=np.empty(n_slots(2 * limits.pop_limit), np.int64),
     )
     return Workspace(edges, cells)
 
@@ -316,7 +316,10 @@ def _pop_cells(
 
 @inner
 def _is_new(cells: Cells, edge: int, x: int, y: int) -> bool:
-    """Whether the cell is met for the first time; it is remembered."""
+    """Whether the cell is met for the first time; it is remembered.
+
+    One number stands for it: 20 bits each for the hypothesis and the option, the edge above them.
+    """
     key = (np.int64(edge) << 40) | (np.int64(x) << 20) | np.int64(y)
     return bool(add_key(cells.seen, key))
 

@@ -26,7 +26,7 @@ from moses_bridge.builtin.decoder.search import Limits, make_workspace, search
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel
 from moses_bridge.formats.words import split_words
 
-ROOM_FOR_WORDS = 64
+ROOM_FOR_WORDS = 64  # of a sentence, at the start; it grows with the longest one
 
 Translation = tuple[bytes, list[bytes]]  # the best one, and the lines of the n-best list
 

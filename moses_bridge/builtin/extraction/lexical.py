@@ -13,7 +13,7 @@ from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, Links
 from moses_bridge.textio import StrPath, write_lines
 
 NULL = b"NULL"
-N_DECIMALS = 7
+N_DECIMALS = 7  # train-model.perl prints "%.7f", and the scorer reads that
 
 
 @dataclass(frozen=True)

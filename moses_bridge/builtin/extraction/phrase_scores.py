@@ -20,9 +20,9 @@ from moses_bridge.builtin.extraction.pair_counts import PairCounts
 from moses_bridge.builtin.extraction.spilled_rows import SpilledRows
 
 Smoothing = Literal["good-turing", "none"]
-HIGHEST_COUNT_OF_COUNTS = 10
-DISCOUNT_FLOOR = 0.01
-PAIRS_AT_ONCE = 1 << 18
+HIGHEST_COUNT_OF_COUNTS = 10  # greater counts are not discounted
+DISCOUNT_FLOOR = 0.01  # d_0, below which no other one falls
+PAIRS_AT_ONCE = 1 << 18  # some 13 MB of pairs
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.builtin.extraction.pair_counts import PairCounts
 
-SMOOTHING = 0.5
+SMOOTHING = 0.5  # the default of train-model.perl for lexical-reordering-score
 
 
 def reordering_probs(pairs: PairCounts) -> NDArray[np.float64]:

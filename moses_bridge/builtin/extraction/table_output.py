@@ -17,9 +17,6 @@ from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, Links
 from moses_bridge.builtin.extraction.occurrences import MAX_WORDS
 from moses_bridge.builtin.extraction.pair_counts import PairCounts
 from moses_bridge.builtin.extraction.row_writer import (
-    BLANK,
-    DASH,
-    NEWLINE,
     NUMBER_BYTES,
     PackedText,
     n_phrase_bytes,
@@ -30,6 +27,8 @@ from moses_bridge.builtin.extraction.row_writer import (
     put_phrase,
 )
 from moses_bridge.builtin.extraction.spilled_rows import SpilledRows
+from moses_bridge.compiled.bytes_by_name import BLANK, MINUS, NEWLINE
+from moses_bridge.compiled.inner import inner
 from moses_bridge.progress import Progress
 from moses_bridge.textio import StrPath, open_write_packed
 
@@ -159,7 +158,7 @@ def _in_order(
             yield waiting.popleft().result()
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _put_pair(
     out: Any,
     end: int,
@@ -174,7 +173,7 @@ def _put_pair(
     return int(put_bar(out, end))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _put_scores(out: Any, end: int, scores: Any) -> int:
     """Scores with a blank behind each."""
     for i in range(len(scores)):
@@ -184,7 +183,7 @@ def _put_scores(out: Any, end: int, scores: Any) -> int:
     return end
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _put_alignment(
     out: Any,
     end: int,
@@ -197,7 +196,7 @@ def _put_alignment(
     for i in range(target_len):
         for k in range(links.starts[target_start + i], links.starts[target_start + i + 1]):
             end = put_count(out, end, links.others[k] - source_start)
-            out[end] = DASH
+            out[end] = MINUS
             end = put_count(out, end + 1, i)
             out[end] = BLANK
             end += 1
