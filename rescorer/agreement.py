@@ -18,7 +18,7 @@ from rescorer.contract import Batch, Scorer, TrainedModel
 from rescorer.model_directory import load_model
 from rescorer.softmax.output_layer import OutputLayer
 
-# Rows that are drawn, and read at a time: Spearman's correlation of 2,000 pairs is sure to about 0.001.
+# A sample, so that the comparison takes seconds whatever the length of the table.
 SAMPLE_ROWS = 2000
 BLOCK_ROWS = 1000
 
