@@ -7,6 +7,7 @@ import copy
 import inspect
 import multiprocessing
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -40,6 +41,11 @@ PRINT_CONFIG = "--print-config"
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def command_line() -> str:
+    """The command line of this process, as a shell takes it."""
+    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
 
 
 def config_options(settings: Callable[..., object]) -> Callable[[Function], Function]:

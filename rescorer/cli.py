@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moses_bridge.command import JOBS, VERSION, CommandGroup, config_options
+from moses_bridge.command import JOBS, VERSION, CommandGroup, command_line, config_options
 from moses_bridge.config import load_config, with_options
 from moses_bridge.formats.nbest import check_feature_name
 from moses_bridge.ngram_scorer import serve_ngrams
@@ -224,6 +224,7 @@ def score(
         ini_out,
         resume,
         replace,
+        command_line(),
     )
     for line in lines:
         click.echo(line, err=True)
@@ -241,7 +242,7 @@ def merge(parts: tuple[Path, ...], out: Path, ini: Path | None, ini_out: Path | 
     """
     from rescorer.tables.scored_table import merge_shards
 
-    for line in merge_shards(parts, out, ini, ini_out):
+    for line in merge_shards(parts, out, ini, ini_out, command_line()):
         click.echo(line, err=True)
 
 

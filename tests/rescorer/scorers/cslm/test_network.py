@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from rescorer.model_scorer import scorer_of_model
 
 from moses_bridge.config import from_mapping
 from moses_bridge.errors import ConfigError, InputError
 from rescorer.model_directory import load_model, save_model
-from rescorer.model_scorer import scorer_of_model
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
 from rescorer.scorers.cslm.task import CslmTrainingConfig, NGramTask, train_cslm, with_dropout
 from rescorer.training.loop import LoopConfig
