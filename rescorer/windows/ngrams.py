@@ -23,9 +23,9 @@ def sentence_ngrams(
         each, *Shape:* (n_ngrams,).
     """
     # One text, so that a long sentence needs no more memory than its words: start_id context_words times,
-    # the words and </s> of each sentence.
+    # the words and </s> of each sentence, and behind all of them one window, so that there always is one.
     firsts = _starts(lens + context_words + 1)
-    text = np.full(int((lens + context_words + 1).sum()), start_id, np.int32)
+    text = np.full(int((lens + context_words + 1).sum()) + context_words + 1, start_id, np.int32)
     text[_places(firsts + context_words, lens)] = ids
     text[firsts + context_words + lens] = end_id
     windows = np.lib.stride_tricks.sliding_window_view(text, context_words + 1)
