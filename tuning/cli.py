@@ -47,6 +47,7 @@ def _tuning_settings(
     nbest_size: int | None,
     max_iterations: int | None,
     neural_lm: str | None,
+    left_out: tuple[str, ...],
 ) -> TuningConfig:
     """The settings of `tuning tune`."""
     from tuning.loop import TuningConfig
@@ -56,6 +57,7 @@ def _tuning_settings(
         "nbest_size": nbest_size,
         "max_iterations": max_iterations,
         "decoder.neural_lm": neural_lm,
+        "left_out": [*left_out] or None,
     }
     return with_options(load_config(TuningConfig, config), options)
 
@@ -95,6 +97,12 @@ def _tuning_settings(
     help='NAME=COMMAND, a feature of the built-in search: "CSLM0=rescorer serve cslm". Sets '
     "the key decoder.neural_lm.",
 )
+@click.option(
+    "--leave-out",
+    "left_out",
+    multiple=True,
+    help="A column that stays at weight 0, as TranslationModel0_2; sets the key left_out.",
+)
 @config_options(_tuning_settings)
 @JOBS
 def tune(
@@ -110,6 +118,7 @@ def tune(
     init_weights: Path | None,
     nbest_features: tuple[str, ...],
     neural_lm: str | None,
+    left_out: tuple[str, ...],
     config: Path | None,
     jobs: int,
 ) -> None:
@@ -120,7 +129,7 @@ def tune(
     from tuning.loop import tune as run_tuning
     from tuning.rerank import NBestFeature
 
-    settings = _tuning_settings(config, optimizer, nbest_size, max_iterations, neural_lm)
+    settings = _tuning_settings(config, optimizer, nbest_size, max_iterations, neural_lm, left_out)
     run = run_tuning(
         ini,
         source,

@@ -55,6 +55,8 @@ class TuningConfig:
         min_weight_change: the loop ends when no normalised weight moves by more.
         min_pool_gain: the loop ends when the pool promises no more BLEU (0 to 100) than this.
         patience: the loop ends after so many decodings in a row without a better one.
+        left_out: columns, as "TranslationModel0_2", whose weight is 0 from the start to the end: the system
+            is tuned as if it did not have them.
         start_spread: each weight of the start is multiplied by exp(start_spread z), z normal and drawn
             by the seed, so that runs do not share a start. 0 starts from the weights as they are.
         search: settings of the optimiser.
@@ -68,6 +70,7 @@ class TuningConfig:
     min_pool_gain: float = 0.01
     patience: Annotated[int, AtLeast(1)] = 3
     start_spread: Annotated[float, AtLeast(0)] = 0.0
+    left_out: tuple[str, ...] = ()
     search: OptimizerConfig = field(default_factory=OptimizerConfig)
     decoder: DecoderOptions = field(default_factory=DecoderOptions)
 
@@ -111,6 +114,7 @@ def tune(
     """
     config = replace(config, decoder=replace(config.decoder, kind=chosen_decoder(config.decoder)))
     start = initial_weights(ini, _added(config, nbest_features), init_weights)
+    start = without_columns(start, config.left_out)
     start = scattered(start, config, seed, _untuneable(ini))
     reference = References.read(references, source)
     run = TuningRun(
@@ -197,6 +201,24 @@ def initial_weights(ini: Path, added: Mapping[str, float], init_weights: Path | 
                 n_missing = len(weights[name]) - len(values)
                 weights[name] = [*values, *[0.0] * n_missing]
     return weights
+
+
+def without_columns(weights: Weights, left_out: Sequence[str]) -> Weights:
+    """The weights with 0 for some columns.
+
+    Raises:
+        ConfigError: a name is no column.
+    """
+    columns = {
+        name: value
+        for feature, values in weights.items()
+        for name, value in zip(column_names({feature: len(values)}), values, strict=True)
+    }
+    for name in left_out:
+        if name not in columns:
+            raise ConfigError(f"no column {name} to leave out; there are {', '.join(columns)}")
+        columns[name] = 0.0
+    return grouped_weights(columns)
 
 
 def _untuneable(ini: Path) -> set[str]:
@@ -331,7 +353,8 @@ class _Loop:
         """Columns that stay: those of the settings, and sparse features, for which an ini has no weights."""
         assert self.pool is not None
         sparse = (name for name in self.pool.names if name.rpartition("_")[0] not in weights)
-        return (*self.config.search.frozen, *sparse)
+        left_out = (name for name in self.config.left_out if name in self.pool.names)
+        return (*self.config.search.frozen, *left_out, *sparse)
 
     def end_before_optimising(self) -> str:
         """Why this decoding is the last one, whatever the optimiser would find; "" if it is not."""

@@ -325,3 +325,12 @@ def test_the_decoder_that_was_chosen_belongs_to_the_run(
     with pytest.raises(ConfigError, match="other config"):
         system.run(tmp_path / "run", resume=True)
     assert loop.chosen_decoder(DecoderOptions(neural_lm="A0=x")) == "builtin"
+
+
+def test_a_column_that_is_left_out_stays_at_0(system: FixedSystem, tmp_path: Path) -> None:
+    config = replace(system.config, left_out=("Distortion0_0",), start_spread=0.3)
+    result = system.run(tmp_path / "run", config=config)
+    assert all(each.weights["Distortion0"] == [0.0] for each in result.iterations)
+    assert all("Distortion0_0" in each.frozen for each in result.iterations if each.pool_bleu)
+    with pytest.raises(ConfigError, match="no column Distortion0 to leave out; there are Dist"):
+        system.run(tmp_path / "other", config=replace(config, left_out=("Distortion0",)))
