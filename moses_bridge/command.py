@@ -19,6 +19,7 @@ import click
 
 from moses_bridge.config_text import commented_toml
 from moses_bridge.errors import UserError
+from moses_bridge.processors import n_processors
 from moses_bridge.textio import remove_unfinished
 
 FAILED = 1
@@ -27,7 +28,7 @@ VERSION = click.version_option(package_name="rescorer", message="%(prog)s %(vers
 JOBS = click.option(
     "--jobs",
     type=click.IntRange(min=1),
-    default=len(os.sched_getaffinity(0)),
+    default=n_processors(),
     help="Processes or threads to run.  [default: one for each processor]",
 )
 CONFIG = click.option(

@@ -15,6 +15,7 @@ from moses_bridge.formats.nbest import check_feature_name
 from moses_bridge.ngram_scorer import serve_ngrams
 from moses_bridge.textio import is_stream
 from rescorer.architectures import ARCHITECTURES
+from rescorer.parallel import let_waiting_threads_sleep
 
 if TYPE_CHECKING:
     from rescorer.compute import Device, Precision
@@ -42,6 +43,7 @@ PRECISION = click.option(
 @VERSION
 def main() -> None:
     """Neural scores for the phrase tables and n-best lists of Moses."""
+    let_waiting_threads_sleep()
 
 
 def _training_settings(
@@ -68,10 +70,9 @@ def _training_settings(
 @click.option("--out", type=DIRECTORY, required=True, help="Model directory to write.")
 @click.option(
     "--arch",
-    type=click.Choice(list(ARCHITECTURES)),
     default="encdec",
     show_default=True,
-    help="What is trained; docs/settings.md says on which data.",
+    help=f"What is trained: {', '.join(ARCHITECTURES)}.",
 )
 @click.option("--source", type=READABLE, help="Source text, where DATA is parallel target text.")
 @click.option("--links", type=READABLE, help="Its word links, where the architecture needs them.")

@@ -124,8 +124,8 @@ def _blocks(
 
 def _links(entry: NBestEntry, nbest: str) -> bytes:
     """The word links of an entry, the last of its fields."""
-    links = entry.rest[-1].strip() if entry.rest else b""
-    if not LINKS.fullmatch(links):
+    links = entry.rest[-1].strip() if entry.rest else None
+    if links is None or not LINKS.fullmatch(links):
         raise InputError(
             nbest,
             entry.line_number,

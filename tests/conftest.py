@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+# Before PyTorch is loaded: its threads shall not spin beside other work (see rescorer.parallel).
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 # Outputs of Moses on generated text; they are part of the repository.
 SMALL = Path(__file__).resolve().parent / "data" / "moses"
 # The same files made of real text, in a folder of their own.

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from moses_bridge.decoder import DecoderOptions
+from moses_bridge.decoder import DecoderConfig
 from moses_bridge.formats.tuning_data import read_init_opt
 from moses_bridge.textio import write_lines
 from tuning import evaluation, loop
@@ -137,7 +137,7 @@ def second_iteration(golden: Path) -> MosesIteration:
 
 
 @contextmanager
-def open_fixed(ini: Path, config: DecoderOptions, jobs: int) -> Iterator[FixedDecoder]:
+def open_fixed(ini: Path, config: DecoderConfig, jobs: int) -> Iterator[FixedDecoder]:
     yield FixedDecoder()
 
 

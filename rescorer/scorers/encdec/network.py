@@ -153,8 +153,8 @@ class EncoderDecoder(nn.Module):
         vectors = self.target_embedding(words.clamp(min=0))
         vectors = vectors * (words != NO_WORD).unsqueeze(1)
         return StepInputs(
-            self.decoder.inputs(vectors) + source.unit[rows],
-            self.word_to_readout(vectors) + source.readout[rows],
+            self.decoder.inputs(vectors) + source.unit.index_select(0, rows),
+            self.word_to_readout(vectors) + source.readout.index_select(0, rows),
         )
 
     def carry(self, state: GatedState) -> GatedCarried:
