@@ -28,6 +28,7 @@ from rescorer.parallel import map_in_order
 
 LINKS = re.compile(rb"(\d+-\d+( \d+-\d+)*)?")
 FEATURES_FIELD = 2
+# Enough for whole batches of the network, few enough for each processor to have blocks of its own.
 ENTRIES_AT_ONCE = 2_000
 
 

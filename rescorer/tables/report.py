@@ -16,6 +16,7 @@ from moses_bridge.json_files import read_json, write_json
 
 Column = Literal["sum", "per-word", "unknown-words"]
 ColumnFormat = Literal["prob", "log"]
+# Above the denormal numbers of float32 (1e-38), and as good as 0: its logarithm is -69.
 LOWEST_PROB = 1e-30
 
 

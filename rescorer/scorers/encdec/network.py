@@ -24,8 +24,9 @@ from rescorer.tries.prefix_tree import PrefixTree, build_prefix_tree
 from rescorer.tries.recurrent import NO_WORD, last_states, to_device
 from rescorer.units import GatedCarried, GatedState, GatedUnit
 
+# Each unit of the readout is the maximum of two, Cho et al. (2014), appendix A.
 MAXOUT_PIECES = 2
-# Standard deviation of the initial weights, Cho et al. (2014), appendix A.2.
+# Standard deviation of the initial weights, Cho et al. (2014), section 4.1.
 INITIAL_DEVIATION = 0.01
 
 

@@ -72,7 +72,7 @@ def test_no_sentence_has_no_score(model: Cslm) -> None:
 
 
 def test_ngrams_of_sentences() -> None:
-    ids = np.array([[4, 5, 0], [6, 0, 0]], np.int32)
+    ids = np.array([4, 5, 6], np.int32)
     ngrams, sentences = sentence_ngrams(ids, np.array([2, 1]), 2, start_id=9, end_id=0)
     assert ngrams.tolist() == [[9, 9, 4], [9, 4, 5], [4, 5, 0], [9, 9, 6], [9, 6, 0]]
     assert sentences.tolist() == [0, 0, 0, 1, 1]
