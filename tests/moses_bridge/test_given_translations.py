@@ -263,7 +263,7 @@ def test_forced_translations_are_those_of_moses(small_golden: Path, tmp_path: Pa
     """Of the references, by its feature ConstrainedDecoding; an empty line where there is no way."""
     folder, nbest, out = small_golden / "decode", tmp_path / "nbest", tmp_path / "out"
     texts = folder / "input.en", folder / "reference.fr", out
-    force_translations(folder / "moses.ini", DecoderOptions(), 1, *texts, None, nbest)
+    force_translations(folder / "moses.ini", DecoderConfig(), 1, *texts, None, nbest)
     ours = {entry.sentence_id: entry for entry in read_nbest(nbest)}
     moses = {entry.sentence_id: entry for entry in read_nbest(folder / "nbest1.constrained.gz")}
     assert len(moses) == 16

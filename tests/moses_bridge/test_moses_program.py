@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.decoder import DecoderOptions, open_decoder
+from moses_bridge.decoder import DecoderConfig, open_decoder
 from moses_bridge.textio import read_lines
 
 pytestmark = [
@@ -30,9 +30,9 @@ def test_outputs_and_lists_are_the_stored_ones(
     """Moses looks for the tables of an ini from its working directory."""
     folder = small_golden / "decode"
     monkeypatch.chdir(folder)
-    options = DecoderOptions(kind="moses", segmentation=True, alignment=True)
+    config = DecoderConfig(kind="moses", segmentation=True, alignment=True)
     out, nbest = tmp_path / "out", tmp_path / "nbest"
-    with open_decoder(Path("moses.ini"), options, 1) as decoder:
+    with open_decoder(Path("moses.ini"), config, 1) as decoder:
         assert decoder.feature_names() == MODEL_FEATURES
         decoder.decode(Path("input.en"), out, None, nbest, 100)
     stored = [line.rstrip(b" ") for line in read_lines("output.cube400.fr")]
