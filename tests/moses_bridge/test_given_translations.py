@@ -259,6 +259,23 @@ def test_outputs_of_moses_are_made_at_least_as_well(golden: Path, tmp_path: Path
     assert sum(gain < 1e-3 for gain in gains) > 0.8 * len(gains)
 
 
+def test_forced_translations_are_those_of_moses(small_golden: Path, tmp_path: Path) -> None:
+    """Of the references, by its feature ConstrainedDecoding; an empty line where there is no way."""
+    folder, nbest, out = small_golden / "decode", tmp_path / "nbest", tmp_path / "out"
+    texts = folder / "input.en", folder / "reference.fr", out
+    force_translations(folder / "moses.ini", DecoderConfig(), 1, *texts, None, nbest)
+    ours = {entry.sentence_id: entry for entry in read_nbest(nbest)}
+    moses = {entry.sentence_id: entry for entry in read_nbest(folder / "nbest1.constrained.gz")}
+    assert len(moses) == 16
+    for number, entry in moses.items():
+        assert ours[number].words == entry.words
+        assert ours[number].total == pytest.approx(entry.total, rel=1e-5, abs=1e-3)
+    # To its feature the copy of an unknown word, at -100, is no word of the reference.
+    assert all(ours[number].total < -90 for number in ours.keys() - moses.keys())
+    found = [line for line in read_lines(out) if line]
+    assert len(found) == len(ours) == 17
+
+
 def test_entries_of_moses_get_its_values(golden: Path, tmp_path: Path) -> None:
     folder, n_lines = golden / "decode", 20
     nbest, out = tmp_path / "nbest", tmp_path / "out"

@@ -276,7 +276,7 @@ def test_other_weights_need_no_new_tables(tmp_path: Path) -> None:
 
 @dataclass(frozen=True)
 class RealRun:
-    """What Moses made of 300 sentences, and what we make of them."""
+    """What Moses made of some sentences, and what we make of them."""
 
     folder: Path
     model: Model
@@ -303,19 +303,21 @@ def real(golden: Path) -> RealRun:
 
 
 def test_search_is_as_good_as_that_of_moses(real: RealRun) -> None:
-    moses = np.array([real.entries[i][0].total for i in range(300)])
+    n_sentences = len(real.lines)
+    moses = np.array([real.entries[i][0].total for i in range(n_sentences)])
     ours = np.array([float(lines[0].split(b" ||| ")[3]) for lines in real.lines])
     assert ours.mean() >= moses.mean() - 0.001
-    assert (ours >= moses - 1e-3).sum() >= 295
-    reference = (real.folder / "reference.fr").read_text().split("\n")[:300]
-    outputs = (real.folder / "output.cube400.fr").read_text().split("\n")[:300]
+    assert (ours >= moses - 1e-3).sum() >= 0.98 * n_sentences
+    reference = (real.folder / "reference.fr").read_text().split("\n")[:n_sentences]
+    outputs = (real.folder / "output.cube400.fr").read_text().split("\n")[:n_sentences]
     texts = [text.decode() for text in real.texts]
     bleu = [
         sacrebleu.corpus_bleu([t.strip() for t in each], [reference], tokenize="none", force=True)
         for each in (texts, outputs)
     ]
     assert bleu[0].score == pytest.approx(bleu[1].score, abs=0.1)
-    assert sum(a == b.strip() for a, b in zip(texts, outputs, strict=True)) >= 295
+    n_equal = sum(a == b.strip() for a, b in zip(texts, outputs, strict=True))
+    assert n_equal >= 0.98 * n_sentences
 
 
 def test_nbest_lists_are_those_of_moses(real: RealRun) -> None:
@@ -345,7 +347,7 @@ def test_nbest_lines_are_written_as_moses_writes_them(real: RealRun) -> None:
             if mine != other:
                 assert float(mine) == pytest.approx(float(other), rel=1e-4, abs=2e-6)
         n_equal += ours == moses
-    assert n_equal >= 200
+    assert n_equal >= 2 / 3 * len(real.lines)
 
 
 def test_features_of_moses_entries_from_their_segmentation(real: RealRun) -> None:
