@@ -42,7 +42,8 @@ class DecoderConfig:
     Attributes:
         stack_size: hypotheses kept for each number of translated words.
         pop_limit: hypotheses made for each number of translated words.
-        distortion_limit: longest jump in source words, -1 for any; None takes the ini's, else 6.
+        distortion_limit: longest jump in source words, -1 for any; None takes the ini's,
+            else any.
         table_limit: translations used of a source phrase, 0 for all; None takes the ini's, else 20.
         nbest_factor: an n-best list is sought among so many times its size paths; 0 stands for 1000.
         segmentation: whether n-best lines tell which source phrase became which target phrase.

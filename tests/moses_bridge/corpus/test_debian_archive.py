@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -77,3 +79,25 @@ def test_a_broken_download_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(ToolError, match="E: no such file"):
         archive.packages(["help-fr"])
     assert [path.name for path in archive.folder.iterdir()] == ["apt"]
+
+
+def test_a_failed_update_is_told_even_if_there_is_an_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A corpus from half of the indexes, or from old ones, would be kept as if it were whole."""
+    update = "echo index > $lists/main_i18n_Translation-fr; echo 'E: no Release file'; exit 100"
+    archive = fake_apt(tmp_path, monkeypatch, update)
+    with pytest.raises(ToolError, match="status 100: E: no Release file"):
+        archive.descriptions("fr")
+    assert not (archive.folder / "Translation-fr.gz").exists()
+
+
+def test_apt_keeps_its_sandbox_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = fake_apt(tmp_path, monkeypatch, download="stat -c %U . > help-fr_1_all.deb")
+    owner = archive.packages(["help-fr"])[0].read_text().strip()
+    assert "Sandbox" not in (archive.folder / "apt/apt.conf").read_text()
+    users = {user.pw_name for user in pwd.getpwall()}
+    if os.geteuid() == 0 and "_apt" in users:
+        assert owner == "_apt"
+    else:
+        assert owner == pwd.getpwuid(os.geteuid()).pw_name
