@@ -144,9 +144,7 @@ def test_any_architecture_with_a_softmax_can_be_compared(tmp_path: Path) -> None
 
 def test_links_are_drawn_with_their_rows(tmp_path: Path) -> None:
     table = tmp_path / "t"
-    table.write_bytes(
-        b"".join(b"s%d ||| t%d ||| 1 ||| %d-%d\n" % (i, i, i, i) for i in range(30))
-    )
+    table.write_bytes(b"".join(b"s%d ||| t%d ||| 1 ||| %d-%d\n" % (i, i, i, i) for i in range(30)))
     batch = sampled_rows(str(table), 10, 3)
     assert batch.links is not None
     assert [b"s" + link.split(b"-")[0] for link in batch.links] == list(batch.sources)

@@ -173,7 +173,9 @@ maxout_width = 2
 
 def test_train_says_why_it_ended(folder: Path) -> None:
     (folder / "c.toml").write_text(TOML)
-    (folder / "pairs").write_bytes(b"".join(b"s%d ||| t%d ||| 1 1 1 1\n" % (n, n) for n in range(20)))
+    (folder / "pairs").write_bytes(
+        b"".join(b"s%d ||| t%d ||| 1 1 1 1\n" % (n, n) for n in range(20))
+    )
     arguments = ["train", "DIR/pairs", "--out", "DIR/m", "--config", "DIR/c.toml", "--epochs", "2"]
     result = run(folder, *arguments, "--device", "cpu")
     assert result.exit_code == 0, result.output

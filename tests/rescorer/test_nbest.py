@@ -90,9 +90,7 @@ def test_list_of_moses(golden: Path, tmp_path: Path) -> None:
     sentences = source.read_bytes().split(b"\n")
     for before, after in zip(old[:-1:50], new[:-1:50], strict=True):
         fields = before.split(b" ||| ")
-        value = RandomScorer(7).values(
-            Batch([sentences[int(fields[0])]], [fields[1].rstrip()])
-        )[0]
+        value = RandomScorer(7).values(Batch([sentences[int(fields[0])]], [fields[1].rstrip()]))[0]
         fields[2] += b" CSLM0= %.6f" % value
         assert after == b" ||| ".join(fields)
     assert all(entry.features.count(b"CSLM0=") == 1 for entry in read_nbest(out))

@@ -51,7 +51,9 @@ def test_scorer_agrees_with_the_equations(model: Cslm) -> None:
     texts = [b"a b c", b"", b"d x a a b c d", b"a b c"]
     ids = [[2, 3, 4], [], [5, 1, 2, 2, 3, 4, 5], [2, 3, 4]]
     expected = [numpy_log_prob(model, row, Vocabulary.end_id) for row in ids]
-    assert cslm_scorer(trained(model), ON_CPU).values(Batch(texts, texts)) == pytest.approx(expected, abs=1e-5)
+    assert cslm_scorer(trained(model), ON_CPU).values(Batch(texts, texts)) == pytest.approx(
+        expected, abs=1e-5
+    )
 
 
 def test_a_model_directory_is_scored_in_the_precision_that_is_asked_for(

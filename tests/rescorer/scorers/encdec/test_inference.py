@@ -30,7 +30,9 @@ def make_model(deviation: float = 0.5) -> TrainedModel[EncoderDecoder]:
 
 def make_pairs(n: int) -> Batch:
     rng = random.Random(2)
-    sources = [b" ".join(rng.choices([b"a", b"b", b"c", b"d"], k=rng.randint(1, 4))) for _ in range(n)]
+    sources = [
+        b" ".join(rng.choices([b"a", b"b", b"c", b"d"], k=rng.randint(1, 4))) for _ in range(n)
+    ]
     targets = [b" ".join(rng.choices([b"x", b"y", b"z"], k=rng.randint(0, 4))) for _ in range(n)]
     return Batch(sources, targets)
 
@@ -90,8 +92,6 @@ def test_a_network_without_these_words_is_refused() -> None:
     """A vocabulary with more words than the network has places for."""
     model = make_model()
     more = Shortlists(Vocabulary([b"a", b"b", b"c", b"d"]), TARGET)
-    scorer = encdec_scorer(
-        TrainedModel("encdec", model.network, more, {}), Compute(device="cpu")
-    )
+    scorer = encdec_scorer(TrainedModel("encdec", model.network, more, {}), Compute(device="cpu"))
     with pytest.raises(IndexError):
         scorer.values(Batch([b"d"], [b"x"]))
