@@ -14,10 +14,10 @@ BIN := $(VENV)/bin
 PACKAGES := moses_bridge rescorer tuning
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
 
-.PHONY: help install check format test fuzz faults table1 bench bench-paper-model clean
+.PHONY: help install check format settings test fuzz faults table1 bench bench-paper-model clean
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
-	@echo 'make test | check | format | fuzz | faults | bench | bench-paper-model | install | clean'
+	@echo 'make test | check | format | settings | fuzz | faults | bench | bench-paper-model | install | clean'
 
 # --- Installation ------------------------------------------------------------------------------
 
@@ -73,6 +73,10 @@ format: install
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# docs/settings.md from the dataclasses of settings; `make test` compares the two.
+settings: install
+	$(BIN)/python docs/make_settings.py
+
 test: install
 	$(BIN)/pytest
 
@@ -96,6 +100,9 @@ SOURCE ?= en
 TARGET ?= fr
 SCALE ?= small
 SEEDS ?= 1 2 3
+# Seeds of the columns of noise, one tuning each; and a column that is known to help, p(target|source).
+NOISE ?= 1 2 3
+KNOWN ?= TranslationModel0_2
 EXPERIMENT ?= tuning/experiments/$(SCALE).toml
 
 PAIR := $(if $(filter-out en-fr,$(SOURCE)-$(TARGET)),-$(SOURCE)-$(TARGET))
@@ -108,8 +115,11 @@ SECTIONS := corpus build encdec encdec_counted cslm start tune compare
 DEV := $(CORPUS)/dev
 TEST := $(CORPUS)/test
 
-table1: $(B)/table.json
+table1: $(B)/table.json $(B)/controls/table.json
 	@cat $(B)/table.txt
+	@echo
+	@echo 'A column that is known to help, left out and added back:'
+	@cat $(B)/controls/table.txt
 
 # A section's file changes only when its text does, so an edit reruns what depends on it alone.
 $(CONFIG)/.stamp: $(EXPERIMENT) | $(INSTALL)
@@ -153,9 +163,10 @@ endef
 $(eval $(call columns,rnn,$(B)/encdec/trained,--model $(B)/encdec))
 $(eval $(call columns,rnn-wp,$(B)/encdec/trained,--model $(B)/encdec --unknown-words))
 $(eval $(call columns,rnn-counted,$(B)/encdec_counted/trained,--model $(B)/encdec_counted))
-$(eval $(call columns,random,$(B)/filtered/moses.ini,--control random --seed 1))
+$(foreach seed,$(NOISE),$(eval $(call columns,random-$(seed),$(B)/filtered/moses.ini,--control random --seed $(seed))))
 
-# All systems are tuned from the same point: the weights of one tuning of the baseline.
+# All systems are tuned around the same point, the weights of one tuning of the baseline; each run starts
+# from a place of its own there (start_spread).
 TUNE := $(BIN)/tuning tune --source $(DEV).$(SOURCE) --reference $(DEV).$(TARGET) --resume --jobs $(JOBS)
 START := $(B)/runs/start/weights.json
 
@@ -165,15 +176,15 @@ $(START): $(B)/filtered/moses.ini $(CONFIG)/start.toml
 
 CSLM := --nbest-feature "CSLM0:LM0=$(BIN)/rescorer nbest {nbest} --source {source} --model $(B)/cslm --feature CSLM0 --out {out}"
 
-# $(call run,SYSTEM,INI,OPTIONS,PREREQUISITE,SEED)
+# $(call run,SYSTEM,INI,OPTIONS,PREREQUISITE,SEED,START)
 define run
-$(B)/runs/$(1)-$(5)/weights.json: $(2) $(START) $(4) $(CONFIG)/tune.toml
+$(B)/runs/$(1)-$(5)/weights.json: $(2) $(6) $(4) $(CONFIG)/tune.toml
 	$$(FRESH)
-	$(TUNE) --ini $(2) --out $$(@D) --seed $(5) --init-weights $(START) --config $(CONFIG)/tune.toml $(3)
+	$(TUNE) --ini $(2) --out $$(@D) --seed $(5) --init-weights $(6) --config $(CONFIG)/tune.toml $(3)
 endef
 # $(call system,NAME,INI,OPTIONS,PREREQUISITE): one tuning run for each seed.
 define system
-$(foreach seed,$(SEEDS),$(eval $(call run,$(1),$(2),$(3),$(4),$(seed))))
+$(foreach seed,$(SEEDS),$(eval $(call run,$(1),$(2),$(3),$(4),$(seed),$(START))))
 RUNS += $(SEEDS:%=$(B)/runs/$(1)-%/weights.json)
 endef
 $(eval $(call system,baseline,$(B)/filtered/moses.ini))
@@ -181,7 +192,8 @@ $(eval $(call system,rnn,$(B)/tables/rnn/moses.ini))
 $(eval $(call system,cslm,$(B)/filtered/moses.ini,$(CSLM),$(B)/cslm/trained))
 $(eval $(call system,cslm-rnn,$(B)/tables/rnn/moses.ini,$(CSLM),$(B)/cslm/trained))
 $(eval $(call system,cslm-rnn-wp,$(B)/tables/rnn-wp/moses.ini,$(CSLM),$(B)/cslm/trained))
-$(eval $(call system,random,$(B)/tables/random/moses.ini))
+$(foreach seed,$(NOISE),$(eval $(call run,random,$(B)/tables/random-$(seed)/moses.ini,,,$(seed),$(START))))
+RUNS += $(NOISE:%=$(B)/runs/random-%/weights.json)
 ifeq ($(SCALE),full)
 $(eval $(call system,rnn-counted,$(B)/tables/rnn-counted/moses.ini))
 EXTRA_ROWS = '+RNN trained on counts=$(call runs,rnn-counted)'
@@ -189,14 +201,32 @@ endif
 
 comma := ,
 space := $() $()
-runs = $(subst $(space),$(comma),$(strip $(SEEDS:%=$(B)/runs/$(1)-%)))
+runs = $(subst $(space),$(comma),$(strip $(patsubst %,$(B)/runs/$(1)-%,$(or $(2),$(SEEDS)))))
 
 $(B)/table.json: $(RUNS) $(TEST).$(TARGET) $(CONFIG)/compare.toml
-	$(BIN)/tuning compare --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --out $(@D) \
+	$(BIN)/tuning compare --run-commands --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --out $(@D) \
 	    --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(JOBS) \
 	    'Baseline=$(call runs,baseline)' '+RNN=$(call runs,rnn)' '+CSLM=$(call runs,cslm)' \
 	    '+CSLM+RNN=$(call runs,cslm-rnn)' '+CSLM+RNN+WP=$(call runs,cslm-rnn-wp)' \
-	    'control: random column=$(call runs,random)' $(EXTRA_ROWS) >/dev/null
+	    'control: random columns=$(call runs,random,$(NOISE))' --control 'control: random columns' \
+	    $(EXTRA_ROWS) >/dev/null
+
+# The positive control: a column that is known to help is left out and, from there, added back as the others
+# are. A chain that does not find it finds nothing.
+KNOWN_START := $(B)/runs/known-start/weights.json
+
+$(KNOWN_START): $(B)/filtered/moses.ini $(CONFIG)/start.toml
+	$(FRESH)
+	$(TUNE) --ini $< --out $(@D) --seed 0 --config $(CONFIG)/start.toml --leave-out $(KNOWN)
+
+$(foreach seed,$(SEEDS),$(eval $(call run,known-out,$(B)/filtered/moses.ini,--leave-out $(KNOWN),,$(seed),$(KNOWN_START))))
+$(foreach seed,$(SEEDS),$(eval $(call run,known-back,$(B)/filtered/moses.ini,,,$(seed),$(KNOWN_START))))
+
+$(B)/controls/table.json: $(foreach seed,$(SEEDS),$(B)/runs/known-out-$(seed)/weights.json $(B)/runs/known-back-$(seed)/weights.json) \
+    $(TEST).$(TARGET) $(CONFIG)/compare.toml
+	$(BIN)/tuning compare --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --out $(@D) \
+	    --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(JOBS) \
+	    'without $(KNOWN)=$(call runs,known-out)' 'added back=$(call runs,known-back)' >/dev/null
 
 # --- Benchmarks ------------------------------------------------------------------------------------
 # On the tables of `make table1`; peers that are not on the PATH are left out.
@@ -209,6 +239,7 @@ bench: $(B)/tables/rnn/moses.ini $(B)/runs/baseline-1/weights.json $(B)/runs/csl
 	$(BENCH) bench_training.py $(abspath $(FILTERED)) $(RESULTS)/training.json
 	$(BENCH) bench_decoding.py $(abspath $(B)/runs/cslm-1) $(abspath $(DEV).$(SOURCE)) $(abspath $(B)/cslm) \
 	    $(RESULTS)/decoding.json
+	$(BENCH) bench_busy_machine.py $(abspath $(FILTERED)) $(abspath $(B)/encdec) $(RESULTS)/busy_machine.json
 	$(BENCH) bench_tuning.py $(abspath $(B)/runs/baseline-1/iter01.nbest.gz) \
 	    $(abspath $(DEV).$(TARGET)) $(RESULTS)/tuning.json
 

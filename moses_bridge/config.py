@@ -199,6 +199,12 @@ def limits(hint: Any) -> list[Limit]:
     return [extra for extra in getattr(hint, "__metadata__", ()) if isinstance(extra, Limit)]
 
 
+def choices(hint: Any) -> list[Any]:
+    """The values that a type names: three for Literal["a", "b"] | Literal["c"], none for int."""
+    literals = filter(_is_literal, _options(hint))
+    return [choice for literal in literals for choice in typing.get_args(literal)]
+
+
 def _default(field: dataclasses.Field[Any]) -> Any:
     factory = field.default_factory
     return field.default if factory is dataclasses.MISSING else factory()
@@ -217,8 +223,9 @@ def _nearest(key: str, names: list[str]) -> str:
 
 
 def _convert(hint: Any, value: Any, where: str, default: Any = None) -> Any:
-    hint = _bare(hint)
-    options = tuple(map(_bare, typing.get_args(hint))) if _is_union(hint) else (hint,)
+    options = _options(hint)
+    if value in choices(hint):
+        return value
     for option in options:
         if dataclasses.is_dataclass(option) and isinstance(value, Mapping):
             inner = typing.cast(type[Any], option)
@@ -227,19 +234,28 @@ def _convert(hint: Any, value: Any, where: str, default: Any = None) -> Any:
             )
         if typing.get_origin(option) is tuple and isinstance(value, list | tuple):
             return _convert_list(typing.get_args(option), value, where)
-        if typing.get_origin(option) is typing.Literal:
-            return _choice(typing.get_args(option), value, where)
     if float in options and type(value) is int:
         return float(value)
     if Path in options and isinstance(value, str | Path):
         return Path(value)
     if type(value) not in options:
-        wanted = " or ".join(map(_type_name, options))
-        raise ConfigError(f"{where}: found {value!r}, expected {wanted}")
+        raise ConfigError(f"{where}: found {value!r}, expected {_wanted(hint)}")
     return value
 
 
+def _wanted(hint: Any) -> str:
+    """What a value of a type has to be."""
+    allowed = choices(hint)
+    names = [_type_name(option) for option in _options(hint) if not _is_literal(option)]
+    if allowed:
+        names = [name for name in names if name != "None"]
+        names.append(f"one of {', '.join(map(str, allowed))}")
+    return " or ".join(names)
+
+
 def _type_name(option: Any) -> str:
+    if dataclasses.is_dataclass(option):
+        return "a table"
     return "None" if option is types.NoneType else getattr(option, "__name__", str(option))
 
 
@@ -256,6 +272,12 @@ def _members(members: tuple[Any, ...], n_values: int) -> tuple[Any, ...]:
     return members[:1] * n_values if members[-1] is Ellipsis else members
 
 
+def _options(hint: Any) -> tuple[Any, ...]:
+    """The types that a union stands for, without their limits; any other type stands for itself."""
+    bare = _bare(hint)
+    return tuple(map(_bare, typing.get_args(bare))) if _is_union(bare) else (bare,)
+
+
 def _bare(hint: Any) -> Any:
     """A type without its limits."""
     return hint.__origin__ if typing.get_origin(hint) is Annotated else hint
@@ -265,9 +287,5 @@ def _is_union(hint: Any) -> bool:
     return isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
 
 
-def _choice(choices: tuple[Any, ...], value: Any, where: str) -> Any:
-    if value not in choices:
-        raise ConfigError(
-            f"{where}: found {value!r}, expected one of {', '.join(map(str, choices))}"
-        )
-    return value
+def _is_literal(hint: Any) -> bool:
+    return typing.get_origin(hint) is typing.Literal

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import itertools
 import json
 import re
 import textwrap
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from moses_bridge.config import limits
+from moses_bridge.config import choices, limits
 from moses_bridge.errors import ConfigError
 
 COMMENT_WIDTH = 98
@@ -69,23 +68,31 @@ def settings_of(config: Any, table: str = "") -> Iterator[Setting]:
 
 
 def meanings(kind: type[Any]) -> dict[str, str]:
-    """What each field of a dataclass means, by the section "Attributes:" of its and its parents' docstrings.
+    """What each field of a dataclass means, by the section "Attributes:" of its docstring.
+
+    A field that it inherits may stand in the docstring of the class where it comes from.
 
     Raises:
         TypeError: a field is missing there.
     """
     texts: dict[str, str] = {}
+    for owner in reversed(kind.__mro__):
+        texts |= _attributes(inspect.cleandoc(owner.__dict__.get("__doc__") or ""))
+    for field in dataclasses.fields(kind):
+        if field.name not in texts:
+            raise TypeError(f'{kind.__name__}.{field.name} is missing below "Attributes:"')
+    return texts
+
+
+def _attributes(docstring: str) -> dict[str, str]:
+    texts: dict[str, str] = {}
     name = ""
-    docstrings = [(each.__doc__ and inspect.cleandoc(each.__doc__)) or "" for each in kind.__mro__]
-    for line in itertools.chain.from_iterable(map(_attribute_lines, reversed(docstrings))):
+    for line in _attribute_lines(docstring):
         if start := ATTRIBUTE.match(line):
             name = start[1]
             texts[name] = line[start.end() :]
         else:
             texts[name] += f" {line.strip()}"
-    for field in dataclasses.fields(kind):
-        if field.name not in texts:
-            raise TypeError(f'{kind.__name__}.{field.name} is missing below "Attributes:"')
     return texts
 
 
@@ -112,9 +119,8 @@ def type_in_words(hint: Any) -> str:
     if origin is typing.Literal:
         return " or ".join(dict.fromkeys(TOML_NAMES[type(choice)] for choice in arguments))
     if origin in (typing.Union, types.UnionType):
-        return " or ".join(
-            type_in_words(option) for option in arguments if option is not types.NoneType
-        )
+        options = (option for option in arguments if option is not types.NoneType)
+        return " or ".join(dict.fromkeys(map(type_in_words, options)))
     if origin is tuple and arguments[-1] is Ellipsis:
         return f"list of {type_in_words(arguments[0])}s"
     if origin is tuple:
@@ -128,14 +134,21 @@ def limits_in_words(hint: Any) -> str:
     """Which values of a type are allowed; "" for all."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
-        inner = limits_in_words(hint.__origin__)
-        return ", ".join([*map(str, limits(hint)), *([inner] if inner else [])])
-    if origin is typing.Literal:
-        return f"one of {', '.join(map(toml_value, arguments))}"
+        return ", ".join(filter(None, [*map(str, limits(hint)), limits_in_words(hint.__origin__)]))
     if origin is tuple and arguments[-1] is Ellipsis:
         inner = limits_in_words(arguments[0])
         return f"each {inner}" if inner else ""
-    return "; ".join(filter(None, map(limits_in_words, arguments)))
+    if origin is tuple:
+        return "; ".join(filter(None, map(limits_in_words, arguments)))
+    allowed = choices(hint)
+    named = f"one of {', '.join(map(toml_value, allowed))}" if allowed else ""
+    options = () if origin is typing.Literal else arguments
+    others = [
+        limits_in_words(option)
+        for option in options
+        if typing.get_origin(option) is not typing.Literal
+    ]
+    return " or ".join(filter(None, [*others, named]))
 
 
 def commented_toml(config: Any) -> str:

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from moses_bridge.command import VERSION, CommandGroup
-from moses_bridge.config import load_config
+from moses_bridge.command import JOBS, VERSION, CommandGroup, config_options
+from moses_bridge.config import load_config, with_options
 from moses_bridge.errors import ConfigError
 from tuning.optimizers import OPTIMIZER_NAMES
 
 if TYPE_CHECKING:
+    from tuning.evaluation import CompareConfig
+    from tuning.loop import TuningConfig
+    from tuning.optimizer import OptimizerConfig
     from tuning.optimizers import OptimizerName
 
 FORMATS = ("json", "text", "markdown", "latex")
 READABLE = click.Path(exists=True, dir_okay=False, path_type=Path)
 DIRECTORY = click.Path(path_type=Path)
-CONFIG = click.option(
-    "--config", type=READABLE, help="Settings in TOML; an unknown key is an error."
-)
 SOURCE = click.option("--source", type=READABLE, required=True, help="Tokenised source text.")
 REFERENCE = click.option(
     "--reference",
@@ -34,9 +33,6 @@ REFERENCE = click.option(
     help="Tokenised reference; may be given several times.",
 )
 SEED = click.option("--seed", type=int, default=1, show_default=True)
-JOBS = click.option(
-    "--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Processes, threads."
-)
 
 
 @click.group(cls=CommandGroup)
@@ -45,12 +41,47 @@ def main() -> None:
     """Tune log-linear weights against BLEU and compare tuned systems."""
 
 
+def _tuning_settings(
+    config: Path | None,
+    optimizer: OptimizerName | None,
+    nbest_size: int | None,
+    max_iterations: int | None,
+    neural_lm: str | None,
+    left_out: tuple[str, ...],
+) -> TuningConfig:
+    """The settings of `tuning tune`."""
+    from tuning.loop import TuningConfig
+
+    options = {
+        "optimizer": optimizer,
+        "nbest_size": nbest_size,
+        "max_iterations": max_iterations,
+        "decoder.neural_lm": neural_lm,
+        "left_out": [*left_out] or None,
+    }
+    return with_options(load_config(TuningConfig, config), options)
+
+
 @main.command()
 @click.option("--ini", type=READABLE, required=True, help="The system; its weights are the start.")
 @SOURCE
 @REFERENCE
 @click.option("--out", type=DIRECTORY, required=True, help="Run directory.")
-@click.option("--optimizer", type=click.Choice(OPTIMIZER_NAMES), help="How weights are found.")
+@click.option(
+    "--optimizer",
+    type=click.Choice(OPTIMIZER_NAMES),
+    help="How weights are found; sets the key optimizer.",
+)
+@click.option(
+    "--nbest-size",
+    type=click.IntRange(min=1),
+    help="Different translations of a sentence in an n-best list; sets the key nbest_size.",
+)
+@click.option(
+    "--max-iterations",
+    type=click.IntRange(min=1),
+    help="Decodings of the dev text at most; sets the key max_iterations.",
+)
 @SEED
 @click.option("--resume", is_flag=True, help="Continue the run that stands in --out.")
 @click.option("--init-weights", type=READABLE, help="weights.json of the run to start from.")
@@ -63,9 +94,16 @@ def main() -> None:
 )
 @click.option(
     "--neural-lm",
-    help='NAME=COMMAND, a feature of the built-in search: "CSLM0=rescorer serve cslm".',
+    help='NAME=COMMAND, a feature of the built-in search: "CSLM0=rescorer serve cslm". Sets '
+    "the key decoder.neural_lm.",
 )
-@CONFIG
+@click.option(
+    "--leave-out",
+    "left_out",
+    multiple=True,
+    help="A column that stays at weight 0, as TranslationModel0_2; sets the key left_out.",
+)
+@config_options(_tuning_settings)
 @JOBS
 def tune(
     ini: Path,
@@ -73,11 +111,14 @@ def tune(
     references: tuple[Path, ...],
     out: Path,
     optimizer: OptimizerName | None,
+    nbest_size: int | None,
+    max_iterations: int | None,
     seed: int,
     resume: bool,
     init_weights: Path | None,
     nbest_features: tuple[str, ...],
     neural_lm: str | None,
+    left_out: tuple[str, ...],
     config: Path | None,
     jobs: int,
 ) -> None:
@@ -85,22 +126,16 @@ def tune(
 
     Example: tuning tune --ini moses.ini --source dev.en --reference dev.fr --out run1 --seed 1
     """
-    from tuning.loop import TuningConfig
     from tuning.loop import tune as run_tuning
     from tuning.rerank import NBestFeature
 
-    options = load_config(TuningConfig, config)
-    if optimizer is not None:
-        options = dataclasses.replace(options, optimizer=optimizer)
-    if neural_lm is not None:
-        decoder = dataclasses.replace(options.decoder, neural_lm=neural_lm)
-        options = dataclasses.replace(options, decoder=decoder)
+    settings = _tuning_settings(config, optimizer, nbest_size, max_iterations, neural_lm, left_out)
     run = run_tuning(
         ini,
         source,
         references,
         out,
-        options,
+        settings,
         seed,
         jobs,
         resume,
@@ -110,13 +145,20 @@ def tune(
     click.echo(f"dev BLEU {run.dev_bleu:.2f}, weights in {out / 'weights.json'}")
 
 
+def _optimizer_settings(config: Path | None) -> OptimizerConfig:
+    """The settings of `tuning optimize`."""
+    from tuning.optimizer import OptimizerConfig
+
+    return load_config(OptimizerConfig, config)
+
+
 @main.command()
 @click.option("--features", type=READABLE, required=True, multiple=True, help="A features.dat.")
 @click.option("--scores", type=READABLE, required=True, multiple=True, help="Its scores.dat.")
 @click.option("--init", type=READABLE, required=True, help="init.opt: start, minimum, maximum.")
 @click.option("--optimizer", type=click.Choice(OPTIMIZER_NAMES), default="mert", show_default=True)
 @SEED
-@CONFIG
+@config_options(_optimizer_settings)
 @JOBS
 def optimize(
     features: tuple[Path, ...],
@@ -132,7 +174,6 @@ def optimize(
     Example: tuning optimize --features run1.features.dat --scores run1.scores.dat --init init.opt
     """
     from tuning.moses_pool import read_moses_pool, read_start
-    from tuning.optimizer import OptimizerConfig
     from tuning.optimizers import load_optimizer
 
     if len(features) != len(scores):
@@ -141,9 +182,9 @@ def optimize(
         )
     pool = read_moses_pool(features, scores)
     start = read_start(init, pool)
-    options = load_config(OptimizerConfig, config)
-    result = load_optimizer(optimizer)(pool, start[None], options, seed, jobs)
-    for name in set(result.frozen) - set(options.frozen):
+    settings = _optimizer_settings(config)
+    result = load_optimizer(optimizer)(pool, start[None], settings, seed, jobs)
+    for name in set(result.frozen) - set(settings.frozen):
         click.echo(f"warning: {name} is constant in every sentence; its weight stays", err=True)
     click.echo(json.dumps(dataclasses.asdict(result), indent=1))
 
@@ -169,13 +210,32 @@ def evaluate(
     click.echo(format_scores(scores, form), nl=False)
 
 
+def _compare_settings(
+    config: Path | None, target: str | None, control: str | None, run_commands: bool
+) -> CompareConfig:
+    """The settings of `tuning compare`."""
+    from tuning.evaluation import CompareConfig
+
+    options = {"target": target, "control": control, "run_commands": run_commands or None}
+    return with_options(load_config(CompareConfig, config), options)
+
+
 @main.command()
 @click.argument("systems", nargs=-1, required=True)
 @SOURCE
 @REFERENCE
 @click.option("--out", type=DIRECTORY, required=True, help="Directory for the table.")
-@click.option("--target", help="Target language, for the detokenizer.")
-@CONFIG
+@click.option("--target", help="Target language, for the detokenizer; sets the key target.")
+@click.option(
+    "--control",
+    help="A system that cannot help; the others are set against it too. Sets the key control.",
+)
+@click.option(
+    "--run-commands",
+    is_flag=True,
+    help="Run the commands that stand in the runs' weights.json; sets the key run_commands.",
+)
+@config_options(_compare_settings)
 @JOBS
 def compare(
     systems: tuple[str, ...],
@@ -183,6 +243,8 @@ def compare(
     references: tuple[Path, ...],
     out: Path,
     target: str | None,
+    control: str | None,
+    run_commands: bool,
     config: Path | None,
     jobs: int,
 ) -> None:
@@ -190,14 +252,11 @@ def compare(
 
     Example: tuning compare Baseline=b1,b2,b3 +RNN=r1,r2,r3 --source test.en --reference test.fr --out cmp
     """
-    from tuning.evaluation import CompareConfig
     from tuning.evaluation import compare as compare_systems
     from tuning.report.write import write_comparison
 
-    options = load_config(CompareConfig, config)
-    if target is not None:
-        options = dataclasses.replace(options, target=target)
-    comparison = compare_systems(_parse_systems(systems), source, references, options, jobs)
+    settings = _compare_settings(config, target, control, run_commands)
+    comparison = compare_systems(_parse_systems(systems), source, references, settings, jobs)
     click.echo(write_comparison(comparison, out), nl=False)
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated
@@ -15,13 +15,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.config import AtLeast, check_limits, from_mapping
-from moses_bridge.decoder import DecoderOptions, open_decoder
+from moses_bridge.decoder import DecoderConfig, open_decoder
 from moses_bridge.errors import ConfigError
 from tuning.bleu_stats import References, bleu, length_ratio, precisions
 from tuning.detokenised import DetokenisedReferences, DetokenisedScores
 from tuning.loop import translate
-from tuning.run_directory import TuningRun, check_unchanged, file_hash, load_run
-from tuning.significance import approximate_randomisation, bootstrap_deviation
+from tuning.run_directory import (
+    TuningRun,
+    best_iteration,
+    check_unchanged,
+    file_hash,
+    load_run,
+)
+from tuning.significance import (
+    SystemOutputs,
+    bootstrap_deviation,
+    compare_outputs,
+    holm,
+)
 
 
 @dataclass(frozen=True)
@@ -29,19 +40,71 @@ class CompareConfig:
     """Settings of `compare`.
 
     Attributes:
-        n_trials: deals of the approximate randomisation.
         n_samples: test sets of the bootstrap.
-        seed: of both.
+        seed: of the bootstrap.
         target: language of the detokenizer.
+        control: a system that the others are set against as well, one that cannot help: a column of
+            noise, say. "" for none.
+        run_commands: whether commands that stand in the runs' files, of n-best features and neural
+            language models, may be run to translate the text.
     """
 
-    n_trials: Annotated[int, AtLeast(1)] = 2000
     n_samples: Annotated[int, AtLeast(2)] = 1000
     seed: Annotated[int, AtLeast(0)] = 1
     target: str = "fr"
+    control: str = ""
+    run_commands: bool = False
 
     def __post_init__(self) -> None:
         check_limits(self)
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A system set against another one; see `tuning.significance.Difference`.
+
+    Attributes:
+        delta: its test BLEU minus that of the other one.
+        interval: ends of the 95% interval of the delta.
+        p_value: of the delta, over texts and runs.
+        corrected_p_value: for the number of rows that are set against the other one (Holm 1979).
+        smallest_found: the true difference that has p_value < 0.05 in 80% of cases.
+        covers_runs: False where both have one run: then all this is over texts alone.
+    """
+
+    delta: float
+    interval: tuple[float, float]
+    p_value: float
+    corrected_p_value: float
+    smallest_found: float
+    covers_runs: bool
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """How one tuning run went.
+
+    Attributes:
+        directory: of the run.
+        n_iterations: decodings of the dev text.
+        kept: the one whose weights the run has, from 1.
+        end: why there was no further one.
+        left_start: whether its weights are others than those it started from.
+        dev_bleu: 0 to 100.
+        test_bleu: 0 to 100.
+        constant: columns with one value in all its n-best lists.
+        same_output_as: directories of other runs whose test output is the same, line for line.
+    """
+
+    directory: str
+    n_iterations: int
+    kept: int
+    end: str
+    left_start: bool
+    dev_bleu: float
+    test_bleu: float
+    constant: list[str]
+    same_output_as: list[str]
 
 
 @dataclass(frozen=True)
@@ -54,9 +117,11 @@ class ResultRow:
         dev_sd: standard deviation over the runs; None with one run.
         test_bleu: the same on the test text.
         test_sd: the same on the test text.
-        delta: test_bleu minus that of the first system; None in its own row.
-        p_value: of the delta, approximate randomisation; None in the first row.
+        against_baseline: the system set against the first one; None in its own row.
+        against_control: the system set against the control; None where there is none, and in its row.
         n_runs: tuning runs.
+        n_networks: networks or noise columns among them.
+        network_sd: standard deviation over the means of these; None with one.
         length_ratio: test output words for one reference word.
         precisions: of 1- to 4-grams on the test text, 0 to 100.
         bootstrap_sd: of the first run's test BLEU over resampled test sets.
@@ -64,6 +129,7 @@ class ResultRow:
         chrf: mean chrF of the detokenised output, 0 to 100.
         ter: mean TER of the detokenised output; less is better.
         weights: mean weight of each feature.
+        runs: how each run went.
     """
 
     system: str
@@ -71,9 +137,11 @@ class ResultRow:
     dev_sd: float | None
     test_bleu: float
     test_sd: float | None
-    delta: float | None
-    p_value: float | None
+    against_baseline: Contrast | None
+    against_control: Contrast | None
     n_runs: int
+    n_networks: int
+    network_sd: float | None
     length_ratio: float
     precisions: list[float]
     bootstrap_sd: float
@@ -81,6 +149,7 @@ class ResultRow:
     chrf: float
     ter: float
     weights: dict[str, list[float]]
+    runs: list[RunSummary]
 
 
 @dataclass(frozen=True)
@@ -92,12 +161,14 @@ class Comparison:
         signature: of BLEU on tokens.
         detokenised_signatures: of BLEU, chrF and TER on detokenised text.
         n_sentences: of the test text.
+        control: the system that cannot help, "" if there is none.
     """
 
     rows: list[ResultRow] = field(default_factory=list)
     signature: str = ""
     detokenised_signatures: list[str] = field(default_factory=list)
     n_sentences: int = 0
+    control: str = ""
 
 
 def compare(
@@ -119,43 +190,96 @@ def compare(
 
     Raises:
         InputError: a run directory or text is malformed.
-        ConfigError: a moses.ini or table is not the one that a run tuned, or a system has a run twice
-            or runs with weights of other features.
+        ConfigError: the text has one sentence, a moses.ini, table or model is not the one that a run
+            tuned, a system has a run twice or runs with weights of other features, the control is no
+            system, or a command would have to be run without leave.
     """
+    if config.control and config.control not in systems:
+        raise ConfigError(f"no system {config.control}; there are {', '.join(systems)}")
     all_runs = {path: load_run(path) for paths in systems.values() for path in paths}
     check_unchanged(all_runs)
     for system, directories in systems.items():
         _check_runs(system, directories, all_runs)
     reference = References.read(references, source)
-    outputs = translate_all(all_runs, source, jobs)
+    if len(reference) < 2:
+        raise ConfigError(
+            f"{source}: one sentence; how sure a difference is can be told from two on"
+        )
+    outputs = translate_all(all_runs, source, jobs, config.run_commands)
+    same = _same_outputs(outputs)
     detokenised = DetokenisedReferences(references, config.target, jobs)
     scores = detokenised.scores([outputs[path] for path in all_runs])
     scores_of = dict(zip(all_runs, scores, strict=True))
-    statistics = {
-        system: np.array([reference.output_statistics(outputs[path]) for path in directories])
+    of_systems = {
+        system: SystemOutputs(
+            np.array([reference.output_statistics(outputs[path]) for path in directories]),
+            _networks([all_runs[path] for path in directories]),
+        )
         for system, directories in systems.items()
     }
-    baseline = next(iter(statistics.values()))
+    against_baseline = _contrasts(of_systems, next(iter(systems)))
+    against_control = _contrasts(of_systems, config.control) if config.control else {}
     rows = []
-    for number, (system, directories) in enumerate(systems.items()):
+    for system, directories in systems.items():
         print(f"compare: {system}", file=sys.stderr, flush=True)
-        runs = [all_runs[path] for path in directories]
-        is_first = number == 0
+        row = _row(
+            system,
+            {path: all_runs[path] for path in directories},
+            of_systems[system],
+            [scores_of[path] for path in directories],
+            same,
+            config,
+        )
         rows.append(
-            _row(
-                system,
-                runs,
-                statistics[system],
-                None if is_first else baseline,
-                [scores_of[path] for path in directories],
-                config,
+            replace(
+                row,
+                against_baseline=against_baseline.get(system),
+                against_control=against_control.get(system),
             )
         )
     signature = (
         f"BLEU|nrefs:{len(references)}|case:as in the files|tok:none|smooth:none|"
-        f"ar:{config.n_trials}|seed:{config.seed}"
+        f"test:jackknife+runs|seed:{config.seed}"
     )
-    return Comparison(rows, signature, detokenised.signatures, len(reference))
+    return Comparison(rows, signature, detokenised.signatures, len(reference), config.control)
+
+
+def _contrasts(systems: Mapping[str, SystemOutputs], other: str) -> dict[str, Contrast]:
+    """All systems set against one, by name, corrected for their number."""
+    differences = {
+        name: compare_outputs(systems[other], outputs)
+        for name, outputs in systems.items()
+        if name != other
+    }
+    corrected = holm([difference.p_value for difference in differences.values()])
+    return {
+        name: Contrast(
+            difference.delta,
+            difference.interval,
+            difference.p_value,
+            corrected_p_value,
+            difference.smallest_found,
+            difference.run_variance is not None,
+        )
+        for (name, difference), corrected_p_value in zip(
+            differences.items(), corrected, strict=True
+        )
+    }
+
+
+def _networks(runs: Sequence[TuningRun]) -> list[int]:
+    """For each run the number of its tables and models among those of its system."""
+    numbers: dict[object, int] = {}
+    return [numbers.setdefault(run.network, len(numbers)) for run in runs]
+
+
+def _same_outputs(outputs: Mapping[Path, Path]) -> dict[Path, list[str]]:
+    """For each run the others with the same test output."""
+    hashes = {directory: file_hash(output) for directory, output in outputs.items()}
+    return {
+        directory: [str(other) for other in hashes if other != directory and hashes[other] == own]
+        for directory, own in hashes.items()
+    }
 
 
 def _check_runs(system: str, directories: Sequence[Path], runs: Mapping[Path, TuningRun]) -> None:
@@ -178,27 +302,41 @@ def _in_words(shape: Mapping[str, int]) -> str:
     return ", ".join(f"{name} ({n_weights})" for name, n_weights in shape.items())
 
 
-def translate_all(runs: Mapping[Path, TuningRun], source: Path, jobs: int) -> dict[Path, Path]:
-    """The test output of each run, translated if it is not there yet; each system is loaded once."""
-    outputs: dict[Path, Path] = {}
+def translate_all(
+    runs: Mapping[Path, TuningRun], source: Path, jobs: int, run_commands: bool = False
+) -> dict[Path, Path]:
+    """The test output of each run, translated if it is not there yet; each system is loaded once.
+
+    Raises:
+        ConfigError: a run has commands, its text is not translated yet, and run_commands is False.
+    """
+    outputs = {directory: _output_path(directory, source) for directory in runs}
+    if not run_commands:
+        _refuse_commands({path: run for path, run in runs.items() if not outputs[path].exists()})
 
     def system_of(directory: Path) -> tuple[str, str]:
         return runs[directory].ini, json.dumps(runs[directory].decoder)
 
     for (ini, decoder_settings), members in groupby(sorted(runs, key=system_of), key=system_of):
-        missing = []
-        for directory in members:
-            outputs[directory] = _output_path(directory, source)
-            if not outputs[directory].exists():
-                missing.append(directory)
+        missing = [directory for directory in members if not outputs[directory].exists()]
         if missing:
-            config = from_mapping(DecoderOptions, json.loads(decoder_settings), ini)
+            config = from_mapping(DecoderConfig, json.loads(decoder_settings), ini)
             with open_decoder(Path(ini), config, jobs) as decoder:
                 for directory in missing:
                     run, output = runs[directory], outputs[directory]
                     features, size = run.nbest_features, run.nbest_size
                     translate(decoder, source, output, None, run.weights, features, size)
     return outputs
+
+
+def _refuse_commands(runs: Mapping[Path, TuningRun]) -> None:
+    """A run directory may come from anywhere, so what stands in it is no command to be obeyed unasked."""
+    for directory, run in runs.items():
+        for name, command in run.commands().items():
+            raise ConfigError(
+                f"{directory}: the feature {name} of this run comes from the command {command!r}. "
+                "Look at it, then let such commands be run by --run-commands"
+            )
 
 
 def _output_path(directory: Path, source: Path) -> Path:
@@ -209,36 +347,49 @@ def _output_path(directory: Path, source: Path) -> Path:
 
 def _row(
     system: str,
-    runs: Sequence[TuningRun],
-    statistics: NDArray[np.int32],
-    baseline: NDArray[np.int32] | None,
+    runs: Mapping[Path, TuningRun],
+    outputs: SystemOutputs,
     detokenised: Sequence[DetokenisedScores],
+    same: Mapping[Path, list[str]],
     config: CompareConfig,
 ) -> ResultRow:
-    sums = statistics.sum(axis=1)
+    sums = outputs.statistics.sum(axis=1)
     test = bleu(sums)
-    dev = np.array([run.dev_bleu for run in runs])
-    delta = p_value = None
-    if baseline is not None:
-        delta = float(test.mean() - bleu(baseline.sum(axis=1)).mean())
-        p_value = approximate_randomisation(baseline, statistics, config.n_trials, config.seed)
+    dev = np.array([run.dev_bleu for run in runs.values()])
     total = sums.sum(axis=0)
+    between = outputs.group_means()
     return ResultRow(
         system=system,
         dev_bleu=float(dev.mean()),
         dev_sd=_deviation(dev),
-        test_bleu=float(test.mean()),
+        test_bleu=outputs.mean_bleu(),
         test_sd=_deviation(test),
-        delta=delta,
-        p_value=p_value,
+        against_baseline=None,
+        against_control=None,
         n_runs=len(runs),
+        n_networks=len(between),
+        network_sd=_deviation(between),
         length_ratio=length_ratio(total),
         precisions=[float(value) for value in precisions(total)],
-        bootstrap_sd=bootstrap_deviation(statistics[0], config.n_samples, config.seed),
+        bootstrap_sd=bootstrap_deviation(outputs.statistics[0], config.n_samples, config.seed),
         detokenised_bleu=float(np.mean([scores.bleu for scores in detokenised])),
         chrf=float(np.mean([scores.chrf for scores in detokenised])),
         ter=float(np.mean([scores.ter for scores in detokenised])),
-        weights=_mean_weights(runs),
+        weights=_mean_weights([*runs.values()]),
+        runs=[
+            RunSummary(
+                directory=str(directory),
+                n_iterations=len(run.iterations),
+                kept=best_iteration(run.iterations) + 1 if run.iterations else 0,
+                end=run.end,
+                left_start=run.left_start,
+                dev_bleu=run.dev_bleu,
+                test_bleu=float(test_bleu),
+                constant=run.constant,
+                same_output_as=same[directory],
+            )
+            for (directory, run), test_bleu in zip(runs.items(), test, strict=True)
+        ],
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
@@ -14,14 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.config import AtLeast, check_limits
-from moses_bridge.decoder import Decoder, DecoderOptions, open_decoder
+from moses_bridge.decoder import Decoder, DecoderConfig, DecoderKind, open_decoder
 from moses_bridge.errors import ConfigError
-from moses_bridge.formats.moses_ini import read_ini, with_weights, write_ini
+from moses_bridge.formats.moses_ini import parse_ini, read_ini, with_weights, write_ini
 from moses_bridge.formats.weights import read_weights
 from moses_bridge.json_files import read_json, write_json
 from moses_bridge.ngram_scorer import NeuralLm
+from moses_bridge.programs import find_program
 from tuning.bleu_stats import References, bleu, length_ratio, log_sentence_bleu
-from tuning.nbest_pool import NBestPool, grouped_weights, merge_pools, read_pool
+from tuning.nbest_pool import NBestPool, column_names, grouped_weights, merge_pools, read_pool
 from tuning.optimizer import OptimizerConfig
 from tuning.optimizers import OptimizerName, load_optimizer
 from tuning.rerank import NBestFeature, add_features, rerank, search_weights
@@ -30,12 +31,17 @@ from tuning.run_directory import (
     Iteration,
     TuningRun,
     Weights,
+    best_iteration,
     claim,
     file_hash,
+    fingerprint_commands,
     fingerprint_ini,
     save_run,
 )
 from tuning.sparse_features import is_sparse
+
+START_STREAM = 1 << 22  # keeps the draws of the start apart from those of the optimiser (mert.py)
+LIMIT = "the limit of iterations"
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,11 @@ class TuningConfig:
         max_iterations: decodings of the dev text; the last one only measures.
         min_weight_change: the loop ends when no normalised weight moves by more.
         min_pool_gain: the loop ends when the pool promises no more BLEU (0 to 100) than this.
+        patience: the loop ends after so many decodings in a row without a better one.
+        left_out: columns, as "TranslationModel0_2", whose weight is 0 from the start to the end: the system
+            is tuned as if it did not have them.
+        start_spread: each weight of the start is multiplied by exp(start_spread z), z normal and drawn
+            by the seed, so that runs do not share a start. 0 starts from the weights as they are.
         search: settings of the optimiser.
         decoder: settings of the decoder.
     """
@@ -57,8 +68,11 @@ class TuningConfig:
     max_iterations: Annotated[int, AtLeast(1)] = 8
     min_weight_change: float = 1e-4
     min_pool_gain: float = 0.01
+    patience: Annotated[int, AtLeast(1)] = 3
+    start_spread: Annotated[float, AtLeast(0)] = 0.0
+    left_out: tuple[str, ...] = ()
     search: OptimizerConfig = field(default_factory=OptimizerConfig)
-    decoder: DecoderOptions = field(default_factory=DecoderOptions)
+    decoder: DecoderConfig = field(default_factory=DecoderConfig)
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -84,7 +98,7 @@ def tune(
         references: dev references, one file each.
         out: run directory: weights.json, moses.ini, and each iteration's n-best list and output.
         config: settings.
-        seed: of the optimiser.
+        seed: of the optimiser and of the scattered start.
         jobs: processes of the decoder, threads of the optimiser.
         resume: continue what stands in out.
         nbest_features: features that external commands add to the n-best lists.
@@ -92,15 +106,27 @@ def tune(
             ini's.
 
     Returns:
-        The run; its weights are those with the best *decoded* dev BLEU.
+        The run; its weights are those with the best *decoded* dev BLEU, the start's left out.
 
     Raises:
         InputError: an input file is malformed.
         ConfigError: out holds another run, or an added feature has the name of another.
     """
+    config = replace(config, decoder=replace(config.decoder, kind=chosen_decoder(config.decoder)))
     start = initial_weights(ini, _added(config, nbest_features), init_weights)
+    start = without_columns(start, config.left_out)
+    start = scattered(start, config, seed, _untuneable(ini))
     reference = References.read(references, source)
-    tables = fingerprint_ini(ini)
+    run = TuningRun(
+        str(ini),
+        start,
+        -1.0,
+        seed,
+        config.nbest_size,
+        asdict(config.decoder),
+        [*nbest_features],
+    )
+    tables = fingerprint_ini(ini) | fingerprint_commands(run.commands())
     texts = {"source": file_hash(source)}
     texts |= {f"reference{i}": file_hash(path) for i, path in enumerate(references)}
     fingerprint = {
@@ -113,24 +139,31 @@ def tune(
     }
     out.mkdir(parents=True, exist_ok=True)
     claim(out, fingerprint, resume)
-    run = TuningRun(
-        str(ini),
-        start,
-        -1.0,
-        seed,
-        config.nbest_size,
-        asdict(config.decoder),
-        [*nbest_features],
-        hashes=tables | texts,
-    )
+    run.hashes = tables | texts
     with open_decoder(ini, config.decoder, jobs) as decoder:
         loop = _Loop(decoder, source, reference, out, config, run, jobs)
         loop.run_to_end(start)
     save_run(run, out)
-    parsed = read_ini(ini)
-    tuned = {name: values for name, values in run.weights.items() if name in parsed.weights}
-    write_ini(with_weights(parsed, tuned), out / INI_NAME)
+    _write_tuned_ini(ini, run.weights, out / INI_NAME)
     return run
+
+
+def _write_tuned_ini(ini: Path, weights: Weights, out: Path) -> None:
+    """The ini with the weights of its features; those without a weight line get one at the end."""
+    parsed = read_ini(ini)
+    unweighted = [each.name for each in parsed.features if each.name not in parsed.weights]
+    added = [f"{name}= {' '.join(['1'] * len(weights[name]))}".encode() for name in unweighted]
+    if added:
+        parsed = parse_ini((*parsed.lines, b"[weight]", *added), ini)
+    tuned = {name: values for name, values in weights.items() if name in parsed.weights}
+    write_ini(with_weights(parsed, tuned), out)
+
+
+def chosen_decoder(settings: DecoderConfig) -> DecoderKind:
+    """What "auto" stands for on this machine: it belongs to a run, since no two decoders search alike."""
+    if settings.kind != "auto":
+        return settings.kind
+    return "builtin" if settings.neural_lm or find_program("moses") is None else "moses"
 
 
 def _added(config: TuningConfig, nbest_features: Sequence[NBestFeature]) -> dict[str, float]:
@@ -148,7 +181,8 @@ def initial_weights(ini: Path, added: Mapping[str, float], init_weights: Path | 
     """Weights of the ini and of features it does not have, overlaid by those of another run.
 
     What the other run does not know (an added column) starts at 0 then, so that all systems that
-    start from one run have the same first n-best lists.
+    start from one run have the same first n-best lists. A feature of the ini without a weight line has 1
+    for each score, as Moses and the built-in decoder take it.
 
     Raises:
         InputError: a file is malformed.
@@ -158,7 +192,8 @@ def initial_weights(ini: Path, added: Mapping[str, float], init_weights: Path | 
     for feature in parsed.features:
         if feature.name in added:
             raise ConfigError(f"{ini} has a feature {feature.name}; use another name")
-    weights = {name: list(values) for name, values in parsed.weights.items()}
+    weights = {feature.name: [1.0] * feature.n_scores for feature in parsed.features}
+    weights |= {name: list(values) for name, values in parsed.weights.items()}
     weights |= {name: [weight] for name, weight in added.items()}
     if init_weights is not None:
         for name, values in read_weights(init_weights).items():
@@ -166,6 +201,51 @@ def initial_weights(ini: Path, added: Mapping[str, float], init_weights: Path | 
                 n_missing = len(weights[name]) - len(values)
                 weights[name] = [*values, *[0.0] * n_missing]
     return weights
+
+
+def without_columns(weights: Weights, left_out: Sequence[str]) -> Weights:
+    """The weights with 0 for some columns.
+
+    Raises:
+        ConfigError: a name is no column.
+    """
+    columns = {
+        name: value
+        for feature, values in weights.items()
+        for name, value in zip(column_names({feature: len(values)}), values, strict=True)
+    }
+    for name in left_out:
+        if name not in columns:
+            raise ConfigError(f"no column {name} to leave out; there are {', '.join(columns)}")
+        columns[name] = 0.0
+    return grouped_weights(columns)
+
+
+def _untuneable(ini: Path) -> set[str]:
+    """Features that Moses keeps out of n-best lists; no run may change their weights."""
+    defaults = {"UnknownWordPenalty": "false"}
+    return {
+        feature.name
+        for feature in read_ini(ini).features
+        if feature.arguments.get("tuneable", defaults.get(feature.kind, "true")) == "false"
+    }
+
+
+def scattered(
+    weights: Weights, config: TuningConfig, seed: int, untuneable: Collection[str] = ()
+) -> Weights:
+    """The weights around others where a run with this seed starts; 0, frozen and untuneable ones stay."""
+    if config.start_spread == 0.0:
+        return weights
+    rng = np.random.default_rng((seed, START_STREAM))
+    names = column_names({name: len(values) for name, values in weights.items()})
+    row = np.array([value for values in weights.values() for value in values])
+    factors = np.exp(config.start_spread * rng.standard_normal(len(row)))
+    fixed = [
+        name in config.search.frozen or name[: name.rindex("_")] in untuneable for name in names
+    ]
+    factors[fixed] = 1.0
+    return grouped_weights(dict(zip(names, (row * factors).tolist(), strict=True)))
 
 
 class _Loop:
@@ -196,14 +276,18 @@ class _Loop:
         for number in range(1, self.config.max_iterations + 1):
             iteration = self.decode(number, weights)
             self.run.iterations.append(iteration)
-            if iteration.bleu > self.run.dev_bleu:
-                self.run.weights, self.run.dev_bleu = weights, iteration.bleu
-            if number < self.config.max_iterations:
+            self.run.end = self.end_before_optimising()
+            if not self.run.end:
                 following = self.optimise(number, iteration)
+                self.run.end = self.end_of(iteration, weights, following)
             _report(number, iteration)
-            if number == self.config.max_iterations or self.settled(iteration, weights, following):
-                return
+            if self.run.end:
+                break
             weights = following
+        kept = best_iteration(self.run.iterations)
+        iteration = self.run.iterations[kept]
+        self.run.weights, self.run.dev_bleu = iteration.weights, iteration.bleu
+        print(f"kept: iteration {kept + 1}; {self.run.end}", file=sys.stderr, flush=True)
 
     def decode(self, number: int, weights: Weights) -> Iteration:
         """Decode with the weights, add the n-best features and measure."""
@@ -251,6 +335,9 @@ class _Loop:
         record = read_json(path)
         iteration.pool_bleu = record["bleu"]
         iteration.restarts, iteration.frozen = record["restarts"], record["frozen"]
+        low, high = self.pool.features.min(axis=0), self.pool.features.max(axis=0)
+        names = zip(self.pool.names, low == high, strict=True)
+        iteration.constant = [name for name, is_constant in names if is_constant]
         weights: Weights = record["weights"]
         return weights
 
@@ -266,16 +353,27 @@ class _Loop:
         """Columns that stay: those of the settings, and sparse features, for which an ini has no weights."""
         assert self.pool is not None
         sparse = (name for name in self.pool.names if name.rpartition("_")[0] not in weights)
-        return (*self.config.search.frozen, *sparse)
+        left_out = (name for name in self.config.left_out if name in self.pool.names)
+        return (*self.config.search.frozen, *left_out, *sparse)
 
-    def settled(self, iteration: Iteration, weights: Weights, following: Weights) -> bool:
-        """Whether another iteration would change nothing."""
+    def end_before_optimising(self) -> str:
+        """Why this decoding is the last one, whatever the optimiser would find; "" if it is not."""
+        iterations = self.run.iterations
+        if len(iterations) == self.config.max_iterations:
+            return LIMIT
+        if len(iterations) - 1 - best_iteration(iterations) >= self.config.patience:
+            return f"no better in {self.config.patience} decodings"
+        return ""
+
+    def end_of(self, iteration: Iteration, weights: Weights, following: Weights) -> str:
+        """Why another iteration would change nothing; "" if it might."""
         change = np.abs(_unit(self.as_row(following)) - _unit(self.as_row(weights))).max()
         gain = (iteration.pool_bleu or 0.0) - iteration.bleu
-        return bool(
-            change < self.config.min_weight_change
-            or (len(self.run.iterations) > 1 and gain < self.config.min_pool_gain)
-        )
+        if change < self.config.min_weight_change:
+            return "weights settled"
+        if len(self.run.iterations) > 1 and gain < self.config.min_pool_gain:
+            return "the pool promises no more"
+        return ""
 
 
 def translate(

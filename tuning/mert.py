@@ -2,7 +2,8 @@
 
 From each starting point the search goes through the axes and some random directions in random order and
 moves at every gain; it ends when a whole sweep gains too little. Restarts come in rounds, each around
-the best point found so far and with random directions of its own (iterated local search). All in float64.
+the best point found so far and with random directions of its own (iterated local search). The BLEU of
+a small pool is rugged and cheap to look at: there many more restarts follow, farther out. All in float64.
 """
 
 from __future__ import annotations
@@ -26,10 +27,17 @@ from tuning.optimizer import (
     result_of,
 )
 
-MAX_SWEEPS = 50
-N_ROUNDS = 7
-NEAREST, FARTHEST = 0.02, 0.3
-DIRECTIONS_STREAM = 1 << 20
+MAX_SWEEPS = 50  # a guard: climbs end by themselves after three to ten
+N_ROUNDS = 7  # more rounds leave too few climbs in each to choose among
+NEAR = (0.02, 0.3)  # distances of restarts from the best point, as shares of the mean weight
+FAR = (
+    0.1,
+    1.5,
+)  # of the further restarts on a small pool; of seven ranges tried the best on pools of 1000
+MOST_FURTHER = 400  # restarts; on pools of 1000 four times as many gained less than 1 BLEU
+DIRECTIONS_STREAM = (
+    1 << 20
+)  # numbers above those of any climb: each use has random numbers of its own
 STARTS_STREAM = 1 << 21
 
 
@@ -66,9 +74,9 @@ def optimize_mert(
 
         peaks: list[_Peak] = []
         peaks += climb_all(starts, 0, 0)
-        for number, n_starts in enumerate(_round_sizes(config.n_restarts), start=1):
+        for number, (n_starts, distances) in enumerate(_rounds(pool, config), start=1):
             around = max(peaks, key=lambda peak: peak.bleu).weights
-            points = _random_starts(pool, around, n_starts, free, (seed, number))
+            points = _random_starts(pool, around, n_starts, free, distances, (seed, number))
             peaks += climb_all(points, len(peaks), number)
     best = max(peaks, key=lambda peak: peak.bleu)
     restarts = [peak.bleu for peak in peaks]
@@ -90,6 +98,15 @@ def _spread(pool: NBestPool) -> NDArray[np.float64]:
     return np.asarray(np.maximum(spread, 1e-9 + 0.05 * spread.mean()))
 
 
+def _rounds(pool: NBestPool, config: OptimizerConfig) -> list[tuple[int, tuple[float, float]]]:
+    """How many restarts each round has, and between which distances from the best point."""
+    n_further = max(0, config.small_pool_work // len(pool) - config.n_restarts)
+    if not config.n_restarts:
+        n_further = 0  # "no restarts" means none
+    near = [(size, NEAR) for size in _round_sizes(config.n_restarts)]
+    return near + [(size, FAR) for size in _round_sizes(min(n_further, MOST_FURTHER))]
+
+
 def _round_sizes(n_restarts: int) -> list[int]:
     sizes = [(n_restarts + i) // N_ROUNDS for i in range(N_ROUNDS)]
     return [size for size in sizes if size]
@@ -100,6 +117,7 @@ def _random_starts(
     centre: NDArray[np.float64],
     n_starts: int,
     free: NDArray[np.bool_],
+    distances: tuple[float, float],
     stream: tuple[int, int],
 ) -> NDArray[np.float64]:
     """Points around another, some near and some far; a weight's spread follows its feature's."""
@@ -107,7 +125,8 @@ def _random_starts(
     spread = _spread(pool)
     scale = np.abs(centre).mean() * spread.mean() / spread
     noise = rng.standard_normal((n_starts, len(centre))) * scale
-    distance = np.exp(rng.uniform(np.log(NEAREST), np.log(FARTHEST), (n_starts, 1)))
+    nearest, farthest = np.log(distances)
+    distance = np.exp(rng.uniform(nearest, farthest, (n_starts, 1)))
     return np.asarray(centre + noise * distance * free)
 
 

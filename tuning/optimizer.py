@@ -21,15 +21,18 @@ class OptimizerConfig:
     """Settings of the optimisers; kbmira uses `frozen` and `bounds` alone, PRO `min_gain` as well.
 
     Attributes:
-        n_restarts: random starting points beside the given ones.
+        n_restarts: random starting points beside the given ones; where they times the hypotheses of the
+            pool are fewer than small_pool_work, there are more.
+        small_pool_work: see n_restarts.
         n_directions: random directions beside the axes, drawn anew for each round of restarts.
         min_gain: a sweep that gains less BLEU (0 to 100) ends the search.
         frozen: names of features whose weight stays.
-        bounds: of weights, like "LM0_0:0..1". They hold for the weights as the start has them scaled,
-            so weights are not normalised then.
+        bounds: least and greatest weights, like "LM0_0:0..1". They hold for the weights as the start has
+            them scaled, so weights are not normalised then.
     """
 
     n_restarts: Annotated[int, AtLeast(0)] = 20
+    small_pool_work: Annotated[int, AtLeast(0)] = 400_000
     n_directions: Annotated[int, AtLeast(0)] = 14
     min_gain: float = 0.005
     frozen: tuple[str, ...] = ()

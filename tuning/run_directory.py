@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ class Iteration:
         pool_bleu: that the optimiser reached on the pool afterwards; None for the last decoding.
         restarts: the BLEU on the pool that each of its starts led to.
         frozen: columns that it left alone.
+        constant: columns that have one value in the whole pool, so that no weight of theirs does anything.
     """
 
     weights: Weights
@@ -42,6 +44,7 @@ class Iteration:
     pool_bleu: float | None = None
     restarts: list[float] = field(default_factory=list)
     frozen: list[str] = field(default_factory=list)
+    constant: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -50,14 +53,15 @@ class TuningRun:
 
     Attributes:
         ini: the moses.ini that was tuned, with its tables.
-        weights: of the iteration with the best decoded dev BLEU.
+        weights: of the iteration that was kept; see `best_iteration`.
         dev_bleu: that BLEU, 0 to 100.
         seed: of the optimiser.
         nbest_size: hypotheses for a sentence.
         decoder: settings of the decoder.
         nbest_features: features that external commands add.
         iterations: in their order.
-        hashes: SHA-256 of the ini, its tables and the texts.
+        hashes: SHA-256 of the ini, its tables, the texts, and the files that commands name.
+        end: why there was no further iteration.
     """
 
     ini: str
@@ -69,6 +73,44 @@ class TuningRun:
     nbest_features: list[NBestFeature] = field(default_factory=list)
     iterations: list[Iteration] = field(default_factory=list)
     hashes: dict[str, str] = field(default_factory=dict)
+    end: str = ""
+
+    @property
+    def left_start(self) -> bool:
+        """Whether the weights are others than those of the first decoding."""
+        return any(iteration.weights != self.weights for iteration in self.iterations[:1])
+
+    @property
+    def constant(self) -> list[str]:
+        """Columns with one value in the last pool that was optimised."""
+        optimised = [each for each in self.iterations if each.pool_bleu is not None]
+        return optimised[-1].constant if optimised else []
+
+    @property
+    def network(self) -> tuple[tuple[str, str], ...]:
+        """What tells runs with other tables or models from runs that differ in the tuning alone."""
+        return tuple(sorted(self._model_hashes().items()))
+
+    def commands(self) -> dict[str, str]:
+        """The command behind each feature that an external program computes."""
+        found = {feature.name: feature.command for feature in self.nbest_features}
+        if neural_lm := self.decoder.get("neural_lm"):
+            name, _, found_command = neural_lm.partition("=")
+            found[name] = found_command
+        return found
+
+    def _model_hashes(self) -> dict[str, str]:
+        return {key: value for key, value in self.hashes.items() if "/" in key}
+
+
+def best_iteration(iterations: Sequence[Iteration]) -> int:
+    """The place of the iteration with the best decoded dev BLEU, the start left out where others are.
+
+    The start was not tuned by this run. Were it to count, its BLEU would be a floor under all
+    runs, and runs that never found better would be one and the same.
+    """
+    first = min(1, len(iterations) - 1)
+    return max(range(first, len(iterations)), key=lambda place: iterations[place].bleu)
 
 
 def save_run(run: TuningRun, directory: Path) -> None:
@@ -125,11 +167,13 @@ def check_unchanged(runs: Mapping[Path, TuningRun]) -> None:
     for directory, run in runs.items():
         hashes = {key: value for key, value in run.hashes.items() if key == "ini" or "/" in key}
         now = found.get(run.ini, {})
+        if run.hashes:
+            now = now | fingerprint_commands(run.commands())
         changed = sorted(key for key in hashes | now if hashes.get(key) != now.get(key))
         if changed:
             raise ConfigError(
-                f"{directory}: its weights were tuned with other files than {run.ini} names now: "
-                f"{', '.join(changed)} changed; tune again or put them back"
+                f"{directory}: its weights were tuned with other files than {run.ini} and its commands "
+                f"name now: {', '.join(changed)} changed; tune again or put them back"
             )
 
 
@@ -145,6 +189,21 @@ def fingerprint_ini(path: Path) -> dict[str, str]:
         if "path" in feature.arguments:
             for file in _model_files(path, ini.resolve(feature.arguments["path"])):
                 hashes[f"{feature.name}/{file.name}"] = file_hash(file)
+    return hashes
+
+
+def fingerprint_commands(commands: Mapping[str, str]) -> dict[str, str]:
+    """Hashes of the files that command lines name, by feature and path; of a directory those in it.
+
+    A word, or what stands behind its "=", is taken for a file if there is one.
+    """
+    hashes = {}
+    for name, command in commands.items():
+        words = [part for word in shlex.split(command) for part in (word, word.partition("=")[2])]
+        for path in (Path(word) for word in words if word):
+            files = path.rglob("*") if path.is_dir() else [path]
+            for file in sorted(file for file in files if file.is_file()):
+                hashes[f"{name}/{file}"] = file_hash(file)
     return hashes
 
 

@@ -18,7 +18,7 @@ from rescorer.parallel import map_in_order
 from rescorer.softmax.float_bits import exp, from_bfloat16, highest, to_bfloat16
 from rescorer.softmax.narrow_rows import narrow_rows
 
-# Logits of 256 rows and 15,000 words are 15 MB in float32: larger blocks were slower on processors.
+# Logits of 256 rows and 15,000 words are 15 MB in float32: what each thread needs at a time.
 ROWS_AT_ONCE = 256
 # On a GPU half a gigabyte of float32 logits at a time.
 DEVICE_LOGITS_AT_ONCE = 2**27

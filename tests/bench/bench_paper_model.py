@@ -7,7 +7,6 @@ device "cpu" the same runs on any machine, slowly.
 
 from __future__ import annotations
 
-import os
 import sys
 from itertools import islice
 from pathlib import Path
@@ -17,6 +16,7 @@ from paper_sizes import PAPER_SIZES
 from results import Result, write_results
 from whole_command import measure_command
 
+from moses_bridge.processors import n_processors
 from moses_bridge.textio import read_lines
 from rescorer.contract import Data
 from rescorer.model_directory import save_model
@@ -26,7 +26,7 @@ from rescorer.training.phrase_pairs import read_pairs
 from rescorer.training.run import train
 
 N_ROWS = 262_144
-N_JOBS = os.cpu_count() or 1
+N_JOBS = n_processors()
 
 
 def main(table: Path, out: Path, device: str, minutes: float) -> None:

@@ -9,7 +9,6 @@ as well: what is around the network, and the memory.
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from scipy.stats import spearmanr
 from whole_command import measure_command
 
 from moses_bridge.formats.phrase_table import Block, read_blocks
+from moses_bridge.processors import n_processors
 from rescorer.compute import Compute
 from rescorer.contract import Batch, Shortlists, TrainedModel
 from rescorer.model_directory import load_model
@@ -40,7 +40,7 @@ PEER_ROWS = {256: 6_000, 1000: 1_000}
 BLOCK_ROWS = 8192
 PEER_BATCH = 512
 PEAK_SIZE = 2048
-N_JOBS = os.cpu_count() or 1
+N_JOBS = n_processors()
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,12 @@ import resource
 import sys
 from typing import Any, NoReturn
 
-import rescorer.model_scorer
 import torch
 
 import moses_bridge.filter
-import rescorer.scorers.cslm.task
-import rescorer.scorers.encdec.task
-import rescorer.tables.scored_table  # noqa: F401
+import rescorer.agreement
+import rescorer.tables.scored_table
+import rescorer.training.run  # noqa: F401
 from moses_bridge.cli import main as moses_bridge
 from rescorer.architectures import ARCHITECTURES, load
 from rescorer.cli import main as rescorer_command

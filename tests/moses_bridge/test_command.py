@@ -5,13 +5,15 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
-from moses_bridge.command import CommandGroup
+from moses_bridge.command import CommandGroup, config_options
+from moses_bridge.config import load_config, with_options
 from moses_bridge.errors import ConfigError, InputError
 
 MOSES_BRIDGE = [
@@ -106,7 +108,8 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
 
 SLOW_WRITER = """
 import sys, time, click
-from moses_bridge.command import CommandGroup
+from moses_bridge.command import CommandGroup, config_options
+from moses_bridge.config import load_config, with_options
 from moses_bridge.textio import open_write
 
 @click.group(cls=CommandGroup)
@@ -206,3 +209,85 @@ def test_a_limit_of_file_size(tmp_path: Path) -> None:
     assert result.returncode == 1
     assert result.stderr.decode() == f"prog: error: [Errno 27] File too large: '{out}'\n"
     assert os.listdir(tmp_path) == []
+
+
+@dataclass(frozen=True)
+class Small:
+    """Settings of one kind.
+
+    Attributes:
+        width: of a layer.
+    """
+
+    width: int = 3
+
+
+@dataclass(frozen=True)
+class Large(Small):
+    """Settings of another kind.
+
+    Attributes:
+        depth: layers.
+    """
+
+    depth: int = 2
+
+
+def _settings(config: Path | None, size: str, width: int | None) -> Small:
+    kind = Large if size == "large" else Small
+    return with_options(load_config(kind, config), {"width": width})
+
+
+def _program() -> click.Group:
+    @click.group(cls=CommandGroup)
+    def prog() -> None: ...
+
+    @prog.command()
+    @click.argument("table", nargs=-1, required=True)
+    @click.option("--out", required=True)
+    @click.option("--size", type=click.Choice(["small", "large"]), default="small")
+    @click.option("--width", type=int)
+    @config_options(_settings)
+    def train(
+        table: tuple[str, ...], out: str, size: str, width: int | None, config: Path | None
+    ) -> None:
+        click.echo(f"{table} {out} {_settings(config, size, width)}")
+
+    return prog
+
+
+@pytest.mark.parametrize(
+    ("arguments", "printed"),
+    [
+        (["--print-config"], "# of a layer.\nwidth = 3\n"),
+        (["--print-config", "a", "b", "--width", "4"], "# of a layer.\nwidth = 4\n"),
+        (["--size=large", "--print-config"], "width = 3\n\n# layers.\ndepth = 2\n"),
+        (["--print-config", "--size", "large"], "width = 3\n\n# layers.\ndepth = 2\n"),
+        (["--print-config", "--help"], "Usage: prog train [OPTIONS] TABLE..."),
+        (["a", "b", "--out", "c", "--size", "large"], "('a', 'b') c Large(width=3, depth=2)\n"),
+    ],
+)
+def test_settings_of_a_command_whose_options_choose_their_kind(
+    arguments: list[str], printed: str
+) -> None:
+    result = CliRunner().invoke(_program(), ["train", *arguments], prog_name="prog")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert printed in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        ([], "TABLE"),
+        (["a"], "--out"),
+        (["--print-config", "--size", "huge"], "'huge' is not one of"),
+        (["--print-config", "--width"], "--width"),
+    ],
+)
+def test_print_config_makes_nothing_else_optional(arguments: list[str], found: str) -> None:
+    program = _program()
+    for _ in range(2):  # printing once leaves the command as it was
+        result = CliRunner().invoke(program, ["train", *arguments], prog_name="prog")
+        assert result.exit_code == 2
+        assert found in result.stderr
+        assert CliRunner().invoke(program, ["train", "--print-config"]).exit_code == 0

@@ -7,7 +7,15 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-from moses_bridge.config import AtLeast, AtMost, Below, check_limits, from_mapping, load_config
+from moses_bridge.config import (
+    AtLeast,
+    AtMost,
+    Below,
+    check_limits,
+    from_mapping,
+    load_config,
+    with_options,
+)
 from moses_bridge.errors import ConfigError, InputError
 
 
@@ -25,6 +33,8 @@ class Settings:
     kind: Literal["mert", "pro"] = "mert"
     limit: int | None = None
     choice: Literal["a", "b"] | None = None
+    precision: Literal["half", "single"] | Literal["fastest"] = "single"
+    batch: int | Literal["auto"] = "auto"
     prune: tuple[int, ...] = (0, 0, 1)
     span: tuple[float, float] | None = None
     file: Path | None = None
@@ -65,6 +75,9 @@ def test_defaults() -> None:
         ("rate = 1", Settings(rate=1.0)),
         ("kind = 'pro'\nlimit = 7", Settings(kind="pro", limit=7)),
         ("choice = 'b'", Settings(choice="b")),
+        ("precision = 'half'", Settings(precision="half")),
+        ("precision = 'fastest'", Settings(precision="fastest")),
+        ("batch = 3", Settings(batch=3)),
         ("prune = []", Settings(prune=())),
         ("prune = [1, 2]", Settings(prune=(1, 2))),
         ("span = [0, 1.5]", Settings(span=(0.0, 1.5))),
@@ -83,7 +96,7 @@ def test_settings(tmp_path: Path, text: str, expected: Settings) -> None:
     ("text", "found"),
     [
         ("widht = 5", "unknown key 'widht'; did you mean 'width'?"),
-        ("zzzz = 5", "unknown key 'zzzz'; the keys are choice, file"),
+        ("zzzz = 5", "unknown key 'zzzz'; the keys are batch, choice, file"),
         ("[inner]\nrat = 2", "inner: unknown key 'rat'; did you mean 'rate'"),
         ("width = 5.0", "width: found 5.0, expected int"),
         ("width = '5'", "width: found '5', expected int"),
@@ -92,11 +105,14 @@ def test_settings(tmp_path: Path, text: str, expected: Settings) -> None:
         ("resume = 1", "resume: found 1, expected bool"),
         ("kind = 'mira'", "kind: found 'mira', expected one of mert, pro"),
         ("choice = 'c'", "choice: found 'c', expected one of a, b"),
+        ("choice = ['a']", "choice: found ['a'], expected one of a, b"),
+        ("precision = 'best'", "expected one of half, single, fastest"),
+        ("batch = 'all'", "batch: found 'all', expected int or one of auto"),
         ("limit = 'x'", "limit: found 'x', expected int or None"),
         ("prune = 3", "prune: found 3"),
         ("prune = [1, 'x']", "prune: found 'x', expected int"),
         ("span = [1.0]", "span: found 1 values, expected 2"),
-        ("inner = 3", "inner: found 3, expected Inner"),
+        ("inner = 3", "inner: found 3, expected a table"),
     ],
 )
 def test_faulty_settings(tmp_path: Path, text: str, found: str) -> None:
@@ -200,3 +216,26 @@ def test_a_nested_table_is_named_where_a_limit_is_broken() -> None:
 def test_a_table_within_a_table_keeps_the_default_of_the_outer_field() -> None:
     found = from_mapping(Outermost, {"outer": {"inner": {"share": 0}}}, "here")
     assert found == Outermost(Outer(Limited(width=6, share=0.0)))
+
+
+def test_options_go_before_what_is_there() -> None:
+    config = Outermost(Outer(Limited(width=2, prune=(1,))))
+    options = {"outer.inner.share": 0.25, "outer.inner.prune": (2, 3), "outer.inner.order": None}
+    assert with_options(config, options) == Outermost(
+        Outer(Limited(width=2, share=0.25, prune=(2, 3)))
+    )
+    assert with_options(config, {"outer.inner.width": None}) == config
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({"outer.inner.width": 0}, "outer: inner: width is 0; the smallest value is 1"),
+        ({"outer.inner.widht": 3}, "outer: inner: unknown key 'widht'; did you mean 'width'?"),
+        ({"outer.inner.width": "3"}, "outer: inner: width: found '3', expected int"),
+    ],
+)
+def test_options_that_do_not_fit(options: dict[str, Any], found: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        with_options(Outermost(), options)
+    assert str(error.value) == f"command line: {found}"

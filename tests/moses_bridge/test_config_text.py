@@ -175,6 +175,12 @@ def test_each_key_has_its_meaning_type_and_limits() -> None:
         (bool, "boolean", ""),
         (Literal["a", "b"] | None, "string", 'one of "a", "b"'),
         (Literal[1, "b"], "integer or string", 'one of 1, "b"'),
+        (Literal["a", "b"] | Literal["c"], "string", 'one of "a", "b", "c"'),
+        (
+            Annotated[int, AtLeast(1)] | Literal["all"] | None,
+            "integer or string",
+            'at least 1 or one of "all"',
+        ),
         (Annotated[float, AtLeast(0.5)] | None, "number", "at least 0.5"),
         (Annotated[int | None, AtLeast(-1)], "integer", "at least -1"),
         (tuple[str, ...], "list of strings", ""),
@@ -202,6 +208,27 @@ class Unexplained:
 
     width: int = 3
     height: int = 4
+
+
+@dataclass(frozen=True)
+class More(Adam):
+    """A recipe with one more key, and another meaning of one.
+
+    Attributes:
+        decay: how fast the rate falls.
+        clip: the largest norm.
+    """
+
+    decay: float = 0.0
+
+
+def test_a_key_may_be_explained_where_it_is_inherited_from() -> None:
+    assert meanings(More) == {
+        "rate": "how far an update goes.",
+        "clip": "the largest norm.",
+        "decay": "how fast the rate falls.",
+    }
+    assert [setting.name for setting in settings_of(More())] == ["rate", "clip", "decay"]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-ROWS = ["Baseline", "+RNN", "+CSLM", "+CSLM+RNN", "+CSLM+RNN+WP", "control: random column"]
+ROWS = ["Baseline", "+RNN", "+CSLM", "+CSLM+RNN", "+CSLM+RNN+WP", "control: random columns"]
 PARTS = {"train": 600, "dev": 30, "test": 30}
 
 
@@ -51,6 +51,7 @@ def run_make(corpus: Path, build: Path, *arguments: str) -> subprocess.Completed
             "table1",
             "SCALE=tiny",
             "SEEDS=1 2",
+            "NOISE=1 2",
             f"VENV={Path(sys.prefix)}",
             f"CORPUS={corpus}",
             f"BUILD={build}",
@@ -70,11 +71,22 @@ def test_from_corpus_to_table(corpus: Path, tmp_path: Path) -> None:
     assert first.returncode == 0, first.stdout + first.stderr
     table = json.loads((tmp_path / "table1-tiny" / "table.json").read_text())
     assert [row["system"] for row in table["rows"]] == ROWS
+    baseline, *others = table["rows"]
     for row in table["rows"]:
         assert row["n_runs"] == 2
         assert 30 < row["test_bleu"] <= 100
-        assert row["test_sd"] >= 0
-        assert row["p_value"] is None or 0 < row["p_value"] <= 1
+        assert row["n_networks"] == (2 if row["system"].startswith("control") else 1)
+        assert all(run["left_start"] for run in row["runs"])
+    for row in others:
+        contrast = row["against_baseline"]
+        assert contrast["delta"] == pytest.approx(row["test_bleu"] - baseline["test_bleu"])
+        assert contrast["interval"][0] <= contrast["delta"] <= contrast["interval"][1]
+        assert contrast["covers_runs"]
+    controls = json.loads((tmp_path / "table1-tiny" / "controls" / "table.json").read_text())
+    without, back = controls["rows"]
+    assert without["weights"]["TranslationModel0"][2] == 0
+    assert back["weights"]["TranslationModel0"][2] != 0
+    assert "left out and added back" in first.stdout
     assert "Baseline" in first.stdout
     again = run_make(corpus, tmp_path)
     assert again.returncode == 0

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from moses_bridge.config import load_config
+from moses_bridge.config_text import commented_toml
 from tuning.cli import main
+from tuning.evaluation import CompareConfig
+from tuning.loop import TuningConfig
+from tuning.optimizer import OptimizerConfig
 
 FEATURES = """\
 FEATURES_TXT_BEGIN_0 0 2 2 A_0 B_0
@@ -103,3 +110,47 @@ def test_each_command_shows_an_example(command: str) -> None:
     status, output = call(command, "--help")
     assert status == 0
     assert f"Example: tuning {command}" in " ".join(output.split())
+
+
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    [("tune", TuningConfig), ("optimize", OptimizerConfig), ("compare", CompareConfig)],
+)
+def test_printed_settings_are_read_again(command: str, kind: type[Any], tmp_path: Path) -> None:
+    status, output = call(command, "--print-config")
+    assert (status, output) == (0, commented_toml(kind()))
+    (tmp_path / "c.toml").write_text(output)
+    assert load_config(kind, tmp_path / "c.toml") == kind()
+
+
+@pytest.mark.parametrize("place", [1, 5, 9])
+def test_options_of_tune_go_before_those_of_the_file(tmp_path: Path, place: int) -> None:
+    path = tmp_path / "t.toml"
+    path.write_text("nbest_size = 5\nmax_iterations = 6\n[decoder]\nstack_size = 7\n")
+    arguments = ["tune", "--config", str(path), "--nbest-size", "20", "--neural-lm", "C=cat"]
+    arguments += ["--optimizer", "pro"]
+    status, output = call(*arguments[:place], "--print-config", *arguments[place:])
+    assert status == 0, output
+    found = tomllib.loads(output)
+    assert (found["nbest_size"], found["max_iterations"]) == (20, 6)
+    assert (found["decoder"]["stack_size"], found["decoder"]["neural_lm"]) == (7, "C=cat")
+    assert found["optimizer"] == "pro"
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "status", "message"),
+    [
+        ("[search]\nn_restart = 2\n", [], 1, "unknown key 'n_restart'; did you mean 'n_restarts'?"),
+        ("[decoder]\npop_limit = 0\n", [], 1, "decoder: pop_limit is 0; the smallest value is 1"),
+        ("search = 3\n", [], 1, "search: found 3, expected a table"),
+        ("", ["--max-iterations", "0"], 2, "--max-iterations"),
+    ],
+)
+def test_faulty_settings_of_tune(
+    tmp_path: Path, text: str, arguments: list[str], status: int, message: str
+) -> None:
+    path = tmp_path / "t.toml"
+    path.write_text(text)
+    found, output = call("tune", "--print-config", *arguments, "--config", str(path))
+    assert found == status
+    assert message in output

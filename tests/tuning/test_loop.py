@@ -2,187 +2,103 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
-from moses_bridge.decoder import DecoderOptions
-from moses_bridge.errors import ConfigError, InputError, ToolError
+from moses_bridge.decoder import DecoderConfig
+from moses_bridge.errors import ConfigError, ToolError
+from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.textio import read_lines, write_lines
-from tuning import evaluation, loop
+from tuning import loop
 from tuning.evaluation import CompareConfig, compare
 from tuning.loop import TuningConfig, translate, tune
-from tuning.optimizer import OptimizerConfig
-from tuning.report.write import write_comparison
+from tuning.nbest_pool import NBestPool
+from tuning.optimizer import OptimizerConfig, OptimizerResult
 from tuning.rerank import NBestFeature
 from tuning.run_directory import load_run
 
-INI = """\
-[feature]
-Distortion
-KENLM name=LM0 path=lm order=3
-
-[weight]
-Distortion0= 0.5
-LM0= 0.5
-"""
-HYPOTHESES = [
-    [(b"a b c d e", -1.0, -9.0), (b"a b x d e", -3.0, -1.0)],
-    [(b"f g h i j", -2.0, -8.0), (b"f f f f f", -9.0, -1.0)],
-    [(b"k l m n o", -1.0, -7.0), (b"o n m l k", -4.0, -2.0)],
-]
-REFERENCES = [b"a b c d e", b"f g h i j", b"k l m n o"]
-CONFIG = TuningConfig(
-    nbest_size=2, max_iterations=4, search=OptimizerConfig(n_restarts=2, n_directions=1)
-)
+if TYPE_CHECKING:
+    from tests.tuning.conftest import FixedSystem
 
 
-class FixedDecoder:
-    """Ranks HYPOTHESES; counts how often it was asked."""
-
-    calls = 0
-
-    def feature_names(self) -> list[tuple[str, int]]:
-        return [("Distortion0", 1), ("LM0", 1)]
-
-    def decode(
-        self,
-        source: Path,
-        out: Path,
-        weights: Mapping[str, Sequence[float]] | None,
-        nbest: Path | None,
-        nbest_size: int,
-    ) -> None:
-        type(self).calls += 1
-        assert weights is not None
-        outputs, entries = [], []
-        for number, hypotheses in enumerate(HYPOTHESES):
-            scored = sorted(
-                hypotheses,
-                key=lambda h: -(h[1] * weights["Distortion0"][0] + h[2] * weights["LM0"][0]),
-            )
-            outputs.append(scored[0][0])
-            for words, distortion, lm in scored[:nbest_size]:
-                entries.append(
-                    b"%d ||| %s  ||| Distortion0= %g LM0= %g ||| 0"
-                    % (number, words, distortion, lm)
-                )
-        write_lines(out, outputs)
-        if nbest is not None:
-            write_lines(nbest, entries)
-
-
-@contextmanager
-def open_fixed(ini: Path, config: DecoderOptions, jobs: int) -> Iterator[FixedDecoder]:
-    yield FixedDecoder()
-
-
-@pytest.fixture
-def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
-    monkeypatch.setattr(loop, "open_decoder", open_fixed)
-    monkeypatch.setattr(evaluation, "open_decoder", open_fixed)
-    FixedDecoder.calls = 0
-    files = {name: tmp_path / name for name in ("moses.ini", "source", "reference", "lm")}
-    files["moses.ini"].write_text(INI)
-    files["source"].write_bytes(b"1 2 3\n4 5\n6\n")
-    files["reference"].write_bytes(b"".join(line + b"\n" for line in REFERENCES))
-    files["lm"].write_bytes(b"")
-    return files
-
-
-def run(system: dict[str, Path], out: Path, seed: int = 1, resume: bool = False) -> loop.TuningRun:
-    return tune(
-        system["moses.ini"],
-        system["source"],
-        [system["reference"]],
-        out,
-        CONFIG,
-        seed,
-        resume=resume,
-    )
-
-
-def test_weights_that_give_the_references_are_found(
-    system: dict[str, Path], tmp_path: Path
-) -> None:
-    result = run(system, tmp_path / "run")
+def test_weights_that_give_the_references_are_found(system: FixedSystem, tmp_path: Path) -> None:
+    result = system.run(tmp_path / "run")
     assert result.iterations[0].bleu < 60
     assert result.dev_bleu == pytest.approx(100)
     assert result.weights["Distortion0"][0] > result.weights["LM0"][0]
     assert load_run(tmp_path / "run") == result
+    given = system["moses.ini"].read_text()
     tuned = (tmp_path / "run" / "moses.ini").read_text()
-    assert tuned.split("[weight]")[0] == INI.split("[weight]")[0]
-    assert tuned != INI
+    assert tuned.split("[weight]")[0] == given.split("[weight]")[0]
+    assert tuned != given
 
 
-def test_a_finished_run_is_not_decoded_again(system: dict[str, Path], tmp_path: Path) -> None:
-    first = run(system, tmp_path / "run")
-    n_calls = FixedDecoder.calls
-    assert run(system, tmp_path / "run", resume=True) == first
-    assert FixedDecoder.calls == n_calls
+def test_a_finished_run_is_not_decoded_again(system: FixedSystem, tmp_path: Path) -> None:
+    first = system.run(tmp_path / "run")
+    n_calls = system.decoder.calls
+    assert system.run(tmp_path / "run", resume=True) == first
+    assert system.decoder.calls == n_calls
 
 
-def test_an_interrupted_run_gives_the_same_weights(system: dict[str, Path], tmp_path: Path) -> None:
-    whole = run(system, tmp_path / "whole")
-    run(system, tmp_path / "cut")
+def test_an_interrupted_run_gives_the_same_weights(system: FixedSystem, tmp_path: Path) -> None:
+    whole = system.run(tmp_path / "whole")
+    system.run(tmp_path / "cut")
     for name in ("weights.json", "iter02.decoded.json", "iter02.optimised.json"):
         (tmp_path / "cut" / name).unlink(missing_ok=True)
-    assert run(system, tmp_path / "cut", resume=True).weights == whole.weights
+    assert system.run(tmp_path / "cut", resume=True).weights == whole.weights
 
 
-def test_an_unfinished_directory_is_not_overwritten(
-    system: dict[str, Path], tmp_path: Path
-) -> None:
-    run(system, tmp_path / "run")
+def test_an_unfinished_directory_is_not_overwritten(system: FixedSystem, tmp_path: Path) -> None:
+    system.run(tmp_path / "run")
     with pytest.raises(ConfigError, match="--resume"):
-        run(system, tmp_path / "run")
+        system.run(tmp_path / "run")
 
 
-def test_a_run_of_another_table_is_refused(system: dict[str, Path], tmp_path: Path) -> None:
-    run(system, tmp_path / "run")
+def test_a_run_of_another_table_is_refused(system: FixedSystem, tmp_path: Path) -> None:
+    system.run(tmp_path / "run")
     system["lm"].write_bytes(b"other")
     with pytest.raises(ConfigError, match="other tables"):
-        run(system, tmp_path / "run", resume=True)
+        system.run(tmp_path / "run", resume=True)
 
 
-def test_weights_of_another_run_are_the_start(system: dict[str, Path], tmp_path: Path) -> None:
-    first = run(system, tmp_path / "first")
+def test_weights_of_another_run_are_the_start(system: FixedSystem, tmp_path: Path) -> None:
+    first = system.run(tmp_path / "first")
     again = tune(
         system["moses.ini"],
         system["source"],
         [system["reference"]],
         tmp_path / "second",
-        CONFIG,
+        system.config,
         init_weights=tmp_path / "first" / "weights.json",
     )
     assert again.iterations[0].weights == first.weights
     assert again.iterations[0].bleu == pytest.approx(100)
 
 
-def test_the_start_is_the_file_that_was_named(system: dict[str, Path], tmp_path: Path) -> None:
-    run(system, tmp_path / "first")
+def test_the_start_is_the_file_that_was_named(system: FixedSystem, tmp_path: Path) -> None:
+    system.run(tmp_path / "first")
     named = tmp_path / "first" / "mine.json"
     named.write_text('{"LM0": [0.25]}')
     weights = loop.initial_weights(system["moses.ini"], {}, named)
     assert weights == {"Distortion0": [0.5], "LM0": [0.25]}
 
 
-def test_an_added_feature_has_a_name_of_its_own(system: dict[str, Path], tmp_path: Path) -> None:
+def test_an_added_feature_has_a_name_of_its_own(system: FixedSystem, tmp_path: Path) -> None:
     def tuned(names: Sequence[str]) -> None:
         features = [NBestFeature(name, "cp {nbest} {out}") for name in names]
         texts = (system["source"], [system["reference"]])
-        tune(system["moses.ini"], *texts, tmp_path / "run", CONFIG, nbest_features=features)
+        tune(system["moses.ini"], *texts, tmp_path / "run", system.config, nbest_features=features)
 
     with pytest.raises(ConfigError, match=r"moses\.ini has a feature LM0; use another name"):
         tuned(["LM0"])
     with pytest.raises(ConfigError, match="the feature A0 is added twice"):
         tuned(["A0", "A0"])
-    assert FixedDecoder.calls == 0
+    assert system.decoder.calls == 0
 
 
 def test_a_tuning_has_an_iteration() -> None:
@@ -190,24 +106,20 @@ def test_a_tuning_has_an_iteration() -> None:
         TuningConfig(max_iterations=0)
 
 
-def test_a_comparison_has_samples() -> None:
-    with pytest.raises(ConfigError, match="n_samples is 1; the smallest value is 2"):
-        CompareConfig(n_samples=1)
-
-
-def test_an_added_column_starts_at_0(system: dict[str, Path], tmp_path: Path) -> None:
-    run(system, tmp_path / "first")
-    wider = INI.replace("LM0 path", "LM0 num-features=2 path").replace("LM0= 0.5", "LM0= 0.5 0.1")
+def test_an_added_column_starts_at_0(system: FixedSystem, tmp_path: Path) -> None:
+    system.run(tmp_path / "first")
+    wider = system["moses.ini"].read_text().replace("LM0 path", "LM0 num-features=2 path")
+    wider = wider.replace("LM0= 0.5", "LM0= 0.5 0.1")
     system["moses.ini"].write_text(wider)
     weights = loop.initial_weights(system["moses.ini"], {}, tmp_path / "first" / "weights.json")
     assert weights["LM0"] == [*load_run(tmp_path / "first").weights["LM0"], 0.0]
 
 
 def test_a_neural_language_model_starts_at_0_and_belongs_to_the_run(
-    system: dict[str, Path], tmp_path: Path
+    system: FixedSystem, tmp_path: Path
 ) -> None:
     def tuned(command: str) -> loop.TuningRun:
-        config = replace(CONFIG, decoder=DecoderOptions(neural_lm=f"CSLM0={command}"))
+        config = replace(system.config, decoder=DecoderConfig(neural_lm=f"CSLM0={command}"))
         texts = (system["source"], [system["reference"]])
         return tune(system["moses.ini"], *texts, tmp_path / "run", config, resume=True)
 
@@ -219,71 +131,12 @@ def test_a_neural_language_model_starts_at_0_and_belongs_to_the_run(
         tuned("serve another")
 
 
-def test_comparison_of_a_run_with_itself_and_with_the_start(
-    system: dict[str, Path], tmp_path: Path
-) -> None:
-    for seed in (1, 2):
-        run(system, tmp_path / f"run{seed}", seed)
-    runs = [tmp_path / "run1", tmp_path / "run2"]
-    table = compare(
-        {"Baseline": runs, "Same": runs},
-        system["source"],
-        [system["reference"]],
-        CompareConfig(n_trials=20, n_samples=20),
-    )
-    text = write_comparison(table, tmp_path / "table")
-    first, second = table.rows
-    assert first.test_bleu == pytest.approx(100)
-    assert first.p_value is None
-    assert second.p_value == 1.0
-    assert second.delta == 0
-    assert "Same" in text
-    stored = json.loads((tmp_path / "table" / "table.json").read_text())
-    assert [row["system"] for row in stored["rows"]] == ["Baseline", "Same"]
-    for suffix in ("md", "tex", "txt"):
-        assert "100.00" in (tmp_path / "table" / f"table.{suffix}").read_text()
-    n_calls = FixedDecoder.calls
-    compare(
-        {"A": runs, "B": runs}, system["source"], [system["reference"]], CompareConfig(n_trials=9)
-    )
-    assert FixedDecoder.calls == n_calls
-
-
-def test_a_reference_of_another_length_stops_before_anything_is_decoded(
-    system: dict[str, Path], tmp_path: Path
-) -> None:
-    run(system, tmp_path / "run")
-    n_calls = FixedDecoder.calls
-    test = tmp_path / "test"
-    test.write_bytes(b"1\n2\n3\n")
-    longer = tmp_path / "longer"
-    longer.write_bytes(b"a\n" * 4)
-    message = "longer: found 4 lines, expected 3, as .*"
-    with pytest.raises(InputError, match=message + "test has"):
-        compare({"A": [tmp_path / "run"]}, test, [longer], CompareConfig())
-    with pytest.raises(InputError, match=message + "source has"):
-        tune(system["moses.ini"], system["source"], [longer], tmp_path / "other", CONFIG)
-    assert FixedDecoder.calls == n_calls
-
-
-def test_one_run_has_no_deviation(system: dict[str, Path], tmp_path: Path) -> None:
-    run(system, tmp_path / "run")
-    table = compare(
-        {"Only": [tmp_path / "run"]},
-        system["source"],
-        [system["reference"]],
-        CompareConfig(n_trials=9, n_samples=9),
-    )
-    assert table.rows[0].test_sd is None
-    assert " * " in write_comparison(table, tmp_path / "table")
-
-
 def test_sparse_features_that_the_ini_has_no_weights_for_are_not_tuned(
-    system: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = FixedDecoder.decode
+    plain = system.decoder.decode
 
-    def decode(self: FixedDecoder, *arguments: Any) -> None:
+    def decode(self: Any, *arguments: Any) -> None:
         plain(self, *arguments)
         nbest = arguments[3]
         lines = list(read_lines(nbest))
@@ -291,83 +144,193 @@ def test_sparse_features_that_the_ini_has_no_weights_for_are_not_tuned(
             nbest, [line.replace(b"LM0=", b"WT_a~b= 1 LM0=") for line in lines[::2]] + lines[1::2]
         )
 
-    monkeypatch.setattr(FixedDecoder, "decode", decode)
-    result = run(system, tmp_path / "run")
+    monkeypatch.setattr(system.decoder, "decode", decode)
+    result = system.run(tmp_path / "run")
     assert result.dev_bleu == pytest.approx(100)
     assert set(result.weights) == {"Distortion0", "LM0"}
     assert result.iterations[0].frozen == ["WT_a~b_0"]
 
 
-def test_systems_may_have_different_numbers_of_runs(
-    system: dict[str, Path], tmp_path: Path
-) -> None:
-    paths = [tmp_path / f"run{seed}" for seed in (1, 2, 3)]
-    for seed, path in enumerate(paths):
-        run(system, path, seed)
-    config = CompareConfig(n_trials=9, n_samples=9)
-    systems = {"A": paths[:2], "B": paths}
-    rows = compare(systems, system["source"], [system["reference"]], config).rows
-    assert [row.n_runs for row in rows] == [2, 3]
-    assert rows[1].p_value == 1.0
-
-
-def test_runs_of_one_system_have_the_same_features(system: dict[str, Path], tmp_path: Path) -> None:
-    runs = [tmp_path / "run1", tmp_path / "run2"]
-    for path in runs:
-        run(system, path)
-    content = json.loads((runs[0] / "weights.json").read_text())
-    content["weights"]["CSLM0"] = [0.1]
-    (runs[0] / "weights.json").write_text(json.dumps(content))
-    with pytest.raises(ConfigError, match=r"A: .*run2 has other features .*run1: .*CSLM0 \(1\)"):
-        compare({"A": runs}, system["source"], [system["reference"]], CompareConfig())
-    with pytest.raises(ConfigError, match="A has a run twice"):
-        compare({"A": [runs[0], runs[0]]}, system["source"], [system["reference"]], CompareConfig())
-
-
-@pytest.mark.parametrize("changed", ["moses.ini", "lm"])
-def test_a_run_whose_files_changed_since_is_refused(
-    system: dict[str, Path], tmp_path: Path, changed: str
-) -> None:
-    run(system, tmp_path / "run")
-    with system[changed].open("a") as stream:
-        stream.write("\n")
-    systems = {"Only": [tmp_path / "run"]}
-    key = "ini" if changed == "moses.ini" else "LM0/lm"
-    with pytest.raises(ConfigError, match=rf"run: .* other files than .*moses\.ini .*: {key} ch"):
-        compare(systems, system["source"], [system["reference"]], CompareConfig())
-
-
-def test_a_table_of_the_names_that_formats_reserve(system: dict[str, Path], tmp_path: Path) -> None:
-    run(system, tmp_path / "run")
-    config = CompareConfig(n_trials=9, n_samples=9)
-    systems = {"50%_a|b": [tmp_path / "run"]}
-    table = compare(systems, system["source"], [system["reference"]], config)
-    write_comparison(table, tmp_path / "table")
-    assert r"50\%\_a|b &" in (tmp_path / "table" / "table.tex").read_text()
-    markdown = (tmp_path / "table" / "table.md").read_text()
-    assert r"| 50%_a\|b |" in markdown
-    assert "BLEU|detokenised|nrefs:1|case:mixed" in markdown
-    assert "TER|detokenised|nrefs:1|case:lc" in markdown
-
-
 def test_no_output_stands_for_one_that_was_not_reranked(
-    system: dict[str, Path], tmp_path: Path
+    system: FixedSystem, tmp_path: Path
 ) -> None:
     broken = NBestFeature("A0", "false {nbest} {out}")
     output, weights = tmp_path / "output", {"Distortion0": [0.5], "LM0": [0.5], "A0": [1.0]}
     with pytest.raises(ToolError, match="false"):
-        translate(FixedDecoder(), system["source"], output, None, weights, [broken], 2)
-    assert FixedDecoder.calls == 1
+        translate(system.decoder(), system["source"], output, None, weights, [broken], 2)
+    assert system.decoder.calls == 1
     assert not output.exists()
 
 
-def test_the_decoder_searches_with_the_weights_of_both(
-    system: dict[str, Path], tmp_path: Path
-) -> None:
+def test_the_decoder_searches_with_the_weights_of_both(system: FixedSystem, tmp_path: Path) -> None:
     """What the search puts first changes with the stand-in's weight; what is reranked does not."""
     command = "sh -c 'zcat {nbest} | sed \"s/LM0=/A0= 0 LM0=/\" | gzip > {out}'"
     zero = NBestFeature("A0", command, stand_in="LM0")
     output, nbest = tmp_path / "output", tmp_path / "nbest"
     weights = {"Distortion0": [1.0], "LM0": [0.0], "A0": [1.0]}
-    translate(FixedDecoder(), system["source"], output, nbest, weights, [zero], 1)
+    translate(system.decoder(), system["source"], output, nbest, weights, [zero], 1)
     assert next(read_lines(output)) == b"a b x d e"
+
+
+def scripted(weights: Sequence[Mapping[str, float]], sizes: list[int]) -> Any:
+    """An optimiser that gives these weights one after the other and notes the size of each pool."""
+    left = iter(weights)
+
+    def optimize(pool: NBestPool, *_: object) -> OptimizerResult:
+        sizes.append(len(pool))
+        return OptimizerResult(dict(next(left)), 101.0)
+
+    return lambda name: optimize
+
+
+GOOD, BAD = {"Distortion0_0": 1.0, "LM0_0": 0.0}, {"Distortion0_0": 0.0, "LM0_0": 1.0}
+SO_SO = {"Distortion0_0": 0.8, "LM0_0": 0.2}
+
+
+def test_the_best_weights_are_kept_and_not_the_last(
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "load_optimizer", scripted([GOOD, BAD, BAD], []))
+    result = system.run(tmp_path / "run")
+    assert [each.bleu > 99 for each in result.iterations] == [False, True, False]
+    assert result.weights == {"Distortion0": [1.0], "LM0": [0.0]}
+    assert result.dev_bleu == result.iterations[1].bleu
+    assert result.end == "weights settled"
+
+
+def test_the_start_is_not_kept_where_there_is_anything_else(
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The start is perfect, all that is found is worse: a run shows what its tuning does."""
+    ini = system["moses.ini"]
+    ini.write_text(ini.read_text().replace("LM0= 0.5", "LM0= 0"))
+    monkeypatch.setattr(loop, "load_optimizer", scripted([BAD, BAD, BAD], []))
+    result = system.run(tmp_path / "run")
+    assert result.iterations[0].bleu == pytest.approx(100)
+    assert result.weights == {"Distortion0": [0.0], "LM0": [1.0]}
+    assert result.dev_bleu == result.iterations[1].bleu < 60
+    assert result.left_start
+
+
+def test_the_pool_has_the_lists_of_all_iterations(
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    monkeypatch.setattr(loop, "load_optimizer", scripted([GOOD, BAD, GOOD], sizes))
+    system.run(tmp_path / "run", config=replace(system.config, nbest_size=1))
+    assert sizes == [3, 5, 6]
+
+
+def test_a_run_ends_after_decodings_without_a_better_one(
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "load_optimizer", scripted([SO_SO, GOOD, BAD, GOOD, BAD, GOOD], []))
+    config = replace(system.config, max_iterations=9, patience=2)
+    result = system.run(tmp_path / "run", config=config)
+    assert len(result.iterations) == 4
+    assert result.end == "no better in 2 decodings"
+
+
+def test_runs_start_apart_by_their_seed(system: FixedSystem, tmp_path: Path) -> None:
+    config = replace(system.config, start_spread=0.3)
+    runs = [system.run(tmp_path / f"run{seed}", seed, config=config) for seed in (1, 2)]
+    starts = [run.iterations[0].weights for run in runs]
+    assert starts[0] != starts[1]
+    again = system.run(tmp_path / "run1", 1, resume=True, config=config)
+    assert again.iterations[0].weights == starts[0]
+    plain = system.run(tmp_path / "plain")
+    assert plain.iterations[0].weights == {"Distortion0": [0.5], "LM0": [0.5]}
+
+
+def test_what_may_not_move_starts_where_it_is() -> None:
+    weights = {"LM0": [0.5], "T0": [0.0, 0.2], "U0": [1.0], "D0": [0.3]}
+    search = OptimizerConfig(frozen=("D0_0",))
+    config = TuningConfig(start_spread=0.5, search=search)
+    moved = loop.scattered(weights, config, 3, {"U0"})
+    assert (moved["T0"][0], moved["U0"], moved["D0"]) == (0.0, [1.0], [0.3])
+    assert moved["LM0"] != weights["LM0"]
+    assert moved["T0"][1] != weights["T0"][1]
+    ratios = [loop.scattered(weights, config, seed)["LM0"][0] / 0.5 for seed in range(400)]
+    assert np.log(ratios).std() == pytest.approx(0.5, rel=0.1)
+    assert np.log(ratios).mean() == pytest.approx(0, abs=0.08)
+
+
+def test_a_feature_without_a_weight_line_has_the_decoders_weight(
+    system: FixedSystem, tmp_path: Path
+) -> None:
+    """Moses and the built-in decoder take 1: so does the optimiser's row, and the tuned ini tells it."""
+    ini = system["moses.ini"]
+    ini.write_text(ini.read_text().replace("LM0= 0.5\n", ""))
+    result = system.run(tmp_path / "run")
+    assert result.iterations[0].weights == {"Distortion0": [0.5], "LM0": [1.0]}
+    assert result.dev_bleu == pytest.approx(100)
+    tuned = read_ini(tmp_path / "run" / "moses.ini")
+    assert tuned.weights["LM0"] == pytest.approx(result.weights["LM0"])
+
+
+def test_a_column_with_one_value_is_named(
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = system.decoder.decode
+
+    def decode(self: Any, *arguments: Any) -> None:
+        plain(self, *arguments)
+        lines = list(read_lines(arguments[3]))
+        write_lines(arguments[3], [line.replace(b"LM0=", b"WP0= 0 LM0=") for line in lines])
+
+    monkeypatch.setattr(system.decoder, "decode", decode)
+    ini = system["moses.ini"]
+    ini.write_text(ini.read_text().replace("[weight]", "WordPenalty name=WP0\n[weight]\nWP0= 1"))
+    assert system.run(tmp_path / "run").constant == ["WP0_0"]
+
+
+def test_a_retrained_model_behind_a_command_is_another_run(
+    system: FixedSystem, tmp_path: Path
+) -> None:
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "weights").write_bytes(b"1")
+    script = tmp_path / "add.sh"
+    script.write_text('zcat "$1" | sed "s/LM0=/A0= 0 LM0=/" | gzip > "$2"\n')
+    feature = NBestFeature("A0", f"sh {script} {{nbest}} {{out}} --model={model}")
+
+    def tuned() -> loop.TuningRun:
+        texts = (system["source"], [system["reference"]])
+        features = [feature]
+        return tune(
+            system["moses.ini"],
+            *texts,
+            tmp_path / "run",
+            system.config,
+            resume=True,
+            nbest_features=features,
+        )
+
+    result = tuned()
+    assert {f"A0/{model / 'weights'}", f"A0/{script}"} <= set(result.hashes)
+    (model / "weights").write_bytes(b"2")
+    with pytest.raises(ConfigError, match="other tables"):
+        tuned()
+    config = CompareConfig(n_samples=9, run_commands=True)
+    with pytest.raises(ConfigError, match=r"A0/.*model/weights changed"):
+        compare({"A": [tmp_path / "run"]}, system["source"], [system["reference"]], config)
+
+
+def test_the_decoder_that_was_chosen_belongs_to_the_run(
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "find_program", lambda _: None)
+    assert system.run(tmp_path / "run").decoder["kind"] == "builtin"
+    monkeypatch.setattr(loop, "find_program", lambda _: Path("/usr/bin/moses"))
+    with pytest.raises(ConfigError, match="other config"):
+        system.run(tmp_path / "run", resume=True)
+    assert loop.chosen_decoder(DecoderConfig(neural_lm="A0=x")) == "builtin"
+
+
+def test_a_column_that_is_left_out_stays_at_0(system: FixedSystem, tmp_path: Path) -> None:
+    config = replace(system.config, left_out=("Distortion0_0",), start_spread=0.3)
+    result = system.run(tmp_path / "run", config=config)
+    assert all(each.weights["Distortion0"] == [0.0] for each in result.iterations)
+    assert all("Distortion0_0" in each.frozen for each in result.iterations if each.pool_bleu)
+    with pytest.raises(ConfigError, match="no column Distortion0 to leave out; there are Dist"):
+        system.run(tmp_path / "other", config=replace(config, left_out=("Distortion0",)))

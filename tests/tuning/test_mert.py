@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,12 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from moses_bridge.errors import ConfigError
-from tuning.bleu_stats import bleu
+from tuning.bleu_stats import bleu, log_sentence_bleu
 from tuning.envelope import Direction, best_step, envelope, hull_candidates
 from tuning.mert import optimize_mert
 from tuning.nbest_pool import NBestPool, make_pool, weighted_scores
 from tuning.optimizer import OptimizerConfig
+from tuning.optimizers import OPTIMIZER_NAMES, OptimizerName, load_optimizer
 
 if TYPE_CHECKING:
     from tests.tuning.conftest import MosesIteration
@@ -129,7 +131,7 @@ def test_twenty_restarts_are_at_least_as_good_as_mosess(first_iteration: MosesIt
     start = first_iteration.start[None]
     result = optimize_mert(first_iteration.pool, start, OptimizerConfig(), seed=1, jobs=2)
     assert result.bleu >= first_iteration.mert_bleu
-    assert len(result.restarts) == 21
+    assert len(result.restarts) >= 21
     assert list(result.trace) == sorted(result.trace)
 
 
@@ -214,3 +216,69 @@ def test_a_frozen_name_that_is_no_feature_is_an_error() -> None:
 def test_negative_settings_are_refused() -> None:
     with pytest.raises(ConfigError, match="n_restarts is -1; the smallest value is 0"):
         OptimizerConfig(n_restarts=-1)
+
+
+def rugged_pool(seed: int) -> NBestPool:
+    """Ten sentences, a hundred hypotheses each, 14 features that know nothing: BLEU has many peaks."""
+    rng = np.random.default_rng(seed)
+    lens = rng.integers(8, 25, 10)
+    statistics = np.empty((1000, 9), np.int32)
+    matches = statistics[:, 8] = np.repeat(lens, 100)
+    for order in range(4):
+        totals = statistics[:, 8] - order
+        matches = rng.binomial(np.minimum(matches, totals), 0.7)
+        statistics[:, 2 * order], statistics[:, 2 * order + 1] = matches, totals
+    names = tuple(f"F{i}_0" for i in range(14))
+    features = rng.normal(size=(1000, 14))
+    return make_pool(names, np.repeat(np.arange(10), 100), features, statistics)
+
+
+def mosess_search(pool: NBestPool, seed: int) -> float:
+    """BLEU after twenty restarts in the box from 0 to 1, the best axis first (mert/Optimizer.cpp:419)."""
+    axes = [Direction.of(pool, axis) for axis in np.eye(14)]
+    reached = []
+    for start in np.random.default_rng(seed).random((20, 14)):
+        weights, value = start, -np.inf
+        while True:
+            scores = weighted_scores(pool.features, weights)
+            steps = [best_step(pool, axis, scores) for axis in axes]
+            number = int(np.argmax([log_bleu for _, log_bleu in steps]))
+            step, log_bleu = steps[number]
+            if log_bleu <= value + 1e-9:
+                break
+            weights, value = weights + step * axes[number].vector, log_bleu
+        reached.append(value)
+    return float(100 * np.exp(max(reached)))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_on_a_tiny_pool_it_finds_at_least_what_mosess_restarts_find(seed: int) -> None:
+    pool = rugged_pool(seed)
+    found = optimize_mert(pool, np.full((1, 14), 0.07), OptimizerConfig(), seed=1, jobs=2)
+    assert found.bleu >= mosess_search(pool, seed)
+
+
+def test_large_pools_have_no_more_restarts_than_asked_for() -> None:
+    pool = rugged_pool(0)
+    config = OptimizerConfig(n_restarts=3, n_directions=0, small_pool_work=3000)
+    assert len(optimize_mert(pool, np.ones((1, 14)), config, 1, 1).restarts) == 4
+    more = replace(config, small_pool_work=5000)
+    assert len(optimize_mert(pool, np.ones((1, 14)), more, 1, 1).restarts) == 6
+
+
+@pytest.mark.parametrize("name", OPTIMIZER_NAMES)
+def test_a_column_that_helps_gets_weight(name: OptimizerName) -> None:
+    """Seven columns are noise, one tells sentence BLEU with noise as large as itself; all start at 0."""
+    rng = np.random.default_rng(3)
+    pool = rugged_pool(3)
+    features = pool.features[:, :8].copy()
+    quality = log_sentence_bleu(pool.statistics)
+    helpful = (quality - quality.mean()) / quality.std()
+    features[:, 5] = helpful + rng.normal(size=len(pool))
+    pool = make_pool(pool.names[:8], np.repeat(np.arange(10), 100), features, pool.statistics)
+    start = np.array([[0.5, 0.5, 0, 0, 0, 0, 0, 0]])
+    result = load_optimizer(name)(pool, start, OptimizerConfig(), 1, 2)
+    weights = [*result.weights.values()]
+    assert int(np.argmax(np.abs(weights))) == 5
+    assert weights[5] > 0
+    assert result.bleu > float(bleu(pool.statistics_of(start[0]))) + 5

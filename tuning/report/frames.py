@@ -2,30 +2,121 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 
-from tuning.evaluation import Comparison, ResultRow
+from tuning.evaluation import Comparison, Contrast, ResultRow, RunSummary
+from tuning.loop import LIMIT
 from tuning.output_scores import OutputScores
 
 UNKNOWN = "*"
+CUT_OFF = "+"
 NOTE = (
-    "BLEU on tokens, mean and standard deviation over the tuning runs; p by approximate randomisation "
-    "over the pooled runs; text s.d.: of the first run's test BLEU over resampled texts; "
-    f"{UNKNOWN}: not known from one run."
+    "BLEU on tokens, mean and standard deviation over the tuning runs; text s.d.: of the first run's "
+    f"test BLEU over resampled texts; {UNKNOWN}: not known from one run; iterations: decodings of each "
+    f"run, {CUT_OFF}: ended by the limit and not by itself."
 )
 
 
 def comparison_frame(comparison: Comparison) -> pd.DataFrame:
     """One row a system."""
-    return pd.DataFrame([_cells(row) for row in comparison.rows])
+    has_control = bool(comparison.control)
+    return pd.DataFrame([_cells(row, has_control) for row in comparison.rows])
 
 
 def comparison_notes(comparison: Comparison) -> list[str]:
     """How the numbers were made, one line each."""
-    return [NOTE, comparison.signature, *comparison.detokenised_signatures]
+    notes = [NOTE]
+    if len(comparison.rows) > 1:
+        notes += [_delta_note(comparison), _power_note(comparison)]
+    for row in comparison.rows:
+        notes += _row_notes(row)
+    return [*notes, comparison.signature, *comparison.detokenised_signatures]
 
 
-def _cells(row: ResultRow) -> dict[str, str]:
+def _delta_note(comparison: Comparison) -> str:
+    baseline, *others = comparison.rows
+    contrasts = [row.against_baseline for row in others if row.against_baseline is not None]
+    covered = "over texts and runs"
+    if not all(contrast.covers_runs for contrast in contrasts):
+        covered += f" ({UNKNOWN}: over texts alone, one run each)"
+    note = (
+        f"delta: against {baseline.system}, with its 95% interval; p {covered}: jackknife variance of the "
+        "paired texts + variance between runs (between networks or noise columns where a row has several), "
+        f"Student's t; Holm: p corrected for {len(others)} rows"
+    )
+    if comparison.control:
+        note += f"; vs control: the same against {comparison.control}, its p corrected too"
+    return note + "."
+
+
+def _power_note(comparison: Comparison) -> str:
+    found = ", ".join(
+        f"{row.against_baseline.smallest_found:.2f} ({row.system})"
+        for row in comparison.rows
+        if row.against_baseline is not None
+    )
+    return f"A true difference is found (p < 0.05) in 80% of cases if it is as large as: {found}."
+
+
+def _row_notes(row: ResultRow) -> list[str]:
+    """What a reader has to know before believing a row."""
+    notes = []
+    if row.n_networks > 1:
+        notes.append(
+            f"{row.system}: {row.n_networks} networks or noise columns, "
+            f"standard deviation of their means {_number(row.network_sd, '.2f')}."
+        )
+    stayed = [_name(run) for run in row.runs if not run.left_start]
+    if stayed and len(stayed) == len(row.runs):
+        notes.append(
+            f"{row.system}: nothing moved; the row is that of the weights it started from."
+        )
+    elif stayed:
+        notes.append(f"{row.system}: did not leave the start: {', '.join(stayed)}.")
+    if constant := sorted({name for run in row.runs for name in run.constant}):
+        notes.append(
+            f"{row.system}: {', '.join(constant)} without effect, since all n-best lists have one value."
+        )
+    for run in row.runs:
+        if run.same_output_as:
+            others = ", ".join(Path(other).name for other in run.same_output_as)
+            notes.append(f"{row.system}: the test output of {_name(run)} is also that of {others}.")
+    return notes
+
+
+def _name(run: RunSummary) -> str:
+    return Path(run.directory).name
+
+
+def _contrast_cells(contrast: Contrast | None) -> dict[str, str]:
+    if contrast is None:
+        return dict.fromkeys(("delta", "95%", "p", "Holm"), "")
+    low, high = contrast.interval
+    mark = "" if contrast.covers_runs else UNKNOWN
+    return {
+        "delta": f"{contrast.delta:+.2f}",
+        "95%": f"{low:+.2f}..{high:+.2f}",
+        "p": f"{contrast.p_value:.4f}{mark}",
+        "Holm": f"{contrast.corrected_p_value:.4f}{mark}",
+    }
+
+
+def _control_cells(contrast: Contrast | None) -> dict[str, str]:
+    if contrast is None:
+        return dict.fromkeys(("vs control", "its Holm"), "")
+    return {
+        "vs control": f"{contrast.delta:+.2f}",
+        "its Holm": f"{contrast.corrected_p_value:.4f}",
+    }
+
+
+def _iterations(run: RunSummary) -> str:
+    return f"{run.n_iterations}{CUT_OFF if run.end == LIMIT else ''}"
+
+
+def _cells(row: ResultRow, has_control: bool) -> dict[str, str]:
     return {
         "system": row.system,
         "dev BLEU": f"{row.dev_bleu:.2f}",
@@ -33,9 +124,10 @@ def _cells(row: ResultRow) -> dict[str, str]:
         "test BLEU": f"{row.test_bleu:.2f}",
         "test s.d.": _number(row.test_sd, ".2f"),
         "text s.d.": f"{row.bootstrap_sd:.2f}",
-        "delta": "" if row.delta is None else f"{row.delta:+.2f}",
-        "p": "" if row.p_value is None else f"{row.p_value:.4f}",
+        **_contrast_cells(row.against_baseline),
+        **(_control_cells(row.against_control) if has_control else {}),
         "runs": str(row.n_runs),
+        "iterations": "/".join(_iterations(run) for run in row.runs),
         "length": f"{row.length_ratio:.3f}",
         "1/2/3/4-gram": "/".join(f"{value:.1f}" for value in row.precisions),
         "detok. BLEU": f"{row.detokenised_bleu:.2f}",

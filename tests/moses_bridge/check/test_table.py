@@ -90,7 +90,7 @@ def test_every_fault_is_told_with_its_line(tmp_path: Path) -> None:
         (9, "the word '[b]'"),
         (10, "the word '[a]'"),
         (10, "the word '[c]'"),
-        (11, "a hierarchical rule ([X])"),
+        (11, "a hierarchical rule (label '[X]')"),
         (12, "the word '|'"),
         (13, "an empty source phrase"),
     ]

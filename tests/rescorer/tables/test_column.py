@@ -107,7 +107,7 @@ def test_every_compression_and_block_size(
 
 @pytest.mark.parametrize("name", ["phrase-table.gt.gz", "phrase-table.none.gz"])
 def test_tables_of_moses_keep_their_bytes(golden: Path, tmp_path: Path, name: str) -> None:
-    rows = gzip.decompress((golden / "extract" / name).read_bytes()).split(b"\n")[:20_000]
+    rows = gzip.decompress((golden / "extract" / name).read_bytes()).split(b"\n")[:-1][:20_000]
     table, out = tmp_path / name, tmp_path / "out.gz"
     table.write_bytes(gzip.compress(b"\n".join(rows) + b"\n", 1))
     scorer = NamedScorer("random", RandomScorer(1), "1")
@@ -304,7 +304,8 @@ def test_a_stopped_run_continues_with_the_same_result(
     golden: Path, tmp_path: Path, n_done: int
 ) -> None:
     table = golden / "extract" / "phrase-table.gt.gz"
-    config = ColumnConfig(block_rows=20_000)
+    n_rows = gzip.decompress(table.read_bytes()).count(b"\n")
+    config = ColumnConfig(block_rows=n_rows // 8)
     add_columns(SourceTable.open(str(table)), str(tmp_path / "whole.gz"), [word_count()], config)
 
     class Stopping(WordCount):
@@ -326,7 +327,7 @@ def test_a_stopped_run_continues_with_the_same_result(
     assert out.read_bytes() == (tmp_path / "whole.gz").read_bytes()
     assert isinstance(second.scorer, WordCount)
     n_blocks = second.scorer.n_calls + n_done
-    assert report.n_rows == gzip.decompress(table.read_bytes()).count(b"\n") and n_blocks > 3
+    assert report.n_rows == n_rows and n_blocks > 3
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "out.gz",
         "out.gz.json",

@@ -44,7 +44,7 @@ def ngram_scorer(network: Cslm) -> WindowNgramScorer:
 
 
 def ngrams_of(vocabulary: Vocabulary, sentences: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
-    ids, lens = vocabulary.encode_phrases(sentences)
+    ids, lens = vocabulary.encode_text(sentences)
     return sentence_ngrams(ids, lens, SIZES.context_words, len(WORDS) + 2, vocabulary.end_id)
 
 

@@ -47,7 +47,7 @@ def numpy_log_prob(network: Cslm, ids: list[int], end_id: int) -> float:
 
 
 def make_task(network: Cslm, sentences: list[bytes], config: WindowTrainingConfig) -> WindowTask:
-    ids, lens = Vocabulary(WORDS).encode_phrases(sentences)
+    ids, lens = Vocabulary(WORDS).encode_text(sentences)
     rows, _ = sentence_ngrams(ids, lens, SIZES.context_words, network.start_id, 0)
     return WindowTask(network, rows, np.zeros(len(rows), np.bool_), config, seed=1)
 

@@ -8,13 +8,13 @@ import kenlm
 import numpy as np
 import pytest
 
-from moses_bridge.builtin.decoder.lexicon import Lexicon
-from moses_bridge.builtin.decoder.loaded_table import PhrasePairs, read_phrase_pairs
+from moses_bridge.builtin.decoder.loaded_table import LoadedTable, load_table
 from moses_bridge.builtin.decoder.model import load_model
 from moses_bridge.builtin.decoder.phrase_choice import choose
 from moses_bridge.builtin.decoder.reordering_table import read_reordering
 from moses_bridge.builtin.decoder.source_trie import longest_phrase
-from moses_bridge.builtin.decoder.translator import make_knowledge
+from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
+from moses_bridge.compiled.lexicon import Lexicon
 from moses_bridge.errors import ConfigError, InputError
 
 ARPA = b"""\\data\\
@@ -59,13 +59,13 @@ def write_model(folder: Path, table: bytes, reordering: bytes = b"", ini: str = 
     return folder / "moses.ini"
 
 
-def read_pairs(folder: Path, table: bytes, n_scores: int = 2) -> tuple[PhrasePairs, Lexicon]:
+def read_pairs(folder: Path, table: bytes, n_scores: int = 2) -> tuple[LoadedTable, Lexicon]:
     (folder / "table").write_bytes(table)
     words = Lexicon([b"a", b"b"])
-    return read_phrase_pairs(folder / "table", n_scores, words), words
+    return load_table(folder / "table", n_scores, words), words
 
 
-def targets(pairs: PhrasePairs, words: Lexicon) -> list[list[bytes]]:
+def targets(pairs: LoadedTable, words: Lexicon) -> list[list[bytes]]:
     names, rows = words.words(), pairs.rows
     return [
         [names[i] for i in rows.words[rows.word_starts[k] : rows.word_starts[k + 1]]]
@@ -159,23 +159,20 @@ def test_table_limit_cuts_by_weighted_score_with_the_language_model(tmp_path: Pa
     ini = write_model(tmp_path, b"\n".join(rows))
     model = load_model(ini, 4, None)
     weights = model.weight_vector({"WordPenalty0": [-0.3], "LM0": [0.7], "PhrasePenalty0": [2]})
-    knowledge = make_knowledge(model, np.full(len(rows), np.nan, np.float32), weights)
-    node = int(model.pairs.rows.nodes[0])
-    choose(
-        node, knowledge.rows, knowledge.node_starts, knowledge.node_rows, knowledge.lm_scores,
-        knowledge.language, weights, knowledge.choices,
-    )  # fmt: skip
+    weighted = make_weighted_model(model, np.full(len(rows), np.nan, np.float32), weights)
+    node = int(model.table.rows.nodes[0])
+    choose(node, weighted)
     kenlm_model = kenlm.Model(str(tmp_path / "lm.arpa"))
 
-    def outlook(row: int) -> float:
+    def estimate(row: int) -> float:
         words = phrases[row].decode()
         lm = kenlm_model.score(words, bos=False, eos=False) * math.log(10)
         own = 0.5 * math.log(scores[row][0]) + 0.25 * math.log(scores[row][1])
         return own + 0.7 * lm + 0.3 * len(words.split())
 
-    expected = sorted(range(len(phrases)), key=outlook, reverse=True)[:4]
-    begin, end = knowledge.choices.starts[node : node + 2]
-    assert knowledge.choices.rows[begin:end].tolist() == expected
+    expected = sorted(range(len(phrases)), key=estimate, reverse=True)[:4]
+    begin, end = weighted.choices.starts[node : node + 2]
+    assert weighted.choices.rows[begin:end].tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -210,7 +207,7 @@ def test_a_table_is_needed(tmp_path: Path) -> None:
 def test_real_tables(golden: Path) -> None:
     folder = golden / "decode"
     words = Lexicon()
-    pairs = read_phrase_pairs(folder / "phrase-table.gz", 4, words)
+    pairs = load_table(folder / "phrase-table.gz", 4, words)
     reordering = read_reordering(
         folder / "reordering-table.wbe-msd-bidirectional-fe.gz", pairs, words.tables
     )

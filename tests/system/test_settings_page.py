@@ -1,0 +1,141 @@
+"""docs/settings.md: it is what the dataclasses say, on every machine, and leaves no command out."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import runpy
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import moses_bridge.cli
+import rescorer.cli
+import tuning.cli
+from moses_bridge.config import from_mapping, load_toml
+from moses_bridge.errors import ConfigError
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+SCRIPT = DOCS / "make_settings.py"
+EXPERIMENTS = sorted((DOCS.parent / "tuning/experiments").glob("*.toml"))
+PROGRAMS = {
+    "moses-bridge": moses_bridge.cli.main,
+    "rescorer": rescorer.cli.main,
+    "tuning": tuning.cli.main,
+}
+# A machine with one processor of an unknown kind.
+ELSEWHERE = """\
+import os, platform, runpy, sys
+os.cpu_count = lambda: 1
+os.sched_getaffinity = lambda process: {0}
+platform.machine = platform.processor = lambda: "unknown"
+sys.stdout.write(runpy.run_path(sys.argv[1])["page"]())
+"""
+
+
+@pytest.fixture(scope="module")
+def script() -> dict[str, Any]:
+    return runpy.run_path(str(SCRIPT))
+
+
+def test_the_page_is_up_to_date(script: dict[str, Any]) -> None:
+    assert script["page"]() == (DOCS / "settings.md").read_text(), "run `make settings`"
+
+
+def test_the_page_is_the_same_on_another_machine() -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    result = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE, SCRIPT], capture_output=True, env=environment, check=True
+    )
+    assert result.stdout == (DOCS / "settings.md").read_bytes()
+
+
+def test_no_default_is_computed(script: dict[str, Any]) -> None:
+    """A factory is needed for a table, and for another value only if that is computed."""
+    for section in script["SECTIONS"]:
+        for name, value in _made_by_factories(section.kind()):
+            assert dataclasses.is_dataclass(value), f"{section.command}: {name}"
+
+
+def _made_by_factories(config: Any) -> Iterator[tuple[str, Any]]:
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if field.default_factory is not dataclasses.MISSING:
+            yield field.name, value
+        if dataclasses.is_dataclass(value):
+            yield from _made_by_factories(value)
+
+
+def _with_config() -> Iterator[tuple[str, click.Command]]:
+    for program, group in PROGRAMS.items():
+        for verb, command in group.commands.items():
+            if any(parameter.name == "config" for parameter in command.params):
+                yield f"{program} {verb}", command
+
+
+def test_every_command_with_settings_has_its_section(script: dict[str, Any]) -> None:
+    commands = {section.command.split(" --")[0] for section in script["SECTIONS"]}
+    assert commands == {name for name, _ in _with_config()}
+
+
+def test_every_architecture_has_its_section(script: dict[str, Any]) -> None:
+    (option,) = (p for p in rescorer.cli.main.commands["train"].params if p.name == "arch")
+    assert isinstance(option.type, click.Choice)
+    commands = {section.command for section in script["SECTIONS"]}
+    assert commands >= {f"rescorer train --arch {name}" for name in option.type.choices}
+
+
+def test_each_command_prints_its_settings_as_they_are_read(script: dict[str, Any]) -> None:
+    for section in script["SECTIONS"]:
+        program, *arguments = section.command.split()
+        result = CliRunner().invoke(PROGRAMS[program], [*arguments, "--print-config"])
+        assert (result.exit_code, result.stderr) == (0, ""), section.command
+        mapping = tomllib.loads(result.stdout)
+        assert from_mapping(section.kind, mapping, section.command) == section.kind()
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda path: path.stem)
+def test_each_section_of_an_experiment_is_on_the_page(
+    script: dict[str, Any], experiment: Path
+) -> None:
+    kinds = {name: section.kind for section in script["SECTIONS"] for name in section.names}
+    tables = load_toml(experiment)
+    assert sorted(tables) == sorted(kinds)
+    for name, table in tables.items():
+        from_mapping(kinds[name], table, name)
+
+
+def test_each_section_names_the_nearest_key_in_its_tables(script: dict[str, Any]) -> None:
+    n_tables = 0
+    for section in script["SECTIONS"]:
+        for field in dataclasses.fields(section.kind):
+            table = getattr(section.kind(), field.name)
+            if dataclasses.is_dataclass(table):
+                n_tables += 1
+                for key in dataclasses.fields(table):
+                    wrong = f"{key.name}x"
+                    with pytest.raises(ConfigError) as error:
+                        from_mapping(section.kind, {field.name: {wrong: 1}}, "here")
+                    assert str(error.value) == (
+                        f"here: {field.name}: unknown key {wrong!r}; did you mean {key.name!r}?"
+                    )
+    assert n_tables >= 6
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("p(a | b)", r"p(a \| b)"),
+        ("</s> and <unk>", r"\</s> and \<unk>"),
+        ("`a <b>` but <c>", r"`a <b>` but \<c>"),
+    ],
+)
+def test_text_in_a_cell_stays_text(script: dict[str, Any], text: str, expected: str) -> None:
+    assert script["_escaped"](text) == expected
