@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import gzip
+import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -191,3 +193,11 @@ def test_train_without_an_end_is_refused(folder: Path) -> None:
     assert result.exit_code == 1
     assert "no data are held out" in result.stderr and "Traceback" not in result.stderr
     assert not (folder / "m").exists()
+
+
+def test_the_command_line_stands_beside_the_table(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["/bin/rescorer", "score", "a table"])
+    assert run(folder, "score", "table.gz", "--out", "DIR/o", "--control", "length").exit_code == 0
+    assert json.loads((folder / "o.json").read_bytes())["command"] == "rescorer score 'a table'"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 
 from moses_bridge.errors import ConfigError
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
@@ -85,8 +86,8 @@ class Identity:
         self.vectors = torch.randn(n_words, width, generator=generator)
         self.output = torch.nn.Linear(width, n_words)
         with torch.no_grad():
-            self.output.weight[:] = torch.randn(n_words, width, generator=generator)
-            self.output.bias[:] = torch.randn(n_words, generator=generator)
+            self.output.weight[:] = 0.4 * torch.randn(n_words, width, generator=generator)
+            self.output.bias[:] = 0.4 * torch.randn(n_words, generator=generator)
 
     def hidden(self, windows: torch.Tensor) -> torch.Tensor:
         return self.vectors[windows[:, 0]]
@@ -115,29 +116,58 @@ def identity_task(n_sampled: int, **settings: Any) -> tuple[Identity, WindowTask
     return network, WindowTask(network, rows, np.zeros(len(rows), np.bool_), config, seed=1)
 
 
+def counted_shares(task: WindowTask, n_sampled: int) -> NDArray[np.float64]:
+    """How often each word is among the candidates of a random batch."""
+    rng, n_draws, counts = np.random.default_rng(3), 3000, np.zeros(N_WORDS)
+    for _ in range(n_draws):
+        words = task.train_rows[rng.choice(len(task.train_rows), 100), -1]
+        sample = rng.choice(N_WORDS, n_sampled, replace=False)
+        counts[np.union1d(words, sample)] += 1
+    return counts / n_draws
+
+
+def random_batches(task: WindowTask, n: int) -> Iterator[WindowBatch]:
+    rng = np.random.default_rng(2)
+    for draw in range(n):
+        yield WindowBatch(rng.permutation(len(task.train_rows))[:100], (1, 0, draw))
+
+
 @pytest.mark.parametrize("n_sampled", [100, 200])
 def test_the_sampled_loss_is_the_full_one_on_average(n_sampled: int) -> None:
-    """Over many draws; without the correction it is lower by the log of what takes no part."""
+    """Over many draws, but for the correction of the words that are predicted themselves."""
     network, task = identity_task(n_sampled)
-    rng, sampled, full = np.random.default_rng(2), 0.0, 0.0
-    for draw in range(200):
-        rows = rng.permutation(len(task.train_rows))[:100]
+    log_shares = np.log(counted_shares(task, n_sampled))
+    sampled = expected = 0.0
+    for batch in random_batches(task, 200):
+        rows = task.train_rows[batch.rows]
         with torch.no_grad():
-            sampled += float(task.loss(WindowBatch(rows, (1, 0, draw)))[0])
-        full += network.losses(task.train_rows[rows]).sum()
-    assert sampled == pytest.approx(full, rel=0.03)
+            sampled += float(task.loss(batch)[0])
+        expected += network.losses(rows).sum() + log_shares[rows[:, 1]].sum()
+    assert sampled == pytest.approx(expected, rel=0.01)
+
+
+@pytest.mark.parametrize("n_sampled", [100, 200])
+def test_sampled_gradients_are_the_full_ones_on_average(n_sampled: int) -> None:
+    """By the bias: probability mass of each word, minus how often it is predicted."""
+    network, task = identity_task(n_sampled)
+    found, expected = np.zeros(N_WORDS), np.zeros(N_WORDS)
+    weight, bias = (p.detach().double().numpy() for p in network.output.parameters())
+    for batch in random_batches(task, 300):
+        rows = task.train_rows[batch.rows]
+        (gradient,) = torch.autograd.grad(task.loss(batch)[0], [network.output.bias])
+        counts = np.bincount(rows[:, 1], minlength=N_WORDS)
+        found += gradient.numpy() + counts
+        logits = network.vectors.double().numpy()[rows[:, 0]] @ weight.T + bias
+        expected += softmax(logits, axis=1).sum(axis=0)
+    frequent, rare = slice(0, 20), slice(200, None)
+    for words in (frequent, rare):
+        assert found[words].sum() == pytest.approx(expected[words].sum(), rel=0.05)
 
 
 def test_the_correction_is_the_log_of_the_chance_to_take_part() -> None:
-    """Chances by counting: how often a word is among the candidates of random batches."""
     _, task = identity_task(50)
-    rng, n_draws = np.random.default_rng(3), 3000
-    counts = np.zeros(N_WORDS)
-    for _ in range(n_draws):
-        words = task.train_rows[rng.choice(len(task.train_rows), 100), -1]
-        sample = rng.choice(N_WORDS, 50, replace=False)
-        counts[np.union1d(words, sample)] += 1
-    np.testing.assert_allclose(np.exp(task._log_inclusion), counts / n_draws, atol=0.04)
+    shares = counted_shares(task, 50)
+    np.testing.assert_allclose(np.exp(task._log_inclusion), shares, atol=0.04)
 
 
 def test_the_full_loss_and_the_held_out_loss() -> None:
@@ -152,7 +182,9 @@ def test_the_full_loss_and_the_held_out_loss() -> None:
     expected = network.losses(rows[~held_out][numbers]).sum()
     assert loss.item() == pytest.approx(expected, rel=1e-5)
     assert task.n_held_out == 30
-    assert task.held_out_loss() == pytest.approx(network.losses(rows[held_out]).mean(), rel=1e-5)
+    with torch.no_grad():
+        found = task.held_out_loss()
+    assert found == pytest.approx(network.losses(rows[held_out]).mean(), rel=1e-5)
 
 
 def test_held_out_windows_are_scored_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +192,8 @@ def test_held_out_windows_are_scored_in_parts(monkeypatch: pytest.MonkeyPatch) -
     task = WindowTask(network, rows, np.ones(50, np.bool_), WindowTrainingConfig(), seed=1)
     monkeypatch.setattr(module, "HELD_OUT_BATCH", 7)
     with torch.no_grad():
-        assert task.held_out_loss() == pytest.approx(network.losses(rows).mean(), rel=1e-5)
+        found = task.held_out_loss()
+    assert found == pytest.approx(network.losses(rows).mean(), rel=1e-5)
 
 
 def test_nothing_held_out_has_no_loss() -> None:

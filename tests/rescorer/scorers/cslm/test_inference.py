@@ -59,7 +59,8 @@ def test_scorer_agrees_with_the_equations(model: Cslm) -> None:
 def test_a_model_directory_is_scored_in_the_precision_that_is_asked_for(
     model: Cslm, tmp_path: Path
 ) -> None:
-    torch.nn.init.normal_(model.output.weight)
+    for weight in (model.embedding.weight, model.output.weight):
+        torch.nn.init.normal_(weight)
     save_model(tmp_path, "cslm", model, SIZES, Shortlists(None, Vocabulary(WORDS)), {})
     expected = numpy_log_prob(model, [2, 3, 4], Vocabulary.end_id)
     asked = Batch([b"x"], [b"a b c"])
