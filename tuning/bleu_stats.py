@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from moses_bridge.errors import InputError
 from moses_bridge.textio import StrPath, count_lines, read_lines
 
-MAX_ORDER = 4
-N_STATISTICS = 2 * MAX_ORDER + 1
+MAX_ORDER = 4  # Papineni et al. (2002), section 2.3
+N_STATISTICS = 2 * MAX_ORDER + 1  # matches and totals, and the reference length
 TINY = 1e-9  # stands for a count of 0 where a logarithm or a quotient is taken
 
 Statistics = NDArray[np.int32]

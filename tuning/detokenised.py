@@ -17,7 +17,7 @@ from sacremoses import MosesDetokenizer
 
 from moses_bridge.textio import read_lines
 
-PAIRS_A_TASK = 256
+PAIRS_A_TASK = 256  # a second or so of TER: much more than handing a task to a process costs
 
 Pair = tuple[str, tuple[str, ...]]
 

@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 from tuning.bleu_stats import N_STATISTICS
 from tuning.nbest_pool import NBestPool, weighted_scores
 
-OUTER_STEP = 0.1
-NARROW = 1e-10
-SLACK = 1e-12
+OUTER_STEP = (
+    0.1  # beyond the last corner all points are equally good: a near one changes the weights least
+)
+NARROW = 1e-10  # of its place: corners nearer than that are one, what lies between them is rounding
+SLACK = 1e-12  # of the fall: a point that rounding puts below a chord on which it lies is kept
 
 
 @dataclass(frozen=True)

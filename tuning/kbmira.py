@@ -17,10 +17,10 @@ from tuning.bounds import Bounds
 from tuning.nbest_pool import NBestPool
 from tuning.optimizer import OptimizerConfig, OptimizerResult, free_columns, result_of
 
-N_EPOCHS = 60
-N_SHUFFLES = 4
+N_EPOCHS = 60  # with the next two what kbmira.cpp has where nothing is said
 LARGEST_STEP = 0.01
 DECAY = 0.999
+N_SHUFFLES = 4  # orders of the sentences; the best is kept, as the result hangs on the order
 
 
 def optimize_kbmira(

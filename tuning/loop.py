@@ -54,7 +54,7 @@ class TuningConfig:
         max_iterations: decodings of the dev text; the last one only measures.
         min_weight_change: the loop ends when no normalised weight moves by more.
         min_pool_gain: the loop ends when the pool promises no more BLEU (0 to 100) than this.
-        patience: the loop ends after so many decodings in a row without a better one.
+        patience: the loop ends after so many decodings in a row without a better one, the start not counted.
         left_out: columns, as "TranslationModel0_2", whose weight is 0 from the start to the end: the system
             is tuned as if it did not have them.
         start_spread: each weight of the start is multiplied by exp(start_spread z), z normal and drawn
@@ -106,7 +106,7 @@ def tune(
             ini's.
 
     Returns:
-        The run; its weights are those with the best *decoded* dev BLEU, the start's left out.
+        The run; its weights are those with the best *decoded* dev BLEU.
 
     Raises:
         InputError: an input file is malformed.
@@ -358,10 +358,10 @@ class _Loop:
 
     def end_before_optimising(self) -> str:
         """Why this decoding is the last one, whatever the optimiser would find; "" if it is not."""
-        iterations = self.run.iterations
-        if len(iterations) == self.config.max_iterations:
+        if len(self.run.iterations) == self.config.max_iterations:
             return LIMIT
-        if len(iterations) - 1 - best_iteration(iterations) >= self.config.patience:
+        found = self.run.iterations[1:]  # the first tunings from a good start are often below it
+        if found and len(found) - 1 - best_iteration(found) >= self.config.patience:
             return f"no better in {self.config.patience} decodings"
         return ""
 

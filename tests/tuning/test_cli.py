@@ -16,6 +16,7 @@ from tuning.cli import main
 from tuning.evaluation import CompareConfig
 from tuning.loop import TuningConfig
 from tuning.optimizer import OptimizerConfig
+from tuning.optimizers import OPTIMIZER_NAMES
 
 FEATURES = """\
 FEATURES_TXT_BEGIN_0 0 2 2 A_0 B_0
@@ -66,7 +67,7 @@ def optimize_arguments(files: dict[str, str]) -> list[str]:
     return ["optimize", *(part for option, name in pairs for part in (option, files[name]))]
 
 
-@pytest.mark.parametrize("optimizer", ["mert", "kbmira", "pro"])
+@pytest.mark.parametrize("optimizer", OPTIMIZER_NAMES)
 def test_optimize_finds_the_perfect_hypotheses(files: dict[str, str], optimizer: str) -> None:
     status, output = call(*optimize_arguments(files), "--optimizer", optimizer, "--jobs", "1")
     assert status == 0, output

@@ -9,12 +9,11 @@ import pytest
 
 from moses_bridge.errors import ConfigError
 from tuning.bleu_stats import bleu
-from tuning.bounds import Bounds
 from tuning.kbmira import _averages, background_bleu, optimize_kbmira
 from tuning.nbest_pool import NBestPool, make_pool
 from tuning.optimizer import Optimizer, OptimizerConfig
 from tuning.optimizers import OPTIMIZER_NAMES, OptimizerName, load_optimizer
-from tuning.pro import _best_between, _interpolate, optimize_pro
+from tuning.pro import optimize_pro
 
 if TYPE_CHECKING:
     from tests.tuning.conftest import MosesIteration
@@ -145,14 +144,3 @@ def test_bleu_is_at_least_that_of_mosess_kbmira_on_merged_lists(
     start = second_iteration.start[None]
     result = optimize(second_iteration.pool, start, OptimizerConfig(), 1, 2)
     assert result.bleu >= second_iteration.kbmira_bleu
-
-
-def test_sweeps_towards_learned_weights_never_lose_bleu() -> None:
-    pool = pool_of_choices(40)
-    start, targets = np.array([-0.5, 0.5, 0.0]), [np.array([0.4, 0.9, 0]), np.array([-0.1, -1, 0])]
-    bounds = Bounds.of(pool.names, [])
-    weights, trace = _interpolate(pool, start, targets, bounds, 0.0)
-    singles = [pool.statistics_of(_best_between(pool, start, target, bounds)) for target in targets]
-    assert trace == sorted(trace)
-    assert trace[-1] == pytest.approx(float(bleu(pool.statistics_of(weights))))
-    assert trace[-1] >= bleu(np.array(singles)).max()

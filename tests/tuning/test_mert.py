@@ -2,19 +2,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from moses_bridge.errors import ConfigError
 from tuning.bleu_stats import bleu, log_sentence_bleu
-from tuning.envelope import Direction, best_step, envelope, hull_candidates
+from tuning.envelope import Direction, best_step
 from tuning.mert import optimize_mert
 from tuning.nbest_pool import NBestPool, make_pool, weighted_scores
 from tuning.optimizer import OptimizerConfig
@@ -39,92 +37,6 @@ def random_pool(seed: int, n_sentences: int = 5, n_features: int = 3) -> NBestPo
     statistics[:, -1] = rng.integers(6, 10, n)
     names = tuple(f"F{i}_0" for i in range(n_features))
     return make_pool(names, np.repeat(np.arange(n_sentences) * 2, sizes), features, statistics)
-
-
-def brute_force(pool: NBestPool, weights: Numbers, vector: Numbers) -> float:
-    """The best BLEU in the open intervals between all crossings of all pairs of lines."""
-    slopes, scores = pool.features @ vector, pool.features @ weights
-    crossings = [
-        (scores[i] - scores[j]) / (slopes[j] - slopes[i])
-        for first, last in zip(pool.offsets[:-1], pool.offsets[1:], strict=True)
-        for i in range(first, last)
-        for j in range(first, last)
-        if slopes[i] != slopes[j]
-    ]
-    bounds = sorted({round(float(x), 9) for x in crossings})
-    edges = [-1e6, *bounds, 1e6]
-    middles = [(a + b) / 2 for a, b in pairwise(edges)]
-    values = []
-    for x in middles:
-        chosen = []
-        for first, last in zip(pool.offsets[:-1], pool.offsets[1:], strict=True):
-            reached = scores[first:last] + x * slopes[first:last]
-            chosen.append(first + int(np.flatnonzero(reached >= reached.max() - 1e-9)[0]))
-        values.append(float(bleu(pool.statistics[chosen].sum(axis=0))))
-    return max(values)
-
-
-@settings(max_examples=150, deadline=None)
-@given(st.integers(0, 10**6), st.lists(st.integers(-2, 2), min_size=6, max_size=6).map(np.array))
-def test_line_search_finds_what_brute_force_finds(seed: int, numbers: NDArray[np.int64]) -> None:
-    pool = random_pool(seed)
-    weights, vector = numbers[:3].astype(float), numbers[3:].astype(float)
-    scores = weighted_scores(pool.features, weights)
-    step, log_bleu = best_step(pool, Direction.of(pool, vector), scores)
-    assert 100 * np.exp(log_bleu) == pytest.approx(brute_force(pool, weights, vector), rel=1e-9)
-    assert np.isfinite(step)
-
-
-@settings(max_examples=150, deadline=None)
-@given(
-    arrays(np.float64, st.integers(1, 8), elements=st.integers(-4, 4).map(float)),
-    st.data(),
-)
-def test_envelope_is_the_maximum_of_the_lines(slopes: Numbers, data: st.DataObject) -> None:
-    heights = st.lists(st.integers(-4, 4).map(float), min_size=len(slopes), max_size=len(slopes))
-    scores = np.array(data.draw(heights))
-    order = np.argsort(slopes, kind="stable")
-    lines = slopes[order], scores[order]
-    winners, corners = np.empty(len(slopes), np.int32), np.empty(len(slopes))
-    candidates = np.empty(len(slopes), np.int32)
-    n_candidates = hull_candidates(*lines, candidates)
-    n_winners = envelope(*lines, candidates[:n_candidates], winners, corners)
-    for x in np.linspace(-9.03, 9.07, 64):
-        last = np.searchsorted(corners[:n_winners], x) - 1
-        winner = order[winners[last]]
-        assert scores[winner] + slopes[winner] * x == pytest.approx((scores + slopes * x).max())
-
-
-def test_lines_below_a_chord_are_left_out() -> None:
-    # As points: a flat-topped hill, under its slopes one point each, and one on the left chord.
-    slopes = np.array([-4.0, -3, -2, 0, 1, 4])
-    heights = np.array([0.0, 0.5, 4, 8, 5, 0])
-    candidates = np.empty(6, np.int32)
-    n_candidates = hull_candidates(slopes, heights, candidates)
-    assert candidates[:n_candidates].tolist() == [0, 2, 3, 5]
-
-
-@pytest.mark.parametrize("slope", [0.0, -1.5])
-def test_of_parallel_lines_the_first_highest_wins(slope: float) -> None:
-    slopes, heights = np.full(4, slope), np.array([1.0, 3, 3, 2])
-    candidates, winners, corners = np.empty(4, np.int32), np.empty(4, np.int32), np.empty(4)
-    n_candidates = hull_candidates(slopes, heights, candidates)
-    assert envelope(slopes, heights, candidates[:n_candidates], winners, corners) == 1
-    assert winners[0] == 1
-    assert corners[0] == -np.inf
-
-
-def test_two_hypotheses_by_hand() -> None:
-    # Lines x and 1 - x cross at 0.5; the first hypothesis is right, so x must be above.
-    right, wrong = [5, 5, 4, 4, 3, 3, 2, 2, 5], [3, 5, 1, 4, 1, 3, 1, 2, 5]
-    statistics = np.array([right, wrong], np.int32)
-    pool = make_pool(
-        ("A_0", "B_0"), np.zeros(2, np.int64), np.array([[1.0, 0], [-1, 1]]), statistics
-    )
-    direction = Direction.of(pool, np.array([1.0, 0]))
-    step, log_bleu = best_step(pool, direction, weighted_scores(pool.features, np.array([0.0, 1])))
-    assert step > 0.5
-    assert log_bleu == pytest.approx(0.0)
 
 
 def test_twenty_restarts_are_at_least_as_good_as_mosess(first_iteration: MosesIteration) -> None:

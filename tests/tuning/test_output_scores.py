@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from pathlib import Path
 
 import pytest
@@ -12,9 +10,7 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
 from moses_bridge.errors import InputError
-from tuning.detokenised import DetokenisedReferences
 from tuning.output_scores import score_output
-from tuning.report.write import format_scores
 
 # As tokenised text, and as it reads.
 OUTPUT = ["l&apos; homme est là .", "un chat noir , deux chats blancs", "trois petits chiens"]
@@ -48,29 +44,6 @@ def test_bleu_of_tokens_by_hand(texts: tuple[Path, Path]) -> None:
     assert scores.bleu == pytest.approx(100 * (13 / 15 * 7 / 12 * 5 / 9 * 3 / 6) ** 0.25)
     assert (scores.output_words, scores.reference_words, scores.length_ratio) == (15, 15, 1)
     assert scores.bootstrap_sd > 0
-
-
-def test_ter_with_several_references_and_processes(texts: tuple[Path, Path]) -> None:
-    """More distinct pairs than one task has, so that processes are started."""
-    output, reference = texts
-    output.write_text("".join(f"un chat {number}\n" for number in range(300)))
-    reference.write_text("".join(f"un chat {number + 1}\n" for number in range(300)))
-    references = [reference, output]
-    one, two = (DetokenisedReferences(references, "fr", jobs).scores([output]) for jobs in (1, 2))
-    assert one == two
-    assert (one[0].chrf, one[0].ter) == (pytest.approx(100), 0)
-
-
-def test_formats(texts: tuple[Path, Path]) -> None:
-    scores = score_output(texts[0], [texts[1]], "fr", n_samples=20)
-    assert json.loads(format_scores(scores, "json")) == dataclasses.asdict(scores)
-    markdown = format_scores(scores, "markdown").split("\n")
-    assert markdown[1] == "| --- | --- | --- | --- | --- | --- | --- |"
-    assert markdown[2].startswith(f"| {scores.bleu:.2f} | ")
-    assert f"{scores.ter:.2f}\n" in format_scores(scores, "text")
-    latex = format_scores(scores, "latex")
-    assert latex.startswith("% BLEU|detokenised|nrefs:1")
-    assert r"\begin{tabular}{lrrrrrr}" in latex
 
 
 def test_other_numbers_of_lines_are_refused(texts: tuple[Path, Path]) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".png", ".svg")
 PANEL_INCHES = (7.0, 3.2)
-DOTS_PER_INCH = 150
+DOTS_PER_INCH = 150  # small labels can be read on a screen
 LINE_STYLES = ("-", "--", ":", "-.")
 
 
