@@ -44,7 +44,7 @@ class DecoderConfig:
         stack_size: hypotheses kept for each number of translated words.
         pop_limit: hypotheses made for each number of translated words.
         distortion_limit: longest jump in source words, -1 for any; where it is not set, that of
-            moses.ini, else 6.
+            moses.ini, else any.
         table_limit: translations used of a source phrase, 0 for all; where it is not set, that of
             moses.ini, else 20.
         nbest_factor: an n-best list is sought among so many times its size paths; 0 stands for 1000.

@@ -36,13 +36,19 @@ compiled_n_slots = inner(n_slots)
 
 @inner
 def hash_number(number: int) -> Any:
-    """A hash of one whole number (uint64); `slot_of` takes it."""
+    """A hash of one whole number (uint64); `slot_of` takes it.
+
+    Numbers that differ above their lowest 32 bits alone are spread badly.
+    """
     return np.uint64(number) * GOLDEN
 
 
 @inner
 def hash_next(code: Any, number: int) -> Any:
-    """The hash of a sequence that goes on with a number; `code` is that of what stands before."""
+    """The hash of a sequence that goes on with a number; `code` is that of what stands before.
+
+    A sequence starts with the `hash_number` of something other than 0, or zeros would not count.
+    """
     return (code ^ (code >> np.uint64(29)) ^ np.uint64(number)) * MIXING
 
 

@@ -200,11 +200,11 @@ def _words_code(path: Any, hyps: Hypotheses, options: Options) -> int:
     Among a million paths two with different words share a code with a probability of 5e-8; comparing
     the words themselves would need them all in memory.
     """
-    code = hash_number(0)
+    code = hash_number(1)
     for i in range(len(path) - 1, -1, -1):
         option = hyps.options[path[i]]
         for j in range(options.word_starts[option], options.word_starts[option + 1]):
-            code = hash_next(code, options.words[j] + 1)
+            code = hash_next(code, options.words[j])
     return int(np.int64((code ^ (code >> np.uint64(29))) >> np.uint64(1)))
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.builtin.decoder import feature_slots as slots
+from moses_bridge.builtin.decoder.ini_settings import check_settings
 from moses_bridge.builtin.decoder.lm_index import LmIndex, LmTables
 from moses_bridge.builtin.decoder.loaded_table import LoadedTable, load_table
 from moses_bridge.builtin.decoder.reordering_table import N_SCORES, read_reordering
@@ -30,23 +31,9 @@ FIRST_SLOT = {
     "PhraseDictionaryMemory": slots.PHRASE_TABLE,
 }
 STATEFUL = ("LexicalReordering", "Distortion", "KENLM")
-KNOWN_SETTINGS = {"mapping": ("0 T 0", "T 0"), "inputtype": ("0",)}
-UNKNOWN_SECTIONS = (
-    "alternate-weight-setting",
-    "consensus-decoding",
-    "constraint",
-    "decoding-graph-backoff",
-    "drop-unknown",
-    "generation-file",
-    "lminimum-bayes-risk",
-    "mark-unknown",
-    "minimum-bayes-risk",
-    "monotone-at-punctuation",
-    "xml-input",
-)
 DEFAULT_TABLE_LIMIT = 20  # moses/TranslationModel/PhraseDictionary.cpp
-DEFAULT_DISTORTION_LIMIT = 6
-DEFAULT_MAX_PHRASE_WORDS = 20
+DEFAULT_DISTORTION_LIMIT = -1  # any, as Moses has it (moses/parameters/ReorderingOptions.cpp)
+DEFAULT_MAX_PHRASE_WORDS = 20  # moses/TypeDef.h
 MAX_WINDOW = 60  # the search keeps coverage behind the first gap in 64 bits
 
 
@@ -133,7 +120,7 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
         InputError: a file is missing or malformed.
     """
     ini = read_ini(ini_path)
-    _check_sections(ini)
+    check_settings(ini)
     _check_features(ini)
     table_feature = _only(ini, "PhraseDictionaryMemory")
     if table_feature is None:
@@ -182,20 +169,6 @@ def _size(feature: Feature) -> int:
 def _is_listed(feature: Feature) -> bool:
     default = "false" if feature.kind == "UnknownWordPenalty" else "true"
     return feature.arguments.get("tuneable", default) == "true"
-
-
-def _check_sections(ini: MosesIni) -> None:
-    """Refuse what would change the translations if it were overlooked."""
-    for section in UNKNOWN_SECTIONS:
-        if section in ini.settings:
-            raise ConfigError(f"{ini.path}: the built-in decoder does not know [{section}]")
-    for section, known in KNOWN_SETTINGS.items():
-        found = ini.settings.get(section, known[:1])
-        if len(found) > 1 or found[0] not in known:
-            raise ConfigError(
-                f"{ini.path}: [{section}] is {', '.join(found)}; "
-                f"the built-in decoder knows {known[0]} only"
-            )
 
 
 def _check_features(ini: MosesIni) -> None:

@@ -89,7 +89,7 @@ def _enter(ngrams: Any, slots: Any, keys: Any, size: int) -> tuple[Any, int]:
 
 @inner
 def _slot_of(ngram: Any, slots: Any, keys: Any) -> int:
-    code = hash_number(len(ngram))
+    code = hash_number(1)
     for word in ngram:
         code = hash_next(code, word)
     mask = len(slots) - 1

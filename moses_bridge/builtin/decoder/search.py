@@ -318,9 +318,10 @@ def _pop_cells(
 def _is_new(cells: Cells, edge: int, x: int, y: int) -> bool:
     """Whether the cell is met for the first time; it is remembered.
 
-    One number stands for it: 20 bits each for the hypothesis and the option, the edge above them.
+    One number stands for it. The edge has the lowest bits, since the hash of a number depends most on
+    those and most cells are the first ones of their edges.
     """
-    key = (np.int64(edge) << 40) | (np.int64(x) << 20) | np.int64(y)
+    key = (np.int64(x) << 44) | (np.int64(y) << 24) | np.int64(edge)
     return bool(add_key(cells.seen, key))
 
 

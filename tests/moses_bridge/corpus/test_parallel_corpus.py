@@ -14,7 +14,7 @@ from moses_bridge.corpus.parallel_corpus import (
     prepare_corpus,
     split_parts,
 )
-from moses_bridge.corpus.text_pair import TextPair, tidy
+from moses_bridge.corpus.text_pair import TextPair
 from moses_bridge.errors import ConfigError, InputError, UserError
 from moses_bridge.textio import read_lines
 
@@ -132,19 +132,6 @@ def test_another_seed_chooses_other_packages() -> None:
         for seed in (1, 2)
     )
     assert first["test"] != second["test"]
-
-
-@pytest.mark.parametrize(
-    ("broken", "repaired"),
-    [
-        ("supprimÃ© en toute sÃ©curitÃ©", "supprimé en toute sécurité"),
-        ("dâ\u0080\u0099un Â«Â\u00a0motÂ\u00a0Â»", "d’un « mot »"),
-        ("À VOIR, Ü», déjà», Âme", "À VOIR, Ü», déjà», Âme"),
-        ("e\u0301te\u0301\u200b \t x\u00a0y\x07", "été x y"),
-    ],
-)
-def test_text_is_repaired(broken: str, repaired: str) -> None:
-    assert tidy(broken) == repaired
 
 
 def test_normalisation_looks_at_words_alone() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import math
 import sys
@@ -19,14 +18,13 @@ from numpy.typing import NDArray
 from moses_bridge.builtin.decoder.model import Model, load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.neural_translator import NeuralTranslator, stand_in_translator
-from moses_bridge.builtin.decoder.ngram_memo import NgramMemo
 from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.translator import Translator
 from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
 from moses_bridge.cli import main
 from moses_bridge.decoder import DecoderConfig, open_decoder
 from moses_bridge.errors import ConfigError, ToolError, UserError
-from moses_bridge.ngram_scorer import NeuralLm, ScorerProcess, serve_ngrams
+from moses_bridge.ngram_scorer import NeuralLm, ScorerProcess
 
 ARPA = """\\data\\
 ngram 1=6
@@ -278,25 +276,6 @@ def test_a_strong_neural_model_changes_the_translation(model: Model) -> None:
     assert texts[0.0] != texts[5.0]
 
 
-def test_the_memo_asks_for_each_ngram_once_and_may_forget() -> None:
-    scorer = RandomScorer(3)
-    memo = NgramMemo(scorer.log_probs, 3, max_ngrams=60)
-    generator = np.random.default_rng(0)
-    for _ in range(30):
-        ngrams = generator.integers(0, 5, (25, 3), dtype=np.int32)
-        np.testing.assert_array_equal(memo(ngrams), scorer.table[tuple(ngrams.T)])
-    assert sum(scorer.n_asked) < 2 * 30 * 25
-    scorer.n_asked.clear()
-    assert len(np.unique(memo(np.zeros((9, 3), np.int32)))) == 1
-    assert sum(scorer.n_asked) <= 1
-
-
-def test_a_value_that_is_no_number_is_refused() -> None:
-    memo = NgramMemo(lambda ngrams: np.full(len(ngrams), np.nan, np.float32), 2)
-    with pytest.raises(UserError, match="finite"):
-        memo(np.zeros((1, 2), np.int32))
-
-
 SCRIPT = """import sys
 sys.path.insert(0, {folder!r})
 from test_neural_translator import RandomScorer
@@ -370,12 +349,6 @@ def test_a_command_that_is_no_scorer_is_told(command: str) -> None:
         ScorerProcess(NeuralLm.parse(f"CSLM0={command}").command)
 
 
-@pytest.mark.parametrize("text", ["CSLM0", "=cat", "CSLM0=", "CS LM=cat", "A='cat", "A_0=cat"])
-def test_a_name_and_a_command_are_needed(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"expected (NAME=COMMAND|letters and digits)"):
-        NeuralLm.parse(text)
-
-
 def test_what_does_not_fit_a_neural_model_is_refused(ini: Path) -> None:
     with pytest.raises(ConfigError, match="Moses"):
         open_decoder(ini, DecoderConfig(kind="moses", neural_lm="CSLM0=cat"), 1)
@@ -398,16 +371,3 @@ def test_the_command_line(ini: Path, command: str) -> None:
     result = CliRunner().invoke(main, list(map(str, arguments)))
     assert result.exit_code == 0, result.output
     assert len((ini.parent / "out").read_bytes().split()) > 0
-
-
-def test_the_protocol_byte_by_byte() -> None:
-    """Both words are WORDS[1] and unknown (3); the n-gram is (1, 3)."""
-    scorer, answers = RandomScorer(2, noise=1.0), io.BytesIO()
-    ngram = np.array([1, 3], "<i4").tobytes()
-    requests = b"W\x03\0\0\0b\nq" + b"N\x08\0\0\0" + ngram + b"E\x08\0\0\0" + ngram
-    serve_ngrams(scorer, io.BytesIO(requests), answers)
-    greeting, _, rest = answers.getvalue().partition(b"\n")
-    assert greeting == b"ngram-scorer 1 2 5 5"
-    assert np.frombuffer(rest[:8], "<i4").tolist() == [1, 3]
-    exact = scorer.table[1, 3]
-    assert np.frombuffer(rest[8:], "<f4").tolist() == [exact, exact + scorer.noise[1, 3]]

@@ -197,26 +197,6 @@ def test_wide_search_finds_the_best_of_all_derivations(
         assert float(fields[3]) == pytest.approx(best[fields[1].strip().decode()], rel=1e-5)
 
 
-def test_a_line_of_the_nbest_list(tmp_path: Path) -> None:
-    (tmp_path / "table").write_bytes(b"u ||| b a ||| 0.5 1 ||| 0-1 0-0\nv ||| a ||| 1 0.25\n")
-    (tmp_path / "reordering").write_bytes(b"v ||| a ||| .5 .5 .5 .25 .25 .25\n")
-    (tmp_path / "lm.arpa").write_bytes(ARPA)
-    (tmp_path / "moses.ini").write_text(INI.format(limit=0))
-    translator = make_translator(load_model(tmp_path / "moses.ini", None, None), 9, 9)
-    text, lines = translator.translate(3, b" v  u\t||| ", NBestFormat(5, 20, True, True))
-    assert text == b"a b a |||"
-    lm = kenlm.Model(str(tmp_path / "lm.arpa")).score("a b a |||") * math.log(10)
-    reordering = f"{math.log(0.5):g} 0 0 {math.log(0.25):g} 0 0"
-    tables = f"{math.log(0.5):g} {math.log(0.25):g}"
-    total = 0.1 * math.log(0.5) + 0.05 * math.log(0.25) + 0.4 * lm + 0.2 * 4 + 0.1 * 3
-    total += 0.3 * math.log(0.5) + 0.1 * math.log(0.25) - 100
-    assert lines == [
-        f"3 ||| a b a &#124;&#124;&#124;  ||| LexicalReordering0= {reordering} Distortion0= 0 "
-        f"LM0= {lm:g} WordPenalty0= -4 PhrasePenalty0= 3 TranslationModel0= {tables} ||| {total:g} "
-        "||| 0=0 1=1-2 2=3 ||| 1-1 1-2 2-3 ".encode()
-    ]
-
-
 @pytest.mark.parametrize("kept", ["", "KENLM", "LexicalReordering", "Distortion"])
 def test_features_may_be_absent(tmp_path: Path, kept: str) -> None:
     ToyModel(tmp_path, 3, 1)
@@ -235,43 +215,6 @@ def test_features_may_be_absent(tmp_path: Path, kept: str) -> None:
         kept == "KENLM",
         kept == "LexicalReordering",
     ]
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"",
-        b" \t ",
-        b"\xff\xfe \x80",
-        b"[x] ||| <seg id='1'> u </seg>",
-        b"never seen at all",
-        b"u v w x " * 40,
-        b"unknown " * 130,
-        b"<s> </s> <unk>",
-        "u\u00a0v \u2028 \u0085".encode(),
-    ],
-)
-def test_any_line_gives_a_line(tmp_path: Path, line: bytes) -> None:
-    ToyModel(tmp_path, 3, 1)
-    translator = make_translator(load_model(tmp_path / "moses.ini", None, None), 20, 20)
-    text, entries = translator.translate(0, line, NBestFormat(3, 20, True, True))
-    words = [word for word in line.replace(b"\t", b" ").split(b" ") if word]
-    assert b"\n" not in text and bool(entries) == bool(words)
-    for word in set(words) - {b"u", b"v", b"w", b"x"}:
-        assert text.split(b" ").count(word) == words.count(word)
-
-
-def test_other_weights_need_no_new_tables(tmp_path: Path) -> None:
-    ToyModel(tmp_path, 3, 1)
-    model = load_model(tmp_path / "moses.ini", None, None)
-    lm_scores = np.full(len(model.table.rows.nodes), np.nan, np.float32)
-    lengths = {}
-    for penalty in (-5.0, 5.0):
-        weights = model.weight_vector({"WordPenalty0": [penalty]})
-        weighted = make_weighted_model(model, lm_scores, weights)
-        text, _ = Translator(model, weighted, Limits(50, 50, 3)).translate(0, b"u v w x", None)
-        lengths[penalty] = len(text.split())
-    assert lengths[-5.0] > lengths[5.0]
 
 
 @dataclass(frozen=True)

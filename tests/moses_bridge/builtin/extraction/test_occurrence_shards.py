@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -148,19 +147,6 @@ def test_a_full_disk_is_told_with_the_name_of_the_table(
     monkeypatch.setattr("tempfile.TemporaryFile", full_disk)
     with pytest.raises(OSError, match=r"No space left on device: .*phrase-table.gz"):
         shards_of(corpus, 50, tmp_path / "phrase-table.gz")
-
-
-def test_rows_come_back_by_their_numbers(tmp_path: Path) -> None:
-    with spilled_rows(tmp_path / "t", NO_OCCURRENCES) as rows:
-        columns = [np.arange(9, dtype=column.dtype) for column in NO_OCCURRENCES]
-        rows.append(Occurrences(*columns))
-        rows.append(NO_OCCURRENCES)
-        rows.append(Occurrences(*columns))
-        assert os.listdir(tmp_path) == []
-        assert rows.n_rows == 18
-        back = rows.read(7, 11)
-    assert [column.tolist() for column in back] == [[7, 8, 0, 1]] * 5
-    assert [column.dtype for column in back] == [column.dtype for column in NO_OCCURRENCES]
 
 
 def test_shards_of_nothing_are_refused(paths: tuple[Path, Path, Path]) -> None:
