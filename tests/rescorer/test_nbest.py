@@ -134,6 +134,7 @@ def test_entries_without_links_are_refused(source: Path, field: bytes) -> None:
     with pytest.raises(InputError, match="--print-alignment-info-in-n-best") as caught:
         written(nbest, source, Links())
     assert caught.value.line == 2
+    del caught  # and the frames in it, so that the file in them is closed now
     assert not (source.parent / "out").exists()
 
 
@@ -181,4 +182,5 @@ def test_bad_entries_are_refused(source: Path, nbest: bytes, line: int, found: s
     with pytest.raises(InputError, match=found) as caught:
         written(nbest, source, LengthsInThousands())
     assert caught.value.line == line
+    del caught  # and the frames in it, so that the file in them is closed now
     assert not (source.parent / "out").exists()

@@ -388,6 +388,7 @@ def test_bad_rows_are_refused(tmp_path: Path, content: bytes, line: int | None, 
             SourceTable.open(str(table)), str(out), [word_count()], ColumnConfig(block_rows=1)
         )
     assert caught.value.line == line
+    del caught  # and the frames in it, so that the file in them is closed now
     assert not out.exists()
 
 
