@@ -33,16 +33,34 @@ LIBRARIES_OF = {
     "tuning": ("pandas", "sacrebleu", "sklearn.linear_model", "scipy.optimize"),
 }
 
-# One replacement for an operator, the one that is hardest to notice: the others fail with it.
+# One replacement for an operator, one that is hard to notice: the others would fail with it.
+REPLACED = {
+    "Add": "Sub",
+    "Sub": "Add",
+    "Mul": "Div",
+    "Div": "Mul",
+    "FloorDiv": "Div",
+    "Mod": "Mul",
+    "Pow": "Mul",
+    "BitOr": "BitAnd",
+    "BitAnd": "BitOr",
+    "BitXor": "BitOr",
+    "RShift": "LShift",
+    "LShift": "RShift",
+}
+COMPARED = {
+    "Eq": "NotEq",
+    "NotEq": "Eq",
+    "Lt": "LtE",
+    "LtE": "Lt",
+    "Gt": "GtE",
+    "GtE": "Gt",
+    "Is": "IsNot",
+    "IsNot": "Is",
+}
 OPERATORS = (
-    *(
-        f"ReplaceBinaryOperator_{change}"
-        for change in ["Add_Sub", "Sub_Add", "Mul_Div", "Div_Mul", "FloorDiv_Div", "Mod_Mul", "Pow_Mul", "BitOr_BitAnd", "BitAnd_BitOr", "BitXor_BitOr", "RShift_LShift", "LShift_RShift"]
-    ),
-    *(
-        f"ReplaceComparisonOperator_{change}"
-        for change in ["Eq_NotEq", "NotEq_Eq", "Lt_LtE", "LtE_Lt", "Gt_GtE", "GtE_Gt", "Is_IsNot", "IsNot_Is"]
-    ),
+    *(f"ReplaceBinaryOperator_{old}_{new}" for old, new in REPLACED.items()),
+    *(f"ReplaceComparisonOperator_{old}_{new}" for old, new in COMPARED.items()),
     "ReplaceUnaryOperator_Delete_USub",
     "ReplaceUnaryOperator_Delete_Invert",
     "ReplaceUnaryOperator_Delete_Not",

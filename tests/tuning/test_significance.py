@@ -174,6 +174,24 @@ def test_the_variance_over_texts_is_near_the_bootstraps() -> None:
     assert compare_outputs(one, other).text_variance ** 0.5 == pytest.approx(deviation, rel=0.08)
 
 
+def test_the_variance_over_texts_is_the_jackknifes_by_its_definition() -> None:
+    """(n - 1) / n times the sum of squares of what n texts without one sentence each give, about their mean."""
+    rng = np.random.default_rng(11)
+    lens = drawn_lengths(rng, 5)
+    systems = simulated(rng, lens, 0.5), simulated(rng, lens, 0.5, 2)
+    deltas = []
+    for left_out in range(5):
+        means = [
+            np.mean(
+                [bleu(np.delete(run, left_out, axis=0).sum(axis=0)) for run in system.statistics]
+            )
+            for system in systems
+        ]
+        deltas.append(means[1] - means[0])
+    squares = sum((delta - np.mean(deltas)) ** 2 for delta in deltas)
+    assert compare_outputs(*systems).text_variance == pytest.approx(4 / 5 * squares)
+
+
 def test_of_several_networks_the_variance_between_their_means_counts() -> None:
     rng = np.random.default_rng(9)
     lens = drawn_lengths(rng)

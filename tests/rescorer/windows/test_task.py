@@ -235,10 +235,16 @@ def test_without_dropout_nothing_changes() -> None:
     assert with_dropout(hidden, 0.0, np.random.default_rng(1)) is hidden
 
 
+def test_the_smallest_settings_are_allowed() -> None:
+    WindowTrainingConfig(shortlist=1, n_held_out=0, batch_words=1, n_sampled=0, dropout=0.0)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"shortlist": 0}, "shortlist is 0"),
+        ({"n_held_out": -1}, "n_held_out is -1"),
+        ({"batch_words": 0}, "batch_words is 0"),
         ({"n_sampled": -1}, "n_sampled is -1"),
         ({"dropout": -0.1}, "dropout is -0.1"),
         ({"dropout": 1.0}, "dropout is 1.0"),
