@@ -56,8 +56,10 @@ $(VENV)/dependencies.stamp: pyproject.toml constraints.txt $(VENV)/torch.stamp
 	$(PIP) install -q -c constraints.txt -r $(VENV)/requirements.txt
 	@touch $@
 
+# What numba has kept of functions whose classes have other names now cannot be read: it is removed.
 $(VENV)/package.stamp: $(VENV)/dependencies.stamp $(SOURCES)
 	@rm -rf build/lib build/bdist.*
+	@find $(PACKAGES:%=$(VENV)/lib/python*/site-packages/%) -name '*.nb[ic]' -delete 2>/dev/null || true
 	$(PIP) install -q --no-deps --no-build-isolation --force-reinstall .
 	@touch $@
 
