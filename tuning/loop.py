@@ -126,11 +126,11 @@ def tune(
         asdict(config.decoder),
         [*nbest_features],
     )
-    tables = fingerprint_ini(ini) | fingerprint_commands(run.commands())
+    files = fingerprint_ini(ini) | fingerprint_commands(run.commands())
     texts = {"source": file_hash(source)}
     texts |= {f"reference{i}": file_hash(path) for i, path in enumerate(references)}
     fingerprint = {
-        "tables": tables,
+        "files": files,
         "text": texts,
         "config": asdict(config),
         "features": [asdict(feature) for feature in nbest_features],
@@ -139,7 +139,7 @@ def tune(
     }
     out.mkdir(parents=True, exist_ok=True)
     claim(out, fingerprint, resume)
-    run.hashes = tables | texts
+    run.hashes = files | texts
     with open_decoder(ini, config.decoder, jobs) as decoder:
         loop = _Loop(decoder, source, reference, out, config, run, jobs)
         loop.run_to_end(start)

@@ -22,7 +22,7 @@ from tuning.optimizer import OptimizerConfig, OptimizerResult, free_columns, res
 
 # Scores are sharpened in steps (annealing, Smith & Eisner 2006, section 4): the first leaves few peaks to
 # choose among, the last is near to what the decoder does. In units of the spread within a sentence.
-SHARPNESS = (1.0, 3.0, 10.0)
+SHARPNESS = (1.0, 3.0, 10.0, 30.0)
 N_RANDOM_STARTS = 5  # beside the given ones, which lie close together after some iterations
 MAX_STEPS = 100  # of L-BFGS at each sharpness; it ends by itself after some 30
 BREVITY_SHARPNESS = (
