@@ -192,8 +192,9 @@ def initial_weights(ini: Path, added: Mapping[str, float], init_weights: Path | 
     for feature in parsed.features:
         if feature.name in added:
             raise ConfigError(f"{ini} has a feature {feature.name}; use another name")
-    weights = {feature.name: [1.0] * feature.n_scores for feature in parsed.features}
-    weights |= {name: list(values) for name, values in parsed.weights.items()}
+    weights = {name: list(values) for name, values in parsed.weights.items()}
+    for feature in parsed.features:
+        weights.setdefault(feature.name, [1.0] * feature.n_scores)
     weights |= {name: [weight] for name, weight in added.items()}
     if init_weights is not None:
         for name, values in read_weights(init_weights).items():
