@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from moses_bridge.build import BuildOptions
+from moses_bridge.build import BuildConfig
 from moses_bridge.config_text import Setting, settings_of, toml_value
-from moses_bridge.corpus.parallel_corpus import CorpusOptions
-from moses_bridge.decoder import DecoderOptions
+from moses_bridge.corpus.parallel_corpus import CorpusConfig
+from moses_bridge.decoder import DecoderConfig
 from rescorer.architectures import ARCHITECTURES, load
 from tuning.evaluation import CompareConfig
 from tuning.loop import TuningConfig
@@ -71,9 +71,9 @@ def _of_architecture(name: str) -> Section:
 
 
 SECTIONS = (
-    Section("moses-bridge corpus", CorpusOptions, ("corpus",)),
-    Section("moses-bridge build", BuildOptions, ("build",)),
-    Section("moses-bridge decode", DecoderOptions),
+    Section("moses-bridge corpus", CorpusConfig, ("corpus",)),
+    Section("moses-bridge build", BuildConfig, ("build",)),
+    Section("moses-bridge decode", DecoderConfig),
     *map(_of_architecture, ARCHITECTURES),
     Section("tuning tune", TuningConfig, ("start", "tune")),
     Section("tuning optimize", OptimizerConfig),

@@ -32,7 +32,7 @@ INI_NAME = "moses.ini"
 
 
 @dataclass(frozen=True)
-class BuildOptions:
+class BuildConfig:
     """Settings of `build_model`.
 
     Attributes:
@@ -62,20 +62,20 @@ def build_model(
     source: str,
     target: str,
     out: Path,
-    options: BuildOptions,
+    config: BuildConfig,
     links: Path | None = None,
     jobs: int = 1,
 ) -> None:
     """Write OUT/moses.ini and all that it names.
 
-    A product stays that is there, newer than its inputs and made with the same settings.
+    A file is not made again if it is there, is newer than its inputs and was made with the same settings.
 
     Args:
         corpus: prefix of the texts: train for train.en and train.fr.
         source: suffix of the source text.
         target: suffix of the target text.
         out: directory of the model.
-        options: settings.
+        config: settings.
         links: word links of the corpus, if they exist already.
         jobs: processes and threads.
 
@@ -92,7 +92,7 @@ def build_model(
         (out / TABLE_NAME).absolute(),
         (out / REORDERING_NAME).absolute(),
         language_model.absolute(),
-        options.lm_order,
+        config.lm_order,
     )
     out.mkdir(parents=True, exist_ok=True)
     if links is None:
@@ -101,18 +101,18 @@ def build_model(
         _make(
             [links],
             texts,
-            [options.aligner],
-            lambda: align(texts[0], texts[1], aligned, options.aligner, jobs),
+            [config.aligner],
+            lambda: align(texts[0], texts[1], aligned, config.aligner, jobs),
         )
     tables = [out / name for name in (*LEXICAL_NAMES, TABLE_NAME, REORDERING_NAME)]
     inputs = [*texts, links]
-    table_settings = [str(links.absolute()), options.max_phrase_words, options.smoothing]
-    _make(tables, inputs, table_settings, lambda: _write_tables(inputs, tables, options, jobs))
+    table_settings = [str(links.absolute()), config.max_phrase_words, config.smoothing]
+    _make(tables, inputs, table_settings, lambda: _write_tables(inputs, tables, config, jobs))
     _make(
         [language_model],
         texts[1:],
-        [options.lm_order, *options.lm_prune],
-        lambda: _estimate(texts[1], language_model, options),
+        [config.lm_order, *config.lm_prune],
+        lambda: _estimate(texts[1], language_model, config),
     )
     write_ini(ini, out / INI_NAME)
 
@@ -136,30 +136,30 @@ def _make(
 
 
 def _write_tables(
-    inputs: Sequence[Path], tables: Sequence[Path], options: BuildOptions, jobs: int
+    inputs: Sequence[Path], tables: Sequence[Path], config: BuildConfig, jobs: int
 ) -> None:
     corpus: AlignedCorpus = read_aligned_corpus(*inputs)
     e2f, f2e, phrase_table, reordering_table = tables
     lexical = lexical_table(corpus)
     write_lexical_tables(corpus, lexical, e2f, f2e)
-    n_words, at_once = options.max_phrase_words, options.occurrences_at_once
+    n_words, at_once = config.max_phrase_words, config.occurrences_at_once
     with collected_pairs(corpus, n_words, at_once, phrase_table) as pairs:
         if not pairs.n_rows:
             raise InputError(inputs[0], None, "no phrase pair", "sentences with linked words")
-        scorer = pair_scorer(corpus, pairs, lexical, options.smoothing)
+        scorer = pair_scorer(corpus, pairs, lexical, config.smoothing)
         write_phrase_table(phrase_table, corpus, pairs, scorer.scores, jobs)
         write_reordering_table(reordering_table, corpus, pairs, reordering_probs, jobs)
 
 
-def _estimate(text: Path, out: Path, options: BuildOptions) -> None:
+def _estimate(text: Path, out: Path, config: BuildConfig) -> None:
     """The language model by `lmplz` where it is installed, else by the built-in estimator."""
     program = find_program("lmplz")
     if program is None:
-        estimate(text, out, options.lm_order, options.lm_prune)
+        estimate(text, out, config.lm_order, config.lm_prune)
         return
     plain = out.with_suffix("")
-    prune = [str(count) for count in options.lm_prune]
-    command = [str(program), "-o", str(options.lm_order), "--prune", *prune]
+    prune = [str(count) for count in config.lm_prune]
+    command = [str(program), "-o", str(config.lm_order), "--prune", *prune]
     run_program(
         [*command, "--discount_fallback", "--text", str(text), "--arpa", str(plain)],
     )

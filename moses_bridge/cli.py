@@ -12,9 +12,9 @@ from moses_bridge.command import JOBS, VERSION, CommandGroup, config_options
 from moses_bridge.config import load_config, with_options
 
 if TYPE_CHECKING:
-    from moses_bridge.build import BuildOptions
-    from moses_bridge.corpus.parallel_corpus import CorpusOptions, CorpusReport
-    from moses_bridge.decoder import DecoderOptions
+    from moses_bridge.build import BuildConfig
+    from moses_bridge.corpus.parallel_corpus import CorpusConfig, CorpusReport
+    from moses_bridge.decoder import DecoderConfig
 
 READABLE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 ANY_PATH = click.Path(allow_dash=True, path_type=Path)
@@ -38,13 +38,13 @@ def _corpus_settings(
     source_file: Path | None,
     target_file: Path | None,
     jobs: int | None,
-) -> CorpusOptions:
+) -> CorpusConfig:
     """The settings of `moses-bridge corpus`."""
-    from moses_bridge.corpus.parallel_corpus import CorpusOptions
+    from moses_bridge.corpus.parallel_corpus import CorpusConfig
 
     if origin is None and (source_file or target_file):
         origin = "files"
-    return with_options(load_config(CorpusOptions, config), {"origin": origin, "jobs": jobs})
+    return with_options(load_config(CorpusConfig, config), {"origin": origin, "jobs": jobs})
 
 
 @main.command()
@@ -89,11 +89,11 @@ def corpus(
     _print_corpus(report)
 
 
-def _build_settings(config: Path | None, smoothing: str | None) -> BuildOptions:
+def _build_settings(config: Path | None, smoothing: str | None) -> BuildConfig:
     """The settings of `moses-bridge build`."""
-    from moses_bridge.build import BuildOptions
+    from moses_bridge.build import BuildConfig
 
-    return with_options(load_config(BuildOptions, config), {"smoothing": smoothing})
+    return with_options(load_config(BuildConfig, config), {"smoothing": smoothing})
 
 
 @main.command()
@@ -182,12 +182,12 @@ def check(table: Path, num_scores: int | None, ini: Path | None, show: int) -> N
     Example:
       moses-bridge check model/phrase-table.gz --num-scores 4 --ini model/moses.ini
     """
-    from moses_bridge.check.ini import check_ini
+    from moses_bridge.check.ini import ini_faults
     from moses_bridge.check.table import check_table
 
     report = check_table(table, num_scores, show or sys.maxsize)
     if ini is not None:
-        report.add_faults(check_ini(ini, report))
+        report.add_faults(ini_faults(ini, report))
     for line in (*map(str, report.faults), *report.summary()):
         click.echo(line)
     sys.exit(1 if report.faults else 0)
@@ -199,9 +199,9 @@ def _decoder_settings(
     stack: int | None,
     cube_pruning_pop_limit: int | None,
     neural_lm: str | None,
-) -> DecoderOptions:
+) -> DecoderConfig:
     """The settings of `moses-bridge decode`."""
-    from moses_bridge.decoder import DecoderOptions
+    from moses_bridge.decoder import DecoderConfig
 
     options = {
         "kind": decoder,
@@ -209,7 +209,7 @@ def _decoder_settings(
         "pop_limit": cube_pruning_pop_limit,
         "neural_lm": neural_lm,
     }
-    return with_options(load_config(DecoderOptions, config), options)
+    return with_options(load_config(DecoderConfig, config), options)
 
 
 @main.command()

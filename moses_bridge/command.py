@@ -7,6 +7,7 @@ import copy
 import inspect
 import multiprocessing
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -19,6 +20,7 @@ import click
 
 from moses_bridge.config_text import commented_toml
 from moses_bridge.errors import UserError
+from moses_bridge.processors import n_processors
 from moses_bridge.textio import remove_unfinished
 
 FAILED = 1
@@ -27,7 +29,7 @@ VERSION = click.version_option(package_name="rescorer", message="%(prog)s %(vers
 JOBS = click.option(
     "--jobs",
     type=click.IntRange(min=1),
-    default=len(os.sched_getaffinity(0)),
+    default=n_processors(),
     help="Processes or threads to run.  [default: one for each processor]",
 )
 CONFIG = click.option(
@@ -39,6 +41,11 @@ PRINT_CONFIG = "--print-config"
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def command_line() -> str:
+    """The command line of this process, as a shell takes it."""
+    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
 
 
 def config_options(settings: Callable[..., object]) -> Callable[[Function], Function]:

@@ -20,8 +20,9 @@ from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.translator import (
     Translator,
     effective_distortion_limit,
-    make_knowledge,
 )
+from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
+from moses_bridge.compiled.notice import CompilationNotice
 from moses_bridge.config import AtLeast, check_limits
 from moses_bridge.errors import ConfigError, ToolError
 from moses_bridge.formats.moses_ini import MosesIni, format_weight, read_ini
@@ -30,19 +31,20 @@ from moses_bridge.programs import find_program, run_program
 from moses_bridge.progress import Progress
 from moses_bridge.textio import open_write, read_lines, write_lines
 
+WHAT_IS_COMPILED = "the built-in decoder (half a minute to two)"
 Weights = Mapping[str, Sequence[float]]
 DecoderKind = Literal["auto", "moses", "builtin"]
 
 
 @dataclass(frozen=True)
-class DecoderOptions:
+class DecoderConfig:
     """Settings of the search.
 
     Attributes:
         stack_size: hypotheses kept for each number of translated words.
         pop_limit: hypotheses made for each number of translated words.
         distortion_limit: longest jump in source words, -1 for any; where it is not set, that of
-            moses.ini, else 6.
+            moses.ini, else any.
         table_limit: translations used of a source phrase, 0 for all; where it is not set, that of
             moses.ini, else 20.
         nbest_factor: an n-best list is sought among so many times its size paths; 0 stands for 1000.
@@ -109,12 +111,12 @@ class Decoder(Protocol):
         ...
 
 
-def open_decoder(ini: Path, options: DecoderOptions, jobs: int) -> Decoder:
+def open_decoder(ini: Path, config: DecoderConfig, jobs: int) -> Decoder:
     """Load a model once, for any number of calls of `decode`.
 
     Args:
         ini: the moses.ini.
-        options: settings of the search.
+        config: settings of the search.
         jobs: sentences translated at the same time.
 
     Raises:
@@ -124,17 +126,17 @@ def open_decoder(ini: Path, options: DecoderOptions, jobs: int) -> Decoder:
     """
     if jobs < 1:
         raise ConfigError(f"jobs is {jobs}; the smallest value is 1")
-    only_builtin = options.neural_lm is not None
-    if options.kind == "moses" and only_builtin:
+    only_builtin = config.neural_lm is not None
+    if config.kind == "moses" and only_builtin:
         raise ConfigError("Moses takes no --neural-lm; choose the built-in decoder")
-    program = None if options.kind == "builtin" or only_builtin else find_program("moses")
-    if options.kind == "moses" and program is None:
+    program = None if config.kind == "builtin" or only_builtin else find_program("moses")
+    if config.kind == "moses" and program is None:
         raise ConfigError(
             "the decoder `moses` is not on the PATH. Install it, or choose the built-in decoder"
         )
     if program is not None:
-        return MosesDecoder(program, read_ini(ini), options, jobs)
-    return BuiltinDecoder(ini, options, jobs)
+        return MosesDecoder(program, read_ini(ini), config, jobs)
+    return BuiltinDecoder(ini, config, jobs)
 
 
 class BuiltinDecoder:
@@ -142,21 +144,23 @@ class BuiltinDecoder:
 
     Args:
         ini: the model, loaded here.
-        options: settings of the search.
+        config: settings of the search.
         jobs: processes; they share the model's memory.
     """
 
-    def __init__(self, ini: Path, options: DecoderOptions, jobs: int) -> None:
-        self._options = options
+    def __init__(self, ini: Path, config: DecoderConfig, jobs: int) -> None:
+        self._config = config
         self._jobs = jobs
-        self._model = load_model(ini, options.table_limit, options.distortion_limit)
+        self._notice = CompilationNotice(WHAT_IS_COMPILED)
+        with self._notice:
+            self._model = load_model(ini, config.table_limit, config.distortion_limit)
         self._limits = Limits(
-            options.stack_size,
-            options.pop_limit,
+            config.stack_size,
+            config.pop_limit,
             effective_distortion_limit(self._model.distortion_limit),
         )
-        self._lm_scores = np.full(len(self._model.pairs.rows.nodes), np.nan, np.float32)
-        self._neural = None if options.neural_lm is None else NeuralLm.parse(options.neural_lm)
+        self._lm_scores = np.full(len(self._model.table.rows.nodes), np.nan, np.float32)
+        self._neural = None if config.neural_lm is None else NeuralLm.parse(config.neural_lm)
         if self._neural and self._neural.name in (column.name for column in self._model.features):
             raise ConfigError(f"{ini} has a feature {self._neural.name}; use another name")
 
@@ -184,6 +188,7 @@ class BuiltinDecoder:
         nbest_format = None if nbest is None else self._nbest_format(nbest_size)
         work = self._work(weights, nbest_format)
         with ExitStack() as stack:
+            stack.enter_context(self._notice)
             text_file = stack.enter_context(open_write(out))
             nbest_file = stack.enter_context(open_write(nbest)) if nbest is not None else None
             progress = stack.enter_context(Progress("decode", len(lines)))
@@ -196,8 +201,8 @@ class BuiltinDecoder:
     def _work(self, weights: Weights | None, nbest: NBestFormat | None) -> Work:
         model, limits = self._model, self._limits
         if self._neural is None:
-            knowledge = make_knowledge(model, self._lm_scores, model.weight_vector(weights))
-            return Work(Translator(model, knowledge, limits), nbest)
+            weighted = make_weighted_model(model, self._lm_scores, model.weight_vector(weights))
+            return Work(Translator(model, weighted, limits), nbest)
         given = {**model.ini.weights, **(weights or {})}
         weight = given.pop(self._neural.name, ())
         if len(weight) != 1:
@@ -211,10 +216,8 @@ class BuiltinDecoder:
 
     def _nbest_format(self, nbest_size: int) -> NBestFormat:
         _check_nbest_size(nbest_size)
-        options = self._options
-        return NBestFormat(
-            nbest_size, options.nbest_factor, options.segmentation, options.alignment
-        )
+        config = self._config
+        return NBestFormat(nbest_size, config.nbest_factor, config.segmentation, config.alignment)
 
 
 class MosesDecoder:
@@ -223,14 +226,14 @@ class MosesDecoder:
     Args:
         program: its path.
         ini: the model.
-        options: settings of the search.
+        config: settings of the search.
         jobs: threads.
     """
 
-    def __init__(self, program: Path, ini: MosesIni, options: DecoderOptions, jobs: int) -> None:
+    def __init__(self, program: Path, ini: MosesIni, config: DecoderConfig, jobs: int) -> None:
         self._program = program
         self._ini = ini
-        self._options = options
+        self._config = config
         self._jobs = jobs
 
     def __enter__(self) -> Self:
@@ -279,22 +282,22 @@ class MosesDecoder:
         Raises:
             ConfigError: a weight has no weight line in the ini, or another number of values.
         """
-        options, ini = self._options, self._ini
+        config, ini = self._config, self._ini
         arguments = {
             "-f": ini.path,
             "-i": source,
             "-threads": self._jobs,
             "-search-algorithm": 1,
-            "-cube-pruning-pop-limit": options.pop_limit,
-            "-stack": options.stack_size,
-            "-distortion-limit": options.distortion_limit,
+            "-cube-pruning-pop-limit": config.pop_limit,
+            "-stack": config.stack_size,
+            "-distortion-limit": config.distortion_limit,
         }
         command = [str(self._program)]
         for name, value in arguments.items():
             command += [] if value is None else [name, str(value)]
-        if options.table_limit is not None:
+        if config.table_limit is not None:
             tables = ini.of_kind("PhraseDictionaryMemory")
-            limits = [f"{table.name} table-limit={options.table_limit}" for table in tables]
+            limits = [f"{table.name} table-limit={config.table_limit}" for table in tables]
             command += ["-feature-overwrite", " ".join(limits)] if limits else []
         if weights:
             _check_overwrite(ini, weights)
@@ -305,10 +308,10 @@ class MosesDecoder:
         """What makes Moses write an n-best list."""
         _check_nbest_size(nbest_size)
         arguments = ["-n-best-list", str(path), str(nbest_size), "distinct"]
-        arguments += ["-n-best-factor", str(self._options.nbest_factor)]
-        if self._options.segmentation:
+        arguments += ["-n-best-factor", str(self._config.nbest_factor)]
+        if self._config.segmentation:
             arguments.append("-include-segmentation-in-n-best")
-        if self._options.alignment:
+        if self._config.alignment:
             arguments.append("-print-alignment-info-in-n-best")
         return arguments
 

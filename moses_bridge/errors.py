@@ -6,6 +6,13 @@ import os
 import shlex
 from collections.abc import Sequence
 
+BYTES_SHOWN = 120  # of a line that is quoted in a message
+
+
+def shown(text: bytes) -> str:
+    """Bytes of a file as a message quotes them: in quotes, as UTF-8 where they are, and not too long."""
+    return repr(text[:BYTES_SHOWN].decode("utf-8", "replace"))
+
 
 class UserError(Exception):
     """A fault the user can mend: commands print the message alone and exit with status 1."""

@@ -14,11 +14,17 @@ from moses_bridge.formats.moses_ini import (
     with_path,
     write_ini,
 )
-from moses_bridge.formats.phrase_table import BAR, refuse_rule, words
+from moses_bridge.formats.phrase_table import (
+    columns_of,
+    n_columns_of,
+    refuse_rule,
+    source_column,
+)
+from moses_bridge.formats.words import split_words
 from moses_bridge.progress import track
 from moses_bridge.textio import StrPath, read_lines, write_lines
 
-MAX_PHRASE_WORDS = 7
+MAX_PHRASE_WORDS = 7  # the longest phrases that Moses extracts by default
 INI_NAME = "moses.ini"
 
 
@@ -35,7 +41,9 @@ class SourcePhrases:
     def __init__(
         self, sentences: Iterable[bytes], max_phrase_words: int = MAX_PHRASE_WORDS
     ) -> None:
-        self._sentences = [words for words in {tuple(words(line)) for line in sentences} if words]
+        self._sentences = [
+            words for words in {tuple(split_words(line)) for line in sentences} if words
+        ]
         self._n_words = 0
         self._phrases: set[tuple[bytes, ...]] = set()
         self._grow(max_phrase_words)
@@ -98,16 +106,16 @@ def usable_rows(table: StrPath, phrases: SourcePhrases, n_columns: int = 2) -> I
     last_column, usable = None, False
     rows = track(read_lines(table), f"filter {Path(table).name}", unit="rows")
     for line_number, row in enumerate(rows, start=1):
-        column, bar, _ = row.partition(BAR)
+        column = source_column(row)
         if column != last_column:
-            if not bar:
+            if n_columns_of(row) == 1:
                 raise _too_few_columns(table, line_number, 1, n_columns)
             if b"]" in column:
-                refuse_rule(row.split(BAR), table, line_number)
-            last_column, usable = column, words(column) in phrases
+                refuse_rule(columns_of(row), table, line_number)
+            last_column, usable = column, split_words(column) in phrases
         if usable:
-            if row.count(BAR) < n_columns - 1:
-                raise _too_few_columns(table, line_number, row.count(BAR) + 1, n_columns)
+            if n_columns_of(row) < n_columns:
+                raise _too_few_columns(table, line_number, n_columns_of(row), n_columns)
             yield row
 
 

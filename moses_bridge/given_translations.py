@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,21 +14,21 @@ from moses_bridge.builtin.decoder.entry_scores import rescored_lines
 from moses_bridge.builtin.decoder.forced import ForcedTranslator
 from moses_bridge.builtin.decoder.model import Model, load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
-from moses_bridge.builtin.decoder.options import Knowledge
 from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.translator import (
     Translator,
     effective_distortion_limit,
-    make_knowledge,
-    split_words,
 )
-from moses_bridge.decoder import DecoderOptions, Weights
+from moses_bridge.builtin.decoder.weighted_model import WeightedModel, make_weighted_model
+from moses_bridge.compiled.notice import CompilationNotice
+from moses_bridge.decoder import WHAT_IS_COMPILED, DecoderConfig, Weights
 from moses_bridge.errors import ConfigError
+from moses_bridge.formats.words import split_words
 from moses_bridge.progress import Progress
 from moses_bridge.textio import open_write, read_lines, read_parallel, write_lines
 
 ALL_ROWS = 0  # as table limit
-NO_SEARCH = Limits(1, 1, 0)
+NO_SEARCH = Limits(1, 1, 0)  # entries are scored, not searched for; so no memory for a search
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class ForcedReport:
 
 def force_translations(
     ini: Path,
-    options: DecoderOptions,
+    config: DecoderConfig,
     jobs: int,
     source: Path,
     target: Path,
@@ -57,7 +58,7 @@ def force_translations(
 
     Args:
         ini: the moses.ini.
-        options: the distortion limit counts, and the table limit if there is one here (that of the
+        config: the distortion limit counts, and the table limit if there is one here (that of the
             ini does not); segmentation and alignment stand in the n-best list if they are asked for.
         jobs: processes.
         source: tokenized sentences, one a line.
@@ -67,20 +68,18 @@ def force_translations(
         nbest: n-best list with one entry for each translation that can be made.
 
     Raises:
-        ConfigError: an option does not fit, or a weight has no feature.
+        ConfigError: a setting does not fit, or a weight has no feature.
         InputError: a file cannot be read, or the texts have different numbers of lines.
     """
-    if options.neural_lm is not None or options.kind == "moses":
+    if config.neural_lm is not None or config.kind == "moses":
         raise ConfigError("translations are forced by the built-in decoder without a neural model")
-    table_limit = ALL_ROWS if options.table_limit is None else options.table_limit
-    model = load_model(ini, table_limit, options.distortion_limit)
-    limits = Limits(1, 1, effective_distortion_limit(model.distortion_limit))
     lines = list(read_parallel(source, target))
-    sources, targets = [line for line, _ in lines], [line for _, line in lines]
-    translator = ForcedTranslator(model, _knowledge(model, weights), limits, targets)
-    form = None if nbest is None else NBestFormat(1, 1, options.segmentation, options.alignment)
+    sources = [line for line, _ in lines]
+    form = None if nbest is None else NBestFormat(1, 1, config.segmentation, config.alignment)
     n_missed = 0
     with ExitStack() as stack:
+        stack.enter_context(CompilationNotice(WHAT_IS_COMPILED))
+        translator = _forced_translator(ini, config, weights, [line for _, line in lines])
         text_file = stack.enter_context(open_write(out))
         nbest_file = stack.enter_context(open_write(nbest)) if nbest is not None else None
         progress = stack.enter_context(Progress("decode", len(lines)))
@@ -92,6 +91,15 @@ def force_translations(
                 nbest_file.writelines([entry + b"\n" for entry in entries])
             progress.update()
     return ForcedReport(len(lines), n_missed)
+
+
+def _forced_translator(
+    ini: Path, config: DecoderConfig, weights: Weights | None, targets: Sequence[bytes]
+) -> ForcedTranslator:
+    table_limit = ALL_ROWS if config.table_limit is None else config.table_limit
+    model = load_model(ini, table_limit, config.distortion_limit)
+    limits = Limits(1, 1, effective_distortion_limit(model.distortion_limit))
+    return ForcedTranslator(model, _weighted(model, weights), limits, targets)
 
 
 def score_entries(ini: Path, source: Path, nbest: Path, out: Path, weights: Weights | None) -> None:
@@ -109,11 +117,12 @@ def score_entries(ini: Path, source: Path, nbest: Path, out: Path, weights: Weig
         InputError: a file cannot be read, or an entry has no segmentation into phrase pairs of the
             model.
     """
-    model = load_model(ini, ALL_ROWS, None)
-    translator = Translator(model, _knowledge(model, weights), NO_SEARCH)
-    write_lines(out, rescored_lines(translator, list(read_lines(source)), nbest))
+    with CompilationNotice(WHAT_IS_COMPILED):
+        model = load_model(ini, ALL_ROWS, None)
+        translator = Translator(model, _weighted(model, weights), NO_SEARCH)
+        write_lines(out, rescored_lines(translator, list(read_lines(source)), nbest))
 
 
-def _knowledge(model: Model, weights: Weights | None) -> Knowledge:
-    lm_scores = np.full(len(model.pairs.rows.nodes), np.nan, np.float32)
-    return make_knowledge(model, lm_scores, model.weight_vector(weights))
+def _weighted(model: Model, weights: Weights | None) -> WeightedModel:
+    lm_scores = np.full(len(model.table.rows.nodes), np.nan, np.float32)
+    return make_weighted_model(model, lm_scores, model.weight_vector(weights))

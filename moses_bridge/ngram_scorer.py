@@ -35,7 +35,7 @@ from moses_bridge.programs import error_tail
 GREETING = b"ngram-scorer 1"
 WORDS, NGRAMS, ESTIMATES = b"W", b"N", b"E"
 SIZE = struct.Struct("<I")
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 10.0  # for a process to end by itself, once its input is closed
 
 
 class NgramScorer(Protocol):

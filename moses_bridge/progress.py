@@ -85,6 +85,12 @@ class Progress:
         )
 
 
+def print_note(text: str) -> None:
+    """Say something about long work on standard error, on a line of its own, bars or not."""
+    tqdm.write(text, file=sys.stderr)
+    sys.stderr.flush()
+
+
 def track(
     items: Iterable[Item], label: str, total: int | None = None, unit: str = "lines"
 ) -> Iterator[Item]:

@@ -19,7 +19,7 @@ StrPath = str | os.PathLike[str]
 STANDARD_STREAM = "-"
 COMPRESSIONS = {".gz": "gz", ".bz2": "bz2", ".xz": "xz", ".zst": "zst"}
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-PIECE_BYTES = 1 << 18
+PIECE_BYTES = 1 << 18  # read at once; larger pieces are no faster
 _UNFINISHED: set[Path] = set()
 
 
@@ -133,23 +133,45 @@ def read_lines(path: StrPath) -> Iterator[bytes]:
     Raises:
         InputError: the file cannot be read, or its compressed data is damaged.
     """
-    n_lines, rest = 0, b""
+    n_lines = 0
+    begun: list[bytes] = []  # pieces of a line whose end has not been read, joined once it has
     with open_read(path) as stream:
         read = getattr(stream, "read1", stream.read)  # of a pipe no more than stands in it
         while True:
             try:
                 data = read(PIECE_BYTES)
             except Exception as error:  # each compression has an error class of its own
-                raise InputError(
-                    path, n_lines + 1, f"damaged data ({error})", "a complete file", "Make it again"
-                ) from error
+                raise _damaged(path, n_lines + 1, error) from error
             if not data:
                 break
-            *lines, rest = (rest + data).split(b"\n")
-            n_lines += len(lines)
-            yield from lines
-    if rest:
-        yield rest
+            *lines, rest = data.split(b"\n")
+            if lines:
+                lines[0] = b"".join((*begun, lines[0]))
+                begun.clear()
+                n_lines += len(lines)
+                yield from lines
+            if rest:
+                begun.append(rest)
+    if begun:
+        yield b"".join(begun)
+
+
+def read_bytes(path: StrPath) -> bytes:
+    """All bytes of a file, decompressed.
+
+    Raises:
+        InputError: the file cannot be read, or its compressed data is damaged.
+    """
+    with open_read(path) as stream:
+        try:
+            return stream.read()
+        except Exception as error:  # each compression has an error class of its own
+            raise _damaged(path, None, error) from error
+
+
+def _damaged(path: StrPath, line_number: int | None, error: Exception) -> InputError:
+    found = f"damaged data ({error})"
+    return InputError(path, line_number, found, "a complete file", "Make it again")
 
 
 def read_parallel(*paths: StrPath) -> Iterator[tuple[bytes, ...]]:

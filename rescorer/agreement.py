@@ -18,8 +18,9 @@ from rescorer.contract import Batch, Scorer, TrainedModel
 from rescorer.model_directory import load_model
 from rescorer.softmax.output_layer import OutputLayer
 
-BLOCK_ROWS = 1000
+# A sample, so that the comparison takes seconds whatever the length of the table.
 SAMPLE_ROWS = 2000
+BLOCK_ROWS = 1000
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moses_bridge.command import JOBS, VERSION, CommandGroup, config_options
+from moses_bridge.command import JOBS, VERSION, CommandGroup, command_line, config_options
 from moses_bridge.config import load_config, with_options
 from moses_bridge.formats.nbest import check_feature_name
 from moses_bridge.ngram_scorer import serve_ngrams
 from moses_bridge.textio import is_stream
 from rescorer.architectures import ARCHITECTURES
+from rescorer.parallel import let_waiting_threads_sleep
 
 if TYPE_CHECKING:
     from rescorer.compute import Device, Precision
@@ -42,6 +43,7 @@ PRECISION = click.option(
 @VERSION
 def main() -> None:
     """Neural scores for the phrase tables and n-best lists of Moses."""
+    let_waiting_threads_sleep()
 
 
 def _training_settings(
@@ -68,10 +70,9 @@ def _training_settings(
 @click.option("--out", type=DIRECTORY, required=True, help="Model directory to write.")
 @click.option(
     "--arch",
-    type=click.Choice(list(ARCHITECTURES)),
     default="encdec",
     show_default=True,
-    help="What is trained; docs/settings.md says on which data.",
+    help=f"What is trained: {', '.join(ARCHITECTURES)}.",
 )
 @click.option("--source", type=READABLE, help="Source text, where DATA is parallel target text.")
 @click.option("--links", type=READABLE, help="Its word links, where the architecture needs them.")
@@ -223,6 +224,7 @@ def score(
         ini_out,
         resume,
         replace,
+        command_line(),
     )
     for line in lines:
         click.echo(line, err=True)
@@ -240,7 +242,7 @@ def merge(parts: tuple[Path, ...], out: Path, ini: Path | None, ini_out: Path | 
     """
     from rescorer.tables.scored_table import merge_shards
 
-    for line in merge_shards(parts, out, ini, ini_out):
+    for line in merge_shards(parts, out, ini, ini_out, command_line()):
         click.echo(line, err=True)
 
 

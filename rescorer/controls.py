@@ -15,6 +15,7 @@ from moses_bridge.formats.phrase_table import words
 from rescorer.contract import Batch, NamedScorer
 
 Control = Literal["random", "length"]
+# A uniform number from here to 0 has a standard deviation of 4.3, about that of a phrase's log p.
 LOWEST_RANDOM_LOG_PROB = -15.0
 
 

@@ -94,7 +94,7 @@ def _empty_network(
         with torch.device("meta"):
             network: nn.Module = architecture.network(settings, shortlists)
             return network
-    except (RuntimeError, OverflowError) as error:
+    except (RuntimeError, OverflowError, TypeError) as error:
         raise InputError(
             directory / DESCRIPTION,
             None,

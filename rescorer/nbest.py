@@ -28,6 +28,7 @@ from rescorer.parallel import map_in_order
 
 LINKS = re.compile(rb"(\d+-\d+( \d+-\d+)*)?")
 FEATURES_FIELD = 2
+# Enough for whole batches of the network, few enough for each processor to have blocks of its own.
 ENTRIES_AT_ONCE = 2_000
 
 
@@ -124,8 +125,8 @@ def _blocks(
 
 def _links(entry: NBestEntry, nbest: str) -> bytes:
     """The word links of an entry, the last of its fields."""
-    links = entry.rest[-1].strip() if entry.rest else b""
-    if not LINKS.fullmatch(links):
+    links = entry.rest[-1].strip() if entry.rest else None
+    if links is None or not LINKS.fullmatch(links):
         raise InputError(
             nbest,
             entry.line_number,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,6 +11,15 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+def let_waiting_threads_sleep() -> None:
+    """Make the threads of one product wait for each other asleep; to be called before PyTorch is loaded.
+
+    By default OpenMP's threads spin at the end of each product. Where another process is busy, the one
+    that is waited for has no processor while the others spin: a training was 20 times slower.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def map_in_order(

@@ -67,9 +67,10 @@ class Vocabulary:
         """Write the words, one a line, in the order of their ids."""
         write_lines(path, list(self.words))
 
-    def encode_words(self, words: Iterable[bytes]) -> NDArray[np.int32]:
-        """The id of each word, *Shape:* (n_words,)."""
-        return np.array([self._ids.get(word, self.unknown_id) for word in words], np.int32)
+    def encode_words(self, words: Iterable[bytes], n_words: int = -1) -> NDArray[np.int32]:
+        """The id of each word, *Shape:* (n_words,); quicker where their number is given."""
+        get, unknown = self._ids.get, self.unknown_id
+        return np.fromiter((get(word, unknown) for word in words), np.int32, n_words)
 
     def encode_phrases(
         self, phrases: Sequence[bytes]
@@ -80,22 +81,26 @@ class Vocabulary:
             Ids, </s> (0) behind the end of each, with room for one </s> at least,
             *Shape:* (n, max_len + 1); words in each, *Shape:* (n,).
         """
-        split = [words(phrase) for phrase in phrases]
-        lens = np.fromiter(map(len, split), np.int64, len(split))
-        get, unknown = self._ids.get, self.unknown_id
-        flat = np.fromiter(
-            (get(word, unknown) for word in itertools.chain.from_iterable(split)),
-            np.int32,
-            int(lens.sum()),
-        )
-        ids = np.full((len(split), int(lens.max(initial=0)) + 1), self.end_id, np.int32)
+        flat, lens = self.encode_text(phrases)
+        ids = np.full((len(lens), int(lens.max(initial=0)) + 1), self.end_id, np.int32)
         ids[np.arange(ids.shape[1])[None, :] < lens[:, None]] = flat
         return ids, lens
 
+    def encode_text(self, phrases: Sequence[bytes]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Ids of the words of many phrases, one after another.
+
+        Returns:
+            Ids, *Shape:* (n_words,); words in each phrase, *Shape:* (n,).
+        """
+        split = [words(phrase) for phrase in phrases]
+        lens = np.fromiter(map(len, split), np.int64, len(split))
+        return self.encode_words(itertools.chain.from_iterable(split), int(lens.sum())), lens
+
     def n_unknown(self, phrases: Sequence[bytes]) -> NDArray[np.int64]:
         """Words outside the shortlist in each phrase, *Shape:* (n,)."""
-        ids, _ = self.encode_phrases(phrases)
-        return np.asarray((ids == self.unknown_id).sum(axis=1), np.int64)
+        ids, lens = self.encode_text(phrases)
+        phrase = np.repeat(np.arange(len(lens)), lens)
+        return np.bincount(phrase[ids == self.unknown_id], minlength=len(lens))
 
 
 def count_words(phrases: Iterable[bytes]) -> Counter[bytes]:

@@ -7,14 +7,30 @@ from pathlib import Path
 
 import pytest
 
-GOLDEN = Path(
+# Before PyTorch is loaded: its threads shall not spin beside other work (see rescorer.parallel).
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+# Outputs of Moses on generated text; they are part of the repository.
+SMALL = Path(__file__).resolve().parent / "data" / "moses"
+# The same files made of real text, in a folder of their own.
+LARGE = Path(
     os.environ.get("MOSES_GOLDEN", Path(__file__).resolve().parents[2] / "shared" / "moses-golden")
 )
+SETS = {"small": SMALL} | ({"large": LARGE} if LARGE.is_dir() else {})
+
+
+def pytest_report_header() -> str:
+    without = "" if "large" in SETS else "; no large ones (set MOSES_GOLDEN to their folder)"
+    return f"outputs of Moses: {', '.join(SETS)}{without}"
+
+
+@pytest.fixture(scope="session", params=SETS)
+def golden(request: pytest.FixtureRequest) -> Path:
+    """Outputs of Moses: the test runs on the small ones, and on the large ones where they are."""
+    return SETS[request.param]
 
 
 @pytest.fixture(scope="session")
-def golden() -> Path:
-    """Outputs of real Moses programs; the test is skipped where there are none."""
-    if not GOLDEN.is_dir():
-        pytest.skip("no outputs of real Moses programs here (set MOSES_GOLDEN to their folder)")
-    return GOLDEN
+def small_golden() -> Path:
+    """Outputs of Moses on generated text, for what the large ones lack."""
+    return SMALL

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.config import AtLeast, check_limits, from_mapping
-from moses_bridge.decoder import DecoderOptions, open_decoder
+from moses_bridge.decoder import DecoderConfig, open_decoder
 from moses_bridge.errors import ConfigError
 from tuning.bleu_stats import References, bleu, length_ratio, precisions
 from tuning.detokenised import DetokenisedReferences, DetokenisedScores
@@ -320,7 +320,7 @@ def translate_all(
     for (ini, decoder_settings), members in groupby(sorted(runs, key=system_of), key=system_of):
         missing = [directory for directory in members if not outputs[directory].exists()]
         if missing:
-            config = from_mapping(DecoderOptions, json.loads(decoder_settings), ini)
+            config = from_mapping(DecoderConfig, json.loads(decoder_settings), ini)
             with open_decoder(Path(ini), config, jobs) as decoder:
                 for directory in missing:
                     run, output = runs[directory], outputs[directory]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.config import AtLeast, check_limits
-from moses_bridge.decoder import Decoder, DecoderKind, DecoderOptions, open_decoder
+from moses_bridge.decoder import Decoder, DecoderConfig, DecoderKind, open_decoder
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.moses_ini import parse_ini, read_ini, with_weights, write_ini
 from moses_bridge.formats.weights import read_weights
@@ -72,7 +72,7 @@ class TuningConfig:
     start_spread: Annotated[float, AtLeast(0)] = 0.0
     left_out: tuple[str, ...] = ()
     search: OptimizerConfig = field(default_factory=OptimizerConfig)
-    decoder: DecoderOptions = field(default_factory=DecoderOptions)
+    decoder: DecoderConfig = field(default_factory=DecoderConfig)
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -159,7 +159,7 @@ def _write_tuned_ini(ini: Path, weights: Weights, out: Path) -> None:
     write_ini(with_weights(parsed, tuned), out)
 
 
-def chosen_decoder(settings: DecoderOptions) -> DecoderKind:
+def chosen_decoder(settings: DecoderConfig) -> DecoderKind:
     """What "auto" stands for on this machine: it belongs to a run, since no two decoders search alike."""
     if settings.kind != "auto":
         return settings.kind

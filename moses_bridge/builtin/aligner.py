@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import thot.alignment
 
-from moses_bridge.builtin.extraction.aligned_corpus import split_words
 from moses_bridge.builtin.symmetrization import symmetrize
 from moses_bridge.errors import UserError
+from moses_bridge.formats.words import split_words
 from moses_bridge.progress import track
 from moses_bridge.textio import read_lines, read_parallel, write_lines
 

@@ -77,7 +77,7 @@ class _Reading:
         self.faults.append(InputError(self.path, line_number, found, expected, hint))
 
 
-def check_ini(ini_path: Path, report: CheckReport) -> list[InputError]:
+def ini_faults(ini_path: Path, report: CheckReport) -> list[InputError]:
     """Faults of an ini, as far as they concern phrase tables and weights.
 
     Args:

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator
 
-from moses_bridge.errors import InputError
+from moses_bridge.errors import InputError, shown
 from moses_bridge.formats.alignment import parse_links
 from moses_bridge.formats.phrase_table import (
     ALIGNMENT,
-    BAR,
     BLANKS,
     PROPERTIES,
     SPARSE,
     PhraseTableRow,
     agreed_number,
+    columns_of,
     in_brackets,
     parse_score,
     score_tokens,
     split_row,
     to_number,
-    words,
 )
+from moses_bridge.formats.words import split_words
 from moses_bridge.textio import StrPath
 
 # Those that moses/PP/Factory.cpp:61-69 registers; another one ends the decoder.
@@ -56,11 +57,11 @@ def row_faults(row: PhraseTableRow, path: StrPath, line_number: int) -> Iterator
         if b"[" in phrase or b"|" in phrase:
             yield from _word_faults(phrase, path, line_number)
     if row.alignment:
-        source_len, target_len = len(words(row.source)), len(words(row.target))
+        source_len, target_len = len(split_words(row.source)), len(split_words(row.target))
         if not _links_fit(row.alignment, source_len, target_len):
             yield from _link_faults(row.alignment, source_len, target_len, path, line_number)
     if not row.line.endswith(b"||| |||"):
-        yield from _tail_faults(row.line.rstrip(b"\r").split(BAR), path, line_number)
+        yield from _tail_faults(columns_of(row.line.rstrip(b"\r")), path, line_number)
 
 
 def _raised(check: Callable[[], object]) -> Iterator[InputError]:
@@ -76,12 +77,12 @@ def _without_scores(columns: list[bytes], line: bytes) -> PhraseTableRow:
 
 
 def _word_faults(phrase: bytes, path: StrPath, line_number: int) -> Iterator[InputError]:
-    for word in words(phrase):
+    for word in split_words(phrase):
         if in_brackets(word):
             yield InputError(
                 path,
                 line_number,
-                f"the word {_shown(word)}",
+                f"the word {shown(word)}",
                 "no word in brackets",
                 "Moses takes it for a label (moses/Phrase.cpp:187-219); escape it as &#91;...&#93;",
             )
@@ -89,7 +90,7 @@ def _word_faults(phrase: bytes, path: StrPath, line_number: int) -> Iterator[Inp
             yield InputError(
                 path,
                 line_number,
-                f"the word {_shown(word)}",
+                f"the word {shown(word)}",
                 "no factor without text",
                 "Moses separates factors by |; escape it as &#124;",
             )
@@ -134,7 +135,7 @@ def _tail_faults(columns: list[bytes], path: StrPath, line_number: int) -> Itera
             "A ||| inside the data moves the columns behind it",
         )
     if len(columns) > SPARSE and columns[SPARSE].strip():
-        yield from _sparse_faults(words(columns[SPARSE]), path, line_number)
+        yield from _sparse_faults(split_words(columns[SPARSE]), path, line_number)
     if len(columns) > PROPERTIES and columns[PROPERTIES].strip():
         yield from _property_faults(columns[PROPERTIES].strip(BLANKS), path, line_number)
 
@@ -145,11 +146,11 @@ def _sparse_faults(tokens: list[bytes], path: StrPath, line_number: int) -> Iter
             path, line_number, f"{len(tokens)} words of sparse features", "names and values in turn"
         )
     for value in tokens[1::2]:
-        if to_number(value) != to_number(value):
+        if math.isnan(to_number(value)):
             yield InputError(
                 path,
                 line_number,
-                f"the sparse value {_shown(value)}",
+                f"the sparse value {shown(value)}",
                 "a number behind each sparse feature's name",
                 "Moses takes anything else for 0",
             )
@@ -159,7 +160,7 @@ def _property_faults(column: bytes, path: StrPath, line_number: int) -> Iterator
     before, *properties = column.split(b"{{")
     if before.strip() or not all(b"}}" in one for one in properties):
         yield InputError(
-            path, line_number, f"the properties {_shown(column[:60])}", "{{Key value}} ..."
+            path, line_number, f"the properties {shown(column[:60])}", "{{Key value}} ..."
         )
     for one in properties:
         key = one.partition(b" ")[0].rstrip(b"}")
@@ -167,11 +168,7 @@ def _property_faults(column: bytes, path: StrPath, line_number: int) -> Iterator
             yield InputError(
                 path,
                 line_number,
-                f"the property {_shown(key)}",
+                f"the property {shown(key)}",
                 "one that Moses knows: Counts, Tree, SpanLength ...",
                 "Moses stops at any other",
             )
-
-
-def _shown(text: bytes) -> str:
-    return repr(text.decode("utf-8", "replace"))

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from moses_bridge.formats.phrase_table import PhraseTableRow, words
+from moses_bridge.formats.phrase_table import PhraseTableRow
+from moses_bridge.formats.words import split_words
 
 ABOVE_ONE = "scores above 1"
 ZERO = "scores of 0 (Moses: log score -100)"
@@ -140,7 +141,7 @@ class TableContents:
 
 def n_factors(phrase: bytes) -> int:
     """How many factors each word of a phrase has, 0 where they differ."""
-    numbers = {word.count(b"|") + 1 for word in words(phrase)}
+    numbers = {word.count(b"|") + 1 for word in split_words(phrase)}
     return numbers.pop() if len(numbers) == 1 else 0
 
 

@@ -6,10 +6,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-NEWLINE, BLANK, PLUS, MINUS, POINT, ZERO, NINE, SMALL_E, LARGE_E = b"\n +-.09eE"
-MAX_DIGITS = 18
-EXACT_MANTISSA, EXACT_EXPONENT = 2**53, 22
-POWERS = 10.0 ** np.arange(EXACT_EXPONENT + 1)
+from moses_bridge.compiled.bytes_by_name import BLANK, NEWLINE
+from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.number_reader import NO_NUMBER, is_exact, read_number, value_of
+
+LARGEST_EXPONENT = 290  # with a mantissa below 10^18 the number stays below 10^308, so it is finite
 
 
 def are_plain_numbers(rows: bytes, n_columns: int) -> bool:
@@ -23,10 +24,10 @@ def are_plain_numbers(rows: bytes, n_columns: int) -> bool:
 
 
 def plain_numbers(rows: bytes, n_columns: int) -> NDArray[np.float64] | None:
-    """The numbers of rows, *Shape:* (n_rows, n_columns); None where float() must look.
+    """The numbers of rows, *Shape:* (n_rows, n_columns).
 
-    A mantissa below 2^53 and a power of ten up to 22 are both exact, so one operation rounds as
-    float() does (Clinger 1990, section 4).
+    None if one of them is anything that only float() can tell or round (see `number_reader`), or if
+    a row has another number of them.
 
     Args:
         rows: each followed by "\\n".
@@ -36,8 +37,7 @@ def plain_numbers(rows: bytes, n_columns: int) -> NDArray[np.float64] | None:
     if 2 * n_rows * n_columns > len(rows):
         return None
     values = np.empty((n_rows, n_columns))
-    are_exact = _read_plain(np.frombuffer(rows, np.uint8), values, POWERS)
-    return values if are_exact else None
+    return values if _read_plain(np.frombuffer(rows, np.uint8), values) else None
 
 
 @njit(cache=True, nogil=True)
@@ -47,11 +47,12 @@ def _are_plain(text: NDArray[np.uint8], n_columns: int) -> bool:
         n_found = 0
         at = _behind_blanks(text, at)
         while text[at] != NEWLINE:
-            at, _, _ = _number(text, at)
-            if at < 0:
+            number = read_number(text, at, len(text))
+            is_finite = number.n_dropped == 0 and number.exponent <= LARGEST_EXPONENT
+            if not (is_finite and _ends(text, number.end)):
                 return False
             n_found += 1
-            at = _behind_blanks(text, at)
+            at = _behind_blanks(text, number.end)
         if n_found != n_columns:
             return False
         at += 1
@@ -59,20 +60,15 @@ def _are_plain(text: NDArray[np.uint8], n_columns: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _read_plain(
-    text: NDArray[np.uint8], values: NDArray[np.float64], powers: NDArray[np.float64]
-) -> bool:
+def _read_plain(text: NDArray[np.uint8], values: NDArray[np.float64]) -> bool:
     at = 0
     for row in range(values.shape[0]):
         for column in range(values.shape[1]):
-            at = _behind_blanks(text, at)
-            is_negative = text[at] == MINUS
-            at, mantissa, exponent = _number(text, at)
-            if at < 0 or mantissa >= EXACT_MANTISSA or abs(exponent) > EXACT_EXPONENT:
+            number = read_number(text, _behind_blanks(text, at), len(text))
+            if not (is_exact(number) and _ends(text, number.end)):
                 return False
-            power = powers[abs(exponent)]
-            value = mantissa / power if exponent < 0 else mantissa * power
-            values[row, column] = -value if is_negative else value
+            values[row, column] = value_of(number)
+            at = number.end
         at = _behind_blanks(text, at)
         if text[at] != NEWLINE:
             return False
@@ -80,47 +76,14 @@ def _read_plain(
     return True
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _behind_blanks(text: NDArray[np.uint8], at: int) -> int:
     while text[at] == BLANK:
         at += 1
     return at
 
 
-@njit(cache=True, nogil=True)
-def _number(text: NDArray[np.uint8], at: int) -> tuple[int, int, int]:
-    """Where the number that begins here ends, its mantissa without sign, and its power of ten.
-
-    The end is -1 if there is none, or none that surely is finite and followed by a blank.
-    """
-    if text[at] == PLUS or text[at] == MINUS:
-        at += 1
-    end, mantissa = _digits(text, at, 0)
-    n_digits, exponent = end - at, 0
-    if text[end] == POINT:
-        at = end + 1
-        end, mantissa = _digits(text, at, mantissa)
-        n_digits, exponent = n_digits + end - at, at - end
-    if n_digits < 1 or n_digits > MAX_DIGITS:
-        return -1, 0, 0
-    if text[end] == SMALL_E or text[end] == LARGE_E:
-        at = end + 1
-        is_small = text[at] == MINUS
-        if is_small or text[at] == PLUS:
-            at += 1
-        end, power = _digits(text, at, 0)
-        if end == at or end - at > 2 + is_small:
-            return -1, 0, 0
-        exponent += -power if is_small else power
-    if text[end] != BLANK and text[end] != NEWLINE:
-        return -1, 0, 0
-    return end, mantissa, exponent
-
-
-@njit(cache=True, nogil=True)
-def _digits(text: NDArray[np.uint8], at: int, value: int) -> tuple[int, int]:
-    """Where the digits that begin here end, and the number that they continue."""
-    while ZERO <= text[at] <= NINE:
-        value = 10 * value + text[at] - ZERO
-        at += 1
-    return at, value
+@inner
+def _ends(text: NDArray[np.uint8], end: int) -> bool:
+    """Whether a number ends here, and no other text follows at once."""
+    return bool(end != NO_NUMBER and (text[end] == BLANK or text[end] == NEWLINE))

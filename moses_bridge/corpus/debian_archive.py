@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -16,7 +17,8 @@ from moses_bridge.progress import Progress
 from moses_bridge.textio import open_write, write_lines
 
 APT_HELPER = "/usr/lib/apt/apt-helper"
-N_LINES_QUOTED = 8
+N_LINES_QUOTED = 8  # of apt, whose faults come last
+SANDBOX_USER = "_apt"  # the default of APT::Sandbox::User
 NO_APT = (
     "there is no {} on this machine; a corpus of package descriptions needs the apt of Debian or"
     " Ubuntu (give two files of your own instead)"
@@ -30,7 +32,6 @@ Acquire::Languages {{ {languages} }};
 Acquire::Retries "3";
 Acquire::http::Timeout "60";
 Acquire::https::Timeout "60";
-APT::Sandbox::User "root";
 Dir::State "{state}";
 Dir::State::lists "{state}/lists";
 Dir::State::status "{state}/status";
@@ -80,6 +81,7 @@ class DebianArchive:
         if missing:
             self._update("Packages")
             with tempfile.TemporaryDirectory(dir=self.folder) as arriving:
+                _open_to_sandbox(Path(arriving))
                 deque(self._run("apt-get", "download", *missing, folder=Path(arriving)))
                 for deb in Path(arriving).glob("*.deb"):
                     deb.replace(self.folder / deb.name)
@@ -92,19 +94,19 @@ class DebianArchive:
         return sorted(self.folder.glob(f"{name}_*.deb"))
 
     def _update(self, target: str) -> str:
-        """Fetch the indexes of one kind; returns what to quote if one turns out to be missing."""
+        """Fetch the indexes of one kind; returns what to quote if one turns out to be missing.
+
+        A failure ends it even if an index is there: a corpus made of some of the indexes, or of old
+        ones, would look complete ever after.
+        """
         self._configure(target)
         quoted: deque[str] = deque(maxlen=N_LINES_QUOTED)
-        try:
-            with Progress(f"fetching Debian's {target}", unit="files") as progress:
-                for line in self._run("apt-get", "update"):
-                    if line.startswith(("Err:", "W:", "E:")):
-                        quoted.append(line)
-                    elif line.startswith(("Get:", "Hit:")):
-                        progress.update()
-        except ToolError:
-            if not self._indexes(target):
-                raise
+        with Progress(f"fetching Debian's {target}", unit="files") as progress:
+            for line in self._run("apt-get", "update"):
+                if line.startswith(("Err:", "W:", "E:")):
+                    quoted.append(line)
+                elif line.startswith(("Get:", "Hit:")):
+                    progress.update()
         return "\n".join(quoted)
 
     def _configure(self, target: str) -> None:
@@ -167,6 +169,16 @@ class DebianArchive:
                 if match := OFFERED_LANGUAGE.search(line):
                     offered.add(match[1])
         return offered
+
+
+def _open_to_sandbox(folder: Path) -> None:
+    """Give a folder to the user that apt becomes for downloads when it runs as root.
+
+    Without that it says so and downloads as root.
+    """
+    if os.geteuid() == 0:
+        with contextlib.suppress(LookupError):
+            shutil.chown(folder, SANDBOX_USER)
 
 
 def find_apt(program: str) -> str:

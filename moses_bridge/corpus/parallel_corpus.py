@@ -29,7 +29,7 @@ Origin = Literal["debian", "debian+libreoffice", "files"]
 
 
 @dataclass(frozen=True)
-class CorpusOptions:
+class CorpusConfig:
     """Where a corpus comes from and what is kept of it.
 
     Attributes:
@@ -64,7 +64,7 @@ class CorpusReport:
     Attributes:
         source: source language.
         target: target language.
-        origin: as in the options.
+        origin: as in the settings.
         pairs: sentence pairs of each part ("train", "dev", "test").
         source_words: source tokens of each part.
         target_words: target tokens of each part.
@@ -93,21 +93,21 @@ def prepare_corpus(
     source: str,
     target: str,
     out: Path,
-    options: CorpusOptions,
+    config: CorpusConfig,
     source_file: Path | None = None,
     target_file: Path | None = None,
 ) -> CorpusReport:
     """Make OUT/{train,dev,test}.LANG and, as raw text, OUT/{train,dev,test}.raw.LANG.
 
     The counts go into OUT/corpus.json. What is fetched stays in OUT/download. The same indexes
-    and options give the same bytes.
+    and config give the same bytes.
     OUT/train.SOURCE is written last: where it exists the corpus is complete.
 
     Args:
         source: source language, a code as "en" or "pt_BR".
         target: target language.
         out: folder to write.
-        options: origin and sizes.
+        config: origin and sizes.
         source_file: the user's source sentences, for the origin "files" alone.
         target_file: their translations, line by line.
 
@@ -122,15 +122,15 @@ def prepare_corpus(
     """
     _check_languages(source, target)
     dropped: Counter[str] = Counter()
-    raw = list(_read(source, target, out, options, source_file, target_file, dropped))
-    tokenized = _tokenize(_with_words(raw, dropped), source, target, options.jobs)
-    cleaned = _without_repeats(_clean(tokenized, options, dropped), dropped)
+    raw = list(_read(source, target, out, config, source_file, target_file, dropped))
+    tokenized = _tokenize(_with_words(raw, dropped), source, target, config.jobs)
+    cleaned = _without_repeats(_clean(tokenized, config, dropped), dropped)
     if not cleaned:
         raise UserError(
             f"no sentence pair of {source}-{target} is left after cleaning: {dict(dropped)}"
         )
-    parts = split_parts(cleaned, options, dropped)
-    report = _report(source, target, options, parts, dropped)
+    parts = split_parts(cleaned, config, dropped)
+    report = _report(source, target, config, parts, dropped)
     _write(out, source, target, parts, report)
     return report
 
@@ -147,22 +147,22 @@ def _read(
     source: str,
     target: str,
     out: Path,
-    options: CorpusOptions,
+    config: CorpusConfig,
     source_file: Path | None,
     target_file: Path | None,
     dropped: Counter[str],
 ) -> Iterator[TextPair]:
-    if options.origin == "files":
+    if config.origin == "files":
         if source_file is None or target_file is None:
             raise ConfigError("the origin 'files' needs a source file and a target file")
         yield from _file_pairs(source_file, target_file)
         return
     if source_file is not None or target_file is not None:
-        raise ConfigError(f"files were given, but the origin is {options.origin!r}, not 'files'")
+        raise ConfigError(f"files were given, but the origin is {config.origin!r}, not 'files'")
     archive = DebianArchive(out / "download", [source, target])
     indexes = archive.descriptions(source), archive.descriptions(target)
     yield from description_pairs(*indexes, source, target, dropped)
-    if options.origin == "debian+libreoffice":
+    if config.origin == "debian+libreoffice":
         packages = archive.packages([help_package(language) for language in (source, target)])
         yield from help_pairs(packages[0], packages[1], source, target)
 
@@ -214,13 +214,13 @@ def _tokenize(pairs: list[TextPair], source: str, target: str, jobs: int) -> lis
 
 
 def _clean(
-    pairs: list[CorpusPair], options: CorpusOptions, dropped: Counter[str]
+    pairs: list[CorpusPair], config: CorpusConfig, dropped: Counter[str]
 ) -> Iterator[CorpusPair]:
     for pair in pairs:
         n_short, n_long = sorted((_n_words(pair.source), _n_words(pair.target)))
-        if n_long > options.max_words:
+        if n_long > config.max_words:
             dropped["too long"] += 1
-        elif n_long > options.max_ratio * n_short:
+        elif n_long > config.max_ratio * n_short:
             dropped["ratio"] += 1
         else:
             yield pair
@@ -239,7 +239,7 @@ def _without_repeats(pairs: Iterator[CorpusPair], dropped: Counter[str]) -> list
 
 
 def split_parts(
-    pairs: list[CorpusPair], options: CorpusOptions, dropped: Counter[str]
+    pairs: list[CorpusPair], config: CorpusConfig, dropped: Counter[str]
 ) -> dict[str, list[CorpusPair]]:
     """Divide pairs into train, dev and test by group.
 
@@ -253,8 +253,8 @@ def split_parts(
     for pair in pairs:
         if pair.raw.group is not None:
             groups.setdefault(pair.raw.group, []).append(pair)
-    names = sorted(groups, key=lambda name: _random_key(options.seed, name))
-    n_dev, n_test = _held_out_sizes(sum(map(len, groups.values())), options)
+    names = sorted(groups, key=lambda name: _random_key(config.seed, name))
+    n_dev, n_test = _held_out_sizes(sum(map(len, groups.values())), config)
     parts: dict[str, list[CorpusPair]] = {}
     held_out: set[str] = set()
     for part, size in (("test", n_test), ("dev", n_dev)):
@@ -266,15 +266,15 @@ def split_parts(
         dropped["over in dev or test"] += len(parts[part]) - size
         del parts[part][size:]
     train = [pair for pair in pairs if pair.raw.group not in held_out]
-    return {"train": _sample(train, options, dropped), "dev": parts["dev"], "test": parts["test"]}
+    return {"train": _sample(train, config, dropped), "dev": parts["dev"], "test": parts["test"]}
 
 
-def _held_out_sizes(n_pairs: int, options: CorpusOptions) -> tuple[int, int]:
-    wanted = options.n_dev + options.n_test
+def _held_out_sizes(n_pairs: int, config: CorpusConfig) -> tuple[int, int]:
+    wanted = config.n_dev + config.n_test
     if wanted <= n_pairs // 2:
-        return options.n_dev, options.n_test
+        return config.n_dev, config.n_test
     most = n_pairs // 2
-    return options.n_dev * most // wanted, options.n_test * most // wanted
+    return config.n_dev * most // wanted, config.n_test * most // wanted
 
 
 def _random_key(seed: int, name: str) -> bytes:
@@ -282,27 +282,27 @@ def _random_key(seed: int, name: str) -> bytes:
 
 
 def _sample(
-    pairs: list[CorpusPair], options: CorpusOptions, dropped: Counter[str]
+    pairs: list[CorpusPair], config: CorpusConfig, dropped: Counter[str]
 ) -> list[CorpusPair]:
-    if not 0 < options.n_train < len(pairs):
+    if not 0 < config.n_train < len(pairs):
         return pairs
-    keys = [_random_key(options.seed, pair.raw.source) for pair in pairs]
-    limit = sorted(keys)[options.n_train]
-    dropped["over n_train"] += len(pairs) - options.n_train
+    keys = [_random_key(config.seed, pair.raw.source) for pair in pairs]
+    limit = sorted(keys)[config.n_train]
+    dropped["over n_train"] += len(pairs) - config.n_train
     return [pair for pair, key in zip(pairs, keys, strict=True) if key < limit]
 
 
 def _report(
     source: str,
     target: str,
-    options: CorpusOptions,
+    config: CorpusConfig,
     parts: dict[str, list[CorpusPair]],
     dropped: Counter[str],
 ) -> CorpusReport:
     return CorpusReport(
         source,
         target,
-        options.origin,
+        config.origin,
         {part: len(parts[part]) for part in PARTS},
         {part: sum(_n_words(pair.source) for pair in parts[part]) for part in PARTS},
         {part: sum(_n_words(pair.target) for pair in parts[part]) for part in PARTS},

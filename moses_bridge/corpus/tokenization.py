@@ -1,9 +1,8 @@
-"""Moses's tokenisation (sacremoses), escaped and lowercased, on all cores."""
+"""Moses's tokenisation (sacremoses), escaped and lowercased, on all processors."""
 
 from __future__ import annotations
 
 import multiprocessing
-import os
 import re
 import signal
 from collections.abc import Iterator, Sequence
@@ -11,6 +10,7 @@ from functools import lru_cache
 
 from sacremoses import MosesTokenizer
 
+from moses_bridge.processors import n_processors
 from moses_bridge.progress import Progress
 
 LINES_PER_TASK = 1000
@@ -56,7 +56,7 @@ def tokenize_lines(lines: Sequence[str], language: str, jobs: int) -> list[str]:
     Args:
         lines: the lines.
         language: language code.
-        jobs: processes; 0 takes one for each processor that this one may use.
+        jobs: processes; 0 takes one for each processor.
     """
     tasks = [
         (lines[start : start + LINES_PER_TASK], language)
@@ -74,7 +74,7 @@ Task = tuple[Sequence[str], str]
 
 
 def _n_processes(n_lines: int, jobs: int) -> int:
-    return (jobs or len(os.sched_getaffinity(0))) if n_lines >= FEWEST_LINES_FOR_PROCESSES else 1
+    return (jobs or n_processors()) if n_lines >= FEWEST_LINES_FOR_PROCESSES else 1
 
 
 def _run(tasks: list[Task], n_processes: int) -> Iterator[list[str]]:

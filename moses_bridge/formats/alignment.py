@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from moses_bridge.errors import InputError
+from moses_bridge.errors import InputError, shown
 from moses_bridge.textio import StrPath
 
 
@@ -23,7 +23,7 @@ def parse_links(
             raise InputError(
                 path,
                 line_number,
-                f"the link {token.decode('utf-8', 'replace')!r}",
+                f"the link {shown(token)}",
                 "SOURCE-TARGET, as in 0-1",
             )
         links.append((int(source), int(target)))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.errors import ConfigError, InputError, shown
 from moses_bridge.textio import StrPath, read_lines
 
 BAR = b"|||"
@@ -101,7 +101,7 @@ def parse_features(entry: NBestEntry, path: StrPath) -> dict[str, tuple[float, .
             raise InputError(
                 path,
                 entry.line_number,
-                f"the value {token.decode('utf-8', 'replace')!r} without a name",
+                f"the value {shown(token)} without a name",
                 "Name= before it",
                 "Moses leaves the names out under -labeled-n-best-list false",
             )
@@ -131,7 +131,7 @@ def _sentence_id(field: bytes, path: StrPath, line_number: int) -> int:
         raise InputError(
             path,
             line_number,
-            f"the sentence id {field.decode('utf-8', 'replace')!r}",
+            f"the sentence id {shown(field)}",
             "a whole number from 0",
         )
     return int(field)
@@ -143,6 +143,5 @@ def _number(token: bytes, path: StrPath, line_number: int) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        shown = token.decode("utf-8", "replace")
-        raise InputError(path, line_number, f"the value {shown!r}", "a finite number")
+        raise InputError(path, line_number, f"the value {shown(token)}", "a finite number")
     return value

@@ -15,15 +15,16 @@ from numpy.typing import NDArray
 
 from moses_bridge.compiled.plain_numbers import are_plain_numbers
 from moses_bridge.compiled.row_bytes import insert_scores
-from moses_bridge.errors import InputError
+from moses_bridge.errors import InputError, shown
+from moses_bridge.formats.words import split_words
 from moses_bridge.textio import StrPath, read_lines
 
 BAR = b"|||"
 BLANKS = b" \t"
 SCORES, ALIGNMENT, COUNTS, SPARSE, PROPERTIES = 2, 3, 4, 5, 6
 DIRECT_PROB, JOINT_COUNT = 2, 2
-_BLANKS_OF_C_ALONE = b"\x0b\x0c\r"
-_NOT_IN_NUMBERS = b"_\x0b\x0c\r"
+_NOT_IN_NUMBERS = b"_\x0b\x0c\r"  # float() takes these, as a separator and as blanks; C does not
+words = split_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,13 +207,28 @@ def format_score(score: float) -> bytes:
     return b"%.7g" % score
 
 
+def columns_of(line: bytes) -> list[bytes]:
+    """The columns of a row as they stand, with their blanks; nothing is checked."""
+    return line.split(BAR)
+
+
+def n_columns_of(line: bytes) -> int:
+    """How many columns a row has."""
+    return line.count(BAR) + 1
+
+
+def source_column(line: bytes) -> bytes:
+    """The first column of a row with its blanks; the whole row where it has no "|||"."""
+    return line.partition(BAR)[0]
+
+
 def split_row(line: bytes, path: StrPath, line_number: int) -> list[bytes]:
     """The columns of a row, at least three.
 
     Raises:
         InputError: there are fewer, the source is empty, or the row belongs to a hierarchical table.
     """
-    columns = line.split(BAR)
+    columns = columns_of(line)
     if len(columns) < 3:
         raise InputError(
             path,
@@ -241,7 +257,7 @@ def refuse_rule(columns: Sequence[bytes], path: StrPath, line_number: int) -> No
         raise InputError(
             path,
             line_number,
-            f"a hierarchical rule ({words(source)[-1].decode('utf-8', 'replace')})",
+            f"a hierarchical rule (label {shown(split_words(source)[-1])})",
             "a phrase pair",
             "Only phrase-based tables can be read",
         )
@@ -257,13 +273,6 @@ def check_row(line: bytes, path: StrPath, line_number: int, n_scores: int | None
     return agreed_number(_n_numbers(columns[2], path, line_number), n_scores, path, line_number)
 
 
-def words(phrase: bytes) -> list[bytes]:
-    """The words of a phrase, cut at blanks and tabs alone, as Moses does (moses/Phrase.cpp:171)."""
-    if len(phrase.translate(None, _BLANKS_OF_C_ALONE)) == len(phrase):
-        return phrase.split()
-    return [word for word in phrase.replace(b"\t", b" ").split(b" ") if word]
-
-
 def in_brackets(word: bytes) -> bool:
     """Whether Moses takes a word for a label or a non-terminal (moses/Phrase.cpp:187-219)."""
     return word.startswith(b"[") and word.endswith(b"]") and len(word) > 1
@@ -271,7 +280,7 @@ def in_brackets(word: bytes) -> bool:
 
 def _is_hierarchical(source: bytes, target_column: bytes) -> bool:
     """Rules end in a label on both sides, `[X]` or a syntactic one; Hiero's own format begins with it."""
-    label, target_words = words(source)[-1], words(target_column)
+    label, target_words = split_words(source)[-1], split_words(target_column)
     ends_in_label = bool(target_words) and in_brackets(target_words[-1])
     return in_brackets(label) and (label == b"[X]" or (ends_in_label and b"][" in source))
 
@@ -333,7 +342,7 @@ def _plain_scores(column: bytes) -> tuple[float, ...] | None:
 
 def score_tokens(column: bytes) -> list[bytes]:
     """The texts of the scores; a carriage return at the end of the row is none of them."""
-    return words(column.rstrip(b"\r"))
+    return split_words(column.rstrip(b"\r"))
 
 
 def parse_score(token: bytes, path: StrPath, line_number: int) -> float:
@@ -352,7 +361,7 @@ def _score_fault(token: bytes, path: StrPath, line_number: int) -> InputError:
     return InputError(
         path,
         line_number,
-        f"the score {token.decode('utf-8', 'replace')!r}",
+        f"the score {shown(token)}",
         "a probability",
         "Moses takes the logarithm of each score",
     )
@@ -366,11 +375,6 @@ def to_number(token: bytes) -> float:
         return float(token)
     except ValueError:
         return math.nan
-
-
-def source_column(line: bytes) -> bytes:
-    """The source phrase of a row that need not be well formed."""
-    return line.split(BAR, 1)[0].strip(BLANKS)
 
 
 def alignment_column(line: bytes) -> bytes:

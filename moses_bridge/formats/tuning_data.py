@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.compiled.plain_numbers import plain_numbers
-from moses_bridge.errors import InputError
+from moses_bridge.errors import InputError, shown
 from moses_bridge.textio import StrPath, read_lines, write_lines
 
 FEATURES_BEGIN = b"FEATURES_TXT_BEGIN_0"
@@ -96,7 +96,7 @@ def _read_blocks(path: StrPath, begin: bytes, end: bytes) -> Iterator[DataBlock]
         values, sparse = _rows(rows, n_columns, path)
         number, closing = next(lines, (header_number + len(rows) + 1, b""))
         if len(rows) < n_rows or closing.strip() != end:
-            found = repr(closing.decode("utf-8", "replace")) if closing else "the end of the file"
+            found = shown(closing) if closing else "the end of the file"
             raise InputError(path, number, found, f"{end.decode()} behind {n_rows} rows")
         yield DataBlock(sentence_id, names, values, header_number, sparse)
 
@@ -140,7 +140,7 @@ def _header(
         raise InputError(
             path,
             line_number,
-            repr(line[:80].decode("utf-8", "replace")),
+            shown(line),
             f"{begin.decode()} SENTENCE ROWS COLUMNS NAMES",
             "Only the text form can be read, not the binary one",
         )

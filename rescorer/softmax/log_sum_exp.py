@@ -16,8 +16,11 @@ from torch import Tensor
 from rescorer.softmax.float_bits import bits_as_float, exp, in_order
 from rescorer.softmax.narrow_rows import narrow_rows
 
+# A tile of logits, 1 MB in float32, stays in the processor's second cache until it has been summed.
 ROWS_AT_ONCE = 256
 WORDS_AT_ONCE = 1024
+# On a GPU a gigabyte of float32 logits at a time.
+DEVICE_LOGITS_AT_ONCE = 2**28
 
 
 def log_sum_exp(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -42,7 +45,7 @@ def log_sum_exp(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def _on_device(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    rows_at_once = max(1, 2**28 // len(weight))
+    rows_at_once = max(1, DEVICE_LOGITS_AT_ONCE // len(weight))
     return torch.cat(
         [
             torch.logsumexp((part.to(weight.dtype) @ weight.T).float() + bias, dim=1)
@@ -52,7 +55,7 @@ def _on_device(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def _rows_on_cpu(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    heights = np.full(len(factors), -np.inf, np.float32)
+    maxima = np.full(len(factors), -np.inf, np.float32)
     sums = np.zeros(len(factors), np.float32)
     for first in range(0, len(weight), WORDS_AT_ONCE):
         words = slice(first, first + WORDS_AT_ONCE)
@@ -60,11 +63,11 @@ def _rows_on_cpu(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         if products.dtype == torch.bfloat16:
             bits = products.view(torch.uint16).numpy()
             highest = _highest_of_bfloat16(bits) + bias[words].max().numpy()
-            _add_bfloat16(bits, bias[words].numpy(), highest, heights, sums)
+            _add_bfloat16(bits, bias[words].numpy(), highest, maxima, sums)
         else:
             highest = (products.amax(dim=1) + bias[words].max()).numpy()
-            _add_float32(products.numpy(), bias[words].numpy(), highest, heights, sums)
-    return torch.from_numpy(heights + np.log(sums))
+            _add_float32(products.numpy(), bias[words].numpy(), highest, maxima, sums)
+    return torch.from_numpy(maxima + np.log(sums))
 
 
 @numba.njit(nogil=True, cache=True)
@@ -85,25 +88,25 @@ def _add_float32(
     products: NDArray[np.float32],
     bias: NDArray[np.float32],
     highest: NDArray[np.float32],
-    heights: NDArray[np.float32],
+    maxima: NDArray[np.float32],
     sums: NDArray[np.float32],
 ) -> None:
-    """Add a tile of logits to each row's running sum of exp(logit - height).
+    """Add a tile of logits to each row's running sum of exp(logit - maximum).
 
     Args:
         products: logits without bias, *Shape:* (n, words of the tile).
         bias: *Shape:* (words of the tile,).
         highest: not below any logit of the row in this tile, *Shape:* (n,).
-        heights: what is taken from each logit, raised to `highest`, *Shape:* (n,).
+        maxima: what is taken from each logit, raised to `highest`, *Shape:* (n,).
         sums: *Shape:* (n,).
     """
     for row in range(products.shape[0]):
-        height = max(heights[row], highest[row])
+        maximum = max(maxima[row], highest[row])
         total = np.float32(0.0)
         for word in range(products.shape[1]):
-            total += exp(products[row, word] + bias[word] - height)
-        sums[row] = sums[row] * np.exp(heights[row] - height) + total
-        heights[row] = height
+            total += exp(products[row, word] + bias[word] - maximum)
+        sums[row] = sums[row] * np.exp(maxima[row] - maximum) + total
+        maxima[row] = maximum
 
 
 @numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
@@ -111,15 +114,15 @@ def _add_bfloat16(
     products: NDArray[np.uint16],
     bias: NDArray[np.float32],
     highest: NDArray[np.float32],
-    heights: NDArray[np.float32],
+    maxima: NDArray[np.float32],
     sums: NDArray[np.float32],
 ) -> None:
     """As `_add_float32`; a bfloat16 is the upper half of a float32."""
     for row in range(products.shape[0]):
-        height = max(heights[row], highest[row])
+        maximum = max(maxima[row], highest[row])
         total = np.float32(0.0)
         for word in range(products.shape[1]):
             product = bits_as_float(np.int32(products[row, word]) << np.int32(16))
-            total += exp(product + bias[word] - height)
-        sums[row] = sums[row] * np.exp(heights[row] - height) + total
-        heights[row] = height
+            total += exp(product + bias[word] - maximum)
+        sums[row] = sums[row] * np.exp(maxima[row] - maximum) + total
+        maxima[row] = maximum

@@ -6,8 +6,7 @@ Notation: n rows (network states), w width of a row, V words; a child is a word 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -19,10 +18,9 @@ from rescorer.parallel import map_in_order
 from rescorer.softmax.float_bits import exp, from_bfloat16, highest, to_bfloat16
 from rescorer.softmax.narrow_rows import narrow_rows
 
-ProductType = Literal["float32", "bfloat16"]
-CPU_FEATURES = Path("/proc/cpuinfo")
-BFLOAT16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16")
+# Logits of 256 rows and 15,000 words are 15 MB in float32: what each thread needs at a time.
 ROWS_AT_ONCE = 256
+# On a GPU half a gigabyte of float32 logits at a time.
 DEVICE_LOGITS_AT_ONCE = 2**27
 
 
@@ -31,14 +29,14 @@ class _Block(NamedTuple):
 
     Attributes:
         rows: *Shape:* (n, w).
-        totals: weight of the children of each row, *Shape:* (n,).
+        row_weights: weight of the children of each row, *Shape:* (n,).
         child_rows: the row of each child, rising, *Shape:* (n_children,).
         child_words: *Shape:* (n_children,).
         child_weights: *Shape:* (n_children,).
     """
 
     rows: Tensor
-    totals: Tensor
+    row_weights: Tensor
     child_rows: Tensor
     child_words: Tensor
     child_weights: Tensor
@@ -147,13 +145,6 @@ def _check(numbers: Tensor, n_allowed: int) -> None:
         raise IndexError(f"{int(numbers.min())} to {int(numbers.max())} of {n_allowed}")
 
 
-def fast_product_type() -> ProductType:
-    """bfloat16 where the processor has instructions for it, else float32."""
-    features = CPU_FEATURES.read_text().split() if CPU_FEATURES.exists() else []
-    native = any(name in features for name in BFLOAT16_INSTRUCTIONS)
-    return "bfloat16" if native else "float32"
-
-
 class _Layer:
     """The weights of the output layer, ready for blocks.
 
@@ -194,15 +185,15 @@ class _Layer:
     ) -> list[_Block]:
         on_cpu = rows.device.type == "cpu"
         size = ROWS_AT_ONCE if on_cpu else max(1, DEVICE_LOGITS_AT_ONCE // len(self.weight))
-        totals = torch.zeros(len(rows), dtype=rows.dtype, device=rows.device)
-        totals.index_add_(0, child_rows, child_weights)
+        row_weights = torch.zeros(len(rows), dtype=rows.dtype, device=rows.device)
+        row_weights.index_add_(0, child_rows, child_weights)
         starts = range(0, len(rows), size)
         bounds = torch.searchsorted(child_rows, torch.tensor([*starts], device=rows.device))
         cuts = [*bounds.tolist(), len(child_rows)]
         return [
             _Block(
                 rows[start : start + size],
-                totals[start : start + size],
+                row_weights[start : start + size],
                 child_rows[first:last] - start,
                 child_words[first:last],
                 child_weights[first:last],
@@ -216,42 +207,42 @@ class _Layer:
         product_rows = narrow_rows(block.rows, self.weight.dtype)
         products = product_rows @ self.weight.T
         if self.is_compiled:
-            loss, bias = self._compiled_slopes(block, products[:n_rows])
+            loss, bias = self._compiled_gradients(block, products[:n_rows])
             products[n_rows:] = 0
-            slopes = products
+            by_logits = products
         else:
-            loss, slopes = self._slopes(block, products[:n_rows])
-            bias = slopes.sum(dim=0)
-            slopes = narrow_rows(slopes, self.weight.dtype)
+            loss, by_logits = self._logit_gradients(block, products[:n_rows])
+            bias = by_logits.sum(dim=0)
+            by_logits = narrow_rows(by_logits, self.weight.dtype)
         if not self.wants_gradients:
             return _Result(loss, ())
-        return _Result(loss, ((slopes @ self.weight)[:n_rows], slopes.T @ product_rows, bias))
+        return _Result(loss, ((by_logits @ self.weight)[:n_rows], by_logits.T @ product_rows, bias))
 
-    def _slopes(self, block: _Block, products: Tensor) -> tuple[Tensor, Tensor]:
+    def _logit_gradients(self, block: _Block, products: Tensor) -> tuple[Tensor, Tensor]:
         """Loss, and its derivative by the logits, *Shape:* (n, V)."""
         where = (block.child_rows, block.child_words)
         logits = products.to(block.rows.dtype).add_(self.bias)
-        heights = logits.amax(dim=1, keepdim=True)
-        logits -= heights
+        maxima = logits.amax(dim=1, keepdim=True)
+        logits -= maxima
         chosen = logits[where] @ block.child_weights
-        slopes = logits.exp_()
-        sums = slopes.sum(dim=1)
-        log_totals = sums.log() + heights.squeeze(1)
-        loss = sums.log() @ block.totals - chosen + self.alpha * (log_totals**2 @ block.totals)
-        slopes *= (block.totals * (1 + 2 * self.alpha * log_totals) / sums).unsqueeze(1)
-        slopes.index_put_(where, -block.child_weights, accumulate=True)
-        return loss, slopes
+        by_logits = logits.exp_()
+        sums = by_logits.sum(dim=1)
+        log_z = sums.log() + maxima.squeeze(1)
+        loss = sums.log() @ block.row_weights - chosen + self.alpha * (log_z**2 @ block.row_weights)
+        by_logits *= (block.row_weights * (1 + 2 * self.alpha * log_z) / sums).unsqueeze(1)
+        by_logits.index_put_(where, -block.child_weights, accumulate=True)
+        return loss, by_logits
 
-    def _compiled_slopes(self, block: _Block, products: Tensor) -> tuple[Tensor, Tensor]:
-        """As `_slopes`, in the place of the products: the loss, and the sum of each column."""
+    def _compiled_gradients(self, block: _Block, products: Tensor) -> tuple[Tensor, Tensor]:
+        """As `_logit_gradients`, in the place of the products: the loss, and the sum of each column."""
         firsts = torch.searchsorted(block.child_rows, torch.arange(len(block.rows) + 1))
         bias_gradient = np.zeros(len(self.bias), np.float32)
         narrow = products.dtype == torch.bfloat16
-        compiled = _slopes_of_bfloat16 if narrow else _slopes_of_float32
+        compiled = _gradients_of_bfloat16 if narrow else _gradients_of_float32
         loss = compiled(
             (products.view(torch.uint16) if narrow else products).numpy(),
             self.bias.numpy(),
-            block.totals.numpy(),
+            block.row_weights.numpy(),
             np.float32(self.alpha),
             firsts.numpy(),
             block.child_words.numpy(),
@@ -262,35 +253,35 @@ class _Layer:
 
 
 @numba.njit(inline="always")
-def _row_slopes(
-    logits: Any, total: Any, alpha: Any, words: Any, weights: Any, first: int, last: int,
+def _row_gradient(
+    logits: Any, row_weight: Any, alpha: Any, words: Any, weights: Any, first: int, last: int,
     bias_gradient: Any,
 ) -> Any:  # fmt: skip
     """Loss of a row; its logits become the loss's derivative by them."""
-    height = highest(logits)
+    maximum = highest(logits)
     loss = 0.0
     for child in range(first, last):
-        loss -= weights[child] * (logits[words[child]] - height)
+        loss -= weights[child] * (logits[words[child]] - maximum)
     exponentials = np.float32(0.0)
     for word in range(len(logits)):
-        logits[word] = exp(logits[word] - height)
+        logits[word] = exp(logits[word] - maximum)
         exponentials += logits[word]
-    log_total = height + np.log(exponentials)
-    scale = total * (np.float32(1.0) + np.float32(2.0) * alpha * log_total) / exponentials
+    log_z = maximum + np.log(exponentials)
+    scale = row_weight * (np.float32(1.0) + np.float32(2.0) * alpha * log_z) / exponentials
     for word in range(len(logits)):
         logits[word] *= scale
     for child in range(first, last):
         logits[words[child]] -= weights[child]
     for word in range(len(logits)):
         bias_gradient[word] += logits[word]
-    return loss + total * (np.log(exponentials) + alpha * log_total * log_total)
+    return loss + row_weight * (np.log(exponentials) + alpha * log_z * log_z)
 
 
 @numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
-def _slopes_of_bfloat16(
+def _gradients_of_bfloat16(
     products: NDArray[np.uint16],
     bias: NDArray[np.float32],
-    totals: NDArray[np.float32],
+    row_weights: NDArray[np.float32],
     alpha: np.float32,
     firsts: NDArray[np.int64],
     words: NDArray[np.int64],
@@ -304,17 +295,19 @@ def _slopes_of_bfloat16(
         for word in range(len(logits)):
             logits[word] = from_bfloat16(products[row, word]) + bias[word]
         first, last = firsts[row], firsts[row + 1]
-        loss += _row_slopes(logits, totals[row], alpha, words, weights, first, last, bias_gradient)
+        loss += _row_gradient(
+            logits, row_weights[row], alpha, words, weights, first, last, bias_gradient
+        )
         for word in range(len(logits)):
             products[row, word] = to_bfloat16(logits[word])
     return loss
 
 
 @numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
-def _slopes_of_float32(
+def _gradients_of_float32(
     products: NDArray[np.float32],
     bias: NDArray[np.float32],
-    totals: NDArray[np.float32],
+    row_weights: NDArray[np.float32],
     alpha: np.float32,
     firsts: NDArray[np.int64],
     words: NDArray[np.int64],
@@ -328,5 +321,7 @@ def _slopes_of_float32(
         for word in range(len(logits)):
             logits[word] += bias[word]
         first, last = firsts[row], firsts[row + 1]
-        loss += _row_slopes(logits, totals[row], alpha, words, weights, first, last, bias_gradient)
+        loss += _row_gradient(
+            logits, row_weights[row], alpha, words, weights, first, last, bias_gradient
+        )
     return loss

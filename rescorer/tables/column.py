@@ -84,6 +84,7 @@ def add_columns(
     scorers: Sequence[NamedScorer],
     config: ColumnConfig,
     resume: bool = False,
+    command: str = "",
 ) -> ColumnReport:
     """Write the table with added dense scores, the last of each row; every other byte stays.
 
@@ -97,6 +98,7 @@ def add_columns(
         scorers: one group of columns for each.
         config: which columns.
         resume: continue where an earlier run of the same settings was stopped.
+        command: the command line, for the record.
 
     Raises:
         InputError: a row of the table is not one that Moses reads as it is meant, or lacks what a scorer
@@ -125,7 +127,7 @@ def add_columns(
         n_bad_rows=len(table.bad_rows.rows),
     )
     if not is_stream(out):
-        write_sidecar(Path(out), settings, report)
+        write_sidecar(Path(out), settings, report, command)
     if table.bad_rows.rows:
         write_lines(bad_rows_path(Path(out)), table.bad_rows.rows)
     return report

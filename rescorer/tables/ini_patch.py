@@ -19,6 +19,7 @@ from moses_bridge.textio import COMPRESSIONS
 from rescorer.tables.report import Column, ColumnFormat, ColumnReport
 
 TABLE_KIND = "PhraseDictionaryMemory"
+# Of `initial_weights`; 0.2 is what train-model.perl gives each score of a table.
 SHARE_OF_LARGEST_WEIGHT = 0.1
 DEFAULT_TABLE_WEIGHT = 0.2
 

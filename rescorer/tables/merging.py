@@ -21,7 +21,9 @@ from rescorer.tables.report import (
 Part = tuple[Path, dict[str, Any], ColumnReport]
 
 
-def merged(parts: Sequence[Path], out: Path) -> tuple[dict[str, Any], ColumnReport]:
+def merged(
+    parts: Sequence[Path], out: Path, command: str = ""
+) -> tuple[dict[str, Any], ColumnReport]:
     """Write the table whose shards the parts are; its rows are those of an undivided run.
 
     Compressed files behind one another are one to every reader, so nothing is compressed again.
@@ -29,6 +31,7 @@ def merged(parts: Sequence[Path], out: Path) -> tuple[dict[str, Any], ColumnRepo
     Args:
         parts: all shards, in any order.
         out: the table to write.
+        command: the command line, for the record.
 
     Returns:
         What the scores were made with, and the report on the whole table.
@@ -49,7 +52,7 @@ def merged(parts: Sequence[Path], out: Path) -> tuple[dict[str, Any], ColumnRepo
                 shutil.copyfileobj(packed, stream, 1 << 20)
     settings = {**ordered[0][1], "shard": None}
     report = _sum_of([report for _, _, report in ordered])
-    write_sidecar(out, settings, report)
+    write_sidecar(out, settings, report, command)
     if report.n_bad_rows:
         write_lines(bad_rows_path(out), _bad_rows(ordered))
     return settings, report

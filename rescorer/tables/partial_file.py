@@ -56,11 +56,12 @@ class PartialFile:
         try:
             state = json.loads(self.state_path.read_bytes())
             fits = state["settings"] == self.settings
-            complete = self.data_path.stat().st_size >= state["n_bytes"]
+            n_bytes, progress = state["n_bytes"], state["progress"]
+            complete = self.data_path.stat().st_size >= n_bytes
         except (OSError, ValueError, KeyError, TypeError):
             return
         if fits and complete:
-            self.n_bytes, self.progress = state["n_bytes"], state["progress"]
+            self.n_bytes, self.progress = n_bytes, progress
 
     def __enter__(self) -> PartialFile:
         return self

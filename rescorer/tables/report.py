@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -16,6 +14,7 @@ from moses_bridge.json_files import read_json, write_json
 
 Column = Literal["sum", "per-word", "unknown-words"]
 ColumnFormat = Literal["prob", "log"]
+# Above the denormal numbers of float32 (1e-38), and as good as 0: its logarithm is -69.
 LOWEST_PROB = 1e-30
 
 
@@ -55,13 +54,16 @@ def bad_rows_path(table: Path) -> Path:
     return Path(f"{table}.bad")
 
 
-def write_sidecar(table: Path, settings: Mapping[str, Any], report: ColumnReport) -> None:
+def write_sidecar(
+    table: Path, settings: Mapping[str, Any], report: ColumnReport, command: str
+) -> None:
     """Write the report on a table and what it was made with.
 
     Args:
         table: the table that was written.
         settings: what the scores depend on.
         report: what was added.
+        command: the command line that did it; "" where it was none.
     """
     content = {**asdict(report), "n_scores": report.n_scores, "floor": LOWEST_PROB}
     content["columns"] = [
@@ -69,7 +71,6 @@ def write_sidecar(table: Path, settings: Mapping[str, Any], report: ColumnReport
         for (column, name), n_floored in zip(report.columns, report.n_floored, strict=True)
     ]
     del content["n_floored"]
-    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
     made_by = {"rescorer": version("rescorer"), "command": command}
     write_json(sidecar_path(table), {**made_by, "settings": dict(settings), **content})
 

@@ -47,7 +47,7 @@ def shard_rows(table: StrPath, shard: Shard) -> Iterator[NumberedRow]:
     firsts = shard.rows(_n_rows(table))
     last_source, is_inside = None, False
     for line_number, line in enumerate(read_lines(table), start=1):
-        source = source_column(line)
+        source = source_column(line).strip()
         if source != last_source:
             last_source, is_inside = source, line_number in firsts
             if line_number >= firsts.stop:

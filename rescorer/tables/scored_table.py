@@ -35,6 +35,7 @@ def score_table(
     ini_out: Path | None = None,
     resume: bool = False,
     replace: bool = False,
+    command: str = "",
 ) -> list[str]:
     """Add columns to a table and patch its moses.ini; see `column.add_columns`.
 
@@ -50,6 +51,7 @@ def score_table(
         resume: continue where an earlier run was stopped.
         replace: put the columns in the place of those that an earlier run added to the table, as
             TABLE.json says, and in their format.
+        command: the command line, for the record.
 
     Returns:
         Lines for the user: what was written, and what Moses must be told.
@@ -72,7 +74,7 @@ def score_table(
         config = replacing(table, config)
     if ini is not None and ini_out is not None:
         refuse_unfit_ini(ini, ini_out, Path(path), Path(out), table.n_scores)
-    report = add_columns(table, out, scorers, config, resume)
+    report = add_columns(table, out, scorers, config, resume, command)
     lines = _summary(out, report)
     if ini is not None and ini_out is not None:
         lines += _patched(ini, ini_out, Path(path), Path(out), report)
@@ -102,7 +104,11 @@ def replacing(table: SourceTable, config: ColumnConfig) -> ColumnConfig:
 
 
 def merge_shards(
-    parts: Sequence[Path], out: Path, ini: Path | None = None, ini_out: Path | None = None
+    parts: Sequence[Path],
+    out: Path,
+    ini: Path | None = None,
+    ini_out: Path | None = None,
+    command: str = "",
 ) -> list[str]:
     """Join the shards of a table and patch its moses.ini.
 
@@ -111,6 +117,7 @@ def merge_shards(
         out: the table to write, with the suffix of the parts.
         ini: moses.ini of the table that was scored, if there is one to patch.
         ini_out: the ini to write.
+        command: the command line, for the record.
 
     Returns:
         Lines for the user, as of `score_table`.
@@ -120,7 +127,7 @@ def merge_shards(
         ConfigError: the options do not fit together.
     """
     _check_paths([str(part) for part in parts], str(out), ini, ini_out)
-    settings, report = merged(parts, out)
+    settings, report = merged(parts, out, command)
     table = Path(settings["table"]["path"])
     lines = _summary(str(out), report)
     if ini is not None and ini_out is not None:

@@ -10,6 +10,7 @@ from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.proto.summary_pb2 import Summary
 from tensorboardX.record_writer import RecordWriter
 
+# What TensorBoard expects in the first record.
 FILE_VERSION = "brain.Event:2"
 
 

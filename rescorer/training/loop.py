@@ -26,6 +26,7 @@ Batch = TypeVar("Batch")
 # Evaluations without a better held-out loss after which the rate is halved, where no end is planned.
 EVALUATIONS_TO_HALVE = 3
 UNTIL_IT_STOPS_FALLING = "train until the held-out loss stops falling"
+# What may change when a training is continued.
 LIMITS = ("n_epochs", "max_minutes", "patience", "evaluation_minutes", "checkpoint_minutes")
 
 

@@ -16,6 +16,7 @@ from moses_bridge.textio import StrPath
 from rescorer.contract import Shortlists
 from rescorer.vocabulary import Vocabulary, count_words
 
+# Rows of the table that are in memory beside the pairs.
 ROWS_AT_ONCE = 50_000
 
 Weighting = Literal["distinct", "sqrt-count", "count"]

@@ -69,7 +69,8 @@ class Recurrent(Protocol[Source, State, Carried, Inputs]):
 
 def take(fields: Fields, rows: Tensor) -> Fields:
     """The rows of each field."""
-    return _like(fields, (field[rows] for field in fields))
+    # The gradient of field[rows] is summed by all threads at once, in an order that changes from run to run.
+    return _like(fields, (field.index_select(0, rows) for field in fields))
 
 
 def joined(parts: Sequence[Fields]) -> Fields:

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 def sentence_ngrams(
     ids: NDArray[np.int32], lens: NDArray[np.int64], context_words: int, start_id: int, end_id: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """All n-grams of a batch of sentences, </s> included as the last word of each.
+    """All n-grams of some sentences, </s> included as the last word of each.
 
     Args:
-        ids: word ids, *Shape:* (n_sentences, max_len); what stands behind a sentence is ignored.
+        ids: word ids of all sentences, one after another, *Shape:* (n_words,).
         lens: words in each sentence, *Shape:* (n_sentences,).
         context_words: previous words before each word.
         start_id: fills the context before the first word.
@@ -22,14 +22,25 @@ def sentence_ngrams(
         The n-grams, oldest word first, *Shape:* (n_ngrams, context_words + 1), and the sentence of
         each, *Shape:* (n_ngrams,).
     """
-    n_sentences, max_len = ids.shape
-    padded = np.full((n_sentences, context_words + max_len + 1), start_id, np.int32)
-    padded[:, context_words:-1] = ids
-    padded[np.arange(n_sentences), context_words + lens] = end_id
-    windows = np.lib.stride_tricks.sliding_window_view(padded, context_words + 1, axis=1)
-    inside = np.arange(max_len + 1)[None, :] <= lens[:, None]
-    sentence, _ = np.nonzero(inside)
-    return np.ascontiguousarray(windows[inside]), sentence
+    # One text, so that a long sentence needs no more memory than its words: start_id context_words times,
+    # the words and </s> of each sentence, and behind all of them one window, so that there always is one.
+    firsts = _starts(lens + context_words + 1)
+    text = np.full(int((lens + context_words + 1).sum()) + context_words + 1, start_id, np.int32)
+    text[_places(firsts + context_words, lens)] = ids
+    text[firsts + context_words + lens] = end_id
+    windows = np.lib.stride_tricks.sliding_window_view(text, context_words + 1)
+    sentence = np.repeat(np.arange(len(lens)), lens + 1)
+    return windows[_places(firsts, lens + 1)], sentence
+
+
+def _starts(lens: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each of some runs begins that stand one after another, *Shape:* (n,)."""
+    return np.cumsum(lens) - lens
+
+
+def _places(firsts: NDArray[np.int64], lens: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The places firsts[i] … firsts[i] + lens[i] - 1 of all i, *Shape:* (sum of lens,)."""
+    return np.arange(int(lens.sum())) + np.repeat(firsts - _starts(lens), lens)
 
 
 def distinct_rows(rows: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from golden import GOLDEN
 from results import Result, write_results
 
-from moses_bridge.decoder import DecoderKind, DecoderOptions, Weights, open_decoder
+from moses_bridge.decoder import DecoderConfig, DecoderKind, Weights, open_decoder
 from moses_bridge.formats.weights import read_weights
 from moses_bridge.programs import find_program
 from moses_bridge.textio import read_lines, write_lines
@@ -36,7 +36,7 @@ class Work:
     source: Path
     weights: Weights | None = None
 
-    def words_per_second(self, options: DecoderOptions) -> float:
+    def words_per_second(self, options: DecoderConfig) -> float:
         """Speed of the second of two translations, the first of which compiles and loads."""
         n_words = sum(len(line.split()) for line in read_lines(self.source))
         with TemporaryDirectory() as folder, open_decoder(self.ini, options, 1) as decoder:
@@ -63,8 +63,8 @@ def with_neural_lm(work: Work, service: str) -> Result:
     return Result(title, service, "the search without it", neural, plain, "words/s")
 
 
-def _options(kind: DecoderKind, neural_lm: str | None = None) -> DecoderOptions:
-    return DecoderOptions(STACK, POP_LIMIT, neural_lm=neural_lm, kind=kind)
+def _options(kind: DecoderKind, neural_lm: str | None = None) -> DecoderConfig:
+    return DecoderConfig(STACK, POP_LIMIT, neural_lm=neural_lm, kind=kind)
 
 
 def stored_speed(folder: Path) -> float:

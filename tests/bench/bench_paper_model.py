@@ -7,7 +7,6 @@ device "cpu" the same runs on any machine, slowly.
 
 from __future__ import annotations
 
-import os
 import sys
 from itertools import islice
 from pathlib import Path
@@ -17,15 +16,17 @@ from paper_sizes import PAPER_SIZES
 from results import Result, write_results
 from whole_command import measure_command
 
+from moses_bridge.processors import n_processors
 from moses_bridge.textio import read_lines
+from rescorer.contract import Data
 from rescorer.model_directory import save_model
-from rescorer.scorers.encdec.network import EncoderDecoder
-from rescorer.scorers.encdec.task import EncDecTrainingConfig, train_encdec
+from rescorer.scorers.encdec.task import EncDecTrainingConfig, empty_network
 from rescorer.training.loop import LoopConfig
 from rescorer.training.phrase_pairs import read_pairs
+from rescorer.training.run import train
 
 N_ROWS = 262_144
-N_JOBS = os.cpu_count() or 1
+N_JOBS = n_processors()
 
 
 def main(table: Path, out: Path, device: str, minutes: float) -> None:
@@ -37,12 +38,12 @@ def main(table: Path, out: Path, device: str, minutes: float) -> None:
 def scoring(table: Path, device: str) -> Result:
     """Rows a second from file to file; prints the host's share."""
     pairs = read_pairs(table, EncDecTrainingConfig.max_phrase_words, "distinct")
-    source, target = pairs.shortlists(EncDecTrainingConfig.shortlist)
+    shortlists = pairs.shortlists(EncDecTrainingConfig.shortlist)
     rows = list(islice(read_lines(table), N_ROWS))
     with TemporaryDirectory() as name:
-        network = EncoderDecoder(PAPER_SIZES, len(source), len(target))
-        save_model(Path(name), network, source, target, {})
-        whole = measure_command(rows, Path(name), (source, target), N_JOBS, device)
+        network = empty_network(EncDecTrainingConfig(model=PAPER_SIZES), shortlists)
+        save_model(Path(name), "encdec", network, PAPER_SIZES, shortlists, {})
+        whole = measure_command(rows, Path(name), shortlists, N_JOBS, device)
     print(whole)
     way = f"from file to file, {device}"
     return Result("score, d=1000", way, "none", whole.rows_per_second, None, "rows/s")
@@ -50,9 +51,9 @@ def scoring(table: Path, device: str) -> Result:
 
 def training(table: Path, out: Path, device: str, minutes: float) -> Result:
     """Minutes until the held-out loss stopped falling."""
-    loop = LoopConfig(max_minutes=minutes)
+    loop = LoopConfig(max_minutes=minutes, product_type="fastest")
     config = EncDecTrainingConfig(model=PAPER_SIZES, loop=loop)
-    report = train_encdec(table, out, config, resume=True, device=device)
+    report = train("encdec", Data(table), out, config, resume=True, device=device)
     print(report)
     return Result("train, d=1000", device, "none", 60 * report.minutes, None, "s")
 

@@ -9,7 +9,6 @@ as well: what is around the network, and the memory.
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from dataclasses import dataclass
@@ -26,11 +25,14 @@ from scipy.stats import spearmanr
 from whole_command import measure_command
 
 from moses_bridge.formats.phrase_table import Block, read_blocks
+from moses_bridge.processors import n_processors
+from rescorer.compute import Compute
+from rescorer.contract import Batch, Shortlists, TrainedModel
 from rescorer.model_directory import load_model
 from rescorer.parallel import map_in_order
+from rescorer.scorers.encdec.inference import EncDecScorer, encdec_scorer
 from rescorer.scorers.encdec.network import MAXOUT_PIECES, EncoderDecoder
 from rescorer.tries.prefix_tree import build_prefix_tree
-from rescorer.tries.scoring import EncDecScorer, UnnormalizedScorer
 from rescorer.vocabulary import Vocabulary
 
 N_ROWS = {256: 65_536, 1000: 32_768}
@@ -38,7 +40,7 @@ PEER_ROWS = {256: 6_000, 1000: 1_000}
 BLOCK_ROWS = 8192
 PEER_BATCH = 512
 PEAK_SIZE = 2048
-N_JOBS = os.cpu_count() or 1
+N_JOBS = n_processors()
 
 
 @dataclass(frozen=True)
@@ -68,10 +70,11 @@ class Work:
 def main(table: Path, model_directory: Path, out: Path) -> None:
     """Measure all ways on rows of a table."""
     loaded = load_model(model_directory)
-    trained, (source, target) = loaded.encoder_decoder()
+    source, target = loaded.shortlists
+    assert source is not None
     peaks = {dtype: peak(dtype) for dtype in (torch.float32, torch.bfloat16)}
     blocks = list(read_blocks(table, BLOCK_ROWS))
-    networks = (trained, EncoderDecoder(PAPER_SIZES, len(source), len(target)).eval())
+    networks = (loaded.network, EncoderDecoder(PAPER_SIZES, len(source), len(target)).eval())
     works = [picked(network, source, target, blocks) for network in networks]
     results = [result for work in works for result in measure(work, peaks)]
     results.append(from_file_to_file(works[0], model_directory))
@@ -126,9 +129,9 @@ def onnx_speed(work: Work, exact: NDArray[np.float64]) -> dict[str, float]:
 def from_file_to_file(work: Work, model_directory: Path) -> Result:
     """The command against its network alone, in float32."""
     rows = [line for block in work.blocks for line in block.lines]
-    whole = measure_command(rows, model_directory, (work.source, work.target), N_JOBS)
+    whole = measure_command(rows, model_directory, Shortlists(work.source, work.target), N_JOBS)
     print(whole)
-    _, alone = timed(work, EncDecScorer(work.network, work.source, work.target))
+    _, alone = timed(work, scorer_of(work, Compute(device="cpu")))
     return Result(
         work.title, "from file to file", "network alone", whole.rows_per_second, alone, "rows/s"
     )
@@ -136,20 +139,26 @@ def from_file_to_file(work: Work, model_directory: Path) -> Result:
 
 def scorers(work: Work) -> list[tuple[str, torch.dtype, EncDecScorer]]:
     """Our ways; the last one has other values, unless the network is self-normalised."""
-    network, vocabularies = work.network, (work.source, work.target)
-    return [
-        ("tries, float32", torch.float32, EncDecScorer(network, *vocabularies)),
-        ("tries, bfloat16", torch.bfloat16, EncDecScorer(network, *vocabularies, "bfloat16")),
-        ("tries, unnormalised", torch.float32, UnnormalizedScorer(network, *vocabularies)),
-    ]
+    ways = {
+        "tries, float32": Compute("float32", "cpu"),
+        "tries, bfloat16": Compute("bfloat16", "cpu"),
+        "tries, unnormalised": Compute("float32", "cpu", unnormalized=True),
+    }
+    return [(name, compute.dtype, scorer_of(work, compute)) for name, compute in ways.items()]
+
+
+def scorer_of(work: Work, compute: Compute) -> EncDecScorer:
+    """Ours in one way."""
+    shortlists = Shortlists(work.source, work.target)
+    return encdec_scorer(TrainedModel("encdec", work.network, shortlists, {}), compute)
 
 
 def timed(work: Work, scorer: EncDecScorer) -> tuple[NDArray[np.float64], float]:
     """Log-probabilities of all rows, scored as `rescorer score` does, and rows a second."""
-    scorer.log_probs(work.blocks[0].sources[:500], work.blocks[0].targets[:500])
+    scorer.values(Batch(work.blocks[0].sources[:500], work.blocks[0].targets[:500]))
     started = time.perf_counter()
     found = list(
-        map_in_order(lambda b: scorer.log_probs(b.sources, b.targets), work.blocks, N_JOBS)
+        map_in_order(lambda b: scorer.values(Batch(b.sources, b.targets)), work.blocks, N_JOBS)
     )
     result = np.concatenate(found)
     return result, len(result) / (time.perf_counter() - started)

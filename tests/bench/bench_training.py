@@ -24,12 +24,13 @@ from paper_sizes import PAPER_SIZES
 from results import Result, write_results
 from torch import Tensor, nn
 
+from rescorer.compute import Precision, fastest_precision
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.scorers.encdec.task import EncDecTrainingConfig, PairTask
-from rescorer.softmax.loss import ProductType, fast_product_type
+from rescorer.scorers.encdec.task import EncDecTrainingConfig
 from rescorer.training.loop import LoopConfig, Task
 from rescorer.training.phrase_pairs import read_pairs
 from rescorer.tries.loss import EncodedPairs, encode_pairs
+from rescorer.tries.pair_task import PairTask
 
 PEER_SECONDS = 45.0
 LIMIT_SECONDS = 75.0
@@ -192,13 +193,13 @@ class Work:
         network.initialise(None)
         return network
 
-    def task(self, network: EncoderDecoder, product_type: ProductType) -> PairTask:
+    def task(self, network: EncoderDecoder, product_type: Precision) -> PairTask:
         """Our batches and loss."""
         loop = LoopConfig(product_type=product_type)
         config = EncDecTrainingConfig(n_held_out=HELD_OUT_PAIRS, loop=loop)
         return PairTask(network, self.data, config, SEED)
 
-    def ours(self, product_type: ProductType, goal: float) -> Curve:
+    def ours(self, product_type: Precision, goal: float) -> Curve:
         """Train in our way."""
         network = self.network()
         task = self.task(network, product_type)
@@ -226,8 +227,9 @@ def main(table: Path, out: Path) -> None:
 def work_of(table: Path, sizes: EncDecConfig) -> Work:
     """The pairs of a table for a network of these sizes."""
     pairs = read_pairs(table, EncDecTrainingConfig.max_phrase_words, "distinct")
-    source, target = pairs.shortlists(EncDecTrainingConfig.shortlist)
-    return Work(encode_pairs(pairs, source, target), (len(source), len(target)), sizes)
+    shortlists = pairs.shortlists(EncDecTrainingConfig.shortlist)
+    n_source_words, n_target_words = map(len, shortlists)
+    return Work(encode_pairs(pairs, shortlists), (n_source_words, n_target_words), sizes)
 
 
 def measure(work: Work) -> Iterator[Result]:
@@ -250,9 +252,9 @@ def measure(work: Work) -> Iterator[Result]:
                 yield Result(title, name, peer, *times, "s")
 
 
-def product_types() -> list[ProductType]:
+def product_types() -> list[Precision]:
     """float32, and bfloat16 where the processor has instructions for it."""
-    if fast_product_type() == "bfloat16":
+    if fastest_precision() == "bfloat16":
         return ["float32", "bfloat16"]
     print("no instructions for bfloat16 here: only float32 is measured")
     return ["float32"]

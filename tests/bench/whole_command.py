@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.textio import write_lines
-from rescorer.tables.column import ColumnOptions, NamedScorer, add_columns
+from rescorer.contract import Batch, NamedScorer, Shortlists
+from rescorer.tables.column import ColumnConfig, add_columns
+from rescorer.tables.source_table import SourceTable
 from rescorer.tries.prefix_tree import build_prefix_tree
-from rescorer.vocabulary import Vocabulary
 
 PROGRAM = """\
 import atexit
@@ -62,7 +62,7 @@ class WholeCommand:
 def measure_command(
     rows: list[bytes],
     model: Path,
-    vocabularies: tuple[Vocabulary, Vocabulary],
+    shortlists: Shortlists,
     jobs: int,
     device: str = "cpu",
 ) -> WholeCommand:
@@ -71,7 +71,7 @@ def measure_command(
     Args:
         rows: with their sources together.
         model: a model directory.
-        vocabularies: source and target words of the model.
+        shortlists: words of the model.
         jobs: processors to use.
         device: "cpu" or "cuda".
     """
@@ -81,7 +81,7 @@ def measure_command(
         write_lines(folder / "all.gz", rows)
         start_seconds = min(_run(folder / "one.gz", model, jobs, device)[0] for _ in range(2))
         seconds, peak_mib = _run(folder / "all.gz", model, jobs, device)
-        host_seconds = _host_seconds(folder / "all.gz", LookUps(*vocabularies), jobs)
+        host_seconds = _host_seconds(folder / "all.gz", LookUps(shortlists), jobs)
     return WholeCommand(len(rows), seconds - start_seconds, start_seconds, host_seconds, peak_mib)
 
 
@@ -103,30 +103,29 @@ def _run(table: Path, model: Path, jobs: int, device: str) -> tuple[float, float
 def _host_seconds(table: Path, scorer: LookUps, jobs: int) -> float:
     named = NamedScorer("look-ups", scorer, "1")
     started = time.perf_counter()
-    add_columns(str(table), str(table.with_name("new.gz")), [named], ColumnOptions(jobs=jobs))
+    source = SourceTable.open(str(table))
+    add_columns(source, str(table.with_name("new.gz")), [named], ColumnConfig(jobs=jobs))
     return time.perf_counter() - started
 
 
 class LookUps:
-    """A scorer without a network: what `EncDecScorer` does with phrases before it computes.
+    """A scorer without a network: what `TrieScorer` does with phrases before it computes.
 
     Args:
-        source: ids of the source words.
-        target: ids of the target words.
+        shortlists: ids of the words.
     """
 
-    def __init__(self, source: Vocabulary, target: Vocabulary) -> None:
-        self.source, self.target = source, target
+    needs_links = False
 
-    def log_probs(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> NDArray[np.float64]:
+    def __init__(self, shortlists: Shortlists) -> None:
+        self.source, self.shortlist = shortlists
+
+    def values(self, asked: Batch) -> NDArray[np.float64]:
         """Numbers with as many digits as real ones, *Shape:* (n,)."""
+        sources, targets = asked.sources, asked.targets
         numbers = {source: number for number, source in enumerate(dict.fromkeys(sources))}
         groups = np.fromiter((numbers[source] for source in sources), np.int64, len(sources))
         ids, lens = self.source.encode_phrases(list(numbers))
         build_prefix_tree(ids, lens + 1)
-        build_prefix_tree(*self.target.encode_phrases(targets), groups, len(numbers))
+        build_prefix_tree(*self.shortlist.encode_phrases(targets), groups, len(numbers))
         return np.linspace(-20, -1, len(targets))
-
-    def n_unknown(self, targets: Sequence[bytes]) -> NDArray[np.int64]:
-        """Words of each target outside the shortlist, *Shape:* (n,)."""
-        return self.target.n_unknown(targets)

@@ -16,14 +16,16 @@ from typing import Any, NoReturn
 import torch
 
 import moses_bridge.filter
-import rescorer.model_scorer
-import rescorer.scorers.cslm.task
-import rescorer.scorers.encdec.task
-import rescorer.tables.scored_table  # noqa: F401
+import rescorer.agreement
+import rescorer.tables.scored_table
+import rescorer.training.run  # noqa: F401
 from moses_bridge.cli import main as moses_bridge
+from rescorer.architectures import ARCHITECTURES, load
 from rescorer.cli import main as rescorer_command
 
 COMMANDS = {"moses-bridge": moses_bridge, "rescorer": rescorer_command}
+for name in ARCHITECTURES:
+    load(name)
 torch.optim.Adam([torch.zeros(1)])  # the first optimiser imports a good deal more
 
 

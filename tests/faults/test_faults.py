@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from rescorer.contract import Shortlists
 from rescorer.model_directory import save_model
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.vocabulary import Vocabulary
@@ -52,7 +53,6 @@ second_width = 16
 LOOP = """\
 [loop]
 n_epochs = 3
-max_minutes = 0
 checkpoint_minutes = 0.002
 """
 INI = """\
@@ -332,7 +332,7 @@ def saved_network(folder: Path) -> Path:
     words = Vocabulary([b"w", *(b"%d" % number for number in range(500))])
     network = EncoderDecoder(EncDecConfig(32, 16, 16), len(words), len(words))
     network.initialise(None)
-    save_model(folder, network, words, words, {})
+    save_model(folder, "encdec", network, network.config, Shortlists(words, words), {})
     return folder
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from moses_bridge.build import BuildOptions, build_model
+from moses_bridge.build import BuildConfig, build_model
 from moses_bridge.errors import ConfigError, InputError, ToolError
 from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.textio import read_lines, write_lines
@@ -35,11 +35,11 @@ def corpus(tmp_path: Path) -> Path:
     return tmp_path / "train"
 
 
-def build(corpus: Path, options: BuildOptions | None = None) -> dict[str, int]:
+def build(corpus: Path, options: BuildConfig | None = None) -> dict[str, int]:
     """Build with the given links; when each product was written, in ns."""
     out = corpus.parent / "model"
     build_model(
-        corpus, "en", "fr", out, options or BuildOptions(), corpus.parent / "links.gz", jobs=2
+        corpus, "en", "fr", out, options or BuildConfig(), corpus.parent / "links.gz", jobs=2
     )
     return {name: (out / name).stat().st_mtime_ns for name in PRODUCTS}
 
@@ -81,7 +81,7 @@ def test_other_settings_remake_what_depends_on_them(
     corpus: Path, changed: dict[str, object], remade: set[str]
 ) -> None:
     before = build(corpus)
-    after = build(corpus, dataclasses.replace(BuildOptions(), **changed))
+    after = build(corpus, dataclasses.replace(BuildConfig(), **changed))
     assert {name for name in PRODUCTS if before[name] != after[name]} == remade
 
 
@@ -102,7 +102,7 @@ def test_newer_text_remakes_all(corpus: Path) -> None:
 
 def test_links_are_made_where_none_are_given(corpus: Path) -> None:
     out = corpus.parent / "aligned"
-    build_model(corpus, "en", "fr", out, BuildOptions(lm_order=2, lm_prune=(0,)))
+    build_model(corpus, "en", "fr", out, BuildConfig(lm_order=2, lm_prune=(0,)))
     assert len(list(read_lines(out / "aligned.grow-diag-final-and.gz"))) == 9
     assert (out / "moses.ini").exists()
 
@@ -138,13 +138,13 @@ def test_failing_lmplz_is_told(corpus: Path, no_lmplz: Path) -> None:
 )
 def test_settings_out_of_their_limits_are_refused(change: dict[str, Any], found: str) -> None:
     with pytest.raises(ConfigError, match=found):
-        BuildOptions(**change)
+        BuildConfig(**change)
 
 
 def test_a_path_that_moses_cuts_is_told_before_the_work(corpus: Path) -> None:
     out = corpus.parent / "my model"
     with pytest.raises(InputError, match="my model"):
-        build_model(corpus, "en", "fr", out, BuildOptions(), jobs=1)
+        build_model(corpus, "en", "fr", out, BuildConfig(), jobs=1)
     assert not out.exists()
 
 
@@ -154,11 +154,11 @@ def test_texts_without_phrase_pairs_are_told(tmp_path: Path, text: bytes) -> Non
         (tmp_path / name).write_bytes(text)
     out = tmp_path / "model"
     with pytest.raises(InputError, match=r"train\.en: found no phrase pair"):
-        build_model(tmp_path / "train", "en", "fr", out, BuildOptions(), jobs=1)
+        build_model(tmp_path / "train", "en", "fr", out, BuildConfig(), jobs=1)
     assert not (out / "phrase-table.gz").exists()
     assert not (out / "moses.ini").exists()
 
 
 def test_missing_text_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="expected a readable file"):
-        build_model(tmp_path / "none", "en", "fr", tmp_path / "model", BuildOptions())
+        build_model(tmp_path / "none", "en", "fr", tmp_path / "model", BuildConfig())

@@ -20,7 +20,7 @@ from moses_bridge.builtin.extraction.phrase_scores import Smoothing
 from moses_bridge.cli import main
 from moses_bridge.config import load_config
 from moses_bridge.config_text import commented_toml
-from moses_bridge.decoder import DecoderOptions
+from moses_bridge.decoder import DecoderConfig
 
 COMMANDS = ["corpus", "build", "filter", "score-nbest", "check", "decode", "config"]
 TABLE = b"a ||| x ||| 0.5 1\na b ||| y ||| 0.5 1\nc ||| y ||| 0.5 1\n"
@@ -158,14 +158,14 @@ def test_build_passes_its_options_on(folder: Path, monkeypatch: pytest.MonkeyPat
         *("--links", "input", "--config", "b.toml", "--smoothing", "none", "--jobs", 3),
     )
     assert result.exit_code == 0, result.output
-    options = moses_bridge.build.BuildOptions(lm_order=3, lm_prune=(0, 1), smoothing="none")
+    options = moses_bridge.build.BuildConfig(lm_order=3, lm_prune=(0, 1), smoothing="none")
     assert given == [(Path("c/train"), "en", "fr", Path("model"), options, Path("input"), 3)]
 
 
 class RecordingDecoder:
     """Takes down what it is asked for."""
 
-    def __init__(self, ini: Path, options: DecoderOptions, jobs: int) -> None:
+    def __init__(self, ini: Path, options: DecoderConfig, jobs: int) -> None:
         self.asked: list[Any] = [ini, options, jobs]
 
     def __enter__(self) -> RecordingDecoder:
@@ -201,7 +201,7 @@ def test_decode_by_default(folder: Path, recorded: list[RecordingDecoder]) -> No
     (decoder,) = recorded
     jobs = len(os.sched_getaffinity(0))
     assert decoder.asked == [
-        *(Path("moses.ini"), DecoderOptions(), jobs),
+        *(Path("moses.ini"), DecoderConfig(), jobs),
         *(Path("input"), Path("-"), None, None, 100),
     ]
 
@@ -218,7 +218,7 @@ def test_options_of_decode_go_before_those_of_the_file(
     )
     assert result.exit_code == 0, result.output
     (decoder,) = recorded
-    options = DecoderOptions(stack_size=9, pop_limit=70, table_limit=5, kind="builtin")
+    options = DecoderConfig(stack_size=9, pop_limit=70, table_limit=5, kind="builtin")
     assert decoder.asked == [
         *(Path("moses.ini"), options, 1),
         *(Path("input"), Path("out"), {"TM": (1, 2)}, Path("n.gz"), 7),
@@ -246,7 +246,7 @@ def test_print_config_stands_anywhere(
     folder: Path, before: Sequence[str], after: Sequence[str]
 ) -> None:
     Path("b.toml").write_text("lm_order = 3\n")
-    expected = commented_toml(moses_bridge.build.BuildOptions(lm_order=3, smoothing="none"))
+    expected = commented_toml(moses_bridge.build.BuildConfig(lm_order=3, smoothing="none"))
     given = ["--config", "b.toml", "--smoothing", "none"]
     for arguments in ([*given, "--print-config"], ["--print-config", *given]):
         result = run("build", *before, *arguments, *after)
@@ -281,7 +281,7 @@ def test_what_is_printed_gives_the_same_settings(folder: Path) -> None:
     printed = run("decode", "--stack", 7, "--print-config").stdout
     Path("d.toml").write_text(printed)
     assert run("decode", "--config", "d.toml", "--print-config").stdout == printed
-    assert load_config(DecoderOptions, "d.toml") == DecoderOptions(stack_size=7)
+    assert load_config(DecoderConfig, "d.toml") == DecoderConfig(stack_size=7)
 
 
 @pytest.mark.parametrize(

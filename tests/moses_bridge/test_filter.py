@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import shutil
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,18 @@ def test_tables_of_moses_keep_what_the_input_uses(golden: Path, tmp_path: Path) 
         expected = [row for row in all_rows if b" %s " % row.split(b" ||| ")[0] in text]
         assert list(read_lines(tmp_path / "out" / name)) == expected
         assert expected
+
+
+def test_filtered_tables_are_those_of_moses(small_golden: Path, tmp_path: Path) -> None:
+    reordering = "reordering-table.wbe-msd-bidirectional-fe.gz"
+    tables = {"phrase-table.gz": "phrase-table.gt.gz", reordering: reordering}
+    for name, stored in tables.items():
+        shutil.copy(small_golden / "extract" / stored, tmp_path / name)
+    shutil.copy(small_golden / "decode" / "moses.ini", tmp_path)
+    filter_model(tmp_path / "moses.ini", [small_golden / "decode" / "input.en"], tmp_path / "out")
+    for name in tables:
+        expected = list(read_lines(small_golden / "decode" / name))
+        assert list(read_lines(tmp_path / "out" / name)) == expected
 
 
 def test_filtering_what_is_filtered_changes_nothing(golden: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from moses_bridge.cli import main
-from moses_bridge.decoder import DecoderOptions, open_decoder
+from moses_bridge.decoder import DecoderConfig, open_decoder
 from moses_bridge.errors import ConfigError, InputError
 from moses_bridge.formats.nbest import parse_features, read_nbest
 from moses_bridge.given_translations import force_translations, score_entries
@@ -128,7 +128,7 @@ def force(ini: Path, pairs: list[tuple[bytes, bytes]], jobs: int = 1) -> tuple[l
     source, target, out = (ini.parent / name for name in ("source", "target", "out"))
     write_lines(source, [line for line, _ in pairs])
     write_lines(target, [line for _, line in pairs])
-    options = DecoderOptions(segmentation=True, alignment=True)
+    options = DecoderConfig(segmentation=True, alignment=True)
     nbest = ini.parent / "nbest"
     report = force_translations(ini, options, jobs, source, target, out, None, nbest)
     assert report.n_lines == len(pairs)
@@ -175,7 +175,7 @@ def test_entries_keep_their_values_under_the_same_model(ini: Path) -> None:
     """Empty targets, unknown words and bars are in the list."""
     source, nbest, again = (ini.parent / name for name in ("in", "list", "again"))
     source.write_bytes(b"u v w ||| x\n\nw v u v\n")
-    options = DecoderOptions(kind="builtin", segmentation=True, alignment=True, table_limit=0)
+    options = DecoderConfig(kind="builtin", segmentation=True, alignment=True, table_limit=0)
     with open_decoder(ini, options, 1) as decoder:
         decoder.decode(source, ini.parent / "out", None, nbest, 50)
     score_entries(ini, source, nbest, again, None)
@@ -222,8 +222,8 @@ def test_lines_must_go_in_pairs_and_without_a_neural_model(ini: Path) -> None:
     write_lines(source, [b"u", b"v"])
     write_lines(target, [b"a"])
     with pytest.raises(InputError, match="target:2"):
-        force_translations(ini, DecoderOptions(), 1, source, target, out, None, None)
-    neural = DecoderOptions(neural_lm="CSLM0=cat")
+        force_translations(ini, DecoderConfig(), 1, source, target, out, None, None)
+    neural = DecoderConfig(neural_lm="CSLM0=cat")
     with pytest.raises(ConfigError, match="without a neural model"):
         force_translations(ini, neural, 1, source, source, out, None, None)
 
@@ -251,12 +251,29 @@ def test_outputs_of_moses_are_made_at_least_as_well(golden: Path, tmp_path: Path
     for entry in read_nbest(folder / "nbest100.cube400.gz"):
         best.setdefault(entry.sentence_id, entry.total)
     nbest, out = tmp_path / "nbest", tmp_path / "out"
-    arguments = (folder / "moses.ini", DecoderOptions(), 1, source, target, out, None, nbest)
+    arguments = (folder / "moses.ini", DecoderConfig(), 1, source, target, out, None, nbest)
     assert force_translations(*arguments).n_missed == 0
     assert list(read_lines(out)) == outputs
     gains = [entry.total - best[entry.sentence_id] for entry in read_nbest(nbest)]
     assert min(gains) > -1e-3
     assert sum(gain < 1e-3 for gain in gains) > 0.8 * len(gains)
+
+
+def test_forced_translations_are_those_of_moses(small_golden: Path, tmp_path: Path) -> None:
+    """Of the references, by its feature ConstrainedDecoding; an empty line where there is no way."""
+    folder, nbest, out = small_golden / "decode", tmp_path / "nbest", tmp_path / "out"
+    texts = folder / "input.en", folder / "reference.fr", out
+    force_translations(folder / "moses.ini", DecoderConfig(), 1, *texts, None, nbest)
+    ours = {entry.sentence_id: entry for entry in read_nbest(nbest)}
+    moses = {entry.sentence_id: entry for entry in read_nbest(folder / "nbest1.constrained.gz")}
+    assert len(moses) == 16
+    for number, entry in moses.items():
+        assert ours[number].words == entry.words
+        assert ours[number].total == pytest.approx(entry.total, rel=1e-5, abs=1e-3)
+    # To its feature the copy of an unknown word, at -100, is no word of the reference.
+    assert all(ours[number].total < -90 for number in ours.keys() - moses.keys())
+    found = [line for line in read_lines(out) if line]
+    assert len(found) == len(ours) == 17
 
 
 def test_entries_of_moses_get_its_values(golden: Path, tmp_path: Path) -> None:

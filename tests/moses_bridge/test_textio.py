@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from moses_bridge.textio import (
     count_lines,
     open_read,
     open_write,
+    read_bytes,
     read_lines,
     read_parallel,
     write_lines,
@@ -179,3 +181,36 @@ def test_of_a_pipe_lines_are_had_as_they_come() -> None:
         process.stdin.write(b"a\nb\n")
         process.stdin.flush()
         assert process.stdout.readline() + process.stdout.readline() == b"b'a'\nb'b'\n"
+
+
+def test_a_long_line_takes_time_in_proportion_to_its_length(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line of 32,768 pieces; joined piece by piece it would copy 4 GB."""
+    monkeypatch.setattr("moses_bridge.textio.PIECE_BYTES", 8)
+    line = b"x" * (1 << 18)
+    path = tmp_path / "long"
+    path.write_bytes(b"short\n" + line + b"\n\n" + line)
+    start = time.process_time()
+    assert list(read_lines(path)) == [b"short", line, b"", line]
+    assert time.process_time() - start < 2.0
+
+
+@pytest.mark.parametrize("piece", [1, 2, 3, 5, 100])
+def test_lines_do_not_depend_on_the_pieces_that_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int
+) -> None:
+    monkeypatch.setattr("moses_bridge.textio.PIECE_BYTES", piece)
+    for text in (b"", b"\n", b"a", b"a\n", b"\n\na\nbcd\n\n", b"abcdefg\nh\n\nij"):
+        (tmp_path / "text").write_bytes(text)
+        lines = text.split(b"\n")
+        assert list(read_lines(tmp_path / "text")) == (lines if lines[-1] else lines[:-1])
+
+
+def test_damage_in_a_file_read_whole_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "text.gz"
+    path.write_bytes(gzip.compress(b"abc" * 1000))
+    assert read_bytes(path) == b"abc" * 1000
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(InputError, match="damaged data"):
+        read_bytes(path)

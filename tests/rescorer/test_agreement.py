@@ -7,57 +7,69 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
-from rescorer.model_scorer import unnormalized_scorer
-from rescorer.scorers.encdec.agreement import agreement, sampled_rows
 
-from moses_bridge.errors import ConfigError
+from moses_bridge.errors import ConfigError, InputError
+from rescorer.agreement import agreement, sampled_rows, table_agreement
 from rescorer.cli import main
-from rescorer.model_directory import load_model, save_model
+from rescorer.compute import Compute
+from rescorer.contract import Batch, Data, Shortlists
+from rescorer.model_directory import load_model, save_model, scorer_of_model
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.scorers.encdec.task import EncDecTrainingConfig, train_encdec
+from rescorer.scorers.encdec.task import EncDecTrainingConfig
 from rescorer.training.loop import LoopConfig
+from rescorer.training.run import train
 from rescorer.vocabulary import Vocabulary
 
 SOURCE, TARGET = Vocabulary([b"a", b"b"]), Vocabulary([b"x", b"y"])
-PAIRS = ([b"a b", b"a b", b"b"], [b"x y", b"z", b""])
+PAIRS = Batch([b"a b", b"a b", b"b"], [b"x y", b"z", b""])
+ON_CPU = Compute(device="cpu")
+UNNORMALIZED = Compute(device="cpu", unnormalized=True)
 
 
 def saved(path: Path, alpha: float) -> Path:
     torch.manual_seed(0)
     network = EncoderDecoder(EncDecConfig(8, 4, 4), len(SOURCE), len(TARGET))
+    for parameter in network.parameters():
+        torch.nn.init.normal_(parameter, std=0.4)
     record = {"config": {"self_normalisation": alpha}}
-    save_model(path, network, SOURCE, TARGET, record)
+    save_model(path, "encdec", network, network.config, Shortlists(SOURCE, TARGET), record)
     return path
 
 
-def logits_along(network: EncoderDecoder, target: list[int]) -> list[np.ndarray]:
-    """The logits before each word of "a b" -> target, </s> included, by the network's own steps."""
-    source_ids, lens = SOURCE.encode_phrases([b"a b"])
+def logits_along(
+    network: EncoderDecoder, target: list[int], source_phrase: bytes = b"a b"
+) -> list[np.ndarray]:
+    """The logits before each word of the target, </s> included, by the network's own steps."""
+    source_ids, lens = SOURCE.encode_phrases([source_phrase])
     encoded = network.encode(torch.from_numpy(source_ids).long(), torch.from_numpy(lens))
-    context = network.decoder_start(encoded)
-    hidden, row, result = context.hidden, torch.zeros(1, dtype=torch.long), []
+    source = network.decoder_start(encoded)
+    state, row, result = network.start(source), torch.zeros(1, dtype=torch.long), []
     for word in [-1, *target]:
-        inputs = network.target_inputs(torch.tensor([word]), context, row)
-        hidden = network.decoder.step(hidden, inputs.unit)
-        readout = network.readout(hidden, inputs.readout)
-        result.append((readout @ network.output_weight.T + network.output_bias)[0].numpy())
+        inputs = network.inputs(torch.tensor([word]), source, row)
+        state = network.step(network.carry(state), inputs, source)
+        result.append(network.output(network.factors(state, inputs, source))[0].numpy())
     return result
 
 
 def test_score_is_the_sum_of_the_logits(tmp_path: Path) -> None:
     model = load_model(saved(tmp_path / "m", 0.1))
-    network, _ = model.encoder_decoder()
     x, y = (int(i) for i in TARGET.encode_phrases([b"x y"])[0][0][:2])
     with torch.inference_mode():
-        logits = logits_along(network, [x, y])
+        logits = logits_along(model.network, [x, y])
     expected = logits[0][x] + logits[1][y] + logits[2][Vocabulary.end_id]
-    found = unnormalized_scorer(tmp_path / "m").scorer.log_probs(*PAIRS)
+    found = scorer_of_model(tmp_path / "m", UNNORMALIZED).scorer.values(PAIRS)
     assert found[0] == pytest.approx(expected, abs=1e-5)
-    compared = agreement(model, [b"a b"], [b"x y"])
-    log_totals = [np.log(np.exp(row.astype(float)).sum()) for row in logits]
+    compared = agreement(model, Batch([b"a b", b"b"], [b"x y", b"x y"]), ON_CPU)
+    with torch.inference_mode():
+        other = logits_along(model.network, [x, y], b"b")
+    log_totals = [
+        [np.log(np.exp(row.astype(float)).sum()) for row in rows] for rows in (logits, other)
+    ]
+    assert compared.n_pairs == 2
     assert compared.mean_abs_log_total == pytest.approx(np.abs(log_totals).mean(), abs=1e-5)
-    assert compared.mean_difference == pytest.approx(abs(sum(log_totals)), abs=1e-5)
+    differences = [abs(sum(row)) for row in log_totals]
+    assert compared.mean_difference == pytest.approx(np.mean(differences), abs=1e-5)
 
 
 def test_training_draws_the_denominator_to_one(tmp_path: Path) -> None:
@@ -68,16 +80,16 @@ def test_training_draws_the_denominator_to_one(tmp_path: Path) -> None:
     ]
     table = tmp_path / "table"
     table.write_bytes(b"\n".join(sorted(rows)) + b"\n")
-    loop = LoopConfig(n_epochs=25, max_minutes=0)
+    loop = LoopConfig(n_epochs=25)
     found = {}
     for alpha in (0.0, 0.1):
         config = EncDecTrainingConfig(
             self_normalisation=alpha, batch_pairs=50, loop=loop, model=EncDecConfig(16, 8, 8)
         )
-        train_encdec(table, tmp_path / str(alpha), config)
+        train("encdec", Data(table), tmp_path / str(alpha), config)
         model = load_model(tmp_path / str(alpha))
         assert model.is_self_normalised == (alpha > 0)
-        found[alpha] = agreement(model, *sampled_rows(str(table), 200, 1))
+        found[alpha] = agreement(model, sampled_rows(str(table), 200, 1), ON_CPU)
     assert found[0.1].mean_abs_log_total < 1 < found[0.0].mean_abs_log_total
     assert found[0.1].rank_correlation > 0.9
 
@@ -86,7 +98,8 @@ def test_training_draws_the_denominator_to_one(tmp_path: Path) -> None:
 def test_rows_are_drawn_once_each(tmp_path: Path, n_rows: int) -> None:
     table = tmp_path / "t.gz"
     table.write_bytes(gzip.compress(b"".join(b"s%d ||| t%d ||| 1\n" % (i, i) for i in range(50))))
-    sources, targets = sampled_rows(str(table), n_rows, 3)
+    batch = sampled_rows(str(table), n_rows, 3)
+    sources, targets = batch.sources, batch.targets
     assert len(set(sources)) == len(sources) == min(n_rows, 50)
     assert [source[1:] for source in sources] == [target[1:] for target in targets]
 
@@ -101,9 +114,43 @@ def test_command(tmp_path: Path) -> None:
     assert "2 pairs without the denominator" in result.stderr
 
 
+def saved_cslm(path: Path, alpha: float) -> Path:
+    torch.manual_seed(1)
+    network = Cslm(CslmConfig(2, 4, 4, 4), len(TARGET))
+    for parameter in network.parameters():
+        torch.nn.init.normal_(parameter, std=0.7)
+    record = {"config": {"self_normalisation": alpha}}
+    save_model(path, "cslm", network, network.config, Shortlists(None, TARGET), record)
+    return path
+
+
 def test_models_that_are_not_self_normalised_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="self_normalisation"):
-        unnormalized_scorer(saved(tmp_path / "m", 0.0))
-    save_model(tmp_path / "cslm", Cslm(CslmConfig(2, 4, 4, 4), len(TARGET)), None, TARGET, {})
-    with pytest.raises(ConfigError, match="encoder-decoder"):
-        unnormalized_scorer(tmp_path / "cslm")
+    for folder in (saved(tmp_path / "m", 0.0), saved_cslm(tmp_path / "cslm", 0.0)):
+        with pytest.raises(ConfigError, match="trained without self_normalisation"):
+            scorer_of_model(folder, UNNORMALIZED)
+
+
+def test_any_architecture_with_a_softmax_can_be_compared(tmp_path: Path) -> None:
+    """log Z of each distinct context of "x y" and "x": <s> <s>, <s> x, x y; by the plain network."""
+    model = load_model(saved_cslm(tmp_path / "cslm", 0.1))
+    compared = agreement(model, Batch([b"a", b"b"], [b"x y", b"x"]), ON_CPU)
+    with torch.inference_mode():
+        contexts = torch.tensor([[4, 4], [4, 2], [2, 3]])
+        log_z = torch.logsumexp(model.network.output(model.network.hidden(contexts)), 1).numpy()
+    assert compared.mean_abs_log_total == pytest.approx(np.abs(log_z).mean(), abs=1e-5)
+    differences = [abs(log_z.sum()), abs(log_z[:2].sum())]
+    assert compared.mean_difference == pytest.approx(np.mean(differences), abs=1e-5)
+
+
+def test_links_are_drawn_with_their_rows(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    table.write_bytes(b"".join(b"s%d ||| t%d ||| 1 ||| %d-%d\n" % (i, i, i, i) for i in range(30)))
+    batch = sampled_rows(str(table), 10, 3)
+    assert batch.links is not None
+    assert [b"s" + link.split(b"-")[0] for link in batch.links] == list(batch.sources)
+
+
+def test_a_malformed_table_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t").write_bytes(b"a ||| x\n")
+    with pytest.raises(InputError, match="t:1: found 2 columns"):
+        table_agreement(saved(tmp_path / "m", 0.1), str(tmp_path / "t"), 1, ON_CPU)

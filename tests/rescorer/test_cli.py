@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import gzip
+import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,7 @@ import torch
 from click.testing import CliRunner, Result
 
 from rescorer.cli import main
+from rescorer.contract import Shortlists
 from rescorer.model_directory import save_model
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
@@ -29,8 +32,9 @@ def folder(tmp_path: Path) -> Path:
     """A table, its ini, and two models with random weights."""
     torch.manual_seed(0)
     encdec = EncoderDecoder(EncDecConfig(8, 4, 4), len(SOURCE), len(TARGET))
-    save_model(tmp_path / "rnn", encdec, SOURCE, TARGET, {})
-    save_model(tmp_path / "cslm", Cslm(CslmConfig(2, 4, 4, 4), len(TARGET)), None, TARGET, {})
+    save_model(tmp_path / "rnn", "encdec", encdec, encdec.config, Shortlists(SOURCE, TARGET), {})
+    cslm = Cslm(CslmConfig(2, 4, 4, 4), len(TARGET))
+    save_model(tmp_path / "cslm", "cslm", cslm, cslm.config, Shortlists(None, TARGET), {})
     (tmp_path / "table.gz").write_bytes(gzip.compress(TABLE))
     (tmp_path / "moses.ini").write_bytes(INI)
     return tmp_path
@@ -79,6 +83,7 @@ def test_score_adds_columns_and_patches_the_ini(folder: Path) -> None:
         (["--model", "rnn", "--columns", "per-word,sum"], 4),
         (["--model", "rnn", "--model", "rnn", "--precision", "bfloat16"], 4),
         (["--model", "cslm"], 3),
+        (["--model", "cslm", "--unknown-words"], 4),
         (["--control", "random", "--seed", "3"], 3),
         (["--control", "length"], 3),
     ],
@@ -119,6 +124,12 @@ def test_nbest(folder: Path, model: str) -> None:
             "'mean'",
         ),
         (["score", "table.gz", "--out", "table.gz", "--control", "length"], 1, "never modified"),
+        (
+            ["score", "table.gz", "--out", "DIR/o", "--control", "length", "--unnormalized"],
+            1,
+            "a control has no denominator",
+        ),
+        (["train", "table.gz", "--out", "DIR/o", "--source", "moses.ini"], 1, "leave --source out"),
         (["score", "table.gz", "--out", "-", "--control", "length", "--resume"], 1, "resumed"),
         (
             ["score", "table.gz", "--out", "DIR/o", "--control", "length", "--ini", "moses.ini"],
@@ -152,3 +163,41 @@ def test_damaged_model_is_refused(folder: Path) -> None:
 def test_help_has_an_example(verb: str) -> None:
     result = CliRunner().invoke(main, [verb, "--help"])
     assert result.exit_code == 0 and f"Example: rescorer {verb}" in result.output
+
+
+TOML = """n_held_out = 1
+[model]
+hidden_width = 4
+embedding_width = 2
+maxout_width = 2
+"""
+
+
+def test_train_says_why_it_ended(folder: Path) -> None:
+    (folder / "c.toml").write_text(TOML)
+    (folder / "pairs").write_bytes(
+        b"".join(b"s%d ||| t%d ||| 1 1 1 1\n" % (n, n) for n in range(20))
+    )
+    arguments = ["train", "DIR/pairs", "--out", "DIR/m", "--config", "DIR/c.toml", "--epochs", "2"]
+    result = run(folder, *arguments, "--device", "cpu")
+    assert result.exit_code == 0, result.output
+    assert "ended the planned passes or minutes are over" in result.stdout
+    assert "n updates 2, n epochs 2" in result.stdout
+    scored = run(folder, "score", "table.gz", "--out", "DIR/o", "--model", "DIR/m")
+    assert scored.exit_code == 0, scored.output
+
+
+def test_train_without_an_end_is_refused(folder: Path) -> None:
+    (folder / "c.toml").write_text(TOML.replace("= 1", "= 0", 1))
+    result = run(folder, "train", "table.gz", "--out", "DIR/m", "--config", "DIR/c.toml")
+    assert result.exit_code == 1
+    assert "no data are held out" in result.stderr and "Traceback" not in result.stderr
+    assert not (folder / "m").exists()
+
+
+def test_the_command_line_stands_beside_the_table(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["/bin/rescorer", "score", "a table"])
+    assert run(folder, "score", "table.gz", "--out", "DIR/o", "--control", "length").exit_code == 0
+    assert json.loads((folder / "o.json").read_bytes())["command"] == "rescorer score 'a table'"

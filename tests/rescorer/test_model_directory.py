@@ -1,23 +1,28 @@
 from __future__ import annotations
 
 import json
+import resource
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from moses_bridge.errors import ConfigError, InputError
+from rescorer.compute import Compute
+from rescorer.contract import Shortlists
 from rescorer.model_directory import (
-    TRAINING_STATE,
+    fingerprint,
     load_model,
-    load_training_state,
+    ngram_scorer_of_model,
     save_model,
-    save_tensors,
-    save_training_state,
+    scorer_of_model,
+    scorers_of,
 )
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.tensor_files import load_tensors, save_tensors
 from rescorer.vocabulary import Vocabulary
 
 SOURCE, TARGET = Vocabulary([b"a", b"b", b"c"]), Vocabulary([b"x", b"y"])
@@ -26,7 +31,7 @@ SOURCE, TARGET = Vocabulary([b"a", b"b", b"c"]), Vocabulary([b"x", b"y"])
 def save_encdec(folder: Path) -> EncoderDecoder:
     torch.manual_seed(5)
     network = EncoderDecoder(EncDecConfig(7, 3, 2), len(SOURCE), len(TARGET))
-    save_model(folder, network, SOURCE, TARGET, {"note": 1})
+    save_model(folder, "encdec", network, network.config, Shortlists(SOURCE, TARGET), {"note": 1})
     return network
 
 
@@ -34,9 +39,9 @@ def test_an_encoder_decoder_comes_back(tmp_path: Path) -> None:
     network = save_encdec(tmp_path)
     loaded = load_model(tmp_path)
     assert loaded.architecture == "encdec"
-    assert loaded.source_vocabulary is not None
-    assert loaded.source_vocabulary.words == SOURCE.words
-    assert loaded.target_vocabulary.words == TARGET.words
+    assert loaded.shortlists.source is not None
+    assert loaded.shortlists.source.words == SOURCE.words
+    assert loaded.shortlists.target.words == TARGET.words
     assert loaded.description["training"] == {"note": 1}
     assert not loaded.network.training
     pair = torch.tensor([[2, 3, 0]]), torch.tensor([2]), torch.tensor([[3, 0]]), torch.tensor([1])
@@ -46,10 +51,10 @@ def test_an_encoder_decoder_comes_back(tmp_path: Path) -> None:
 
 def test_a_language_model_comes_back(tmp_path: Path) -> None:
     network = Cslm(CslmConfig(2, 3, 5, 7), len(TARGET))
-    save_model(tmp_path, network, None, TARGET, {})
+    save_model(tmp_path, "cslm", network, network.config, Shortlists(None, TARGET), {})
     loaded = load_model(tmp_path)
     assert loaded.architecture == "cslm"
-    assert loaded.source_vocabulary is None
+    assert loaded.shortlists.source is None
     assert torch.equal(loaded.network.state_dict()["first.weight"], network.first.weight)
 
 
@@ -76,6 +81,30 @@ def change(**changes: object) -> Callable[[Path], None]:
     return apply
 
 
+def without_digests_and_with_other_words(folder: Path) -> None:
+    """As a directory of an earlier version, whose weights say how many words there must be."""
+    change(vocabularies={})(folder)
+    TARGET.save(folder / "source.vocab")
+
+
+def spoilt(name: str, value: float | None) -> Callable[[Path], None]:
+    """One weight of a matrix, or the whole matrix, is gone."""
+
+    def apply(folder: Path) -> None:
+        tensors = load_tensors(folder / "model.safetensors")
+        if value is None:
+            del tensors[name]
+        else:
+            tensors[name].view(-1)[-1] = value
+        save_tensors(folder / "model.safetensors", tensors)
+
+    return apply
+
+
+def huge(hidden_width: int) -> dict[str, int]:
+    return {"hidden_width": hidden_width, "embedding_width": 3, "maxout_width": 2}
+
+
 @pytest.mark.parametrize(
     ("damage", "fault"),
     [
@@ -90,10 +119,25 @@ def change(**changes: object) -> Callable[[Path], None]:
         (change(model=3), "no sizes"),
         (
             change(model={"hidden_width": 8, "embedding_width": 3, "maxout_width": 2}),
-            "size mismatch",
+            "found context_to_readout.weight: 4x7 float32, expected 4x8 float32, as the network has",
         ),
         (lambda folder: (folder / "target.vocab").unlink(), "target.vocab: found"),
-        (lambda folder: TARGET.save(folder / "source.vocab"), "size mismatch"),
+        (
+            lambda folder: TARGET.save(folder / "source.vocab"),
+            "source.vocab: found other words than the network was trained with",
+        ),
+        (
+            lambda folder: Vocabulary([b"y", b"x"]).save(folder / "target.vocab"),
+            "target.vocab: found other words",
+        ),
+        (lambda folder: (folder / "source.vocab").unlink(), "source.vocab: found other words"),
+        (without_digests_and_with_other_words, "found source_embedding.weight: 5x3 float32"),
+        (spoilt("output.bias", float("nan")), "output.bias: a value that is not finite"),
+        (spoilt("encoder.input.weight", float("inf")), "encoder.input.weight: a value that is not"),
+        (spoilt("readout_factor.weight", None), "readout_factor.weight: not there"),
+        (change(model=huge(2**40)), "config.json: found sizes that no network can have"),
+        (change(model=huge(2**62)), "config.json: found sizes that no network can have"),
+        (change(model=huge(10**30)), "config.json: found sizes that no network can have"),
     ],
 )
 def test_damaged_and_foreign_models_are_refused(
@@ -120,55 +164,83 @@ def test_an_unknown_size_is_named(tmp_path: Path) -> None:
         load_model(tmp_path)
 
 
-def test_an_optimizer_comes_back(tmp_path: Path) -> None:
-    """Adam with its saved moments takes the step that it would have taken."""
-    network, twin = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
-    optimizer, other = (torch.optim.Adam(n.parameters(), lr=0.1) for n in (network, twin))
-    x = torch.randn(5, 3)
-
-    def step(layer: torch.nn.Linear, optimizer: torch.optim.Optimizer) -> None:
-        optimizer.zero_grad()
-        layer(x).square().sum().backward()
-        optimizer.step()
-
-    for _ in range(3):
-        step(network, optimizer)
-    save_training_state(tmp_path, {"w": network.state_dict()}, optimizer, {"epoch": 3})
-    saved = load_training_state(tmp_path, ("w",), twin, other)
-    assert saved is not None
-    weights, progress = saved
-    twin.load_state_dict(weights["w"])
-    step(network, optimizer)
-    step(twin, other)
-    assert progress == {"epoch": 3}
-    assert torch.equal(network.weight, twin.weight)
+def test_sizes_that_fit_no_memory_take_none(tmp_path: Path) -> None:
+    """A network of terabytes is compared with its file before there is any room for it."""
+    save_encdec(tmp_path)
+    change(model=huge(2**20 - 1))(tmp_path)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(InputError, match=r"model\.safetensors"):
+        load_model(tmp_path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kilobytes
 
 
-def test_no_state_is_no_error(tmp_path: Path) -> None:
-    layer = torch.nn.Linear(1, 1)
-    optimizer = torch.optim.SGD(layer.parameters(), lr=1)
-    assert load_training_state(tmp_path, ("w",), layer, optimizer) is None
+def test_an_earlier_directory_without_digests_is_read(tmp_path: Path) -> None:
+    network = save_encdec(tmp_path)
+    content = json.loads((tmp_path / "config.json").read_text())
+    assert set(content["vocabularies"]) == {"source.vocab", "target.vocab"}
+    del content["vocabularies"]
+    (tmp_path / "config.json").write_text(json.dumps(content))
+    loaded = load_model(tmp_path).network.state_dict()
+    assert torch.equal(loaded["output.weight"], network.output.weight)
 
 
 @pytest.mark.parametrize(
-    ("tensors", "fault"),
+    "name", ["config.json", "model.safetensors", "source.vocab", "target.vocab"]
+)
+def test_each_file_counts_in_the_fingerprint(tmp_path: Path, name: str) -> None:
+    save_encdec(tmp_path)
+    before = fingerprint(tmp_path)
+    assert fingerprint(tmp_path) == before
+    (tmp_path / name).write_bytes((tmp_path / name).read_bytes() + b" ")
+    changed = fingerprint(tmp_path)
+    (tmp_path / name).unlink()
+    assert len({before, changed, fingerprint(tmp_path)}) == 3
+
+
+def test_the_precision_counts_in_the_fingerprint_and_the_device_does_not(tmp_path: Path) -> None:
+    save_encdec(tmp_path)
+    change(training={"config": {"self_normalisation": 0.1}})(tmp_path)
+    asked = [
+        Compute(device="cpu"),
+        Compute("bfloat16", "cpu"),
+        Compute(device="cpu", unnormalized=True),
+        Compute("bfloat16", "cpu", unnormalized=True),
+    ]
+    assert len({scorer_of_model(tmp_path, compute).fingerprint for compute in asked}) == 4
+    plain = scorer_of_model(tmp_path, Compute(device="auto"))
+    assert plain.fingerprint == scorer_of_model(tmp_path, asked[0]).fingerprint
+    assert plain.name == str(tmp_path)
+
+
+def test_several_models_or_one_control(tmp_path: Path) -> None:
+    save_encdec(tmp_path / "a"), save_encdec(tmp_path / "b")
+    folders = [tmp_path / "b", tmp_path / "a"]
+    named = scorers_of(folders, None, 1, Compute(device="cpu"))
+    assert [scorer.name for scorer in named] == [str(folder) for folder in folders]
+    (control,) = scorers_of([], "length", 1, Compute())
+    assert control.name == "control: length"
+
+
+@pytest.mark.parametrize(
+    ("n_models", "control", "unnormalized", "message"),
     [
-        ({"w/weight": torch.zeros(1)}, "no progress"),
-        (
-            {
-                "w/weight": torch.zeros(2, 2),
-                "progress": torch.tensor([123, 125], dtype=torch.uint8),
-            },
-            "size mismatch .* other data or sizes",
-        ),
+        (0, None, False, "name either a model"),
+        (1, "length", False, "name either a model"),
+        (0, "length", True, "a control has no denominator"),
+        (0, "random", True, "a control has no denominator"),
+        (1, None, True, "trained without self_normalisation"),
     ],
 )
-def test_a_foreign_state_is_refused(
-    tmp_path: Path, tensors: dict[str, torch.Tensor], fault: str
+def test_scorers_that_do_not_fit_together_are_refused(
+    tmp_path: Path, n_models: int, control: Any, unnormalized: bool, message: str
 ) -> None:
-    save_tensors(tmp_path / TRAINING_STATE, tensors)
-    layer = torch.nn.Linear(3, 1)
-    optimizer = torch.optim.SGD(layer.parameters(), lr=1)
-    with pytest.raises(InputError, match=fault) as caught:
-        load_training_state(tmp_path, ("w",), layer, optimizer)
-    assert "\n" not in str(caught.value)
+    save_encdec(tmp_path)
+    compute = Compute(device="cpu", unnormalized=unnormalized)
+    with pytest.raises(ConfigError, match=message):
+        scorers_of([tmp_path] * n_models, control, 1, compute)
+
+
+def test_a_model_of_phrase_pairs_scores_no_ngrams(tmp_path: Path) -> None:
+    save_encdec(tmp_path)
+    with pytest.raises(InputError, match="'encdec', which cannot score n-grams"):
+        ngram_scorer_of_model(tmp_path, Compute(device="cpu"))

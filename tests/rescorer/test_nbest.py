@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 import rescorer.nbest
 from moses_bridge.errors import ConfigError, InputError
 from moses_bridge.formats.nbest import read_nbest
-from rescorer.contract import SourceBlindScorer
+from rescorer.contract import Batch, Scorer
 from rescorer.controls import RandomScorer
 from rescorer.nbest import add_feature, with_feature
 
@@ -27,16 +26,17 @@ NBEST = b"""\
 class LengthsInThousands:
     """1000 x words of the source + words of the target."""
 
+    shortlist = None
+    needs_links = False
+
     def __init__(self) -> None:
         self.seen: list[tuple[bytes, bytes]] = []
 
-    def log_probs(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> NDArray[np.float64]:
-        pairs = list(zip(sources, targets, strict=True))
+    def values(self, asked: Batch) -> NDArray[np.float64]:
+        assert asked.links is None
+        pairs = list(zip(asked.sources, asked.targets, strict=True))
         self.seen += pairs
         return np.array([1000.0 * len(s.split()) + len(t.split()) for s, t in pairs])
-
-    def n_unknown(self, targets: Sequence[bytes]) -> NDArray[np.int64]:
-        raise AssertionError
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
-def written(nbest: bytes, source: Path, scorer: LengthsInThousands, name: str = "RNN0") -> bytes:
+def written(nbest: bytes, source: Path, scorer: Scorer, name: str = "RNN0") -> bytes:
     path, out = source.parent / "nbest", source.parent / "out"
     path.write_bytes(nbest)
     add_feature(str(path), source, scorer, name, str(out))
@@ -90,21 +90,52 @@ def test_list_of_moses(golden: Path, tmp_path: Path) -> None:
     sentences = source.read_bytes().split(b"\n")
     for before, after in zip(old[:-1:50], new[:-1:50], strict=True):
         fields = before.split(b" ||| ")
-        value = RandomScorer(7).log_probs([sentences[int(fields[0])]], [fields[1].rstrip()])[0]
+        value = RandomScorer(7).values(Batch([sentences[int(fields[0])]], [fields[1].rstrip()]))[0]
         fields[2] += b" CSLM0= %.6f" % value
         assert after == b" ||| ".join(fields)
     assert all(entry.features.count(b"CSLM0=") == 1 for entry in read_nbest(out))
 
 
-def test_a_language_model_ignores_the_source(source: Path) -> None:
-    class Words:
-        def log_probs(self, targets: Sequence[bytes]) -> NDArray[np.float64]:
-            return np.array([-float(len(target)) for target in targets])
+class Links:
+    """The number of links; each pair is asked for once."""
 
-    scorer = SourceBlindScorer(Words())
-    assert scorer.log_probs([b"a", b"b"], [b"xyz", b""]).tolist() == [-3, 0]
-    with pytest.raises(NotImplementedError):
-        scorer.n_unknown([b"a"])
+    shortlist = None
+    needs_links = True
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[bytes, bytes, bytes]] = []
+
+    def values(self, asked: Batch) -> NDArray[np.float64]:
+        assert asked.links is not None
+        self.seen += zip(asked.sources, asked.targets, asked.links, strict=True)
+        return np.array([float(len(links.split())) for links in asked.links])
+
+
+def test_links_are_the_last_field_of_an_entry(source: Path) -> None:
+    nbest = b"""\
+0 ||| a b ||| LM0= 1 ||| 1 ||| 0-0 1-1 0-2
+0 ||| a b ||| LM0= 1 ||| 1 ||| 0-0 \r
+0 ||| a b ||| LM0= 1 ||| 1 ||| 0=0 ||| 0-0
+1 ||| a b ||| LM0= 1 ||| 1 |||
+"""
+    scorer = Links()
+    values = [float(line.split()[8]) for line in written(nbest, source, scorer).split(b"\n")[:-1]]
+    assert values == [3, 1, 1, 0]
+    assert scorer.seen == [
+        (b"zero", b"a b", b"0-0 1-1 0-2"),
+        (b"zero", b"a b", b"0-0"),
+        (b"un e", b"a b", b""),
+    ]
+
+
+@pytest.mark.parametrize("field", [b"0=0", b"0-0,1-1", b"0", b"-1-0", b"0-0  1-1x"])
+def test_entries_without_links_are_refused(source: Path, field: bytes) -> None:
+    nbest = b"0 ||| a ||| LM0= 1 ||| 1 ||| 0-0\n0 ||| a ||| LM0= 1 ||| 1 ||| " + field + b"\n"
+    with pytest.raises(InputError, match="--print-alignment-info-in-n-best") as caught:
+        written(nbest, source, Links())
+    assert caught.value.line == 2
+    del caught  # and the frames in it, so that the file in them is closed now
+    assert not (source.parent / "out").exists()
 
 
 @pytest.mark.parametrize("value", [-1e-9, -123456.789, -1e6, 0.0])
@@ -151,4 +182,5 @@ def test_bad_entries_are_refused(source: Path, nbest: bytes, line: int, found: s
     with pytest.raises(InputError, match=found) as caught:
         written(nbest, source, LengthsInThousands())
     assert caught.value.line == line
+    del caught  # and the frames in it, so that the file in them is closed now
     assert not (source.parent / "out").exists()

@@ -54,7 +54,8 @@ def test_counts_are_those_of_the_definition(sentences: list[tuple[bytes, list[by
 def test_statistics_are_those_of_mosess_extractor(golden: Path, run: str) -> None:
     # The extractor drops copies and changes the order; features and copies: see test_nbest_pool.
     references = References.read([golden / "mert" / "reference.fr"])
-    entries = list(read_nbest(golden / "mert" / f"{run}.best100.out.gz"))
+    (nbest,) = (golden / "mert").glob(f"{run}.best*.out.gz")
+    entries = list(read_nbest(nbest))
     found = references.statistics((entry.sentence_id, entry.words) for entry in entries)
     ids = np.array([entry.sentence_id for entry in entries])
     for block in read_scores(golden / "mert" / f"{run}.scores.dat.gz"):
@@ -85,6 +86,24 @@ def test_bleu_equals_sacrebleu_on_tokens(golden: Path) -> None:
     assert float(bleu(sums)) == pytest.approx(peer.score, abs=1e-9)
     assert precisions(sums) == pytest.approx(peer.precisions, abs=1e-9)
     assert length_ratio(sums) == pytest.approx(peer.sys_len / peer.ref_len)
+
+
+@pytest.mark.parametrize("n_references", [1, 2])
+def test_figures_are_those_of_multi_bleu(small_golden: Path, n_references: int) -> None:
+    folder = small_golden / "decode"
+    first = (folder / "reference.fr").read_bytes().split(b"\n")[:-1]
+    references = [first, first[::-1]][:n_references]
+    output = (folder / "output.cube400.fr").read_bytes().split(b"\n")[:-1]
+    rows = References(list(zip(*references, strict=True))).statistics(enumerate(output))
+    sums = rows.sum(axis=0)
+    found = "BLEU = {:.2f}, {:.1f}/{:.1f}/{:.1f}/{:.1f} (BP={:.3f}, ratio={:.3f}, ".format(
+        float(bleu(sums)),
+        *precisions(sums),
+        min(1.0, np.exp(1 - 1 / length_ratio(sums))),
+        length_ratio(sums),
+    )
+    found += f"hyp_len={sums[1]}, ref_len={sums[-1]})"
+    assert found == (folder / "multi-bleu.txt").read_text().split("\n")[n_references - 1]
 
 
 def test_bleu_by_hand() -> None:

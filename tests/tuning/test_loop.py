@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from moses_bridge.decoder import DecoderOptions
+from moses_bridge.decoder import DecoderConfig
 from moses_bridge.errors import ConfigError, ToolError
 from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.textio import read_lines, write_lines
@@ -119,7 +119,7 @@ def test_a_neural_language_model_starts_at_0_and_belongs_to_the_run(
     system: FixedSystem, tmp_path: Path
 ) -> None:
     def tuned(command: str) -> loop.TuningRun:
-        config = replace(system.config, decoder=DecoderOptions(neural_lm=f"CSLM0={command}"))
+        config = replace(system.config, decoder=DecoderConfig(neural_lm=f"CSLM0={command}"))
         texts = (system["source"], [system["reference"]])
         return tune(system["moses.ini"], *texts, tmp_path / "run", config, resume=True)
 
@@ -325,7 +325,7 @@ def test_the_decoder_that_was_chosen_belongs_to_the_run(
     monkeypatch.setattr(loop, "find_program", lambda _: Path("/usr/bin/moses"))
     with pytest.raises(ConfigError, match="other config"):
         system.run(tmp_path / "run", resume=True)
-    assert loop.chosen_decoder(DecoderOptions(neural_lm="A0=x")) == "builtin"
+    assert loop.chosen_decoder(DecoderConfig(neural_lm="A0=x")) == "builtin"
 
 
 def test_a_column_that_is_left_out_stays_at_0(system: FixedSystem, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_twenty_restarts_are_at_least_as_good_as_mosess(first_iteration: MosesIt
     start = first_iteration.start[None]
     result = optimize_mert(first_iteration.pool, start, OptimizerConfig(), seed=1, jobs=2)
     assert result.bleu >= first_iteration.mert_bleu
-    assert len(result.restarts) == 21
+    assert len(result.restarts) >= 21
     assert list(result.trace) == sorted(result.trace)
 
 

@@ -44,7 +44,7 @@ def rows(pool: NBestPool) -> list[list[tuple[float, ...]]]:
 def test_nbest_list_and_mosess_files_make_the_same_pool(golden: Path) -> None:
     folder = golden / "mert"
     references = References.read([folder / "reference.fr"])
-    ours = read_pool([folder / "run1.best100.out.gz"], references)
+    ours = read_pool(list(folder.glob("run1.best*.out.gz")), references)
     theirs = read_moses_pool([folder / "run1.features.dat.gz"], [folder / "run1.scores.dat.gz"])
     assert ours.names == theirs.names
     assert ours.sentence_ids.tolist() == theirs.sentence_ids.tolist()

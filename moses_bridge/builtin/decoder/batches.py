@@ -20,9 +20,9 @@ from moses_bridge.builtin.decoder.translator import Translation, Translator
 from moses_bridge.errors import UserError
 from moses_bridge.ngram_scorer import NeuralLm, NgramScorer, NoScorer, ScorerProcess
 
-LINES_PER_TASK = 4
+LINES_PER_TASK = 4  # few, so that no process waits long for the last one
 LINES_PER_NEURAL_TASK = 32  # the more, the larger the neural model's batches
-SECONDS_BETWEEN_LOOKS = 1.0
+SECONDS_BETWEEN_LOOKS = 1.0  # at the parent process
 
 
 class BatchTranslator(Protocol):

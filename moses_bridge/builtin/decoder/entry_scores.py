@@ -13,9 +13,10 @@ from moses_bridge.builtin.decoder.nbest_lines import (
     Sentence,
     nbest_lines,
 )
-from moses_bridge.builtin.decoder.translator import Translator, split_words
-from moses_bridge.errors import InputError
+from moses_bridge.builtin.decoder.translator import Translator
+from moses_bridge.errors import InputError, shown
 from moses_bridge.formats.nbest import NBestEntry, read_nbest
+from moses_bridge.formats.words import split_words
 from moses_bridge.textio import StrPath
 
 SEGMENTATION = "a segmentation as 0-1=0 2=1-2 that covers the words"
@@ -58,7 +59,7 @@ def _sentence_lines(
         span = int(options.starts[i]), int(options.ends[i])
         numbers.setdefault((*span, option_words(options, i)), i)
     derivations = [_derivation(translator, sentence, numbers, entry, nbest) for entry in entries]
-    paths = paths_of(derivations, options, translator.knowledge)
+    paths = paths_of(derivations, options, translator.weighted)
     texts = [_plain(entry.words) for entry in entries]
     form = NBestFormat(len(entries), 1, True, all(len(entry.rest) > 1 for entry in entries))
     sentence_id = entries[0].sentence_id
@@ -79,13 +80,13 @@ def _derivation(
     spans = _spans(entry, nbest)
     places = [place for _, _, place in spans] + [len(words)]
     if places[0] != 0 or places != sorted(places):
-        raise InputError(nbest, entry.line_number, repr(entry.rest[0]), SEGMENTATION)
+        raise InputError(nbest, entry.line_number, shown(entry.rest[0]), SEGMENTATION)
     derivation = []
     for (start, end, place), following in zip(spans, places[1:], strict=True):
         phrase = (start, end, target[place:following]) if target is not None else None
         if phrase is None or phrase not in numbers:
-            made = b" ".join(words[place:following]).decode("utf-8", "replace")
-            found = f"{made!r} for the source words {start} to {end - 1}"
+            made = shown(b" ".join(words[place:following]))
+            found = f"{made} for the source words {start} to {end - 1}"
             raise InputError(nbest, entry.line_number, found, "a phrase pair of the table")
         derivation.append(numbers[phrase])
     return derivation
@@ -106,6 +107,6 @@ def _spans(entry: NBestEntry, nbest: StrPath) -> list[tuple[int, int, int]]:
         if not spans:
             raise ValueError
     except (ValueError, IndexError) as error:
-        found = repr(entry.rest[0]) if entry.rest else "no segmentation"
+        found = shown(entry.rest[0]) if entry.rest else "no segmentation"
         raise InputError(nbest, entry.line_number, found, SEGMENTATION) from error
     return spans

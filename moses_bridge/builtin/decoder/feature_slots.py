@@ -1,4 +1,8 @@
-"""The one order in which the decoder keeps its features and their weights."""
+"""The one order in which the decoder keeps its features and their weights.
+
+It need not be that of the ini: `model.feature_slices` tells where each feature of an ini stands. The
+phrase table comes last, since the number of its scores differs.
+"""
 
 from __future__ import annotations
 

@@ -18,14 +18,14 @@ from moses_bridge.builtin.decoder.feature_slots import (
     WORD_PENALTY,
 )
 from moses_bridge.builtin.decoder.lm_index import LN10, lm_score
-from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, UNKNOWN_SCORE, Knowledge
-from moses_bridge.builtin.decoder.phrase_choice import Language, lm_word
+from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, UNKNOWN_SCORE
 from moses_bridge.builtin.decoder.search import orientation
+from moses_bridge.builtin.decoder.weighted_model import LanguageModel, WeightedModel, lm_word
 from moses_bridge.compiled.inner import inner
 
 
 @njit(cache=True)
-def score_path(rows: Any, starts: Any, ends: Any, words: Any, knowledge: Knowledge) -> Any:
+def score_path(rows: Any, starts: Any, ends: Any, words: Any, model: WeightedModel) -> Any:
     """The feature vector of a translation, in the order of `weights`.
 
     Args:
@@ -33,9 +33,9 @@ def score_path(rows: Any, starts: Any, ends: Any, words: Any, knowledge: Knowled
         starts: first source word of each phrase.
         ends: source word behind its last one.
         words: all target words.
-        knowledge: tables.
+        model: tables.
     """
-    table_scores = knowledge.rows.scores
+    table_scores = model.rows.scores
     values = np.zeros(PHRASE_TABLE + table_scores.shape[1])
     previous_start, previous_end, previous_row = -1, 0, UNKNOWN_ROW
     for i in range(len(rows)):
@@ -43,32 +43,30 @@ def score_path(rows: Any, starts: Any, ends: Any, words: Any, knowledge: Knowled
         kind = orientation(previous_start, previous_end, starts[i], ends[i])
         values[DISTORTION] -= abs(starts[i] - previous_end)
         if row != UNKNOWN_ROW:
-            values[REORDERING + kind] += knowledge.reordering[row, kind]
+            values[REORDERING + kind] += model.reordering[row, kind]
             for j in range(table_scores.shape[1]):
                 values[PHRASE_TABLE + j] += table_scores[row, j]
         else:
             values[UNKNOWN_WORD] += UNKNOWN_SCORE
         if previous_row != UNKNOWN_ROW:
             half = N_REORDERING // 2
-            values[REORDERING + half + kind] += knowledge.reordering[previous_row, half + kind]
+            values[REORDERING + half + kind] += model.reordering[previous_row, half + kind]
         previous_start, previous_end, previous_row = starts[i], ends[i], row
     values[PHRASE_PENALTY] = len(rows)
     values[WORD_PENALTY] = -len(words)
-    values[LANGUAGE_MODEL] = LN10 * sentence_log10(words, knowledge.language)
+    values[LANGUAGE_MODEL] = LN10 * sentence_log10(words, model.lm)
     return values
 
 
 @inner
-def sentence_log10(words: Any, language: Language) -> float:
+def sentence_log10(words: Any, lm: LanguageModel) -> float:
     """Log10 probability of target words from <s> to </s>."""
-    context = np.zeros(max(1, language.order - 1), np.int32)
-    context[0] = language.bos_id
-    n_context = min(1, language.order - 1)
+    context = np.zeros(max(1, lm.order - 1), np.int32)
+    context[0] = lm.bos_id
+    n_context = min(1, lm.order - 1)
     total = 0.0
     for word in words:
-        log_prob, n_context = lm_score(
-            language.tables, context, n_context, lm_word(language, word), context
-        )
+        log_prob, n_context = lm_score(lm.tables, context, n_context, lm_word(lm, word), context)
         total += log_prob
-    log_prob, n_context = lm_score(language.tables, context, n_context, language.eos_id, context)
+    log_prob, n_context = lm_score(lm.tables, context, n_context, lm.eos_id, context)
     return float(total + log_prob)

@@ -19,11 +19,13 @@ from moses_bridge.builtin.decoder.nbest_lines import (
     nbest_lines,
     sentence_texts,
 )
-from moses_bridge.builtin.decoder.options import Knowledge, Options
+from moses_bridge.builtin.decoder.options import Options
 from moses_bridge.builtin.decoder.search import Limits, orientation
-from moses_bridge.builtin.decoder.translator import Translation, Translator, split_words
+from moses_bridge.builtin.decoder.translator import Translation, Translator
+from moses_bridge.builtin.decoder.weighted_model import WeightedModel
+from moses_bridge.formats.words import split_words
 
-STACK_SIZE = 1000
+STACK_SIZE = 1000  # far more than a search keeps: a given target leaves few ways to make it
 
 
 class _Step(NamedTuple):
@@ -65,15 +67,15 @@ class ForcedTranslator(Translator):
 
     Args:
         model: tables; with table limit 0 all rows may be used.
-        knowledge: tables and weights for compiled code.
+        weighted: tables and weights for compiled code.
         limits: of the search; the distortion limit counts.
         targets: the translation of each line.
     """
 
     def __init__(
-        self, model: Model, knowledge: Knowledge, limits: Limits, targets: Sequence[bytes]
+        self, model: Model, weighted: WeightedModel, limits: Limits, targets: Sequence[bytes]
     ) -> None:
-        super().__init__(model, knowledge, limits)
+        super().__init__(model, weighted, limits)
         self._targets = targets
 
     def translate(self, sentence_id: int, line: bytes, nbest: NBestFormat | None) -> Translation:
@@ -85,7 +87,7 @@ class ForcedTranslator(Translator):
         derivation = None if target is None else self._search(sentence.options, target)
         if derivation is None:
             return b"", []
-        paths = paths_of([derivation], sentence.options, self.knowledge)
+        paths = paths_of([derivation], sentence.options, self.weighted)
         texts = sentence_texts(self.model, sentence, paths)
         if nbest is None:
             return texts[0], []
@@ -94,11 +96,11 @@ class ForcedTranslator(Translator):
     def _search(self, options: Options, target: tuple[int, ...]) -> list[int] | None:
         """The options of the best derivation in target order, None if there is none."""
         usable = _usable(options, target)
-        outlook = _outlook(options, {option for found in usable for option in found})
+        span_costs = _future_costs(options, {option for found in usable for option in found})
         stacks: list[dict[_State, _Step]] = [{} for _ in range(options.n_words + 1)]
         stacks[0][_State(0, 0, -1, 0, (0.0, 0.0, 0.0))] = _Step(0.0, -1, None)
         for stack in stacks[:-1]:
-            for state, step in _best(stack, outlook):
+            for state, step in _best(stack, span_costs):
                 for option in usable[state.place]:
                     self._extend(state, step, option, options, stacks)
         finished = [step for state, step in stacks[-1].items() if state.place == len(target)]
@@ -117,9 +119,11 @@ class ForcedTranslator(Translator):
         if state.covered & span or too_far:
             return
         kind = orientation(state.start, state.end, start, end)
-        score = step.score + float(options.statics[option] + options.reordering[option, kind])
+        score = step.score + float(
+            options.stateless_scores[option] + options.reordering[option, kind]
+        )
         score += state.scores[kind]
-        score -= float(self.knowledge.weights[DISTORTION]) * abs(start - state.end)
+        score -= float(self.weighted.weights[DISTORTION]) * abs(start - state.end)
         length = int(options.word_starts[option + 1] - options.word_starts[option])
         following = _State(
             state.covered | span,
@@ -148,20 +152,20 @@ def option_words(options: Options, option: int) -> tuple[int, ...]:
     return tuple(options.words[first:last].tolist())
 
 
-def paths_of(derivations: Sequence[list[int]], options: Options, knowledge: Knowledge) -> Paths:
+def paths_of(derivations: Sequence[list[int]], options: Options, weighted: WeightedModel) -> Paths:
     """Derivations as paths, with their features and totals."""
     paths = [np.array(derivation, np.int32) for derivation in derivations]
-    features = np.array([_features(path, options, knowledge) for path in paths])
+    features = np.array([_features(path, options, weighted) for path in paths])
     starts = np.cumsum([0, *map(len, paths)], dtype=np.int64)
-    return Paths(starts, np.concatenate(paths), features @ knowledge.weights, features)
+    return Paths(starts, np.concatenate(paths), features @ weighted.weights, features)
 
 
 def _features(
-    path: NDArray[np.int32], options: Options, knowledge: Knowledge
+    path: NDArray[np.int32], options: Options, weighted: WeightedModel
 ) -> NDArray[np.float64]:
     words = words_of_options(path, options)
     rows, starts, ends = options.rows[path], options.starts[path], options.ends[path]
-    return np.asarray(score_path(rows, starts, ends, words, knowledge))
+    return np.asarray(score_path(rows, starts, ends, words, weighted))
 
 
 def _usable(options: Options, target: tuple[int, ...]) -> list[list[int]]:
@@ -185,14 +189,14 @@ def _usable(options: Options, target: tuple[int, ...]) -> list[list[int]]:
     return usable
 
 
-def _outlook(options: Options, usable: set[int]) -> NDArray[np.float64]:
+def _future_costs(options: Options, usable: set[int]) -> NDArray[np.float64]:
     """Best score of each span by usable options alone, *Shape:* (n_words + 1, n_words + 1)."""
     n_words = options.n_words
     best = np.full((n_words + 1, n_words + 1), -np.inf)
     np.fill_diagonal(best, 0.0)
     for option in usable:
         span = options.starts[option], options.ends[option]
-        best[span] = max(best[span], options.statics[option])
+        best[span] = max(best[span], options.stateless_scores[option])
     for length in range(2, n_words + 1):
         for start in range(n_words - length + 1):
             end = start + length
@@ -201,27 +205,29 @@ def _outlook(options: Options, usable: set[int]) -> NDArray[np.float64]:
     return best
 
 
-def _best(stack: dict[_State, _Step], outlook: NDArray[np.float64]) -> list[tuple[_State, _Step]]:
-    """The derivations of a stack to extend, best first; those without a future are left out."""
-    futures: dict[int, float] = {}
+def _best(
+    stack: dict[_State, _Step], span_costs: NDArray[np.float64]
+) -> list[tuple[_State, _Step]]:
+    """The derivations of a stack to extend, best first; those that cannot be finished are left out."""
+    future_costs: dict[int, float] = {}
     ranked = []
     for state, step in stack.items():
-        if state.covered not in futures:
-            futures[state.covered] = _future(state.covered, outlook)
-        estimate = step.score + futures[state.covered]
+        if state.covered not in future_costs:
+            future_costs[state.covered] = _future_cost(state.covered, span_costs)
+        estimate = step.score + future_costs[state.covered]
         if estimate > -np.inf:
             ranked.append((estimate, state, step))
     ranked.sort(key=lambda entry: -entry[0])
     return [(state, step) for _, state, step in ranked[:STACK_SIZE]]
 
 
-def _future(covered: int, outlook: NDArray[np.float64]) -> float:
-    """Sum of the outlooks of the stretches that are not covered."""
-    n_words = len(outlook) - 1
+def _future_cost(covered: int, span_costs: NDArray[np.float64]) -> float:
+    """Sum of the future costs of the stretches that are not covered."""
+    n_words = len(span_costs) - 1
     total, start = 0.0, 0
     for position in range(n_words + 1):
         if position == n_words or covered >> position & 1:
-            total += float(outlook[start, position])
+            total += float(span_costs[start, position])
             start = position + 1
     return total
 

@@ -9,6 +9,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.builtin.decoder.options import Options
+from moses_bridge.compiled.hash_table import (
+    FREE,
+    compiled_n_slots,
+    hash_next,
+    hash_number,
+    slot_of,
+)
 from moses_bridge.compiled.inner import inner
 
 NONE = -1
@@ -63,21 +70,19 @@ class Groups(NamedTuple):
 def make_hypotheses(n_words: int, pop_limit: int, order: int) -> Hypotheses:
     """Room for the search of a sentence of at most n_words words."""
     n = n_words * pop_limit + 1
-    integers = [np.empty(n, np.int32) for _ in range(8)]
-    previous, options, starts, ends, coverages, context_sizes, arcs, next_arcs = integers
     return Hypotheses(
-        np.zeros(1, np.int64),
-        previous,
-        options,
-        starts,
-        ends,
-        np.empty(n),
-        np.empty(n),
-        coverages,
-        np.empty((n, max(1, order - 1)), np.int32),
-        context_sizes,
-        arcs,
-        next_arcs,
+        size=np.zeros(1, np.int64),
+        previous=np.empty(n, np.int32),
+        options=np.empty(n, np.int32),
+        starts=np.empty(n, np.int32),
+        ends=np.empty(n, np.int32),
+        scores=np.empty(n),
+        estimates=np.empty(n),
+        coverages=np.empty(n, np.int32),
+        contexts=np.empty((n, max(1, order - 1)), np.int32),
+        context_sizes=np.empty(n, np.int32),
+        arcs=np.empty(n, np.int32),
+        next_arcs=np.empty(n, np.int32),
     )
 
 
@@ -85,11 +90,11 @@ def make_groups(n_words: int, stack_size: int, pop_limit: int) -> Groups:
     """Room for the search of a sentence of at most n_words words."""
     n = n_words * stack_size + pop_limit + 1
     return Groups(
-        np.zeros(n_words + 2, np.int32),
-        np.empty(n, np.uint64),
-        np.empty(n, np.int32),
-        np.empty(n + 1, np.int32),
-        np.empty(n, np.int32),
+        stack_starts=np.zeros(n_words + 2, np.int32),
+        windows=np.empty(n, np.uint64),
+        gaps=np.empty(n, np.int32),
+        starts=np.empty(n + 1, np.int32),
+        members=np.empty(n, np.int32),
     )
 
 
@@ -109,14 +114,13 @@ def add_hypothesis(
 
 
 @inner
-def _code(hyps: Hypotheses, hyp: int) -> int:
-    code = np.uint64(hyps.coverages[hyp]) * np.uint64(0x9E3779B97F4A7C15)
-    code ^= np.uint64(hyps.starts[hyp]) << np.uint64(20) ^ np.uint64(hyps.ends[hyp])
+def _code(hyps: Hypotheses, hyp: int) -> Any:
+    """A hash of what `same_future` compares, but for the reordering scores."""
+    code = hash_number(hyps.coverages[hyp])
+    code = hash_next(code, (hyps.starts[hyp] << 16) ^ hyps.ends[hyp])
     for i in range(hyps.context_sizes[hyp]):
-        code = (code ^ (code >> np.uint64(29)) ^ np.uint64(hyps.contexts[hyp, i])) * np.uint64(
-            0xBF58476D1CE4E5B9
-        )
-    return int(np.int64((code ^ (code >> np.uint64(32))) & np.uint64(0x7FFFFFFF)))
+        code = hash_next(code, hyps.contexts[hyp, i])
+    return code
 
 
 @inner
@@ -156,7 +160,7 @@ def close_stack(
         gaps: of each coverage.
         stack_size: how many hypotheses to keep; in the last stack all are kept.
         options: of the sentence.
-        hyps: hypotheses; those that lose get into the winner's arcs.
+        hyps: hypotheses; one that is recombined into a better one becomes its arc.
         groups: gets the stack's groups.
     """
     n_coverages = len(windows)
@@ -187,19 +191,20 @@ def close_stack(
 
 @inner
 def _recombine(first: int, options: Options, hyps: Hypotheses) -> Any:
-    """Winners among the hypotheses from `first` on, in the order of their first rival."""
+    """The best of each set of hypotheses, from `first` on, that no extension can tell apart.
+
+    They come in the order in which the first member of each set was made.
+    """
     n_hyps = hyps.size[0] - first
-    n_slots = 16
-    while n_slots < 2 * n_hyps:
-        n_slots *= 2
-    slots = np.full(n_slots, NONE, np.int32)
+    slots = np.full(compiled_n_slots(n_hyps), FREE, np.int32)
+    mask = len(slots) - 1
     winners = np.empty(n_hyps, np.int32)
     n_winners = 0
     for hyp in range(first, first + n_hyps):
-        slot = _code(hyps, hyp) & (n_slots - 1)
-        while slots[slot] != NONE and not same_future(options, hyps, winners[slots[slot]], hyp):
-            slot = (slot + 1) & (n_slots - 1)
-        if slots[slot] == NONE:
+        slot = slot_of(_code(hyps, hyp), len(slots))
+        while slots[slot] != FREE and not same_future(options, hyps, winners[slots[slot]], hyp):
+            slot = (slot + 1) & mask
+        if slots[slot] == FREE:
             slots[slot] = n_winners
             winners[n_winners] = hyp
             n_winners += 1
@@ -210,7 +215,7 @@ def _recombine(first: int, options: Options, hyps: Hypotheses) -> Any:
 
 @inner
 def _join(hyps: Hypotheses, winner: int, hyp: int) -> int:
-    """Put the worse of two among the arcs of the better; the better one."""
+    """Of two hypotheses that are recombined the worse becomes an arc of the better one, which is returned."""
     if hyps.estimates[hyp] > hyps.estimates[winner]:
         winner, hyp = hyp, winner
         hyps.arcs[winner] = hyps.arcs[hyp]

@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 
 from moses_bridge.builtin.decoder.features import score_path
 from moses_bridge.builtin.decoder.hypotheses import NONE, Hypotheses
-from moses_bridge.builtin.decoder.options import Knowledge, Options
+from moses_bridge.builtin.decoder.options import Options
+from moses_bridge.builtin.decoder.weighted_model import WeightedModel
+from moses_bridge.compiled.hash_table import (
+    FREE,
+    add_key,
+    compiled_n_slots,
+    hash_next,
+    hash_number,
+)
 from moses_bridge.compiled.inner import inner
 
 
@@ -42,7 +50,7 @@ def take_paths(paths: Paths, numbers: NDArray[np.int64]) -> Paths:
     )
 
 
-class Contenders(NamedTuple):
+class Candidates(NamedTuple):
     """Paths not yet taken, in a heap: a path taken before, with one hypothesis replaced.
 
     Attributes:
@@ -60,7 +68,7 @@ class Contenders(NamedTuple):
 
 @njit(cache=True)
 def best_paths(
-    finals: Any, n_best: int, n_pops: int, hyps: Hypotheses, options: Options, knowledge: Knowledge
+    finals: Any, n_best: int, n_pops: int, hyps: Hypotheses, options: Options, model: WeightedModel
 ) -> Paths:
     """The best paths with different words, with their features.
 
@@ -70,12 +78,12 @@ def best_paths(
         n_pops: how many to take at most, those with equal words counted.
         hyps: hypotheses with their arcs.
         options: of the sentence.
-        knowledge: tables.
+        model: tables.
     """
     heap, n_heap = _start(finals, n_pops, hyps)
     taken = np.empty((n_pops, options.n_words), np.int32)
     lengths = np.empty(n_pops, np.int32)
-    codes = np.full(_n_slots(n_pops), np.uint64(0), np.uint64)
+    codes = np.full(compiled_n_slots(n_pops), FREE, np.int64)
     chosen = np.empty(n_best, np.int32)
     n_taken, n_chosen = 0, 0
     while n_heap > 0 and n_taken < n_pops and n_chosen < n_best:
@@ -86,26 +94,18 @@ def best_paths(
         n_heap = _push_deviants(
             heap, n_heap, score, n_taken, depth, taken[n_taken, : lengths[n_taken]], hyps, n_pops
         )
-        if _is_new(codes, _words_code(taken[n_taken, : lengths[n_taken]], hyps, options)):
+        if add_key(codes, _words_code(taken[n_taken, : lengths[n_taken]], hyps, options)):
             chosen[n_chosen] = n_taken
             n_chosen += 1
         n_taken += 1
-    paths: Paths = _collect(chosen[:n_chosen], taken, lengths, hyps, options, knowledge)
+    paths: Paths = _collect(chosen[:n_chosen], taken, lengths, hyps, options, model)
     return paths
 
 
 @inner
-def _n_slots(n: int) -> int:
-    n_slots = 16
-    while n_slots < 2 * n:
-        n_slots *= 2
-    return n_slots
-
-
-@inner
-def _start(finals: Any, n_pops: int, hyps: Hypotheses) -> tuple[Contenders, int]:
+def _start(finals: Any, n_pops: int, hyps: Hypotheses) -> tuple[Candidates, int]:
     room = 4 * n_pops + len(finals) + 16
-    heap = Contenders(
+    heap = Candidates(
         np.empty(room), np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int32)
     )
     for i in range(len(finals)):
@@ -116,7 +116,7 @@ def _start(finals: Any, n_pops: int, hyps: Hypotheses) -> tuple[Contenders, int]
 
 @inner
 def _take(
-    heap: Contenders, n_heap: int, path: int, taken: Any, lengths: Any, hyps: Hypotheses
+    heap: Candidates, n_heap: int, path: int, taken: Any, lengths: Any, hyps: Hypotheses
 ) -> int:
     """Write out the best contender, and leave it behind the heap's end."""
     parent, depth, hyp = heap.parents[0], heap.depths[0], heap.hyps[0]
@@ -135,7 +135,7 @@ def _take(
 
 @inner
 def _push_deviants(
-    heap: Contenders, n_heap: int, score: float, path: int, depth: int, hyps_of_path: Any,
+    heap: Candidates, n_heap: int, score: float, path: int, depth: int, hyps_of_path: Any,
     hyps: Hypotheses, n_pops: int,
 ) -> int:  # fmt: skip
     """Enter the path with one of its hypotheses behind `depth` replaced by each of its arcs."""
@@ -155,7 +155,7 @@ def _push_deviants(
 
 
 @inner
-def _forget_worst(heap: Contenders, n_heap: int, n_kept: int) -> int:
+def _forget_worst(heap: Candidates, n_heap: int, n_kept: int) -> int:
     """Keep the best n_kept, which are in order and thus a heap."""
     ranking = np.argsort(-heap.scores[:n_heap], kind="mergesort")[:n_kept]
     heap.scores[:n_kept] = heap.scores[ranking]
@@ -166,7 +166,7 @@ def _forget_worst(heap: Contenders, n_heap: int, n_kept: int) -> int:
 
 
 @inner
-def _swap(heap: Contenders, i: int, j: int) -> None:
+def _swap(heap: Candidates, i: int, j: int) -> None:
     heap.scores[i], heap.scores[j] = heap.scores[j], heap.scores[i]
     heap.parents[i], heap.parents[j] = heap.parents[j], heap.parents[i]
     heap.depths[i], heap.depths[j] = heap.depths[j], heap.depths[i]
@@ -174,14 +174,14 @@ def _swap(heap: Contenders, i: int, j: int) -> None:
 
 
 @inner
-def _sift_up(heap: Contenders, i: int) -> None:
+def _sift_up(heap: Candidates, i: int) -> None:
     while i > 0 and heap.scores[(i - 1) // 2] < heap.scores[i]:
         _swap(heap, i, (i - 1) // 2)
         i = (i - 1) // 2
 
 
 @inner
-def _sift_down(heap: Contenders, n_heap: int) -> None:
+def _sift_down(heap: Candidates, n_heap: int) -> None:
     i = 0
     while 2 * i + 1 < n_heap:
         child = 2 * i + 1
@@ -194,40 +194,30 @@ def _sift_down(heap: Contenders, n_heap: int) -> None:
 
 
 @inner
-def _words_code(path: Any, hyps: Hypotheses, options: Options) -> Any:
-    """64 bits that stand for the path's words; never 0."""
-    code = np.uint64(0x9E3779B97F4A7C15)
+def _words_code(path: Any, hyps: Hypotheses, options: Options) -> int:
+    """63 bits that stand for the path's words.
+
+    Among a million paths two with different words share a code with a probability of 5e-8; comparing
+    the words themselves would need them all in memory.
+    """
+    code = hash_number(1)
     for i in range(len(path) - 1, -1, -1):
         option = hyps.options[path[i]]
         for j in range(options.word_starts[option], options.word_starts[option + 1]):
-            code = (code ^ (code >> np.uint64(31)) ^ np.uint64(options.words[j])) * np.uint64(
-                0xBF58476D1CE4E5B9
-            )
-    return (code ^ (code >> np.uint64(29))) | np.uint64(1 << 63)
-
-
-@inner
-def _is_new(codes: Any, code: Any) -> bool:
-    mask = len(codes) - 1
-    slot = int(np.int64(code & np.uint64(mask)))
-    while codes[slot] != 0:
-        if codes[slot] == code:
-            return False
-        slot = (slot + 1) & mask
-    codes[slot] = code
-    return True
+            code = hash_next(code, options.words[j])
+    return int(np.int64((code ^ (code >> np.uint64(29))) >> np.uint64(1)))
 
 
 @inner
 def _collect(
-    chosen: Any, taken: Any, lengths: Any, hyps: Hypotheses, options: Options, knowledge: Knowledge
+    chosen: Any, taken: Any, lengths: Any, hyps: Hypotheses, options: Options, model: WeightedModel
 ) -> Paths:
     n_paths = len(chosen)
     paths = Paths(
         np.zeros(n_paths + 1, np.int64),
         np.empty(lengths[chosen].sum(), np.int32),
         np.empty(n_paths),
-        np.empty((n_paths, len(knowledge.weights))),
+        np.empty((n_paths, len(model.weights))),
     )
     for i in range(n_paths):
         first, n_phrases = paths.phrase_starts[i], lengths[chosen[i]]
@@ -237,9 +227,9 @@ def _collect(
         paths.phrase_starts[i + 1] = first + n_phrases
         paths.features[i] = score_path(
             options.rows[phrases], options.starts[phrases], options.ends[phrases],
-            words_of_options(phrases, options), knowledge,
+            words_of_options(phrases, options), model,
         )  # fmt: skip
-        paths.totals[i] = (paths.features[i] * knowledge.weights).sum()
+        paths.totals[i] = (paths.features[i] * model.weights).sum()
     return paths
 
 

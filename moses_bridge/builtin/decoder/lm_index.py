@@ -38,13 +38,14 @@ from numpy.typing import NDArray
 
 from moses_bridge import textio
 from moses_bridge.builtin.language_model.arpa import Arpa, NGrams, read_arpa
-from moses_bridge.errors import InputError
+from moses_bridge.compiled.hash_table import FREE, hash_number, slot_of
+from moses_bridge.compiled.inner import inner
+from moses_bridge.errors import InputError, shown
 
 LN10 = 2.302585092994046
 UNKNOWN_LOG10_PROB = -100.0
 NO_EXTENSION = np.int32(-(2**31))  # the bits of -0.0: no back-off and no longer n-gram
-EMPTY = np.int64(-1)
-MAX_NODES = 2**31 - 1
+MAX_NODES = 2**31 - 1  # a node's number is half of a key of 64 bits
 GOOD, FULL, NO_CONTEXT, DUPLICATE = range(4)
 
 
@@ -126,7 +127,7 @@ def _with_unknown_word(arpa: Arpa) -> Arpa:
 def _build(path: textio.StrPath, arpa: Arpa) -> LmTables:
     """Enter all n-grams, doubling the table while suffixes that the file lacks need more room."""
     n_ngrams = sum(len(section.log_probs) for section in arpa.sections[1:])
-    n_slots = 1 << max(4, (3 * n_ngrams // 2).bit_length())
+    n_slots = 1 << max(4, (3 * n_ngrams // 2).bit_length())  # at most three quarters taken
     while True:
         if len(arpa.words) + n_slots > MAX_NODES:
             raise InputError(path, None, f"{n_ngrams} n-grams", "at most a thousand million")
@@ -142,7 +143,7 @@ def _build(path: textio.StrPath, arpa: Arpa) -> LmTables:
 def _empty_tables(arpa: Arpa, n_slots: int) -> LmTables:
     unigrams = arpa.sections[0]
     n_words = len(arpa.words)
-    entries = np.full(2 * (n_words + n_slots), EMPTY, np.int64)
+    entries = np.full(2 * (n_words + n_slots), FREE, np.int64)
     values = entries.view(np.float32)
     values[2 : 4 * n_words : 4] = unigrams.log_probs
     values[3 : 4 * n_words : 4] = np.where(unigrams.backoffs == 0, -0.0, unigrams.backoffs)
@@ -152,21 +153,19 @@ def _empty_tables(arpa: Arpa, n_slots: int) -> LmTables:
 def _fill(tables: LmTables, arpa: Arpa) -> tuple[int, NGrams, int]:
     n_used = 0
     for section in arpa.sections[1:]:
-        problem, row, n_used = _insert_section(
-            tables, section.ids, section.log_probs, section.backoffs, n_used
-        )
+        problem, row, n_used = _insert_section(tables, section, n_used)
         if problem != GOOD:
             return problem, section, row
     return GOOD, arpa.sections[-1], 0
 
 
 def _refuse(path: textio.StrPath, arpa: Arpa, section: NGrams, row: int, problem: int) -> None:
-    words = b" ".join(arpa.words[i] for i in section.ids[row]).decode(errors="replace")
+    words = shown(b" ".join(arpa.words[i] for i in section.ids[row]))
     expected = {
         NO_CONTEXT: "an n-gram whose first words are an n-gram of the section before",
         DUPLICATE: "each n-gram once",
     }[problem]
-    raise InputError(path, section.first_line + row, repr(words), expected)
+    raise InputError(path, section.first_line + row, words, expected)
 
 
 @njit(cache=True, inline="always")
@@ -174,38 +173,36 @@ def _key(node: int, word: int) -> int:
     return int((np.int64(node) << 32) | np.int64(word))
 
 
-@njit(cache=True)
+@inner
 def _find(tables: LmTables, key: int) -> int:
     """The node with this key, or the free node where it belongs."""
-    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
-    mixed ^= mixed >> np.uint64(32)
-    slot = int(np.int64(mixed) & tables.mask)
+    slot = slot_of(hash_number(key), tables.mask + 1)
     node = tables.n_words + slot
-    while tables.entries[2 * node] != key and tables.entries[2 * node] != EMPTY:
+    while tables.entries[2 * node] != key and tables.entries[2 * node] != FREE:
         slot = (slot + 1) & tables.mask
         node = tables.n_words + slot
-    return node
+    return int(node)
 
 
-@njit(cache=True)
+@inner
 def _walk(tables: LmTables, ids: Any, first: int, last: int) -> int:
     """The node of the n-gram ids[first:last + 1] in text order, -1 if it is not there."""
     node = int(ids[last])
     for i in range(last - 1, first - 1, -1):
         key = _key(node, ids[i])
         node = _find(tables, key)
-        if tables.entries[2 * node] == EMPTY:
+        if tables.entries[2 * node] == FREE:
             return -1
     return node
 
 
-@njit(cache=True)
+@inner
 def _mark_continued(tables: LmTables, node: int) -> None:
     if tables.bits[4 * node + 3] == NO_EXTENSION:
         tables.bits[4 * node + 3] = 0
 
 
-@njit(cache=True)
+@inner
 def _insert_missing_suffix(tables: LmTables, ids: Any, first: int, last: int) -> tuple[int, int]:
     """Enter ids[first:last + 1] and its suffixes where absent, with backed-off probabilities.
 
@@ -217,7 +214,7 @@ def _insert_missing_suffix(tables: LmTables, ids: Any, first: int, last: int) ->
         shorter_prob = tables.values[4 * node + 2]
         key = _key(node, ids[i])
         node = _find(tables, key)
-        if tables.entries[2 * node] == EMPTY:
+        if tables.entries[2 * node] == FREE:
             context = _walk(tables, ids, i, last - 1)
             backoff = np.float32(0.0)
             if context >= 0:
@@ -231,9 +228,9 @@ def _insert_missing_suffix(tables: LmTables, ids: Any, first: int, last: int) ->
 
 
 @njit(cache=True)
-def _insert_section(
-    tables: LmTables, ids: Any, log_probs: Any, backoffs: Any, n_used: int
-) -> tuple[int, int, int]:
+def _insert_section(tables: LmTables, section: NGrams, n_used: int) -> tuple[int, int, int]:
+    """Enter the n-grams of one order; the problem, the row that has it, and the slots taken."""
+    ids, log_probs, backoffs = section.ids, section.log_probs, section.backoffs
     n_rows, order = ids.shape
     for row in range(n_rows):
         if (n_used + order) * 4 > (tables.mask + 1) * 3:
@@ -245,7 +242,7 @@ def _insert_section(
         suffix, n_new = _insert_missing_suffix(tables, ids[row], 1, order - 1)
         key = _key(suffix, ids[row, 0])
         node = _find(tables, key)
-        if tables.entries[2 * node] != EMPTY:
+        if tables.entries[2 * node] != FREE:
             return DUPLICATE, row, n_used
         tables.entries[2 * node] = key
         tables.values[4 * node + 2] = log_probs[row]
@@ -256,7 +253,7 @@ def _insert_section(
     return GOOD, 0, n_used
 
 
-@njit(cache=True)
+@inner
 def _backoff(tables: LmTables, context: Any, n_context: int, n_matched: int) -> float:
     """Sum of the log10 back-offs of the contexts of n_matched words and more."""
     total = 0.0
@@ -266,12 +263,12 @@ def _backoff(tables: LmTables, context: Any, n_context: int, n_matched: int) -> 
             total += tables.values[4 * node + 3]
         if length < n_context:
             node = _find(tables, _key(node, context[length]))
-            if tables.entries[2 * node] == EMPTY:
+            if tables.entries[2 * node] == FREE:
                 break
     return total
 
 
-@njit(cache=True)
+@inner
 def lm_score_matched(
     tables: LmTables, context: Any, n_context: int, word: int, new_context: Any
 ) -> tuple[float, int, int]:
@@ -282,7 +279,7 @@ def lm_score_matched(
     log_prob = float(tables.values[4 * node + 2])
     for i in range(n_context):
         node = _find(tables, _key(node, context[i]))
-        if tables.entries[2 * node] == EMPTY:
+        if tables.entries[2 * node] == FREE:
             break
         n_matched = i + 2
         log_prob = float(tables.values[4 * node + 2])

@@ -9,24 +9,15 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.decoder.lexicon import (
-    Lexicon,
-    LexiconTables,
-    add_word,
-    has_room,
-)
 from moses_bridge.builtin.decoder.row_reader import (
     FEW_COLUMNS,
     FULL,
     GOOD,
     NO_SOURCE,
-    column_end,
-    line_end,
-    next_token,
     parse_logs,
     read_table,
     refuse_row,
-    same_bytes,
+    row_end,
 )
 from moses_bridge.builtin.decoder.source_trie import (
     ROOT,
@@ -35,11 +26,14 @@ from moses_bridge.builtin.decoder.source_trie import (
     add_child,
     trie_has_room,
 )
+from moses_bridge.compiled.bytes_by_name import NEWLINE
 from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.lexicon import Lexicon, LexiconTables, add_word, has_room
+from moses_bridge.compiled.scanning import column_end, line_end, next_token, same_bytes
 from moses_bridge.textio import StrPath
 
 
-class PairTables(NamedTuple):
+class TableRows(NamedTuple):
     """Rows of a phrase table, in the order of the file.
 
     Attributes:
@@ -60,7 +54,7 @@ class PairTables(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PhrasePairs:
+class LoadedTable:
     """A phrase table with what finds its rows.
 
     Attributes:
@@ -71,14 +65,14 @@ class PhrasePairs:
         node_rows: (n_rows,) int64, row numbers by node, each node's in the order of the file.
     """
 
-    rows: PairTables
+    rows: TableRows
     trie: TrieTables
     source_words: LexiconTables
     node_starts: NDArray[np.int64]
     node_rows: NDArray[np.int64]
 
 
-def read_phrase_pairs(path: StrPath, n_scores: int, target_words: Lexicon) -> PhrasePairs:
+def load_table(path: StrPath, n_scores: int, target_words: Lexicon) -> LoadedTable:
     """Read a text phrase table; its target words are added to target_words.
 
     Raises:
@@ -102,13 +96,13 @@ def read_phrase_pairs(path: StrPath, n_scores: int, target_words: Lexicon) -> Ph
         trie.grow()
     rows = _trimmed(rows, row)
     node_starts, node_rows = _rows_by_node(rows.nodes, len(trie))
-    return PhrasePairs(rows, trie.tables, source_words.tables, node_starts, node_rows)
+    return LoadedTable(rows, trie.tables, source_words.tables, node_starts, node_rows)
 
 
-def _empty_rows(data: NDArray[np.uint8], n_scores: int) -> PairTables:
+def _empty_rows(data: NDArray[np.uint8], n_scores: int) -> TableRows:
     """Room for what the text can hold at most; pages that are not written cost no memory."""
-    n_rows = int(np.count_nonzero(data == 10))
-    return PairTables(
+    n_rows = int(np.count_nonzero(data == NEWLINE))
+    return TableRows(
         np.empty(n_rows, np.int32),
         np.zeros(n_rows + 1, np.int64),
         np.empty(len(data) // 2 + 1, np.int32),
@@ -118,7 +112,7 @@ def _empty_rows(data: NDArray[np.uint8], n_scores: int) -> PairTables:
     )
 
 
-def _trimmed(rows: PairTables, n_rows: int) -> PairTables:
+def _trimmed(rows: TableRows, n_rows: int) -> TableRows:
     return rows._replace(
         words=rows.words[: rows.word_starts[n_rows]].copy(),
         links=rows.links[: rows.link_starts[n_rows]].copy(),
@@ -135,7 +129,7 @@ def _rows_by_node(
 
 @njit(cache=True)
 def _parse_rows(
-    data: Any, position: int, row: int, rows: PairTables,
+    data: Any, position: int, row: int, rows: TableRows,
     source_words: LexiconTables, target_words: LexiconTables, trie: TrieTables,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Fill rows from `position` on; the place, the number of rows done and why it ended."""
@@ -149,12 +143,12 @@ def _parse_rows(
             and trie_has_room(trie, length)
         ):
             return position, row, FULL
-        stop = end - 1 if length > 0 and data[end - 1] == 13 else end
+        stop = row_end(data, end)
         source_end = column_end(data, position, stop)
         if source_end == stop:
             return position, row, FEW_COLUMNS
         if source_end - position != last_length or not same_bytes(
-            data, position, last_start, last_length
+            data, position, data, last_start, last_length
         ):
             node = _add_source(data, position, source_end, source_words, trie)
             last_start, last_length = position, source_end - position
@@ -181,7 +175,7 @@ def _add_source(data: Any, position: int, end: int, words: LexiconTables, trie: 
 
 @inner
 def _parse_columns(
-    data: Any, position: int, end: int, row: int, rows: PairTables, target_words: LexiconTables
+    data: Any, position: int, end: int, row: int, rows: TableRows, target_words: LexiconTables
 ) -> int:
     """Target, scores and links of a row, from behind the first "|||" on."""
     target_end = column_end(data, position, end)

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.builtin.decoder import feature_slots as slots
-from moses_bridge.builtin.decoder.lexicon import Lexicon, words_of
+from moses_bridge.builtin.decoder.ini_settings import check_settings
 from moses_bridge.builtin.decoder.lm_index import LmIndex, LmTables
-from moses_bridge.builtin.decoder.loaded_table import PhrasePairs, read_phrase_pairs
+from moses_bridge.builtin.decoder.loaded_table import LoadedTable, load_table
 from moses_bridge.builtin.decoder.reordering_table import N_SCORES, read_reordering
 from moses_bridge.builtin.decoder.source_trie import longest_phrase
+from moses_bridge.compiled.lexicon import Lexicon, words_of
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.moses_ini import Feature, MosesIni, read_ini
 
@@ -30,23 +31,9 @@ FIRST_SLOT = {
     "PhraseDictionaryMemory": slots.PHRASE_TABLE,
 }
 STATEFUL = ("LexicalReordering", "Distortion", "KENLM")
-KNOWN_SETTINGS = {"mapping": ("0 T 0", "T 0"), "inputtype": ("0",)}
-UNKNOWN_SECTIONS = (
-    "alternate-weight-setting",
-    "consensus-decoding",
-    "constraint",
-    "decoding-graph-backoff",
-    "drop-unknown",
-    "generation-file",
-    "lminimum-bayes-risk",
-    "mark-unknown",
-    "minimum-bayes-risk",
-    "monotone-at-punctuation",
-    "xml-input",
-)
 DEFAULT_TABLE_LIMIT = 20  # moses/TranslationModel/PhraseDictionary.cpp
-DEFAULT_DISTORTION_LIMIT = 6
-DEFAULT_MAX_PHRASE_WORDS = 20
+DEFAULT_DISTORTION_LIMIT = -1  # any, as Moses has it (moses/parameters/ReorderingOptions.cpp)
+DEFAULT_MAX_PHRASE_WORDS = 20  # moses/TypeDef.h
 MAX_WINDOW = 60  # the search keeps coverage behind the first gap in 64 bits
 
 
@@ -67,7 +54,7 @@ class Model:
     Attributes:
         ini: as read.
         features: all features, in the order of Moses's n-best lists (stateful ones first).
-        pairs: the phrase table.
+        table: the phrase table.
         reordering: (n_rows, 6) natural logarithms.
         lm: the language model.
         target_words: bytes of each target word; those of the language model come first.
@@ -81,7 +68,7 @@ class Model:
 
     ini: MosesIni
     features: tuple[FeatureSlice, ...]
-    pairs: PhrasePairs
+    table: LoadedTable
     reordering: NDArray[np.float32]
     lm: LmIndex
     target_words: list[bytes]
@@ -95,7 +82,7 @@ class Model:
     @property
     def n_features(self) -> int:
         """Length of a feature vector."""
-        return slots.n_features(self.pairs.rows.scores.shape[1])
+        return slots.n_features(self.table.rows.scores.shape[1])
 
     def weight_vector(self, overwrite: Mapping[str, Sequence[float]] | None) -> slots.Vector:
         """The ini's weights, with others for the features named; 1 where the ini has none.
@@ -133,21 +120,21 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
         InputError: a file is missing or malformed.
     """
     ini = read_ini(ini_path)
-    _check_sections(ini)
+    check_settings(ini)
     _check_features(ini)
-    table = _only(ini, "PhraseDictionaryMemory")
-    if table is None:
+    table_feature = _only(ini, "PhraseDictionaryMemory")
+    if table_feature is None:
         raise ConfigError(f"{ini.path}: no PhraseDictionaryMemory; the built-in decoder needs one")
     lm = _read_language_model(ini)
     lexicon = Lexicon(list(lm.vocabulary))
-    pairs = read_phrase_pairs(_file(ini, table), table.n_scores, lexicon)
-    reordering = _read_reordering(ini, pairs, lexicon)
+    table = load_table(_file(ini, table_feature), table_feature.n_scores, lexicon)
+    reordering = _read_reordering(ini, table, lexicon)
     target_words = lexicon.words()
-    source_words = words_of(pairs.source_words)
+    source_words = words_of(table.source_words)
     return Model(
         ini=ini,
         features=feature_slices(ini),
-        pairs=pairs,
+        table=table,
         reordering=reordering,
         lm=lm,
         target_words=target_words,
@@ -156,13 +143,13 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
         has_reordering=bool(ini.of_kind("LexicalReordering")),
         table_limit=_first(
             table_limit,
-            _whole_number(ini, "table-limit", table.arguments.get("table-limit")),
+            _whole_number(ini, "table-limit", table_feature.arguments.get("table-limit")),
             DEFAULT_TABLE_LIMIT,
         ),
         distortion_limit=_first(
             distortion_limit, _setting(ini, "distortion-limit"), DEFAULT_DISTORTION_LIMIT
         ),
-        max_phrase_words=max(1, min(longest_phrase(pairs.trie), _longest_allowed(ini))),
+        max_phrase_words=max(1, min(longest_phrase(table.trie), _longest_allowed(ini))),
     )
 
 
@@ -182,20 +169,6 @@ def _size(feature: Feature) -> int:
 def _is_listed(feature: Feature) -> bool:
     default = "false" if feature.kind == "UnknownWordPenalty" else "true"
     return feature.arguments.get("tuneable", default) == "true"
-
-
-def _check_sections(ini: MosesIni) -> None:
-    """Refuse what would change the translations if it were overlooked."""
-    for section in UNKNOWN_SECTIONS:
-        if section in ini.settings:
-            raise ConfigError(f"{ini.path}: the built-in decoder does not know [{section}]")
-    for section, known in KNOWN_SETTINGS.items():
-        found = ini.settings.get(section, known[:1])
-        if len(found) > 1 or found[0] not in known:
-            raise ConfigError(
-                f"{ini.path}: [{section}] is {', '.join(found)}; "
-                f"the built-in decoder knows {known[0]} only"
-            )
 
 
 def _check_features(ini: MosesIni) -> None:
@@ -249,18 +222,18 @@ def _no_language_model() -> LmIndex:
 
 
 def _read_reordering(
-    ini: MosesIni, pairs: PhrasePairs, target_words: Lexicon
+    ini: MosesIni, table: LoadedTable, target_words: Lexicon
 ) -> NDArray[np.float32]:
     feature = _only(ini, "LexicalReordering")
     if feature is None:
-        return np.zeros((len(pairs.rows.nodes), N_SCORES), np.float32)
+        return np.zeros((len(table.rows.nodes), N_SCORES), np.float32)
     kind = feature.arguments.get("type", "")
     if not REORDERING_TYPE.fullmatch(kind):
         raise ConfigError(
             f"{ini.path}: {feature.name} has type={kind}; "
             "the built-in decoder has msd-bidirectional-fe only"
         )
-    return read_reordering(_file(ini, feature), pairs, target_words.tables)
+    return read_reordering(_file(ini, feature), table, target_words.tables)
 
 
 def _longest_allowed(ini: MosesIni) -> int:

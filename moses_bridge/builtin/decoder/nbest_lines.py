@@ -122,7 +122,7 @@ def _fields(model: Model, phrases: list[int], options: Options, nbest: NBestForm
 def _links(model: Model, row: int) -> list[tuple[int, int]]:
     if row == UNKNOWN_ROW:
         return [(0, 0)]
-    rows = model.pairs.rows
+    rows = model.table.rows
     text = rows.links[rows.link_starts[row] : rows.link_starts[row + 1]].tobytes()
     return sorted(parse_links(text, "phrase table", row + 1))
 

@@ -10,7 +10,7 @@ from numba import njit
 from moses_bridge.builtin.decoder.hypotheses import Hypotheses
 from moses_bridge.builtin.decoder.lm_index import LN10, lm_score
 from moses_bridge.builtin.decoder.options import Options
-from moses_bridge.builtin.decoder.phrase_choice import Language
+from moses_bridge.builtin.decoder.weighted_model import LanguageModel
 from moses_bridge.compiled.inner import inner
 
 
@@ -108,7 +108,7 @@ def _add_ngram(word: int, context: Any, out: Any) -> None:
 @njit(cache=True)
 def exchange_scores(
     first: int, log_probs: Any, starts: Any, weight: float, is_last: bool, options: Options,
-    language: Language, hyps: Hypotheses,
+    lm: LanguageModel, hyps: Hypotheses,
 ) -> None:  # fmt: skip
     """Put the neural values of the last phrases in the place of the n-gram model's.
 
@@ -119,22 +119,22 @@ def exchange_scores(
         weight: of the neural model, with which the n-gram model has stood in for it.
         is_last: whether the hypotheses are complete.
         options: of the sentence.
-        language: the n-gram model.
+        lm: the n-gram model.
         hyps: their scores and estimates change.
     """
-    context = np.zeros(max(1, language.order - 1), np.int32)
+    context = np.zeros(max(1, lm.order - 1), np.int32)
     for i in range(len(starts) - 1):
         neural = 0.0
         for j in range(starts[i], starts[i + 1]):
             neural += log_probs[j]
-        stand_in = LN10 * _added_log10(first + i, is_last, options, language, hyps, context)
+        stand_in = LN10 * _added_log10(first + i, is_last, options, lm, hyps, context)
         hyps.scores[first + i] += weight * (neural - stand_in)
         hyps.estimates[first + i] += weight * (neural - stand_in)
 
 
 @inner
 def _added_log10(
-    hyp: int, is_last: bool, options: Options, language: Language, hyps: Hypotheses, context: Any
+    hyp: int, is_last: bool, options: Options, lm: LanguageModel, hyps: Hypotheses, context: Any
 ) -> float:
     """The n-gram model's log10 probability of the words that a hypothesis adds."""
     previous, option = hyps.previous[hyp], hyps.options[hyp]
@@ -143,13 +143,9 @@ def _added_log10(
         context[i] = hyps.contexts[previous, i]
     total = 0.0
     for i in range(options.word_starts[option], options.word_starts[option + 1]):
-        log_prob, n_context = lm_score(
-            language.tables, context, n_context, options.lm_words[i], context
-        )
+        log_prob, n_context = lm_score(lm.tables, context, n_context, options.lm_words[i], context)
         total += log_prob
     if is_last:
-        log_prob, n_context = lm_score(
-            language.tables, context, n_context, language.eos_id, context
-        )
+        log_prob, n_context = lm_score(lm.tables, context, n_context, lm.eos_id, context)
         total += log_prob
     return total

@@ -6,10 +6,11 @@ all its hypotheses, in all sentences, are scored in one call, and the neural val
 of the n-gram model's. So the n-gram model decides which cells are taken from the cube, and the
 neural one which of these hypotheses are kept and extended.
 
-Hypotheses are recombined as without the neural model, by their n-gram states: what follows a loser
-counts in the n-best list's search as behind its winner. And the search goes by the scorer's quick
-estimates. The values in the n-best list are neither: they are computed from its entries' words, and
-the entries are sorted by totals made of them.
+Two things are approximate in the search. Hypotheses are recombined as without the neural model, by the
+n-gram model's states; when the n-best list goes back through a hypothesis that was recombined into a
+better one, the words that follow have the scores they had behind the better one. And the search goes by
+the scorer's quick estimates. The values in the n-best list are exact: they are computed from the words of
+its entries, and the entries are sorted by totals made of them.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ from moses_bridge.builtin.decoder.nbest_lines import (
 from moses_bridge.builtin.decoder.neural_scores import exchange_scores, path_ngrams, stack_ngrams
 from moses_bridge.builtin.decoder.ngram_memo import NgramMemo
 from moses_bridge.builtin.decoder.search import Limits, open_stack, start_search
-from moses_bridge.builtin.decoder.translator import Translation, Translator, make_knowledge
+from moses_bridge.builtin.decoder.translator import Translation, Translator
+from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
 from moses_bridge.ngram_scorer import NgramScorer
 
 
@@ -92,14 +94,14 @@ def stand_in_translator(
 
     Args:
         model: tables.
-        lm_scores: see `make_knowledge`.
+        lm_scores: see `make_weighted_model`.
         weights: of the model's features.
         neural_weight: of the neural model.
         limits: of the search.
     """
     raised = weights.copy()
     raised[LANGUAGE_MODEL] += neural_weight
-    return Translator(model, make_knowledge(model, lm_scores, raised), limits)
+    return Translator(model, make_weighted_model(model, lm_scores, raised), limits)
 
 
 class NeuralTranslator:
@@ -161,7 +163,7 @@ class NeuralTranslator:
         groups = make_groups(options.n_words, limits.stack_size, limits.pop_limit)
         contexts = np.empty((len(hyps.previous), self._scorer.order - 1), np.int32)
         contexts[0] = self._scorer.start_id
-        start_search(options, self._translator.knowledge.language, hyps, groups)
+        start_search(options, self._translator.weighted.lm, hyps, groups)
         return _Search(sentence, ids, hyps, groups, contexts)
 
     def _fill_stacks(self, n_covered: int, searches: Sequence[_Search]) -> None:
@@ -175,7 +177,7 @@ class NeuralTranslator:
         options, hyps = search.sentence.options, search.hyps
         translator, edges = self._translator, self._translator.work.edges
         first, n_coverages = open_stack(
-            n_covered, options, translator.knowledge.language, translator.knowledge.weights,
+            n_covered, options, translator.weighted.lm, translator.weighted.weights,
             translator.limits, hyps, search.groups, translator.work,
         )  # fmt: skip
         ngrams, starts = stack_ngrams(
@@ -190,7 +192,7 @@ class NeuralTranslator:
         options = search.sentence.options
         exchange_scores(
             stack.first, log_probs, stack.starts, self._weight, n_covered == options.n_words,
-            options, translator.knowledge.language, search.hyps,
+            options, translator.weighted.lm, search.hyps,
         )  # fmt: skip
         close_stack(
             n_covered, stack.first, stack.windows, stack.gaps, translator.limits.stack_size,

@@ -9,12 +9,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.compiled.hash_table import FREE, hash_next, hash_number, n_slots, slot_of
 from moses_bridge.compiled.inner import inner
 from moses_bridge.errors import UserError
 
-MAX_NGRAMS = 1 << 20
+MAX_NGRAMS = 1 << 20  # 40 MB for n-grams of 7 words
 FIRST_ROOM = 1 << 14
-FREE = -1
 
 Compute = Callable[[NDArray[np.int32]], NDArray[np.float32]]
 
@@ -25,7 +25,8 @@ class NgramMemo:
     Args:
         compute: the function: natural log p(last word | words before it), (n, order) -> (n,).
         order: words of an n-gram.
-        max_ngrams: when there would be more, all are forgotten.
+        max_ngrams: when there would be more, all are forgotten, which is simpler than to choose some
+            and happens once in thousands of sentences.
     """
 
     def __init__(self, compute: Compute, order: int, max_ngrams: int = MAX_NGRAMS) -> None:
@@ -61,7 +62,7 @@ class NgramMemo:
 
     def _make_room(self, n_ngrams: int) -> None:
         self._size = 0
-        self._slots = np.full(1 << (2 * n_ngrams).bit_length(), FREE, np.int32)
+        self._slots = np.full(n_slots(n_ngrams), FREE, np.int32)
         self._keys = np.empty((n_ngrams, self._keys.shape[1]), np.int32)
         self._values = np.empty(n_ngrams, np.float32)
 
@@ -88,14 +89,14 @@ def _enter(ngrams: Any, slots: Any, keys: Any, size: int) -> tuple[Any, int]:
 
 @inner
 def _slot_of(ngram: Any, slots: Any, keys: Any) -> int:
-    code = np.uint64(0x9E3779B97F4A7C15)
+    code = hash_number(1)
     for word in ngram:
-        code = (code ^ (code >> np.uint64(29)) ^ np.uint64(word)) * np.uint64(0xBF58476D1CE4E5B9)
+        code = hash_next(code, word)
     mask = len(slots) - 1
-    slot = int(np.int64((code ^ (code >> np.uint64(32))) & np.uint64(mask)))
+    slot = slot_of(code, len(slots))
     while slots[slot] != FREE and not _same(keys[slots[slot]], ngram):
         slot = (slot + 1) & mask
-    return slot
+    return int(slot)
 
 
 @inner

@@ -15,42 +15,13 @@ from moses_bridge.builtin.decoder.feature_slots import (
     WORD_PENALTY,
 )
 from moses_bridge.builtin.decoder.lm_index import LN10, lm_score
-from moses_bridge.builtin.decoder.loaded_table import PairTables
-from moses_bridge.builtin.decoder.phrase_choice import (
-    Choices,
-    Language,
-    choose,
-    lm_word,
-    static_score,
-)
-from moses_bridge.builtin.decoder.source_trie import ROOT, TrieTables, child_of
+from moses_bridge.builtin.decoder.phrase_choice import choose, stateless_score
+from moses_bridge.builtin.decoder.source_trie import NO_NODE, ROOT, child_of
+from moses_bridge.builtin.decoder.weighted_model import WeightedModel, lm_word
 from moses_bridge.compiled.inner import inner
 
 UNKNOWN_SCORE = -100.0  # UnknownWordPenaltyProducer::EvaluateInIsolation: the floor of scores
 UNKNOWN_ROW = -1
-
-
-class Knowledge(NamedTuple):
-    """What options are made of; the same for all sentences of a run.
-
-    Attributes:
-        rows, trie, node_starts, node_rows: of PhrasePairs.
-        reordering: (n_rows, 6) natural logarithms.
-        lm_scores: (n_rows,) of `choose`.
-        language: the language model.
-        choices: the rows kept for each source phrase.
-        weights: the weight vector.
-    """
-
-    rows: PairTables
-    trie: TrieTables
-    node_starts: NDArray[np.int64]
-    node_rows: NDArray[np.int64]
-    reordering: NDArray[np.float32]
-    lm_scores: NDArray[np.float32]
-    language: Language
-    choices: Choices
-    weights: NDArray[np.float64]
 
 
 class Options(NamedTuple):
@@ -63,15 +34,15 @@ class Options(NamedTuple):
             k words: from span_starts[s * max_words + k - 1] to the next.
         rows: int64, row of the phrase table, -1 for an unknown word that is copied.
         starts, ends: int32, source words starts..ends-1.
-        statics: weighted sum of the stateless features.
-        outlooks: statics plus the weighted language model score of the phrase alone.
+        stateless_scores: weighted sum of the stateless features.
+        estimates: stateless score plus the weighted language model score of the phrase alone.
         reordering: (n, 6) weighted reordering scores.
         word_starts: (n + 1,) int32, into the next three.
         words: int32, target words.
         lm_words: int32, their numbers in the language model.
-        tails: weighted language model score of the words behind this one, in the phrase alone.
+        suffix_scores: weighted language model score of the words behind this one, in the phrase alone.
         context_sizes: int32, words of language model context after the phrase alone.
-        future: (n_words + 1, n_words + 1); best outlook for words s..e-1.
+        future_costs: (n_words + 1, n_words + 1); the best estimate for words s..e-1.
     """
 
     n_words: int
@@ -80,59 +51,56 @@ class Options(NamedTuple):
     rows: NDArray[np.int64]
     starts: NDArray[np.int32]
     ends: NDArray[np.int32]
-    statics: NDArray[np.float64]
-    outlooks: NDArray[np.float64]
+    stateless_scores: NDArray[np.float64]
+    estimates: NDArray[np.float64]
     reordering: NDArray[np.float64]
     word_starts: NDArray[np.int32]
     words: NDArray[np.int32]
     lm_words: NDArray[np.int32]
-    tails: NDArray[np.float64]
+    suffix_scores: NDArray[np.float64]
     context_sizes: NDArray[np.int32]
-    future: NDArray[np.float64]
+    future_costs: NDArray[np.float64]
 
 
 @inner
-def _span_nodes(source: Any, max_words: int, knowledge: Knowledge) -> Any:
-    """(n_words, max_words) int32: trie node of each span that has translations, else -1."""
-    nodes = np.full((len(source), max_words), -1, np.int32)
+def _span_nodes(source: Any, max_words: int, model: WeightedModel) -> Any:
+    """(n_words, max_words) int32: trie node of each span that has translations, else NO_NODE."""
+    nodes = np.full((len(source), max_words), NO_NODE, np.int32)
     for start in range(len(source)):
         node = ROOT
         for length in range(1, min(max_words, len(source) - start) + 1):
             word = source[start + length - 1]
-            node = child_of(knowledge.trie, node, word) if word >= 0 else -1
-            if node < 0:
+            node = child_of(model.trie, node, word) if word >= 0 else NO_NODE
+            if node == NO_NODE:
                 break
-            if knowledge.node_starts[node] < knowledge.node_starts[node + 1]:
+            if model.node_starts[node] < model.node_starts[node + 1]:
                 nodes[start, length - 1] = node
     return nodes
 
 
 @njit(cache=True)
-def choose_for_sentence(source: Any, max_words: int, knowledge: Knowledge) -> None:
+def choose_for_sentence(source: Any, max_words: int, model: WeightedModel) -> None:
     """Make the choices of all source phrases of a sentence, so that worker processes share them."""
-    nodes = _span_nodes(source, max_words, knowledge).ravel()
+    nodes = _span_nodes(source, max_words, model).ravel()
     for i in range(len(nodes)):
         node = nodes[i]
-        if node >= 0 and not knowledge.choices.done[node]:
-            choose(
-                node, knowledge.rows, knowledge.node_starts, knowledge.node_rows,
-                knowledge.lm_scores, knowledge.language, knowledge.weights, knowledge.choices,
-            )  # fmt: skip
+        if node != NO_NODE and not model.choices.done[node]:
+            choose(node, model)
 
 
 @njit(cache=True)
-def make_options(source: Any, copies: Any, max_words: int, knowledge: Knowledge) -> Options:
+def make_options(source: Any, copies: Any, max_words: int, model: WeightedModel) -> Options:
     """The options of a sentence.
 
     Args:
         source: (n_words,) int32, source word numbers, -1 for words that the table does not know.
         copies: (n_words,) int32, the same words as target words, should they be copied.
         max_words: longest source phrase.
-        knowledge: tables and weights; the choices of the sentence's phrases are made if need be.
+        model: tables and weights; the choices of the sentence's phrases are made if need be.
     """
-    choose_for_sentence(source, max_words, knowledge)
-    nodes = _span_nodes(source, max_words, knowledge)
-    n_options, n_target_words, span_starts = _measure(nodes, knowledge)
+    choose_for_sentence(source, max_words, model)
+    nodes = _span_nodes(source, max_words, model)
+    n_options, n_target_words, span_starts = _measure(nodes, model)
     options = Options(
         len(source),
         max_words,
@@ -150,21 +118,21 @@ def make_options(source: Any, copies: Any, max_words: int, knowledge: Knowledge)
         np.empty(n_options, np.int32),
         np.full((len(source) + 1, len(source) + 1), -np.inf),
     )
-    _fill(nodes, copies, knowledge, options)
-    _fill_future(options)
+    _fill(nodes, copies, model, options)
+    _fill_future_costs(options)
     return options
 
 
 @inner
-def _measure(nodes: Any, knowledge: Knowledge) -> tuple[int, int, Any]:
+def _measure(nodes: Any, model: WeightedModel) -> tuple[int, int, Any]:
     """Number of options, number of their target words, and the start of each span's options."""
     n_words, max_words = nodes.shape
-    choices, rows = knowledge.choices, knowledge.rows
+    choices, rows = model.choices, model.rows
     span_starts = np.zeros(n_words * max_words + 1, np.int32)
     n_options, n_target_words = 0, 0
     for span in range(n_words * max_words):
         node = nodes[span // max_words, span % max_words]
-        if node >= 0:
+        if node != NO_NODE:
             for i in range(choices.starts[node], choices.starts[node + 1]):
                 row = choices.rows[i]
                 n_target_words += rows.word_starts[row + 1] - rows.word_starts[row]
@@ -176,30 +144,30 @@ def _measure(nodes: Any, knowledge: Knowledge) -> tuple[int, int, Any]:
 
 
 @inner
-def _fill(nodes: Any, copies: Any, knowledge: Knowledge, options: Options) -> None:
-    context = np.zeros(max(1, knowledge.language.order - 1), np.int32)
-    choices = knowledge.choices
+def _fill(nodes: Any, copies: Any, model: WeightedModel, options: Options) -> None:
+    context = np.zeros(max(1, model.lm.order - 1), np.int32)
+    choices = model.choices
     for span in range(nodes.size):
         start, length = span // nodes.shape[1], span % nodes.shape[1] + 1
         first = options.span_starts[span]
         for option in range(first, options.span_starts[span + 1]):
             options.starts[option], options.ends[option] = start, start + length
             node = nodes[start, length - 1]
-            if node >= 0:
+            if node != NO_NODE:
                 row = choices.rows[choices.starts[node] + option - first]
-                _fill_known(option, row, knowledge, options)
+                _fill_known(option, row, model, options)
             else:
-                _fill_unknown(option, copies[start], knowledge, options)
-            _fill_language(option, knowledge, options, context)
+                _fill_unknown(option, copies[start], model, options)
+            _fill_lm_scores(option, model, options, context)
 
 
 @inner
-def _fill_known(option: int, row: int, knowledge: Knowledge, options: Options) -> None:
-    rows, weights = knowledge.rows, knowledge.weights
+def _fill_known(option: int, row: int, model: WeightedModel, options: Options) -> None:
+    rows, weights = model.rows, model.weights
     options.rows[option] = row
-    options.statics[option] = static_score(rows, row, weights)
+    options.stateless_scores[option] = stateless_score(rows, row, weights)
     for i in range(6):
-        options.reordering[option, i] = weights[i] * knowledge.reordering[row, i]
+        options.reordering[option, i] = weights[i] * model.reordering[row, i]
     place = options.word_starts[option]
     for i in range(rows.word_starts[row], rows.word_starts[row + 1]):
         options.words[place] = rows.words[i]
@@ -208,10 +176,10 @@ def _fill_known(option: int, row: int, knowledge: Knowledge, options: Options) -
 
 
 @inner
-def _fill_unknown(option: int, word: int, knowledge: Knowledge, options: Options) -> None:
-    weights = knowledge.weights
+def _fill_unknown(option: int, word: int, model: WeightedModel, options: Options) -> None:
+    weights = model.weights
     options.rows[option] = UNKNOWN_ROW
-    options.statics[option] = (
+    options.stateless_scores[option] = (
         UNKNOWN_SCORE * weights[UNKNOWN_WORD] - weights[WORD_PENALTY] + weights[PHRASE_PENALTY]
     )
     place = options.word_starts[option]
@@ -220,31 +188,29 @@ def _fill_unknown(option: int, word: int, knowledge: Knowledge, options: Options
 
 
 @inner
-def _fill_language(option: int, knowledge: Knowledge, options: Options, context: Any) -> None:
-    """Language model scores of the phrase alone."""
-    language = knowledge.language
-    weight = LN10 * knowledge.weights[LANGUAGE_MODEL]
+def _fill_lm_scores(option: int, model: WeightedModel, options: Options, context: Any) -> None:
+    """LanguageModel model scores of the phrase alone."""
+    lm = model.lm
+    weight = LN10 * model.weights[LANGUAGE_MODEL]
     first, last = options.word_starts[option], options.word_starts[option + 1]
     n_context = 0
     for i in range(first, last):
-        options.lm_words[i] = lm_word(language, options.words[i])
-        log_prob, n_context = lm_score(
-            language.tables, context, n_context, options.lm_words[i], context
-        )
-        options.tails[i] = weight * log_prob
+        options.lm_words[i] = lm_word(lm, options.words[i])
+        log_prob, n_context = lm_score(lm.tables, context, n_context, options.lm_words[i], context)
+        options.suffix_scores[i] = weight * log_prob
     options.context_sizes[option] = n_context
     total = 0.0
     for i in range(last - 1, first - 1, -1):
-        score = options.tails[i]
-        options.tails[i] = total
+        score = options.suffix_scores[i]
+        options.suffix_scores[i] = total
         total += score
-    options.outlooks[option] = options.statics[option] + total
+    options.estimates[option] = options.stateless_scores[option] + total
 
 
 @inner
-def _fill_future(options: Options) -> None:
-    """Best outlook of each span, by one phrase or by two parts (TranslationOptionCollection)."""
-    n_words, future = options.n_words, options.future
+def _fill_future_costs(options: Options) -> None:
+    """Best estimate of each span, by one phrase or by two parts (TranslationOptionCollection)."""
+    n_words, future = options.n_words, options.future_costs
     for start in range(n_words + 1):
         future[start, start] = 0.0
     for length in range(1, n_words + 1):
@@ -254,7 +220,7 @@ def _fill_future(options: Options) -> None:
             if length <= options.max_words:
                 span = start * options.max_words + length - 1
                 if options.span_starts[span] < options.span_starts[span + 1]:
-                    best = options.outlooks[options.span_starts[span]]
+                    best = options.estimates[options.span_starts[span]]
             for middle in range(start + 1, end):
                 best = max(best, future[start, middle] + future[middle, end])
             future[start, end] = best

@@ -6,11 +6,10 @@ the language model over the phrase alone (TargetPhrase::GetFutureScore, TargetPh
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from moses_bridge.builtin.decoder.feature_slots import (
     LANGUAGE_MODEL,
@@ -18,59 +17,14 @@ from moses_bridge.builtin.decoder.feature_slots import (
     PHRASE_TABLE,
     WORD_PENALTY,
 )
-from moses_bridge.builtin.decoder.lm_index import LN10, LmTables, lm_score
-from moses_bridge.builtin.decoder.loaded_table import PairTables
+from moses_bridge.builtin.decoder.lm_index import LN10, lm_score
+from moses_bridge.builtin.decoder.loaded_table import TableRows
+from moses_bridge.builtin.decoder.weighted_model import LanguageModel, WeightedModel, lm_word
 from moses_bridge.compiled.inner import inner
 
 
-class Language(NamedTuple):
-    """The language model as the search uses it.
-
-    Attributes:
-        tables: of LmIndex.
-        n_words: target words from this number on are unknown to it.
-        unk_id, bos_id, eos_id: its markers.
-        order: its order.
-    """
-
-    tables: LmTables
-    n_words: int
-    unk_id: int
-    bos_id: int
-    eos_id: int
-    order: int
-
-
-class Choices(NamedTuple):
-    """The best rows of each source phrase under some weights, filled when first asked for.
-
-    Attributes:
-        starts: (n_nodes + 1,) int64; node i's rows are rows[starts[i]:starts[i + 1]], best first.
-        rows: int64, numbers of rows.
-        done: (n_nodes,) bool, whether the node's rows have been chosen.
-    """
-
-    starts: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    done: NDArray[np.bool_]
-
-
-def no_choices(node_starts: NDArray[np.int64], table_limit: int) -> Choices:
-    """Room for the choices of all nodes; table_limit 0 keeps all rows."""
-    counts = np.diff(node_starts)
-    kept = np.minimum(counts, table_limit) if table_limit > 0 else counts
-    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])
-    return Choices(starts, np.empty(starts[-1], np.int64), np.zeros(len(counts), np.bool_))
-
-
 @inner
-def lm_word(language: Language, word: int) -> int:
-    """The language model's number of a target word."""
-    return word if word < language.n_words else language.unk_id
-
-
-@inner
-def static_score(rows: PairTables, row: int, weights: Any) -> float:
+def stateless_score(rows: TableRows, row: int, weights: Any) -> float:
     """Weighted sum of the features that a row has by itself."""
     n_words = rows.word_starts[row + 1] - rows.word_starts[row]
     score = weights[PHRASE_PENALTY] - weights[WORD_PENALTY] * n_words
@@ -80,44 +34,31 @@ def static_score(rows: PairTables, row: int, weights: Any) -> float:
 
 
 @inner
-def phrase_log10(rows: PairTables, row: int, language: Language, context: Any) -> float:
+def phrase_log10(rows: TableRows, row: int, lm: LanguageModel, context: Any) -> float:
     """Log10 probability of a row's target words without anything before them."""
     total, n_context = 0.0, 0
     for i in range(rows.word_starts[row], rows.word_starts[row + 1]):
-        word = lm_word(language, rows.words[i])
-        log_prob, n_context = lm_score(language.tables, context, n_context, word, context)
+        word = lm_word(lm, rows.words[i])
+        log_prob, n_context = lm_score(lm.tables, context, n_context, word, context)
         total += log_prob
     return total
 
 
 @njit(cache=True)
-def choose(
-    node: int, rows: PairTables, node_starts: Any, node_rows: Any, lm_scores: Any,
-    language: Language, weights: Any, choices: Choices,
-) -> None:  # fmt: skip
-    """Fill the choices of one node.
-
-    Args:
-        node: trie node of the source phrase.
-        rows: the phrase table.
-        node_starts: of PhrasePairs.
-        node_rows: of PhrasePairs.
-        lm_scores: (n_rows,) float32, results of `phrase_log10`, NaN where not yet computed.
-        language: the language model.
-        weights: the weight vector.
-        choices: filled for the node.
-    """
-    first, last = node_starts[node], node_starts[node + 1]
+def choose(node: int, model: WeightedModel) -> None:
+    """Fill the model's choices of one node of its trie, best first; equal ones in the table's order."""
+    first, last = model.node_starts[node], model.node_starts[node + 1]
     scores = np.empty(last - first)
-    context = np.zeros(max(1, language.order - 1), np.int32)
+    context = np.zeros(max(1, model.lm.order - 1), np.int32)
     for i in range(first, last):
-        row = node_rows[i]
-        if np.isnan(lm_scores[row]):
-            lm_scores[row] = phrase_log10(rows, row, language, context)
-        language_score = LN10 * weights[LANGUAGE_MODEL] * lm_scores[row]
-        scores[i - first] = static_score(rows, row, weights) + language_score
+        row = model.node_rows[i]
+        if np.isnan(model.lm_scores[row]):
+            model.lm_scores[row] = phrase_log10(model.rows, row, model.lm, context)
+        lm_score_alone = LN10 * model.weights[LANGUAGE_MODEL] * model.lm_scores[row]
+        scores[i - first] = stateless_score(model.rows, row, model.weights) + lm_score_alone
     ranking = np.argsort(-scores, kind="mergesort")
+    choices = model.choices
     begin = choices.starts[node]
     for i in range(choices.starts[node + 1] - begin):
-        choices.rows[begin + i] = node_rows[first + ranking[i]]
+        choices.rows[begin + i] = model.node_rows[first + ranking[i]]
     choices.done[node] = True

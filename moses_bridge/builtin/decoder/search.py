@@ -3,8 +3,8 @@
 One stack for each number of covered source words. A stack is filled from edges: an edge is all
 hypotheses of one coverage in an earlier stack times all options of one source span. The cells of an
 edge (hypothesis x option, both sorted) are visited best first from the corner, all edges of a stack
-together, until pop_limit cells have been taken. Hypotheses whose future cannot differ are recombined;
-the losers stay as arcs of the winner for the n-best list.
+together, until pop_limit cells have been taken (Huang and Chiang 2007). Hypotheses that no extension can
+tell apart are recombined: the best one is extended, and the others stay as its arcs for the n-best list.
 
 `start_search`, `open_stack` and `close_stack` are the steps, so that a caller may do something of its
 own with the hypotheses of a stack (score their words all at once, say) before they are pruned.
@@ -28,7 +28,8 @@ from moses_bridge.builtin.decoder.hypotheses import (
 )
 from moses_bridge.builtin.decoder.lm_index import LN10, lm_score
 from moses_bridge.builtin.decoder.options import Options
-from moses_bridge.builtin.decoder.phrase_choice import Language
+from moses_bridge.builtin.decoder.weighted_model import LanguageModel
+from moses_bridge.compiled.hash_table import FREE, add_key, hash_number, n_slots, slot_of
 from moses_bridge.compiled.inner import inner
 
 BEAM = float(np.log(1e-5))  # beam-threshold, default of Moses
@@ -56,7 +57,7 @@ class Edges(NamedTuple):
         option_starts, option_sizes: an edge's options.
         targets: the coverage an edge leads to.
         hyps: numbers of hypotheses.
-        windows, gaps, futures: of each coverage: the covered words behind the first gap, the
+        windows, gaps, future_costs: of each coverage: the covered words behind the first gap, the
             first gap, the future cost.
         slots: table from a window to its coverage.
     """
@@ -69,7 +70,7 @@ class Edges(NamedTuple):
     hyps: NDArray[np.int32]
     windows: NDArray[np.uint64]
     gaps: NDArray[np.int32]
-    futures: NDArray[np.float64]
+    future_costs: NDArray[np.float64]
     slots: NDArray[np.int32]
 
 
@@ -108,43 +109,41 @@ def make_workspace(limits: Limits, max_words: int, order: int) -> Workspace:
     n_edges = limits.stack_size * max_words * (limits.distortion_limit + 1) + 1
     n_cells = n_edges + 2 * limits.pop_limit
     edges = Edges(
-        np.empty(n_edges, np.int32),
-        np.empty(n_edges, np.int32),
-        np.empty(n_edges, np.int32),
-        np.empty(n_edges, np.int32),
-        np.empty(n_edges, np.int32),
-        np.empty(n_edges, np.int32),
-        np.empty(n_edges, np.uint64),
-        np.empty(n_edges, np.int32),
-        np.empty(n_edges, np.float64),
-        np.full(1 << (2 * n_edges).bit_length(), NONE, np.int32),
+        hyp_starts=np.empty(n_edges, np.int32),
+        hyp_sizes=np.empty(n_edges, np.int32),
+        option_starts=np.empty(n_edges, np.int32),
+        option_sizes=np.empty(n_edges, np.int32),
+        targets=np.empty(n_edges, np.int32),
+        hyps=np.empty(n_edges, np.int32),
+        windows=np.empty(n_edges, np.uint64),
+        gaps=np.empty(n_edges, np.int32),
+        future_costs=np.empty(n_edges),
+        slots=np.full(n_slots(n_edges), FREE, np.int32),
     )
     cells = Cells(
-        np.empty(n_cells, np.int32),
-        np.empty(n_cells, np.int32),
-        np.empty(n_cells, np.int32),
-        np.empty(n_cells),
-        np.empty(n_cells),
-        np.empty((n_cells, max(1, order - 1)), np.int32),
-        np.empty(n_cells, np.int32),
-        np.empty(n_cells, np.int32),
-        np.empty(n_cells),
-        np.empty(1 << (4 * limits.pop_limit).bit_length(), np.int64),
+        edges=np.empty(n_cells, np.int32),
+        xs=np.empty(n_cells, np.int32),
+        ys=np.empty(n_cells, np.int32),
+        scores=np.empty(n_cells),
+        estimates=np.empty(n_cells),
+        contexts=np.empty((n_cells, max(1, order - 1)), np.int32),
+        context_sizes=np.empty(n_cells, np.int32),
+        heap=np.empty(n_cells, np.int32),
+        keys=np.empty(n_cells),
+        seen=np.empty(n_slots(2 * limits.pop_limit), np.int64),
     )
     return Workspace(edges, cells)
 
 
 @njit(cache=True)
 def search(
-    options: Options, language: Language, weights: Any, limits: Limits,
+    options: Options, lm: LanguageModel, weights: Any, limits: Limits,
     hyps: Hypotheses, groups: Groups, work: Workspace,
 ) -> None:  # fmt: skip
     """Fill all stacks; the best translation is the first member of the last stack."""
-    start_search(options, language, hyps, groups)
+    start_search(options, lm, hyps, groups)
     for n_covered in range(1, options.n_words + 1):
-        first, n_coverages = open_stack(
-            n_covered, options, language, weights, limits, hyps, groups, work
-        )
+        first, n_coverages = open_stack(n_covered, options, lm, weights, limits, hyps, groups, work)
         close_stack(
             n_covered, first, work.edges.windows[:n_coverages], work.edges.gaps[:n_coverages],
             limits.stack_size, options, hyps, groups,
@@ -152,13 +151,13 @@ def search(
 
 
 @njit(cache=True)
-def start_search(options: Options, language: Language, hyps: Hypotheses, groups: Groups) -> None:
+def start_search(options: Options, lm: LanguageModel, hyps: Hypotheses, groups: Groups) -> None:
     """Make the stack of the empty hypothesis."""
     hyps.size[0] = 0
     groups.stack_starts[0] = 0
-    root = add_hypothesis(hyps, NONE, NONE, -1, 0, 0.0, options.future[0, options.n_words])
-    hyps.contexts[root, 0] = language.bos_id
-    hyps.context_sizes[root] = min(1, language.order - 1)
+    root = add_hypothesis(hyps, NONE, NONE, -1, 0, 0.0, options.future_costs[0, options.n_words])
+    hyps.contexts[root, 0] = lm.bos_id
+    hyps.context_sizes[root] = min(1, lm.order - 1)
     groups.windows[0], groups.gaps[0] = np.uint64(0), 0
     groups.starts[0], groups.starts[1] = 0, 1
     groups.members[0] = root
@@ -167,7 +166,7 @@ def start_search(options: Options, language: Language, hyps: Hypotheses, groups:
 
 @njit(cache=True)
 def open_stack(
-    n_covered: int, options: Options, language: Language, weights: Any, limits: Limits,
+    n_covered: int, options: Options, lm: LanguageModel, weights: Any, limits: Limits,
     hyps: Hypotheses, groups: Groups, work: Workspace,
 ) -> tuple[int, int]:  # fmt: skip
     """Make the hypotheses that cover so many words from those of the earlier stacks.
@@ -179,7 +178,7 @@ def open_stack(
     n_edges, n_targets = _find_edges(n_covered, options, weights, limits, hyps, groups, work.edges)
     first = int(hyps.size[0])
     last_stack = n_covered == options.n_words
-    _pop_cells(n_edges, options, language, weights, limits, last_stack, hyps, work)
+    _pop_cells(n_edges, options, lm, weights, limits, last_stack, hyps, work)
     return first, n_targets
 
 
@@ -189,7 +188,7 @@ def _find_edges(
     groups: Groups, edges: Edges,
 ) -> tuple[int, int]:  # fmt: skip
     """Collect the edges into a stack; their number and that of the coverages they lead to."""
-    edges.slots[:] = NONE
+    edges.slots[:] = FREE
     n_edges, n_targets, n_hyps = 0, 0, 0
     for length in range(1, min(options.max_words, n_covered) + 1):
         stack = n_covered - length
@@ -257,15 +256,14 @@ def _target(
         window >>= np.uint64(1)
         gap += 1
     mask = len(edges.slots) - 1
-    mixed = (window + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    slot = int(np.int64(mixed >> np.uint64(32)) & mask)
-    while edges.slots[slot] != NONE:
+    slot = slot_of(hash_number(window), len(edges.slots))
+    while edges.slots[slot] != FREE:
         if edges.windows[edges.slots[slot]] == window:
             return int(edges.slots[slot]), n_targets
         slot = (slot + 1) & mask
     edges.slots[slot] = n_targets
     edges.windows[n_targets], edges.gaps[n_targets] = window, gap
-    edges.futures[n_targets] = _future_cost(window, gap, options)
+    edges.future_costs[n_targets] = _future_cost(window, gap, options)
     return n_targets, n_targets + 1
 
 
@@ -276,25 +274,25 @@ def _future_cost(window: Any, gap: int, options: Options) -> float:
     while window:
         if window & np.uint64(1):
             if start < position:
-                total += options.future[start, position]
+                total += options.future_costs[start, position]
             start = position + 1
         window >>= np.uint64(1)
         position += 1
-    return float(total + options.future[start, options.n_words])
+    return float(total + options.future_costs[start, options.n_words])
 
 
 @inner
 def _pop_cells(
-    n_edges: int, options: Options, language: Language, weights: Any, limits: Limits,
+    n_edges: int, options: Options, lm: LanguageModel, weights: Any, limits: Limits,
     last_stack: bool, hyps: Hypotheses, work: Workspace,
 ) -> None:  # fmt: skip
     """Score the corners of all edges, then take the best cells and score their neighbours."""
     edges, cells = work.edges, work.cells
-    cells.seen[:] = NONE
+    cells.seen[:] = FREE
     n_heap, best = 0, -np.inf
     for cell in range(n_edges):
         cells.edges[cell], cells.xs[cell], cells.ys[cell] = cell, 0, 0
-        _score_cell(cell, options, language, weights, last_stack, hyps, edges, cells)
+        _score_cell(cell, options, lm, weights, last_stack, hyps, edges, cells)
         n_heap = _push(cells, n_heap, cell)
     n_cells = n_edges
     for _ in range(limits.pop_limit):
@@ -311,23 +309,20 @@ def _pop_cells(
             inside = next_x < edges.hyp_sizes[edge] and next_y < edges.option_sizes[edge]
             if inside and _is_new(cells, edge, next_x, next_y):
                 cells.edges[n_cells], cells.xs[n_cells], cells.ys[n_cells] = edge, next_x, next_y
-                _score_cell(n_cells, options, language, weights, last_stack, hyps, edges, cells)
+                _score_cell(n_cells, options, lm, weights, last_stack, hyps, edges, cells)
                 n_heap = _push(cells, n_heap, n_cells)
                 n_cells += 1
 
 
 @inner
 def _is_new(cells: Cells, edge: int, x: int, y: int) -> bool:
-    """Whether the cell is met for the first time; it is remembered."""
-    key = (np.int64(edge) << 40) | (np.int64(x) << 20) | np.int64(y)
-    mask = len(cells.seen) - 1
-    slot = int(np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask)
-    while cells.seen[slot] != NONE:
-        if cells.seen[slot] == key:
-            return False
-        slot = (slot + 1) & mask
-    cells.seen[slot] = key
-    return True
+    """Whether the cell is met for the first time; it is remembered.
+
+    One number stands for it. The edge has the lowest bits, since the hash of a number depends most on
+    those and most cells are the first ones of their edges.
+    """
+    key = (np.int64(x) << 44) | (np.int64(y) << 24) | np.int64(edge)
+    return bool(add_key(cells.seen, key))
 
 
 @njit(cache=True)
@@ -340,7 +335,7 @@ def orientation(previous_start: int, previous_end: int, start: int, end: int) ->
 
 @inner
 def _score_cell(
-    cell: int, options: Options, language: Language, weights: Any, last_stack: bool,
+    cell: int, options: Options, lm: LanguageModel, weights: Any, last_stack: bool,
     hyps: Hypotheses, edges: Edges, cells: Cells,
 ) -> None:  # fmt: skip
     """Score of a hypothesis extended by an option, and its language model context."""
@@ -349,18 +344,18 @@ def _score_cell(
     option = edges.option_starts[edge] + cells.ys[cell]
     start, end = options.starts[option], options.ends[option]
     kind = orientation(hyps.starts[hyp], hyps.ends[hyp], start, end)
-    score = hyps.scores[hyp] + options.statics[option] + options.reordering[option, kind]
+    score = hyps.scores[hyp] + options.stateless_scores[option] + options.reordering[option, kind]
     score -= weights[DISTORTION] * abs(start - hyps.ends[hyp])
     if hyps.options[hyp] >= 0:
         score += options.reordering[hyps.options[hyp], 3 + kind]
-    score += _language_score(cell, hyp, option, options, language, weights, last_stack, hyps, cells)
+    score += _lm_score(cell, hyp, option, options, lm, weights, last_stack, hyps, cells)
     cells.scores[cell] = score
-    cells.estimates[cell] = score + edges.futures[edges.targets[edge]]
+    cells.estimates[cell] = score + edges.future_costs[edges.targets[edge]]
 
 
 @inner
-def _language_score(
-    cell: int, hyp: int, option: int, options: Options, language: Language, weights: Any,
+def _lm_score(
+    cell: int, hyp: int, option: int, options: Options, lm: LanguageModel, weights: Any,
     last_stack: bool, hyps: Hypotheses, cells: Cells,
 ) -> float:  # fmt: skip
     """Weighted score of the option's words behind the hypothesis; leaves the context in the cell.
@@ -373,20 +368,16 @@ def _language_score(
     first, last = options.word_starts[option], options.word_starts[option + 1]
     log10, tail = 0.0, 0.0
     for i in range(first, last):
-        log_prob, n_context = lm_score(
-            language.tables, context, n_context, options.lm_words[i], context
-        )
+        log_prob, n_context = lm_score(lm.tables, context, n_context, options.lm_words[i], context)
         log10 += log_prob
         if n_context <= i - first + 1:
-            tail = options.tails[i]
+            tail = options.suffix_scores[i]
             n_context = options.context_sizes[option]
             for j in range(n_context):
                 context[j] = options.lm_words[last - 1 - j]
             break
     if last_stack:
-        log_prob, n_context = lm_score(
-            language.tables, context, n_context, language.eos_id, context
-        )
+        log_prob, n_context = lm_score(lm.tables, context, n_context, lm.eos_id, context)
         log10 += log_prob
     cells.context_sizes[cell] = n_context
     return float(weights[LANGUAGE_MODEL] * LN10 * log10 + tail)

@@ -21,35 +21,14 @@ from moses_bridge.builtin.decoder.nbest_lines import (
     nbest_lines,
     sentence_texts,
 )
-from moses_bridge.builtin.decoder.options import (
-    Knowledge,
-    choose_for_sentence,
-    make_options,
-)
-from moses_bridge.builtin.decoder.phrase_choice import Language, no_choices
+from moses_bridge.builtin.decoder.options import choose_for_sentence, make_options
 from moses_bridge.builtin.decoder.search import Limits, make_workspace, search
+from moses_bridge.builtin.decoder.weighted_model import WeightedModel
+from moses_bridge.formats.words import split_words
 
-ROOM_FOR_WORDS = 64
+ROOM_FOR_WORDS = 64  # of a sentence, at the start; it grows with the longest one
 
 Translation = tuple[bytes, list[bytes]]  # the best one, and the lines of the n-best list
-
-
-def make_knowledge(
-    model: Model, lm_scores: NDArray[np.float32], weights: NDArray[np.float64]
-) -> Knowledge:
-    """What options are made of, under some weights; lm_scores is kept from one to the next."""
-    pairs = model.pairs
-    lm = model.lm
-    language = Language(lm.tables, len(lm.vocabulary), lm.unk_id, lm.bos_id, lm.eos_id, lm.order)
-    return Knowledge(
-        pairs.rows, pairs.trie, pairs.node_starts, pairs.node_rows, model.reordering, lm_scores,
-        language, no_choices(pairs.node_starts, model.table_limit), weights,
-    )  # fmt: skip
-
-
-def split_words(line: bytes) -> list[bytes]:
-    """The words of a line, which blanks and tabs set off, as in Moses."""
-    return [word for word in line.replace(b"\t", b" ").split(b" ") if word]
 
 
 class Translator:
@@ -57,13 +36,13 @@ class Translator:
 
     Args:
         model: tables.
-        knowledge: tables and weights for compiled code.
+        weighted: tables and weights for compiled code.
         limits: of the search.
     """
 
-    def __init__(self, model: Model, knowledge: Knowledge, limits: Limits) -> None:
+    def __init__(self, model: Model, weighted: WeightedModel, limits: Limits) -> None:
         self.model = model
-        self.knowledge = knowledge
+        self.weighted = weighted
         self.limits = limits
         self._room = 0
         self.work = make_workspace(limits, model.max_phrase_words, model.lm.order)
@@ -72,7 +51,7 @@ class Translator:
     def choose(self, line: bytes) -> None:
         """Choose the options of all phrases of a line; see `choose_for_sentence`."""
         choose_for_sentence(
-            self._source(split_words(line)), self.model.max_phrase_words, self.knowledge
+            self._source(split_words(line)), self.model.max_phrase_words, self.weighted
         )
 
     def translate(self, sentence_id: int, line: bytes, nbest: NBestFormat | None) -> Translation:
@@ -82,7 +61,7 @@ class Translator:
             return b"", []
         self._make_room(sentence.options.n_words)
         search(
-            sentence.options, self.knowledge.language, self.knowledge.weights, self.limits,
+            sentence.options, self.weighted.lm, self.weighted.weights, self.limits,
             self._hyps, self._groups, self.work,
         )  # fmt: skip
         paths = self.paths(sentence, self._hyps, self._groups, nbest)
@@ -105,7 +84,7 @@ class Translator:
             return None
         copies, names = self._copies(words)
         options = make_options(
-            self._source(words), copies, self.model.max_phrase_words, self.knowledge
+            self._source(words), copies, self.model.max_phrase_words, self.weighted
         )
         return Sentence(options, names)
 
@@ -117,7 +96,7 @@ class Translator:
         first_group, end_group = groups.stack_starts[n_words : n_words + 2]
         finals = groups.members[groups.starts[first_group] : groups.starts[end_group]]
         size, n_pops = (1, 1) if nbest is None else (nbest.size, nbest.n_pops)
-        paths: Paths = best_paths(finals, size, n_pops, hyps, sentence.options, self.knowledge)
+        paths: Paths = best_paths(finals, size, n_pops, hyps, sentence.options, self.weighted)
         return paths
 
     def _make_room(self, n_words: int) -> None:

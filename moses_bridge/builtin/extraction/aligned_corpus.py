@@ -5,15 +5,16 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.errors import InputError
 from moses_bridge.formats.alignment import parse_links
+from moses_bridge.formats.phrase_table import BAR
+from moses_bridge.formats.words import split_words
 from moses_bridge.textio import StrPath, read_lines, read_parallel
-
-COLUMN_BAR = b"|||"
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,7 @@ class Text:
     bar: int
 
 
-@dataclass(frozen=True)
-class Links:
+class Links(NamedTuple):
     """The links seen from one side: those of word i are `others[starts[i]:starts[i + 1]]`.
 
     Attributes:
@@ -83,11 +83,11 @@ def read_text(path: StrPath) -> Text:
     Raises:
         InputError: a word is `|||`, which separates the columns of a table.
     """
-    numbers: dict[bytes, int] = {COLUMN_BAR: 0}
+    numbers: dict[bytes, int] = {BAR: 0}
     words, starts = array("i"), array("q", [0])
     for line_number, line in enumerate(read_lines(path), start=1):
         tokens = split_words(line)
-        if COLUMN_BAR in tokens:
+        if BAR in tokens:
             raise InputError(
                 path,
                 line_number,
@@ -100,18 +100,13 @@ def read_text(path: StrPath) -> Text:
     return _in_sorted_numbers(numbers, np.array(words), np.array(starts))
 
 
-def split_words(line: bytes) -> list[bytes]:
-    """The words between blanks and tabs; any other byte belongs to a word."""
-    return [word for word in line.replace(b"\t", b" ").split(b" ") if word]
-
-
 def _in_sorted_numbers(
     numbers: dict[bytes, int], words: NDArray[np.int32], starts: NDArray[np.int64]
 ) -> Text:
     vocabulary = sorted(numbers, key=lambda word: word + b" ")
     rank = np.empty(len(numbers), np.int32)
     rank[[numbers[word] for word in vocabulary]] = np.arange(len(numbers), dtype=np.int32)
-    return Text(vocabulary, rank[words], starts, int(rank[numbers[COLUMN_BAR]]))
+    return Text(vocabulary, rank[words], starts, int(rank[numbers[BAR]]))
 
 
 def _read_links(path: StrPath, source: Text, target: Text) -> NDArray[np.int32]:

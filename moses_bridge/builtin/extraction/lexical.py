@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, Links
 from moses_bridge.textio import StrPath, write_lines
 
 NULL = b"NULL"
-N_DECIMALS = 7
+N_DECIMALS = 7  # train-model.perl prints "%.7f", and the scorer reads that
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,7 @@ class LexicalTable:
         return np.searchsorted(keys, sources * self.n_targets + targets)
 
 
-@dataclass(frozen=True)
-class LinkProbs:
+class LinkProbs(NamedTuple):
     """Probabilities of one direction laid out beside the links that they explain.
 
     Attributes:

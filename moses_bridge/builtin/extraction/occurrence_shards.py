@@ -19,7 +19,7 @@ from moses_bridge.builtin.extraction.occurrences import Occurrences
 from moses_bridge.builtin.extraction.phrase_numbers import leading_words
 from moses_bridge.builtin.extraction.spilled_rows import SpilledRows
 
-SAMPLES_OF_A_SHARD = 1 << 12
+SAMPLES_OF_A_SHARD = 1 << 12  # a run puts at most a 4096th too much into a shard
 
 
 class OccurrenceShards:

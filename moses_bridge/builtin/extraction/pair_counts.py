@@ -22,13 +22,15 @@ from moses_bridge.builtin.extraction.occurrences import (
 )
 from moses_bridge.builtin.extraction.phrase_numbers import number_phrases
 from moses_bridge.builtin.extraction.spilled_rows import SpilledRows, spilled_rows
-from moses_bridge.builtin.extraction.target_totals import TargetTotals
+from moses_bridge.builtin.extraction.target_counts import TargetCounts
+from moses_bridge.compiled.inner import inner
 from moses_bridge.progress import Progress
 
 N_ORIENTATIONS = 3
+N_SETS = 1 << MAX_WORDS  # of words of a phrase that one word can be linked to
 
 
-class PhrasePairs(NamedTuple):
+class PairCounts(NamedTuple):
     """Distinct phrase pairs in the order of the table, sources first.
 
     The target view of a pair is the occurrence whose alignment stands for it when Moses scores the
@@ -55,7 +57,7 @@ class PhrasePairs(NamedTuple):
     next: NDArray[np.int32]
 
 
-NO_PAIRS = PhrasePairs(
+NO_PAIRS = PairCounts(
     *np.empty((3, 0), np.int32),
     *np.empty((2, 0), np.uint8),
     *np.empty((3, 0), np.int32),
@@ -66,7 +68,7 @@ NO_PAIRS = PhrasePairs(
 @contextlib.contextmanager
 def collected_pairs(
     corpus: AlignedCorpus, max_words: int, occurrences_at_once: int, beside: Path
-) -> Iterator[SpilledRows[PhrasePairs]]:
+) -> Iterator[SpilledRows[PairCounts]]:
     """All phrase pairs of at most `max_words` words on each side, brought together and counted.
 
     They stand in a file without a name, 50 bytes a pair, which goes with the context; while they
@@ -90,8 +92,8 @@ def collected_pairs(
 
 
 def _spill(corpus: AlignedCorpus, max_words: int, shards: OccurrenceShards) -> NDArray[np.int32]:
-    """Find all occurrences; the totals of their target phrases, as `TargetTotals` tells them."""
-    totals = TargetTotals(corpus.target)
+    """Find all occurrences; the totals of their target phrases, as `TargetCounts` tells them."""
+    totals = TargetCounts(corpus.target)
     for part in extract(corpus, max_words):
         shards.add(part)
         totals.add(part)
@@ -101,18 +103,18 @@ def _spill(corpus: AlignedCorpus, max_words: int, shards: OccurrenceShards) -> N
 def _collect(
     corpus: AlignedCorpus,
     shards: OccurrenceShards,
-    target_totals: NDArray[np.int32],
-    pairs: SpilledRows[PhrasePairs],
+    target_counts: NDArray[np.int32],
+    pairs: SpilledRows[PairCounts],
 ) -> None:
     with Progress("distinct phrase pairs", shards.n_occurrences, "occurrences") as progress:
         for occurrences in shards:
-            pairs.append(_pairs_of_shard(corpus, occurrences, target_totals))
+            pairs.append(_pairs_of_shard(corpus, occurrences, target_counts))
             progress.update(len(occurrences.source_starts))
 
 
 def _pairs_of_shard(
-    corpus: AlignedCorpus, occurrences: Occurrences, target_totals: NDArray[np.int32]
-) -> PhrasePairs:
+    corpus: AlignedCorpus, occurrences: Occurrences, target_counts: NDArray[np.int32]
+) -> PairCounts:
     """Bring equal phrase pairs together and count; all that a source phrase has is in the shard."""
     o = occurrences
     sources, targets = _number_both(corpus, o)
@@ -121,12 +123,13 @@ def _pairs_of_shard(
     keys = keys[order]
     begins = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1]))[: len(keys)])
     ends = np.concatenate((begins[1:], [len(keys)]))
-    by_target = (o.target_starts, o.target_lens, o.source_starts)
-    by_source = (o.source_starts, o.source_lens, o.target_starts)
-    target_views = _views(begins, ends, order, by_target, corpus.of_target)
-    source_views = _views(begins, ends, order, by_source, corpus.of_source)
+    groups = _Groups(begins, ends, order)
+    by_target = _Side(o.target_starts, o.target_lens, o.source_starts)
+    by_source = _Side(o.source_starts, o.source_lens, o.target_starts)
+    target_views = _views(groups, by_target, corpus.of_target)
+    source_views = _views(groups, by_source, corpus.of_source)
     target_starts, target_lens = o.target_starts[target_views], o.target_lens[target_views]
-    return PhrasePairs(
+    return PairCounts(
         o.source_starts[target_views],
         target_starts,
         o.source_starts[source_views],
@@ -134,8 +137,8 @@ def _pairs_of_shard(
         target_lens,
         (ends - begins).astype(np.int32),
         np.bincount(sources)[sources[target_views]].astype(np.int32),
-        target_totals[target_starts, target_lens - 1],
-        *_count_orientations(begins, ends, order, o.orientations),
+        target_counts[target_starts, target_lens - 1],
+        *_count_orientations(groups, o.orientations),
     )
 
 
@@ -152,104 +155,109 @@ def _number_both(
         return sources.result(), targets.result()
 
 
+class _Groups(NamedTuple):
+    """Occurrences by phrase pair: those of pair i are order[begins[i]:ends[i]]."""
+
+    begins: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    order: NDArray[np.int64]
+
+
+class _Side(NamedTuple):
+    """Where the phrases of each occurrence stand: those of one side, and where the other side begins."""
+
+    starts: NDArray[np.int32]
+    lens: NDArray[np.uint8]
+    other_starts: NDArray[np.int32]
+
+
 @njit(cache=True, nogil=True)
-def _count_orientations(begins: Any, ends: Any, order: Any, orientations: Any) -> Any:
-    previous = np.zeros((len(begins), N_ORIENTATIONS), np.int32)
-    following = np.zeros((len(begins), N_ORIENTATIONS), np.int32)
-    for pair in range(len(begins)):
-        for i in range(begins[pair], ends[pair]):
-            both = orientations[order[i]]
+def _count_orientations(groups: _Groups, orientations: Any) -> Any:
+    n_pairs = len(groups.begins)
+    previous = np.zeros((n_pairs, N_ORIENTATIONS), np.int32)
+    following = np.zeros((n_pairs, N_ORIENTATIONS), np.int32)
+    for pair in range(n_pairs):
+        for i in range(groups.begins[pair], groups.ends[pair]):
+            both = orientations[groups.order[i]]
             previous[pair, both // N_ORIENTATIONS] += 1
             following[pair, both % N_ORIENTATIONS] += 1
     return previous, following
 
 
-def _views(
-    begins: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    order: NDArray[np.int64],
-    side: tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int32]],
-    links: Links,
-) -> NDArray[np.int64]:
+def _views(groups: _Groups, side: _Side, links: Links) -> NDArray[np.int64]:
     """The occurrence with the most frequent alignment of each pair.
 
     Among equally frequent ones Moses takes the greatest (`ExtractionPhrasePair.cpp`,
     `FindBestAlignmentTargetToSource`), where an alignment is the sequence, word by word of one
     side, of the sets of linked words of the other, both compared as C++ compares containers.
     """
-    starts, lens, other_starts = side
-    ranks = _set_ranks()
-    return np.asarray(
-        _most_frequent(
-            begins, ends, order, starts, lens, other_starts, links.starts, links.others, ranks
-        )
-    )
+    return np.asarray(_most_frequent(groups, side, links, _set_ranks()))
 
 
 def _set_ranks() -> NDArray[np.int64]:
     """Rank of each set of word positions, given as bits, among all sets compared as sequences."""
-    members = [
-        [bit for bit in range(MAX_WORDS) if number >> bit & 1] for number in range(1 << MAX_WORDS)
-    ]
+    members = [[bit for bit in range(MAX_WORDS) if number >> bit & 1] for number in range(N_SETS)]
     ranks = np.empty(len(members), np.int64)
     ranks[sorted(range(len(members)), key=members.__getitem__)] = np.arange(len(members))
     return ranks
 
 
 @njit(cache=True, nogil=True)
-def _most_frequent(
-    begins: Any,
-    ends: Any,
-    order: Any,
-    starts: Any,
-    lens: Any,
-    other_starts: Any,
-    link_starts: Any,
-    others: Any,
-    ranks: Any,
-) -> Any:
-    views = np.empty(len(begins), np.int64)
+def _most_frequent(groups: _Groups, side: _Side, links: Links, ranks: Any) -> Any:
+    n_pairs = len(groups.begins)
+    views = np.empty(n_pairs, np.int64)
     longest = 1
-    for pair in range(len(begins)):
-        longest = max(longest, ends[pair] - begins[pair])
-    seen = np.empty(longest, np.int64)
-    seen_counts = np.empty(longest, np.int64)
-    seen_first = np.empty(longest, np.int64)
-    for pair in range(len(begins)):
-        n_seen = 0
-        if ends[pair] - begins[pair] == 1:
-            views[pair] = order[begins[pair]]
+    for pair in range(n_pairs):
+        longest = max(longest, groups.ends[pair] - groups.begins[pair])
+    seen = np.empty((longest, 3), np.int64)
+    for pair in range(n_pairs):
+        begin, end = groups.begins[pair], groups.ends[pair]
+        if end - begin == 1:
+            views[pair] = groups.order[begin]
             continue
-        for i in range(begins[pair], ends[pair]):
-            row = order[i]
-            alignment = _alignment_rank(
-                starts[row], lens[row], other_starts[row], link_starts, others, ranks
-            )
-            k = 0
-            while k < n_seen and seen[k] != alignment:
-                k += 1
-            if k == n_seen:
-                seen[k], seen_counts[k], seen_first[k] = alignment, 0, row
-                n_seen += 1
-            seen_counts[k] += 1
-        best = 0
-        for k in range(1, n_seen):
-            if seen_counts[k] > seen_counts[best] or (
-                seen_counts[k] == seen_counts[best] and seen[k] > seen[best]
-            ):
-                best = k
-        views[pair] = seen_first[best]
+        n_seen = 0
+        for i in range(begin, end):
+            row = groups.order[i]
+            n_seen = _count_alignment(_alignment_rank(row, side, links, ranks), row, seen, n_seen)
+        views[pair] = _best_occurrence(seen, n_seen)
     return views
 
 
-@njit(cache=True, nogil=True)
-def _alignment_rank(
-    start: int, length: int, other_start: int, link_starts: Any, others: Any, ranks: Any
-) -> int:
+@inner
+def _count_alignment(rank: int, row: int, seen: Any, n_seen: int) -> int:
+    """Count an alignment among those seen (rank, count, first occurrence); how many there are then."""
+    k = 0
+    while k < n_seen and seen[k, 0] != rank:
+        k += 1
+    if k == n_seen:
+        seen[k, 0], seen[k, 1], seen[k, 2] = rank, 0, row
+        n_seen += 1
+    seen[k, 1] += 1
+    return n_seen
+
+
+@inner
+def _best_occurrence(seen: Any, n_seen: int) -> int:
+    """The first occurrence with the alignment of the greatest count, of equal ones of the greatest rank."""
+    best = 0
+    for k in range(1, n_seen):
+        if seen[k, 1] > seen[best, 1] or (
+            seen[k, 1] == seen[best, 1] and seen[k, 0] > seen[best, 0]
+        ):
+            best = k
+    return int(seen[best, 2])
+
+
+@inner
+def _alignment_rank(row: int, side: _Side, links: Links, ranks: Any) -> int:
+    """A number that orders alignments as Moses does: a digit for the set of links of each word.
+
+    There are 2^7 sets, so seven words make 49 bits.
+    """
     rank = 0
-    for word in range(start, start + length):
+    for word in range(side.starts[row], side.starts[row] + side.lens[row]):
         members = 0
-        for k in range(link_starts[word], link_starts[word + 1]):
-            members |= 1 << (others[k] - other_start)
-        rank = rank * 128 + ranks[members]
-    return rank
+        for k in range(links.starts[word], links.starts[word + 1]):
+            members |= 1 << (links.others[k] - side.other_starts[row])
+        rank = rank * N_SETS + ranks[members]
+    return int(rank)

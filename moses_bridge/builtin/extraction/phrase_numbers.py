@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.builtin.extraction.aligned_corpus import Text
 
-BITS_OF_A_KEY = 63
+BITS_OF_A_KEY = 63  # of an int64 that stays positive, so that keys sort as they should
 
 
 def number_phrases(

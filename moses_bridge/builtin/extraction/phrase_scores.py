@@ -16,13 +16,13 @@ from moses_bridge.builtin.extraction.lexical import (
     source_link_probs,
     target_link_probs,
 )
-from moses_bridge.builtin.extraction.pair_counts import PhrasePairs
+from moses_bridge.builtin.extraction.pair_counts import PairCounts
 from moses_bridge.builtin.extraction.spilled_rows import SpilledRows
 
 Smoothing = Literal["good-turing", "none"]
-HIGHEST_COUNT_OF_COUNTS = 10
-DISCOUNT_FLOOR = 0.01
-PAIRS_AT_ONCE = 1 << 18
+HIGHEST_COUNT_OF_COUNTS = 10  # greater counts are not discounted
+DISCOUNT_FLOOR = 0.01  # d_0, below which no other one falls
+PAIRS_AT_ONCE = 1 << 18  # some 13 MB of pairs
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class PairScorer:
     target_probs: LinkProbs
     discounts: NDArray[np.float32]
 
-    def scores(self, pairs: PhrasePairs) -> NDArray[np.float64]:
+    def scores(self, pairs: PairCounts) -> NDArray[np.float64]:
         """(n_pairs, 4) p(f|e), lex(f|e), p(e|f), lex(e|f); f is the source, e the target."""
         counts = discounted_counts(pairs.counts, self.discounts)
         scores = np.empty((len(counts), 4))
@@ -57,7 +57,7 @@ class PairScorer:
 
 def pair_scorer(
     corpus: AlignedCorpus,
-    pairs: SpilledRows[PhrasePairs],
+    pairs: SpilledRows[PairCounts],
     table: LexicalTable,
     smoothing: Smoothing,
 ) -> PairScorer:
@@ -70,7 +70,7 @@ def pair_scorer(
     )
 
 
-def _counts_of_counts(pairs: SpilledRows[PhrasePairs]) -> NDArray[np.int64]:
+def _counts_of_counts(pairs: SpilledRows[PairCounts]) -> NDArray[np.int64]:
     """(11,) how many pairs occur 0 to 10 times."""
     n_counts = HIGHEST_COUNT_OF_COUNTS + 1
     total = np.zeros(n_counts, np.int64)
@@ -114,23 +114,21 @@ def _lexical_weights(
     Koehn, Och and Marcu 2003, section 3.3; a word without link is explained by NULL. Single
     precision, as the half tables of Moses are.
     """
-    products = _lexical_products(starts, lens, links.starts, probs.links, probs.null)
+    products = _lexical_products(starts, lens, links, probs)
     return np.asarray(products).astype(np.float32)
 
 
 @njit(cache=True, nogil=True)
-def _lexical_products(
-    starts: Any, lens: Any, link_starts: Any, link_probs: Any, null_probs: Any
-) -> Any:
+def _lexical_products(starts: Any, lens: Any, links: Links, probs: LinkProbs) -> Any:
     products = np.ones(len(starts))
     for pair in range(len(starts)):
         for word in range(starts[pair], starts[pair] + lens[pair]):
-            first, end = link_starts[word], link_starts[word + 1]
+            first, end = links.starts[word], links.starts[word + 1]
             if first == end:
-                products[pair] *= null_probs[word]
+                products[pair] *= probs.null[word]
                 continue
             total = 0.0
             for k in range(first, end):
-                total += link_probs[k]
+                total += probs.links[k]
             products[pair] *= total / (end - first)
     return products

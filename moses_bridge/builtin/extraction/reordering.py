@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.extraction.pair_counts import PhrasePairs
+from moses_bridge.builtin.extraction.pair_counts import PairCounts
 
-SMOOTHING = 0.5
+SMOOTHING = 0.5  # the default of train-model.perl for lexical-reordering-score
 
 
-def reordering_probs(pairs: PhrasePairs) -> NDArray[np.float64]:
+def reordering_probs(pairs: PairCounts) -> NDArray[np.float64]:
     """(n_pairs, 6) probabilities of monotone, swap, other: towards the phrase before, then after.
 
     Relative frequencies with 0.5 added to each count, as `lexical-reordering-score` of Moses does

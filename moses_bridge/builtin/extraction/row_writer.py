@@ -9,11 +9,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.builtin.extraction.aligned_corpus import Text
+from moses_bridge.compiled.bytes_by_name import BAR, BLANK, MINUS, PLUS, POINT, SMALL_E, ZERO
+from moses_bridge.compiled.inner import inner
 
-N_DIGITS = 6
-NUMBER_BYTES = 14
-BLANK, BAR, DASH, DOT, ZERO, NEWLINE = 32, 124, 45, 46, 48, 10
-LOWER_E, PLUS = 101, 43
+N_DIGITS = 6  # the precision of a C++ stream that nobody has changed
+NUMBER_BYTES = 14  # "0.000123456 ", "1.23457e-100 " and a byte to spare
 
 
 class PackedText(NamedTuple):
@@ -105,7 +105,7 @@ def put_number(out: Any, end: int, number: float) -> int:
         end = _put_decimal(out, end, digits, n_digits, 1)
         return int(_put_exponent(out, end, exponent))
     if exponent < 0:
-        out[end], out[end + 1] = ZERO, DOT
+        out[end], out[end + 1] = ZERO, POINT
         end += 2
         for _ in range(-exponent - 1):
             out[end] = ZERO
@@ -114,7 +114,7 @@ def put_number(out: Any, end: int, number: float) -> int:
     return int(_put_decimal(out, end, digits, n_digits, exponent + 1))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _digits(number: float, exponent: int) -> int:
     """The number in units of its sixth digit, halves (to double precision) to even."""
     shift = N_DIGITS - 1 - exponent
@@ -122,7 +122,7 @@ def _digits(number: float, exponent: int) -> int:
     return int(np.rint(scaled))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _put_decimal(out: Any, end: int, digits: int, n_digits: int, n_whole: int) -> int:
     while n_digits < n_whole:
         digits *= 10
@@ -130,7 +130,7 @@ def _put_decimal(out: Any, end: int, digits: int, n_digits: int, n_whole: int) -
     divisor = 10 ** (n_digits - 1)
     for i in range(n_digits):
         if i == n_whole:
-            out[end] = DOT
+            out[end] = POINT
             end += 1
         out[end] = ZERO + digits // divisor % 10
         end += 1
@@ -138,10 +138,10 @@ def _put_decimal(out: Any, end: int, digits: int, n_digits: int, n_whole: int) -
     return end
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _put_exponent(out: Any, end: int, exponent: int) -> int:
-    out[end] = LOWER_E
-    out[end + 1] = DASH if exponent < 0 else PLUS
+    out[end] = SMALL_E
+    out[end + 1] = MINUS if exponent < 0 else PLUS
     end += 2
     if abs(exponent) < 10:
         out[end] = ZERO

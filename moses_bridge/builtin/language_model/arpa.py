@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge import textio
-from moses_bridge.errors import InputError
+from moses_bridge.compiled.bytes_by_name import BACKSLASH, BLANK, CARRIAGE_RETURN, NEWLINE, TAB
+from moses_bridge.compiled.hash_table import FREE
+from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.lexicon import LexiconTables, find_slot, words_of, words_within
+from moses_bridge.compiled.number_reader import NO_NUMBER, read_number, value_of
+from moses_bridge.errors import InputError, shown
 
 COUNT_LINE = re.compile(rb"ngram\s+(\d+)\s*=\s*(\d+)\s*")
-MAX_ORDER = 16
+MAX_ORDER = 16  # longer n-grams are in no model; a header that announces them is damaged
 GOOD, BAD_NUMBER, TOO_FEW_WORDS, UNKNOWN_WORD, POSITIVE, TRAILING, DUPLICATE, SHORT = range(8)
 EXPECTATIONS = {
     BAD_NUMBER: "a number (log10 probability, words, log10 back-off)",
@@ -27,8 +32,7 @@ EXPECTATIONS = {
 }
 
 
-@dataclass(frozen=True)
-class NGrams:
+class NGrams(NamedTuple):
     """The n-grams of one order, in the order of the file.
 
     Attributes:
@@ -63,10 +67,10 @@ def read_arpa(path: textio.StrPath) -> Arpa:
     Raises:
         InputError: no header, a malformed line, a word without 1-gram, a missing section.
     """
-    data = _read_all(path)
+    data = textio.read_bytes(path)
     counts, position, line = _read_header(path, data)
     buffer = np.frombuffer(data, np.uint8)
-    words = WordTable(counts[0])
+    words = words_within(buffer, counts[0])
     sections = []
     for order, n_rows in enumerate(counts, start=1):
         position, line = _skip_to(path, data, position, line, b"\\%d-grams:" % order)
@@ -76,40 +80,14 @@ def read_arpa(path: textio.StrPath) -> Arpa:
             np.zeros(n_rows, np.float32),
             line,
         )
-        position, n_done, problem = _parse_section(
-            buffer, position, section.ids, section.log_probs, section.backoffs, *words.arrays
-        )
+        position, n_done, problem = _parse_section(buffer, position, section, words)
         if problem != GOOD:
             _refuse(path, data, position, line + n_done, problem)
         line += n_rows
         sections.append(section)
     _skip_to(path, data, position, line, b"\\end\\")
-    return Arpa(words.texts(data), sections)
-
-
-class WordTable:
-    """Open-addressing table from a word, whose bytes stay in the file's buffer, to its number."""
-
-    def __init__(self, n_words: int) -> None:
-        n_slots = 1 << max(4, (2 * n_words).bit_length())
-        self.arrays = (
-            np.full(n_slots, -1, np.int32),
-            np.zeros(n_words, np.int64),
-            np.zeros(n_words, np.int64),
-        )
-
-    def texts(self, data: bytes) -> list[bytes]:
-        """The words by number."""
-        _, starts, ends = self.arrays
-        return [data[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-
-
-def _read_all(path: textio.StrPath) -> bytes:
-    with textio.open_read(path) as stream:
-        try:
-            return stream.read()
-        except (EOFError, OSError) as error:
-            raise InputError(path, None, f"damaged data ({error})", "a complete file") from error
+    words.sizes[0] = counts[0]
+    return Arpa(words_of(words), sections)
 
 
 def _read_header(path: textio.StrPath, data: bytes) -> tuple[list[int], int, int]:
@@ -123,11 +101,11 @@ def _read_header(path: textio.StrPath, data: bytes) -> tuple[list[int], int, int
             break
         order, count = int(match[1]), int(match[2])
         if order != len(counts) + 1 or order > MAX_ORDER or count * 2 * order > len(data):
-            raise InputError(path, line, repr(text)[1:], "a count that fits the file")
+            raise InputError(path, line, shown(text), "a count that fits the file")
         counts.append(count)
         position, line = end + 1, line + 1
     if not counts:
-        raise InputError(path, line, repr(text)[1:], "ngram 1=COUNT")
+        raise InputError(path, line, shown(text), "ngram 1=COUNT")
     return counts, position, line
 
 
@@ -142,7 +120,7 @@ def _skip_to(
         if text == mark:
             return end + 1, line + 1
         if text and mark != b"\\data\\":
-            raise InputError(path, line, repr(text[:80])[1:], mark.decode())
+            raise InputError(path, line, shown(text), mark.decode())
         position, line = end + 1, line + 1
     raise InputError(path, line, "the end of the file", mark.decode(), "Is this an ARPA file?")
 
@@ -150,143 +128,94 @@ def _skip_to(
 def _refuse(path: textio.StrPath, data: bytes, position: int, line: int, problem: int) -> None:
     end = data.find(b"\n", position)
     text = data[position : len(data) if end < 0 else end]
-    raise InputError(path, line, repr(text[:120])[1:], EXPECTATIONS[problem])
+    raise InputError(path, line, shown(text), EXPECTATIONS[problem])
 
 
-@njit(cache=True)
+@inner
 def _is_space(byte: int) -> bool:
-    return byte == 32 or byte == 9 or byte == 13
+    return byte in (BLANK, TAB, CARRIAGE_RETURN)
 
 
-@njit(cache=True)
+@inner
 def _skip_space(data: Any, position: int, end: int) -> int:
     while position < end and _is_space(data[position]):
         position += 1
     return position
 
 
-@njit(cache=True)
-def _token_end(data: Any, position: int, end: int) -> int:
+@inner
+def _next_token(data: Any, position: int, end: int) -> tuple[int, int]:
+    """Start and end of the next token, equal if there is none; unlike in tables a CR sets it off too."""
+    start = position = _skip_space(data, position, end)
     while position < end and not _is_space(data[position]):
         position += 1
-    return position
+    return start, position
 
 
-@njit(cache=True)
-def _parse_digits(data: Any, position: int, end: int) -> tuple[float, int]:
-    value = 0.0
-    while position < end and 48 <= data[position] <= 57:
-        value = value * 10.0 + (data[position] - 48)
-        position += 1
-    return value, position
-
-
-@njit(cache=True)
-def _parse_signed(data: Any, position: int, end: int) -> tuple[float, int]:
-    """A sign of its own and the place after it."""
-    if position < end and data[position] == 45:
-        return -1.0, position + 1
-    if position < end and data[position] == 43:
-        return 1.0, position + 1
-    return 1.0, position
-
-
-@njit(cache=True)
+@inner
 def _parse_number(data: Any, start: int, end: int) -> tuple[float, bool]:
     """A decimal number that fills data[start:end], and whether it was one."""
-    sign, begin = _parse_signed(data, start, end)
-    value, position = _parse_digits(data, begin, end)
-    n_digits = position - begin
-    exponent = 0.0
-    if position < end and data[position] == 46:
-        begin = position + 1
-        fraction, position = _parse_digits(data, begin, end)
-        n_digits += position - begin
-        value += fraction * 10.0 ** -(position - begin)
-    if n_digits > 0 and position < end and (data[position] == 101 or data[position] == 69):
-        exponent_sign, begin = _parse_signed(data, position + 1, end)
-        exponent, position = _parse_digits(data, begin, end)
-        if position == begin:
-            return 0.0, False
-        exponent *= exponent_sign
-    return sign * value * 10.0**exponent, n_digits > 0 and position == end
+    number = read_number(data, start, end)
+    return value_of(number), number.end != NO_NUMBER and number.end == end
 
 
-@njit(cache=True)
-def _word_slot(data: Any, start: int, end: int, slots: Any, starts: Any, ends: Any) -> int:
-    """The slot that holds the word data[start:end], or the free slot where it belongs."""
-    code = np.uint64(14695981039346656037)
-    for i in range(start, end):
-        code = (code ^ np.uint64(data[i])) * np.uint64(1099511628211)
-    mask = len(slots) - 1
-    slot = int(np.int64((code ^ (code >> np.uint64(29))) & np.uint64(mask)))
-    while slots[slot] >= 0:
-        word = slots[slot]
-        if ends[word] - starts[word] == end - start:
-            same = True
-            for i in range(end - start):
-                if data[starts[word] + i] != data[start + i]:
-                    same = False
-                    break
-            if same:
-                return slot
-        slot = (slot + 1) & mask
-    return slot
-
-
-@njit(cache=True)
+@inner
 def _parse_row(
-    data: Any, position: int, end: int, row: int, ids: Any, log_probs: Any, backoffs: Any,
-    slots: Any, starts: Any, ends: Any,
-) -> int:  # fmt: skip
-    order = ids.shape[1]
-    start = _skip_space(data, position, end)
-    position = _token_end(data, start, end)
+    data: Any, position: int, end: int, row: int, section: NGrams, words: LexiconTables
+) -> int:
+    start, position = _next_token(data, position, end)
     log_prob, good = _parse_number(data, start, position)
     if not good:
         return BAD_NUMBER
     if log_prob > 0.0:
         return POSITIVE
-    log_probs[row] = log_prob
-    for i in range(order):
-        start = _skip_space(data, position, end)
-        position = _token_end(data, start, end)
-        if position == start:
-            return TOO_FEW_WORDS
-        slot = _word_slot(data, start, position, slots, starts, ends)
-        if order == 1:
-            if slots[slot] >= 0:
-                return DUPLICATE
-            slots[slot], starts[row], ends[row] = row, start, position
-        elif slots[slot] < 0:
-            return UNKNOWN_WORD
-        ids[row, i] = slots[slot]
-    start = _skip_space(data, position, end)
-    position = _token_end(data, start, end)
+    section.log_probs[row] = log_prob
+    problem, position = _parse_words(data, position, end, row, section.ids, words)
+    if problem != GOOD:
+        return int(problem)
+    start, position = _next_token(data, position, end)
     if position > start:
         backoff, good = _parse_number(data, start, position)
         if not good:
             return BAD_NUMBER
-        backoffs[row] = backoff
+        section.backoffs[row] = backoff
     return GOOD if _skip_space(data, position, end) == end else TRAILING
+
+
+@inner
+def _parse_words(
+    data: Any, position: int, end: int, row: int, ids: Any, words: LexiconTables
+) -> tuple[int, int]:
+    """Fill a row of `ids`, and enter the word of a 1-gram; the problem and the place behind the words."""
+    order = ids.shape[1]
+    for i in range(order):
+        start, position = _next_token(data, position, end)
+        if position == start:
+            return TOO_FEW_WORDS, position
+        slot = find_slot(words, data, start, position)
+        if order == 1:
+            if words.slots[slot] != FREE:
+                return DUPLICATE, position
+            words.slots[slot], words.starts[row], words.ends[row] = row, start, position
+        elif words.slots[slot] == FREE:
+            return UNKNOWN_WORD, position
+        ids[row, i] = words.slots[slot]
+    return GOOD, position
 
 
 @njit(cache=True)
 def _parse_section(
-    data: Any, position: int, ids: Any, log_probs: Any, backoffs: Any,
-    slots: Any, starts: Any, ends: Any,
-) -> tuple[int, int, int]:  # fmt: skip
-    """Fill the arrays from the lines at `position`; place, number of good rows, problem."""
-    for row in range(len(log_probs)):
+    data: Any, position: int, section: NGrams, words: LexiconTables
+) -> tuple[int, int, int]:
+    """Fill the section from the lines at `position`; place, number of good rows, problem."""
+    for row in range(len(section.log_probs)):
         end = position
-        while end < len(data) and data[end] != 10:
+        while end < len(data) and data[end] != NEWLINE:
             end += 1
-        if _skip_space(data, position, end) == end or data[position] == 92:
+        if _skip_space(data, position, end) == end or data[position] == BACKSLASH:
             return position, row, SHORT
-        problem = _parse_row(
-            data, position, end, row, ids, log_probs, backoffs, slots, starts, ends
-        )
+        problem = _parse_row(data, position, end, row, section, words)
         if problem != GOOD:
             return position, row, problem
         position = end + 1
-    return position, len(log_probs), GOOD
+    return position, len(section.log_probs), GOOD

@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from moses_bridge import textio
 from moses_bridge.builtin.language_model.arpa import Arpa, NGrams
+from moses_bridge.compiled.bytes_by_name import BLANK, MINUS, NEWLINE, POINT, TAB, ZERO
+from moses_bridge.compiled.inner import inner
 
-ROWS_AT_ONCE = 1 << 18
-N_DECIMALS = 7
+ROWS_AT_ONCE = 1 << 18  # some 10 MB of text
+N_DECIMALS = 7  # what a float32 between 1 and 10 holds
 SCALE = 10**N_DECIMALS
-NUMBER_WIDTH = 24
+NUMBER_WIDTH = 24  # sign, point, 7 decimals, a tab and the digits of any log10 of a float32
 
 
 class PackedWords(NamedTuple):
@@ -64,26 +66,26 @@ def _format(
     return text[: _format_rows(text, words, ids, section.log_probs[rows], backoffs)]
 
 
-@njit(cache=True)
+@inner
 def _put_number(text: Any, end: int, number: float) -> int:
     scaled = int(np.round(abs(number) * SCALE))
     if number < 0.0 and scaled > 0:
-        text[end] = 45
+        text[end] = MINUS
         end += 1
     whole, fraction = scaled // SCALE, scaled % SCALE
     divisor = 1
     while divisor * 10 <= whole:
         divisor *= 10
     while divisor > 0:
-        text[end] = 48 + whole // divisor % 10
+        text[end] = ZERO + whole // divisor % 10
         end += 1
         divisor //= 10
     if fraction > 0:
-        text[end] = 46
+        text[end] = POINT
         end += 1
     divisor = SCALE // 10
     while fraction > 0:
-        text[end] = 48 + fraction // divisor
+        text[end] = ZERO + fraction // divisor
         end += 1
         fraction %= divisor
         divisor //= 10
@@ -98,14 +100,14 @@ def _format_rows(text: Any, words: PackedWords, ids: Any, log_probs: Any, backof
     for row in range(n_rows):
         end = _put_number(text, end, float(log_probs[row]))
         for i in range(order):
-            text[end] = 9 if i == 0 else 32
+            text[end] = TAB if i == 0 else BLANK
             end += 1
             for j in range(words.starts[ids[row, i]], words.starts[ids[row, i] + 1]):
                 text[end] = words.text[j]
                 end += 1
         if len(backoffs) > 0:
-            text[end] = 9
+            text[end] = TAB
             end = _put_number(text, end + 1, float(backoffs[row]))
-        text[end] = 10
+        text[end] = NEWLINE
         end += 1
     return end

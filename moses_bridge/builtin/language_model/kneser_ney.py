@@ -27,8 +27,8 @@ from moses_bridge.builtin.language_model.ngram_counts import (
 from moses_bridge.errors import ConfigError
 from moses_bridge.progress import Progress
 
-FALLBACK_DISCOUNTS = (0.0, 0.5, 1.0, 1.5)
-SMALLEST = 1e-99
+FALLBACK_DISCOUNTS = (0.0, 0.5, 1.0, 1.5)  # lmplz --discount_fallback
+SMALLEST = 1e-99  # its log10 is the -99 that ARPA files have for a probability of 0
 
 
 @dataclass(frozen=True)

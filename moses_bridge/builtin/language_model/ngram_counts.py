@@ -13,6 +13,7 @@ from moses_bridge.errors import InputError
 
 SPECIAL_WORDS = (b"<unk>", b"<s>", b"</s>")
 UNK, BOS, EOS = range(3)
+# What lmplz parts words at (lm/builder/corpus_count.cc), but for the blank and the line feed.
 SEPARATORS = bytes.maketrans(b"\0\t\r", b"   ")
 
 

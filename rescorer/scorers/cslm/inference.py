@@ -42,7 +42,7 @@ def cslm_scorer(model: TrainedModel[Cslm], compute: Compute) -> WindowScorer:
     vocabulary, context_words = model.shortlists.target, network.config.context_words
 
     def fill(asked: Batch) -> FilledWindows:
-        ids, lens = vocabulary.encode_phrases(asked.targets)
+        ids, lens = vocabulary.encode_text(asked.targets)
         ngrams = sentence_ngrams(ids, lens, context_words, network.start_id, vocabulary.end_id)
         return FilledWindows(*ngrams)
 

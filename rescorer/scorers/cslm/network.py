@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from moses_bridge.config import AtLeast, check_limits
 
+# Cho et al. (2014), section 4.1.2.
 INITIAL_RANGE = 0.01
 
 

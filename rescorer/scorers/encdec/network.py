@@ -24,8 +24,9 @@ from rescorer.tries.prefix_tree import PrefixTree, build_prefix_tree
 from rescorer.tries.recurrent import NO_WORD, last_states, to_device
 from rescorer.units import GatedCarried, GatedState, GatedUnit
 
+# Each unit of the readout is the maximum of two, Cho et al. (2014), appendix A.
 MAXOUT_PIECES = 2
-# Standard deviation of the initial weights, Cho et al. (2014), appendix A.2.
+# Standard deviation of the initial weights, Cho et al. (2014), section 4.1.
 INITIAL_DEVIATION = 0.01
 
 
@@ -153,8 +154,8 @@ class EncoderDecoder(nn.Module):
         vectors = self.target_embedding(words.clamp(min=0))
         vectors = vectors * (words != NO_WORD).unsqueeze(1)
         return StepInputs(
-            self.decoder.inputs(vectors) + source.unit[rows],
-            self.word_to_readout(vectors) + source.readout[rows],
+            self.decoder.inputs(vectors) + source.unit.index_select(0, rows),
+            self.word_to_readout(vectors) + source.readout.index_select(0, rows),
         )
 
     def carry(self, state: GatedState) -> GatedCarried:

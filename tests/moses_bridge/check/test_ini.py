@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from moses_bridge.check.ini import check_ini
+from moses_bridge.check.ini import ini_faults
 from moses_bridge.check.table import check_table
 from moses_bridge.cli import main
 from moses_bridge.errors import InputError
@@ -57,7 +57,7 @@ def faults(
     if rows is not None:
         (folder / table).write_bytes(rows)
     report = check_table(folder / table)
-    return [(fault.line, fault.found) for fault in check_ini(folder / "moses.ini", report)]
+    return [(fault.line, fault.found) for fault in ini_faults(folder / "moses.ini", report)]
 
 
 @pytest.mark.parametrize("ini", [V2.replace("table.gz", "table"), V1])
@@ -152,12 +152,12 @@ def test_a_table_that_the_ini_does_not_name(folder: Path) -> None:
 
 def test_the_ini_of_moses_fits_its_table(golden: Path) -> None:
     report = check_table(golden / "decode" / "phrase-table.gz")
-    assert check_ini(golden / "decode" / "moses.ini", report) == []
+    assert ini_faults(golden / "decode" / "moses.ini", report) == []
 
 
 def test_an_ini_that_is_not_there(folder: Path) -> None:
     with pytest.raises(InputError, match="nowhere"):
-        check_ini(folder / "nowhere", check_table(folder / "table"))
+        ini_faults(folder / "nowhere", check_table(folder / "table"))
 
 
 def test_the_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

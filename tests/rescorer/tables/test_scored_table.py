@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+import os
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from math import log
 from pathlib import Path
 
@@ -15,17 +18,19 @@ import torch
 from numpy.typing import NDArray
 
 from moses_bridge.errors import ConfigError, InputError
-from rescorer.contract import Scorer, SourceBlindScorer
+from rescorer.compute import Compute
+from rescorer.contract import Batch, NamedScorer, Scorer, Shortlists, TrainedModel
 from rescorer.controls import LengthScorer, RandomScorer
+from rescorer.scorers.cslm.inference import cslm_scorer
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
+from rescorer.scorers.encdec.inference import encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.tables.column import ColumnOptions, NamedScorer, add_columns
+from rescorer.tables.column import ColumnConfig, add_columns
 from rescorer.tables.ini_patch import binary_table_commands
 from rescorer.tables.rows import Shard, parse_shard
-from rescorer.tables.scored_table import merge_shards, score_table
-from rescorer.tries.scoring import EncDecScorer
+from rescorer.tables.scored_table import score_table
+from rescorer.tables.source_table import SourceTable
 from rescorer.vocabulary import Vocabulary
-from rescorer.windows.scoring import CslmScorer
 
 ROWS = [
     b"a b ||| x ||| 0.5 1 ||| 0-0 ||| 1 2 3",
@@ -65,14 +70,17 @@ def test_replacing_gives_what_adding_to_the_old_table_gives(
     table: Path, tmp_path: Path, columns: tuple[str, ...]
 ) -> None:
     first, second, direct = (tmp_path / f"{name}.gz" for name in ("first", "second", "direct"))
-    options = ColumnOptions(columns=columns)  # type: ignore[arg-type]
+    config = ColumnConfig(columns=columns)  # type: ignore[arg-type]
     (tmp_path / "moses.ini").write_bytes(INI)
     inis = [tmp_path / name for name in ("moses.ini", "first.ini", "second.ini", "direct.ini")]
-    score_table(str(table), str(first), [NOISE], options, inis[0], inis[1])
+    score_table(str(table), str(first), [NOISE], config, ini=inis[0], ini_out=inis[1])
     lines = score_table(
-        str(first), str(second), [LENGTH], ColumnOptions(), inis[1], inis[2], replace=True
+        *(str(first), str(second), [LENGTH], ColumnConfig()),
+        ini=inis[1],
+        ini_out=inis[2],
+        replace=True,
     )
-    score_table(str(table), str(direct), [LENGTH], ColumnOptions(), inis[0], inis[3])
+    score_table(str(table), str(direct), [LENGTH], ColumnConfig(), ini=inis[0], ini_out=inis[3])
     assert text_of(second) == text_of(direct)
     assert inis[2].read_bytes().replace(b"second.gz", b"direct.gz") == inis[3].read_bytes()
     assert "3 scores each" in lines[0]
@@ -80,7 +88,7 @@ def test_replacing_gives_what_adding_to_the_old_table_gives(
 
 def test_nothing_is_replaced_in_a_table_that_is_not_ours(table: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"table\.gz\.json: found .*expected a JSON file"):
-        score_table(str(table), str(tmp_path / "o"), [LENGTH], ColumnOptions(), replace=True)
+        score_table(str(table), str(tmp_path / "o"), [LENGTH], ColumnConfig(), replace=True)
 
 
 @pytest.mark.parametrize(
@@ -96,31 +104,29 @@ def test_a_foreign_sidecar_is_refused(
 ) -> None:
     (tmp_path / "table.gz.json").write_text(sidecar)
     with pytest.raises(InputError, match=message):
-        score_table(str(table), str(tmp_path / "o"), [LENGTH], ColumnOptions(), replace=True)
+        score_table(str(table), str(tmp_path / "o"), [LENGTH], ColumnConfig(), replace=True)
 
 
 def test_a_table_that_changed_since_is_not_replaced(table: Path, tmp_path: Path) -> None:
     first = tmp_path / "first.gz"
-    score_table(str(table), str(first), [NOISE], ColumnOptions())
+    score_table(str(table), str(first), [NOISE], ColumnConfig())
     written(first, TABLE)
     with pytest.raises(InputError, match=r"first\.gz:1: found 2 scores, expected 3"):
-        score_table(str(first), str(tmp_path / "o"), [LENGTH], ColumnOptions(), replace=True)
+        score_table(str(first), str(tmp_path / "o"), [LENGTH], ColumnConfig(), replace=True)
 
 
 def test_tables_of_logarithms(tmp_path: Path) -> None:
     table = written(tmp_path / "log.gz", TABLE.replace(b"0.5", b"-0.69"))
 
     class Deep:
-        def log_probs(
-            self, sources: Sequence[bytes], targets: Sequence[bytes]
-        ) -> NDArray[np.float64]:
+        shortlist = None
+        needs_links = False
+
+        def values(self, asked: Batch) -> NDArray[np.float64]:
             return np.array([-2.5, -1e9, 0, -3, -4])
 
-        def n_unknown(self, targets: Sequence[bytes]) -> NDArray[np.int64]:
-            raise NotImplementedError
-
-    options = ColumnOptions(column_format="log")
-    lines = score_table(str(table), str(tmp_path / "o"), [NamedScorer("d", Deep(), "1")], options)
+    config = ColumnConfig(column_format="log")
+    lines = score_table(str(table), str(tmp_path / "o"), [NamedScorer("d", Deep(), "1")], config)
     rows = (tmp_path / "o").read_bytes().split(b"\n")[:-1]
     last = [float(row.split(b"|||")[2].split()[-1]) for row in rows]
     np.testing.assert_allclose(last, [-2.5, 30 * -np.log(10), 0, -3, -4], rtol=1e-6)
@@ -129,7 +135,9 @@ def test_tables_of_logarithms(tmp_path: Path) -> None:
 
 
 def test_commands_of_a_table_of_probabilities(table: Path, tmp_path: Path) -> None:
-    report = add_columns(str(table), str(tmp_path / "new.gz"), [LENGTH], ColumnOptions())
+    report = add_columns(
+        SourceTable.open(str(table)), str(tmp_path / "new.gz"), [LENGTH], ColumnConfig()
+    )
     compact, probing = binary_table_commands(Path("m/new.gz"), report)
     assert compact == "processPhraseTableMin -in m/new.gz -out m/new -nscores 3 -rankscore 2"
     expected = "CreateProbingPT --input-pt m/new.gz --output-dir m/new.probing --num-scores 3"
@@ -150,9 +158,9 @@ def test_a_malformed_row_goes_to_a_file_of_its_own(
     spoilt = written(
         tmp_path / "spoilt.gz", b"\n".join([*ROWS[:place], bad, *ROWS[place:]]) + b"\n"
     )
-    options = ColumnOptions(max_bad_rows=1, block_rows=2)
-    lines = score_table(str(spoilt), str(tmp_path / "new.gz"), [NOISE], options)
-    add_columns(str(table), str(tmp_path / "whole.gz"), [NOISE], ColumnOptions())
+    config = ColumnConfig(block_rows=2)
+    lines = score_table(str(spoilt), str(tmp_path / "new.gz"), [NOISE], config, max_bad_rows=1)
+    add_columns(SourceTable.open(str(table)), str(tmp_path / "whole.gz"), [NOISE], ColumnConfig())
     assert text_of(tmp_path / "new.gz") == text_of(tmp_path / "whole.gz")
     assert (tmp_path / "new.gz.bad").read_bytes() == bad + b"\n"
     assert any("new.gz.bad: 1 malformed row" in line for line in lines)
@@ -163,8 +171,8 @@ def test_a_malformed_first_row_may_be_left_out_where_an_ini_is_patched(tmp_path:
     spoilt = written(tmp_path / "table.gz", BAD_ROWS[0] + b"\n" + TABLE)
     ini, ini_out = tmp_path / "moses.ini", tmp_path / "new.ini"
     ini.write_bytes(INI)
-    options = ColumnOptions(max_bad_rows=1)
-    score_table(str(spoilt), str(tmp_path / "new.gz"), [NOISE], options, ini, ini_out)
+    out = str(tmp_path / "new.gz")
+    score_table(str(spoilt), out, [NOISE], ColumnConfig(), 1, ini=ini, ini_out=ini_out)
     assert b"num-features=3 path=" in ini_out.read_bytes()
 
 
@@ -172,31 +180,25 @@ def test_a_malformed_first_row_may_be_left_out_where_an_ini_is_patched(tmp_path:
 def test_one_malformed_row_too_many(tmp_path: Path, n_allowed: int, line: int) -> None:
     rows = [ROWS[0], BAD_ROWS[0], ROWS[1], BAD_ROWS[1], BAD_ROWS[2], ROWS[2]]
     table = written(tmp_path / "spoilt.gz", b"\n".join(rows))
-    options = ColumnOptions(max_bad_rows=n_allowed)
     with pytest.raises(InputError, match=rf"spoilt\.gz:{line}: "):
-        add_columns(str(table), str(tmp_path / "new.gz"), [LENGTH], options)
+        score_table(str(table), str(tmp_path / "new.gz"), [LENGTH], ColumnConfig(), n_allowed)
     assert not (tmp_path / "new.gz").exists()
-
-
-def large_table(path: Path, n_rows: int) -> Path:
-    """Groups of 1 to 7 rows."""
-    rng = np.random.default_rng(5)
-    sources = np.repeat(np.arange(n_rows), rng.integers(1, 8, n_rows))[:n_rows]
-    rows = [b"s%d ||| t%d ||| 0.5 1" % (source, row) for row, source in enumerate(sources)]
-    return written(path, b"\n".join(rows) + b"\n")
 
 
 WORDS = Vocabulary([b"w%d" % number for number in range(2000)])
 
 
-def encoder_decoder() -> EncDecScorer:
+def encoder_decoder() -> Scorer:
     network = EncoderDecoder(EncDecConfig(128, 50, 64), len(WORDS), len(WORDS))
     network.initialise(None)
-    return EncDecScorer(network, WORDS, WORDS)
+    model = TrainedModel("encdec", network.eval(), Shortlists(WORDS, WORDS), {})
+    return encdec_scorer(model, Compute(device="cpu"))
 
 
-def language_model() -> SourceBlindScorer:
-    return SourceBlindScorer(CslmScorer(Cslm(CslmConfig(4, 32, 64, 48), len(WORDS)), WORDS))
+def language_model() -> Scorer:
+    network = Cslm(CslmConfig(4, 32, 64, 48), len(WORDS))
+    model = TrainedModel("cslm", network.eval(), Shortlists(None, WORDS), {})
+    return cslm_scorer(model, Compute(device="cpu"))
 
 
 @pytest.fixture
@@ -244,82 +246,81 @@ def test_scores_do_not_depend_on_blocks_order_or_threads(
         table = written(tmp_path / "table.gz", b"".join(rows[row] + b"\n" for row in order))
         out = tmp_path / "new.gz"
         threads(n_threads)
-        add_columns(str(table), str(out), [scorer], ColumnOptions(block_rows=block_rows, jobs=jobs))
+        config = ColumnConfig(block_rows=block_rows, jobs=jobs)
+        add_columns(SourceTable.open(str(table)), str(out), [scorer], config)
         found = written_logs(out)
         expected = expected or found
         assert found == pytest.approx(expected, abs=1e-5, rel=0)
     assert len(expected) > 500 and min(expected.values()) < -30
 
 
-@pytest.mark.parametrize("n_shards", [1, 2, 3, 7])
-def test_shards_merged_are_the_table(tmp_path: Path, n_shards: int) -> None:
-    table = large_table(tmp_path / "table.gz", 200)
-    (tmp_path / "moses.ini").write_bytes(INI)
-    score_table(
-        *(str(table), str(tmp_path / "whole.gz"), [NOISE], ColumnOptions()),
-        *(tmp_path / "moses.ini", tmp_path / "whole.ini"),
-    )
-    parts = []
-    for number in range(1, n_shards + 1):
-        part = tmp_path / f"part{number}.gz"
-        options = ColumnOptions(shard=Shard(number, n_shards), block_rows=11)
-        score_table(str(table), str(part), [NOISE], options)
-        parts.append(part)
-    inis = (tmp_path / "moses.ini", tmp_path / "merged.ini")
-    lines = merge_shards(parts[::-1], tmp_path / "merged.gz", *inis)
-    assert text_of(tmp_path / "merged.gz") == text_of(tmp_path / "whole.gz")
-    assert "200 rows, 3 scores" in lines[0]
-    expected = (tmp_path / "whole.ini").read_bytes().replace(b"whole.gz", b"merged.gz")
-    assert inis[1].read_bytes() == expected
-    sources = [{row.split()[0] for row in text_of(part).split(b"\n")[:-1]} for part in parts]
-    assert sum(map(len, sources)) == len(set.union(*sources))
-
-
-def shards(tmp_path: Path) -> list[Path]:
-    table = large_table(tmp_path / "table.gz", 50)
-    parts = [tmp_path / f"part{number}.gz" for number in (1, 2)]
-    for number, part in enumerate(parts, start=1):
-        add_columns(str(table), str(part), [NOISE], ColumnOptions(shard=Shard(number, 2)))
-    return parts
-
-
-def test_shards_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    first, second = shards(tmp_path)
-    out, whole = tmp_path / "out.gz", tmp_path / "whole.gz"
-    table = str(tmp_path / "table.gz")
-    add_columns(table, str(whole), [NOISE], ColumnOptions())
-    other = tmp_path / "other.gz"
-    add_columns(table, str(other), [LENGTH], ColumnOptions(shard=Shard(2, 2)))
-    for parts, message in [
-        ([first], "found shards 1 of 2, expected each of 1 to 2 once"),
-        ([first, first], "found shards 1, 1 of 2"),
-        ([first, other], "found other settings"),
-        ([first, whole], "found a whole table"),
-    ]:
-        with pytest.raises(InputError, match=message):
-            merge_shards(parts, out)
-    with pytest.raises(ConfigError, match="suffix"):
-        merge_shards([first, second], tmp_path / "out")
-    with pytest.raises(ConfigError, match="never modified"):
-        merge_shards([first, second], second)
-    assert not out.exists()
-
-
-@pytest.mark.parametrize("text", ["0/3", "4/3", "1", "1/", "a/b", "1/3/5", "-1/3", ""])
-def test_shards_are_numbered_from_one(text: str) -> None:
-    with pytest.raises(ConfigError, match="I/N"):
-        parse_shard(text)
-
-
 def test_options_that_do_not_fit(table: Path, tmp_path: Path) -> None:
-    shard = ColumnOptions(shard=parse_shard("2/2"))
-    out = str(tmp_path / "o")
+    shard, out = parse_shard("2/2"), str(tmp_path / "o")
     (tmp_path / "moses.ini").write_bytes(INI)
+    inis = {"ini": tmp_path / "moses.ini", "ini_out": tmp_path / "i"}
     with pytest.raises(ConfigError, match="rescorer merge"):
-        score_table(str(table), out, [LENGTH], shard, tmp_path / "moses.ini", tmp_path / "i")
+        score_table(str(table), out, [LENGTH], ColumnConfig(), shard=shard, **inis)
     with pytest.raises(ConfigError, match="in shards: name a file"):
-        add_columns("-", out, [LENGTH], shard)
+        score_table("-", out, [LENGTH], ColumnConfig(), shard=shard)
     with pytest.raises(ConfigError, match="bad rows"):
-        add_columns(str(table), "-", [LENGTH], ColumnOptions(max_bad_rows=1))
+        score_table(str(table), "-", [LENGTH], ColumnConfig(), max_bad_rows=1)
     with pytest.raises(InputError, match="fewer shards"):
-        add_columns(str(table), out, [LENGTH], replace(shard, shard=Shard(1, 50)))
+        score_table(str(table), out, [LENGTH], ColumnConfig(), shard=Shard(1, 50))
+    with pytest.raises(ConfigError, match="--ini and --ini-out belong together"):
+        score_table(str(table), out, [LENGTH], ColumnConfig(), ini=tmp_path / "moses.ini")
+
+
+def test_columns_of_another_format_are_not_replaced(table: Path, tmp_path: Path) -> None:
+    """Probabilities beside logarithms would be a table that nothing reads as it is meant."""
+    first, second = tmp_path / "first.gz", str(tmp_path / "second.gz")
+    score_table(str(table), str(first), [NOISE], ColumnConfig(column_format="log"))
+    with pytest.raises(ConfigError, match=r"have the format 'log'.*score with --column-format log"):
+        score_table(str(first), second, [LENGTH], ColumnConfig(), replace=True)
+    assert not Path(second).exists()
+    log_config = ColumnConfig(column_format="log")
+    score_table(str(first), second, [LENGTH], log_config, replace=True)
+    score_table(str(table), str(tmp_path / "direct.gz"), [LENGTH], log_config)
+    assert text_of(Path(second)) == text_of(tmp_path / "direct.gz")
+
+
+def test_input_is_never_overwritten(table: Path, tmp_path: Path) -> None:
+    ini, new = tmp_path / "moses.ini", tmp_path / "new"
+    ini.write_bytes(INI)
+    for out, ini_out in ((table, new), (new, ini), (ini, new), (new, table), (new, new)):
+        with pytest.raises(ConfigError, match="named twice: the input is never modified"):
+            score_table(str(table), str(out), [LENGTH], ColumnConfig(), ini=ini, ini_out=ini_out)
+    with pytest.raises(ConfigError, match="is a directory: name a file"):
+        score_table(str(table), str(tmp_path), [LENGTH], ColumnConfig())
+    assert ini.read_bytes() == INI
+    assert not new.exists()
+
+
+def test_a_pipe_is_not_read_twice(tmp_path: Path) -> None:
+    """Its first rows would be missing, in silence."""
+    pipe, out, ini = tmp_path / "pipe", str(tmp_path / "out"), tmp_path / "moses.ini"
+    os.mkfifo(pipe)
+    ini.write_bytes(INI)
+    config = ColumnConfig()
+    with pytest.raises(ConfigError, match="not for standard streams or pipes"):
+        score_table(str(pipe), out, [LENGTH], config, ini=ini, ini_out=tmp_path / "new.ini")
+    for table in (str(pipe), "-"):
+        with pytest.raises(ConfigError, match="replaced in a file only"):
+            score_table(table, out, [LENGTH], config, replace=True)
+        with pytest.raises(ConfigError, match="cannot be scored in shards"):
+            score_table(table, out, [LENGTH], config, shard=Shard(1, 2))
+
+
+@pytest.mark.parametrize("kind", ["a standard stream", "a pipe"])
+def test_a_stream_is_not_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    out, path = str(tmp_path / "out"), "-"
+    if kind == "a pipe":
+        path = str(tmp_path / "pipe")
+        os.mkfifo(path)
+        writer = ThreadPoolExecutor(1)
+        writer.submit(Path(path).write_bytes, TABLE)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TABLE)))
+    with pytest.raises(ConfigError, match="cannot be resumed"):
+        score_table(path, out, [LENGTH], ColumnConfig(), resume=True)
+    assert not list(tmp_path.glob("*out*"))

@@ -1,315 +1,19 @@
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from pytest import MonkeyPatch
 from torch import Tensor, nn
 
-from moses_bridge.config import from_mapping
-from moses_bridge.errors import ConfigError, InputError, UserError
-from rescorer.model_directory import TRAINING_STATE, load_model
-from rescorer.scorers.cslm.network import CslmConfig
-from rescorer.scorers.cslm.task import CslmTrainingConfig, NGramTask, train_cslm
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.scorers.encdec.task import EncDecTrainingConfig, PairTask, train_encdec
+from moses_bridge.errors import ConfigError, UserError
+from rescorer.training import loop
 from rescorer.training.log import LOG_NAME
 from rescorer.training.loop import LoopConfig, Trainer
-from rescorer.tries.loss import EncodedPairs, pairs_loss
-
-N_SOURCE, N_TARGET = 11, 13
-MODEL = EncDecConfig(hidden_width=7, embedding_width=5, maxout_width=3)
-
-
-def make_data(n_sources: int = 17, n_pairs: int = 101) -> EncodedPairs:
-    rng = np.random.default_rng(8)
-
-    def phrases(n: int, n_words: int, max_len: int) -> tuple[Any, Any]:
-        lens = rng.integers(0, max_len + 1, n)
-        ids = rng.integers(1, n_words, (n, max_len + 1)).astype(np.int32)
-        ids[np.arange(max_len + 1) >= lens[:, None]] = 0
-        return ids, lens
-
-    groups = np.sort(rng.integers(0, n_sources, n_pairs))
-    weights = rng.uniform(0.5, 3.0, n_pairs)
-    sources, targets = phrases(n_sources, N_SOURCE, 4), phrases(n_pairs, 5, 3)
-    return EncodedPairs(*sources, *targets, groups, weights)
-
-
-def make_network() -> EncoderDecoder:
-    torch.manual_seed(3)
-    network = EncoderDecoder(MODEL, N_SOURCE, N_TARGET).double()
-    for parameter in network.parameters():
-        nn.init.normal_(parameter, std=0.4)
-    return network
-
-
-def pair_by_pair(network: EncoderDecoder, data: EncodedPairs, rows: Any) -> Tensor:
-    groups = data.groups[rows]
-    log_probs = network.log_probs(
-        torch.from_numpy(data.sources[groups]).long(),
-        torch.from_numpy(data.source_lens[groups]),
-        torch.from_numpy(data.targets[rows]).long(),
-        torch.from_numpy(data.target_lens[rows]),
-    )
-    return -(torch.from_numpy(data.weights[rows]) * log_probs).sum()
-
-
-@pytest.mark.parametrize("n_rows", [1, 20, 101])
-def test_trees_give_the_likelihood_and_gradients_of_the_pairs(n_rows: int) -> None:
-    network, data = make_network(), make_data()
-    rows = np.random.default_rng(n_rows).permutation(len(data.groups))[:n_rows]
-    found = pairs_loss(network, data, rows, torch.float64)
-    expected = pair_by_pair(network, data, rows)
-    torch.testing.assert_close(found, expected)
-    parameters = dict(network.named_parameters())
-    gradients = torch.autograd.grad(found, list(parameters.values()))
-    others = torch.autograd.grad(expected, list(parameters.values()))
-    for name, one, other in zip(parameters, gradients, others, strict=True):
-        torch.testing.assert_close(one, other, msg=name)
-
-
-def test_held_out_loss_is_nats_per_word() -> None:
-    network, data = make_network(), make_data()
-    task = PairTask(network, data, EncDecTrainingConfig(n_held_out=9, model=MODEL), seed=4)
-    rows = task.held_out_rows
-    n_words = (data.weights[rows] * (data.target_lens[rows] + 1)).sum()
-    with torch.no_grad():
-        found, total = task.held_out_loss(), pair_by_pair(network, data, rows)
-    assert len(rows) == 9
-    assert found == pytest.approx(float(total) / n_words)
-    assert task.held_out_words_per_pair == pytest.approx(n_words / data.weights[rows].sum())
-
-
-@pytest.mark.parametrize("batching", ["sources", "pairs"])
-def test_an_epoch_has_every_learned_pair_once(batching: str) -> None:
-    config = EncDecTrainingConfig(n_held_out=5, batch_pairs=16, batching=batching, model=MODEL)  # type: ignore[arg-type]
-    task = PairTask(make_network(), make_data(), config, seed=4)
-    first, again, second = task.batches(0), task.batches(0), task.batches(1)
-    assert sorted(np.concatenate(first)) == sorted({*range(101)} - {*task.held_out_rows.tolist()})
-    assert all(np.array_equal(one, other) for one, other in zip(first, again, strict=True))
-    assert not np.array_equal(np.concatenate(first), np.concatenate(second))
-    assert {len(batch) for batch in first} == {16}
-
-
-def test_a_batch_of_sources_holds_all_their_targets() -> None:
-    data = make_data()
-    config = EncDecTrainingConfig(n_held_out=0, batch_pairs=20, model=MODEL)
-    batches = PairTask(make_network(), data, config, seed=4).batches(0)
-    n_homes = np.zeros(17, int)
-    for batch in batches:
-        n_homes[np.unique(data.groups[batch])] += 1
-    assert n_homes.sum() <= 17 + len(batches) - 1
-
-
-def write_table(folder: Path, n_sources: int = 30) -> Path:
-    """Each source has two targets; s is translated as t or t t."""
-    rows = [
-        f"{'s' if number else 'q'}{number} ||| {target} ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 2 2 1"
-        for number in range(n_sources)
-        for target in (f"t{number % 7}", f"t{number % 7} t{number % 7}")
-    ]
-    path = folder / "table"
-    path.write_text("\n".join(rows) + "\n")
-    return path
-
-
-SMALL = EncDecTrainingConfig(
-    n_held_out=5,
-    batch_pairs=8,
-    loop=LoopConfig(n_epochs=3, max_minutes=0, learning_rate=0.01, warmup_updates=4),
-    model=MODEL,
-)
-
-
-def with_loop(config: EncDecTrainingConfig, **changes: Any) -> EncDecTrainingConfig:
-    return dataclasses.replace(config, loop=dataclasses.replace(config.loop, **changes))
-
-
-def weights_of(folder: Path) -> bytes:
-    return (folder / "model.safetensors").read_bytes()
-
-
-def test_the_same_seed_gives_the_same_model(tmp_path: Path) -> None:
-    table = write_table(tmp_path)
-    for name, seed in (("one", 5), ("same", 5), ("other", 6)):
-        train_encdec(table, tmp_path / name, SMALL, seed=seed)
-    assert weights_of(tmp_path / "one") == weights_of(tmp_path / "same")
-    assert weights_of(tmp_path / "one") != weights_of(tmp_path / "other")
-
-
-class Stop(Exception):
-    """Somebody pulls the plug."""
-
-
-def stop_after(n_updates: int, task: type[PairTask] | type[NGramTask], patch: MonkeyPatch) -> None:
-    """Let the loss of a later update fail."""
-    calls = iter(range(n_updates))
-    original = task.loss
-
-    def loss(self: Any, batch: Any) -> Any:
-        if next(calls, None) is None:
-            raise Stop
-        return original(self, batch)
-
-    patch.setattr(task, "loss", loss)
-
-
-def save_every(n_updates: int, patch: MonkeyPatch) -> None:
-    """Let the state be saved behind some updates only, so that the others come again."""
-    original = Trainer._save
-
-    def save(self: Trainer[Any]) -> None:
-        if self.report.n_updates % n_updates == 0:
-            original(self)
-
-    patch.setattr(Trainer, "_save", save)
-
-
-def assert_same_training(one: Path, other: Path) -> None:
-    """Equal weights; equal logs but for the minutes."""
-    assert weights_of(one) == weights_of(other)
-    logs = [[{**line, "minutes": 0} for line in read_log(folder)] for folder in (one, other)]
-    assert logs[0] == logs[1]
-
-
-@pytest.mark.parametrize(
-    ("n_updates", "saved"), [(1, 1), (6, 1), (14, 1), (17, 1), (2, 5), (9, 4), (17, 6)]
-)
-@pytest.mark.parametrize("recipe", ["adam", "paper"])
-def test_an_interrupted_training_continues_exactly(
-    tmp_path: Path, monkeypatch: MonkeyPatch, n_updates: int, saved: int, recipe: str
-) -> None:
-    config = with_loop(SMALL, checkpoint_minutes=0.0, recipe=recipe)
-    table = write_table(tmp_path)
-    whole = train_encdec(table, tmp_path / "whole", config)
-    stop_after(n_updates, PairTask, monkeypatch)
-    save_every(saved, monkeypatch)
-    with pytest.raises(Stop):
-        train_encdec(table, tmp_path / "part", config)
-    assert not (tmp_path / "part" / "model.safetensors").exists()
-    monkeypatch.undo()
-    continued = train_encdec(table, tmp_path / "part", config, resume=True)
-    assert_same_training(tmp_path / "part", tmp_path / "whole")
-    assert continued.n_updates == whole.n_updates == 18
-    assert continued.held_out_loss == whole.held_out_loss
-
-
-@pytest.mark.parametrize(("n_sampled", "dropout"), [(0, 0.0), (4, 0.0), (4, 0.3)])
-@pytest.mark.parametrize(("n_updates", "saved"), [(3, 1), (11, 4), (17, 6)])
-def test_an_interrupted_language_model_continues_exactly(
-    tmp_path: Path,
-    monkeypatch: MonkeyPatch,
-    n_updates: int,
-    saved: int,
-    n_sampled: int,
-    dropout: float,
-) -> None:
-    text, rng = tmp_path / "text", np.random.default_rng(1)
-    words = [b"w%d" % number for number in rng.integers(0, 20, 300)]
-    text.write_bytes(b"".join(b" ".join(words[i : i + 5]) + b"\n" for i in range(0, 300, 5)))
-    config = CslmTrainingConfig(
-        n_held_out=10,
-        batch_words=50,
-        n_sampled=n_sampled,
-        dropout=dropout,
-        loop=dataclasses.replace(SMALL.loop, checkpoint_minutes=0.0),
-        model=CslmConfig(2, 4, 6, 5),
-    )
-    train_cslm(text, tmp_path / "whole", config)
-    stop_after(n_updates, NGramTask, monkeypatch)
-    save_every(saved, monkeypatch)
-    with pytest.raises(Stop):
-        train_cslm(text, tmp_path / "part", config)
-    monkeypatch.undo()
-    report = train_cslm(text, tmp_path / "part", config, resume=True)
-    assert_same_training(tmp_path / "part", tmp_path / "whole")
-    assert report.n_updates == 18
-
-
-def read_log(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / LOG_NAME).read_text().splitlines()]
-
-
-def test_a_finished_training_is_not_repeated_but_may_go_on(tmp_path: Path) -> None:
-    table, out = write_table(tmp_path), tmp_path / "m"
-    first = train_encdec(table, out, SMALL)
-    assert train_encdec(table, out, SMALL, resume=True) == first
-    more = train_encdec(table, out, with_loop(SMALL, n_epochs=5), resume=True)
-    assert more.n_epochs == 5
-    assert more.n_updates == first.n_updates * 5 // 3
-
-
-@pytest.mark.parametrize(
-    "config",
-    [
-        with_loop(SMALL, learning_rate=0.02),
-        dataclasses.replace(SMALL, weighting="count"),
-        dataclasses.replace(SMALL, model=EncDecConfig(8, 5, 3)),
-    ],
-)
-def test_other_settings_do_not_continue(tmp_path: Path, config: EncDecTrainingConfig) -> None:
-    table, out = write_table(tmp_path), tmp_path / "m"
-    train_encdec(table, out, SMALL)
-    with pytest.raises((ConfigError, InputError)):
-        train_encdec(table, out, config, resume=True)
-
-
-def test_other_data_of_the_same_size_do_not_continue(tmp_path: Path) -> None:
-    table, out = write_table(tmp_path), tmp_path / "m"
-    train_encdec(table, out, SMALL)
-    rows = table.read_bytes().splitlines(keepends=True)
-    table.write_bytes(b"".join(rows[1:] + rows[:1]))
-    with pytest.raises(ConfigError, match="other settings or data"):
-        train_encdec(table, out, SMALL, resume=True)
-
-
-def test_a_language_model_may_go_on_with_its_own_text(tmp_path: Path) -> None:
-    text, out = tmp_path / "text", tmp_path / "m"
-    text.write_bytes(b"a b c\nb c a\n" * 10)
-    config = CslmTrainingConfig(n_held_out=2, loop=SMALL.loop, model=CslmConfig(2, 4, 6, 5))
-    train_cslm(text, out, config)
-    longer = dataclasses.replace(config, loop=dataclasses.replace(SMALL.loop, n_epochs=5))
-    assert train_cslm(text, out, longer, resume=True).n_epochs == 5
-    text.write_bytes(b"b a c\nb c a\n" * 10)
-    with pytest.raises(ConfigError, match="other settings or data"):
-        train_cslm(text, out, longer, resume=True)
-
-
-def test_a_damaged_state_is_named(tmp_path: Path) -> None:
-    table, out = write_table(tmp_path), tmp_path / "m"
-    train_encdec(table, out, SMALL)
-    (out / TRAINING_STATE).write_bytes((out / TRAINING_STATE).read_bytes()[:99])
-    with pytest.raises(InputError, match=TRAINING_STATE):
-        train_encdec(table, out, SMALL, resume=True)
-
-
-def test_learns_what_can_be_learned(tmp_path: Path) -> None:
-    """Two targets for each source, equally frequent: no model is better than log 2 a pair."""
-    config = dataclasses.replace(
-        with_loop(SMALL, n_epochs=40, learning_rate=0.03),
-        n_held_out=0,
-        model=EncDecConfig(32, 16, 16),
-    )
-    table = write_table(tmp_path)
-    report = train_encdec(table, tmp_path / "m", config)
-    loaded = load_model(tmp_path / "m")
-    assert report.held_out_loss is None
-    assert isinstance(loaded.network, EncoderDecoder)
-    assert loaded.source_vocabulary is not None
-    rows = [line.split(b" ||| ")[:2] for line in table.read_bytes().splitlines()]
-    source = loaded.source_vocabulary.encode_phrases([row[0] for row in rows])
-    target = loaded.target_vocabulary.encode_phrases([row[1] for row in rows])
-    tensors = [torch.from_numpy(array.astype(np.int64)) for array in (*source, *target)]
-    with torch.no_grad():
-        loss = -loaded.network.log_probs(*tensors).mean().item()
-    assert math.log(2) <= loss < math.log(2) + 0.05
+from rescorer.training.state import TRAINING_STATE
 
 
 class OneNumber(nn.Module):
@@ -328,6 +32,7 @@ class Slope:
     ) -> None:
         self.network, self.slope = network, slope
         self.held_out = iter(held_out or [])
+        self.n_held_out = len(held_out or [])
 
     def batches(self, epoch: int) -> list[int]:
         return [0, 1]
@@ -343,10 +48,14 @@ def train_one_number(
     folder: Path, slope: float, held_out: list[float] | None = None, **settings: Any
 ) -> tuple[OneNumber, Trainer[int]]:
     network = OneNumber()
-    config = LoopConfig(max_minutes=0, **settings)
+    config = LoopConfig(**settings)
     trainer = Trainer(network, Slope(network, slope, held_out), config, folder, {})
     trainer.run(resume=False)
     return network, trainer
+
+
+def read_log(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / LOG_NAME).read_text().splitlines()]
 
 
 @pytest.mark.parametrize("slope", [0.3, -0.3, 50.0])
@@ -392,42 +101,113 @@ def test_a_loss_that_is_not_a_number_ends_the_training(tmp_path: Path) -> None:
         train_one_number(tmp_path, math.nan, n_epochs=1)
 
 
-def test_training_needs_an_end() -> None:
-    with pytest.raises(ConfigError, match="n_epochs or max_minutes"):
-        LoopConfig(n_epochs=0, max_minutes=0)
+def new_trainer(
+    folder: Path, held_out: list[float], slope: float = 1.0, **settings: Any
+) -> tuple[OneNumber, Trainer[int]]:
+    network = OneNumber()
+    config = LoopConfig(**settings)
+    return network, Trainer(network, Slope(network, slope, held_out), config, folder, {})
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"shortlist": -3}, "shortlist is -3"),
-        ({"n_held_out": -1}, "n_held_out is -1"),
-        ({"batch_pairs": -1}, "batch_pairs is -1"),
-        ({"loop": {"learning_rate": -1.0}}, "learning_rate is -1.0"),
-        ({"loop": {"evaluations_per_epoch": 0}}, "evaluations_per_epoch is 0"),
-        ({"loop": {"max_minutes": -2.0}}, "max_minutes is -2.0"),
-    ],
-)
-def test_settings_without_sense_are_refused(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        from_mapping(EncDecTrainingConfig, settings, "here")
-
-
-@pytest.mark.parametrize(
-    ("recipe", "batch_pairs", "batching", "expected"),
-    [
-        ("paper", 0, "auto", (64, False)),
-        ("adam", 0, "auto", (512, True)),
-        ("paper", 32, "sources", (32, True)),
-        ("adam", 10, "pairs", (10, False)),
-    ],
-)
-def test_recipes_have_their_batches(
-    recipe: Any, batch_pairs: int, batching: Any, expected: tuple[int, bool]
+@pytest.mark.parametrize("held_out", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("n_before", [0, 2])
+def test_a_held_out_loss_that_is_not_a_number_ends_the_training(
+    tmp_path: Path, held_out: float, n_before: int
 ) -> None:
-    config = EncDecTrainingConfig(
-        batch_pairs=batch_pairs, batching=batching, loop=LoopConfig(recipe=recipe)
+    """The weights of the best evaluation stay the best."""
+    losses = [3.0, 2.0][:n_before]
+    network, trainer = new_trainer(tmp_path, [*losses, held_out], n_epochs=9, learning_rate=0.1)
+    with pytest.raises(
+        UserError, match=f"{n_before + 1} updates; train with a lower learning_rate"
+    ):
+        trainer.run(resume=False)
+    assert trainer.report.held_out_loss == (2.0 if n_before else None)
+    assert [line["held_out_loss"] for line in read_log(tmp_path)] == losses
+    assert trainer.best_weights["w"] > network.w or not n_before
+    assert trainer.report.n_updates == n_before + 1
+
+
+def test_without_held_out_data_and_limits_nothing_ends_it(tmp_path: Path) -> None:
+    _, trainer = new_trainer(tmp_path / "m", [])
+    with pytest.raises(ConfigError, match="no data are held out, so nothing tells when to stop"):
+        trainer.run(resume=False)
+    assert not (tmp_path / "m").exists()
+
+
+def test_by_default_there_is_no_limit_of_time() -> None:
+    config = LoopConfig()
+    assert (config.n_epochs, config.max_minutes, config.has_planned_end) == (0, 0.0, False)
+    assert LoopConfig(n_epochs=1).has_planned_end and LoopConfig(max_minutes=1).has_planned_end
+
+
+def test_the_rate_is_halved_after_each_third_worse_evaluation_in_a_row(tmp_path: Path) -> None:
+    """A better loss begins the count anew; what was halved stays halved."""
+    held_out = [5.0, 6, 6, 4, 5, 5, 5, 5, 5, 5, 3, 4, 4, 4, 4, 4, 4, 4]
+    halved = [0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 4, 4]
+    _, trainer = new_trainer(
+        tmp_path, held_out, learning_rate=0.1, warmup_updates=0, patience=7, evaluations_per_epoch=2
     )
-    assert (config.pairs_per_update, config.whole_sources) == expected
-    if recipe == "paper":
-        assert config.loop.product_dtype == torch.float32
+    report = trainer.run(resume=False)
+    rates = [line["learning_rate"] for line in read_log(tmp_path)]
+    assert rates == pytest.approx([0.1 * 0.5**n for n in halved])
+    assert report.ended == "the held-out loss did not fall in 7 evaluations"
+    assert (report.held_out_loss, report.n_updates) == (3.0, 18)
+
+
+def test_with_a_planned_end_the_rate_is_not_halved(tmp_path: Path) -> None:
+    held_out = [1.0, *[2.0] * 40]
+    _, trainer = new_trainer(
+        tmp_path, held_out, learning_rate=0.1, warmup_updates=0, patience=9, n_epochs=10**6
+    )
+    report = trainer.run(resume=False)
+    assert read_log(tmp_path)[-1]["learning_rate"] == pytest.approx(0.1, rel=1e-3)
+    assert report.ended == "the held-out loss did not fall in 9 evaluations"
+
+
+def test_halvings_and_worse_evaluations_are_not_forgotten(tmp_path: Path) -> None:
+    """Resumed with more patience, the training goes on at the rate where it stopped."""
+    settings: dict[str, Any] = {"learning_rate": 0.1, "warmup_updates": 0}
+    _, first = new_trainer(tmp_path, [1.0, *[2.0] * 40], patience=4, **settings)
+    first.run(resume=False)
+    _, second = new_trainer(tmp_path, [2.0] * 40, patience=8, **settings)
+    report = second.run(resume=True)
+    rates = [line["learning_rate"] for line in read_log(tmp_path)]
+    assert rates == pytest.approx([0.1 * 0.5**n for n in (0, 0, 0, 1, 1, 1, 2, 2, 2)])
+    assert report.n_updates == 9
+
+
+class Clock:
+    """Each look at it takes so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.now = seconds, 0.0
+
+    def monotonic(self) -> float:
+        self.now += self.seconds
+        return self.now
+
+
+def test_minutes_end_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop.time, "monotonic", Clock(6.0).monotonic)
+    _, trainer = new_trainer(tmp_path, [1.0] * 99, max_minutes=2.0, patience=1000)
+    report = trainer.run(resume=False)
+    assert report.ended == "the planned passes or minutes are over"
+    assert 2.0 <= report.minutes < 2.3
+
+
+def test_a_state_of_other_settings_is_refused(tmp_path: Path) -> None:
+    new_trainer(tmp_path, [], n_epochs=1)[1].run(resume=False)
+    with pytest.raises(ConfigError, match="had other settings or data"):
+        new_trainer(tmp_path, [], n_epochs=1, clip_norm=2.0)[1].run(resume=True)
+    assert new_trainer(tmp_path, [], n_epochs=2)[1].run(resume=True).n_updates == 4
+
+
+def test_without_resume_a_saved_state_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a later --resume would continue the older training."""
+    new_trainer(tmp_path, [], n_epochs=1)[1].run(resume=False)
+    _, trainer = new_trainer(tmp_path, [], slope=math.nan, n_epochs=1)
+    with pytest.raises(UserError):
+        trainer.run(resume=False)
+    assert not (tmp_path / TRAINING_STATE).exists()

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from moses_bridge.errors import InputError
-from rescorer.training.phrase_pairs import held_out_mask, read_pairs, sampled
+from moses_bridge.textio import read_lines
+from rescorer.training.phrase_pairs import PhrasePairs, read_pairs, sampled
 
 TABLE = b"""\
 a ||| x ||| 0.1 0.2 0.5 0.4 ||| 0-0 ||| 2 4 1 ||| |||
@@ -91,18 +92,10 @@ def test_unusable_tables_are_refused(
 def test_all_rows_of_a_real_table(golden: Path) -> None:
     path = golden / "decode" / "phrase-table.gz"
     pairs = read_pairs(path, 7, "count")
-    assert len(pairs) == 226_452
-    first = pairs.targets[: int((pairs.groups == 0).sum())]
-    assert pairs.sources[0] == b"&apos; ,"
-    assert first[0] == b"&apos; , par"
-    assert pairs.weights[:2].tolist() == [1, 7]
-
-
-@pytest.mark.parametrize(("n_pairs", "wanted", "expected"), [(100, 5, 5), (100, 50, 10), (9, 5, 0)])
-def test_held_out_is_at_most_a_tenth(n_pairs: int, wanted: int, expected: int) -> None:
-    mask = held_out_mask(n_pairs, wanted, seed=1)
-    assert mask.sum() == expected
-    np.testing.assert_array_equal(mask, held_out_mask(n_pairs, wanted, seed=1))
+    rows = [line.split(b" ||| ") for line in read_lines(path)]
+    assert [pairs.sources[group] for group in pairs.groups] == [row[0] for row in rows]
+    assert pairs.targets == [row[1] for row in rows]
+    assert pairs.weights.tolist() == [int(row[4].split()[2]) for row in rows]
 
 
 def test_a_sample_keeps_pairs_together(tmp_path: Path) -> None:
@@ -120,3 +113,41 @@ def test_a_sample_keeps_pairs_together(tmp_path: Path) -> None:
         assert len(found) == 2
         assert found < whole
         assert (np.diff(part.groups) >= 0).all()
+
+
+@pytest.mark.parametrize("weighting", ["count", "sqrt-count"])
+def test_pairs_that_were_never_seen_are_not_learned(tmp_path: Path, weighting: str) -> None:
+    table = TABLE.replace(b"9 4 9", b"9 4 0").replace(b"2 4 4", b"2 4 0.0")
+    pairs = read_pairs(write(tmp_path, table), 7, weighting)  # type: ignore[arg-type]
+    assert pairs.targets == [b"x", b"z"] and pairs.sources == [b"a", b"a b c"]
+    assert pairs.weights.tolist() == ([1, 16] if weighting == "count" else [1, 4])
+    assert len(read_pairs(write(tmp_path, table), 7, "distinct")) == 4
+
+
+def test_a_table_of_pairs_that_were_never_seen_is_refused(tmp_path: Path) -> None:
+    table = write(tmp_path, b"a ||| x ||| 1 1 1 1 ||| 0-0 ||| 2 4 0\n")
+    with pytest.raises(InputError, match="no phrase pair"):
+        read_pairs(table, 7, "count")
+
+
+def test_shortlists_are_of_the_distinct_sources_and_of_all_targets() -> None:
+    pairs = PhrasePairs(
+        [b"a b", b"b c"], [b"x", b"y", b"y z", b"z"], np.array([0, 0, 0, 1]), np.ones(4)
+    )
+    source, target = pairs.shortlists(2)
+    assert source is not None and source.words[2:] == (b"b", b"a")
+    assert target.words[2:] == (b"y", b"z")
+
+
+def test_all_of_the_data_is_in_the_content() -> None:
+    def content(targets: list[bytes], group: int = 1, weight: float = 1.0) -> bytes:
+        pairs = PhrasePairs([b"a", b"b"], targets, np.array([0, group]), np.array([1.0, weight]))
+        return b"\n".join(pairs.content())
+
+    kinds = [
+        content([b"x", b"y"]),
+        content([b"y", b"x"]),
+        content([b"x", b"y"], group=0),
+        content([b"x", b"y"], weight=2.0),
+    ]
+    assert len(set(kinds)) == 4 and kinds[0] == content([b"x", b"y"])

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import itertools
 import random
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -9,11 +11,13 @@ from numpy.typing import NDArray
 from scipy.special import expit, logsumexp
 from scipy.stats import spearmanr
 
+from rescorer.compute import Compute, Precision
+from rescorer.contract import Batch, Shortlists, TrainedModel
 from rescorer.parallel import map_in_order
+from rescorer.scorers.encdec.inference import EncDecScorer, encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.softmax.log_sum_exp import log_sum_exp
-from rescorer.softmax.narrow_rows import narrow_rows
-from rescorer.tries.scoring import EncDecScorer
+from rescorer.softmax.output_layer import ExactOutputLayer
+from rescorer.tries.scoring import TrieScorer
 from rescorer.vocabulary import Vocabulary
 
 WORDS = [b"w%d" % number for number in range(40)]
@@ -27,10 +31,12 @@ def make_model(hidden_width: int = 24, n_words: int = 30, seed: int = 3) -> Enco
     return model
 
 
-def make_scorer(model: EncoderDecoder, precision: str = "float32") -> EncDecScorer:
-    n_words = len(model.output_bias) - 2
-    vocabulary = Vocabulary(WORDS[:n_words])
-    return EncDecScorer(model, vocabulary, vocabulary, precision)  # type: ignore[arg-type]
+def make_scorer(model: EncoderDecoder, precision: Precision = "float32") -> EncDecScorer:
+    vocabulary = Vocabulary(WORDS[: model.output.out_features - 2])
+    shortlists = Shortlists(vocabulary, vocabulary)
+    return encdec_scorer(
+        TrainedModel("encdec", model.eval(), shortlists, {}), Compute(precision, "cpu")
+    )
 
 
 def make_pairs(n_pairs: int, seed: int = 5) -> tuple[list[bytes], list[bytes]]:
@@ -45,8 +51,13 @@ def make_pairs(n_pairs: int, seed: int = 5) -> tuple[list[bytes], list[bytes]]:
     return [source for source, _ in pairs], [target for _, target in pairs]
 
 
-def transcribed(model: EncoderDecoder, source: list[int], target: list[int]) -> float:
-    """The equations of Cho et al. (2014), one pair, one step at a time, in float64; 0 is </s>."""
+def transcribed(
+    model: EncoderDecoder, source: list[int], target: list[int], with_end: bool = True
+) -> float:
+    """The equations of Cho et al. (2014), one pair, one step at a time, in float64; 0 is </s>.
+
+    Without the end it is what all targets that begin so have together.
+    """
     w = {name: value.detach().double().numpy() for name, value in model.state_dict().items()}
     d = model.config.hidden_width
 
@@ -67,7 +78,7 @@ def transcribed(model: EncoderDecoder, source: list[int], target: list[int]) -> 
     h = np.tanh(w["decoder_start_layer.weight"] @ c + w["decoder_start_layer.bias"])
     y = np.zeros(model.config.embedding_width)
     total = 0.0
-    for word in [*target, 0]:
+    for word in [*target, 0] if with_end else target:
         inputs = w["decoder.input.weight"] @ y + w["decoder.input.bias"]
         h = gated("decoder", h, inputs + w["context_to_unit.weight"] @ c)
         s = w["hidden_to_readout.weight"] @ h + w["hidden_to_readout.bias"]
@@ -91,32 +102,37 @@ def test_equals_the_equations_pair_by_pair() -> None:
         )
         for source, target in zip(sources, targets, strict=True)
     ]
-    found = make_scorer(model).log_probs(sources, targets)
+    found = make_scorer(model).values(Batch(sources, targets))
     assert found.dtype == np.float64
     np.testing.assert_allclose(found, expected, atol=2e-5, rtol=1e-6)
 
 
-def test_probabilities_of_all_targets_sum_to_one() -> None:
-    scorer = make_scorer(make_model(n_words=3))
-    words = [*WORDS[:3], b"other"]
-    short = [b"", *words, *(a + b" " + b for a in words for b in words)]
-    log_probs = scorer.log_probs([b"w1 w2"] * len(short), short)
-    total = logsumexp(log_probs)
-    longer = scorer.log_probs(
-        [b"w1 w2"] * 64, [b" ".join((a, b, c)) for a in words for b in words for c in words]
-    )
-    assert total < logsumexp([total, logsumexp(longer)]) < 0
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_probabilities_of_all_targets_sum_to_one(length: int) -> None:
+    """All shorter targets from the scorer, and what begins with so many words from the equations."""
+    model = make_model(n_words=2)
+    words = {WORDS[0]: 2, WORDS[1]: 3, b"other": 1}
+    shorter = [
+        b" ".join(target) for n in range(length) for target in itertools.product(words, repeat=n)
+    ]
+    finished = make_scorer(model).values(Batch([b"w1 w0"] * len(shorter), shorter))
+    begun = [
+        transcribed(model, [3, 2], list(target), with_end=False)
+        for target in itertools.product(words.values(), repeat=length)
+    ]
+    assert np.exp(finished).sum() + np.exp(begun).sum() == pytest.approx(1, abs=1e-5)
+    assert 0.05 < np.exp(finished).sum() < 0.95
 
 
 @pytest.mark.parametrize("n_blocks", [2, 7, 200])
 def test_a_pair_does_not_depend_on_its_block(n_blocks: int) -> None:
     scorer = make_scorer(make_model())
     sources, targets = make_pairs(200)
-    whole = scorer.log_probs(sources, targets)
+    whole = scorer.values(Batch(sources, targets))
     order = np.random.default_rng(n_blocks).permutation(200)
     found = np.empty(200)
     for rows in np.array_split(order, n_blocks):
-        found[rows] = scorer.log_probs([sources[r] for r in rows], [targets[r] for r in rows])
+        found[rows] = scorer.values(Batch([sources[r] for r in rows], [targets[r] for r in rows]))
     np.testing.assert_allclose(found, whole, atol=1e-5)
 
 
@@ -126,7 +142,7 @@ def test_threads_change_nothing() -> None:
     blocks = [slice(start, start + 50) for start in range(0, 400, 50)]
     one, three = (
         np.concatenate(
-            list(map_in_order(lambda b: scorer.log_probs(sources[b], targets[b]), blocks, jobs))
+            list(map_in_order(lambda b: scorer.values(Batch(sources[b], targets[b])), blocks, jobs))
         )
         for jobs in (1, 3)
     )
@@ -139,8 +155,8 @@ def test_bfloat16_is_close() -> None:
     model.initialise(None)
     torch.nn.init.normal_(model.output.weight, std=0.5)
     sources, targets = make_pairs(500)
-    exact = make_scorer(model).log_probs(sources, targets)
-    rounded = make_scorer(model, "bfloat16").log_probs(sources, targets)
+    exact = make_scorer(model).values(Batch(sources, targets))
+    rounded = make_scorer(model, "bfloat16").values(Batch(sources, targets))
     assert np.abs(exact - rounded).max() > 0
     assert np.abs(exact - rounded).mean() < 0.02
     assert spearmanr(exact, rounded).statistic > 0.999
@@ -148,64 +164,73 @@ def test_bfloat16_is_close() -> None:
 
 def test_unknown_words_are_counted() -> None:
     scorer = make_scorer(make_model(n_words=3))
-    found = scorer.n_unknown([b"w0 w9 w1", b"", b"x y z", b"w2"])
+    found = scorer.shortlist.n_unknown([b"w0 w9 w1", b"", b"x y z", b"w2"])
     assert found.tolist() == [1, 0, 3, 0]
 
 
 def test_no_pairs() -> None:
-    assert make_scorer(make_model()).log_probs([], []).shape == (0,)
+    assert make_scorer(make_model()).values(Batch([], [])).shape == (0,)
 
 
 def test_more_targets_than_sources_are_refused() -> None:
     with pytest.raises(ValueError, match="1 sources, 2 targets"):
-        make_scorer(make_model()).log_probs([b"w1"], [b"w1", b"w2"])
+        make_scorer(make_model()).values(Batch([b"w1"], [b"w1", b"w2"]))
 
 
-@pytest.mark.parametrize("n_words", [1, 5, 1024, 3000])
-@pytest.mark.parametrize(("scale", "offset"), [(0.1, 0.0), (3.0, 50.0), (20.0, -300.0)])
-def test_log_sum_exp(n_words: int, scale: float, offset: float) -> None:
-    generator = torch.Generator().manual_seed(n_words)
-    factors = torch.randn(300, 6, generator=generator)
-    weight = scale * torch.randn(n_words, 6, generator=generator)
-    bias = offset + torch.randn(n_words, generator=generator)
-    logits = factors.double().numpy() @ weight.double().numpy().T + bias.double().numpy()
-    found = log_sum_exp(factors, weight, bias).numpy()
-    rounding = 4e-7 * max(1.0, np.abs(logits).max())
-    np.testing.assert_allclose(found, logsumexp(logits, axis=1), atol=rounding)
+class Nothing(NamedTuple):
+    """No numbers, but so many rows."""
+
+    rows: torch.Tensor
 
 
-@pytest.mark.parametrize("n_rows", [0, 1, 63, 64, 300])
-def test_log_sum_exp_of_bfloat16_products(n_rows: int) -> None:
-    factors, weight = torch.randn(n_rows, 16), torch.randn(2000, 16).bfloat16()
-    bias = torch.randn(2000)
-    rounded = factors.bfloat16().double().numpy()
-    exact = logsumexp(rounded @ weight.double().numpy().T + bias.numpy(), axis=1)
-    found = log_sum_exp(factors, weight, bias).numpy()
-    np.testing.assert_allclose(found, exact, atol=0.1)
+class Logits(NamedTuple):
+    logits: torch.Tensor
 
 
-def test_products_in_bfloat16_have_few_shapes() -> None:
-    shapes = {len(narrow_rows(torch.ones(n_rows, 3), torch.bfloat16)) for n_rows in range(1, 257)}
-    assert shapes == {64, 128, 192, 256}
+class Bigrams:
+    """p(word | word before) from a table whose last row stands before the first word; no source.
+
+    Args:
+        probs: by the word before and the word, *Shape:* (words + 1, words).
+    """
+
+    def __init__(self, probs: NDArray[np.float64]) -> None:
+        self.logits = torch.from_numpy(np.log(probs).astype(np.float32))
+        self.output = torch.nn.Linear(probs.shape[1], probs.shape[1])
+        torch.nn.init.eye_(self.output.weight)
+        torch.nn.init.zeros_(self.output.bias)
+
+    def read(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> Nothing:
+        return Nothing(torch.zeros(len(ids), 1))
+
+    def start(self, source: Nothing) -> Nothing:
+        return source
+
+    def inputs(self, words: torch.Tensor, source: Nothing, rows: torch.Tensor) -> Logits:
+        assert int(rows.max()) < len(source.rows)
+        return Logits(self.logits[words])
+
+    def carry(self, state: Nothing) -> Nothing:
+        return state
+
+    def step(self, carried: Nothing, inputs: Logits, source: Nothing) -> Nothing:
+        assert len(carried.rows) == len(inputs.logits)
+        return carried
+
+    def factors(self, state: Nothing, inputs: Logits, source: Nothing) -> torch.Tensor:
+        return inputs.logits
 
 
-def test_rows_of_bfloat16_products_stand_before_zeros() -> None:
-    rows = torch.full((65, 3), 1.001)
-    narrow = narrow_rows(rows, torch.bfloat16)
-    assert narrow.dtype == torch.bfloat16
-    assert (narrow[:65] == 1).all()
-    assert (narrow[65:] == 0).all()
-    assert narrow_rows(rows, torch.float32) is rows
-
-
-def test_an_error_in_a_job_is_raised() -> None:
-    def fail_at_three(number: int) -> int:
-        if number == 3:
-            raise KeyError(number)
-        return number
-
-    found = []
-    with pytest.raises(KeyError):
-        for number in map_in_order(fail_at_three, range(10), 2):
-            found.append(number)
-    assert found == [0, 1, 2]
+def test_a_language_model_has_one_source_for_all_targets() -> None:
+    """</s>, <unk>, a, b; by hand."""
+    probs = np.array(
+        [[1, 1, 1, 1], [2, 2, 2, 2], [1, 1, 0.5, 1.5], [3, 1, 2, 2], [0.4, 0.8, 2, 0.8]]
+    )
+    probs /= probs.sum(axis=1, keepdims=True)
+    network = Bigrams(probs)
+    layer = ExactOutputLayer(network.output, torch.float32)
+    scorer = TrieScorer(network, layer, Shortlists(None, Vocabulary([b"a", b"b"])))
+    found = np.exp(scorer.values(Batch([b"s", b"t", b"u"], [b"a b", b"", b"c b b"])))
+    expected = [0.5 * (1.5 / 4) * (3 / 8), 0.1, 0.2 * 0.25 * (2 / 8) * (3 / 8)]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert scorer.shortlist.n_unknown([b"a c"]).tolist() == [1] and not scorer.needs_links

@@ -12,8 +12,6 @@ import numpy as np
 import pytest
 
 from moses_bridge.builtin.decoder.lm_index import LmIndex, lm_score
-from moses_bridge.builtin.language_model.arpa import read_arpa
-from moses_bridge.builtin.language_model.arpa_output import write_arpa
 from moses_bridge.errors import InputError
 
 TINY = b"""free text before the header
@@ -184,17 +182,6 @@ def test_histories_recombine_as_in_kenlm(golden: Path, tmp_path: Path, name: str
             assert ours_of.setdefault(theirs, ours) == ours
             assert theirs_of.setdefault(ours, theirs) == theirs
     assert len(ours_of) > 100
-
-
-def test_writing_and_reading_keep_the_model(tmp_path: Path) -> None:
-    first = read_arpa(tiny(tmp_path))
-    write_arpa(tmp_path / "again.arpa.gz", first)
-    second = read_arpa(tmp_path / "again.arpa.gz")
-    assert second.words == first.words == [b"<unk>", b"<s>", b"</s>", b"a", b"b"]
-    for ours, theirs in zip(first.sections, second.sections, strict=True):
-        assert ours.ids.tolist() == theirs.ids.tolist()
-        assert ours.log_probs.tolist() == theirs.log_probs.tolist()
-        assert ours.backoffs.tolist() == theirs.backoffs.tolist()
 
 
 @pytest.mark.parametrize(

@@ -4,18 +4,14 @@ import gzip
 import math
 from pathlib import Path
 
-import kenlm
 import numpy as np
 import pytest
 
-from moses_bridge.builtin.decoder.lexicon import Lexicon
-from moses_bridge.builtin.decoder.loaded_table import PhrasePairs, read_phrase_pairs
-from moses_bridge.builtin.decoder.model import load_model
-from moses_bridge.builtin.decoder.phrase_choice import choose
+from moses_bridge.builtin.decoder.loaded_table import LoadedTable, load_table
 from moses_bridge.builtin.decoder.reordering_table import read_reordering
 from moses_bridge.builtin.decoder.source_trie import longest_phrase
-from moses_bridge.builtin.decoder.translator import make_knowledge
-from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.compiled.lexicon import Lexicon
+from moses_bridge.errors import InputError
 
 ARPA = b"""\\data\\
 ngram 1=5
@@ -59,13 +55,13 @@ def write_model(folder: Path, table: bytes, reordering: bytes = b"", ini: str = 
     return folder / "moses.ini"
 
 
-def read_pairs(folder: Path, table: bytes, n_scores: int = 2) -> tuple[PhrasePairs, Lexicon]:
+def read_pairs(folder: Path, table: bytes, n_scores: int = 2) -> tuple[LoadedTable, Lexicon]:
     (folder / "table").write_bytes(table)
     words = Lexicon([b"a", b"b"])
-    return read_phrase_pairs(folder / "table", n_scores, words), words
+    return load_table(folder / "table", n_scores, words), words
 
 
-def targets(pairs: PhrasePairs, words: Lexicon) -> list[list[bytes]]:
+def targets(pairs: LoadedTable, words: Lexicon) -> list[list[bytes]]:
     names, rows = words.words(), pairs.rows
     return [
         [names[i] for i in rows.words[rows.word_starts[k] : rows.word_starts[k + 1]]]
@@ -127,90 +123,10 @@ def test_rows_of_a_source_need_not_stand_together(tmp_path: Path) -> None:
     assert rows.tolist() == [0, 2]
 
 
-def test_reordering_rows_find_their_pairs(tmp_path: Path) -> None:
-    pairs, words = read_pairs(
-        tmp_path, b"x ||| a ||| 1 1\nx ||| b ||| 1 1\nx y ||| a b ||| 1 1\nx ||| a ||| 1 1\n"
-    )
-    (tmp_path / "reordering").write_bytes(
-        b"x y ||| a b ||| .1 .2 .3 .4 .5 0\n"
-        b"unknown ||| a ||| 1 1 1 1 1 1\n"
-        b"x ||| a b ||| 1 1 1 1 1 1\n"
-        b"x ||| a ||| .5 .5 .5 .5 .5 .5\n"
-    )
-    scores = read_reordering(tmp_path / "reordering", pairs, words.tables)
-    half = [math.log(0.5)] * 6
-    assert scores[0] == pytest.approx(half) and scores[3] == pytest.approx(half)
-    assert scores[1].tolist() == [0.0] * 6
-    assert scores[2] == pytest.approx([math.log(p) for p in (0.1, 0.2, 0.3, 0.4, 0.5)] + [-100.0])
-
-
-@pytest.mark.parametrize("row", [b"x ||| .5", b"x ||| a ||| 1 1 1", b"x ||| a ||| 1 1 1 1 1 -1"])
-def test_a_faulty_reordering_row_is_named(tmp_path: Path, row: bytes) -> None:
-    pairs, words = read_pairs(tmp_path, b"x ||| a ||| 1 1\n")
-    (tmp_path / "reordering").write_bytes(row)
-    with pytest.raises(InputError, match="reordering:1: "):
-        read_reordering(tmp_path / "reordering", pairs, words.tables)
-
-
-def test_table_limit_cuts_by_weighted_score_with_the_language_model(tmp_path: Path) -> None:
-    phrases = [b"a", b"b", b"a b", b"b a", b"c a b", b"b b b"]
-    scores = [(0.3, 0.2), (0.3, 0.9), (0.9, 0.01), (0.5, 0.5), (0.9, 0.9), (0.99, 0.99)]
-    rows = [b"x ||| %b ||| %g %g" % (t, *s) for t, s in zip(phrases, scores, strict=True)]
-    ini = write_model(tmp_path, b"\n".join(rows))
-    model = load_model(ini, 4, None)
-    weights = model.weight_vector({"WordPenalty0": [-0.3], "LM0": [0.7], "PhrasePenalty0": [2]})
-    knowledge = make_knowledge(model, np.full(len(rows), np.nan, np.float32), weights)
-    node = int(model.pairs.rows.nodes[0])
-    choose(
-        node, knowledge.rows, knowledge.node_starts, knowledge.node_rows, knowledge.lm_scores,
-        knowledge.language, weights, knowledge.choices,
-    )  # fmt: skip
-    kenlm_model = kenlm.Model(str(tmp_path / "lm.arpa"))
-
-    def outlook(row: int) -> float:
-        words = phrases[row].decode()
-        lm = kenlm_model.score(words, bos=False, eos=False) * math.log(10)
-        own = 0.5 * math.log(scores[row][0]) + 0.25 * math.log(scores[row][1])
-        return own + 0.7 * lm + 0.3 * len(words.split())
-
-    expected = sorted(range(len(phrases)), key=outlook, reverse=True)[:4]
-    begin, end = knowledge.choices.starts[node : node + 2]
-    assert knowledge.choices.rows[begin:end].tolist() == expected
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("Distortion\n", "Distortion\nOpSequenceModel\n", "no feature OpSequenceModel"),
-        ("Distortion\n", "Distortion\nKENLM name=LM1 path=lm.arpa\n", "2 features of kind KENLM"),
-        ("msd-bidirectional-fe-allff", "mslr-fe", "type=wbe-mslr-fe"),
-        ("factor=0", "factor=1", "factor=1"),
-        ("[weight]", "[weight]\nLM7= 1", "LM7"),
-        ("LM0= 0.5", "LM0= 0.5 0.5", "LM0"),
-        ("LM0= 0.5", "LM0= nan", "finite"),
-        ("]\n6", "]\nsix", "'six'"),
-        (" path=table", "", "no path="),
-    ],
-)
-def test_what_the_decoder_cannot_do_is_said(
-    tmp_path: Path, old: str, new: str, message: str
-) -> None:
-    ini = write_model(tmp_path, b"x ||| a ||| 1 1\n", ini=INI.replace(old, new, 1))
-    with pytest.raises((ConfigError, InputError), match=message):
-        load_model(ini, None, None).weight_vector(None)
-
-
-def test_a_table_is_needed(tmp_path: Path) -> None:
-    ini = write_model(tmp_path, b"")
-    ini.write_text("[feature]\nWordPenalty\n")
-    with pytest.raises(ConfigError, match="no PhraseDictionaryMemory"):
-        load_model(ini, None, None)
-
-
 def test_real_tables(golden: Path) -> None:
     folder = golden / "decode"
     words = Lexicon()
-    pairs = read_phrase_pairs(folder / "phrase-table.gz", 4, words)
+    pairs = load_table(folder / "phrase-table.gz", 4, words)
     reordering = read_reordering(
         folder / "reordering-table.wbe-msd-bidirectional-fe.gz", pairs, words.tables
     )

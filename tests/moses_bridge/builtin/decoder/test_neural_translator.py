@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import math
 import sys
@@ -19,13 +18,13 @@ from numpy.typing import NDArray
 from moses_bridge.builtin.decoder.model import Model, load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.neural_translator import NeuralTranslator, stand_in_translator
-from moses_bridge.builtin.decoder.ngram_memo import NgramMemo
 from moses_bridge.builtin.decoder.search import Limits
-from moses_bridge.builtin.decoder.translator import Translator, make_knowledge
+from moses_bridge.builtin.decoder.translator import Translator
+from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
 from moses_bridge.cli import main
-from moses_bridge.decoder import DecoderOptions, open_decoder
+from moses_bridge.decoder import DecoderConfig, open_decoder
 from moses_bridge.errors import ConfigError, ToolError, UserError
-from moses_bridge.ngram_scorer import NeuralLm, ScorerProcess, serve_ngrams
+from moses_bridge.ngram_scorer import NeuralLm, ScorerProcess
 
 ARPA = """\\data\\
 ngram 1=6
@@ -148,15 +147,15 @@ def model(ini: Path) -> Model:
 
 
 def plain(model: Model, limits: Limits, **weights: list[float]) -> Translator:
-    room = np.full(len(model.pairs.rows.nodes), np.nan, np.float32)
-    return Translator(model, make_knowledge(model, room, model.weight_vector(weights)), limits)
+    room = np.full(len(model.table.rows.nodes), np.nan, np.float32)
+    return Translator(model, make_weighted_model(model, room, model.weight_vector(weights)), limits)
 
 
 def neural(
     model: Model, limits: Limits, scorer: RandomScorer, weight: float, **weights: list[float]
 ) -> NeuralTranslator:
     vector = model.weight_vector(weights)
-    room = np.full(len(model.pairs.rows.nodes), np.nan, np.float32)
+    room = np.full(len(model.table.rows.nodes), np.nan, np.float32)
     stand_in = stand_in_translator(model, room, vector, weight, limits)
     return NeuralTranslator(stand_in, vector, "CSLM0", weight, scorer)
 
@@ -277,28 +276,9 @@ def test_a_strong_neural_model_changes_the_translation(model: Model) -> None:
     assert texts[0.0] != texts[5.0]
 
 
-def test_the_memo_asks_for_each_ngram_once_and_may_forget() -> None:
-    scorer = RandomScorer(3)
-    memo = NgramMemo(scorer.log_probs, 3, max_ngrams=60)
-    generator = np.random.default_rng(0)
-    for _ in range(30):
-        ngrams = generator.integers(0, 5, (25, 3), dtype=np.int32)
-        np.testing.assert_array_equal(memo(ngrams), scorer.table[tuple(ngrams.T)])
-    assert sum(scorer.n_asked) < 2 * 30 * 25
-    scorer.n_asked.clear()
-    assert len(np.unique(memo(np.zeros((9, 3), np.int32)))) == 1
-    assert sum(scorer.n_asked) <= 1
-
-
-def test_a_value_that_is_no_number_is_refused() -> None:
-    memo = NgramMemo(lambda ngrams: np.full(len(ngrams), np.nan, np.float32), 2)
-    with pytest.raises(UserError, match="finite"):
-        memo(np.zeros((1, 2), np.int32))
-
-
 SCRIPT = """import sys
 sys.path.insert(0, {folder!r})
-from test_neural_search import RandomScorer
+from test_neural_translator import RandomScorer
 from moses_bridge.ngram_scorer import serve_ngrams
 serve_ngrams(RandomScorer(3), sys.stdin.buffer, sys.stdout.buffer)
 """
@@ -312,7 +292,7 @@ def command(tmp_path: Path) -> str:
     return f"CSLM0={sys.executable} {script}"
 
 
-def run(ini: Path, text: bytes, options: DecoderOptions, jobs: int, weight: float) -> list[bytes]:
+def run(ini: Path, text: bytes, options: DecoderConfig, jobs: int, weight: float) -> list[bytes]:
     source, out, nbest = (ini.parent / name for name in ("in", "out", "nbest"))
     source.write_bytes(text)
     with open_decoder(ini, options, jobs) as search:
@@ -332,7 +312,7 @@ x
 
 
 def test_processes_with_a_scorer_each_give_a_line_for_any_line(ini: Path, command: str) -> None:
-    options = DecoderOptions(kind="builtin", stack_size=5, pop_limit=10, neural_lm=command)
+    options = DecoderConfig(kind="builtin", stack_size=5, pop_limit=10, neural_lm=command)
     text = HARD * 6
     alone = run(ini, text, options, 1, 0.3)
     assert run(ini, text, options, 2, 0.3) == alone
@@ -357,7 +337,7 @@ def test_a_scorer_that_dies_is_told_in_its_own_words(ini: Path, tmp_path: Path, 
         "import sys\nprint('ngram-scorer 1 2 0 0', flush=True)\nsys.stdin.buffer.read(1)\n"
         "sys.exit('no memory left')\n"
     )
-    options = DecoderOptions(kind="builtin", neural_lm=f"CSLM0={sys.executable} {script}")
+    options = DecoderConfig(kind="builtin", neural_lm=f"CSLM0={sys.executable} {script}")
     with pytest.raises(UserError, match=r"dies\.py.*status 1.*no memory left"):
         run(ini, b"u v w\n" * 99, options, jobs, 0.3)
     assert not (tmp_path / "out").exists()
@@ -369,20 +349,14 @@ def test_a_command_that_is_no_scorer_is_told(command: str) -> None:
         ScorerProcess(NeuralLm.parse(f"CSLM0={command}").command)
 
 
-@pytest.mark.parametrize("text", ["CSLM0", "=cat", "CSLM0=", "CS LM=cat", "A='cat", "A_0=cat"])
-def test_a_name_and_a_command_are_needed(text: str) -> None:
-    with pytest.raises(ConfigError, match="NAME=COMMAND"):
-        NeuralLm.parse(text)
-
-
 def test_what_does_not_fit_a_neural_model_is_refused(ini: Path) -> None:
     with pytest.raises(ConfigError, match="Moses"):
-        open_decoder(ini, DecoderOptions(kind="moses", neural_lm="CSLM0=cat"), 1)
+        open_decoder(ini, DecoderConfig(kind="moses", neural_lm="CSLM0=cat"), 1)
     with pytest.raises(ConfigError, match="LM0; use another name"):
-        open_decoder(ini, DecoderOptions(kind="builtin", neural_lm="LM0=cat"), 1)
+        open_decoder(ini, DecoderConfig(kind="builtin", neural_lm="LM0=cat"), 1)
     (ini.parent / "in").write_bytes(b"u\n")
     with (
-        open_decoder(ini, DecoderOptions(neural_lm="CSLM0=cat"), 1) as search,
+        open_decoder(ini, DecoderConfig(neural_lm="CSLM0=cat"), 1) as search,
         pytest.raises(ConfigError, match="0 weights of CSLM0"),
     ):
         search.decode(ini.parent / "in", ini.parent / "out", None, None, 1)
@@ -397,16 +371,3 @@ def test_the_command_line(ini: Path, command: str) -> None:
     result = CliRunner().invoke(main, list(map(str, arguments)))
     assert result.exit_code == 0, result.output
     assert len((ini.parent / "out").read_bytes().split()) > 0
-
-
-def test_the_protocol_byte_by_byte() -> None:
-    """Both words are WORDS[1] and unknown (3); the n-gram is (1, 3)."""
-    scorer, answers = RandomScorer(2, noise=1.0), io.BytesIO()
-    ngram = np.array([1, 3], "<i4").tobytes()
-    requests = b"W\x03\0\0\0b\nq" + b"N\x08\0\0\0" + ngram + b"E\x08\0\0\0" + ngram
-    serve_ngrams(scorer, io.BytesIO(requests), answers)
-    greeting, _, rest = answers.getvalue().partition(b"\n")
-    assert greeting == b"ngram-scorer 1 2 5 5"
-    assert np.frombuffer(rest[:8], "<i4").tolist() == [1, 3]
-    exact = scorer.table[1, 3]
-    assert np.frombuffer(rest[8:], "<f4").tolist() == [exact, exact + scorer.noise[1, 3]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import BinaryIO
 import numpy as np
 import pytest
 
-from moses_bridge.build import BuildOptions, build_model
+from moses_bridge.build import BuildConfig, build_model
 from moses_bridge.builtin.extraction import occurrence_shards, occurrences
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, read_aligned_corpus
 from moses_bridge.builtin.extraction.occurrence_shards import OccurrenceShards
@@ -61,7 +60,7 @@ def short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(occurrences, "SENTENCES_AT_ONCE", 13)
 
 
-def build(paths: tuple[Path, Path, Path], name: str, options: BuildOptions) -> list[bytes]:
+def build(paths: tuple[Path, Path, Path], name: str, options: BuildConfig) -> list[bytes]:
     out = paths[0].parent / name
     build_model(paths[0].with_suffix(""), "en", "fr", out, options, paths[2])
     return [(out / table).read_bytes() for table in TABLES]
@@ -76,9 +75,9 @@ def test_tables_are_the_same_bytes_whatever_the_shards(
     smoothing: str,
 ) -> None:
     settings = {"smoothing": smoothing, "lm_order": 2, "lm_prune": (0,)}
-    whole = build(paths, "whole", BuildOptions(**settings))
+    whole = build(paths, "whole", BuildConfig(**settings))
     monkeypatch.setattr(occurrences, "SENTENCES_AT_ONCE", 13)
-    assert build(paths, "parts", BuildOptions(**settings, occurrences_at_once=at_once)) == whole
+    assert build(paths, "parts", BuildConfig(**settings, occurrences_at_once=at_once)) == whole
 
 
 def shards_of(corpus: AlignedCorpus, at_once: int, beside: Path) -> list[Occurrences]:
@@ -129,7 +128,7 @@ def test_shards_are_about_as_large_as_asked(
 
 
 def test_nothing_is_left_beside_the_tables(paths: tuple[Path, Path, Path]) -> None:
-    options = BuildOptions(lm_order=2, lm_prune=(0,), occurrences_at_once=100)
+    options = BuildConfig(lm_order=2, lm_prune=(0,), occurrences_at_once=100)
     out = paths[0].parent / "model"
     build(paths, "model", options)
     assert {p.name for p in out.iterdir() if not p.name.endswith(".settings")} == {
@@ -150,19 +149,6 @@ def test_a_full_disk_is_told_with_the_name_of_the_table(
         shards_of(corpus, 50, tmp_path / "phrase-table.gz")
 
 
-def test_rows_come_back_by_their_numbers(tmp_path: Path) -> None:
-    with spilled_rows(tmp_path / "t", NO_OCCURRENCES) as rows:
-        columns = [np.arange(9, dtype=column.dtype) for column in NO_OCCURRENCES]
-        rows.append(Occurrences(*columns))
-        rows.append(NO_OCCURRENCES)
-        rows.append(Occurrences(*columns))
-        assert os.listdir(tmp_path) == []
-        assert rows.n_rows == 18
-        back = rows.read(7, 11)
-    assert [column.tolist() for column in back] == [[7, 8, 0, 1]] * 5
-    assert [column.dtype for column in back] == [column.dtype for column in NO_OCCURRENCES]
-
-
 def test_shards_of_nothing_are_refused(paths: tuple[Path, Path, Path]) -> None:
     with pytest.raises(ConfigError, match="occurrences_at_once is 0; the smallest value is 1"):
-        build(paths, "model", BuildOptions(occurrences_at_once=0))
+        build(paths, "model", BuildConfig(occurrences_at_once=0))

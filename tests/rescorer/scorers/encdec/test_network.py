@@ -7,6 +7,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from moses_bridge.errors import ConfigError
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.vocabulary import Vocabulary
 
@@ -157,3 +158,30 @@ def test_a_word_outside_the_shortlist_is_refused(word: int) -> None:
     network = make_network()
     with pytest.raises(IndexError):
         network.source_inputs(torch.tensor([word]))
+
+
+def test_even_denominators_at_the_start() -> None:
+    """exp of the bias summed over all words is 1."""
+    network = EncoderDecoder(EncDecConfig(D, R, M), N_SOURCE, N_TARGET)
+    network.even_out()
+    assert network.output.bias.double().exp().sum().item() == pytest.approx(1, rel=1e-6)
+
+
+def test_weights_scaled_by_the_fan_in() -> None:
+    """Glorot & Bengio (2010): variance 2 / (fan in + fan out); embeddings and output 0.1."""
+    network = EncoderDecoder(EncDecConfig(64, 32, 32), 200, 300)
+    network.initialise(None)
+    for name, parameter in network.named_parameters():
+        if name.endswith("bias"):
+            assert not parameter.any()
+        elif "embedding" in name or name.startswith("output"):
+            assert parameter.detach().std().item() == pytest.approx(0.1, rel=0.1)
+        elif "recurrent" not in name:
+            deviation = (2 / sum(parameter.shape)) ** 0.5
+            assert parameter.detach().std().item() == pytest.approx(deviation, rel=0.1)
+
+
+@pytest.mark.parametrize("name", ["hidden_width", "embedding_width", "maxout_width"])
+def test_a_width_of_zero_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name} is 0; the smallest value is 1"):
+        EncDecConfig(**{name: 0})

@@ -12,7 +12,7 @@ from moses_bridge.builtin.extraction.aligned_corpus import Text
 from moses_bridge.builtin.extraction.occurrences import MAX_WORDS, Occurrences
 
 
-class TargetTotals:
+class TargetCounts:
     """Counts occurrences part by part; afterwards tells the total of any phrase by its place.
 
     Memory is 7 bytes a target word while it counts (a place of the text is in at most 28 phrase

@@ -9,14 +9,19 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.compiled.hash_table import FREE, hash_bytes, n_slots, slot_of
 from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.scanning import same_bytes
+
+# Room at the start, which doubles when it is full: enough for a small table without growing.
+FEWEST_WORDS, FEWEST_BYTES = 1024, 1 << 16
 
 
 class LexiconTables(NamedTuple):
-    """An open-addressing table from a word's bytes to its number.
+    """A hash table from a word's bytes to its number.
 
     Attributes:
-        slots: int32, the number of the word in a slot, -1 if free; a power of two of them.
+        slots: int32, the number of the word in a slot, FREE if there is none.
         starts: int64, where word i starts in `text`.
         ends: int64, where it ends.
         text: uint8, the words' bytes.
@@ -35,7 +40,9 @@ class Lexicon:
 
     def __init__(self, words: Sequence[bytes] = ()) -> None:
         n_bytes = sum(map(len, words))
-        self.tables = _empty(max(1024, 2 * len(words)), max(1 << 16, 2 * n_bytes))
+        self.tables = _empty(
+            max(FEWEST_WORDS, 2 * len(words)), np.zeros(max(FEWEST_BYTES, 2 * n_bytes), np.uint8)
+        )
         if words:
             ends = np.cumsum([len(word) for word in words])
             _add_all(self.tables, np.frombuffer(bytearray(b"".join(words)), np.uint8), ends)
@@ -47,7 +54,7 @@ class Lexicon:
         """Double the room."""
         old = self.tables
         n_words, n_bytes = (int(size) for size in old.sizes)
-        self.tables = _empty(2 * len(old.starts), 2 * len(old.text))
+        self.tables = _empty(2 * len(old.starts), np.zeros(2 * len(old.text), np.uint8))
         _add_all(self.tables, old.text[:n_bytes], old.ends[:n_words])
 
     def words(self) -> list[bytes]:
@@ -62,51 +69,48 @@ def words_of(tables: LexiconTables) -> list[bytes]:
     return [text[starts[i] : ends[i]] for i in range(int(tables.sizes[0]))]
 
 
-def _empty(n_words: int, n_bytes: int) -> LexiconTables:
-    n_slots = 1 << (2 * n_words).bit_length()
+def words_within(text: NDArray[np.uint8], n_words: int) -> LexiconTables:
+    """A table of words that stay where they are in a text; who enters one fills `starts` and `ends`."""
+    return _empty(n_words, text)
+
+
+def _empty(n_words: int, text: NDArray[np.uint8]) -> LexiconTables:
     return LexiconTables(
-        np.full(n_slots, -1, np.int32),
+        np.full(n_slots(n_words), FREE, np.int32),
         np.zeros(n_words, np.int64),
         np.zeros(n_words, np.int64),
-        np.zeros(n_bytes, np.uint8),
+        text,
         np.zeros(2, np.int64),
     )
 
 
 @inner
-def _slot_of(tables: LexiconTables, data: Any, start: int, end: int) -> int:
-    code = np.uint64(14695981039346656037)
-    for i in range(start, end):
-        code = (code ^ np.uint64(data[i])) * np.uint64(1099511628211)
+def find_slot(tables: LexiconTables, data: Any, start: int, end: int) -> int:
+    """The slot of the word data[start:end], or the free slot where it belongs."""
     mask = len(tables.slots) - 1
-    slot = int(np.int64((code ^ (code >> np.uint64(29))) & np.uint64(mask)))
-    while tables.slots[slot] >= 0 and not _is_word(tables, tables.slots[slot], data, start, end):
+    slot = slot_of(hash_bytes(data, start, end), len(tables.slots))
+    while tables.slots[slot] != FREE:
+        word = tables.slots[slot]
+        length = tables.ends[word] - tables.starts[word]
+        if length == end - start and same_bytes(
+            tables.text, tables.starts[word], data, start, length
+        ):
+            break
         slot = (slot + 1) & mask
-    return slot
-
-
-@inner
-def _is_word(tables: LexiconTables, word: int, data: Any, start: int, end: int) -> bool:
-    first = tables.starts[word]
-    if tables.ends[word] - first != end - start:
-        return False
-    for i in range(end - start):  # noqa: SIM110 (slow when compiled)
-        if tables.text[first + i] != data[start + i]:
-            return False
-    return True
+    return int(slot)
 
 
 @inner
 def find_word(tables: LexiconTables, data: Any, start: int, end: int) -> int:
-    """The number of the word data[start:end], -1 if it is not there."""
-    return int(tables.slots[_slot_of(tables, data, start, end)])
+    """The number of the word data[start:end], FREE if it is not there."""
+    return int(tables.slots[find_slot(tables, data, start, end)])
 
 
 @inner
 def add_word(tables: LexiconTables, data: Any, start: int, end: int) -> int:
     """The number of the word data[start:end], which is entered if need be; see `has_room`."""
-    slot = _slot_of(tables, data, start, end)
-    if tables.slots[slot] >= 0:
+    slot = find_slot(tables, data, start, end)
+    if tables.slots[slot] != FREE:
         return int(tables.slots[slot])
     word, first = tables.sizes[0], tables.sizes[1]
     for i in range(end - start):

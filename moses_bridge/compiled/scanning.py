@@ -1,0 +1,55 @@
+"""Where lines, columns and words end in a text that compiled code reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moses_bridge.compiled.bytes_by_name import BAR, BLANK, NEWLINE, TAB
+from moses_bridge.compiled.inner import inner
+
+
+@inner
+def line_end(data: Any, position: int) -> int:
+    """Where the line ends, before its "\\n", which must be there."""
+    while data[position] != NEWLINE:
+        position += 1
+    return position
+
+
+@inner
+def column_end(data: Any, position: int, end: int) -> int:
+    """Where the column ends: at the next "|||" or at the end of the line.
+
+    The third byte is looked at first, so that most of the text is passed in steps of three (Boyer and
+    Moore 1977).
+    """
+    while position + 2 < end:
+        if data[position + 2] != BAR:
+            position += 3
+        elif data[position + 1] != BAR:
+            position += 2
+        elif data[position] != BAR:
+            position += 1
+        else:
+            return position
+    return end
+
+
+@inner
+def next_token(data: Any, position: int, end: int) -> tuple[int, int]:
+    """Start and end of the next token, which blanks or tabs set off; equal if there is none."""
+    while position < end and (data[position] == BLANK or data[position] == TAB):
+        position += 1
+    start = position
+    while position < end and data[position] != BLANK and data[position] != TAB:
+        position += 1
+    return start, position
+
+
+@inner
+def same_bytes(data: Any, first: int, others: Any, second: int, length: int) -> bool:
+    """Whether data[first:first + length] and others[second:second + length] are equal."""
+    for i in range(length):  # noqa: SIM110 (slow when compiled)
+        if data[first + i] != others[second + i]:
+            return False
+    return True

@@ -1,0 +1,13 @@
+"""The words of a line, as Moses tells them apart."""
+
+from __future__ import annotations
+
+_BLANKS_OF_C_ALONE = b"\x0b\x0c\r"
+
+
+def split_words(line: bytes) -> list[bytes]:
+    """What stands between blanks and tabs alone (moses/Phrase.cpp:171); any other byte is part of a word."""
+    # bytes.split() is quicker than the rest, but splits at three more bytes that C takes for blanks.
+    if len(line.translate(None, _BLANKS_OF_C_ALONE)) == len(line):
+        return line.split()
+    return [word for word in line.replace(b"\t", b" ").split(b" ") if word]

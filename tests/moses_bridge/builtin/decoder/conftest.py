@@ -1,0 +1,88 @@
+"""A small model with a reordering table and a trigram model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from moses_bridge.builtin.decoder.model import Model, load_model
+
+ARPA = """\\data\\
+ngram 1=5
+ngram 2=4
+ngram 3=2
+
+\\1-grams:
+-1.5\t<unk>\t0
+0\t<s>\t-0.3
+-1.0\t</s>\t0
+-0.7\ta\t-0.2
+-0.9\tb\t-0.4
+
+\\2-grams:
+-0.2\t<s> a\t-0.1
+-0.6\ta b\t-0.3
+-0.1\tb </s>\t0
+-0.8\tb a\t-0.25
+
+\\3-grams:
+-0.1\t<s> a b
+-0.3\tb a b
+
+\\end\\
+"""
+INI = """[distortion-limit]
+3
+[feature]
+UnknownWordPenalty
+WordPenalty
+PhrasePenalty
+PhraseDictionaryMemory name=TranslationModel0 num-features=1 path=table
+LexicalReordering name=LexicalReordering0 num-features=6 type=wbe-msd-bidirectional-fe-allff path=moves
+Distortion
+KENLM name=LM0 factor=0 path=lm.arpa order=3
+[weight]
+UnknownWordPenalty0= 1
+WordPenalty0= -0.2
+PhrasePenalty0= 0.1
+TranslationModel0= 0.3
+LexicalReordering0= 0.1 0.2 0.15 0.05 0.1 0.3
+Distortion0= 0.2
+LM0= 0.4
+"""
+PAIRS = {
+    ("u", "a"): (0.5, 0.2, 0.3, 0.6, 0.1, 0.3, 0.4),
+    ("u", "b a"): (0.4, 0.6, 0.3, 0.2, 0.5, 0.3, 0.2),
+    ("v", "b"): (0.3, 0.1, 0.3, 0.3, 0.6, 0.1, 0.2),
+    ("v", ""): (0.1, 0.3, 0.2, 0.2, 0.2, 0.3, 0.6),
+    ("w", "c b"): (0.6, 0.5, 0.1, 0.4, 0.3, 0.3, 0.3),
+    ("u v", "a b"): (0.2, 0.2, 0.1, 0.4, 0.1, 0.7, 0.1),
+    ("v w", "b a b"): (0.25, 0.4, 0.5, 0.1, 0.2, 0.3, 0.5),
+}
+
+
+@pytest.fixture
+def pairs() -> dict[tuple[str, str], tuple[float, ...]]:
+    """Source and target: the score of the table, then the six of the reordering table."""
+    return PAIRS
+
+
+@pytest.fixture
+def toy_ini(tmp_path: Path) -> Path:
+    def rows(first: int, last: int) -> str:
+        return "".join(
+            f"{source} ||| {target} ||| {' '.join(map(str, scores[first:last]))}\n"
+            for (source, target), scores in sorted(PAIRS.items())
+        )
+
+    (tmp_path / "table").write_text(rows(0, 1))
+    (tmp_path / "moves").write_text(rows(1, 7))
+    (tmp_path / "lm.arpa").write_text(ARPA)
+    (tmp_path / "moses.ini").write_text(INI)
+    return tmp_path / "moses.ini"
+
+
+@pytest.fixture
+def toy(toy_ini: Path) -> Model:
+    return load_model(toy_ini, None, None)

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from moses_bridge.builtin.decoder import batches
+from moses_bridge.builtin.decoder.batches import NeuralFeature, Work, translate_lines
+from moses_bridge.builtin.decoder.model import Model
+from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
+from moses_bridge.builtin.decoder.search import Limits
+from moses_bridge.builtin.decoder.translator import Translator
+from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
+from moses_bridge.errors import ToolError, UserError
+from moses_bridge.ngram_scorer import NeuralLm
+
+LINES = [b"u v w", b"", b"x", b"w v u", b"u " * 30] * 4
+
+
+@pytest.fixture
+def work(toy: Model) -> Work:
+    lm_scores = np.full(len(toy.table.rows.nodes), np.nan, np.float32)
+    weighted = make_weighted_model(toy, lm_scores, toy.weight_vector(None))
+    translator = Translator(toy, weighted, Limits(20, 20, 3))
+    return Work(translator, NBestFormat(3, 5, False, False))
+
+
+def test_processes_give_what_one_gives_in_order(work: Work) -> None:
+    alone = list(translate_lines(work, LINES, 1))
+    assert list(translate_lines(work, LINES, 2)) == alone
+    for number, (line, (text, entries)) in enumerate(zip(LINES, alone, strict=True)):
+        assert bool(text) == bool(line)
+        assert all(entry.startswith(b"%d ||| " % number) for entry in entries)
+    assert list(translate_lines(work, [], 2)) == []
+
+
+def test_a_killed_process_is_told(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(first_id: int, lines: list[bytes]) -> list[tuple[bytes, list[bytes]]]:
+        os._exit(9)
+
+    die.__qualname__, die.__module__ = "_translate_shared", batches.__name__
+    monkeypatch.setattr(batches, "_translate_shared", die)
+    with pytest.raises(UserError, match="killed, perhaps for want of memory; use fewer jobs"):
+        list(translate_lines(work, LINES, 2))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_scorer_that_fails_is_told_from_any_process(work: Work, jobs: int) -> None:
+    lm = NeuralLm("CSLM0", ("sh", "-c", "echo no model >&2; exit 4"))
+    weights = work.translator.weighted.weights
+    neural = Work(work.translator, None, NeuralFeature(lm, weights, 0.5))
+    with pytest.raises(UserError, match="status 4: no model") as caught:
+        list(translate_lines(neural, LINES * 4, jobs))
+    assert isinstance(caught.value, ToolError) == (jobs == 1)

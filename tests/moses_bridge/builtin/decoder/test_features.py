@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import kenlm
+import numpy as np
+import pytest
+
+from moses_bridge.builtin.decoder import feature_slots as slots
+from moses_bridge.builtin.decoder.features import score_path
+from moses_bridge.builtin.decoder.model import Model
+from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
+
+Pairs = dict[tuple[str, str], tuple[float, ...]]
+
+
+def features(model: Model, rows: list[int], spans: list[tuple[int, int]], words: str) -> np.ndarray:
+    lm_scores = np.full(len(model.table.rows.nodes), np.nan, np.float32)
+    weighted = make_weighted_model(model, lm_scores, model.weight_vector(None))
+    ids = [model.target_ids.get(word.encode(), len(model.target_words)) for word in words.split()]
+    starts, ends = np.array(spans, np.int32).T
+    return score_path(np.array(rows), starts, ends, np.array(ids, np.int32), weighted)
+
+
+def test_values_by_hand(toy: Model, toy_ini: Path, pairs: Pairs) -> None:
+    """w is translated first, then "u v" (a jump back over the sentence), then the unknown x."""
+    table = sorted(pairs)
+    rows = [table.index(("w", "c b")), table.index(("u v", "a b")), -1]
+    found = features(toy, rows, [(2, 3), (0, 2), (3, 4)], "c b a b x")
+    w, uv = pairs["w", "c b"], pairs["u v", "a b"]
+    # w: a jump of 2 to the right, discontinuous; "u v": just before w, a swap; x: discontinuous.
+    towards_previous = [0.0, math.log(uv[2]), math.log(w[3])]
+    towards_next = [0.0, math.log(w[5]), math.log(uv[6])]
+    assert found[:6] == pytest.approx(towards_previous + towards_next, abs=1e-6)
+    assert found[slots.DISTORTION] == -(2 + 3 + 1)
+    lm = kenlm.Model(str(toy_ini.parent / "lm.arpa")).score("c b a b x") * math.log(10)
+    assert found[slots.LANGUAGE_MODEL] == pytest.approx(lm, rel=1e-6)
+    assert (found[slots.WORD_PENALTY], found[slots.PHRASE_PENALTY]) == (-5, 3)
+    assert found[slots.UNKNOWN_WORD] == -100
+    assert found[slots.PHRASE_TABLE :] == pytest.approx([math.log(w[0]) + math.log(uv[0])])
+
+
+def test_a_monotone_path_has_no_distortion(toy: Model, pairs: Pairs) -> None:
+    table = sorted(pairs)
+    rows = [table.index(("u", "a")), table.index(("v", "b"))]
+    found = features(toy, rows, [(0, 1), (1, 2)], "a b")
+    assert found[slots.DISTORTION] == 0
+    u, v = pairs["u", "a"], pairs["v", "b"]
+    monotone = [math.log(u[1]) + math.log(v[1]), 0, 0, math.log(u[4]), 0, 0]
+    assert found[:6] == pytest.approx(monotone, abs=1e-6)

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from moses_bridge.builtin.decoder import ini_settings
+from moses_bridge.builtin.decoder.ini_settings import check_settings
+from moses_bridge.builtin.decoder.model import load_model
+from moses_bridge.errors import ConfigError
+from moses_bridge.formats.moses_ini import parse_ini
+
+
+def check(text: str) -> None:
+    check_settings(parse_ini(tuple(text.encode().split(b"\n")), Path("moses.ini")))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[early-distortion-cost]\nfalse",
+        "[drop-unknown]\nNo",
+        "[beam-threshold]\n1e-5",
+        "[beam-threshold]\n0.00001",
+        "[stack]\n2000\n[verbose]\n2\n[threads]\nall",
+        "[mapping]\nT 0\n[input-factors]\n0\n[inputtype]\n0",
+        "[xml-input]\npass-through",
+        "[time-out]\n-1",
+        "[mbr-size]\n200",
+        "# [early-distortion-cost]\n[mapping]\n# nothing\n",
+        "",
+    ],
+)
+def test_what_is_as_moses_has_it_or_changes_nothing_is_taken(text: str) -> None:
+    check(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[early-distortion-cost]\ntrue", "no \\[early-distortion-cost\\]"),
+        ("[early-distortion-cost]", "no \\[early-distortion-cost\\]"),  # without a value it is on
+        ("[drop-unknown]\n1", "no \\[drop-unknown\\]"),
+        ("[drop-unknown]\n0\n1", "no \\[drop-unknown\\]"),
+        ("[phrase-drop-allowed]\nyes", "no \\[phrase-drop-allowed\\]"),
+        ("[beam-threshold]\n0.1", "\\[beam-threshold\\] is 0.1; .* knows 0.00001 only"),
+        ("[stack-diversity]\n2", "\\[stack-diversity\\] is 2"),
+        ("[mapping]\n0 T 0\n1 T 1", "\\[mapping\\] is 0 T 0, 1 T 1"),
+        ("[input-factors]\n0\n1", "\\[input-factors\\] is 0, 1"),
+        ("[xml-input]\nexclusive", "\\[xml-input\\] is exclusive"),
+        ("[time-out]\n5", "\\[time-out\\] is 5"),
+        ("[alternate-weight-setting]\nid=a", "does not know \\[alternate-weight-setting\\]"),
+        ("[weight-file]\nsparse", "does not know \\[weight-file\\]"),
+        ("[constraint]\nfile", "does not know \\[constraint\\]"),
+        ("[distortion-limits]\n3", "does not know \\[distortion-limits\\]"),
+    ],
+)
+def test_what_would_change_translations_is_refused_by_name(text: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        check(text)
+
+
+def test_each_section_has_one_meaning() -> None:
+    groups = [
+        *(ini_settings.HEEDED, ini_settings.REPLACED, ini_settings.IDLE),
+        *(set(ini_settings.ONLY_AS), ini_settings.ONLY_OFF),
+    ]
+    assert sum(map(len, groups)) == len(frozenset().union(*groups))
+
+
+def test_a_model_with_a_refused_section_is_not_loaded(toy_ini: Path) -> None:
+    toy_ini.write_text("[early-distortion-cost]\ntrue\n" + toy_ini.read_text())
+    with pytest.raises(ConfigError, match="early-distortion-cost"):
+        load_model(toy_ini, None, None)
+
+
+def test_without_a_distortion_limit_there_is_none_as_in_moses(toy_ini: Path) -> None:
+    toy_ini.write_text(toy_ini.read_text().replace("[distortion-limit]\n3\n", ""))
+    assert load_model(toy_ini, None, None).distortion_limit == -1
+    assert load_model(toy_ini, None, 4).distortion_limit == 4

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from moses_bridge.builtin.decoder.ngram_memo import NgramMemo
+from moses_bridge.errors import UserError
+
+
+def test_the_memo_asks_for_each_ngram_once_and_may_forget() -> None:
+    asked: list[int] = []
+
+    def values_of(ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
+        asked.append(len(ngrams))
+        return (ngrams @ [100, 10, 1]).astype(np.float32)
+
+    memo = NgramMemo(values_of, 3, max_ngrams=60)
+    generator = np.random.default_rng(0)
+    for _ in range(30):
+        ngrams = generator.integers(0, 5, (25, 3), dtype=np.int32)
+        np.testing.assert_array_equal(memo(ngrams), ngrams @ [100, 10, 1])
+    assert sum(asked) < 2 * 30 * 25
+    asked.clear()
+    assert memo(np.zeros((9, 3), np.int32)).tolist() == [0] * 9
+    assert sum(asked) <= 1
+
+
+def test_each_ngram_is_asked_for_once_however_many_there_are() -> None:
+    asked: list[tuple[int, ...]] = []
+
+    def values_of(ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
+        asked.extend(map(tuple, ngrams.tolist()))
+        return np.zeros(len(ngrams), np.float32)
+
+    memo = NgramMemo(values_of, 2)
+    ngrams = np.random.default_rng(1).integers(0, 300, (60_000, 2), dtype=np.int32)
+    for part in np.split(ngrams, 6):
+        memo(part)
+    assert len(asked) == len(set(asked)) == len(np.unique(ngrams, axis=0))
+
+
+def test_a_value_that_is_no_number_is_refused() -> None:
+    memo = NgramMemo(lambda ngrams: np.full(len(ngrams), np.nan, np.float32), 2)
+    with pytest.raises(UserError, match="finite"):
+        memo(np.zeros((1, 2), np.int32))

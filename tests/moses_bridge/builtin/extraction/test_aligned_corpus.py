@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from moses_bridge.builtin.extraction.aligned_corpus import (
+    read_aligned_corpus,
+    read_text,
+)
+from moses_bridge.errors import InputError
+from moses_bridge.textio import write_lines
+
+
+def test_order_of_the_vocabulary_holds_with_the_bar(tmp_path: Path) -> None:
+    write_lines(tmp_path / "text", [b"{ a \x01", b"", b"z\ta"])
+    text = read_text(tmp_path / "text")
+    assert text.vocabulary == [b"\x01", b"a", b"z", b"{", b"|||"]
+    assert [text.words[a:b].tolist() for a, b in itertools.pairwise(text.starts)] == [
+        [3, 1, 0],
+        [],
+        [2, 1],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "links", "message"),
+    [
+        ([b"a b", b"c"], [b"x", b"y"], [b"0-0", b"1-0"], r"links:2: found the link 1-0"),
+        ([b"a", b"c"], [b"x", b"y"], [b"0-0", b"0-1"], r"links:2: found the link 0-1"),
+        ([b"a"], [b"x"], [b"0:0"], r"links:1: found the link .*0:0"),
+        ([b"a", b"b"], [b"x", b"y"], [b"0-0"], r"links:2: found the end of the file"),
+        ([b"a"], [b"x"], [b"0-0", b""], r"links:2: found a line, expected 1 lines"),
+        ([b"a", b"b"], [b"x"], [b"0-0"], r"corpus.e:2: found the end of the file"),
+        ([b"a", b"b ||| c"], [b"x", b"y"], [b"", b""], r"corpus.f:2: found the word '\|\|\|'"),
+    ],
+)
+def test_faults_are_told_with_their_line(
+    tmp_path: Path, source: list[bytes], target: list[bytes], links: list[bytes], message: str
+) -> None:
+    paths = (tmp_path / "corpus.f", tmp_path / "corpus.e", tmp_path / "links")
+    for path, lines in zip(paths, (source, target, links), strict=True):
+        write_lines(path, lines)
+    with pytest.raises(InputError, match=message):
+        read_aligned_corpus(*paths)

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus
+from moses_bridge.builtin.extraction.occurrences import NO_OCCURRENCES, Occurrences, extract
+from moses_bridge.builtin.extraction.target_counts import TargetCounts
+
+Links = list[tuple[int, int]]
+Sentence = tuple[list[bytes], list[bytes], Links]
+
+
+@pytest.mark.parametrize("n_parts", [1, 5])
+def test_a_phrase_counts_as_often_as_it_is_in_a_pair_of_the_corpus(
+    n_parts: int,
+    corpus_of: Callable[[list[Sentence]], AlignedCorpus],
+    random_sentences: Callable[[int, int, int], list[Sentence]],
+) -> None:
+    corpus = corpus_of(random_sentences(6, 60, 9))
+    counter, expected, places = TargetCounts(corpus.target), Counter[tuple[int, ...]](), []
+    (found,) = extract(corpus, 7)
+    for start, length in zip(found.target_starts.tolist(), found.target_lens.tolist(), strict=True):
+        phrase = tuple(corpus.target.words[start : start + length].tolist())
+        expected[phrase] += 1
+        places.append((start, length, phrase))
+    bounds = [len(places) * part // n_parts for part in range(n_parts + 1)]
+    for first, end in itertools.pairwise(bounds):
+        counter.add(Occurrences(*(column[first:end] for column in found)))
+    counter.add(NO_OCCURRENCES)
+    counts = counter.finish()
+    assert len(places) > 200
+    for start, length, phrase in places:
+        assert counts[start, length - 1] == expected[phrase]
+
+
+def test_nothing_counted_is_0(corpus_of: Callable[[list[Sentence]], AlignedCorpus]) -> None:
+    corpus = corpus_of([([b"a"], [b"x", b"y"], [])])
+    assert TargetCounts(corpus.target).finish().tolist() == [[0] * 7] * 2
+    empty = corpus_of([([], [], [])])
+    assert TargetCounts(empty.target).finish().shape == (0, 7)

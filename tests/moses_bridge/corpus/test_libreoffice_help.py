@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from moses_bridge.corpus.libreoffice_help import help_package, help_pairs, read_help
+from moses_bridge.corpus.text_pair import TextPair
+from moses_bridge.errors import ToolError
+
+PAGE = """<html><body><p>no id</p><h1 id="hd_id1" dir="auto">{}</h1>
+<p id="par_id2" class="paragraph">{}</p><p id="par_id3" class="code">Print 1</p>
+<p id="par_id{}">only here</p></body></html>"""
+
+
+def help_deb(folder: Path, language: str, page: str) -> Path:
+    tree = folder / language
+    path = tree / f"usr/share/libreoffice/help/{language}/text/shared/main.html"
+    path.parent.mkdir(parents=True)
+    path.write_text(page, encoding="utf-8")
+    (tree / "DEBIAN").mkdir()
+    (tree / "DEBIAN/control").write_text(
+        f"Package: help-{language}\nVersion: 1\nArchitecture: all\n"
+        "Maintainer: A <a@example.org>\nDescription: help\n"
+    )
+    deb = folder / f"{language}.deb"
+    subprocess.run(
+        ["dpkg-deb", "--root-owner-group", "-Zgzip", "--build", tree, deb],
+        check=True,
+        capture_output=True,
+    )
+    return deb
+
+
+@pytest.mark.skipif(not os.path.exists("/usr/bin/dpkg-deb"), reason="no dpkg-deb here")
+def test_help_paragraphs_are_joined_by_page_and_id(tmp_path: Path) -> None:
+    keys = (
+        '<span class="switchinline"><span hidden="true" id="M" class="MAC">Command</span>'
+        '<span hidden="true" id="d">Ctrl</span></span> + F'
+    )
+    english = PAGE.format("Find &amp; Replace", f"Press {keys} now.<br>Then <b>wait</b>.", 4)
+    french = PAGE.format(
+        "Rechercher &amp; remplacer", f"Appuyez sur {keys} maintenant. Puis attendez.", 5
+    )
+    debs = help_deb(tmp_path, "en-US", english), help_deb(tmp_path, "fr", french)
+    assert set(read_help(debs[0])) == {
+        ("text/shared/main.html", name) for name in ("hd_id1", "par_id2", "par_id4")
+    }
+    assert list(help_pairs(*debs, "en", "fr")) == [
+        TextPair(None, "Find & Replace", "Rechercher & remplacer"),
+        TextPair(None, "Press Ctrl + F now.", "Appuyez sur Ctrl + F maintenant."),
+        TextPair(None, "Then wait.", "Puis attendez."),
+    ]
+
+
+@pytest.mark.skipif(not os.path.exists("/usr/bin/dpkg-deb"), reason="no dpkg-deb here")
+def test_a_broken_package_is_an_error(tmp_path: Path) -> None:
+    deb = tmp_path / "broken.deb"
+    deb.write_bytes(b"!<arch>\nnothing")
+    with pytest.raises(ToolError, match="dpkg-deb"):
+        read_help(deb)
+
+
+@pytest.mark.parametrize(
+    ("language", "package"),
+    [("en", "en-us"), ("en_GB", "en-gb"), ("fr", "fr"), ("pt_BR", "pt-br"), ("zh_CN", "zh-cn")],
+)
+def test_help_packages_have_debians_names(language: str, package: str) -> None:
+    assert help_package(language) == f"libreoffice-help-{package}"

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from moses_bridge.errors import ConfigError, ToolError
+from moses_bridge.ngram_scorer import NeuralLm, ScorerProcess, serve_ngrams
+
+
+@pytest.mark.parametrize("text", ["CSLM0", "=cat", "CSLM0=", "CS LM=cat", "A='cat", "A_0=cat"])
+def test_a_name_and_a_command_are_needed(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"expected (NAME=COMMAND|letters and digits)"):
+        NeuralLm.parse(text)
+
+
+class Scorer:
+    """Words are numbered by their first byte; a value is the sum of the numbers, half of it a guess."""
+
+    order, start_id, end_id = 2, 5, 7
+
+    def encode(self, words: Sequence[bytes]) -> NDArray[np.int32]:
+        return np.array([word[0] for word in words], np.int32)
+
+    def log_probs(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
+        return -ngrams.sum(axis=1).astype(np.float32)
+
+    def estimates(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
+        return self.log_probs(ngrams) / 2
+
+
+def test_the_protocol_byte_by_byte() -> None:
+    answers = io.BytesIO()
+    ngram = np.array([1, 3], "<i4").tobytes()
+    requests = b"W\x03\0\0\0b\nq" + b"N\x08\0\0\0" + ngram + b"E\x08\0\0\0" + ngram
+    serve_ngrams(Scorer(), io.BytesIO(requests), answers)
+    greeting, _, rest = answers.getvalue().partition(b"\n")
+    assert greeting == b"ngram-scorer 1 2 5 7"
+    assert np.frombuffer(rest[:8], "<i4").tolist() == [ord("b"), ord("q")]
+    assert np.frombuffer(rest[8:], "<f4").tolist() == [-4, -2]
+
+
+# The other side of the protocol in a few lines of the shell: one word, one value, whatever is asked.
+SHELL = r"""printf 'ngram-scorer 1 2 0 0\n'; head -c 6 > /dev/null; printf '\003\000\000\000';
+head -c 13 > /dev/null; printf '\000\000\200\277'; cat > /dev/null"""
+
+
+def test_any_program_that_speaks_the_protocol_will_do() -> None:
+    with ScorerProcess(["sh", "-c", SHELL]) as scorer:
+        assert (scorer.order, scorer.start_id, scorer.end_id) == (2, 0, 0)
+        assert scorer.encode([b"w"]).tolist() == [3]
+        assert scorer.log_probs(np.zeros((1, 2), np.int32)).tolist() == [-1.0]
+        assert scorer.estimates(np.zeros((0, 2), np.int32)).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (["/nonexistent/scorer"], "could not be started"),
+        (["sh", "-c", "echo hello"], "expected a line ngram-scorer 1"),
+        (["sh", "-c", "echo no model here >&2; exit 3"], "status 3: no model here"),
+    ],
+)
+def test_a_program_that_is_no_scorer_is_told(command: list[str], told: str) -> None:
+    with pytest.raises(ToolError, match=told):
+        ScorerProcess(command)
+
+
+def test_an_answer_that_breaks_off_is_told() -> None:
+    greeting = ["sh", "-c", "echo ngram-scorer 1 2 0 0; head -c 6 > /dev/null; printf ab"]
+    with ScorerProcess(greeting) as scorer, pytest.raises(ToolError, match="breaks off"):
+        scorer.encode([b"w"])

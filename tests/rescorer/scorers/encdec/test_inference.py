@@ -1,0 +1,97 @@
+"""The network with looked-up words against the plain one, pair by pair."""
+
+from __future__ import annotations
+
+import copy
+import random
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from rescorer.compute import Compute
+from rescorer.contract import Batch, Shortlists, TrainedModel
+from rescorer.scorers.encdec.inference import WordTables, encdec_scorer
+from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.vocabulary import Vocabulary
+
+SOURCE, TARGET = Vocabulary([b"a", b"b", b"c"]), Vocabulary([b"x", b"y"])
+SHORTLISTS = Shortlists(SOURCE, TARGET)
+
+
+def make_model(deviation: float = 0.5) -> TrainedModel[EncoderDecoder]:
+    torch.manual_seed(4)
+    network = EncoderDecoder(EncDecConfig(16, 8, 8), len(SOURCE), len(TARGET))
+    for parameter in network.parameters():
+        torch.nn.init.normal_(parameter, std=deviation)
+    return TrainedModel("encdec", network.eval(), SHORTLISTS, {})
+
+
+def make_pairs(n: int) -> Batch:
+    rng = random.Random(2)
+    sources = [
+        b" ".join(rng.choices([b"a", b"b", b"c", b"d"], k=rng.randint(1, 4))) for _ in range(n)
+    ]
+    targets = [b" ".join(rng.choices([b"x", b"y", b"z"], k=rng.randint(0, 4))) for _ in range(n)]
+    return Batch(sources, targets)
+
+
+@torch.inference_mode()
+def plain(network: EncoderDecoder, asked: Batch) -> NDArray[np.float64]:
+    arrays = (*SOURCE.encode_phrases(asked.sources), *TARGET.encode_phrases(asked.targets))
+    tensors = [torch.from_numpy(array.astype(np.int64)) for array in arrays]
+    return np.asarray(network.double().log_probs(*tensors))
+
+
+@pytest.mark.parametrize(("precision", "error"), [("float32", 1e-5), ("bfloat16", 0.3)])
+def test_as_the_plain_network(precision: str, error: float) -> None:
+    model, asked = make_model(), make_pairs(150)
+    found = encdec_scorer(model, Compute(precision, "cpu")).values(asked)  # type: ignore[arg-type]
+    differences = np.abs(found - plain(copy.deepcopy(model.network), asked))
+    assert differences.max() < error
+    assert (precision == "bfloat16") == (differences.max() > 1e-4)
+
+
+def test_the_network_itself_is_not_changed() -> None:
+    model = make_model()
+    before = copy.deepcopy(model.network.state_dict())
+    encdec_scorer(model, Compute("bfloat16", "cpu")).values(make_pairs(5))
+    for name, tensor in model.network.state_dict().items():
+        assert torch.equal(tensor, before[name]) and tensor.dtype == torch.float32
+
+
+@torch.inference_mode()
+def test_inputs_of_steps_are_those_of_the_network() -> None:
+    """The previous word of a first step is none."""
+    network = make_model().network
+    tables = WordTables(network, torch.float32)
+    ids, lens = SOURCE.encode_phrases([b"a", b"c b"])
+    source = tables.read(ids, lens)
+    for found, expected in zip(source, network.read(ids, lens), strict=True):
+        torch.testing.assert_close(found, expected)
+    words, rows = torch.tensor([-1, 0, 1, 3, -1]), torch.tensor([0, 0, 1, 1, 1])
+    found, expected = (net.inputs(words, source, rows) for net in (tables, network))
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_without_the_denominator_values_are_sums_of_logits() -> None:
+    """Adding a number to all biases adds it once a word and for </s>."""
+    model, asked = make_model(), make_pairs(40)
+    bare = Compute(device="cpu", unnormalized=True)
+    before = encdec_scorer(model, bare).values(asked)
+    with torch.no_grad():
+        model.network.output.bias += 0.25
+    after = encdec_scorer(model, bare).values(asked)
+    n_steps = np.array([len(target.split()) + 1 for target in asked.targets])
+    np.testing.assert_allclose(after - before, 0.25 * n_steps, atol=1e-5)
+
+
+def test_a_network_without_these_words_is_refused() -> None:
+    """A vocabulary with more words than the network has places for."""
+    model = make_model()
+    more = Shortlists(Vocabulary([b"a", b"b", b"c", b"d"]), TARGET)
+    scorer = encdec_scorer(TrainedModel("encdec", model.network, more, {}), Compute(device="cpu"))
+    with pytest.raises(IndexError):
+        scorer.values(Batch([b"d"], [b"x"]))

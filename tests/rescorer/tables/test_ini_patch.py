@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import gzip
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from moses_bridge.errors import InputError
+from moses_bridge.formats.moses_ini import read_ini
+from rescorer.contract import NamedScorer
+from rescorer.controls import LengthScorer
+from rescorer.tables.column import ColumnConfig, add_columns
+from rescorer.tables.ini_patch import (
+    binary_table_commands,
+    initial_weights,
+    patch_ini,
+    refuse_unfit_ini,
+    table_feature,
+)
+from rescorer.tables.report import ColumnReport
+from rescorer.tables.scored_table import score_table
+from rescorer.tables.source_table import SourceTable
+
+TABLE = b"a b ||| x ||| 0.5 1 0.25 2.718 ||| 0-0\n"
+INI = b"""\
+# a comment
+[feature]
+UnknownWordPenalty
+PhraseDictionaryMemory name=TranslationModel0 num-features=4 path=table.gz input-factor=0
+KENLM name=LM0 factor=0 path=lm.arpa order=5
+
+[weight]
+TranslationModel0= 0.2 0.1 0.2 -0.4
+LM0= 0.5
+UnknownWordPenalty0= 1
+"""
+LENGTH = NamedScorer("length", LengthScorer(), "1")
+REPORT = ColumnReport(1, 4, (("sum", "rnn"), ("unknown-words", "rnn")), (0, 0), True)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "table.gz"
+    path.write_bytes(gzip.compress(TABLE))
+    return path
+
+
+def test_ini_goes_with_the_table(table: Path, tmp_path: Path) -> None:
+    (tmp_path / "moses.ini").write_bytes(INI)
+    out, ini_out = tmp_path / "new" / "out.gz", tmp_path / "new" / "moses.ini"
+    config = ColumnConfig(columns=("sum", "per-word"))
+    score_table(str(table), str(out), [LENGTH], config, ini=tmp_path / "moses.ini", ini_out=ini_out)
+    ini = read_ini(ini_out)
+    feature = ini.feature("TranslationModel0")
+    assert feature.n_scores == 6 and feature.arguments["path"] == str(out)
+    assert ini.weights["TranslationModel0"] == (0.2, 0.1, 0.2, -0.4, 0.04, 0.04)
+    changed = [
+        n for n, (a, b) in enumerate(zip(INI.split(b"\n"), ini.lines, strict=False)) if a != b
+    ]
+    assert changed == [3, 4, 7]
+    assert ini.feature("LM0").arguments["path"] == str(tmp_path / "lm.arpa")
+
+
+def test_ini_beside_the_old_one_keeps_other_paths(table: Path, tmp_path: Path) -> None:
+    (tmp_path / "moses.ini").write_bytes(INI)
+    ini_out = tmp_path / "rnn.ini"
+    score_table(
+        str(table),
+        str(tmp_path / "out.gz"),
+        [LENGTH],
+        ColumnConfig(),
+        ini=tmp_path / "moses.ini",
+        ini_out=ini_out,
+    )
+    assert read_ini(ini_out).feature("LM0").arguments["path"] == "lm.arpa"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        (b"num-features=4", b"num-features=5", "num-features=5"),
+        (b"PhraseDictionaryMemory", b"PhraseDictionaryCompact", "0 features"),
+        (b"TranslationModel0= ", b"# ", "no weight line for TranslationModel0"),
+    ],
+)
+def test_ini_of_another_table_is_refused_before_any_work(
+    table: Path, tmp_path: Path, old: bytes, new: bytes, found: str
+) -> None:
+    ini = tmp_path / "moses.ini"
+    text = INI.replace(old, new)
+    ini.write_bytes(text.replace(b"-0.4", b"-0.4 0.1") if b"=5 path" in text else text)
+    out = tmp_path / "out.gz"
+    with pytest.raises(InputError, match=found):
+        score_table(
+            str(table), str(out), [LENGTH], ColumnConfig(), ini=ini, ini_out=tmp_path / "new.ini"
+        )
+    assert not list(tmp_path.glob("*out*"))
+
+
+def test_a_path_that_moses_cuts_is_refused_before_any_work(table: Path, tmp_path: Path) -> None:
+    ini, out = tmp_path / "moses.ini", tmp_path / "a b.gz"
+    ini.write_bytes(INI)
+    with pytest.raises(InputError, match=r"a b\.gz"):
+        score_table(
+            str(table), str(out), [LENGTH], ColumnConfig(), ini=ini, ini_out=tmp_path / "new"
+        )
+    assert not list(tmp_path.glob("*a b*"))
+
+
+def test_of_two_tables_the_one_that_moses_finds_with_gz(tmp_path: Path) -> None:
+    """Moses opens path=one as one.gz where there is no file of that name."""
+    ini = tmp_path / "moses.ini"
+    ini.write_bytes(
+        b"[feature]\nPhraseDictionaryMemory name=A path=one\nPhraseDictionaryMemory name=B path=two\n"
+    )
+    for name in ("one.gz", "two.gz"):
+        (tmp_path / name).write_bytes(b"")
+    assert table_feature(read_ini(ini), tmp_path / "two.gz").name == "B"
+
+
+@pytest.mark.parametrize(
+    ("old", "expected"),
+    [
+        ((0.2, 0.2), [0.02, 0.0]),
+        ((0.01, -0.5), [0.05, 0.0]),
+        ((), [0.02, 0.0]),
+        ((0.0,), [0.02, 0.0]),
+    ],
+)
+def test_initial_weights(old: tuple[float, ...], expected: list[float]) -> None:
+    assert initial_weights(old, ["sum", "unknown-words"]) == pytest.approx(expected)
+
+
+def test_commands_for_binary_tables_name_the_number_of_scores(table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.gz"
+    report = add_columns(SourceTable.open(str(table)), str(out), [LENGTH], ColumnConfig())
+    assert binary_table_commands(out, report) == [
+        f"processPhraseTableMin -in {out} -out {tmp_path}/out -nscores 5 -rankscore 2",
+        f"CreateProbingPT --input-pt {out} --output-dir {tmp_path}/out.probing"
+        " --num-scores 5 --log-prob",
+    ]
+
+
+def test_a_table_without_links_is_told_to_the_binary_table() -> None:
+    compact, _ = binary_table_commands(Path("t.gz"), replace(REPORT, has_alignment=False))
+    assert compact.endswith("-nscores 6 -rankscore 2 -encoding None")
+
+
+def test_names_with_blanks_are_quoted_and_other_suffixes_stay() -> None:
+    compact, probing = binary_table_commands(Path("my tables/t.v2"), REPORT)
+    assert shlex.split(compact)[2:5:2] == ["my tables/t.v2", "my tables/t.v2"]
+    assert "my tables/t.v2.probing" in shlex.split(probing)
+
+
+def test_replaced_columns_give_their_weights_up(tmp_path: Path) -> None:
+    """Five scores in the old table, of which the fifth goes; two come."""
+    text = INI.replace(b"num-features=4", b"num-features=5").replace(b"-0.4\n", b"-0.4 0.9\n")
+    (tmp_path / "moses.ini").write_bytes(text)
+    out, ini_out = tmp_path / "out.gz", tmp_path / "new.ini"
+    patch_ini(tmp_path / "moses.ini", ini_out, tmp_path / "table.gz", out, REPORT)
+    ini = read_ini(ini_out)
+    assert ini.feature("TranslationModel0").n_scores == 6
+    assert ini.weights["TranslationModel0"] == (0.2, 0.1, 0.2, -0.4, 0.04, 0.0)
+    assert (tmp_path / "moses.ini").read_bytes() == text
+
+
+def test_a_fitting_ini_is_not_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    (tmp_path / "moses.ini").write_bytes(INI)
+    paths = (tmp_path / name for name in ("moses.ini", "new.ini", "table.gz", "out.gz"))
+    refuse_unfit_ini(*paths, 4)
+    assert [path.name for path in tmp_path.iterdir()] == ["moses.ini"]
+
+
+@pytest.mark.parametrize("n_tables", [0, 2])
+def test_the_table_must_be_known_by_its_path_or_be_the_only_one(
+    tmp_path: Path, n_tables: int
+) -> None:
+    ini = tmp_path / "moses.ini"
+    lines = (b"PhraseDictionaryMemory name=T%d path=t%d num-features=1\n" % (n, n) for n in (1, 2))
+    ini.write_bytes(b"[feature]\n" + b"".join([*lines][:n_tables]))
+    with pytest.raises(InputError, match=f"found {n_tables} features.*none with path=.*other"):
+        table_feature(read_ini(ini), tmp_path / "other")

@@ -1,0 +1,371 @@
+"""What every architecture must do, also one that the package does not have."""
+
+from __future__ import annotations
+
+import gzip
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+from numpy.typing import NDArray
+from safetensors.torch import load_file
+
+from moses_bridge.config import from_mapping
+from moses_bridge.errors import ConfigError, InputError
+from rescorer.architectures import ARCHITECTURES, load
+from rescorer.cli import main
+from rescorer.compute import Compute
+from rescorer.contract import Batch, Data, TrainedModel
+from rescorer.model_directory import load_model, save_model, scorer_of_model
+from rescorer.nbest import add_feature
+from rescorer.tables.column import ColumnConfig, add_columns
+from rescorer.tables.source_table import SourceTable
+from rescorer.training import loop as loop_module
+from rescorer.training.run import train
+
+ADDED = {"lstm": "lstm_pairs", "linked": "linked_windows"}
+NAMES = [*ARCHITECTURES, *ADDED]
+SOURCES = [b"a", b"a b", b"b c", b"c", b"c a b", b"d d", b"e"]
+TARGETS = [b"x", b"y x", b"y", b"z z x", b"w", b"x y z w", b"unheard x"]
+PAIRS = [(source, target) for source in SOURCES for target in TARGETS]
+LOOP = {"n_epochs": 3, "evaluations_per_epoch": 1}
+
+
+@pytest.fixture(autouse=True)
+def added_architectures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parent / "added"))
+    for name, module in ADDED.items():
+        monkeypatch.setitem(ARCHITECTURES, name, module)
+
+
+def links_of(source: bytes, target: bytes) -> bytes:
+    """Word i of the target is linked to word i of the source, where there is one."""
+    n_links = min(len(source.split()), len(target.split()))
+    return b" ".join(b"%d-%d" % (i, i) for i in range(n_links))
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "table.gz"
+    rows = [
+        b"%s ||| %s ||| 0.5 0.25 0.125 0.0625 ||| %s ||| 4 3 2\n" % (s, t, links_of(s, t))
+        for s, t in PAIRS
+    ]
+    path.write_bytes(gzip.compress(b"".join(rows)))
+    return path
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    columns = {
+        "source": [source for source, _ in PAIRS],
+        "target": [target for _, target in PAIRS],
+        "links": [links_of(*pair) for pair in PAIRS],
+    }
+    for name, lines in columns.items():
+        (tmp_path / name).write_bytes(b"".join(line + b"\n" for line in lines * 3))
+    return tmp_path
+
+
+def data_of(name: str, table: Path, text: Path) -> Data:
+    kinds = {
+        "phrase pairs": Data(table),
+        "text": Data(text / "target"),
+        "parallel text": Data(text / "target", text / "source"),
+        "linked text": Data(text / "target", text / "source", text / "links"),
+    }
+    return kinds[load(name).data]
+
+
+def settings_of(name: str, **loop: Any) -> Any:
+    mapping = {"n_held_out": 4, "shortlist": 4, "loop": {**LOOP, **loop}}
+    return from_mapping(load(name).settings, mapping, "the test")
+
+
+Trained = Callable[[str], Path]
+
+
+@pytest.fixture
+def trained(tmp_path: Path, table: Path, text: Path) -> Trained:
+    def make(name: str) -> Path:
+        train(name, data_of(name, table, text), tmp_path / name, settings_of(name))
+        return tmp_path / name
+
+    return make
+
+
+def batch(pairs: Sequence[tuple[bytes, bytes]] = PAIRS) -> Batch:
+    return Batch([s for s, _ in pairs], [t for _, t in pairs], [links_of(*pair) for pair in pairs])
+
+
+def plain_encdec(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
+    """Pair by pair through the network's own log_probs, which its tests compare with NumPy."""
+    result = []
+    for source, target in zip(asked.sources, asked.targets, strict=True):
+        arrays = (
+            *model.shortlists.source.encode_phrases([source]),
+            *model.shortlists.target.encode_phrases([target]),
+        )
+        result.append(model.network.log_probs(*(torch.from_numpy(a).long() for a in arrays)).item())
+    return np.array(result)
+
+
+def plain_cslm(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
+    network, result = model.network, []
+    for target in asked.targets:
+        ids = [*model.shortlists.target.encode_words(target.split()).tolist(), 0]
+        padded = [network.start_id] * network.config.context_words + ids
+        rows = [padded[i : i + network.config.context_words] for i in range(len(ids))]
+        result.append(network.log_probs(torch.tensor(rows), torch.tensor(ids)).sum().item())
+    return np.array(result)
+
+
+def plain_lstm(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
+    """With torch.nn.LSTM and the same weights."""
+    network, result = model.network, []
+    encoder, decoder = (as_torch_lstm(unit) for unit in (network.encoder, network.decoder))
+    for source, target in zip(asked.sources, asked.targets, strict=True):
+        source_ids = [*model.shortlists.source.encode_words(source.split()).tolist(), 0]
+        target_ids = [*model.shortlists.target.encode_words(target.split()).tolist(), 0]
+        _, state = encoder(network.source(torch.tensor(source_ids)))
+        before = torch.tensor([len(model.shortlists.target), *target_ids[:-1]])
+        hidden, _ = decoder(network.target(before), state)
+        log_probs = torch.log_softmax(network.output(hidden), dim=1)
+        result.append(log_probs[torch.arange(len(target_ids)), target_ids].sum().item())
+    return np.array(result)
+
+
+def as_torch_lstm(unit: Any) -> torch.nn.LSTM:
+    lstm = torch.nn.LSTM(unit.input.in_features, unit.recurrent.in_features)
+    weights = {
+        "weight_ih_l0": unit.input.weight,
+        "bias_ih_l0": unit.input.bias,
+        "weight_hh_l0": unit.recurrent.weight,
+        "bias_hh_l0": torch.zeros_like(unit.input.bias),
+    }
+    lstm.load_state_dict(weights)
+    return lstm
+
+
+def plain_linked(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
+    network, result = model.network, []
+    for source, target in zip(asked.sources, asked.targets, strict=True):
+        source_ids = model.shortlists.source.encode_words(source.split()).tolist()
+        target_ids = [*model.shortlists.target.encode_words(target.split()).tolist(), 0]
+        n_links = min(len(source_ids), len(target_ids) - 1)
+        linked = [*source_ids[:n_links], *[0] * (len(target_ids) - n_links)]
+        total = 0.0
+        for before, other, word in zip([0, *target_ids], linked, target_ids, strict=False):
+            window = torch.tensor([[before, len(model.shortlists.target) + other]])
+            logits = network.output(network.hidden(window))
+            total += torch.log_softmax(logits, dim=1)[0, word].item()
+        result.append(total)
+    return np.array(result)
+
+
+PLAIN = {"encdec": plain_encdec, "cslm": plain_cslm, "lstm": plain_lstm, "linked": plain_linked}
+
+
+def test_all_architectures_are_here() -> None:
+    assert set(PLAIN) == set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_engine_gives_what_the_plain_path_gives(name: str, trained: Trained) -> None:
+    directory = trained(name)
+    with torch.no_grad():
+        expected = PLAIN[name](load_model(directory), batch())
+    found = scorer_of_model(directory, Compute()).scorer.values(batch())
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert found.std() > 0.1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bfloat16_is_near(name: str, trained: Trained) -> None:
+    exact, near = (
+        scorer_of_model(trained(name), Compute(precision)).scorer.values(batch())
+        for precision in ("float32", "bfloat16")
+    )
+    np.testing.assert_allclose(near, exact, atol=0.1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("block_rows", "jobs"), [(1, 1), (9, 2), (1000, 3)])
+def test_a_table_does_not_depend_on_its_blocks(
+    name: str, block_rows: int, jobs: int, trained: Trained, table: Path, tmp_path: Path
+) -> None:
+    named = scorer_of_model(trained(name), Compute())
+    config = ColumnConfig(("sum", "unknown-words"), block_rows=block_rows, jobs=jobs)
+    out = tmp_path / "new.gz"
+    report = add_columns(SourceTable.open(str(table)), str(out), [named], config)
+    assert report.n_rows == len(PAIRS)
+    rows = [
+        line.split(b" ||| ")[2].split() for line in gzip.decompress(out.read_bytes()).splitlines()
+    ]
+    expected = named.scorer.values(batch())
+    np.testing.assert_allclose([math.log(float(row[4])) for row in rows], expected, atol=1e-5)
+    assert named.scorer.shortlist is not None
+    unknown = named.scorer.shortlist.n_unknown([target for _, target in PAIRS])
+    np.testing.assert_allclose([math.log(float(row[5])) for row in rows], unknown, atol=1e-6)
+    assert unknown.max() > 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_saved_is_loaded(name: str, trained: Trained, tmp_path: Path) -> None:
+    model = load_model(trained(name))
+    sizes = load(name).settings().model
+    save_model(tmp_path / "again", name, model.network, sizes, model.shortlists, {})
+    values = [
+        scorer_of_model(directory, Compute()).scorer.values(batch())
+        for directory in (tmp_path / name, tmp_path / "again")
+    ]
+    np.testing.assert_array_equal(*values)
+
+
+class Stopped(Exception):
+    pass
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("n_updates", [1, 2])
+def test_an_interrupted_training_ends_as_an_uninterrupted_one(
+    name: str,
+    n_updates: int,
+    table: Path,
+    text: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data, settings = data_of(name, table, text), settings_of(name, checkpoint_minutes=0.0)
+    whole = train(name, data, tmp_path / "whole", settings)
+    update, done = loop_module.Trainer._update, []
+
+    def stopping(self: Any, asked: Any) -> float:
+        if len(done) == n_updates:
+            raise Stopped
+        done.append(asked)
+        return update(self, asked)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop_module.Trainer, "_update", stopping)
+        with pytest.raises(Stopped):
+            train(name, data, tmp_path / "part", settings)
+    continued = train(name, data, tmp_path / "part", settings, resume=True)
+    assert replace(continued, minutes=0) == replace(whole, minutes=0)
+    assert whole.n_updates > n_updates
+    one, other = (load_file(tmp_path / part / "model.safetensors") for part in ("whole", "part"))
+    for key, tensor in one.items():
+        torch.testing.assert_close(other[key], tensor, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_training_lowers_the_held_out_loss(
+    name: str, table: Path, text: Path, tmp_path: Path
+) -> None:
+    data = data_of(name, table, text)
+    settings = settings_of(name, n_epochs=80, learning_rate=4e-3, warmup_updates=10)
+    architecture = load(name)
+    torch.manual_seed(1)
+    with torch.no_grad():
+        before = architecture.prepare(data, settings, 1).task.held_out_loss()
+    report = train(name, data, tmp_path / "m", settings)
+    assert before is not None and report.held_out_loss is not None
+    assert report.held_out_loss < before - 0.1
+    assert report.ended
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_nbest_list_gets_a_feature(
+    name: str, trained: Trained, text: Path, tmp_path: Path
+) -> None:
+    scorer = scorer_of_model(trained(name), Compute()).scorer
+    nbest, out = tmp_path / "nbest", tmp_path / "new"
+    nbest.write_bytes(
+        b"".join(
+            b"%d ||| %s  ||| LM0= -1 ||| -1 ||| %s\n" % (i, target, links_of(source, target))
+            for i, (source, target) in enumerate(PAIRS)
+        )
+    )
+    assert add_feature(str(nbest), text / "source", scorer, "New0", str(out), jobs=2) == len(PAIRS)
+    lines = out.read_bytes().splitlines()
+    found = [float(line.split(b"New0= ")[1].split()[0]) for line in lines]
+    np.testing.assert_allclose(found, scorer.values(batch()), atol=2e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_command_trains_and_scores(name: str, table: Path, text: Path, tmp_path: Path) -> None:
+    data = data_of(name, table, text)
+    config = tmp_path / "config.toml"
+    config.write_text("shortlist = 4\nn_held_out = 4\n")
+    options = ["--arch", name, "--out", tmp_path / "m", "--config", config, "--epochs", 1]
+    options += ["--source", data.source] if data.source else []
+    options += ["--links", data.links] if data.links else []
+    run = CliRunner().invoke(main, [str(word) for word in ("train", data.path, *options)])
+    assert run.exit_code == 0, run.output
+    command = ["score", table, "--model", tmp_path / "m", "--out", tmp_path / "o.gz"]
+    run = CliRunner().invoke(main, [str(word) for word in (*command, "--unknown-words")])
+    assert run.exit_code == 0, run.output
+    assert len(gzip.decompress((tmp_path / "o.gz").read_bytes()).splitlines()) == len(PAIRS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_gpu_that_is_not_there_is_refused(
+    name: str, trained: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ConfigError, match="no CUDA device here"):
+        scorer_of_model(trained(name), Compute(device="cuda"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_denominators_cannot_be_left_out_of_every_model(name: str, trained: Trained) -> None:
+    with pytest.raises(ConfigError, match="trained without self_normalisation"):
+        scorer_of_model(trained(name), Compute(unnormalized=True))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_vocabulary_of_another_model_is_refused(name: str, trained: Trained) -> None:
+    directory = trained(name)
+    path = directory / "target.vocab"
+    words = path.read_bytes().splitlines()
+    words[2], words[3] = words[3], words[2]
+    path.write_bytes(b"\n".join(words) + b"\n")
+    with pytest.raises(InputError, match="other words than the network was trained with"):
+        load_model(directory)
+
+
+@pytest.mark.parametrize(("name", "data", "message"), [
+    ("linked", Data("target"), "linked is trained on linked text: name --source too"),
+    ("linked", Data("target", "source"), "name --links too"),
+    ("cslm", Data("target", "source"), "cslm is trained on text: leave --source out"),
+    ("encdec", Data("table", None, "links"), "leave --links out"),
+])  # fmt: skip
+def test_other_data_are_refused(name: str, data: Data, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=message):
+        train(name, data, tmp_path / "m", settings_of(name))
+    assert not (tmp_path / "m").exists()
+
+
+def test_links_that_are_needed_and_missing_are_told(
+    trained: Trained, text: Path, tmp_path: Path
+) -> None:
+    named = scorer_of_model(trained("linked"), Compute())
+    bare = tmp_path / "bare"
+    bare.write_bytes(b"a ||| x ||| 0.5\n")
+    with pytest.raises(InputError, match=r"no word links, expected an alignment column"):
+        add_columns(SourceTable.open(str(bare)), str(tmp_path / "o"), [named], ColumnConfig())
+    nbest = tmp_path / "nbest"
+    nbest.write_bytes(b"0 ||| x  ||| LM0= -1 ||| -1\n")
+    with pytest.raises(InputError, match=r"nbest:1: found no word links"):
+        add_feature(str(nbest), text / "source", named.scorer, "New0", str(tmp_path / "n"))
+
+
+def test_an_unknown_architecture_names_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="no architecture 'encdek'; did you mean 'encdec'"):
+        load("encdek")

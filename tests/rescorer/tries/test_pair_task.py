@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from moses_bridge.config import from_mapping
+from moses_bridge.errors import ConfigError, InputError
+from rescorer.contract import Data, Shortlists
+from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.scorers.encdec.task import EncDecTrainingConfig
+from rescorer.training.loop import LoopConfig
+from rescorer.tries import pair_task
+from rescorer.tries.loss import EncodedPairs
+from rescorer.tries.pair_task import PairTask, PairTrainingConfig, prepare_pairs
+
+N_SOURCE, N_TARGET = 11, 13
+MODEL = EncDecConfig(hidden_width=7, embedding_width=5, maxout_width=3)
+
+
+def make_data(n_sources: int = 17, n_pairs: int = 101) -> EncodedPairs:
+    rng = np.random.default_rng(8)
+
+    def phrases(n: int, n_words: int, max_len: int) -> tuple[Any, Any]:
+        lens = rng.integers(0, max_len + 1, n)
+        ids = rng.integers(1, n_words, (n, max_len + 1)).astype(np.int32)
+        ids[np.arange(max_len + 1) >= lens[:, None]] = 0
+        return ids, lens
+
+    groups = np.sort(rng.integers(0, n_sources, n_pairs))
+    weights = rng.uniform(0.5, 3.0, n_pairs)
+    sources, targets = phrases(n_sources, N_SOURCE, 4), phrases(n_pairs, 5, 3)
+    return EncodedPairs(*sources, *targets, groups, weights)
+
+
+def make_network() -> EncoderDecoder:
+    torch.manual_seed(3)
+    network = EncoderDecoder(MODEL, N_SOURCE, N_TARGET).double()
+    for parameter in network.parameters():
+        nn.init.normal_(parameter, std=0.4)
+    return network
+
+
+def pair_by_pair(network: EncoderDecoder, data: EncodedPairs, rows: Any) -> Tensor:
+    groups = data.groups[rows]
+    log_probs = network.log_probs(
+        torch.from_numpy(data.sources[groups]).long(),
+        torch.from_numpy(data.source_lens[groups]),
+        torch.from_numpy(data.targets[rows]).long(),
+        torch.from_numpy(data.target_lens[rows]),
+    )
+    return -(torch.from_numpy(data.weights[rows]) * log_probs).sum()
+
+
+def test_held_out_loss_is_nats_per_word() -> None:
+    network, data = make_network(), make_data()
+    task = PairTask(network, data, EncDecTrainingConfig(n_held_out=9, model=MODEL), seed=4)
+    rows = task.held_out_rows
+    n_words = (data.weights[rows] * (data.target_lens[rows] + 1)).sum()
+    with torch.no_grad():
+        found, total = task.held_out_loss(), pair_by_pair(network, data, rows)
+    assert len(rows) == 9
+    assert found == pytest.approx(float(total) / n_words)
+    assert task.held_out_words_per_pair == pytest.approx(n_words / data.weights[rows].sum())
+
+
+@pytest.mark.parametrize("batching", ["sources", "pairs"])
+def test_an_epoch_has_every_learned_pair_once(batching: str) -> None:
+    config = EncDecTrainingConfig(n_held_out=5, batch_pairs=16, batching=batching, model=MODEL)  # type: ignore[arg-type]
+    task = PairTask(make_network(), make_data(), config, seed=4)
+    first, again, second = task.batches(0), task.batches(0), task.batches(1)
+    assert sorted(np.concatenate(first)) == sorted({*range(101)} - {*task.held_out_rows.tolist()})
+    assert all(np.array_equal(one, other) for one, other in zip(first, again, strict=True))
+    assert not np.array_equal(np.concatenate(first), np.concatenate(second))
+    assert {len(batch) for batch in first} == {16}
+
+
+def test_a_batch_of_sources_holds_all_their_targets() -> None:
+    data = make_data()
+    config = EncDecTrainingConfig(n_held_out=0, batch_pairs=20, model=MODEL)
+    batches = PairTask(make_network(), data, config, seed=4).batches(0)
+    n_homes = np.zeros(17, int)
+    for batch in batches:
+        n_homes[np.unique(data.groups[batch])] += 1
+    assert n_homes.sum() <= 17 + len(batches) - 1
+
+
+def test_held_out_pairs_are_scored_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    network, data = make_network(), make_data()
+    task = PairTask(network, data, EncDecTrainingConfig(n_held_out=9, model=MODEL), seed=4)
+    with torch.no_grad():
+        whole = task.held_out_loss()
+        monkeypatch.setattr(pair_task, "HELD_OUT_BATCH_PAIRS", 2)
+        assert task.held_out_loss() == pytest.approx(whole, rel=1e-6)
+
+
+def test_the_loss_of_a_batch_and_its_words() -> None:
+    network, data = make_network(), make_data()
+    task = PairTask(network, data, EncDecTrainingConfig(n_held_out=0, model=MODEL), seed=4)
+    rows = np.array([3, 50, 7])
+    loss, n_words = task.loss(rows)
+    assert loss.item() == pytest.approx(pair_by_pair(network, data, rows).item(), rel=1e-5)
+    expected = sum(data.weights[row] * (data.target_lens[row] + 1) for row in rows)
+    assert n_words == pytest.approx(expected)
+
+
+def test_without_held_out_pairs_there_is_no_such_loss() -> None:
+    task = PairTask(make_network(), make_data(), EncDecTrainingConfig(n_held_out=0), seed=4)
+    assert (task.n_held_out, task.held_out_loss(), task.held_out_words_per_pair) == (0, None, None)
+
+
+def test_the_data_are_read_and_the_network_is_made_for_their_words(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    table.write_bytes(b"".join(b"s%d ||| t u ||| 1 1 1 1\n" % n for n in range(30)))
+    asked: list[Shortlists] = []
+
+    def new_network(shortlists: Shortlists) -> EncoderDecoder:
+        asked.append(shortlists)
+        return EncoderDecoder(MODEL, *map(len, shortlists))
+
+    config = PairTrainingConfig(n_held_out=2, shortlist=20)
+    prepared = prepare_pairs(Data(table), config, 1, new_network)
+    (shortlists,) = asked
+    assert prepared.shortlists is shortlists
+    assert tuple(map(len, shortlists)) == (22, 4)
+    assert prepared.record == {"held_out_words_per_pair": 3.0}
+    again = prepare_pairs(Data(table), config, 2, new_network)
+    few = prepare_pairs(Data(table), PairTrainingConfig(max_pairs=20), 1, new_network)
+    assert again.digest == prepared.digest != few.digest
+    assert len(few.task.train_rows) + few.task.n_held_out == 20  # type: ignore[attr-defined]
+
+
+def test_a_table_without_usable_pairs_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "table").write_bytes(b"a b ||| x ||| 1 1 1 1\n")
+    config = PairTrainingConfig(max_phrase_words=1)
+    with pytest.raises(InputError, match="no phrase pair"):
+        prepare_pairs(Data(tmp_path / "table"), config, 1, lambda _: make_network())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"shortlist": -3}, "shortlist is -3"),
+        ({"n_held_out": -1}, "n_held_out is -1"),
+        ({"batch_pairs": -1}, "batch_pairs is -1"),
+        ({"loop": {"learning_rate": -1.0}}, "learning_rate is -1.0"),
+        ({"loop": {"evaluations_per_epoch": 0}}, "evaluations_per_epoch is 0"),
+        ({"loop": {"max_minutes": -2.0}}, "max_minutes is -2.0"),
+    ],
+)
+def test_settings_without_sense_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        from_mapping(EncDecTrainingConfig, settings, "here")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "batch_pairs", "batching", "expected"),
+    [
+        ("paper", 0, "auto", (64, False)),
+        ("adam", 0, "auto", (512, True)),
+        ("paper", 32, "sources", (32, True)),
+        ("adam", 10, "pairs", (10, False)),
+    ],
+)
+def test_recipes_have_their_batches(
+    recipe: Any, batch_pairs: int, batching: Any, expected: tuple[int, bool]
+) -> None:
+    config = EncDecTrainingConfig(
+        batch_pairs=batch_pairs, batching=batching, loop=LoopConfig(recipe=recipe)
+    )
+    assert (config.pairs_per_update, config.whole_sources) == expected
+    if recipe == "paper":
+        assert config.loop.product_dtype == torch.float32

@@ -1,0 +1,242 @@
+"""Losses over windows against a softmax in NumPy float64."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from scipy.special import log_softmax, softmax
+
+from moses_bridge.errors import ConfigError
+from rescorer.scorers.cslm.network import Cslm, CslmConfig
+from rescorer.training.loop import LoopConfig
+from rescorer.vocabulary import Vocabulary
+from rescorer.windows import task as module
+from rescorer.windows.ngrams import sentence_ngrams
+from rescorer.windows.task import WindowBatch, WindowTask, WindowTrainingConfig, with_dropout
+
+SIZES = CslmConfig(context_words=3, embedding_width=5, first_width=11, second_width=7)
+WORDS = [b"a", b"b", b"c", b"d"]
+
+
+@pytest.fixture
+def model() -> Cslm:
+    torch.manual_seed(1)
+    network = Cslm(SIZES, len(WORDS) + 2)
+    torch.nn.init.normal_(network.output.bias)
+    return network
+
+
+def numpy_log_prob(network: Cslm, ids: list[int], end_id: int) -> float:
+    """Sum of log softmax over the words of a sentence and </s>, written from the equations."""
+    p = {name: value.detach().double().numpy() for name, value in network.named_parameters()}
+    history = [network.start_id] * SIZES.context_words
+    total = 0.0
+    for word in [*ids, end_id]:
+        x = np.concatenate([p["embedding.weight"][i] for i in history])
+        first = np.maximum(0, p["first.weight"] @ x + p["first.bias"])
+        second = np.maximum(0, p["second.weight"] @ first + p["second.bias"])
+        logits = p["output.weight"] @ second + p["output.bias"]
+        total += logits[word] - np.log(np.exp(logits).sum())
+        history = [*history[1:], word]
+    return total
+
+
+def make_task(network: Cslm, sentences: list[bytes], config: WindowTrainingConfig) -> WindowTask:
+    ids, lens = Vocabulary(WORDS).encode_text(sentences)
+    rows, _ = sentence_ngrams(ids, lens, SIZES.context_words, network.start_id, 0)
+    return WindowTask(network, rows, np.zeros(len(rows), np.bool_), config, seed=1)
+
+
+def test_sampled_loss_over_the_whole_shortlist_is_the_exact_loss(model: Cslm) -> None:
+    sentences = [b"a b", b"c d a", b"b b c"] * 4
+    config = WindowTrainingConfig(
+        n_held_out=0,
+        n_sampled=len(WORDS) + 2,
+        loop=LoopConfig(product_type="float32"),
+    )
+    task = make_task(model, sentences, config)
+    loss, n_words = task.loss(task.batches(0)[0])
+    expected = -sum(
+        numpy_log_prob(model, ids, 0) for ids in ([2, 3], [4, 5, 2], [3, 3, 4]) for _ in range(4)
+    )
+    assert n_words == 44
+    assert loss.item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_dropout_keeps_the_mean_and_is_what_the_seed_says() -> None:
+    hidden = torch.ones(1000, 7)
+    first, again, other = (
+        with_dropout(hidden, 0.25, np.random.default_rng(seed)) for seed in ((1, 0), (1, 0), (1, 1))
+    )
+    assert torch.equal(first, again) and not torch.equal(first, other)
+    assert first.unique().tolist() == [0.0, pytest.approx(4 / 3)]
+    assert first.mean().item() == pytest.approx(1, abs=0.03)
+
+
+class Identity:
+    """The hidden layer is the vector of the only word of the window."""
+
+    def __init__(self, n_words: int, width: int) -> None:
+        generator = torch.Generator().manual_seed(5)
+        self.vectors = torch.randn(n_words, width, generator=generator)
+        self.output = torch.nn.Linear(width, n_words)
+        with torch.no_grad():
+            self.output.weight[:] = 0.4 * torch.randn(n_words, width, generator=generator)
+            self.output.bias[:] = 0.4 * torch.randn(n_words, generator=generator)
+
+    def hidden(self, windows: torch.Tensor) -> torch.Tensor:
+        return self.vectors[windows[:, 0]]
+
+    def losses(self, rows: NDArray[np.int32]) -> NDArray[np.float64]:
+        """-log p of each window's word, float64."""
+        weight, bias = (p.detach().double().numpy() for p in self.output.parameters())
+        logits = self.vectors.double().numpy()[rows[:, 0]] @ weight.T + bias
+        return -np.asarray(log_softmax(logits, axis=1)[np.arange(len(rows)), rows[:, 1]])
+
+
+N_WORDS = 400
+
+
+def zipf_rows(n: int) -> NDArray[np.int32]:
+    """Windows whose words are as unevenly frequent as those of a language."""
+    rng = np.random.default_rng(9)
+    shares = 1 / np.arange(1, N_WORDS + 1)
+    words = rng.choice(N_WORDS, n, p=shares / shares.sum())
+    return np.stack([rng.integers(0, N_WORDS, n), words], axis=1).astype(np.int32)
+
+
+def identity_task(n_sampled: int, **settings: Any) -> tuple[Identity, WindowTask]:
+    network, rows = Identity(N_WORDS, 4), zipf_rows(4000)
+    config = WindowTrainingConfig(n_sampled=n_sampled, batch_words=100, **settings)
+    return network, WindowTask(network, rows, np.zeros(len(rows), np.bool_), config, seed=1)
+
+
+def counted_shares(task: WindowTask, n_sampled: int) -> NDArray[np.float64]:
+    """How often each word is among the candidates of a random batch."""
+    rng, n_draws, counts = np.random.default_rng(3), 3000, np.zeros(N_WORDS)
+    for _ in range(n_draws):
+        words = task.train_rows[rng.choice(len(task.train_rows), 100), -1]
+        sample = rng.choice(N_WORDS, n_sampled, replace=False)
+        counts[np.union1d(words, sample)] += 1
+    return counts / n_draws
+
+
+def random_batches(task: WindowTask, n: int) -> Iterator[WindowBatch]:
+    rng = np.random.default_rng(2)
+    for draw in range(n):
+        yield WindowBatch(rng.permutation(len(task.train_rows))[:100], (1, 0, draw))
+
+
+@pytest.mark.parametrize("n_sampled", [100, 200])
+def test_the_sampled_loss_is_the_full_one_on_average(n_sampled: int) -> None:
+    """Over many draws, but for the correction of the words that are predicted themselves."""
+    network, task = identity_task(n_sampled)
+    log_shares = np.log(counted_shares(task, n_sampled))
+    sampled = expected = 0.0
+    for batch in random_batches(task, 200):
+        rows = task.train_rows[batch.rows]
+        with torch.no_grad():
+            sampled += float(task.loss(batch)[0])
+        expected += network.losses(rows).sum() + log_shares[rows[:, 1]].sum()
+    assert sampled == pytest.approx(expected, rel=0.01)
+
+
+@pytest.mark.parametrize("n_sampled", [100, 200])
+def test_sampled_gradients_are_the_full_ones_on_average(n_sampled: int) -> None:
+    """By the bias: probability mass of each word, minus how often it is predicted."""
+    network, task = identity_task(n_sampled)
+    found, expected = np.zeros(N_WORDS), np.zeros(N_WORDS)
+    weight, bias = (p.detach().double().numpy() for p in network.output.parameters())
+    for batch in random_batches(task, 300):
+        rows = task.train_rows[batch.rows]
+        (gradient,) = torch.autograd.grad(task.loss(batch)[0], [network.output.bias])
+        counts = np.bincount(rows[:, 1], minlength=N_WORDS)
+        found += gradient.numpy() + counts
+        logits = network.vectors.double().numpy()[rows[:, 0]] @ weight.T + bias
+        expected += softmax(logits, axis=1).sum(axis=0)
+    frequent, rare = slice(0, 20), slice(200, None)
+    for words in (frequent, rare):
+        assert found[words].sum() == pytest.approx(expected[words].sum(), rel=0.05)
+
+
+def test_the_correction_is_the_log_of_the_chance_to_take_part() -> None:
+    _, task = identity_task(50)
+    shares = counted_shares(task, 50)
+    np.testing.assert_allclose(np.exp(task._log_inclusion), shares, atol=0.04)
+
+
+def test_the_full_loss_and_the_held_out_loss() -> None:
+    network, rows = Identity(N_WORDS, 4), zipf_rows(300)
+    held_out = np.arange(300) % 10 == 3
+    config = WindowTrainingConfig(n_sampled=0, batch_words=50)
+    task = WindowTask(network, rows, held_out, config, seed=1)
+    numbers = np.array([5, 0, 100])
+    with torch.no_grad():
+        loss, n_words = task.loss(WindowBatch(numbers, (1,)))
+    assert n_words == 3
+    expected = network.losses(rows[~held_out][numbers]).sum()
+    assert loss.item() == pytest.approx(expected, rel=1e-5)
+    assert task.n_held_out == 30
+    with torch.no_grad():
+        found = task.held_out_loss()
+    assert found == pytest.approx(network.losses(rows[held_out]).mean(), rel=1e-5)
+
+
+def test_held_out_windows_are_scored_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    network, rows = Identity(N_WORDS, 4), zipf_rows(50)
+    task = WindowTask(network, rows, np.ones(50, np.bool_), WindowTrainingConfig(), seed=1)
+    monkeypatch.setattr(module, "HELD_OUT_BATCH", 7)
+    with torch.no_grad():
+        found = task.held_out_loss()
+    assert found == pytest.approx(network.losses(rows).mean(), rel=1e-5)
+
+
+def test_nothing_held_out_has_no_loss() -> None:
+    _, task = identity_task(0)
+    assert (task.n_held_out, task.held_out_loss()) == (0, None)
+
+
+def test_an_epoch_has_every_window_once_in_an_order_of_its_own() -> None:
+    _, task = identity_task(50)
+    first, again, second = task.batches(0), task.batches(0), task.batches(1)
+    order = np.concatenate([batch.rows for batch in first])
+    assert sorted(order) == [*range(4000)] and {len(batch.rows) for batch in first} == {100}
+    assert order.tolist() == np.concatenate([batch.rows for batch in again]).tolist()
+    assert order.tolist() != np.concatenate([batch.rows for batch in second]).tolist()
+    assert len({batch.seed for batch in [*first, *second]}) == 80
+
+
+@pytest.mark.parametrize("settings", [{}, {"dropout": 0.5}])
+def test_a_batch_alone_says_what_is_drawn_in_it(settings: dict[str, float]) -> None:
+    """A training that is resumed in the middle of an epoch draws the same."""
+    _, task = identity_task(50, **settings)
+    batches = task.batches(0)
+    with torch.no_grad():
+        in_order = [task.loss(batch)[0].item() for batch in batches[:5]]
+        assert task.loss(batches[4])[0].item() == in_order[4]
+        other = WindowBatch(batches[4].rows, (9, 9, 9))
+        assert task.loss(other)[0].item() != in_order[4]
+
+
+def test_without_dropout_nothing_changes() -> None:
+    hidden = torch.ones(3, 2)
+    assert with_dropout(hidden, 0.0, np.random.default_rng(1)) is hidden
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"shortlist": 0}, "shortlist is 0"),
+        ({"n_sampled": -1}, "n_sampled is -1"),
+        ({"dropout": -0.1}, "dropout is -0.1"),
+        ({"dropout": 1.0}, "dropout is 1.0"),
+    ],
+)
+def test_settings_without_sense_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        WindowTrainingConfig(**settings)
