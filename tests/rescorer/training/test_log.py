@@ -11,6 +11,7 @@ import pytest
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.record_writer import masked_crc32c
 
+from moses_bridge.errors import InputError
 from rescorer.training.log import LOG_NAME, TAGS, LogRecord, TrainingLog
 
 
@@ -101,5 +102,5 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_log_of_something_else_is_not_taken_for_one(tmp_path: Path) -> None:
     (tmp_path / LOG_NAME).write_text('{"update": 4, "step": 1}\n')
-    with pytest.raises(TypeError):
+    with pytest.raises(InputError, match=rf"{LOG_NAME}:1: found .*step.*expected what a training"):
         TrainingLog(tmp_path, last_update=8, minutes=0)
