@@ -14,10 +14,10 @@ BIN := $(VENV)/bin
 PACKAGES := moses_bridge rescorer tuning
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
 
-.PHONY: help install check format settings test fuzz faults mutate table1 bench bench-paper-model clean
+.PHONY: help install check format settings test fuzz faults mutate table1 bench bench-significance bench-paper-model clean
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
-	@echo 'make test | check | format | settings | fuzz | faults | mutate | bench | bench-paper-model | install | clean'
+	@echo 'make test | check | format | settings | fuzz | faults | mutate | bench | bench-significance | bench-paper-model | install | clean'
 
 # --- Installation ------------------------------------------------------------------------------
 
@@ -56,8 +56,10 @@ $(VENV)/dependencies.stamp: pyproject.toml constraints.txt $(VENV)/torch.stamp
 	$(PIP) install -q -c constraints.txt -r $(VENV)/requirements.txt
 	@touch $@
 
+# What numba has kept of functions whose classes have other names now cannot be read: it is removed.
 $(VENV)/package.stamp: $(VENV)/dependencies.stamp $(SOURCES)
 	@rm -rf build/lib build/bdist.*
+	@find $(PACKAGES:%=$(VENV)/lib/python*/site-packages/%) -name '*.nb[ic]' -delete 2>/dev/null || true
 	$(PIP) install -q --no-deps --no-build-isolation --force-reinstall .
 	@touch $@
 
@@ -253,6 +255,11 @@ bench: $(B)/tables/rnn/moses.ini $(B)/runs/baseline-1/weights.json $(B)/runs/csl
 	$(BENCH) bench_busy_machine.py $(abspath $(FILTERED)) $(abspath $(B)/encdec) $(RESULTS)/busy_machine.json
 	$(BENCH) bench_tuning.py $(abspath $(B)/runs/baseline-1/iter01.nbest.gz) \
 	    $(abspath $(DEV).$(TARGET)) $(RESULTS)/tuning.json
+
+# How often the table would call equal systems different: 72 tunings of columns of noise, about an hour.
+bench-significance: $(B)/filtered/moses.ini $(START) $(TEST).$(SOURCE) | $(INSTALL)
+	$(BENCH) bench_significance.py $(abspath $(B)/filtered/moses.ini) $(abspath $(START)) \
+	    $(abspath $(DEV).$(SOURCE)) $(abspath $(TEST).$(SOURCE)) $(TARGET) $(RESULTS)/significance
 
 # The paper's sizes want a GPU: make bench-paper-model SCALE=full DEVICE=cuda
 DEVICE ?= cpu

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -31,7 +32,7 @@ class Agreement:
         n_pairs: compared phrase pairs.
         mean_abs_log_total: mean |log Z| over all target prefixes, natural log.
         mean_difference: mean absolute difference of log p(target | source).
-        rank_correlation: Spearman's, of log p(target | source).
+        rank_correlation: Spearman's, of log p(target | source); NaN where one side has one value.
     """
 
     n_pairs: int
@@ -86,8 +87,15 @@ def agreement(model: TrainedModel[Any], asked: Batch, compute: Compute) -> Agree
         len(asked),
         float(np.abs(np.concatenate(recorder.recorded)).mean()),
         float(np.abs(log_probs - others).mean()),
-        float(spearmanr(log_probs, others).statistic),
+        _rank_correlation(log_probs, others),
     )
+
+
+def _rank_correlation(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    """Spearman's; NaN where all values of one side are equal."""
+    if np.ptp(one) == 0 or np.ptp(other) == 0:
+        return math.nan
+    return float(spearmanr(one, other).statistic)
 
 
 def table_agreement(directory: Path, table: str, seed: int, compute: Compute) -> Agreement:

@@ -13,6 +13,7 @@ from rescorer.contract import Architecture
 ARCHITECTURES = {
     "encdec": "rescorer.scorers.encdec",
     "cslm": "rescorer.scorers.cslm",
+    "nnjm": "rescorer.scorers.nnjm",
 }
 
 

@@ -126,11 +126,11 @@ def tune(
         asdict(config.decoder),
         [*nbest_features],
     )
-    tables = fingerprint_ini(ini) | fingerprint_commands(run.commands())
+    files = fingerprint_ini(ini) | fingerprint_commands(run.commands())
     texts = {"source": file_hash(source)}
     texts |= {f"reference{i}": file_hash(path) for i, path in enumerate(references)}
     fingerprint = {
-        "tables": tables,
+        "files": files,
         "text": texts,
         "config": asdict(config),
         "features": [asdict(feature) for feature in nbest_features],
@@ -139,7 +139,7 @@ def tune(
     }
     out.mkdir(parents=True, exist_ok=True)
     claim(out, fingerprint, resume)
-    run.hashes = tables | texts
+    run.hashes = files | texts
     with open_decoder(ini, config.decoder, jobs) as decoder:
         loop = _Loop(decoder, source, reference, out, config, run, jobs)
         loop.run_to_end(start)
@@ -192,8 +192,9 @@ def initial_weights(ini: Path, added: Mapping[str, float], init_weights: Path | 
     for feature in parsed.features:
         if feature.name in added:
             raise ConfigError(f"{ini} has a feature {feature.name}; use another name")
-    weights = {feature.name: [1.0] * feature.n_scores for feature in parsed.features}
-    weights |= {name: list(values) for name, values in parsed.weights.items()}
+    weights = {name: list(values) for name, values in parsed.weights.items()}
+    for feature in parsed.features:
+        weights.setdefault(feature.name, [1.0] * feature.n_scores)
     weights |= {name: [weight] for name, weight in added.items()}
     if init_weights is not None:
         for name, values in read_weights(init_weights).items():

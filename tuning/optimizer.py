@@ -18,7 +18,7 @@ from tuning.nbest_pool import NBestPool
 
 @dataclass(frozen=True)
 class OptimizerConfig:
-    """Settings of the optimisers; kbmira uses `frozen` and `bounds` alone, PRO `min_gain` as well.
+    """Settings of the optimisers; kbmira and xbleu use `frozen` and `bounds` alone, PRO `min_gain` too.
 
     Attributes:
         n_restarts: random starting points beside the given ones; where they times the hypotheses of the

@@ -95,8 +95,8 @@ class TuningRun:
         """The command behind each feature that an external program computes."""
         found = {feature.name: feature.command for feature in self.nbest_features}
         if neural_lm := self.decoder.get("neural_lm"):
-            name, _, found_command = neural_lm.partition("=")
-            found[name] = found_command
+            name, _, command = neural_lm.partition("=")
+            found[name] = command
         return found
 
     def _model_hashes(self) -> dict[str, str]:

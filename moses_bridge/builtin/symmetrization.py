@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Iterator
 
 from moses_bridge.formats.alignment import format_links, parse_links
 from moses_bridge.textio import StrPath, read_parallel
 
 Link = tuple[int, int]
-NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
+# (source, target), in the order of Moses's symal, on which the result depends.
+NEIGHBOURS = ((0, -1), (-1, 0), (0, 1), (1, 0), (-1, -1), (1, -1), (-1, 1), (1, 1))
 
 
 def grow_diag_final_and(forward: Iterable[Link], reverse: Iterable[Link]) -> list[Link]:
@@ -17,7 +19,8 @@ def grow_diag_final_and(forward: Iterable[Link], reverse: Iterable[Link]) -> lis
     Koehn, Axelrod, Birch Mayne, Callison-Burch, Osborne and Talbot, "Edinburgh System Description
     for the 2005 IWSLT Speech Translation Evaluation", section 2: start with the intersection, add
     neighbours (diagonal ones too) of the union where one of both words is without link, last the
-    links of either direction where both words are.
+    links of either direction where both words are. Links are visited by target word, then by source
+    word, as symal does it.
 
     Args:
         forward: links (source word, target word), counted from 0.
@@ -29,7 +32,7 @@ def grow_diag_final_and(forward: Iterable[Link], reverse: Iterable[Link]) -> lis
     targets = {target for _, target in links}
     _grow(links, one | other, sources, targets)
     for direction in (one, other):
-        for source, target in sorted(direction):
+        for source, target in sorted(direction, key=_by_target):
             if source not in sources and target not in targets:
                 links.add((source, target))
                 sources.add(source)
@@ -37,12 +40,20 @@ def grow_diag_final_and(forward: Iterable[Link], reverse: Iterable[Link]) -> lis
     return sorted(links)
 
 
+def _by_target(link: Link) -> Link:
+    source, target = link
+    return target, source
+
+
 def _grow(links: set[Link], union: set[Link], sources: set[int], targets: set[int]) -> None:
-    """Add neighbours until a whole round adds none."""
-    waiting = True
-    while waiting:
-        waiting = False
-        for source, target in sorted(links):
+    """Add neighbours until a whole round adds none; a link that is added ahead is visited in the same round."""
+    n_before = -1
+    while len(links) > n_before:
+        n_before = len(links)
+        ahead = [_by_target(link) for link in links]
+        heapq.heapify(ahead)
+        while ahead:
+            target, source = heapq.heappop(ahead)
             for step, jump in NEIGHBOURS:
                 near = (source + step, target + jump)
                 if near in links or near not in union:
@@ -51,7 +62,8 @@ def _grow(links: set[Link], union: set[Link], sources: set[int], targets: set[in
                     links.add(near)
                     sources.add(near[0])
                     targets.add(near[1])
-                    waiting = True
+                    if _by_target(near) > (target, source):
+                        heapq.heappush(ahead, _by_target(near))
 
 
 def symmetrize(forward: StrPath, reverse: StrPath) -> Iterator[bytes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from moses_bridge.errors import ConfigError, InputError
@@ -39,7 +39,12 @@ def parse_shard(text: str) -> Shard:
     return Shard(int(match[1]), int(match[2]))
 
 
-def shard_rows(table: StrPath, shard: Shard) -> Iterator[NumberedRow]:
+def numbered_rows(table: StrPath) -> Generator[NumberedRow, None, None]:
+    """All rows with their line numbers."""
+    yield from enumerate(read_lines(table), start=1)
+
+
+def shard_rows(table: StrPath, shard: Shard) -> Generator[NumberedRow, None, None]:
     """The rows of a shard with their line numbers; no source is cut in two.
 
     The table is read once more before, to count its rows.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -10,8 +11,8 @@ from typing import Any
 
 from moses_bridge.errors import InputError
 from moses_bridge.formats.phrase_table import alignment_column, check_row
-from moses_bridge.textio import is_stream, read_lines
-from rescorer.tables.rows import BadRows, NumberedRow, Shard, shard_rows
+from moses_bridge.textio import is_stream
+from rescorer.tables.rows import BadRows, NumberedRow, Shard, numbered_rows, shard_rows
 
 
 @dataclass
@@ -47,18 +48,19 @@ class SourceTable:
             InputError: there is no row, or the first one is malformed.
         """
         bad_rows = BadRows(max_bad_rows)
-        rows: Iterator[NumberedRow] = enumerate(read_lines(path), start=1)
-        if shard:
-            rows = shard_rows(path, shard)
-        if max_bad_rows:
-            rows = bad_rows.left_out(rows, path)
-        first = next(rows, None)
-        if first is None:
-            raise InputError(path, None, "no row to score", "a phrase table, or fewer shards of it")
-        line_number, line = first
-        n_scores = check_row(line, path, line_number, None)
+        rows = shard_rows(path, shard) if shard else numbered_rows(path)
+        with contextlib.ExitStack() as on_error:
+            on_error.callback(rows.close)
+            chosen = bad_rows.left_out(rows, path) if max_bad_rows else rows
+            first = next(chosen, None)
+            if first is None:
+                expected = "a phrase table, or fewer shards of it"
+                raise InputError(path, None, "no row to score", expected)
+            line_number, line = first
+            n_scores = check_row(line, path, line_number, None)
+            on_error.pop_all()
         has_alignment = bool(alignment_column(line))
-        return cls(path, n_scores, has_alignment, shard, bad_rows, chain([first], rows))
+        return cls(path, n_scores, has_alignment, shard, bad_rows, chain([first], chosen))
 
     @property
     def identity(self) -> dict[str, Any]:

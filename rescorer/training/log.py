@@ -7,6 +7,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from moses_bridge.errors import InputError, shown
 from moses_bridge.textio import write_lines
 from rescorer.training.event_file import EventFile
 
@@ -52,6 +53,7 @@ class TrainingLog:
         minutes: of training so far.
 
     Raises:
+        InputError: the log of an earlier run is something else.
         OSError: a file cannot be written.
     """
 
@@ -68,7 +70,7 @@ class TrainingLog:
         if not self.path.exists():
             return []
         lines = self.path.read_bytes().split(b"\n")[:-1]
-        return [LogRecord(**json.loads(line)) for line in lines]
+        return [_record(line, self.path, number) for number, line in enumerate(lines, start=1)]
 
     def append(self, record: LogRecord) -> None:
         """Write a record to both files."""
@@ -84,6 +86,19 @@ class TrainingLog:
     def close(self) -> None:
         """Close the files."""
         self._events.close()
+
+
+def _record(line: bytes, path: Path, line_number: int) -> LogRecord:
+    try:
+        return LogRecord(**json.loads(line))
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            path,
+            line_number,
+            f"{shown(line)} ({error})",
+            "what a training has logged",
+            "Remove the file, or train into another directory",
+        ) from error
 
 
 def _line(record: LogRecord) -> bytes:

@@ -24,23 +24,38 @@ def sentence_ngrams(
     """
     # One text, so that a long sentence needs no more memory than its words: start_id context_words times,
     # the words and </s> of each sentence, and behind all of them one window, so that there always is one.
-    firsts = _starts(lens + context_words + 1)
+    firsts = starts_of_runs(lens + context_words + 1)
     text = np.full(int((lens + context_words + 1).sum()) + context_words + 1, start_id, np.int32)
-    text[_places(firsts + context_words, lens)] = ids
+    text[places_of_runs(firsts + context_words, lens)] = ids
     text[firsts + context_words + lens] = end_id
     windows = np.lib.stride_tricks.sliding_window_view(text, context_words + 1)
     sentence = np.repeat(np.arange(len(lens)), lens + 1)
-    return windows[_places(firsts, lens + 1)], sentence
+    return windows[places_of_runs(firsts, lens + 1)], sentence
 
 
-def _starts(lens: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where each of some runs begins that stand one after another, *Shape:* (n,)."""
+def starts_of_runs(lens: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each of some runs begins that stand one after another.
+
+    Args:
+        lens: *Shape:* (n,).
+
+    Returns:
+        *Shape:* (n,).
+    """
     return np.cumsum(lens) - lens
 
 
-def _places(firsts: NDArray[np.int64], lens: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The places firsts[i] … firsts[i] + lens[i] - 1 of all i, *Shape:* (sum of lens,)."""
-    return np.arange(int(lens.sum())) + np.repeat(firsts - _starts(lens), lens)
+def places_of_runs(firsts: NDArray[np.int64], lens: NDArray[np.int64]) -> NDArray[np.int64]:
+    """All places of some runs, run by run.
+
+    Args:
+        firsts: where each begins, *Shape:* (n,).
+        lens: *Shape:* (n,).
+
+    Returns:
+        *Shape:* (sum of lens,).
+    """
+    return np.arange(int(lens.sum())) + np.repeat(firsts - starts_of_runs(lens), lens)
 
 
 def distinct_rows(rows: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

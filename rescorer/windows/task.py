@@ -31,6 +31,8 @@ class WindowTrainingConfig:
         n_sampled: words beside those of the batch over which the softmax of an update is taken, drawn
             anew each time; 0 takes the whole shortlist. Held-out losses are always exact.
         dropout: share of the hidden units that are left out in training.
+        self_normalisation: weight alpha of log^2 Z in the loss (Devlin et al. 2014, section 2.3, use
+            0.1), with which `rescorer score --unnormalized` can leave the denominator Z out; 0 for none.
         loop: recipe and limits.
     """
 
@@ -39,6 +41,7 @@ class WindowTrainingConfig:
     batch_words: Annotated[int, AtLeast(1)] = 1024
     n_sampled: Annotated[int, AtLeast(0)] = 1500
     dropout: Annotated[float, AtLeast(0), Below(1)] = 0.0
+    self_normalisation: Annotated[float, AtLeast(0)] = 0.0
     loop: LoopConfig = field(default_factory=LoopConfig)
 
     def __post_init__(self) -> None:
@@ -106,7 +109,8 @@ class WindowTask:
         rows = self.train_rows[batch.rows]
         hidden = with_dropout(self._hidden(rows), self.config.dropout, rng)
         if not self.config.n_sampled:
-            return self._loss(hidden, rows[:, -1], self._product_type), len(rows)
+            alpha = self.config.self_normalisation
+            return self._loss(hidden, rows[:, -1], self._product_type, alpha), len(rows)
         return self._sampled_loss(hidden, rows[:, -1], rng), len(rows)
 
     def _sampled_loss(
@@ -128,6 +132,7 @@ class WindowTask:
             output.bias[chosen] - correction,
             np.searchsorted(candidates, words),
             self._product_type,
+            self.config.self_normalisation,
         )
 
     def held_out_loss(self) -> float | None:
@@ -143,9 +148,15 @@ class WindowTask:
         hidden: Tensor = self.network.hidden(windows.to(self.network.output.weight.device))
         return hidden
 
-    def _loss(self, hidden: Tensor, words: NDArray[np.int32], product_type: torch.dtype) -> Tensor:
+    def _loss(
+        self,
+        hidden: Tensor,
+        words: NDArray[np.int32],
+        product_type: torch.dtype,
+        alpha: float = 0.0,
+    ) -> Tensor:
         output = self.network.output
-        return _summed(hidden, output.weight, output.bias, words, product_type)
+        return _summed(hidden, output.weight, output.bias, words, product_type, alpha)
 
 
 def _summed(
@@ -154,6 +165,7 @@ def _summed(
     bias: Tensor,
     words: NDArray[np.int32] | NDArray[np.int64],
     product_type: torch.dtype,
+    alpha: float,
 ) -> Tensor:
     return summed_loss(
         hidden,
@@ -163,6 +175,7 @@ def _summed(
         torch.from_numpy(words.astype(np.int64)).to(hidden.device),
         hidden.new_ones(len(hidden)),
         product_type,
+        alpha,
     )
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from moses_bridge.check.ini import check_ini
+from moses_bridge.check.ini import ini_faults
 from moses_bridge.check.table import CheckReport, check_table
 from moses_bridge.errors import InputError
 from moses_bridge.formats.alignment import format_links, parse_links
@@ -69,7 +69,7 @@ def test_inis(mutator: Any, n_cases: int, tmp_path: Path) -> None:
 
 def assert_sound_ini(ini: Path, report: CheckReport) -> str:
     n_lines = len(ini.read_bytes().split(b"\n"))
-    for fault in check_ini(ini, report):
+    for fault in ini_faults(ini, report):
         assert fault.path == report.path or 1 <= (fault.line or 1) <= n_lines
     try:
         content = read_ini(ini)

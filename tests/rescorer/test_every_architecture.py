@@ -169,7 +169,32 @@ def plain_linked(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
     return np.array(result)
 
 
-PLAIN = {"encdec": plain_encdec, "cslm": plain_cslm, "lstm": plain_lstm, "linked": plain_linked}
+def plain_nnjm(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
+    """Word by word; the links here are those of `links_of`, so affiliations are easy to say."""
+    network, (sources, targets), result = model.network, model.shortlists, []
+    for source, target in zip(asked.sources, asked.targets, strict=True):
+        source_ids = sources.encode_words(source.split()).tolist()
+        ids = [*targets.encode_words(target.split()).tolist(), 0]
+        padded = [len(sources)] * 5 + source_ids + [0] * 6
+        history = [len(targets)] * 3 + ids
+        n_links = min(len(source_ids), len(ids) - 1)
+        total = 0.0
+        for i, word in enumerate(ids):
+            place = len(source_ids) if i == len(ids) - 1 else min(i, n_links - 1)
+            around = [len(targets) + 1 + word for word in padded[place : place + 11]]
+            window = torch.tensor([[*history[i : i + 3], *around]])
+            total += network.log_probs(window, torch.tensor([word])).item()
+        result.append(total)
+    return np.array(result)
+
+
+PLAIN = {
+    "encdec": plain_encdec,
+    "cslm": plain_cslm,
+    "nnjm": plain_nnjm,
+    "lstm": plain_lstm,
+    "linked": plain_linked,
+}
 
 
 def test_all_architectures_are_here() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from moses_bridge.errors import InputError
@@ -78,3 +79,13 @@ def test_other_files_are_refused(tmp_path: Path, text: bytes, fault: str) -> Non
     (tmp_path / "v").write_bytes(text)
     with pytest.raises(InputError, match=fault):
         Vocabulary.load(tmp_path / "v")
+
+
+def test_a_text_is_its_phrases_one_behind_another() -> None:
+    """Without anything between them, so that a long one costs the others nothing."""
+    vocabulary = Vocabulary([b"a", b"b"])
+    flat, lens = vocabulary.encode_text([b"a x b", b"", b"</s>", b" b "])
+    assert (flat.tolist(), lens.tolist()) == ([2, 1, 3, 1, 3], [3, 0, 1, 1])
+    assert flat.dtype == np.int32
+    flat, lens = vocabulary.encode_text([])
+    assert (flat.shape, lens.shape) == ((0,), (0,))

@@ -62,7 +62,7 @@ def test_an_unfinished_directory_is_not_overwritten(system: FixedSystem, tmp_pat
 def test_a_run_of_another_table_is_refused(system: FixedSystem, tmp_path: Path) -> None:
     system.run(tmp_path / "run")
     system["lm"].write_bytes(b"other")
-    with pytest.raises(ConfigError, match="other tables"):
+    with pytest.raises(ConfigError, match="other files"):
         system.run(tmp_path / "run", resume=True)
 
 
@@ -311,7 +311,7 @@ def test_a_retrained_model_behind_a_command_is_another_run(
     systems, texts = {"A": [tmp_path / "run"]}, (system["source"], [system["reference"]])
     assert compare(systems, *texts, config).rows[0].test_bleu == pytest.approx(100)
     (model / "weights").write_bytes(b"2")
-    with pytest.raises(ConfigError, match="other tables"):
+    with pytest.raises(ConfigError, match="other files"):
         tuned()
     with pytest.raises(ConfigError, match=r"A0/.*model/weights changed"):
         compare(systems, *texts, config)

@@ -159,63 +159,44 @@ def _parse_number(data: Any, start: int, end: int) -> tuple[float, bool]:
     return value_of(number), number.end != NO_NUMBER and number.end == end
 
 
-@inner
-def _parse_row(
-    data: Any, position: int, end: int, row: int, section: NGrams, words: LexiconTables
-) -> int:
-    start, position = _next_token(data, position, end)
-    log_prob, good = _parse_number(data, start, position)
-    if not good:
-        return BAD_NUMBER
-    if log_prob > 0.0:
-        return POSITIVE
-    section.log_probs[row] = log_prob
-    problem, position = _parse_words(data, position, end, row, section.ids, words)
-    if problem != GOOD:
-        return int(problem)
-    start, position = _next_token(data, position, end)
-    if position > start:
-        backoff, good = _parse_number(data, start, position)
-        if not good:
-            return BAD_NUMBER
-        section.backoffs[row] = backoff
-    return GOOD if _skip_space(data, position, end) == end else TRAILING
-
-
-@inner
-def _parse_words(
-    data: Any, position: int, end: int, row: int, ids: Any, words: LexiconTables
-) -> tuple[int, int]:
-    """Fill a row of `ids`, and enter the word of a 1-gram; the problem and the place behind the words."""
-    order = ids.shape[1]
-    for i in range(order):
-        start, position = _next_token(data, position, end)
-        if position == start:
-            return TOO_FEW_WORDS, position
-        slot = find_slot(words, data, start, position)
-        if order == 1:
-            if words.slots[slot] != FREE:
-                return DUPLICATE, position
-            words.slots[slot], words.starts[row], words.ends[row] = row, start, position
-        elif words.slots[slot] == FREE:
-            return UNKNOWN_WORD, position
-        ids[row, i] = words.slots[slot]
-    return GOOD, position
-
-
 @njit(cache=True)
 def _parse_section(
     data: Any, position: int, section: NGrams, words: LexiconTables
 ) -> tuple[int, int, int]:
-    """Fill the section from the lines at `position`; place, number of good rows, problem."""
+    """Fill the section from the lines at `position`; place, number of good rows, problem.
+
+    One function, since numba counts references to all arrays of a tuple that is passed on, which in
+    rows and words took half of the time.
+    """
+    order = section.ids.shape[1]
     for row in range(len(section.log_probs)):
         end = position
         while end < len(data) and data[end] != NEWLINE:
             end += 1
         if _skip_space(data, position, end) == end or data[position] == BACKSLASH:
             return position, row, SHORT
-        problem = _parse_row(data, position, end, row, section, words)
-        if problem != GOOD:
-            return position, row, problem
+        start, at = _next_token(data, position, end)
+        log_prob, good = _parse_number(data, start, at)
+        if not good or log_prob > 0.0:
+            return position, row, POSITIVE if good else BAD_NUMBER
+        section.log_probs[row] = log_prob
+        for i in range(order):
+            start, at = _next_token(data, at, end)
+            if start == at:
+                return position, row, TOO_FEW_WORDS
+            slot = find_slot(words, data, start, at)
+            if (words.slots[slot] == FREE) != (order == 1):
+                return position, row, DUPLICATE if order == 1 else UNKNOWN_WORD
+            if order == 1:
+                words.slots[slot], words.starts[row], words.ends[row] = row, start, at
+            section.ids[row, i] = words.slots[slot]
+        start, at = _next_token(data, at, end)
+        if start < at:
+            backoff, good = _parse_number(data, start, at)
+            if not good:
+                return position, row, BAD_NUMBER
+            section.backoffs[row] = backoff
+        if _skip_space(data, at, end) < end:
+            return position, row, TRAILING
         position = end + 1
     return position, len(section.log_probs), GOOD

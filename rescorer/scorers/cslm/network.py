@@ -1,7 +1,6 @@
 """CSLM: a feed-forward n-gram language model over the target shortlist (Schwenk 2007; Cho et al. 2014).
 
-Notation: n examples, k = context_words, r = embedding_width, d1 = first_width, d2 = second_width,
-V = shortlist with </s> and <unk>; the input knows one word more, <s>, whose id is V.
+V is the shortlist with </s> and <unk>; the input knows one word more, <s>, whose id is V.
 """
 
 from __future__ import annotations
@@ -9,13 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-import torch
-from torch import Tensor, nn
-
 from moses_bridge.config import AtLeast, check_limits
-
-# Cho et al. (2014), section 4.1.2.
-INITIAL_RANGE = 0.01
+from rescorer.windows.feed_forward import FeedForward, LayerWidths
 
 
 @dataclass(frozen=True)
@@ -38,61 +32,21 @@ class CslmConfig:
         check_limits(self)
 
 
-class Cslm(nn.Module):
-    """p(word | previous words) = softmax(W ReLU(H2 ReLU(H1 [e(w_1) … e(w_k)]))), exactly normalised.
+class Cslm(FeedForward):
+    """p(word | previous words); the window is ordered as the words stand in the text.
 
-    The context is ordered as the words stand in the text: column 0 is the word furthest away.
+    Args:
+        config: sizes.
+        n_words: V.
     """
 
     def __init__(self, config: CslmConfig, n_words: int) -> None:
-        super().__init__()
+        widths = LayerWidths(config.embedding_width, config.first_width, config.second_width)
+        super().__init__(n_words + 1, config.context_words, widths, n_words)
         self.config = config
         self.n_words = n_words
-        self.embedding = nn.Embedding(n_words + 1, config.embedding_width)
-        self.first = nn.Linear(config.context_words * config.embedding_width, config.first_width)
-        self.second = nn.Linear(config.first_width, config.second_width)
-        self.output = nn.Linear(config.second_width, n_words)
-        self.initialise()
-
-    def initialise(self) -> None:
-        """Draw embedding and output weights from U(-0.01, 0.01), hidden ones scaled by their fan-in.
-
-        Cho et al. (2014) draw all weights from U(-0.01, 0.01); with the narrow layers that are the
-        default here the signal would vanish, hence the scaling of the hidden layers.
-        """
-        nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
-        nn.init.uniform_(self.output.weight, -INITIAL_RANGE, INITIAL_RANGE)
-        nn.init.zeros_(self.output.bias)
-        for layer in (self.first, self.second):
-            nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu")
-            nn.init.zeros_(layer.bias)
 
     @property
     def start_id(self) -> int:
         """The id of <s>, which pads the context at the start of a sentence."""
         return self.n_words
-
-    def hidden(self, contexts: Tensor) -> Tensor:
-        """Second hidden layer.
-
-        Args:
-            contexts: word ids, *Shape:* (n, context_words).
-
-        Returns:
-            *Shape:* (n, second_width).
-        """
-        first = torch.relu(self.first(self.embedding(contexts).flatten(1)))
-        return torch.relu(self.second(first))
-
-    def log_probs(self, contexts: Tensor, words: Tensor) -> Tensor:
-        """Natural log of p(word | context).
-
-        Args:
-            contexts: word ids, *Shape:* (n, context_words).
-            words: word ids, *Shape:* (n,).
-
-        Returns:
-            *Shape:* (n,).
-        """
-        logits = self.output(self.hidden(contexts))
-        return -nn.functional.cross_entropy(logits, words, reduction="none")

@@ -34,6 +34,8 @@ def prepare(data: Data, config: CslmTrainingConfig, seed: int) -> Prepared:
     vocabulary = Vocabulary.from_counts(count_words(sentences), config.shortlist)
     shortlists = Shortlists(None, vocabulary)
     network = empty_network(config, shortlists)
+    if config.self_normalisation:
+        network.even_out()
     ids, lens = vocabulary.encode_text(sentences)
     ngrams, sentence = sentence_ngrams(
         ids, lens, config.model.context_words, network.start_id, vocabulary.end_id

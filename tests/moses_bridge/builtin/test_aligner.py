@@ -21,13 +21,6 @@ def symmetrized_and_stored(golden: Path) -> tuple[list[list[Link]], list[list[Li
     return [parse_links(line) for line in found], [sorted(parse_links(line)) for line in stored]
 
 
-def test_nearly_all_sentences_have_the_links_of_symal(small_golden: Path) -> None:
-    found, stored = symmetrized_and_stored(small_golden)
-    n_equal = sum(ours == theirs for ours, theirs in zip(found, stored, strict=True))
-    assert n_equal >= 0.98 * len(stored)
-
-
-@pytest.mark.xfail(strict=True, reason="links are added in another order than by symal")
 def test_all_sentences_have_the_links_of_symal(small_golden: Path) -> None:
     found, stored = symmetrized_and_stored(small_golden)
     assert found == stored

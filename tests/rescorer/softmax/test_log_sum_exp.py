@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy.special import logsumexp
 
+from rescorer.softmax import log_sum_exp as module
 from rescorer.softmax.log_sum_exp import ROWS_AT_ONCE, WORDS_AT_ONCE, log_sum_exp
 
 
@@ -60,3 +61,14 @@ def test_a_row_does_not_depend_on_the_others() -> None:
 def test_words_without_a_bias_each_are_refused() -> None:
     with pytest.raises((RuntimeError, ValueError, IndexError)):
         log_sum_exp(torch.ones(2, 3), torch.ones(5, 4), torch.ones(5))
+
+
+@pytest.mark.parametrize("n_words", [1, 3000])
+def test_what_a_gpu_computes(n_words: int) -> None:
+    """The path without compiled loops, on whatever device."""
+    generator = torch.Generator().manual_seed(5)
+    factors, weight = (torch.randn(n, 8, generator=generator) for n in (70, n_words))
+    bias = torch.randn(n_words, generator=generator)
+    logits = factors.double().numpy() @ weight.double().numpy().T + bias.double().numpy()
+    found = module._on_device(factors, weight, bias)
+    np.testing.assert_allclose(found, logsumexp(logits, axis=1), atol=1e-5)

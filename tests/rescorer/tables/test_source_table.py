@@ -10,7 +10,7 @@ import pytest
 
 from moses_bridge import textio
 from moses_bridge.errors import InputError
-from rescorer.tables import source_table
+from rescorer.tables import rows
 from rescorer.tables.rows import Shard
 from rescorer.tables.source_table import SourceTable
 
@@ -44,7 +44,7 @@ def test_the_file_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         opened.append(path)
         return textio.read_lines(path)
 
-    monkeypatch.setattr(source_table, "read_lines", read_lines)
+    monkeypatch.setattr(rows, "read_lines", read_lines)
     path = written(tmp_path, ROWS)
     assert len([*SourceTable.open(path).rows]) == 3
     assert opened == [path]

@@ -11,6 +11,7 @@ import pytest
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.record_writer import masked_crc32c
 
+from moses_bridge.errors import InputError
 from rescorer.training.log import LOG_NAME, TAGS, LogRecord, TrainingLog
 
 
@@ -91,3 +92,15 @@ def test_a_new_training_begins_a_new_log(tmp_path: Path) -> None:
         log.close()
     assert len((tmp_path / LOG_NAME).read_text().splitlines()) == 1
     assert_same_numbers(tmp_path)
+
+
+def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "m").write_bytes(b"")
+    with pytest.raises(OSError, match="m"):
+        TrainingLog(tmp_path / "m", last_update=-1, minutes=0)
+
+
+def test_a_log_of_something_else_is_not_taken_for_one(tmp_path: Path) -> None:
+    (tmp_path / LOG_NAME).write_text('{"update": 4, "step": 1}\n')
+    with pytest.raises(InputError, match=rf"{LOG_NAME}:1: found .*step.*expected what a training"):
+        TrainingLog(tmp_path, last_update=8, minutes=0)

@@ -1,0 +1,26 @@
+"""An NNJM made ready for scoring sentence pairs and phrase pairs with word links.
+
+A phrase pair of a table is scored as if it were a sentence: its borders are those of a text. So a column is an
+approximation; a feature of n-best lists is exact.
+"""
+
+from __future__ import annotations
+
+from rescorer.compute import Compute
+from rescorer.contract import Batch, TrainedModel
+from rescorer.scorers.nnjm.network import Nnjm
+from rescorer.scorers.nnjm.windows import fill_windows
+from rescorer.softmax.output_layer import output_layer
+from rescorer.windows.feed_forward import FirstLayerLookup
+from rescorer.windows.scoring import FilledWindows, WindowScorer
+
+
+def nnjm_scorer(model: TrainedModel[Nnjm], compute: Compute) -> WindowScorer:
+    """Natural log p(target | source, links) under an NNJM."""
+    network, shortlists = model.network.to(compute.place), model.shortlists
+
+    def fill(asked: Batch) -> FilledWindows:
+        return fill_windows(asked, shortlists, network.config)
+
+    layer = output_layer(network.output, compute.dtype, compute.unnormalized)
+    return WindowScorer(FirstLayerLookup(network), layer, shortlists.target, fill, needs_links=True)

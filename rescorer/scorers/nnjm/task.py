@@ -1,0 +1,50 @@
+"""Training of an NNJM on parallel text with word links."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rescorer.contract import Batch, Data, Prepared, Shortlists
+from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig
+from rescorer.scorers.nnjm.windows import fill_windows, n_input_words
+from rescorer.training.data import digest, held_out_mask
+from rescorer.training.text import read_parallel_text
+from rescorer.vocabulary import Vocabulary, count_words
+from rescorer.windows.task import WindowTask, WindowTrainingConfig
+
+
+@dataclass(frozen=True)
+class NnjmTrainingConfig(WindowTrainingConfig):
+    """Settings of the training of an NNJM; the shortlist is of each side.
+
+    Attributes:
+        model: sizes of window and network.
+    """
+
+    model: NnjmConfig = field(default_factory=NnjmConfig)
+
+
+def prepare(data: Data, config: NnjmTrainingConfig, seed: int) -> Prepared:
+    """See `contract.Architecture`.
+
+    Raises:
+        InputError: the texts and links do not fit together.
+    """
+    text = read_parallel_text(data)
+    sides = (text.sources, text.targets)
+    shortlists = Shortlists(
+        *(Vocabulary.from_counts(count_words(side), config.shortlist) for side in sides)
+    )
+    network = empty_network(config, shortlists)
+    if config.self_normalisation:
+        network.even_out()
+    asked = Batch(text.sources, text.targets, text.links)
+    rows, pairs = fill_windows(asked, shortlists, config.model, data.links or "links")
+    held_out = held_out_mask(len(text.targets), config.n_held_out, seed)[pairs]
+    task = WindowTask(network, rows, held_out, config, seed)
+    return Prepared(network, task, shortlists, digest(text.content()))
+
+
+def empty_network(config: NnjmTrainingConfig, shortlists: Shortlists) -> Nnjm:
+    """A network with initial weights."""
+    return Nnjm(config.model, n_input_words(shortlists), len(shortlists.target))

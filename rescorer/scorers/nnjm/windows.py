@@ -1,0 +1,121 @@
+"""The windows of an NNJM: previous target words, then the source words around the affiliated one.
+
+Numbers of input words: the target shortlist, <s> of the target, the source shortlist, <s> of the source.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.errors import InputError, shown
+from moses_bridge.formats.alignment import parse_links
+from moses_bridge.textio import StrPath
+from rescorer.contract import Batch, Shortlists
+from rescorer.scorers.nnjm.affiliation import Links, affiliations
+from rescorer.scorers.nnjm.network import NnjmConfig
+from rescorer.vocabulary import Vocabulary
+from rescorer.windows.ngrams import places_of_runs, sentence_ngrams, starts_of_runs
+from rescorer.windows.scoring import FilledWindows
+
+WELL_FORMED = re.compile(rb"\s*(\d+-\d+(\s+\d+-\d+)*\s*)?")
+
+
+def n_input_words(shortlists: Shortlists) -> int:
+    """How many numbers of input words there are."""
+    source, target = shortlists
+    return len(target) + 1 + len(source or ()) + 1
+
+
+def fill_windows(
+    asked: Batch, shortlists: Shortlists, config: NnjmConfig, path: StrPath = "links"
+) -> FilledWindows:
+    """The windows of all target words of some pairs, </s> included.
+
+    Args:
+        asked: with word links.
+        shortlists: of both sides.
+        config: sizes of the window.
+        path: of the links, for the messages of errors.
+
+    Raises:
+        InputError: a link is malformed or leaves its pair.
+    """
+    source, target = shortlists
+    if source is None or asked.links is None:
+        raise ValueError("an NNJM needs a source shortlist and word links")
+    source_ids, source_lens = source.encode_text(asked.sources)
+    target_ids, target_lens = target.encode_text(asked.targets)
+    history, pairs = sentence_ngrams(
+        target_ids, target_lens, config.history_words, len(target), target.end_id
+    )
+    links = read_links(asked.links, path)
+    _check_inside(links, source_lens, target_lens, asked, path)
+    around = affiliations(links, source_lens, target_lens)
+    sources = _source_windows(source_ids, source_lens, len(source), config.source_words)
+    starts = starts_of_runs(source_lens + 1)
+    rows = np.concatenate(
+        [history[:, :-1], sources[starts[pairs] + around] + len(target) + 1, history[:, -1:]],
+        axis=1,
+    )
+    return FilledWindows(np.ascontiguousarray(rows, np.int32), pairs)
+
+
+def _source_windows(
+    ids: NDArray[np.int32], lens: NDArray[np.int64], start_id: int, width: int
+) -> NDArray[np.int32]:
+    """The words around each source word and around each </s>, *Shape:* (n_words + n_sentences, width).
+
+    Before the first word stands <s>, behind the last one </s>, as often as it takes.
+    """
+    reach = width // 2
+    padded = lens + 2 * reach + 1
+    firsts = starts_of_runs(padded)
+    text = np.full(int(padded.sum()) + width, Vocabulary.end_id, np.int32)
+    text[places_of_runs(firsts, np.full_like(lens, reach))] = start_id
+    text[places_of_runs(firsts + reach, lens)] = ids
+    windows = np.lib.stride_tricks.sliding_window_view(text, width)
+    return windows[places_of_runs(firsts, lens + 1)]
+
+
+def read_links(lines: Sequence[bytes], path: StrPath) -> Links:
+    """The word links of some pairs.
+
+    Raises:
+        InputError: a link is malformed.
+    """
+    for line in lines:
+        if not WELL_FORMED.fullmatch(line):
+            parse_links(line, path)
+    counts = np.fromiter((line.count(b"-") for line in lines), np.int64, len(lines))
+    numbers = b" ".join(lines).replace(b"-", b" ").split()
+    flat = np.fromiter(map(int, numbers), np.int64, len(numbers)).reshape(-1, 2)
+    return Links(np.repeat(np.arange(len(lines)), counts), flat[:, 0], flat[:, 1])
+
+
+def _check_inside(
+    links: Links,
+    source_lens: NDArray[np.int64],
+    target_lens: NDArray[np.int64],
+    asked: Batch,
+    path: StrPath,
+) -> None:
+    """Refuse links that leave their pair."""
+    outside = (links.sources >= source_lens[links.pairs]) | (
+        links.targets >= target_lens[links.pairs]
+    )
+    if not outside.any():
+        return
+    first = int(np.flatnonzero(outside)[0])
+    pair = int(links.pairs[first])
+    words = b" ||| ".join([asked.sources[pair], asked.targets[pair]])
+    raise InputError(
+        path,
+        None,
+        f"the link {links.sources[first]}-{links.targets[first]} of the pair {shown(words)}",
+        f"links within {source_lens[pair]} source and {target_lens[pair]} target words",
+        "Are these the links of this text?",
+    )
