@@ -193,7 +193,8 @@ def _meaning(code: str) -> str:
     """The syntax tree without what no test of the module is asked to notice.
 
     Annotations of functions are for readers and type checkers; the defaults and limits of settings
-    stand in docs/settings.md, and a test compares them with it.
+    stand in docs/settings.md, and a test compares them with it. mypy sees that a frozen object is
+    changed. Whether a line on standard error is flushed is seen by who waits for it.
     """
     tree = ast.parse(code)
     for node in ast.walk(tree):
@@ -201,6 +202,8 @@ def _meaning(code: str) -> str:
             node.annotation = None
         elif isinstance(node, ast.FunctionDef):
             node.returns = None
+        elif isinstance(node, ast.keyword) and node.arg in ("frozen", "flush"):
+            node.value = ast.Constant(None)
         elif isinstance(node, ast.ClassDef) and node.name.endswith("Config"):
             node.body = [each for each in node.body if not isinstance(each, ast.AnnAssign)]
     return ast.dump(tree)

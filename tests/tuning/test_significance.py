@@ -214,6 +214,13 @@ def test_of_several_networks_the_variance_between_their_means_counts() -> None:
     assert uneven.shares.tolist() == pytest.approx([1 / 6] * 4 + [1 / 3])
 
 
+def test_two_runs_are_enough_for_a_variance() -> None:
+    rng = np.random.default_rng(13)
+    system = simulated(rng, drawn_lengths(rng), 0.3, 2)
+    scores = bleu(system.statistics.sum(axis=1))
+    assert system.run_variance() == pytest.approx(((scores[0] - scores[1]) ** 2 / 4, 1))
+
+
 def test_one_run_is_taken_to_vary_as_the_other_systems() -> None:
     rng = np.random.default_rng(10)
     lens = drawn_lengths(rng)
