@@ -20,7 +20,7 @@ from tuning.evaluation import CompareConfig, ResultRow, compare
 from tuning.loop import LIMIT, tune
 from tuning.report.write import write_comparison
 from tuning.rerank import NBestFeature
-from tuning.run_directory import Iteration, TuningRun, save_run
+from tuning.run_directory import Iteration, TuningRun, load_run, save_run
 
 if TYPE_CHECKING:
     from tests.tuning.conftest import FixedSystem
@@ -313,6 +313,8 @@ def test_commands_of_a_run_are_not_run_unasked(texts: tuple[Path, Path], tmp_pat
     for run, name in ((searched, "CSLM0"), (listed, "A0")):
         with pytest.raises(ConfigError, match=rf"feature {name} of this run.*--run-commands"):
             compared(texts, {"A": [run]})
+        with pytest.raises(ConfigError, match="--run-commands"):
+            evaluation.translate_all({run: load_run(run)}, texts[0], 1)
     assert not ran.exists()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from numpy.typing import NDArray
 
 from moses_bridge.decoder import DecoderConfig
 from moses_bridge.errors import ConfigError, ToolError
@@ -35,6 +36,15 @@ def test_weights_that_give_the_references_are_found(system: FixedSystem, tmp_pat
     tuned = (tmp_path / "run" / "moses.ini").read_text()
     assert tuned.split("[weight]")[0] == given.split("[weight]")[0]
     assert tuned != given
+
+
+def test_what_is_not_frozen_is_not_told(
+    system: FixedSystem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    system.run(tmp_path / "run")
+    told = capsys.readouterr().err
+    assert "iteration 1: dev BLEU" in told
+    assert "sparse" not in told and "frozen" not in told
 
 
 def test_a_finished_run_is_not_decoded_again(system: FixedSystem, tmp_path: Path) -> None:
@@ -233,6 +243,31 @@ def test_a_run_ends_when_the_pool_promises_no_more_than_was_decoded(
     assert len(result.iterations) == 2
     assert result.iterations[1].bleu == pytest.approx(100)
     assert result.end == "the pool promises no more"
+
+
+def test_only_the_scale_of_weights_is_no_change(
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scaled = {"Distortion0_0": 5.0, "LM0_0": 5.0}
+    monkeypatch.setattr(loop, "load_optimizer", scripted([scaled], []))
+    result = system.run(tmp_path / "run")
+    assert len(result.iterations) == 1
+    assert result.end == "weights settled"
+
+
+def test_the_optimiser_starts_from_the_weights_of_all_iterations(
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, given = iter([GOOD, BAD, SO_SO]), []
+
+    def optimize(pool: NBestPool, starts: NDArray[np.float64], *_: object) -> OptimizerResult:
+        given.append(starts.tolist())
+        return OptimizerResult(dict(next(found)), 101.0)
+
+    monkeypatch.setattr(loop, "load_optimizer", lambda name: optimize)
+    system.run(tmp_path / "run")
+    start, good, bad = [0.5, 0.5], [1.0, 0.0], [0.0, 1.0]
+    assert given == [[start], [good, start], [bad, start, good]]
 
 
 def test_patience_counts_from_the_best_decoding(

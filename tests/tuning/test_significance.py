@@ -7,10 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import ttest_ind
+from scipy.stats import nct, t, ttest_ind
 
 from tuning.bleu_stats import bleu
-from tuning.significance import SystemOutputs, bootstrap_deviation, compare_outputs, holm
+from tuning.significance import (
+    Difference,
+    SystemOutputs,
+    bootstrap_deviation,
+    compare_outputs,
+    holm,
+)
 
 N_RUNS = 3
 
@@ -115,6 +121,13 @@ def test_a_difference_of_the_size_that_is_promised_is_found_in_80_percent() -> N
     assert np.mean(np.array(p_values) < 0.05) == pytest.approx(0.8, abs=0.06)
 
 
+def test_the_size_that_is_promised_has_the_power_of_a_t_test() -> None:
+    """By scipy's noncentral t, one-sided, since the other side is as good as never reached."""
+    difference = Difference(0.0, 0.04, 0.05, 7.0)
+    shift = difference.smallest_found / 0.3
+    assert nct.sf(t.ppf(0.975, 7), 7, shift) == pytest.approx(0.8)
+
+
 def test_the_interval_ends_where_p_is_5_percent() -> None:
     rng = np.random.default_rng(4)
     lens = drawn_lengths(rng)
@@ -210,6 +223,8 @@ def test_of_several_networks_the_variance_between_their_means_counts() -> None:
     variance, freedom = system.run_variance() or (0.0, 0)
     assert variance == pytest.approx(np.var(means, ddof=1) / 3)
     assert freedom == 2
+    two = SystemOutputs(system.statistics[:4], [0, 0, 1, 1])
+    assert two.run_variance() == pytest.approx((np.var(means[:2], ddof=1) / 2, 1))
     uneven = SystemOutputs(system.statistics[:5], [0, 0, 1, 1, 2])
     assert uneven.shares.tolist() == pytest.approx([1 / 6] * 4 + [1 / 3])
 
