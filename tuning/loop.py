@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
@@ -17,12 +17,11 @@ from moses_bridge.config import AtLeast, check_limits
 from moses_bridge.decoder import Decoder, DecoderConfig, DecoderKind, open_decoder
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.moses_ini import parse_ini, read_ini, with_weights, write_ini
-from moses_bridge.formats.weights import read_weights
 from moses_bridge.json_files import read_json, write_json
 from moses_bridge.ngram_scorer import NeuralLm
 from moses_bridge.programs import find_program
 from tuning.bleu_stats import References, bleu, length_ratio, log_sentence_bleu
-from tuning.nbest_pool import NBestPool, column_names, grouped_weights, merge_pools, read_pool
+from tuning.nbest_pool import NBestPool, grouped_weights, merge_pools, read_pool
 from tuning.optimizer import OptimizerConfig
 from tuning.optimizers import OptimizerName, load_optimizer
 from tuning.rerank import NBestFeature, add_features, rerank, search_weights
@@ -39,8 +38,8 @@ from tuning.run_directory import (
     save_run,
 )
 from tuning.sparse_features import is_sparse
+from tuning.start import initial_weights, scattered, untuneable_columns, without_columns
 
-START_STREAM = 1 << 22  # keeps the draws of the start apart from those of the optimiser (mert.py)
 LIMIT = "the limit of iterations"
 
 
@@ -115,7 +114,8 @@ def tune(
     config = replace(config, decoder=replace(config.decoder, kind=chosen_decoder(config.decoder)))
     start = initial_weights(ini, _added(config, nbest_features), init_weights)
     start = without_columns(start, config.left_out)
-    start = scattered(start, config, seed, _untuneable(ini))
+    fixed = {*config.search.frozen, *untuneable_columns(ini)}
+    start = scattered(start, config.start_spread, seed, fixed)
     reference = References.read(references, source)
     run = TuningRun(
         str(ini),
@@ -175,78 +175,6 @@ def _added(config: TuningConfig, nbest_features: Sequence[NBestFeature]) -> dict
         if n_times > 1:
             raise ConfigError(f"the feature {name} is added twice; use another name")
     return dict(added)
-
-
-def initial_weights(ini: Path, added: Mapping[str, float], init_weights: Path | None) -> Weights:
-    """Weights of the ini and of features it does not have, overlaid by those of another run.
-
-    What the other run does not know (an added column) starts at 0 then, so that all systems that
-    start from one run have the same first n-best lists. A feature of the ini without a weight line has 1
-    for each score, as Moses and the built-in decoder take it.
-
-    Raises:
-        InputError: a file is malformed.
-        ConfigError: the ini has a feature of an added name.
-    """
-    parsed = read_ini(ini)
-    for feature in parsed.features:
-        if feature.name in added:
-            raise ConfigError(f"{ini} has a feature {feature.name}; use another name")
-    weights = {name: list(values) for name, values in parsed.weights.items()}
-    for feature in parsed.features:
-        weights.setdefault(feature.name, [1.0] * feature.n_scores)
-    weights |= {name: [weight] for name, weight in added.items()}
-    if init_weights is not None:
-        for name, values in read_weights(init_weights).items():
-            if name in weights:
-                n_missing = len(weights[name]) - len(values)
-                weights[name] = [*values, *[0.0] * n_missing]
-    return weights
-
-
-def without_columns(weights: Weights, left_out: Sequence[str]) -> Weights:
-    """The weights with 0 for some columns.
-
-    Raises:
-        ConfigError: a name is no column.
-    """
-    columns = {
-        name: value
-        for feature, values in weights.items()
-        for name, value in zip(column_names({feature: len(values)}), values, strict=True)
-    }
-    for name in left_out:
-        if name not in columns:
-            raise ConfigError(f"no column {name} to leave out; there are {', '.join(columns)}")
-        columns[name] = 0.0
-    return grouped_weights(columns)
-
-
-def _untuneable(ini: Path) -> set[str]:
-    """Features that Moses keeps out of n-best lists; no run may change their weights."""
-    defaults = {"UnknownWordPenalty": "false"}
-    return {
-        feature.name
-        for feature in read_ini(ini).features
-        if feature.arguments.get("tuneable", defaults.get(feature.kind, "true")) == "false"
-    }
-
-
-def scattered(
-    weights: Weights, config: TuningConfig, seed: int, untuneable: Collection[str] = ()
-) -> Weights:
-    """The weights around others where a run with this seed starts; 0, frozen and untuneable ones stay."""
-    if config.start_spread == 0.0:
-        return weights
-    rng = np.random.default_rng((seed, START_STREAM))
-    names = column_names({name: len(values) for name, values in weights.items()})
-    row = np.array([value for values in weights.values() for value in values])
-    factors = np.exp(config.start_spread * rng.standard_normal(len(row)))
-    fixed = [
-        name in config.search.frozen or name[: name.rindex("_")] in untuneable for name in names
-    ]
-    factors[fixed] = 1.0
-    return grouped_weights(dict(zip(names, (row * factors).tolist(), strict=True)))
 
 
 class _Loop:

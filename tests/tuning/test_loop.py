@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 
 from moses_bridge.decoder import DecoderConfig
@@ -18,7 +17,7 @@ from tuning import loop
 from tuning.evaluation import CompareConfig, compare
 from tuning.loop import TuningConfig, translate, tune
 from tuning.nbest_pool import NBestPool
-from tuning.optimizer import OptimizerConfig, OptimizerResult
+from tuning.optimizer import OptimizerResult
 from tuning.rerank import NBestFeature
 from tuning.run_directory import load_run
 
@@ -80,14 +79,6 @@ def test_weights_of_another_run_are_the_start(system: FixedSystem, tmp_path: Pat
     assert again.iterations[0].bleu == pytest.approx(100)
 
 
-def test_the_start_is_the_file_that_was_named(system: FixedSystem, tmp_path: Path) -> None:
-    system.run(tmp_path / "first")
-    named = tmp_path / "first" / "mine.json"
-    named.write_text('{"LM0": [0.25]}')
-    weights = loop.initial_weights(system["moses.ini"], {}, named)
-    assert weights == {"Distortion0": [0.5], "LM0": [0.25]}
-
-
 def test_an_added_feature_has_a_name_of_its_own(system: FixedSystem, tmp_path: Path) -> None:
     def tuned(names: Sequence[str]) -> None:
         features = [NBestFeature(name, "cp {nbest} {out}") for name in names]
@@ -104,15 +95,6 @@ def test_an_added_feature_has_a_name_of_its_own(system: FixedSystem, tmp_path: P
 def test_a_tuning_has_an_iteration() -> None:
     with pytest.raises(ConfigError, match="max_iterations is 0; the smallest value is 1"):
         TuningConfig(max_iterations=0)
-
-
-def test_an_added_column_starts_at_0(system: FixedSystem, tmp_path: Path) -> None:
-    system.run(tmp_path / "first")
-    wider = system["moses.ini"].read_text().replace("LM0 path", "LM0 num-features=2 path")
-    wider = wider.replace("LM0= 0.5", "LM0= 0.5 0.1")
-    system["moses.ini"].write_text(wider)
-    weights = loop.initial_weights(system["moses.ini"], {}, tmp_path / "first" / "weights.json")
-    assert weights["LM0"] == [*load_run(tmp_path / "first").weights["LM0"], 0.0]
 
 
 def test_a_neural_language_model_starts_at_0_and_belongs_to_the_run(
@@ -239,19 +221,6 @@ def test_runs_start_apart_by_their_seed(system: FixedSystem, tmp_path: Path) -> 
     assert again.iterations[0].weights == starts[0]
     plain = system.run(tmp_path / "plain")
     assert plain.iterations[0].weights == {"Distortion0": [0.5], "LM0": [0.5]}
-
-
-def test_what_may_not_move_starts_where_it_is() -> None:
-    weights = {"LM0": [0.5], "T0": [0.0, 0.2], "U0": [1.0], "D0": [0.3]}
-    search = OptimizerConfig(frozen=("D0_0",))
-    config = TuningConfig(start_spread=0.5, search=search)
-    moved = loop.scattered(weights, config, 3, {"U0"})
-    assert (moved["T0"][0], moved["U0"], moved["D0"]) == (0.0, [1.0], [0.3])
-    assert moved["LM0"] != weights["LM0"]
-    assert moved["T0"][1] != weights["T0"][1]
-    ratios = [loop.scattered(weights, config, seed)["LM0"][0] / 0.5 for seed in range(400)]
-    assert np.log(ratios).std() == pytest.approx(0.5, rel=0.1)
-    assert np.log(ratios).mean() == pytest.approx(0, abs=0.08)
 
 
 def test_a_feature_without_a_weight_line_has_the_decoders_weight(

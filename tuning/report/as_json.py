@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 
-from tuning.evaluation import Comparison
+from tuning.comparison import Comparison
 from tuning.output_scores import OutputScores
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from tuning.evaluation import Comparison, Contrast, ResultRow, RunSummary
+from tuning.comparison import Comparison, Contrast, ResultRow, RunSummary
 from tuning.loop import LIMIT
 from tuning.output_scores import OutputScores
 

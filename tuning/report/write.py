@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from moses_bridge.textio import open_write
-from tuning.evaluation import Comparison
+from tuning.comparison import Comparison
 from tuning.output_scores import OutputScores
 from tuning.report.as_json import to_json
 from tuning.report.frames import comparison_frame, comparison_notes, scores_frame
