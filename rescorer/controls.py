@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.formats.phrase_table import words
+from moses_bridge.formats.words import split_words
 from rescorer.contract import Batch, NamedScorer
 
 Control = Literal["random", "length"]
@@ -59,4 +59,4 @@ class LengthScorer:
 
     def values(self, asked: Batch) -> NDArray[np.float64]:
         """-1 for each target word, *Shape:* (n_pairs,)."""
-        return np.array([-len(words(target)) for target in asked.targets], np.float64)
+        return np.array([-len(split_words(target)) for target in asked.targets], np.float64)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.errors import InputError
-from moses_bridge.formats.phrase_table import words
+from moses_bridge.formats.words import split_words
 from moses_bridge.textio import StrPath, read_lines, write_lines
 
 END = b"</s>"
@@ -92,7 +92,7 @@ class Vocabulary:
         Returns:
             Ids, *Shape:* (n_words,); words in each phrase, *Shape:* (n,).
         """
-        split = [words(phrase) for phrase in phrases]
+        split = [split_words(phrase) for phrase in phrases]
         lens = np.fromiter(map(len, split), np.int64, len(split))
         return self.encode_words(itertools.chain.from_iterable(split), int(lens.sum())), lens
 
@@ -107,5 +107,5 @@ def count_words(phrases: Iterable[bytes]) -> Counter[bytes]:
     """How often each word stands in the phrases."""
     counts: Counter[bytes] = Counter()
     for phrase in phrases:
-        counts.update(words(phrase))
+        counts.update(split_words(phrase))
     return counts

@@ -24,7 +24,6 @@ BLANKS = b" \t"
 SCORES, ALIGNMENT, COUNTS, SPARSE, PROPERTIES = 2, 3, 4, 5, 6
 DIRECT_PROB, JOINT_COUNT = 2, 2
 _NOT_IN_NUMBERS = b"_\x0b\x0c\r"  # float() takes these, as a separator and as blanks; C does not
-words = split_words
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,15 +15,15 @@ from typing import Any, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.errors import ConfigError, InputError, UserError
+from moses_bridge.errors import ConfigError, InputError, UserError, shown
 from moses_bridge.formats.phrase_table import (
     Block,
     alignment_column,
     append_score_columns,
     blocks_of_rows,
     without_last_scores,
-    words,
 )
+from moses_bridge.formats.words import split_words
 from moses_bridge.progress import Progress
 from moses_bridge.textio import is_stream, write_lines
 from rescorer.contract import Batch, NamedScorer, Scorer
@@ -218,7 +218,7 @@ def _values(
             if column == "sum":
                 values.append(own)
             elif column == "per-word":
-                n_steps = [len(words(target)) + 1 for target in block.targets]
+                n_steps = [len(split_words(target)) + 1 for target in block.targets]
                 values.append(own / np.array(n_steps))
             elif n_earlier == 0 and named.scorer.shortlist is not None:
                 n_unknown = named.scorer.shortlist.n_unknown(block.targets)
@@ -235,9 +235,9 @@ def _check_finite(values: NDArray[np.float64], named: NamedScorer, block: Block)
     strange = np.flatnonzero(~np.isfinite(values))
     if len(strange):
         row = int(strange[0])
-        pair = b" ||| ".join([block.sources[row], block.targets[row]]).decode("utf-8", "replace")
+        pair = shown(b" ||| ".join([block.sources[row], block.targets[row]]))
         raise UserError(
-            f"{named.name} gives {values[row]} for {pair!r}; train the model again, "
+            f"{named.name} gives {values[row]} for {pair}; train the model again, "
             "with a lower learning_rate"
         )
 

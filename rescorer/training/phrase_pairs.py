@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.errors import InputError
-from moses_bridge.formats.phrase_table import direct_prob, joint_count, read_blocks, words
+from moses_bridge.formats.phrase_table import direct_prob, joint_count, read_blocks
+from moses_bridge.formats.words import split_words
 from moses_bridge.progress import Progress
 from moses_bridge.textio import StrPath
 from rescorer.contract import Shortlists
@@ -95,7 +96,7 @@ def read_pairs(
 
 def _is_longer(phrase: bytes, n_words: int) -> bool:
     n_blanks = phrase.count(b" ") + phrase.count(b"\t")
-    return n_blanks >= n_words and len(words(phrase)) > n_words
+    return n_blanks >= n_words and len(split_words(phrase)) > n_words
 
 
 def _weight(weighting: Weighting, line: bytes, table: StrPath, line_number: int) -> float:

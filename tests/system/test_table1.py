@@ -85,7 +85,7 @@ def test_from_corpus_to_table(corpus: Path, tmp_path: Path) -> None:
     controls = json.loads((tmp_path / "table1-tiny" / "controls" / "table.json").read_text())
     without, back = controls["rows"]
     assert without["weights"]["TranslationModel0"][2:] == [0, 0]
-    assert 0 not in back["weights"]["TranslationModel0"][2:]
+    assert any(back["weights"]["TranslationModel0"][2:])
     assert "left out and added back" in first.stdout
     assert "Baseline" in first.stdout
     again = run_make(corpus, tmp_path)

@@ -130,19 +130,20 @@ def test_negative_settings_are_refused() -> None:
         OptimizerConfig(n_restarts=-1)
 
 
-def rugged_pool(seed: int) -> NBestPool:
-    """Ten sentences, a hundred hypotheses each, 14 features that know nothing: BLEU has many peaks."""
+def rugged_pool(seed: int, n_sentences: int = 10) -> NBestPool:
+    """A hundred hypotheses a sentence, 14 features that know nothing: BLEU has many peaks."""
     rng = np.random.default_rng(seed)
-    lens = rng.integers(8, 25, 10)
-    statistics = np.empty((1000, 9), np.int32)
+    n = 100 * n_sentences
+    lens = rng.integers(8, 25, n_sentences)
+    statistics = np.empty((n, 9), np.int32)
     matches = statistics[:, 8] = np.repeat(lens, 100)
     for order in range(4):
         totals = statistics[:, 8] - order
         matches = rng.binomial(np.minimum(matches, totals), 0.7)
         statistics[:, 2 * order], statistics[:, 2 * order + 1] = matches, totals
     names = tuple(f"F{i}_0" for i in range(14))
-    features = rng.normal(size=(1000, 14))
-    return make_pool(names, np.repeat(np.arange(10), 100), features, statistics)
+    features = rng.normal(size=(n, 14))
+    return make_pool(names, np.repeat(np.arange(n_sentences), 100), features, statistics)
 
 
 def mosess_search(pool: NBestPool, seed: int) -> float:
@@ -182,12 +183,12 @@ def test_large_pools_have_no_more_restarts_than_asked_for() -> None:
 def test_a_column_that_helps_gets_weight(name: OptimizerName) -> None:
     """Seven columns are noise, one tells sentence BLEU with noise as large as itself; all start at 0."""
     rng = np.random.default_rng(3)
-    pool = rugged_pool(3)
+    pool = rugged_pool(3, n_sentences=60)
     features = pool.features[:, :8].copy()
     quality = log_sentence_bleu(pool.statistics)
     helpful = (quality - quality.mean()) / quality.std()
     features[:, 5] = helpful + rng.normal(size=len(pool))
-    pool = make_pool(pool.names[:8], np.repeat(np.arange(10), 100), features, pool.statistics)
+    pool = make_pool(pool.names[:8], np.repeat(np.arange(60), 100), features, pool.statistics)
     start = np.array([[0.5, 0.5, 0, 0, 0, 0, 0, 0]])
     result = load_optimizer(name)(pool, start, OptimizerConfig(), 1, 2)
     weights = [*result.weights.values()]

@@ -11,7 +11,8 @@ from xopen import xopen
 from moses_bridge.check.table import check_table
 from moses_bridge.errors import InputError
 from moses_bridge.filter import SourcePhrases, usable_rows
-from moses_bridge.formats.phrase_table import append_scores, read_blocks, read_rows, words
+from moses_bridge.formats.phrase_table import append_scores, read_blocks, read_rows
+from moses_bridge.formats.words import split_words
 from moses_bridge.textio import read_lines, write_lines
 
 SUFFIXES = ["", ".gz", ".bz2", ".xz", ".zst"]
@@ -113,8 +114,8 @@ def test_a_score_is_added_and_can_be_cut_out_again(tmp_path: Path, case: str) ->
         changed = append_scores(line, [0.123456])
         assert changed.count(b" 0.123456") == 1
         assert changed.replace(b" 0.123456", b"") == line
-        assert len(words(changed.rstrip(b"\r").split(b"|||")[2])) == 1 + len(
-            words(line.rstrip(b"\r").split(b"|||")[2])
+        assert len(split_words(changed.rstrip(b"\r").split(b"|||")[2])) == 1 + len(
+            split_words(line.rstrip(b"\r").split(b"|||")[2])
         )
 
 

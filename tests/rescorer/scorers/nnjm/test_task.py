@@ -52,12 +52,11 @@ def test_the_linked_source_word_tells_the_target_word(tmp_path: Path) -> None:
 
 def test_raw_scores_are_near_the_exact_ones(tmp_path: Path) -> None:
     train("nnjm", write_text(tmp_path), tmp_path / "m", settings(self_normalisation=0.1))
-    asked = Batch(
-        [b"s1 s2", b"s3", b"s0 s4"], [b"t2 t1", b"t3", b"t4 t0"], [b"0-1 1-0", b"0-0", b""]
-    )
+    links = b"0-2 1-1 2-0"
+    asked = Batch([b"s1 s2 s5", b"s3 s3 s0"], [b"t5 t2 t1", b"t0 t3 t3"], [links, links])
     found = agreement(load_model(tmp_path / "m"), asked, Compute())
     assert found.mean_abs_log_total < 0.15
-    assert found.mean_difference < 0.3
+    assert found.mean_difference < 0.5
 
 
 def test_a_new_network_is_even_where_it_shall_be_normalised(tmp_path: Path) -> None:

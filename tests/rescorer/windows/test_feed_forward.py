@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from rescorer.windows.feed_forward import FeedForward, FirstLayerLookup, LayerWidths
+
+
+def make_network() -> FeedForward:
+    torch.manual_seed(1)
+    return FeedForward(13, 5, LayerWidths(3, 11, 7), 6)
+
+
+def test_a_looked_up_first_layer_is_the_multiplied_one() -> None:
+    network = make_network()
+    windows = torch.randint(13, (40, 5))
+    with torch.inference_mode():
+        expected = network.hidden(windows)
+        found = FirstLayerLookup(network).hidden(windows)
+    torch.testing.assert_close(found, expected, atol=1e-6, rtol=0)
+    assert expected.std() > 0
+
+
+def test_an_even_network_has_a_denominator_near_one() -> None:
+    network = make_network()
+    network.even_out()
+    with torch.inference_mode():
+        logits = network.output(network.hidden(torch.randint(13, (40, 5))))
+    assert torch.logsumexp(logits, dim=1).abs().max() < 0.05
+    assert network.output.bias.tolist() == pytest.approx([-math.log(6)] * 6)
+
+
+def test_numbers_of_other_words_are_refused() -> None:
+    with pytest.raises(IndexError):
+        make_network().hidden(torch.full((1, 5), 13))
+
+
+def test_windows_of_another_width_are_refused() -> None:
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        make_network().hidden(torch.zeros(2, 4, dtype=torch.long))
