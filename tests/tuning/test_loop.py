@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from numpy.typing import NDArray
 
@@ -243,6 +244,11 @@ def test_a_run_ends_when_the_pool_promises_no_more_than_was_decoded(
     assert len(result.iterations) == 2
     assert result.iterations[1].bleu == pytest.approx(100)
     assert result.end == "the pool promises no more"
+    ini = system["moses.ini"]
+    ini.write_text(ini.read_text().replace("LM0= 0.5", "LM0= 0"))
+    monkeypatch.setattr(loop, "load_optimizer", scripted([SO_SO, BAD], [], 100.0))
+    good_from_the_start = system.run(tmp_path / "good")
+    assert len(good_from_the_start.iterations) == 2
 
 
 def test_only_the_scale_of_weights_is_no_change(
