@@ -86,6 +86,13 @@ def test_negative_zero_is_zero_when_copies_are_sought() -> None:
     assert len(pool) == 1
 
 
+def test_copies_are_found_among_many() -> None:
+    values = np.arange(100.0)[:, None]
+    features = np.concatenate([values, values[::-1] * np.where(values[::-1] == 0, -1.0, 1.0)])
+    pool = make_pool(("A_0",), np.zeros(200, np.int64), features, np.zeros((200, 9), np.int32))
+    assert pool.features[:, 0].tolist() == values[:, 0].tolist()
+
+
 def test_best_is_the_first_with_the_highest_score() -> None:
     features = np.array([[1.0, 0], [3, 0], [3, 1], [0, 5], [0, 4]])
     ids = np.array([0, 0, 0, 4, 4])

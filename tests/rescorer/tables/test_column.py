@@ -217,6 +217,14 @@ def test_values_outside_the_range_of_float32_are_cut_and_counted(tmp_path: Path)
     assert report.n_floored == (2,)
 
 
+def test_values_at_the_ends_of_the_range_are_not_cut(tmp_path: Path) -> None:
+    table, out = tmp_path / "t", tmp_path / "out"
+    table.write_bytes(b"a ||| x ||| 1\na ||| y ||| 1\n")
+    scorer = NamedScorer("given", Given(x=88.0, y=float(np.log(1e-30))), "1")
+    report = add_columns(SourceTable.open(str(table)), str(out), [scorer], ColumnConfig())
+    assert report.n_floored == (0,)
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("columns", [("sum",), ("per-word",), ("unknown-words",)])
 def test_a_value_that_is_not_finite_is_refused_with_model_and_pair(
