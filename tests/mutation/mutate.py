@@ -20,7 +20,7 @@ import time
 import tomllib
 import traceback
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -84,12 +84,16 @@ SECONDS_MORE = 20
 
 @dataclass(frozen=True)
 class Mutant:
-    """A changed line; the text of the whole module is not kept."""
+    """A module with one change: the line, how it reads before and after, and the text of the module."""
 
-    name: str
     line: int
     change: str
     code: str
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """What it is called from one run to the next."""
+        return self.line, self.change
 
 
 @dataclass(frozen=True)
@@ -186,7 +190,7 @@ def mutants(path: str) -> Iterator[Mutant]:
                 continue
             if meaning not in seen:
                 seen.add(meaning)
-                yield Mutant(f"{name}:{number}", line, _changed_line(code, changed), changed)
+                yield Mutant(line, _changed_line(code, changed), changed)
 
 
 def _meaning(code: str) -> str:
@@ -214,30 +218,35 @@ def _changed_line(code: str, changed: str) -> str:
     return next(f"{old.strip()}  ->  {new.strip()}" for old, new in pairs if old != new)
 
 
-def test_module(settings: dict[str, Any], out: Path, survivors_alone: bool) -> None:
+def test_module(settings: dict[str, Any], out: Path, not_killed_alone: bool) -> None:
     """Test the mutants of a module and keep how each fared, in a JSON file named by the module."""
     path = settings["path"]
     suite = Suite(settings["tests"], settings.get("jit", True), settings.get("last", ""))
     record = out / f"{path.removesuffix('.py').replace('/', '.')}.json"
-    earlier = json.loads(record.read_text()) if survivors_alone else []
-    killed = {entry["change"] for entry in earlier if entry["killed"]}
     tree = Tree(out / record.stem)
     seconds = _seconds_of(tree, suite)
-    found = []
-    for mutant in mutants(path):
-        is_killed = mutant.change in killed
-        if not is_killed:
-            tree.write(path, mutant.code)
-            is_killed = not tree.passes(suite, PATIENCE * seconds + SECONDS_MORE)
-            if not is_killed:
-                print(f"  survives: {path}:{mutant.line}: {mutant.change}", flush=True)
-        entry = asdict(mutant) | {"killed": is_killed}
-        del entry["code"]
-        found.append(entry)
-        record.write_text(json.dumps(found, indent=1) + "\n")
+    waiting = {mutant.key: mutant for mutant in mutants(path)}
+    killed = {}
+    if not_killed_alone and record.exists():
+        entries = json.loads(record.read_text())
+        earlier = {(entry["line"], entry["change"]): entry["killed"] for entry in entries}
+        killed = {key: was for key, was in earlier.items() if key in waiting}
+    # Survivors of the last time come before what was not tested then.
+    for mutant in sorted(waiting.values(), key=lambda mutant: mutant.key not in killed):
+        if killed.get(mutant.key):
+            continue
+        tree.write(path, mutant.code)
+        killed[mutant.key] = not tree.passes(suite, PATIENCE * seconds + SECONDS_MORE)
+        if not killed[mutant.key]:
+            print(f"  survives: {path}:{mutant.line}: {mutant.change}", flush=True)
+        entries = [
+            {"line": line, "change": change, "killed": was}
+            for (line, change), was in killed.items()
+        ]
+        record.write_text(json.dumps(entries, indent=1) + "\n")
     shutil.rmtree(tree.path)
-    n_killed = sum(entry["killed"] for entry in found)
-    print(f"{path}: {len(found)} mutants, {n_killed} killed", flush=True)
+    n_killed = sum(killed.values())
+    print(f"{path}: {len(waiting)} mutants, {n_killed} killed", flush=True)
 
 
 def _seconds_of(tree: Tree, suite: Suite) -> float:
@@ -272,7 +281,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Mutation testing; see docs/mutations.md.")
     parser.add_argument("paths", nargs="*", help="modules of modules.toml; all without any")
     parser.add_argument("--faults", action="store_true", help="the named faults alone")
-    parser.add_argument("--survivors", action="store_true", help="those of the last time alone")
+    parser.add_argument(
+        "--survivors", action="store_true", help="not what was killed the last time"
+    )
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "mutation")
     options = parser.parse_args()
     out = options.out.resolve()

@@ -111,6 +111,10 @@ def test_a_damaged_list_is_refused(files: tuple[Path, Path], tmp_path: Path) -> 
     assert not (tmp_path / "out").exists()
 
 
+def test_a_feature_starts_without_a_weight() -> None:
+    assert NBestFeature.parse("A0=x {nbest} {out}").initial_weight == 0
+
+
 def test_the_search_goes_by_stand_ins() -> None:
     features = [
         NBestFeature.parse("CSLM0:LM0=x {nbest} {out}"),

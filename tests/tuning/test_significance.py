@@ -214,6 +214,23 @@ def test_where_all_runs_are_alike_the_sentences_alone_give_the_degrees_of_freedo
     assert difference.degrees_of_freedom == pytest.approx(19)
 
 
+def test_degrees_of_freedom_are_satterthwaites() -> None:
+    rng = np.random.default_rng(14)
+    lens = drawn_lengths(rng, 400)
+    one, other = (simulated(rng, lens, 0.05) for _ in range(2))
+    difference = compare_outputs(one, other)
+    runs = [np.var(bleu(each.statistics.sum(axis=1)), ddof=1) / 3 for each in (one, other)]
+    text = difference.text_variance
+    expected = (text + sum(runs)) ** 2 / (text**2 / 399 + sum(run**2 for run in runs) / 2)
+    assert difference.degrees_of_freedom == pytest.approx(expected)
+
+
+def test_what_does_not_vary_has_the_degrees_of_freedom_of_the_text() -> None:
+    rng = np.random.default_rng(15)
+    one = simulated(rng, drawn_lengths(rng, 30), 0.0, 1)
+    assert compare_outputs(one, one).degrees_of_freedom == 29
+
+
 def test_of_several_networks_the_variance_between_their_means_counts() -> None:
     rng = np.random.default_rng(9)
     lens = drawn_lengths(rng)
