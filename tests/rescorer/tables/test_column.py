@@ -168,6 +168,14 @@ def test_two_models_count_unknown_words_once(table: Path, tmp_path: Path) -> Non
     np.testing.assert_allclose(np.log([float(s) for s in first[4:]]), [-2, 1, -1], atol=1e-6)
 
 
+def test_two_models_with_a_shortlist_count_unknown_words_once(table: Path, tmp_path: Path) -> None:
+    config = ColumnConfig(columns=("sum", "unknown-words"))
+    scorers = [word_count("one"), word_count("two")]
+    add_columns(SourceTable.open(str(table)), str(tmp_path / "out"), scorers, config)
+    first = (tmp_path / "out").read_bytes().split(b"\n")[0].split(b"|||")[2].split()
+    np.testing.assert_allclose(np.log([float(s) for s in first[4:]]), [-2, 1, -2], atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("log_value", "expected"),
     [
