@@ -138,6 +138,8 @@ def test_constant_columns_are_those_that_vary_in_no_sentence() -> None:
         (GOOD.replace(b"0 |||", b"-1 |||"), r":2: found the sentence id '-1"),
         (GOOD.replace(b"a b", b"a ||| b"), r":2: found "),
         (b"0 ||| a b\n", r":2: found 2 field"),
+        (b"0 ||| a b ||| D0= -1 LM0= -2.5 -3\n", r":2: found 3 field"),
+        (b"0 ||| a b ||| WT_a= x\n", r":2: found 3 field"),
         (b"\n", r":2: found 1 field"),
     ],
 )

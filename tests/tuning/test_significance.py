@@ -274,6 +274,14 @@ def test_bootstrap_deviation_of_equal_sentences_is_zero() -> None:
     assert bootstrap_deviation(statistics, 50, seed=1) == pytest.approx(0, abs=1e-9)
 
 
+def test_bootstrap_deviation_is_that_of_texts_drawn_one_by_one() -> None:
+    rng = np.random.default_rng(16)
+    statistics = output(rng, drawn_lengths(rng, 60))
+    drawn = [bleu(statistics[rng.integers(0, 60, 60)].sum(axis=0)) for _ in range(3000)]
+    found = bootstrap_deviation(statistics, 3000, seed=1)
+    assert found == pytest.approx(np.std(drawn), rel=0.06)
+
+
 def test_bootstrap_deviation_shrinks_with_the_text() -> None:
     rng = np.random.default_rng(6)
     small = bootstrap_deviation(output(rng, drawn_lengths(rng, 50)), 400, seed=1)

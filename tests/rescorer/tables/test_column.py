@@ -362,6 +362,27 @@ def test_a_stopped_run_continues_with_the_same_result(
     ]
 
 
+def test_a_run_that_was_stopped_after_one_row_continues_with_the_next(tmp_path: Path) -> None:
+    table, out = tmp_path / "table", tmp_path / "out"
+    table.write_bytes(b"a ||| x ||| 1\nb ||| x ||| 1\nc ||| x ||| 1\n")
+
+    class Stopping(WordCount):
+        def values(self, asked: Batch) -> NDArray[np.float64]:
+            if asked.sources[0] != b"a":
+                raise Stop
+            return super().values(asked)
+
+    config = ColumnConfig(block_rows=1)
+    stopping = NamedScorer("count", Stopping(), "1")
+    with pytest.raises(Stop):
+        add_columns(SourceTable.open(str(table)), str(out), [stopping], config)
+    second = word_count()
+    add_columns(SourceTable.open(str(table)), str(out), [second], config, resume=True)
+    assert [row[:1] for row in out.read_bytes().splitlines()] == [b"a", b"b", b"c"]
+    assert isinstance(second.scorer, WordCount)
+    assert second.scorer.n_calls == 2
+
+
 @pytest.mark.parametrize(
     "change",
     [
