@@ -14,10 +14,10 @@ BIN := $(VENV)/bin
 PACKAGES := moses_bridge rescorer tuning
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
 
-.PHONY: help install check format settings test fuzz faults table1 bench bench-significance bench-paper-model clean
+.PHONY: help install check format settings test fuzz faults mutate table1 bench bench-significance bench-paper-model clean
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
-	@echo 'make test | check | format | settings | fuzz | faults | bench | bench-significance | bench-paper-model | install | clean'
+	@echo 'make test | check | format | settings | fuzz | faults | mutate | bench | bench-significance | bench-paper-model | install | clean'
 
 # --- Installation ------------------------------------------------------------------------------
 
@@ -88,6 +88,17 @@ fuzz: install
 
 faults: install
 	FAULT_POINTS=50 $(BIN)/pytest tests/faults
+
+# The code is changed in one place at a time, and its tests must notice: docs/mutations.md. Hours for all
+# modules; MODULES="tuning/rerank.py ..." names some, SURVIVORS=1 repeats what survived the last time.
+MODULES ?=
+MUTATE := $(BIN)/python tests/mutation/mutate.py $(if $(SURVIVORS),--survivors)
+mutate: install
+	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	    print(*p["optional-dependencies"]["mutation"], sep="\n")' > $(VENV)/mutation.txt
+	$(PIP) install -q -c constraints.txt -r $(VENV)/mutation.txt
+	$(MUTATE) --faults
+	$(MUTATE) $(MODULES)
 
 clean:
 	rm -rf build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

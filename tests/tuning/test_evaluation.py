@@ -20,7 +20,7 @@ from tuning.evaluation import CompareConfig, ResultRow, compare
 from tuning.loop import LIMIT, tune
 from tuning.report.write import write_comparison
 from tuning.rerank import NBestFeature
-from tuning.run_directory import Iteration, TuningRun, save_run
+from tuning.run_directory import Iteration, TuningRun, load_run, save_run
 
 if TYPE_CHECKING:
     from tests.tuning.conftest import FixedSystem
@@ -247,6 +247,25 @@ def test_a_better_system_has_a_positive_delta_and_a_small_p(
     )
 
 
+def test_a_row_says_what_its_runs_were(texts: tuple[Path, Path], tmp_path: Path) -> None:
+    runs = [make_run(tmp_path / f"run{q}", q) for q in (30, 50)]
+    row = compared(texts, {"A": runs})["A"]
+    scores = [run.test_bleu for run in row.runs]
+    assert scores[1] > scores[0] > 10
+    assert row.test_bleu == pytest.approx(np.mean(scores))
+    assert row.test_sd == pytest.approx((scores[1] - scores[0]) / 2**0.5)
+    assert (row.dev_bleu, row.dev_sd) == (20.0, 0.0)
+    assert (row.n_runs, row.n_networks, row.network_sd) == (2, 1, None)
+    assert row.weights == {"LM0": [40.0]}
+    assert row.length_ratio == 1
+    # All words of the reversed lines are right, and of their longer n-grams none: 80 lines of 200 are whole.
+    assert row.precisions == pytest.approx([100, 40, 40, 40])
+    assert 0 < row.bootstrap_sd < 10
+    for run, directory in zip(row.runs, runs, strict=True):
+        assert (run.directory, run.n_iterations, run.kept) == (str(directory), 2, 2)
+        assert run.left_start and not run.same_output_as
+
+
 def test_rows_are_set_against_a_control_of_several_noise_columns(
     texts: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -294,6 +313,8 @@ def test_commands_of_a_run_are_not_run_unasked(texts: tuple[Path, Path], tmp_pat
     for run, name in ((searched, "CSLM0"), (listed, "A0")):
         with pytest.raises(ConfigError, match=rf"feature {name} of this run.*--run-commands"):
             compared(texts, {"A": [run]})
+        with pytest.raises(ConfigError, match="--run-commands"):
+            evaluation.translate_all({run: load_run(run)}, texts[0], 1)
     assert not ran.exists()
 
 
@@ -322,6 +343,17 @@ def test_the_test_text_is_reranked_by_the_features_of_the_run(
     rows = compared(texts, {"plain": [plain], "reranked": [run]}, config)
     assert rows["plain"].test_bleu < 10
     assert rows["reranked"].test_bleu == pytest.approx(100)
+
+
+def test_a_text_of_two_sentences_is_enough(
+    texts: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = texts[0].read_bytes().splitlines()[:2]
+    write_lines(tmp_path / "two", lines)
+    monkeypatch.setattr(evaluation, "open_decoder", lambda *_: ShareDecoder(lines))
+    run = make_run(tmp_path / "run", 100)
+    row = compared((tmp_path / "two", tmp_path / "two"), {"A": [run]})["A"]
+    assert row.test_bleu == pytest.approx(100)
 
 
 def test_a_text_of_one_sentence_is_refused(tmp_path: Path) -> None:

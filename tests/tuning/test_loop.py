@@ -7,7 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from moses_bridge.decoder import DecoderConfig
 from moses_bridge.errors import ConfigError, ToolError
@@ -35,6 +37,15 @@ def test_weights_that_give_the_references_are_found(system: FixedSystem, tmp_pat
     tuned = (tmp_path / "run" / "moses.ini").read_text()
     assert tuned.split("[weight]")[0] == given.split("[weight]")[0]
     assert tuned != given
+
+
+def test_what_is_not_frozen_is_not_told(
+    system: FixedSystem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    system.run(tmp_path / "run")
+    told = capsys.readouterr().err
+    assert "iteration 1: dev BLEU" in told
+    assert "sparse" not in told and "frozen" not in told
 
 
 def test_a_finished_run_is_not_decoded_again(system: FixedSystem, tmp_path: Path) -> None:
@@ -114,7 +125,10 @@ def test_a_neural_language_model_starts_at_0_and_belongs_to_the_run(
 
 
 def test_sparse_features_that_the_ini_has_no_weights_for_are_not_tuned(
-    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    system: FixedSystem,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     plain = system.decoder.decode
 
@@ -131,6 +145,10 @@ def test_sparse_features_that_the_ini_has_no_weights_for_are_not_tuned(
     assert result.dev_bleu == pytest.approx(100)
     assert set(result.weights) == {"Distortion0", "LM0"}
     assert result.iterations[0].frozen == ["WT_a~b_0"]
+    search = replace(system.config.search, frozen=("LM0_0",))
+    system.run(tmp_path / "frozen", config=replace(system.config, search=search))
+    told = capsys.readouterr().err.split("frozen, weight kept: LM0_0")[0]
+    assert told.endswith("  1 sparse features, not tuned\n  constant or ")
 
 
 def test_no_output_stands_for_one_that_was_not_reranked(
@@ -154,13 +172,15 @@ def test_the_decoder_searches_with_the_weights_of_both(system: FixedSystem, tmp_
     assert next(read_lines(output)) == b"a b x d e"
 
 
-def scripted(weights: Sequence[Mapping[str, float]], sizes: list[int]) -> Any:
+def scripted(
+    weights: Sequence[Mapping[str, float]], sizes: list[int], promised: float = 101.0
+) -> Any:
     """An optimiser that gives these weights one after the other and notes the size of each pool."""
     left = iter(weights)
 
     def optimize(pool: NBestPool, *_: object) -> OptimizerResult:
         sizes.append(len(pool))
-        return OptimizerResult(dict(next(left)), 101.0)
+        return OptimizerResult(dict(next(left)), promised)
 
     return lambda name: optimize
 
@@ -170,7 +190,10 @@ SO_SO = {"Distortion0_0": 0.8, "LM0_0": 0.2}
 
 
 def test_the_best_weights_are_kept_and_not_the_last(
-    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    system: FixedSystem,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(loop, "load_optimizer", scripted([GOOD, BAD, BAD], []))
     result = system.run(tmp_path / "run")
@@ -178,6 +201,7 @@ def test_the_best_weights_are_kept_and_not_the_last(
     assert result.weights == {"Distortion0": [1.0], "LM0": [0.0]}
     assert result.dev_bleu == result.iterations[1].bleu
     assert result.end == "weights settled"
+    assert "kept: iteration 2; weights settled" in capsys.readouterr().err
 
 
 def test_a_run_that_finds_nothing_better_than_its_start_says_so(
@@ -210,6 +234,57 @@ def test_a_run_ends_after_decodings_without_a_better_one(
     result = system.run(tmp_path / "run", config=config)
     assert len(result.iterations) == 4
     assert result.end == "no better in 2 decodings"
+
+
+def test_a_run_ends_when_the_pool_promises_no_more_than_was_decoded(
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "load_optimizer", scripted([GOOD, SO_SO, BAD], [], 100.0))
+    result = system.run(tmp_path / "run")
+    assert len(result.iterations) == 2
+    assert result.iterations[1].bleu == pytest.approx(100)
+    assert result.end == "the pool promises no more"
+    ini = system["moses.ini"]
+    ini.write_text(ini.read_text().replace("LM0= 0.5", "LM0= 0"))
+    monkeypatch.setattr(loop, "load_optimizer", scripted([SO_SO, BAD], [], 100.0))
+    good_from_the_start = system.run(tmp_path / "good")
+    assert len(good_from_the_start.iterations) == 2
+
+
+def test_only_the_scale_of_weights_is_no_change(
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scaled = {"Distortion0_0": 5.0, "LM0_0": 5.0}
+    monkeypatch.setattr(loop, "load_optimizer", scripted([scaled], []))
+    result = system.run(tmp_path / "run")
+    assert len(result.iterations) == 1
+    assert result.end == "weights settled"
+
+
+def test_the_optimiser_starts_from_the_weights_of_all_iterations(
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, given = iter([GOOD, BAD, SO_SO]), []
+
+    def optimize(pool: NBestPool, starts: NDArray[np.float64], *_: object) -> OptimizerResult:
+        given.append(starts.tolist())
+        return OptimizerResult(dict(next(found)), 101.0)
+
+    monkeypatch.setattr(loop, "load_optimizer", lambda name: optimize)
+    system.run(tmp_path / "run")
+    start, good, bad = [0.5, 0.5], [1.0, 0.0], [0.0, 1.0]
+    assert given == [[start], [good, start], [bad, start, good]]
+
+
+def test_patience_counts_from_the_best_decoding(
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = {"Distortion0_0": 0.1, "LM0_0": 0.9}
+    monkeypatch.setattr(loop, "load_optimizer", scripted([BAD, GOOD, BAD, other, GOOD], []))
+    config = replace(system.config, max_iterations=9, patience=2)
+    result = system.run(tmp_path / "run", config=config)
+    assert len(result.iterations) == 5
+    assert result.weights == result.iterations[2].weights
 
 
 def test_runs_start_apart_by_their_seed(system: FixedSystem, tmp_path: Path) -> None:

@@ -7,10 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import ttest_ind
+from scipy.stats import nct, t, ttest_ind
 
 from tuning.bleu_stats import bleu
-from tuning.significance import SystemOutputs, bootstrap_deviation, compare_outputs, holm
+from tuning.significance import (
+    Difference,
+    SystemOutputs,
+    bootstrap_deviation,
+    compare_outputs,
+    holm,
+)
 
 N_RUNS = 3
 
@@ -115,6 +121,13 @@ def test_a_difference_of_the_size_that_is_promised_is_found_in_80_percent() -> N
     assert np.mean(np.array(p_values) < 0.05) == pytest.approx(0.8, abs=0.06)
 
 
+def test_the_size_that_is_promised_has_the_power_of_a_t_test() -> None:
+    """By scipy's noncentral t, one-sided, since the other side is as good as never reached."""
+    difference = Difference(0.0, 0.04, 0.05, 7.0)
+    shift = difference.smallest_found / 0.3
+    assert nct.sf(t.ppf(0.975, 7), 7, shift) == pytest.approx(0.8)
+
+
 def test_the_interval_ends_where_p_is_5_percent() -> None:
     rng = np.random.default_rng(4)
     lens = drawn_lengths(rng)
@@ -174,6 +187,33 @@ def test_the_variance_over_texts_is_near_the_bootstraps() -> None:
     assert compare_outputs(one, other).text_variance ** 0.5 == pytest.approx(deviation, rel=0.08)
 
 
+def test_the_variance_over_texts_is_the_jackknifes_by_its_definition() -> None:
+    """(n - 1) / n times the sum of squares of what n texts without one sentence each give, about their mean."""
+    rng = np.random.default_rng(11)
+    lens = drawn_lengths(rng, 5)
+    systems = simulated(rng, lens, 0.5), simulated(rng, lens, 0.5, 2)
+    deltas = []
+    for left_out in range(5):
+        means = [
+            np.mean(
+                [bleu(np.delete(run, left_out, axis=0).sum(axis=0)) for run in system.statistics]
+            )
+            for system in systems
+        ]
+        deltas.append(means[1] - means[0])
+    squares = sum((delta - np.mean(deltas)) ** 2 for delta in deltas)
+    assert compare_outputs(*systems).text_variance == pytest.approx(4 / 5 * squares)
+
+
+def test_where_all_runs_are_alike_the_sentences_alone_give_the_degrees_of_freedom() -> None:
+    rng = np.random.default_rng(12)
+    lens = drawn_lengths(rng, 20)
+    one, other = (simulated(rng, lens, 0.0) for _ in range(2))
+    difference = compare_outputs(one, other)
+    assert difference.run_variance == pytest.approx(0, abs=1e-20)
+    assert difference.degrees_of_freedom == pytest.approx(19)
+
+
 def test_of_several_networks_the_variance_between_their_means_counts() -> None:
     rng = np.random.default_rng(9)
     lens = drawn_lengths(rng)
@@ -183,8 +223,17 @@ def test_of_several_networks_the_variance_between_their_means_counts() -> None:
     variance, freedom = system.run_variance() or (0.0, 0)
     assert variance == pytest.approx(np.var(means, ddof=1) / 3)
     assert freedom == 2
+    two = SystemOutputs(system.statistics[:4], [0, 0, 1, 1])
+    assert two.run_variance() == pytest.approx((np.var(means[:2], ddof=1) / 2, 1))
     uneven = SystemOutputs(system.statistics[:5], [0, 0, 1, 1, 2])
     assert uneven.shares.tolist() == pytest.approx([1 / 6] * 4 + [1 / 3])
+
+
+def test_two_runs_are_enough_for_a_variance() -> None:
+    rng = np.random.default_rng(13)
+    system = simulated(rng, drawn_lengths(rng), 0.3, 2)
+    scores = bleu(system.statistics.sum(axis=1))
+    assert system.run_variance() == pytest.approx(((scores[0] - scores[1]) ** 2 / 4, 1))
 
 
 def test_one_run_is_taken_to_vary_as_the_other_systems() -> None:

@@ -273,6 +273,15 @@ def test_scores_that_are_not_there_cannot_be_replaced(table: Path, tmp_path: Pat
         add_columns(SourceTable.open(str(table)), str(tmp_path / "o"), [word_count()], config)
 
 
+def test_the_last_scores_are_replaced(table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    config = ColumnConfig(n_replaced=3)
+    add_columns(SourceTable.open(str(table)), str(out), [word_count()], config)
+    rows = [row.split(b"|||")[2].split() for row in out.read_bytes().splitlines()]
+    expected = [row.split(b"|||")[2].split() for row in EXPECTED.splitlines()]
+    assert rows == [[row[0], row[-1]] for row in expected]
+
+
 def test_unknown_words_of_a_language_model_are_counted(table: Path, tmp_path: Path) -> None:
     """It has a shortlist as any network has: words outside x, y are counted."""
     words = Vocabulary([b"x", b"y"])
@@ -426,6 +435,10 @@ def test_controls_have_no_unknown_words(table: Path, tmp_path: Path) -> None:
 )
 def test_parse_columns(names: str, unknown_words: bool, expected: tuple[str, ...]) -> None:
     assert parse_columns(names, unknown_words) == expected
+
+
+def test_unknown_words_are_a_column_where_they_are_asked_for() -> None:
+    assert parse_columns("sum") == ("sum",)
 
 
 def test_parse_unknown_column() -> None:

@@ -44,6 +44,15 @@ def test_parts_that_are_not_the_whole_are_refused() -> None:
         split(numbered(0, 6), [2, 3])
 
 
+def test_states_of_different_kinds_are_not_joined() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        joined([numbered(0, 2), (torch.zeros(1, 3),)])
+
+
+def test_no_word_is_no_words_number() -> None:
+    assert recurrent.NO_WORD < 0
+
+
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 9])
 def test_pieces_are_small_and_together_the_whole(monkeypatch: pytest.MonkeyPatch, n: int) -> None:
     monkeypatch.setattr(recurrent, "NODES_AT_ONCE", 4)

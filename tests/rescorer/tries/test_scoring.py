@@ -17,6 +17,7 @@ from rescorer.parallel import map_in_order
 from rescorer.scorers.encdec.inference import EncDecScorer, encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.softmax.output_layer import ExactOutputLayer
+from rescorer.tries import recurrent
 from rescorer.tries.scoring import TrieScorer
 from rescorer.vocabulary import Vocabulary
 
@@ -136,6 +137,14 @@ def test_a_pair_does_not_depend_on_its_block(n_blocks: int) -> None:
     np.testing.assert_allclose(found, whole, atol=1e-5)
 
 
+def test_a_level_may_be_computed_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    scorer = make_scorer(make_model())
+    asked = Batch(*make_pairs(60))
+    whole = scorer.values(asked)
+    monkeypatch.setattr(recurrent, "NODES_AT_ONCE", 7)
+    np.testing.assert_allclose(scorer.values(asked), whole, atol=1e-5)
+
+
 def test_threads_change_nothing() -> None:
     scorer = make_scorer(make_model())
     sources, targets = make_pairs(400)
@@ -196,11 +205,13 @@ class Bigrams:
 
     def __init__(self, probs: NDArray[np.float64]) -> None:
         self.logits = torch.from_numpy(np.log(probs).astype(np.float32))
+        self.read_sources: list[tuple[list[list[int]], list[int]]] = []
         self.output = torch.nn.Linear(probs.shape[1], probs.shape[1])
         torch.nn.init.eye_(self.output.weight)
         torch.nn.init.zeros_(self.output.bias)
 
     def read(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> Nothing:
+        self.read_sources.append((ids.tolist(), lens.tolist()))
         return Nothing(torch.zeros(len(ids), 1))
 
     def start(self, source: Nothing) -> Nothing:
@@ -233,4 +244,5 @@ def test_a_language_model_has_one_source_for_all_targets() -> None:
     found = np.exp(scorer.values(Batch([b"s", b"t", b"u"], [b"a b", b"", b"c b b"])))
     expected = [0.5 * (1.5 / 4) * (3 / 8), 0.1, 0.2 * 0.25 * (2 / 8) * (3 / 8)]
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert network.read_sources == [([[Vocabulary.end_id]], [0])]
     assert scorer.shortlist.n_unknown([b"a c"]).tolist() == [1] and not scorer.needs_links

@@ -93,6 +93,19 @@ def test_links_are_handed_on(network: Counting) -> None:
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+def test_links_are_not_asked_for_unless_they_are_needed(network: Counting) -> None:
+    filled = window_scorer(network).fill
+    assert not WindowScorer(network, layer_of(network), Vocabulary([b"a"]), filled).needs_links
+
+
+def test_a_network_with_trained_parameters_is_scored_without_gradients(network: Counting) -> None:
+    network.logits.requires_grad_()
+    rows = np.array([[0, 1, 2], [3, 4, 5]], np.int32)
+    found = window_log_probs(network, layer_of(network), rows)
+    network.logits.requires_grad_(False)
+    np.testing.assert_allclose(found, expected_log_probs(network, rows), atol=1e-5)
+
+
 def test_no_pairs(network: Counting) -> None:
     assert window_scorer(network).values(Batch([], [])).shape == (0,)
     assert not network.sizes

@@ -78,8 +78,14 @@ def test_dropout_keeps_the_mean_and_is_what_the_seed_says() -> None:
     assert first.mean().item() == pytest.approx(1, abs=0.03)
 
 
+def test_a_batch_seldom_has_the_dropout_of_another() -> None:
+    hidden = torch.ones(1, 70)
+    drawn = [with_dropout(hidden, 0.5, np.random.default_rng(seed)) for seed in range(200)]
+    assert len({tuple(units.flatten().tolist()) for units in drawn}) == 200
+
+
 class Identity:
-    """The hidden layer is the vector of the only word of the window."""
+    """The hidden layer is the vector of the first word of the window."""
 
     def __init__(self, n_words: int, width: int) -> None:
         generator = torch.Generator().manual_seed(5)
@@ -96,18 +102,19 @@ class Identity:
         """-log p of each window's word, float64."""
         weight, bias = (p.detach().double().numpy() for p in self.output.parameters())
         logits = self.vectors.double().numpy()[rows[:, 0]] @ weight.T + bias
-        return -np.asarray(log_softmax(logits, axis=1)[np.arange(len(rows)), rows[:, 1]])
+        return -np.asarray(log_softmax(logits, axis=1)[np.arange(len(rows)), rows[:, -1]])
 
 
 N_WORDS = 400
 
 
 def zipf_rows(n: int) -> NDArray[np.int32]:
-    """Windows whose words are as unevenly frequent as those of a language."""
+    """Windows of two words whose predicted words are as unevenly frequent as those of a language."""
     rng = np.random.default_rng(9)
     shares = 1 / np.arange(1, N_WORDS + 1)
     words = rng.choice(N_WORDS, n, p=shares / shares.sum())
-    return np.stack([rng.integers(0, N_WORDS, n), words], axis=1).astype(np.int32)
+    first, second = rng.integers(0, N_WORDS, n), rng.integers(0, N_WORDS, n)
+    return np.stack([first, second, words], axis=1).astype(np.int32)
 
 
 def identity_task(n_sampled: int, **settings: Any) -> tuple[Identity, WindowTask]:
@@ -142,7 +149,7 @@ def test_the_sampled_loss_is_the_full_one_on_average(n_sampled: int) -> None:
         rows = task.train_rows[batch.rows]
         with torch.no_grad():
             sampled += float(task.loss(batch)[0])
-        expected += network.losses(rows).sum() + log_shares[rows[:, 1]].sum()
+        expected += network.losses(rows).sum() + log_shares[rows[:, -1]].sum()
     assert sampled == pytest.approx(expected, rel=0.01)
 
 
@@ -155,7 +162,7 @@ def test_sampled_gradients_are_the_full_ones_on_average(n_sampled: int) -> None:
     for batch in random_batches(task, 300):
         rows = task.train_rows[batch.rows]
         (gradient,) = torch.autograd.grad(task.loss(batch)[0], [network.output.bias])
-        counts = np.bincount(rows[:, 1], minlength=N_WORDS)
+        counts = np.bincount(rows[:, -1], minlength=N_WORDS)
         found += gradient.numpy() + counts
         logits = network.vectors.double().numpy()[rows[:, 0]] @ weight.T + bias
         expected += softmax(logits, axis=1).sum(axis=0)
@@ -228,10 +235,16 @@ def test_without_dropout_nothing_changes() -> None:
     assert with_dropout(hidden, 0.0, np.random.default_rng(1)) is hidden
 
 
+def test_the_smallest_settings_are_allowed() -> None:
+    WindowTrainingConfig(shortlist=1, n_held_out=0, batch_words=1, n_sampled=0, dropout=0.0)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"shortlist": 0}, "shortlist is 0"),
+        ({"n_held_out": -1}, "n_held_out is -1"),
+        ({"batch_words": 0}, "batch_words is 0"),
         ({"n_sampled": -1}, "n_sampled is -1"),
         ({"dropout": -0.1}, "dropout is -0.1"),
         ({"dropout": 1.0}, "dropout is 1.0"),
