@@ -260,10 +260,21 @@ def test_a_row_says_what_its_runs_were(texts: tuple[Path, Path], tmp_path: Path)
     assert row.length_ratio == 1
     # All words of the reversed lines are right, and of their longer n-grams none: 80 lines of 200 are whole.
     assert row.precisions == pytest.approx([100, 40, 40, 40])
-    assert 0 < row.bootstrap_sd < 10
+    assert row.bootstrap_sd == compared(texts, {"first": runs[:1]})["first"].bootstrap_sd
+    assert row.bootstrap_sd != compared(texts, {"second": runs[1:]})["second"].bootstrap_sd
     for run, directory in zip(row.runs, runs, strict=True):
         assert (run.directory, run.n_iterations, run.kept) == (str(directory), 2, 2)
         assert run.left_start and not run.same_output_as
+
+
+def test_weights_that_no_iteration_gave_are_compared(
+    texts: tuple[Path, Path], tmp_path: Path
+) -> None:
+    run = make_run(tmp_path / "run", 40)
+    content = json.loads((run / "weights.json").read_text())
+    (run / "weights.json").write_text(json.dumps(content | {"iterations": []}))
+    (summary,) = compared(texts, {"A": [run]})["A"].runs
+    assert (summary.n_iterations, summary.kept) == (0, 0)
 
 
 def test_rows_are_set_against_a_control_of_several_noise_columns(

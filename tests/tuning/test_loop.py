@@ -18,7 +18,7 @@ from moses_bridge.textio import read_lines, write_lines
 from tuning import loop
 from tuning.evaluation import CompareConfig, compare
 from tuning.loop import TuningConfig, translate, tune
-from tuning.nbest_pool import NBestPool
+from tuning.nbest_pool import NBestPool, make_pool
 from tuning.optimizer import OptimizerResult
 from tuning.rerank import NBestFeature
 from tuning.run_directory import load_run
@@ -274,6 +274,21 @@ def test_the_optimiser_starts_from_the_weights_of_all_iterations(
     system.run(tmp_path / "run")
     start, good, bad = [0.5, 0.5], [1.0, 0.0], [0.0, 1.0]
     assert given == [[start], [good, start], [bad, start, good]]
+
+
+def test_the_oracle_is_the_best_hypothesis_of_each_sentence() -> None:
+    statistics = np.array(
+        [
+            [3, 5, 1, 4, 0, 3, 0, 2, 5],
+            [5, 5, 4, 4, 3, 3, 2, 2, 5],
+            [4, 6, 3, 5, 2, 4, 1, 3, 6],
+            [2, 6, 0, 5, 0, 4, 0, 3, 6],
+        ],
+        np.int32,
+    )
+    pool = make_pool(("A_0",), np.array([0, 0, 3, 3]), np.zeros((4, 1)), statistics)
+    # The second and the third: 9 of 11, 7 of 9, 5 of 7 and 3 of 5 n-grams, as long as the references.
+    assert loop.oracle_bleu(pool) == pytest.approx(100 * (3 / 11) ** 0.25)
 
 
 def test_patience_counts_from_the_best_decoding(

@@ -276,7 +276,8 @@ def test_scores_that_are_not_there_cannot_be_replaced(table: Path, tmp_path: Pat
 def test_the_last_scores_are_replaced(table: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     config = ColumnConfig(n_replaced=3)
-    add_columns(SourceTable.open(str(table)), str(out), [word_count()], config)
+    report = add_columns(SourceTable.open(str(table)), str(out), [word_count()], config)
+    assert report.n_old_scores == 1
     rows = [row.split(b"|||")[2].split() for row in out.read_bytes().splitlines()]
     expected = [row.split(b"|||")[2].split() for row in EXPECTED.splitlines()]
     assert rows == [[row[0], row[-1]] for row in expected]
