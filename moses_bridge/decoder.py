@@ -286,7 +286,7 @@ class MosesDecoder:
         """The command that translates a file, without n-best list.
 
         Raises:
-            ConfigError: a weight has no weight line in the ini, or another number of values.
+            ConfigError: a feature is not in the ini, or has another number of values.
         """
         config, ini = self._config, self._ini
         arguments = {
