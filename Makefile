@@ -101,6 +101,7 @@ mutate: install
 	$(MUTATE) $(MODULES)
 
 clean:
+	find $(PACKAGES) -name '*.nb[ic]' -delete
 	rm -rf build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 # --- From a corpus to the BLEU table -------------------------------------------------------------

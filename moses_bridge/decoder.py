@@ -70,6 +70,13 @@ class DecoderConfig:
     def __post_init__(self) -> None:
         check_limits(self)
 
+    @property
+    def chosen_kind(self) -> Literal["moses", "builtin"]:
+        """What "auto" stands for on this machine; it belongs to a run, since no two decoders search alike."""
+        if self.kind != "auto":
+            return self.kind
+        return "builtin" if self.neural_lm or find_program("moses") is None else "moses"
+
 
 class Decoder(Protocol):
     """Translates files under one model and any weights."""
@@ -126,17 +133,16 @@ def open_decoder(ini: Path, config: DecoderConfig, jobs: int) -> Decoder:
     """
     if jobs < 1:
         raise ConfigError(f"jobs is {jobs}; the smallest value is 1")
-    only_builtin = config.neural_lm is not None
-    if config.kind == "moses" and only_builtin:
+    if config.chosen_kind == "builtin":
+        return BuiltinDecoder(ini, config, jobs)
+    if config.neural_lm is not None:
         raise ConfigError("Moses takes no --neural-lm; choose the built-in decoder")
-    program = None if config.kind == "builtin" or only_builtin else find_program("moses")
-    if config.kind == "moses" and program is None:
+    program = find_program("moses")
+    if program is None:
         raise ConfigError(
             "the decoder `moses` is not on the PATH. Install it, or choose the built-in decoder"
         )
-    if program is not None:
-        return MosesDecoder(program, read_ini(ini), config, jobs)
-    return BuiltinDecoder(ini, config, jobs)
+    return MosesDecoder(program, read_ini(ini), config, jobs)
 
 
 class BuiltinDecoder:
@@ -280,7 +286,7 @@ class MosesDecoder:
         """The command that translates a file, without n-best list.
 
         Raises:
-            ConfigError: a weight has no weight line in the ini, or another number of values.
+            ConfigError: a feature is not in the ini, or has another number of values.
         """
         config, ini = self._config, self._ini
         arguments = {
@@ -323,9 +329,16 @@ def _check_nbest_size(nbest_size: int) -> None:
 
 def _check_overwrite(ini: MosesIni, weights: Weights) -> None:
     for name, values in weights.items():
-        if len(values) != len(ini.weights.get(name, ())):
-            expected = len(ini.weights.get(name, ()))
+        expected = _n_weights(ini, name)
+        if len(values) != expected:
             raise ConfigError(f"{len(values)} weights of {name}; {ini.path} has {expected}")
+
+
+def _n_weights(ini: MosesIni, name: str) -> int:
+    """Weights of a feature; without a weight line Moses takes 1 for each of its values."""
+    if name in ini.weights:
+        return len(ini.weights[name])
+    return sum(feature.n_scores for feature in ini.features if feature.name == name)
 
 
 def _overwrite_text(weights: Weights) -> str:

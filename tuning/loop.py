@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.config import AtLeast, check_limits
-from moses_bridge.decoder import Decoder, DecoderConfig, DecoderKind, open_decoder
+from moses_bridge.decoder import Decoder, DecoderConfig, open_decoder
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.moses_ini import parse_ini, read_ini, with_weights, write_ini
 from moses_bridge.json_files import read_json, write_json
 from moses_bridge.ngram_scorer import NeuralLm
-from moses_bridge.programs import find_program
 from tuning.bleu_stats import References, bleu, length_ratio, log_sentence_bleu
 from tuning.nbest_pool import NBestPool, grouped_weights, merge_pools, read_pool
 from tuning.optimizer import OptimizerConfig
@@ -111,7 +110,7 @@ def tune(
         InputError: an input file is malformed.
         ConfigError: out holds another run, or an added feature has the name of another.
     """
-    config = replace(config, decoder=replace(config.decoder, kind=chosen_decoder(config.decoder)))
+    config = replace(config, decoder=replace(config.decoder, kind=config.decoder.chosen_kind))
     start = initial_weights(ini, _added(config, nbest_features), init_weights)
     start = without_columns(start, config.left_out)
     fixed = {*config.search.frozen, *untuneable_columns(ini)}
@@ -157,13 +156,6 @@ def _write_tuned_ini(ini: Path, weights: Weights, out: Path) -> None:
         parsed = parse_ini((*parsed.lines, b"[weight]", *added), ini)
     tuned = {name: values for name, values in weights.items() if name in parsed.weights}
     write_ini(with_weights(parsed, tuned), out)
-
-
-def chosen_decoder(settings: DecoderConfig) -> DecoderKind:
-    """What "auto" stands for on this machine: it belongs to a run, since no two decoders search alike."""
-    if settings.kind != "auto":
-        return settings.kind
-    return "builtin" if settings.neural_lm or find_program("moses") is None else "moses"
 
 
 def _added(config: TuningConfig, nbest_features: Sequence[NBestFeature]) -> dict[str, float]:

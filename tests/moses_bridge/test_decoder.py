@@ -496,6 +496,17 @@ def test_a_moses_that_fails_is_told(stand_in: Path, extra: str) -> None:
     assert not (stand_in.parent / "out").exists()
 
 
+def test_moses_may_be_given_weights_of_a_feature_without_a_weight_line(stand_in: Path) -> None:
+    """Moses takes 1 for each of its values, and what overwrites that is one weight for each too."""
+    lines = stand_in.read_text().splitlines()
+    stand_in.write_text("".join(f"{line}\n" for line in lines if "TranslationModel0=" not in line))
+    search = MosesDecoder(Path("moses"), read_ini(stand_in), DecoderConfig(), 1)
+    command = search.command(Path("in"), {"TranslationModel0": [1, 0.5]})
+    assert command[-1] == "TranslationModel0= 1 0.5"
+    with pytest.raises(ConfigError, match="1 weights of TranslationModel0; .* has 2"):
+        search.command(Path("in"), {"TranslationModel0": [1]})
+
+
 def test_moses_gets_no_weights_that_fit_no_feature(stand_in: Path) -> None:
     search = MosesDecoder(Path("moses"), read_ini(stand_in), DecoderConfig(), 1)
     with pytest.raises(ConfigError, match="LM0"):

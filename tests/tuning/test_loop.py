@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from moses_bridge import decoder
 from moses_bridge.decoder import DecoderConfig
 from moses_bridge.errors import ConfigError, ToolError
 from moses_bridge.formats.moses_ini import read_ini
@@ -379,12 +380,12 @@ def test_a_retrained_model_behind_a_command_is_another_run(
 def test_the_decoder_that_was_chosen_belongs_to_the_run(
     system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "find_program", lambda _: None)
+    monkeypatch.setattr(decoder, "find_program", lambda _: None)
     assert system.run(tmp_path / "run").decoder["kind"] == "builtin"
-    monkeypatch.setattr(loop, "find_program", lambda _: Path("/usr/bin/moses"))
+    monkeypatch.setattr(decoder, "find_program", lambda _: Path("/usr/bin/moses"))
     with pytest.raises(ConfigError, match="other config"):
         system.run(tmp_path / "run", resume=True)
-    assert loop.chosen_decoder(DecoderConfig(neural_lm="A0=x")) == "builtin"
+    assert DecoderConfig(neural_lm="A0=x").chosen_kind == "builtin"
 
 
 def test_a_column_that_is_left_out_stays_at_0(system: FixedSystem, tmp_path: Path) -> None:
