@@ -503,7 +503,7 @@ def test_moses_may_be_given_weights_of_a_feature_without_a_weight_line(stand_in:
     search = MosesDecoder(Path("moses"), read_ini(stand_in), DecoderConfig(), 1)
     command = search.command(Path("in"), {"TranslationModel0": [1, 0.5]})
     assert command[-1] == "TranslationModel0= 1 0.5"
-    with pytest.raises(ConfigError, match="1 weights of TranslationModel0; .* has 2"):
+    with pytest.raises(ConfigError, match=r"1 weights of TranslationModel0; .* has 2"):
         search.command(Path("in"), {"TranslationModel0": [1]})
 
 
