@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 # Before PyTorch is loaded: its threads shall not spin beside other work (see rescorer.parallel).
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 # Outputs of Moses on generated text; they are part of the repository.
 SMALL = Path(__file__).resolve().parent / "data" / "moses"

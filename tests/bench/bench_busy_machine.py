@@ -42,7 +42,8 @@ def main(table: Path, model: Path, out: Path) -> None:
 
 
 def measure(title: str, work: Callable[[], float], unit: str) -> Result:
-    """The speed beside a busy loop, against that alone."""
+    """The speed beside a busy loop, against that alone; a first run compiles what there is to compile."""
+    work()
     alone = work()
     with busy_process():
         beside = work()
