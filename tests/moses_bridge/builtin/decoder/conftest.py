@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,57 @@ def toy_ini(tmp_path: Path) -> Path:
 @pytest.fixture
 def toy(toy_ini: Path) -> Model:
     return load_model(toy_ini, None, None)
+
+
+SMALL_ARPA = b"""\\data\\
+ngram 1=5
+ngram 2=3
+
+\\1-grams:
+-1.5\t<unk>\t0
+0\t<s>\t-0.3
+-1.0\t</s>\t0
+-0.7\ta\t-0.2
+-0.9\tb\t-0.4
+
+\\2-grams:
+-0.2\t<s> a
+-0.6\ta b
+-0.1\tb </s>
+
+\\end\\
+"""
+SMALL_INI = """[distortion-limit]
+6
+[feature]
+UnknownWordPenalty
+WordPenalty
+PhrasePenalty
+PhraseDictionaryMemory name=TranslationModel0 num-features=2 path=table
+LexicalReordering name=LexicalReordering0 num-features=6 type=wbe-msd-bidirectional-fe-allff path=reordering
+Distortion
+KENLM name=LM0 factor=0 path=lm.arpa order=2
+[weight]
+TranslationModel0= 0.5 0.25
+LM0= 0.5
+"""
+
+
+@pytest.fixture
+def write_model(tmp_path: Path) -> Callable[[bytes, str], Path]:
+    """Writes a model of a table with two scores and a bigram model; the ini's text may be another."""
+
+    def write(table: bytes, ini: str) -> Path:
+        (tmp_path / "table").write_bytes(table)
+        (tmp_path / "reordering").write_bytes(b"")
+        (tmp_path / "lm.arpa").write_bytes(SMALL_ARPA)
+        (tmp_path / "moses.ini").write_text(ini)
+        return tmp_path / "moses.ini"
+
+    return write
+
+
+@pytest.fixture
+def small_ini() -> str:
+    """The ini's text of such a model."""
+    return SMALL_INI

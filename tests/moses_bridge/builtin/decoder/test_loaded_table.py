@@ -13,47 +13,6 @@ from moses_bridge.builtin.decoder.source_trie import longest_phrase
 from moses_bridge.compiled.lexicon import Lexicon
 from moses_bridge.errors import InputError
 
-ARPA = b"""\\data\\
-ngram 1=5
-ngram 2=3
-
-\\1-grams:
--1.5\t<unk>\t0
-0\t<s>\t-0.3
--1.0\t</s>\t0
--0.7\ta\t-0.2
--0.9\tb\t-0.4
-
-\\2-grams:
--0.2\t<s> a
--0.6\ta b
--0.1\tb </s>
-
-\\end\\
-"""
-INI = """[distortion-limit]
-6
-[feature]
-UnknownWordPenalty
-WordPenalty
-PhrasePenalty
-PhraseDictionaryMemory name=TranslationModel0 num-features=2 path=table
-LexicalReordering name=LexicalReordering0 num-features=6 type=wbe-msd-bidirectional-fe-allff path=reordering
-Distortion
-KENLM name=LM0 factor=0 path=lm.arpa order=2
-[weight]
-TranslationModel0= 0.5 0.25
-LM0= 0.5
-"""
-
-
-def write_model(folder: Path, table: bytes, reordering: bytes = b"", ini: str = INI) -> Path:
-    (folder / "table").write_bytes(table)
-    (folder / "reordering").write_bytes(reordering)
-    (folder / "lm.arpa").write_bytes(ARPA)
-    (folder / "moses.ini").write_text(ini)
-    return folder / "moses.ini"
-
 
 def read_pairs(folder: Path, table: bytes, n_scores: int = 2) -> tuple[LoadedTable, Lexicon]:
     (folder / "table").write_bytes(table)
