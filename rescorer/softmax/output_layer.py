@@ -118,6 +118,14 @@ class EstimatedOutputLayer(ExactOutputLayer):
         return self._logits(rows, words) - log_z
 
 
+def even_out(output: nn.Linear) -> None:
+    """Set the bias of an untrained output layer to -log V, so that its softmax's denominator begins near 1.
+
+    Devlin et al. (2014), section 2.3.
+    """
+    nn.init.constant_(output.bias, -math.log(len(output.bias)))
+
+
 def output_layer(output: nn.Linear, dtype: torch.dtype, unnormalized: bool) -> OutputLayer:
     """The exact softmax of a trained layer, or its logits alone."""
     return (UnnormalizedOutputLayer if unnormalized else ExactOutputLayer)(output, dtype)

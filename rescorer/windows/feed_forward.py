@@ -5,12 +5,12 @@ Notation: n windows of k words, r embedding_width, d1 first_width, d2 second_wid
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from rescorer.softmax.output_layer import even_out
 from rescorer.windows.windowed import first_layer_tables
 
 # Cho et al. (2014), section 4.1.2.
@@ -65,11 +65,8 @@ class FeedForward(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def even_out(self) -> None:
-        """Set the output bias to -log V, so that the softmax's denominator begins near 1.
-
-        Devlin et al. (2014), section 2.3.
-        """
-        nn.init.constant_(self.output.bias, -math.log(len(self.output.bias)))
+        """See `softmax.output_layer.even_out`."""
+        even_out(self.output)
 
     def hidden(self, windows: Tensor) -> Tensor:
         """Second hidden layer.

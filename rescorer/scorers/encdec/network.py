@@ -10,7 +10,6 @@ Notation: batch or n rows; d = hidden_width, r = embedding_width, m = maxout_wid
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from moses_bridge.config import AtLeast, check_limits
+from rescorer.softmax.output_layer import even_out
 from rescorer.tries.prefix_tree import PrefixTree, build_prefix_tree
 from rescorer.tries.recurrent import NO_WORD, last_states, to_device
 from rescorer.units import GatedCarried, GatedState, GatedUnit
@@ -122,11 +122,8 @@ class EncoderDecoder(nn.Module):
                 nn.init.xavier_uniform_(parameter)
 
     def even_out(self) -> None:
-        """Set the output bias to -log V, so that the softmax's denominator begins near 1.
-
-        Devlin et al. (2014), section 2.3.
-        """
-        nn.init.constant_(self.output.bias, -math.log(len(self.output.bias)))
+        """See `softmax.output_layer.even_out`."""
+        even_out(self.output)
 
     def source_inputs(self, words: Tensor) -> Tensor:
         """Pre-activations of encoder steps that read the words, *Shape:* (n,) -> (n, 3 d)."""
