@@ -1,17 +1,22 @@
-"""A neural language model for the search: what it must offer, and one that runs in a process of its own.
+"""A neural model for the search: what it must offer, and one that runs in a process of its own.
 
 The process is any command that speaks this protocol on its standard input and output (numbers are
-little-endian). It first prints a line, "ngram-scorer 1 ORDER START END": words of an n-gram, the
-number that stands before the first word of a sentence, and that of the end of a sentence. Then it
+little-endian). It first prints a line, "ngram-scorer 2 ORDER START END OPEN SOURCE": words of an n-gram,
+the number that stands before the first word of a sentence, that of the end of a sentence, that of a
+previous word which is not known yet (-1 if it has none), and 1 if it sees the source, else 0. Then it
 answers requests, each one letter, a uint32 with the number of bytes that follow, and those bytes:
 
     W  words, joined by newlines           an int32 for each word, its number
+    S  source sentences, each ended by a   an int32, the number of their places: all words, and behind
+       newline, their words between blanks each sentence its end, are counted from 0
     N  int32 numbers, ORDER an n-gram,     a float32 for each n-gram, natural log p(last word |
-       oldest word first                   words before it)
+       oldest word first; if SOURCE is 1,  words before it, source around the place)
+       a place of the last S before them
     E  the same numbers                    the same, but quick rather than exact: what the search
                                            goes by
 
-It ends when its input does. `serve_ngrams` is the other side, for any scorer written in Python.
+It ends when its input does. "ngram-scorer 1 ORDER START END" is the same without OPEN, SOURCE and S.
+`serve_ngrams` is the other side, for any scorer written in Python.
 """
 
 from __future__ import annotations
@@ -30,16 +35,19 @@ from numpy.typing import NDArray
 
 from moses_bridge.errors import ConfigError, ToolError
 from moses_bridge.formats.nbest import check_feature_name
+from moses_bridge.formats.words import split_words
 from moses_bridge.programs import error_tail
 
-GREETING = b"ngram-scorer 1"
-WORDS, NGRAMS, ESTIMATES = b"W", b"N", b"E"
+GREETING = b"ngram-scorer"
+N_NUMBERS = {b"1": 3, b"2": 5}  # of the greeting, by version
+WORDS, SOURCES, NGRAMS, ESTIMATES = b"W", b"S", b"N", b"E"
 SIZE = struct.Struct("<I")
+NO_ID = -1
 PATIENCE_SECONDS = 10.0  # for a process to end by itself, once its input is closed
 
 
 class NgramScorer(Protocol):
-    """A language model that sees a fixed number of previous words."""
+    """A model that sees a fixed number of previous words and perhaps the source around a place."""
 
     @property
     def order(self) -> int:
@@ -53,14 +61,31 @@ class NgramScorer(Protocol):
     def end_id(self) -> int:
         """The number of the end of a sentence."""
 
+    @property
+    def open_id(self) -> int:
+        """The number of a previous word that is not known yet; NO_ID if there is none."""
+
+    @property
+    def reads_source(self) -> bool:
+        """Whether it sees the source; then each n-gram stands behind a source place."""
+
     def encode(self, words: Sequence[bytes]) -> NDArray[np.int32]:
-        """The model's number of each word, *Shape:* (n_words,)."""
+        """The model's number of each target word, *Shape:* (n_words,)."""
+
+    def read(self, sources: Sequence[bytes]) -> int:
+        """Take the source sentences that the n-grams to come belong to.
+
+        Returns:
+            The number of their places: all words, and the end of each sentence behind its words, counted
+            from 0 through all sentences.
+        """
 
     def log_probs(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
-        """Natural log p(last word | words before it).
+        """Natural log p(last word | words before it, source around the place).
 
         Args:
-            ngrams: numbers of words, oldest first, *Shape:* (n, order).
+            ngrams: numbers of words, oldest first, with the source place before them if `reads_source`,
+                *Shape:* (n, row_width).
 
         Returns:
             *Shape:* (n,).
@@ -70,14 +95,30 @@ class NgramScorer(Protocol):
         """As `log_probs`, but quick rather than exact: what the search goes by."""
 
 
-class NoScorer:
-    """An `NgramScorer` for which all n-grams are alike."""
+def row_width(scorer: NgramScorer) -> int:
+    """Numbers that are asked for one value: an n-gram, behind a source place if the scorer sees it."""
+    return scorer.order + int(scorer.reads_source)
 
-    order, start_id, end_id = 2, 0, 0
+
+class NoScorer:
+    """An `NgramScorer` for which all n-grams are alike.
+
+    Args:
+        reads_source: see `NgramScorer`.
+    """
+
+    order, start_id, end_id, open_id = 2, 0, 0, 0
+
+    def __init__(self, reads_source: bool = False) -> None:
+        self.reads_source = reads_source
 
     def encode(self, words: Sequence[bytes]) -> NDArray[np.int32]:
         """0 for each word."""
         return np.zeros(len(words), np.int32)
+
+    def read(self, sources: Sequence[bytes]) -> int:
+        """See `NgramScorer`."""
+        return n_places(sources)
 
     def log_probs(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
         """0 for each n-gram."""
@@ -86,9 +127,14 @@ class NoScorer:
     estimates = log_probs
 
 
+def n_places(sources: Sequence[bytes]) -> int:
+    """Words of some sentences and their ends."""
+    return sum(len(split_words(source)) + 1 for source in sources)
+
+
 @dataclass(frozen=True)
 class NeuralLm:
-    """A neural language model as a feature of the search.
+    """A neural model as a feature of the search.
 
     Attributes:
         name: of the feature and its weight; see `check_feature_name`.
@@ -137,7 +183,8 @@ class ScorerProcess:
             self._stderr.close()
             raise ToolError(command, None, str(error)) from error
         try:
-            self.order, self.start_id, self.end_id = self._greeting()
+            self.order, self.start_id, self.end_id, self.open_id, source = self._greeting()
+            self.reads_source = bool(source)
         except BaseException:
             self.__exit__()
             raise
@@ -156,6 +203,18 @@ class ScorerProcess:
             return np.zeros(0, np.int32)
         return np.frombuffer(self._ask(WORDS, b"\n".join(words), 4 * len(words)), "<i4")
 
+    def read(self, sources: Sequence[bytes]) -> int:
+        """See `NgramScorer`.
+
+        Raises:
+            ToolError: the command counts other places.
+        """
+        payload = b"".join(source + b"\n" for source in sources)
+        found = int(np.frombuffer(self._ask(SOURCES, payload, 4), "<i4")[0])
+        if found != n_places(sources):
+            raise self._failure(f"found {found} source places, expected {n_places(sources)}")
+        return found
+
     def log_probs(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
         """See `NgramScorer`."""
         return self._values(NGRAMS, ngrams)
@@ -171,14 +230,17 @@ class ScorerProcess:
             self._ask(kind, ngrams.astype("<i4").tobytes(), 4 * len(ngrams)), "<f4"
         )
 
-    def _greeting(self) -> tuple[int, int, int]:
+    def _greeting(self) -> tuple[int, ...]:
         assert self._process.stdout is not None
         line = self._process.stdout.readline(200)
-        numbers = line.removeprefix(GREETING).split()
-        if not line.startswith(GREETING) or len(numbers) != 3:
-            raise self._failure(f"found {line!r}, expected a line {GREETING.decode()} ...")
-        order, start_id, end_id = (int(number) for number in numbers)
-        return order, start_id, end_id
+        name, _, rest = line.partition(b" ")
+        version, *numbers = rest.split() or [b""]
+        if name != GREETING or len(numbers) != N_NUMBERS.get(version, -1):
+            raise self._failure(
+                f"found {line!r}, expected a line {GREETING.decode()} 2 ORDER START END OPEN SOURCE"
+            )
+        found = [int(number) for number in numbers]
+        return (*found, NO_ID, 0) if version == b"1" else (*found,)
 
     def _ask(self, kind: bytes, payload: bytes, n_bytes: int) -> bytes:
         assert self._process.stdin is not None and self._process.stdout is not None
@@ -218,14 +280,20 @@ def serve_ngrams(scorer: NgramScorer, requests: IO[bytes], answers: IO[bytes]) -
         requests: binary stream that blocks.
         answers: binary stream.
     """
-    answers.write(b"%b %d %d %d\n" % (GREETING, scorer.order, scorer.start_id, scorer.end_id))
+    numbers = (scorer.order, scorer.start_id, scorer.end_id, scorer.open_id, scorer.reads_source)
+    answers.write(b"%b 2 %d %d %d %d %d\n" % (GREETING, *numbers))
     answers.flush()
     while kind := requests.read(1):
         payload = requests.read(SIZE.unpack(requests.read(SIZE.size))[0])
-        if kind == WORDS:
-            answers.write(scorer.encode(payload.split(b"\n")).astype("<i4").tobytes())
-        else:
-            ngrams = np.frombuffer(payload, "<i4").reshape(-1, scorer.order)
-            compute = scorer.log_probs if kind == NGRAMS else scorer.estimates
-            answers.write(compute(ngrams).astype("<f4").tobytes())
+        answers.write(_answer(scorer, kind, payload))
         answers.flush()
+
+
+def _answer(scorer: NgramScorer, kind: bytes, payload: bytes) -> bytes:
+    if kind == WORDS:
+        return scorer.encode(payload.split(b"\n")).astype("<i4").tobytes()
+    if kind == SOURCES:
+        return np.array([scorer.read(payload.split(b"\n")[:-1])], "<i4").tobytes()
+    ngrams = np.frombuffer(payload, "<i4").reshape(-1, row_width(scorer))
+    compute = scorer.log_probs if kind == NGRAMS else scorer.estimates
+    return compute(ngrams).astype("<f4").tobytes()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.ngram_scorer import NO_ID, n_places
 from rescorer.softmax.output_layer import OutputLayer
 from rescorer.vocabulary import Vocabulary
 from rescorer.windows.scoring import window_log_probs
@@ -34,6 +35,9 @@ class WindowNgramScorer:
     order: int
     start_id: int
 
+    reads_source = False
+    open_id = NO_ID
+
     @property
     def end_id(self) -> int:
         """The number of the end of a sentence."""
@@ -42,6 +46,10 @@ class WindowNgramScorer:
     def encode(self, words: Sequence[bytes]) -> NDArray[np.int32]:
         """See `NgramScorer`."""
         return self.shortlist.encode_words(words)
+
+    def read(self, sources: Sequence[bytes]) -> int:
+        """See `NgramScorer`; the source is ignored."""
+        return n_places(sources)
 
     def log_probs(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
         """See `NgramScorer`."""

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from moses_bridge.errors import ConfigError, ToolError
-from moses_bridge.ngram_scorer import NeuralLm, ScorerProcess, serve_ngrams
+from moses_bridge.ngram_scorer import NO_ID, NeuralLm, ScorerProcess, serve_ngrams
 
 
 @pytest.mark.parametrize("text", ["CSLM0", "=cat", "CSLM0=", "CS LM=cat", "A='cat", "A_0=cat"])
@@ -20,7 +20,13 @@ def test_a_name_and_a_command_are_needed(text: str) -> None:
 class Scorer:
     """Words are numbered by their first byte; a value is the sum of the numbers, half of it a guess."""
 
-    order, start_id, end_id = 2, 5, 7
+    order, start_id, end_id, open_id = 2, 5, 7, 9
+
+    def __init__(self, reads_source: bool = False) -> None:
+        self.reads_source = reads_source
+
+    def read(self, sources: Sequence[bytes]) -> int:
+        return sum(len(source.split()) + 1 for source in sources)
 
     def encode(self, words: Sequence[bytes]) -> NDArray[np.int32]:
         return np.array([word[0] for word in words], np.int32)
@@ -32,25 +38,44 @@ class Scorer:
         return self.log_probs(ngrams) / 2
 
 
-def test_the_protocol_byte_by_byte() -> None:
+def served(scorer: Scorer, requests: bytes) -> tuple[bytes, bytes]:
+    """The greeting and the answers."""
     answers = io.BytesIO()
+    serve_ngrams(scorer, io.BytesIO(requests), answers)
+    greeting, _, rest = answers.getvalue().partition(b"\n")
+    return greeting, rest
+
+
+def test_the_protocol_byte_by_byte() -> None:
     ngram = np.array([1, 3], "<i4").tobytes()
     requests = b"W\x03\0\0\0b\nq" + b"N\x08\0\0\0" + ngram + b"E\x08\0\0\0" + ngram
-    serve_ngrams(Scorer(), io.BytesIO(requests), answers)
-    greeting, _, rest = answers.getvalue().partition(b"\n")
-    assert greeting == b"ngram-scorer 1 2 5 7"
+    greeting, rest = served(Scorer(), requests)
+    assert greeting == b"ngram-scorer 2 2 5 7 9 0"
     assert np.frombuffer(rest[:8], "<i4").tolist() == [ord("b"), ord("q")]
     assert np.frombuffer(rest[8:], "<f4").tolist() == [-4, -2]
 
 
+def test_a_scorer_that_sees_the_source_is_asked_for_places() -> None:
+    """Two sentences, one of them empty, have the places 0 1 2 and 3."""
+    row = np.array([3, 1, 3], "<i4").tobytes()
+    greeting, rest = served(Scorer(True), b"S\x05\0\0\0a b\n\n" + b"N\x0c\0\0\0" + row)
+    assert greeting == b"ngram-scorer 2 2 5 7 9 1"
+    assert np.frombuffer(rest[:4], "<i4").tolist() == [4]
+    assert np.frombuffer(rest[4:], "<f4").tolist() == [-7]
+
+
 # The other side of the protocol in a few lines of the shell: one word, one value, whatever is asked.
-SHELL = r"""printf 'ngram-scorer 1 2 0 0\n'; head -c 6 > /dev/null; printf '\003\000\000\000';
+SHELL = r"""printf '{greeting}\n'; head -c 6 > /dev/null; printf '\003\000\000\000';
 head -c 13 > /dev/null; printf '\000\000\200\277'; cat > /dev/null"""
 
 
-def test_any_program_that_speaks_the_protocol_will_do() -> None:
-    with ScorerProcess(["sh", "-c", SHELL]) as scorer:
+@pytest.mark.parametrize(
+    ("greeting", "open_id"), [("ngram-scorer 1 2 0 0", NO_ID), ("ngram-scorer 2 2 0 0 4 0", 4)]
+)
+def test_any_program_that_speaks_the_protocol_will_do(greeting: str, open_id: int) -> None:
+    with ScorerProcess(["sh", "-c", SHELL.replace("{greeting}", greeting)]) as scorer:
         assert (scorer.order, scorer.start_id, scorer.end_id) == (2, 0, 0)
+        assert (scorer.open_id, scorer.reads_source) == (open_id, False)
         assert scorer.encode([b"w"]).tolist() == [3]
         assert scorer.log_probs(np.zeros((1, 2), np.int32)).tolist() == [-1.0]
         assert scorer.estimates(np.zeros((0, 2), np.int32)).tolist() == []
@@ -60,7 +85,9 @@ def test_any_program_that_speaks_the_protocol_will_do() -> None:
     ("command", "told"),
     [
         (["/nonexistent/scorer"], "could not be started"),
-        (["sh", "-c", "echo hello"], "expected a line ngram-scorer 1"),
+        (["sh", "-c", "echo hello"], "expected a line ngram-scorer 2"),
+        (["sh", "-c", "echo ngram-scorer 2 5 0 0"], "expected a line ngram-scorer 2"),
+        (["sh", "-c", "echo ngram-scorer"], "expected a line ngram-scorer 2"),
         (["sh", "-c", "echo no model here >&2; exit 3"], "status 3: no model here"),
     ],
 )
@@ -73,3 +100,10 @@ def test_an_answer_that_breaks_off_is_told() -> None:
     greeting = ["sh", "-c", "echo ngram-scorer 1 2 0 0; head -c 6 > /dev/null; printf ab"]
     with ScorerProcess(greeting) as scorer, pytest.raises(ToolError, match="breaks off"):
         scorer.encode([b"w"])
+
+
+def test_other_source_places_are_told() -> None:
+    command = r"echo ngram-scorer 2 2 0 0 0 1; head -c 9 > /dev/null; printf '\005\000\000\000'"
+    with ScorerProcess(["sh", "-c", command]) as scorer, pytest.raises(ToolError) as told:
+        scorer.read([b"a b"])
+    assert "found 5 source places, expected 3" in str(told.value)

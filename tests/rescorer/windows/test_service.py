@@ -90,7 +90,7 @@ def test_the_command_answers_on_standard_output(
     arguments = ["serve", str(tmp_path / "cslm"), "--precision", precision]
     result = CliRunner().invoke(main, arguments, input=request)
     greeting, _, answer = result.stdout_bytes.partition(b"\n")
-    assert (result.exit_code, greeting) == (0, b"ngram-scorer 1 3 42 0")
+    assert (result.exit_code, greeting) == (0, b"ngram-scorer 2 3 42 0 -1 0")
     expected = ngram_scorer(model).log_probs(ngrams)
     error = 1e-6 if precision == "float32" else 0.05
     np.testing.assert_allclose(np.frombuffer(answer, "<f4"), expected, atol=error)

@@ -24,7 +24,7 @@ from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
 from moses_bridge.cli import main
 from moses_bridge.decoder import DecoderConfig, open_decoder
 from moses_bridge.errors import ConfigError, ToolError, UserError
-from moses_bridge.ngram_scorer import NeuralLm, ScorerProcess
+from moses_bridge.ngram_scorer import NO_ID, NeuralLm, ScorerProcess
 
 ARPA = """\\data\\
 ngram 1=6
@@ -86,6 +86,7 @@ class RandomScorer:
     """
 
     start_id = end_id = 5
+    open_id, reads_source = NO_ID, False
 
     def __init__(self, order: int, noise: float = 0.0) -> None:
         self.order = order
@@ -93,6 +94,9 @@ class RandomScorer:
         self.table = -generator.exponential(2, (6,) * order).astype(np.float32)
         self.noise = noise * generator.normal(size=(6,) * order).astype(np.float32)
         self.n_asked: list[int] = []
+
+    def read(self, sources: Sequence[bytes]) -> int:
+        raise AssertionError("it does not see the source")
 
     def encode(self, words: Sequence[bytes]) -> NDArray[np.int32]:
         names = [word.decode("latin-1") for word in words]
