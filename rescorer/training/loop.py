@@ -50,9 +50,9 @@ class LoopConfig:
         evaluation_minutes: where max_minutes is set, it is measured at least so often.
         patience: stop after so many evaluations in a row without a better held-out loss.
         checkpoint_minutes: how often the state is saved.
-        product_type: type of the output layer's products with the recipe "adam"; "fastest" is bfloat16
-            where the processor has instructions for it, else float32: then the weights depend on the
-            processor.
+        product_type: type of the output layer's products with the recipe "adam", in networks over windows
+            of the hidden layers' too; "fastest" is bfloat16 where the processor has instructions for it,
+            else float32: then the weights depend on the processor.
     """
 
     recipe: RecipeName = "adam"

@@ -107,7 +107,7 @@ class WindowTask:
         """Summed loss of the windows of a batch, and how many there are."""
         rng = np.random.default_rng(batch.seed)
         rows = self.train_rows[batch.rows]
-        hidden = with_dropout(self._hidden(rows), self.config.dropout, rng)
+        hidden = with_dropout(self._narrow_hidden(rows), self.config.dropout, rng)
         if not self.config.n_sampled:
             alpha = self.config.self_normalisation
             return self._loss(hidden, rows[:, -1], self._product_type, alpha), len(rows)
@@ -142,6 +142,12 @@ class WindowTask:
             rows = self.held_out_rows[start : start + HELD_OUT_BATCH]
             total += float(self._loss(self._hidden(rows), rows[:, -1], torch.float32))
         return total / self.n_held_out if self.n_held_out else None
+
+    def _narrow_hidden(self, rows: NDArray[np.int32]) -> Tensor:
+        """The hidden layer, its products in the type of the output layer's: half of an update's work."""
+        device, dtype = self.network.output.weight.device.type, self._product_type
+        with torch.autocast(device, dtype, enabled=dtype != torch.float32):
+            return self._hidden(rows).float()
 
     def _hidden(self, rows: NDArray[np.int32]) -> Tensor:
         windows = torch.from_numpy(rows[:, :-1].astype(np.int64))

@@ -253,3 +253,20 @@ def test_the_smallest_settings_are_allowed() -> None:
 def test_settings_without_sense_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         WindowTrainingConfig(**settings)
+
+
+def test_hidden_layers_are_trained_in_the_products_type(model: Cslm) -> None:
+    """bfloat16 has 8 bits of mantissa: loss and gradients are those of float32 to about a hundredth."""
+    losses, slopes = {}, {}
+    for product_type in ("float32", "bfloat16"):
+        config = WindowTrainingConfig(n_sampled=0, loop=LoopConfig(product_type=product_type))
+        task = make_task(model, [b"a b", b"c d a", b"b b c"] * 4, config)
+        model.zero_grad()
+        loss, _ = task.loss(task.batches(0)[0])
+        loss.backward()
+        losses[product_type] = loss.item()
+        slopes[product_type] = model.first.weight.grad.clone()
+    assert losses["bfloat16"] != losses["float32"]
+    assert losses["bfloat16"] == pytest.approx(losses["float32"], rel=0.01)
+    difference = (slopes["bfloat16"] - slopes["float32"]).norm() / slopes["float32"].norm()
+    assert 1e-5 < difference < 0.05
