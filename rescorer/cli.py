@@ -39,6 +39,13 @@ PRECISION = click.option(
 )
 
 
+UNNORMALIZED = click.option(
+    "--unnormalized",
+    is_flag=True,
+    help="Leave out the softmax's denominator; for models trained with self_normalisation.",
+)
+
+
 @click.group(cls=CommandGroup)
 @VERSION
 def main() -> None:
@@ -119,7 +126,17 @@ def _in_words(report: Any) -> str:
     return ", ".join(
         f"{name.replace('_', ' ')} " + (f"{value:.4g}" if isinstance(value, float) else f"{value}")
         for name, value in values.items()
+        if value is not None
     )
+
+
+def _tell_log_z(model: Path, unnormalized: bool) -> None:
+    """Say on standard error what log Z is on held-out text, where raw scores stand for exact ones."""
+    from rescorer.model_directory import log_z_of
+
+    log_z = log_z_of(model)
+    if log_z or unnormalized:
+        click.echo(f"{model}: {log_z or 'log Z held out: not measured in its training'}", err=True)
 
 
 @main.command()
@@ -164,11 +181,7 @@ def _in_words(report: Any) -> str:
     metavar="N",
     help="Let at most N malformed rows go to OUT.bad.",
 )
-@click.option(
-    "--unnormalized",
-    is_flag=True,
-    help="Leave out the softmax's denominator; for models trained with self_normalisation.",
-)
+@UNNORMALIZED
 @click.option(
     "--shard", metavar="I/N", help="Score the I-th of N parts; `rescorer merge` joins them."
 )
@@ -212,6 +225,7 @@ def score(
     scorers = scorers_of(models, control, seed, compute)
     if unnormalized and not is_stream(table):
         for model in models:
+            _tell_log_z(model, unnormalized)
             click.echo(f"{model}: {table_agreement(model, table, seed, compute)}", err=True)
     lines = score_table(
         table,
@@ -252,6 +266,7 @@ def merge(parts: tuple[Path, ...], out: Path, ini: Path | None, ini_out: Path | 
 @click.option("--model", type=MODEL_DIRECTORY, required=True, help="Model directory.")
 @click.option("--feature", required=True, help="Its name: letters and digits.")
 @click.option("--out", required=True, help="N-best list to write, compressed by suffix.")
+@UNNORMALIZED
 @PRECISION
 @DEVICE
 @JOBS
@@ -261,6 +276,7 @@ def nbest(
     model: Path,
     feature: str,
     out: str,
+    unnormalized: bool,
     precision: Precision,
     device: Device,
     jobs: int,
@@ -274,17 +290,23 @@ def nbest(
     from rescorer.nbest import add_feature
 
     check_feature_name(feature)
-    named = scorer_of_model(model, Compute(precision, device))
+    named = scorer_of_model(model, Compute(precision, device, unnormalized))
+    if unnormalized:
+        _tell_log_z(model, unnormalized)
     add_feature(nbest, source, named.scorer, feature, out, jobs)
 
 
 @main.command()
 @click.argument("model", type=MODEL_DIRECTORY)
+@UNNORMALIZED
 @PRECISION
 @DEVICE
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Threads.")
-def serve(model: Path, precision: Precision, device: Device, jobs: int) -> None:
-    """Score n-grams for the search with a CSLM, over standard input and output.
+def serve(model: Path, unnormalized: bool, precision: Precision, device: Device, jobs: int) -> None:
+    """Score n-grams for the search with a CSLM or an NNJM, over standard input and output.
+
+    What the search goes by is quick: of a model trained with self_normalisation it is the score without the
+    denominator, less the mean of log Z.
 
     It is started by `moses-bridge decode` and `tuning tune`, once for each of their processes.
 
@@ -296,5 +318,6 @@ def serve(model: Path, precision: Precision, device: Device, jobs: int) -> None:
     from rescorer.model_directory import ngram_scorer_of_model
 
     torch.set_num_threads(jobs)
-    scorer = ngram_scorer_of_model(model, Compute(precision, device))
+    scorer = ngram_scorer_of_model(model, Compute(precision, device, unnormalized))
+    _tell_log_z(model, unnormalized)
     serve_ngrams(scorer, sys.stdin.buffer, sys.stdout.buffer)

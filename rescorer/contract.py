@@ -57,6 +57,21 @@ class Batch:
         return len(self.targets)
 
 
+class LogZ(NamedTuple):
+    """Natural log of the softmax's denominator over held-out text.
+
+    Attributes:
+        mean: over all predicted words.
+        sd: its standard deviation.
+    """
+
+    mean: float
+    sd: float
+
+    def __str__(self) -> str:
+        return f"log Z held out: mean {self.mean:.4f}, s.d. {self.sd:.4f}"
+
+
 class Scorer(Protocol):
     """A model of target text given source text."""
 
@@ -138,6 +153,8 @@ class Prepared:
         shortlists: the network's.
         digest: of all data that are learned from; guards `resume`.
         record: what else is to be kept with the model.
+        finish: makes ready for scores without the denominator Z what has been trained for that, and
+            measures log Z on held-out text, None without such text; it changes no probability.
     """
 
     network: nn.Module
@@ -145,6 +162,7 @@ class Prepared:
     shortlists: Shortlists
     digest: str
     record: Mapping[str, Any] = field(default_factory=dict)
+    finish: Callable[[], LogZ | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -168,6 +186,18 @@ class TrainedModel(Generic[Network]):
         """Whether the network was trained to have a softmax denominator of 1."""
         settings = self.description.get("training", {}).get("config", {})
         return bool(settings.get("self_normalisation"))
+
+    @property
+    def log_z(self) -> LogZ | None:
+        """That of the held-out text of the training; None where it was not measured."""
+        return recorded_log_z(self.description)
+
+
+def recorded_log_z(description: Mapping[str, Any]) -> LogZ | None:
+    """What a config.json has of log Z on held-out text."""
+    report = description.get("training", {}).get("report", {})
+    mean, sd = report.get("log_z_mean"), report.get("log_z_sd")
+    return None if mean is None or sd is None else LogZ(mean, sd)
 
 
 @dataclass(frozen=True, kw_only=True)

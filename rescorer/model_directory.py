@@ -16,7 +16,14 @@ from moses_bridge.errors import ConfigError, InputError
 from moses_bridge.json_files import read_json, write_json
 from rescorer.architectures import ARCHITECTURES, load
 from rescorer.compute import Compute
-from rescorer.contract import Architecture, NamedScorer, Shortlists, TrainedModel
+from rescorer.contract import (
+    Architecture,
+    LogZ,
+    NamedScorer,
+    Shortlists,
+    TrainedModel,
+    recorded_log_z,
+)
 from rescorer.controls import Control, scorer_of_control
 from rescorer.tensor_files import check_weights, load_tensors, save_tensors
 from rescorer.vocabulary import Vocabulary
@@ -165,13 +172,26 @@ def scorer_of_model(directory: Path, compute: Compute) -> NamedScorer:
             softmax's denominator.
     """
     model = load_model(directory)
+    _check_denominator(model, directory, compute)
+    scorer = load(model.architecture).scorer(model, compute)
+    return NamedScorer(str(directory), scorer, f"{fingerprint(directory)} {compute}")
+
+
+def _check_denominator(model: TrainedModel[Any], directory: Path, compute: Compute) -> None:
     if compute.unnormalized and not model.is_self_normalised:
         raise ConfigError(
             f"{directory} was trained without self_normalisation, so its scores need the denominator:"
             " leave --unnormalized out, or train with self_normalisation = 0.1 in --config"
         )
-    scorer = load(model.architecture).scorer(model, compute)
-    return NamedScorer(str(directory), scorer, f"{fingerprint(directory)} {compute}")
+
+
+def log_z_of(directory: Path) -> LogZ | None:
+    """What the training of a model measured on held-out text; None if it did not.
+
+    Raises:
+        InputError: the directory is not a whole model.
+    """
+    return recorded_log_z(_read_description(directory / DESCRIPTION))
 
 
 def scorers_of(
@@ -195,7 +215,8 @@ def ngram_scorer_of_model(directory: Path, compute: Compute) -> NgramScorer:
     """What the search asks for n-grams, from a model directory.
 
     Raises:
-        InputError: the directory is not a whole model, or the model sees more than n-grams.
+        InputError: the directory is not a whole model, or the model cannot score n-grams.
+        ConfigError: as of `scorer_of_model`.
     """
     model = load_model(directory)
     ngrams = load(model.architecture).ngrams
@@ -204,6 +225,7 @@ def ngram_scorer_of_model(directory: Path, compute: Compute) -> NgramScorer:
             directory / DESCRIPTION,
             None,
             f"the architecture {model.architecture!r}, which cannot score n-grams",
-            'a language model of n-grams, such as "cslm"',
+            'a network over windows, such as "cslm" or "nnjm"',
         )
+    _check_denominator(model, directory, compute)
     return ngrams(model, compute)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 
 # exp(x) = 2^(x log2 e). Below 2^-126 floats are denormal: such terms are as good as 0 in a sum.
 LOG2_E = np.float32(math.log2(math.e))
@@ -81,3 +81,27 @@ def exp(x: Any) -> Any:
     power = power * rest + np.float32(0.98025817)
     power = power * rest + np.float32(1.4142135)
     return power * bits_as_float((np.int32(whole) + np.int32(127)) << np.int32(23))
+
+
+def widened(number: Any) -> Any:
+    """The float32 of a number that is a float32 or, as uint16, the bits of a bfloat16."""
+    raise NotImplementedError("for compiled code only")
+
+
+def narrowed(number: Any, like: Any) -> Any:
+    """A float32 in the form of another number: itself, or the bits of its nearest bfloat16."""
+    raise NotImplementedError("for compiled code only")
+
+
+@overload(widened, strict=False)
+def _widened(number: Any) -> Any:
+    if number == numba.float32:
+        return lambda number: number
+    return lambda number: from_bfloat16(number)
+
+
+@overload(narrowed, strict=False)
+def _narrowed(number: Any, like: Any) -> Any:
+    if like == numba.float32:
+        return lambda number, like: number
+    return lambda number, like: to_bfloat16(number)

@@ -116,6 +116,8 @@ class TrainingReport:
         n_epochs: passes over the data, the last one in part.
         minutes: time spent, that of interrupted runs included.
         ended: why it ended.
+        log_z_mean: mean of log Z over the held-out words, natural log; None where it was not measured.
+        log_z_sd: its standard deviation.
     """
 
     held_out_loss: float | None = None
@@ -123,6 +125,8 @@ class TrainingReport:
     n_epochs: float = 0.0
     minutes: float = 0.0
     ended: str = ""
+    log_z_mean: float | None = None
+    log_z_sd: float | None = None
 
 
 class Trainer(Generic[Batch]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,8 @@ def train(
     network = prepared.network.to(device)
     fixed = {"config": _without_loop(settings), "seed": seed, "data": prepared.digest}
     report = Trainer(network, prepared.task, settings.loop, out, fixed).run(resume)
+    if prepared.finish and (log_z := prepared.finish()):
+        report = replace(report, log_z_mean=log_z.mean, log_z_sd=log_z.sd)
     record = {**fixed, "loop": asdict(settings.loop), "report": asdict(report), **prepared.record}
     save_model(out, architecture, network.cpu(), settings.model, prepared.shortlists, record)
     return report

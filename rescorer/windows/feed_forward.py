@@ -1,4 +1,4 @@
-"""A feed-forward network of two hidden layers over windows of words: what CSLM and NNJM have in common.
+"""A feed-forward network of one or two hidden layers over windows of words: what CSLM and NNJM have in common.
 
 Notation: n windows of k words, r embedding_width, d1 first_width, d2 second_width, V predicted words.
 """
@@ -23,12 +23,17 @@ class LayerWidths(NamedTuple):
     Attributes:
         embedding: r, of a word's vector.
         first: d1, of the first hidden layer.
-        second: d2, of the second hidden layer.
+        second: d2, of the second hidden layer; 0 leaves it out, and the softmax stands on the first one.
     """
 
     embedding: int
     first: int
     second: int
+
+    @property
+    def last(self) -> int:
+        """Of what the softmax stands on."""
+        return self.second or self.first
 
 
 class FeedForward(nn.Module):
@@ -47,8 +52,8 @@ class FeedForward(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(n_input_words, widths.embedding)
         self.first = nn.Linear(window_words * widths.embedding, widths.first)
-        self.second = nn.Linear(widths.first, widths.second)
-        self.output = nn.Linear(widths.second, n_words)
+        self.second = nn.Linear(widths.first, widths.second) if widths.second else None
+        self.output = nn.Linear(widths.last, n_words)
         self.initialise()
 
     def initialise(self) -> None:
@@ -60,7 +65,7 @@ class FeedForward(nn.Module):
         nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
         nn.init.uniform_(self.output.weight, -INITIAL_RANGE, INITIAL_RANGE)
         nn.init.zeros_(self.output.bias)
-        for layer in (self.first, self.second):
+        for layer in filter(None, (self.first, self.second)):
             nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu")
             nn.init.zeros_(layer.bias)
 
@@ -69,16 +74,15 @@ class FeedForward(nn.Module):
         even_out(self.output)
 
     def hidden(self, windows: Tensor) -> Tensor:
-        """Second hidden layer.
+        """The last hidden layer.
 
         Args:
             windows: numbers of words, *Shape:* (n, k).
 
         Returns:
-            *Shape:* (n, d2).
+            *Shape:* (n, d2), or (n, d1) where there is no second one.
         """
-        first = torch.relu(self.first(self.embedding(windows).flatten(1)))
-        return torch.relu(self.second(first))
+        return above_first(self.first(self.embedding(windows).flatten(1)), self.second)
 
     def log_probs(self, windows: Tensor, words: Tensor) -> Tensor:
         """Natural log of p(word | window).
@@ -105,11 +109,16 @@ class FirstLayerLookup:
         self.output = network.output
         self._bias = network.first.bias.detach()
         self._second = network.second
-        self._tables = first_layer_tables(network.embedding, network.first)
+        self._tables = first_layer_tables(network.embedding.weight, network.first.weight)
 
     def hidden(self, windows: Tensor) -> Tensor:
-        """Second hidden layer, *Shape:* (n, k) -> (n, d2)."""
+        """See `FeedForward.hidden`."""
         first = self._bias + sum(
             table[windows[:, place]] for place, table in enumerate(self._tables)
         )
-        return torch.relu(self._second(torch.relu(first)))
+        return above_first(first, self._second)
+
+
+def above_first(first: Tensor, second: nn.Linear | None) -> Tensor:
+    """The last hidden layer from the first one's sums, *Shape:* (n, d1) -> (n, d2) or (n, d1)."""
+    return torch.relu(first) if second is None else torch.relu(second(torch.relu(first)))

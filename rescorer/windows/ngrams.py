@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
+
+from moses_bridge.compiled.hash_table import FREE, hash_next, hash_number, n_slots, slot_of
+from moses_bridge.compiled.inner import inner
 
 
 def sentence_ngrams(
@@ -58,8 +64,8 @@ def places_of_runs(firsts: NDArray[np.int64], lens: NDArray[np.int64]) -> NDArra
     return np.arange(int(lens.sum())) + np.repeat(firsts - starts_of_runs(lens), lens)
 
 
-def distinct_rows(rows: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The distinct rows of an array, and for each row which of them it is.
+def distinct_rows(rows: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The distinct rows of an array in the order in which they first stand, and which of them each row is.
 
     Args:
         rows: *Shape:* (n, width).
@@ -67,6 +73,56 @@ def distinct_rows(rows: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[n
     Returns:
         Distinct rows, *Shape:* (n_distinct, width), and indices, *Shape:* (n,).
     """
-    packed = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.itemsize * rows.shape[1])))
-    _, first, inverse = np.unique(packed.ravel(), return_index=True, return_inverse=True)
-    return rows[first], inverse.ravel()
+    firsts, which = first_of_each(rows, rows.shape[1])
+    return rows[firsts], which
+
+
+def first_of_each(
+    rows: NDArray[np.int32], width: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Where rows first stand that begin alike.
+
+    Args:
+        rows: *Shape:* (n, width or more).
+        width: numbers of a row that count.
+
+    Returns:
+        The first row of each beginning, rising, *Shape:* (n_distinct,), and for each row which of
+        them begins as it does, *Shape:* (n,).
+    """
+    firsts, which = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
+    slots = np.full(n_slots(len(rows)), FREE, np.int32)
+    return firsts[: _enter(rows, width, slots, firsts, which)], which
+
+
+@njit(cache=True, nogil=True)
+def _enter(rows: Any, width: int, slots: Any, firsts: Any, which: Any) -> int:
+    """Fill `firsts` and `which`; how many distinct beginnings there are."""
+    size = 0
+    for i in range(len(rows)):
+        slot = _slot_of(rows, i, width, slots, firsts)
+        if slots[slot] == FREE:
+            slots[slot] = size
+            firsts[size] = i
+            size += 1
+        which[i] = slots[slot]
+    return size
+
+
+@inner
+def _slot_of(rows: Any, i: int, width: int, slots: Any, firsts: Any) -> int:
+    code = hash_number(1)
+    for place in range(width):
+        code = hash_next(code, rows[i, place])
+    slot = slot_of(code, len(slots))
+    while slots[slot] != FREE and not _begin_alike(rows, firsts[slots[slot]], i, width):
+        slot = (slot + 1) & (len(slots) - 1)
+    return int(slot)
+
+
+@inner
+def _begin_alike(rows: Any, one: int, other: int, width: int) -> bool:
+    for place in range(width):  # noqa: SIM110 (slow when compiled)
+        if rows[one, place] != rows[other, place]:
+            return False
+    return True

@@ -1,60 +1,170 @@
-"""A feed-forward language model as the scorer of n-grams that the search asks: `moses_bridge.ngram_scorer`."""
+"""A feed-forward network as what the search asks for n-grams: `moses_bridge.ngram_scorer`.
+
+What is asked for with N is exact: the value of `rescorer nbest` with the same options. What the search goes
+by (E) is quick: the logit alone where the network was trained to have denominators of 1, less the mean of log Z
+on held-out text, so that both have the same mean; for other networks the softmax with an estimated denominator.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from moses_bridge.ngram_scorer import NO_ID, n_places
-from rescorer.softmax.output_layer import OutputLayer
-from rescorer.vocabulary import Vocabulary
-from rescorer.windows.scoring import window_log_probs
-from rescorer.windows.windowed import Windowed
+from moses_bridge.errors import UserError
+from moses_bridge.ngram_scorer import n_places
+from rescorer.compute import Compute
+from rescorer.contract import TrainedModel
+from rescorer.softmax.output_layer import EstimatedOutputLayer, ExactOutputLayer
+from rescorer.vocabulary import SPECIALS, Vocabulary
+from rescorer.windows.feed_forward import FeedForward
+from rescorer.windows.hidden_layers import HiddenLayers, History, bases_of
+from rescorer.windows.values import NormalisedValues, RawValues, Values
+
+Network = TypeVar("Network", bound=FeedForward)
+Around = Callable[[Sequence[bytes]], NDArray[np.int32]]
+NOTHING = np.zeros((1, 0), np.int32)
 
 
-@dataclass(frozen=True)
-class WindowNgramScorer:
-    """Natural log p(word | previous words); words outside the shortlist are <unk>.
+class Ways(NamedTuple):
+    """How a service computes its values.
 
     Attributes:
-        network: sees previous words alone.
-        exact: its output layer.
-        estimated: the same with a quicker denominator, for the search to go by.
-        shortlist: the words.
-        order: words of an n-gram, the one that is scored included.
-        start_id: fills the places before the first word of a sentence.
+        exact: of what is asked for with N.
+        quick: of what the search goes by.
     """
 
-    network: Windowed
-    exact: OutputLayer
-    estimated: OutputLayer
-    shortlist: Vocabulary
-    order: int
-    start_id: int
+    exact: Values
+    quick: Values
 
-    reads_source = False
-    open_id = NO_ID
 
-    @property
-    def end_id(self) -> int:
-        """The number of the end of a sentence."""
-        return self.shortlist.end_id
+class WindowNgramScorer:
+    """An `NgramScorer`: natural log p(word | previous words); words outside the shortlist are <unk>.
+
+    Args:
+        network: on the device where it shall compute.
+        ways: how values are computed.
+        shortlist: the words.
+        history: the previous words; the last number stands before the first word of a sentence.
+        around: the numbers of the words around each place of some sources, *Shape:* (n_places, n_around);
+            None for a network that does not see the source.
+    """
+
+    def __init__(
+        self,
+        network: FeedForward,
+        ways: Ways,
+        shortlist: Vocabulary,
+        history: History,
+        around: Around | None = None,
+    ) -> None:
+        self.ways = ways
+        self.order = history.n_words + 1
+        self.start_id = history.n_numbers - 1
+        self.end_id = shortlist.end_id
+        self.open_id = history.open_id
+        self.reads_source = around is not None
+        self._network, self._shortlist, self._around = network, shortlist, around
+        self._bases = bases_of(network, NOTHING[: 0 if self.reads_source else 1])
 
     def encode(self, words: Sequence[bytes]) -> NDArray[np.int32]:
         """See `NgramScorer`."""
-        return self.shortlist.encode_words(words)
+        return self._shortlist.encode_words(words)
 
     def read(self, sources: Sequence[bytes]) -> int:
-        """See `NgramScorer`; the source is ignored."""
-        return n_places(sources)
+        """See `NgramScorer`."""
+        if self._around is None:
+            return n_places(sources)
+        self._bases = bases_of(self._network, self._around(sources))
+        return len(self._bases)
 
     def log_probs(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
-        """See `NgramScorer`."""
-        return window_log_probs(self.network, self.exact, ngrams).astype(np.float32)
+        """See `NgramScorer`.
+
+        Raises:
+            UserError: there is no such source place, previous word or word.
+        """
+        return self._values(self.ways.exact, ngrams)
 
     def estimates(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
-        """See `NgramScorer`."""
-        return window_log_probs(self.network, self.estimated, ngrams).astype(np.float32)
+        """See `NgramScorer`.
+
+        Raises:
+            UserError: there is no such source place, previous word or word.
+        """
+        return self._values(self.ways.quick, ngrams)
+
+    def _values(self, way: Values, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
+        rows = np.ascontiguousarray(ngrams, np.int32)
+        if not len(rows):
+            return np.zeros(0, np.float32)
+        if self.reads_source:
+            _check(rows[:, 0], len(self._bases), "source place", "ask for S before N and E")
+        of_history = rows[:, int(self.reads_source) : -1]
+        _check(of_history, self.open_id + 1, "previous word", "the model's numbers come from W")
+        _check(rows[:, -1], len(self._shortlist), "word", "the model's numbers come from W")
+        return way(rows, self._bases)
+
+
+def window_ngram_scorer(
+    model: TrainedModel[Network],
+    compute: Compute,
+    n_history: int,
+    around: Around | None = None,
+) -> WindowNgramScorer:
+    """What the search asks a network over windows that begin with previous words.
+
+    Args:
+        model: its numbers of previous words are those of the shortlist and, behind them, <s>.
+        compute: on what and how precisely; `unnormalized` takes the logits for exact.
+        n_history: previous words of a window.
+        around: see `WindowNgramScorer`.
+    """
+    network, shortlist = model.network.to(compute.place), model.shortlists.target
+    history = History(n_history, len(shortlist) + 1, zipf(len(shortlist) + 1))
+    ways = _ways(model, network, history, compute)
+    return WindowNgramScorer(network, ways, shortlist, history, around)
+
+
+def zipf(n_numbers: int) -> NDArray[np.float64]:
+    """How frequent previous words are taken to be: 1 / rank (Zipf), since a model keeps no counts.
+
+    Shortlists are in falling frequency; <unk> is taken as the word behind their last one. </s> and <s>
+    stand for no word.
+
+    Returns:
+        *Shape:* (n_numbers,).
+    """
+    result = np.zeros(n_numbers)
+    shares = 1 / np.arange(1, n_numbers - len(SPECIALS) + 1)
+    result[len(SPECIALS) : -1] = shares[:-1]
+    result[Vocabulary.unknown_id] = shares[-1]
+    return result
+
+
+def _ways(
+    model: TrainedModel[Network], network: FeedForward, history: History, compute: Compute
+) -> Ways:
+    """Exact values have hidden layers in float32, as all scores; only quick ones are in the asked precision."""
+    exact = quick = HiddenLayers(network, history, torch.float32)
+    if compute.dtype != torch.float32:
+        quick = HiddenLayers(network, history, compute.dtype)
+    output = network.output
+    if compute.unnormalized:
+        return Ways(RawValues(exact, output), RawValues(quick, output))
+    normalised = NormalisedValues(exact, ExactOutputLayer(output, compute.dtype))
+    if model.is_self_normalised:
+        mean = model.log_z.mean if model.log_z else 0.0
+        return Ways(normalised, RawValues(quick, output, mean))
+    estimated = EstimatedOutputLayer(output, compute.dtype)
+    return Ways(normalised, NormalisedValues(quick, estimated))
+
+
+def _check(numbers: NDArray[np.int32], n_allowed: int, what: str, hint: str) -> None:
+    lowest, highest = int(numbers.min()), int(numbers.max())
+    if lowest < 0 or highest >= n_allowed:
+        found = lowest if lowest < 0 else highest
+        raise UserError(f"found the {what} {found}, expected 0 to {n_allowed - 1}: {hint}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
 
@@ -11,11 +12,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from moses_bridge.config import AtLeast, Below, check_limits
+from rescorer.contract import LogZ
+from rescorer.softmax.evening import even_log_z
+from rescorer.softmax.log_sum_exp import log_sum_exp
 from rescorer.softmax.loss import summed_loss
 from rescorer.training.loop import LoopConfig
 
 # Held-out windows are scored so many at a time, so that memory does not grow with their number.
 HELD_OUT_BATCH = 8192
+# Windows of the training data from which the linear part of log Z is found: seconds of work.
+EVENING_WINDOWS = 20_000
 # No word's probability of taking part in a sampled softmax is taken as lower: its logarithm is needed.
 LOWEST_INCLUSION = 1e-9
 
@@ -138,8 +144,7 @@ class WindowTask:
     def held_out_loss(self) -> float | None:
         """Nats per word, </s> included; None if nothing is held out."""
         total = 0.0
-        for start in range(0, self.n_held_out, HELD_OUT_BATCH):
-            rows = self.held_out_rows[start : start + HELD_OUT_BATCH]
+        for rows in _parts(self.held_out_rows):
             total += float(self._loss(self._hidden(rows), rows[:, -1], torch.float32))
         return total / self.n_held_out if self.n_held_out else None
 
@@ -148,6 +153,27 @@ class WindowTask:
         device, dtype = self.network.output.weight.device.type, self._product_type
         with torch.autocast(device, dtype, enabled=dtype != torch.float32):
             return self._hidden(rows).float()
+
+    @torch.no_grad()
+    def finish(self) -> LogZ | None:
+        """Bring log Z nearer to 0 without changing a probability; see `softmax.evening`.
+
+        Returns:
+            Log Z over the held-out windows; None if there are none.
+        """
+        rng = np.random.default_rng((self.seed, len(self.train_rows)))
+        n_chosen = min(EVENING_WINDOWS, len(self.train_rows))
+        even_log_z(
+            self.network.output,
+            map(self._hidden, _parts(rng.choice(self.train_rows, n_chosen, replace=False, axis=0))),
+        )
+        output = self.network.output
+        parts = [
+            log_sum_exp(self._hidden(rows), output.weight, output.bias).double().cpu()
+            for rows in _parts(self.held_out_rows)
+        ]
+        log_z = torch.cat(parts) if parts else None
+        return None if log_z is None else LogZ(float(log_z.mean()), float(log_z.std(correction=0)))
 
     def _hidden(self, rows: NDArray[np.int32]) -> Tensor:
         windows = torch.from_numpy(rows[:, :-1].astype(np.int64))
@@ -163,6 +189,11 @@ class WindowTask:
     ) -> Tensor:
         output = self.network.output
         return _summed(hidden, output.weight, output.bias, words, product_type, alpha)
+
+
+def _parts(rows: NDArray[np.int32]) -> Iterator[NDArray[np.int32]]:
+    for start in range(0, len(rows), HELD_OUT_BATCH):
+        yield rows[start : start + HELD_OUT_BATCH]
 
 
 def _summed(

@@ -33,15 +33,14 @@ class Windowed(Protocol):
         """
 
 
-def first_layer_tables(embedding: nn.Embedding, layer: nn.Linear) -> list[Tensor]:
+def first_layer_tables(vectors: Tensor, weight: Tensor) -> list[Tensor]:
     """A first layer's share of each word at each place of the window, *Shape:* width x (words, d).
 
     Devlin et al. (2014), section 2.4: the layer is a sum over places, so a look-up replaces its product.
 
     Args:
-        embedding: of the words.
-        layer: reads the vectors of a window side by side.
+        vectors: of the words, *Shape:* (words, r).
+        weight: of the layer, which reads the vectors of a window side by side, *Shape:* (d, width r).
     """
     with torch.inference_mode():
-        blocks = torch.split(layer.weight, embedding.embedding_dim, dim=1)
-        return [embedding.weight @ block.T for block in blocks]
+        return [vectors @ block.T for block in torch.split(weight, vectors.shape[1], dim=1)]

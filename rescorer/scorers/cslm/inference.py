@@ -5,11 +5,11 @@ from __future__ import annotations
 from rescorer.compute import Compute
 from rescorer.contract import Batch, TrainedModel
 from rescorer.scorers.cslm.network import Cslm
-from rescorer.softmax.output_layer import EstimatedOutputLayer, ExactOutputLayer, output_layer
+from rescorer.softmax.output_layer import output_layer
 from rescorer.windows.feed_forward import FirstLayerLookup
 from rescorer.windows.ngrams import sentence_ngrams
 from rescorer.windows.scoring import FilledWindows, WindowScorer
-from rescorer.windows.service import WindowNgramScorer
+from rescorer.windows.service import WindowNgramScorer, window_ngram_scorer
 
 
 def cslm_scorer(model: TrainedModel[Cslm], compute: Compute) -> WindowScorer:
@@ -28,12 +28,4 @@ def cslm_scorer(model: TrainedModel[Cslm], compute: Compute) -> WindowScorer:
 
 def cslm_ngram_scorer(model: TrainedModel[Cslm], compute: Compute) -> WindowNgramScorer:
     """What the search asks a CSLM for."""
-    network = model.network.to(compute.place)
-    return WindowNgramScorer(
-        FirstLayerLookup(network),
-        ExactOutputLayer(network.output, compute.dtype),
-        EstimatedOutputLayer(network.output, compute.dtype),
-        model.shortlists.target,
-        network.config.context_words + 1,
-        network.start_id,
-    )
+    return window_ngram_scorer(model, compute, model.network.config.context_words)

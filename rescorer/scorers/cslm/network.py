@@ -20,13 +20,13 @@ class CslmConfig:
         context_words: previous words that are seen (6 in Cho et al. 2014: a 7-gram model).
         embedding_width: width of a word's vector (512 there).
         first_width: width of the first hidden layer (1536 there).
-        second_width: width of the second hidden layer (1024 there).
+        second_width: width of the second hidden layer (1024 there); 0 leaves it out.
     """
 
     context_words: Annotated[int, AtLeast(1)] = 6
     embedding_width: Annotated[int, AtLeast(1)] = 128
     first_width: Annotated[int, AtLeast(1)] = 256
-    second_width: Annotated[int, AtLeast(1)] = 128
+    second_width: Annotated[int, AtLeast(0)] = 128
 
     def __post_init__(self) -> None:
         check_limits(self)

@@ -42,7 +42,8 @@ def prepare(data: Data, config: CslmTrainingConfig, seed: int) -> Prepared:
     )
     held_out = held_out_mask(len(sentences), config.n_held_out, seed)[sentence]
     task = WindowTask(network, ngrams, held_out, config, seed)
-    return Prepared(network, task, shortlists, digest(sentences))
+    finish = task.finish if config.self_normalisation else None
+    return Prepared(network, task, shortlists, digest(sentences), finish=finish)
 
 
 def empty_network(config: CslmTrainingConfig, shortlists: Shortlists) -> Cslm:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rescorer.contract import Architecture
-from rescorer.scorers.nnjm.inference import nnjm_scorer
+from rescorer.scorers.nnjm.inference import nnjm_ngram_scorer, nnjm_scorer
 from rescorer.scorers.nnjm.task import NnjmTrainingConfig, empty_network, prepare
 
 ARCHITECTURE = Architecture(
@@ -12,4 +12,5 @@ ARCHITECTURE = Architecture(
     prepare=prepare,
     network=empty_network,
     scorer=nnjm_scorer,
+    ngrams=nnjm_ngram_scorer,
 )

@@ -1,4 +1,4 @@
-"""An NNJM made ready for scoring sentence pairs and phrase pairs with word links.
+"""An NNJM made ready for scoring: sentence pairs and phrase pairs with word links, n-grams of the search.
 
 A phrase pair of a table is scored as if it were a sentence: its borders are those of a text. So a column is an
 approximation; a feature of n-best lists is exact.
@@ -6,13 +6,19 @@ approximation; a feature of n-best lists is exact.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
 from rescorer.compute import Compute
 from rescorer.contract import Batch, TrainedModel
 from rescorer.scorers.nnjm.network import Nnjm
-from rescorer.scorers.nnjm.windows import fill_windows
+from rescorer.scorers.nnjm.windows import fill_windows, place_windows
 from rescorer.softmax.output_layer import output_layer
 from rescorer.windows.feed_forward import FirstLayerLookup
 from rescorer.windows.scoring import FilledWindows, WindowScorer
+from rescorer.windows.service import WindowNgramScorer, window_ngram_scorer
 
 
 def nnjm_scorer(model: TrainedModel[Nnjm], compute: Compute) -> WindowScorer:
@@ -24,3 +30,13 @@ def nnjm_scorer(model: TrainedModel[Nnjm], compute: Compute) -> WindowScorer:
 
     layer = output_layer(network.output, compute.dtype, compute.unnormalized)
     return WindowScorer(FirstLayerLookup(network), layer, shortlists.target, fill, needs_links=True)
+
+
+def nnjm_ngram_scorer(model: TrainedModel[Nnjm], compute: Compute) -> WindowNgramScorer:
+    """What the search asks an NNJM for."""
+    config = model.network.config
+
+    def around(sources: Sequence[bytes]) -> NDArray[np.int32]:
+        return place_windows(sources, model.shortlists, config)[0]
+
+    return window_ngram_scorer(model, compute, config.history_words, around)

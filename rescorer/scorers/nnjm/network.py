@@ -19,14 +19,14 @@ class NnjmConfig:
         source_words: source words that are seen, an odd number: those around the affiliated one (11).
         embedding_width: width of a word's vector (192).
         first_width: width of the first hidden layer (512).
-        second_width: width of the second hidden layer (512).
+        second_width: width of the second hidden layer (512); 0 leaves it out.
     """
 
     history_words: Annotated[int, AtLeast(1)] = 3
     source_words: Annotated[int, AtLeast(1)] = 11
     embedding_width: Annotated[int, AtLeast(1)] = 128
     first_width: Annotated[int, AtLeast(1)] = 384
-    second_width: Annotated[int, AtLeast(1)] = 160
+    second_width: Annotated[int, AtLeast(0)] = 160
 
     def __post_init__(self) -> None:
         check_limits(self)

@@ -42,7 +42,8 @@ def prepare(data: Data, config: NnjmTrainingConfig, seed: int) -> Prepared:
     rows, pairs = fill_windows(asked, shortlists, config.model, data.links or "links")
     held_out = held_out_mask(len(text.targets), config.n_held_out, seed)[pairs]
     task = WindowTask(network, rows, held_out, config, seed)
-    return Prepared(network, task, shortlists, digest(text.content()))
+    finish = task.finish if config.self_normalisation else None
+    return Prepared(network, task, shortlists, digest(text.content()), finish=finish)
 
 
 def empty_network(config: NnjmTrainingConfig, shortlists: Shortlists) -> Nnjm:

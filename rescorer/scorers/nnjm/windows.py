@@ -47,21 +47,37 @@ def fill_windows(
     source, target = shortlists
     if source is None or asked.links is None:
         raise ValueError("an NNJM needs a source shortlist and word links")
-    source_ids, source_lens = source.encode_text(asked.sources)
+    around, source_lens = place_windows(asked.sources, shortlists, config)
     target_ids, target_lens = target.encode_text(asked.targets)
     history, pairs = sentence_ngrams(
         target_ids, target_lens, config.history_words, len(target), target.end_id
     )
     links = read_links(asked.links, path)
     _check_inside(links, source_lens, target_lens, asked, path)
-    around = affiliations(links, source_lens, target_lens)
-    sources = _source_windows(source_ids, source_lens, len(source), config.source_words)
-    starts = starts_of_runs(source_lens + 1)
-    rows = np.concatenate(
-        [history[:, :-1], sources[starts[pairs] + around] + len(target) + 1, history[:, -1:]],
-        axis=1,
-    )
+    places = starts_of_runs(source_lens + 1)[pairs] + affiliations(links, source_lens, target_lens)
+    rows = np.concatenate([history[:, :-1], around[places], history[:, -1:]], axis=1)
     return FilledWindows(np.ascontiguousarray(rows, np.int32), pairs)
+
+
+def place_windows(
+    sources: Sequence[bytes], shortlists: Shortlists, config: NnjmConfig
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The words around each place of some sources; the places are their words and, behind them, their ends.
+
+    Args:
+        sources: words separated by blanks.
+        shortlists: of both sides.
+        config: sizes of the window.
+
+    Returns:
+        Numbers of input words, *Shape:* (n_places, source_words), and the words in each source,
+        *Shape:* (n_sources,).
+    """
+    source, target = shortlists
+    assert source is not None
+    ids, lens = source.encode_text(sources)
+    windows = _source_windows(ids, lens, len(source), config.source_words)
+    return windows + np.int32(len(target) + 1), lens
 
 
 def _source_windows(

@@ -17,7 +17,9 @@ from rescorer.softmax.float_bits import (
     from_bfloat16,
     highest,
     in_order,
+    narrowed,
     to_bfloat16,
+    widened,
 )
 
 
@@ -55,14 +57,14 @@ def test_highest(numbers: list[float]) -> None:
 
 
 @numba.njit
-def widened(bits: Any) -> Any:
+def read_bfloat16(bits: Any) -> Any:
     return from_bfloat16(bits)
 
 
 @pytest.mark.parametrize("number", [0.0, -0.0, 1.5, -3.25, 3e38, -1e-38, math.inf, -math.inf])
 def test_a_bfloat16_is_widened_as_torch_does(number: float) -> None:
     narrow = torch.tensor(number).bfloat16()
-    found = widened(np.uint16(narrow.view(torch.uint16).item()))
+    found = read_bfloat16(np.uint16(narrow.view(torch.uint16).item()))
     assert np.float32(found).tobytes() == np.float32(narrow.float().item()).tobytes()
 
 
@@ -105,3 +107,24 @@ def test_integers_are_in_the_order_of_the_floats() -> None:
 def test_an_exponent_below_the_range_is_nearly_nothing() -> None:
     """In a sum of exponentials whose largest is 1 it may be anything below a float32's last place."""
     assert 0 <= compiled_exp(np.float32(-1e4)) < 1e-37
+
+
+@numba.njit
+def doubled(numbers: Any, out: Any) -> None:
+    for i in range(len(numbers)):
+        out[i] = narrowed(2 * widened(numbers[i]), out[i])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("other", [torch.float32, torch.bfloat16])
+def test_one_loop_serves_both_types(dtype: torch.dtype, other: torch.dtype) -> None:
+    tensors = torch.randn(20).to(dtype), torch.empty(20, dtype=other)
+    arrays = [t if t.dtype == torch.float32 else t.view(torch.uint16) for t in tensors]
+    doubled(*(array.numpy() for array in arrays))
+    torch.testing.assert_close(tensors[1], (2 * tensors[0].float()).to(other), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("function", [lambda: widened(1.0), lambda: narrowed(1.0, 1.0)])
+def test_what_only_compiled_code_has_says_so(function: Any) -> None:
+    with pytest.raises(NotImplementedError, match="compiled code only"):
+        function()

@@ -2,19 +2,22 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
+from scipy.special import log_softmax
 
 from rescorer.windows.feed_forward import FeedForward, FirstLayerLookup, LayerWidths
 
 
-def make_network() -> FeedForward:
+def make_network(second: int = 7) -> FeedForward:
     torch.manual_seed(1)
-    return FeedForward(13, 5, LayerWidths(3, 11, 7), 6)
+    return FeedForward(13, 5, LayerWidths(3, 11, second), 6)
 
 
-def test_a_looked_up_first_layer_is_the_multiplied_one() -> None:
-    network = make_network()
+@pytest.mark.parametrize("second", [0, 7])
+def test_a_looked_up_first_layer_is_the_multiplied_one(second: int) -> None:
+    network = make_network(second)
     windows = torch.randint(13, (40, 5))
     with torch.inference_mode():
         expected = network.hidden(windows)
@@ -30,6 +33,23 @@ def test_an_even_network_has_a_denominator_near_one() -> None:
         logits = network.output(network.hidden(torch.randint(13, (40, 5))))
     assert torch.logsumexp(logits, dim=1).abs().max() < 0.05
     assert network.output.bias.tolist() == pytest.approx([-math.log(6)] * 6)
+
+
+def test_one_hidden_layer_is_its_equation() -> None:
+    network = make_network(second=0)
+    assert {name.partition(".")[0] for name in network.state_dict()} == {
+        "embedding",
+        "first",
+        "output",
+    }
+    windows = np.random.default_rng(1).integers(0, 13, (40, 5))
+    p = {name: value.detach().double().numpy() for name, value in network.named_parameters()}
+    sums = p["embedding.weight"][windows].reshape(40, -1) @ p["first.weight"].T + p["first.bias"]
+    logits = np.maximum(0, sums) @ p["output.weight"].T + p["output.bias"]
+    words = np.arange(40) % 6
+    with torch.inference_mode():
+        found = network.log_probs(torch.from_numpy(windows), torch.from_numpy(words))
+    np.testing.assert_allclose(found, log_softmax(logits, axis=1)[np.arange(40), words], atol=1e-6)
 
 
 def test_numbers_of_other_words_are_refused() -> None:

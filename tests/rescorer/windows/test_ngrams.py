@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from rescorer.windows.ngrams import distinct_rows, sentence_ngrams
+from rescorer.windows.ngrams import distinct_rows, first_of_each, sentence_ngrams
 
 
 def test_ngrams_of_sentences() -> None:
@@ -20,6 +20,16 @@ def test_distinct_rows_give_the_rows_back() -> None:
     distinct, inverse = distinct_rows(rows)
     assert len(distinct) == len({tuple(row) for row in rows.tolist()})
     assert (distinct[inverse] == rows).all()
+
+
+@pytest.mark.parametrize(("n", "width"), [(0, 2), (1, 1), (500, 2), (500, 3)])
+def test_first_of_each_against_a_dictionary(n: int, width: int) -> None:
+    rows = np.random.default_rng(n).integers(-1, 7, (n, 3)).astype(np.int32)
+    seen: dict[tuple[int, ...], int] = {}
+    expected = [seen.setdefault(tuple(row[:width]), len(seen)) for row in rows.tolist()]
+    firsts, which = first_of_each(rows, width)
+    assert which.tolist() == expected
+    assert firsts.tolist() == [expected.index(number) for number in range(len(seen))]
 
 
 @pytest.mark.parametrize("context_words", [1, 2, 5])

@@ -1,22 +1,30 @@
-"""A CSLM behind the protocol of the search, against whole sentences and a plain sum."""
+"""CSLM and NNJM behind the protocol of the search, against whole sentences and plain sums."""
 
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
+from scipy.special import log_softmax
 
+from moses_bridge.errors import UserError
+from moses_bridge.ngram_scorer import NgramScorer
 from rescorer.cli import main
-from rescorer.compute import Compute
+from rescorer.compute import Compute, Precision
 from rescorer.contract import Batch, Shortlists, TrainedModel
 from rescorer.model_directory import save_model
 from rescorer.scorers.cslm.inference import cslm_ngram_scorer, cslm_scorer
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.scorers.nnjm.inference import nnjm_ngram_scorer, nnjm_scorer
+from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig
+from rescorer.scorers.nnjm.task import NnjmTrainingConfig, empty_network
 from rescorer.softmax import output_layer
 from rescorer.vocabulary import Vocabulary
 from rescorer.windows.ngrams import sentence_ngrams
@@ -58,7 +66,7 @@ def test_values_add_up_to_those_of_sentences(model: Cslm) -> None:
     whole = cslm_scorer(trained(model), Compute(device="cpu"))
     expected = whole.values(Batch([b""] * len(sentences), sentences))
     assert sums == pytest.approx(expected, abs=1e-5)
-    np.testing.assert_array_equal(scorer.estimates(ngrams), scorer.log_probs(ngrams))
+    np.testing.assert_allclose(scorer.estimates(ngrams), scorer.log_probs(ngrams), atol=1e-6)
     assert scorer.encode([b"w0", b"what", b"</s>", b"w39"]).tolist() == [2, 1, 1, 41]
 
 
@@ -90,10 +98,194 @@ def test_the_command_answers_on_standard_output(
     arguments = ["serve", str(tmp_path / "cslm"), "--precision", precision]
     result = CliRunner().invoke(main, arguments, input=request)
     greeting, _, answer = result.stdout_bytes.partition(b"\n")
-    assert (result.exit_code, greeting) == (0, b"ngram-scorer 2 3 42 0 -1 0")
+    assert (result.exit_code, greeting) == (0, b"ngram-scorer 2 3 42 0 43 0")
     expected = ngram_scorer(model).log_probs(ngrams)
     error = 1e-6 if precision == "float32" else 0.05
     np.testing.assert_allclose(np.frombuffer(answer, "<f4"), expected, atol=error)
+
+
+def test_a_previous_word_that_is_open_is_the_mean_by_zipf(model: Cslm) -> None:
+    """Ranks: w0 first, <unk> behind the last word; neither </s> nor <s>."""
+    scorer = ngram_scorer(model)
+    assert scorer.open_id == len(WORDS) + 3
+    p = {name: value.detach().double().numpy() for name, value in model.named_parameters()}
+    ranks = np.array([*range(1, 41), 41])
+    of_ranks = p["embedding.weight"][[*range(2, 42), 1]]
+    mean = (of_ranks / ranks[:, None]).sum(axis=0) / (1 / ranks).sum()
+    x = np.concatenate([mean, p["embedding.weight"][5]])
+    first = np.maximum(0, p["first.weight"] @ x + p["first.bias"])
+    second = np.maximum(0, p["second.weight"] @ first + p["second.bias"])
+    expected = log_softmax(p["output.weight"] @ second + p["output.bias"])[:42]
+    ngrams = np.array([[scorer.open_id, 5, word] for word in range(42)], np.int32)
+    np.testing.assert_allclose(scorer.log_probs(ngrams), expected, atol=1e-5)
+
+
+SOURCES = [b"a b c", b"", b"c z"]
+TARGETS = [b"w1 w2 w3 w4", b"w5", b"what w39"]
+LINKS = [b"0-0 2-2 1-2", b"", b"1-0"]
+SOURCE_WORDS = [b"a", b"b", b"c"]
+NNJM_SIZES = NnjmConfig(2, 3, 6, 12, 8)
+SELF_NORMALISED = {
+    "training": {
+        "config": {"self_normalisation": 0.1},
+        "report": {"log_z_mean": 0.125, "log_z_sd": 0.5},
+    }
+}
+
+
+def nnjm(second_width: int = 8, **description: Any) -> TrainedModel[Nnjm]:
+    torch.manual_seed(3)
+    shortlists = Shortlists(Vocabulary(SOURCE_WORDS), Vocabulary(WORDS))
+    sizes = replace(NNJM_SIZES, second_width=second_width)
+    network = empty_network(NnjmTrainingConfig(model=sizes), shortlists)
+    for parameter in (network.output.weight, network.output.bias):
+        torch.nn.init.normal_(parameter)
+    return TrainedModel("nnjm", network.eval(), shortlists, description)
+
+
+def linked_rows(scorer: NgramScorer) -> tuple[np.ndarray, np.ndarray]:
+    """The rows that the search would ask for: places of Devlin et al. (2014), by hand; the sentence of each."""
+    ids = [scorer.encode(target.split()).tolist() for target in TARGETS]
+    places = [[0, 1, 1, 1, 3], [4, 4], [6, 6, 7]]
+    rows = []
+    for words, of_words in zip(ids, places, strict=True):
+        history = [scorer.start_id, scorer.start_id, *words]
+        for i, word in enumerate([*words, scorer.end_id]):
+            rows.append([of_words[i], *history[i : i + 2], word])
+    return np.array(rows, np.int32), np.repeat([0, 1, 2], [5, 2, 3])
+
+
+@pytest.mark.parametrize("second_width", [0, 8])
+@pytest.mark.parametrize("unnormalized", [False, True])
+def test_an_nnjm_gives_what_it_gives_for_linked_sentences(
+    second_width: int, unnormalized: bool
+) -> None:
+    model = nnjm(second_width, **SELF_NORMALISED)
+    compute = Compute(device="cpu", unnormalized=unnormalized)
+    scorer = nnjm_ngram_scorer(model, compute)
+    assert (scorer.order, scorer.reads_source, scorer.start_id, scorer.open_id) == (3, True, 42, 43)
+    assert scorer.read(SOURCES) == 8
+    rows, sentence = linked_rows(scorer)
+    sums = np.bincount(sentence, weights=scorer.log_probs(rows))
+    expected = nnjm_scorer(model, compute).values(Batch(SOURCES, TARGETS, LINKS))
+    np.testing.assert_allclose(sums, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_estimates_of_a_self_normalised_model_are_its_logits_less_the_mean(
+    precision: Precision,
+) -> None:
+    raw = nnjm_ngram_scorer(nnjm(**SELF_NORMALISED), Compute("float32", "cpu", unnormalized=True))
+    scorer = nnjm_ngram_scorer(nnjm(**SELF_NORMALISED), Compute(precision, "cpu"))
+    for each in (raw, scorer):
+        each.read(SOURCES)
+    rows, _ = linked_rows(scorer)
+    error = 1e-5 if precision == "float32" else 0.05
+    np.testing.assert_allclose(scorer.estimates(rows), raw.log_probs(rows) - 0.125, atol=error)
+    np.testing.assert_array_equal(raw.estimates(rows), raw.log_probs(rows))
+    exact = nnjm_ngram_scorer(nnjm(), Compute(device="cpu"))
+    exact.read(SOURCES)
+    assert abs(exact.log_probs(rows) - raw.log_probs(rows)).max() > 0.1
+    np.testing.assert_allclose(scorer.log_probs(rows), exact.log_probs(rows), atol=error)
+
+
+def test_nothing_asked_is_nothing() -> None:
+    scorer = nnjm_ngram_scorer(nnjm(), Compute(device="cpu"))
+    assert scorer.read([]) == 0
+    assert scorer.estimates(np.zeros((0, 4), np.int32)).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ([8, 42, 42, 1], "found the source place 8, expected 0 to 7: ask for S"),
+        ([-1, 42, 42, 1], "found the source place -1"),
+        ([0, 42, 44, 1], "found the previous word 44, expected 0 to 43"),
+        ([0, 42, 42, 42], "found the word 42, expected 0 to 41"),
+    ],
+)
+def test_numbers_that_are_not_there_are_refused(row: list[int], message: str) -> None:
+    scorer = nnjm_ngram_scorer(nnjm(), Compute(device="cpu"))
+    scorer.read(SOURCES)
+    with pytest.raises(UserError, match=message):
+        scorer.estimates(np.array([row], np.int32))
+
+
+def test_places_of_no_source_are_refused() -> None:
+    scorer = nnjm_ngram_scorer(nnjm(), Compute(device="cpu"))
+    with pytest.raises(UserError, match=r"found the source place 0, expected .*ask for S before"):
+        scorer.log_probs(np.array([[0, 42, 42, 1]], np.int32))
+
+
+def saved(folder: Path, training: dict[str, Any]) -> Path:
+    model = nnjm()
+    save_model(folder, "nnjm", model.network, NNJM_SIZES, model.shortlists, training)
+    return folder
+
+
+def test_the_process_of_an_nnjm(tmp_path: Path) -> None:
+    directory = saved(tmp_path / "nnjm", SELF_NORMALISED["training"])
+    expected = nnjm_ngram_scorer(nnjm(**SELF_NORMALISED), Compute("float32", "cpu", True))
+    expected.read(SOURCES)
+    rows, _ = linked_rows(expected)
+    sources = b"".join(source + b"\n" for source in SOURCES)
+    payloads = [(b"S", sources), (b"N", rows.tobytes()), (b"E", rows.tobytes())]
+    asked = b"".join(kind + struct.pack("<I", len(data)) + data for kind, data in payloads)
+    result = CliRunner().invoke(main, ["serve", str(directory), "--unnormalized"], input=asked)
+    assert result.exit_code == 0, result.output
+    assert result.stderr == f"{directory}: log Z held out: mean 0.1250, s.d. 0.5000\n"
+    greeting, _, answer = result.stdout_bytes.partition(b"\n")
+    assert greeting == b"ngram-scorer 2 3 42 0 43 1"
+    assert np.frombuffer(answer[:4], "<i4") == 8
+    values = np.frombuffer(answer[4:], "<f4").reshape(2, -1)
+    np.testing.assert_allclose(values, [expected.log_probs(rows)] * 2, atol=1e-6)
+
+
+def test_a_place_that_is_not_there_ends_the_process_with_one_line(tmp_path: Path) -> None:
+    directory = saved(tmp_path / "nnjm", {})
+    asked = b"N" + struct.pack("<I4i", 16, 7, 42, 42, 1)
+    result = CliRunner().invoke(main, ["serve", str(directory)], input=asked, prog_name="rescorer")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("rescorer: error: found the source place 7")
+
+
+@pytest.mark.parametrize("verb", ["serve", "nbest"])
+def test_raw_scores_are_refused_of_a_model_that_is_not_self_normalised(
+    verb: str, tmp_path: Path
+) -> None:
+    directory = str(saved(tmp_path / "nnjm", {}))
+    (tmp_path / "text").write_text("a\n")
+    text = str(tmp_path / "text")
+    options = ["--source", text, "--model", directory, "--feature", "N0", "--out", text + "2"]
+    rest = [directory] if verb == "serve" else [text, *options]
+    result = CliRunner().invoke(main, [verb, *rest, "--unnormalized"], prog_name="rescorer")
+    assert result.exit_code == 1
+    assert "was trained without self_normalisation" in result.stderr
+
+
+def test_raw_scores_of_an_nbest_list_are_those_of_the_service(tmp_path: Path) -> None:
+    directory = saved(tmp_path / "nnjm", SELF_NORMALISED["training"])
+    (tmp_path / "source").write_bytes(b"".join(source + b"\n" for source in SOURCES))
+    lines = [
+        b"%d ||| %s ||| LM0= -1 ||| -1 ||| %s\n" % (number, *pair)
+        for number, pair in enumerate(zip(TARGETS, LINKS, strict=True))
+    ]
+    (tmp_path / "nbest").write_bytes(b"".join(lines))
+    options = {"source": tmp_path / "source", "model": directory, "out": tmp_path / "out"}
+    command = ["nbest", str(tmp_path / "nbest"), "--feature", "N0", "--unnormalized"]
+    command += [word for name, path in options.items() for word in (f"--{name}", str(path))]
+    result = CliRunner().invoke(main, command)
+    assert result.exit_code == 0, result.output
+    assert "log Z held out: mean 0.1250" in result.stderr
+    found = [
+        float(line.split("N0= ")[1].split()[0]) for line in options["out"].read_text().splitlines()
+    ]
+    scorer = nnjm_ngram_scorer(nnjm(**SELF_NORMALISED), Compute("float32", "cpu", True))
+    scorer.read(SOURCES)
+    rows, sentence = linked_rows(scorer)
+    np.testing.assert_allclose(
+        np.bincount(sentence, weights=scorer.log_probs(rows)), found, atol=1e-5
+    )
 
 
 def test_a_model_of_phrase_pairs_is_no_language_model(tmp_path: Path) -> None:
@@ -102,4 +294,4 @@ def test_a_model_of_phrase_pairs_is_no_language_model(tmp_path: Path) -> None:
     save_model(tmp_path / "rnn", "encdec", encdec, encdec.config, shortlists, {})
     result = CliRunner().invoke(main, ["serve", str(tmp_path / "rnn")], prog_name="rescorer")
     assert result.exit_code == 1
-    assert "expected a language model of n-grams" in result.output
+    assert "which cannot score n-grams, expected a network over windows" in result.output

@@ -270,3 +270,22 @@ def test_hidden_layers_are_trained_in_the_products_type(model: Cslm) -> None:
     assert losses["bfloat16"] == pytest.approx(losses["float32"], rel=0.01)
     difference = (slopes["bfloat16"] - slopes["float32"]).norm() / slopes["float32"].norm()
     assert 1e-5 < difference < 0.05
+
+
+def exact_logits(network: Cslm, rows: NDArray[np.int32]) -> NDArray[np.float64]:
+    with torch.no_grad():
+        hidden = network.hidden(torch.from_numpy(rows[:, :-1].astype(np.int64)))
+        return np.asarray(network.output(hidden).double().numpy())
+
+
+def test_the_end_of_a_training_measures_log_z(model: Cslm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "HELD_OUT_BATCH", 3)
+    task = make_task(model, [b"a b", b"c d a", b"b b c"], WindowTrainingConfig(n_sampled=0))
+    assert task.finish() is None
+    task.held_out_rows = task.train_rows[:7]
+    before = exact_logits(model, task.held_out_rows)
+    found = task.finish()
+    after = exact_logits(model, task.held_out_rows)
+    log_z = np.log(np.exp(after).sum(axis=1))
+    assert found == pytest.approx((log_z.mean(), log_z.std()), abs=1e-5)
+    np.testing.assert_allclose(log_softmax(after, axis=1), log_softmax(before, axis=1), atol=1e-5)

@@ -11,7 +11,7 @@ from rescorer.windows.windowed import first_layer_tables
 def test_a_sum_of_looked_up_rows_is_the_product_of_the_vectors_side_by_side(width: int) -> None:
     torch.manual_seed(width)
     embedding, layer = nn.Embedding(9, 4).double(), nn.Linear(width * 4, 5, bias=False).double()
-    tables = first_layer_tables(embedding, layer)
+    tables = first_layer_tables(embedding.weight, layer.weight)
     assert [table.shape for table in tables] == [(9, 5)] * width
     windows = torch.randint(0, 9, (20, width))
     found = sum(table[windows[:, place]] for place, table in enumerate(tables))
@@ -24,10 +24,10 @@ def test_by_hand() -> None:
     with torch.no_grad():
         embedding.weight[:] = torch.tensor([[2.0], [-1.0]])
         layer.weight[:] = torch.tensor([[3.0, 10.0]])
-    first, second = first_layer_tables(embedding, layer)
+    first, second = first_layer_tables(embedding.weight, layer.weight)
     assert (first.tolist(), second.tolist()) == ([[6], [-3]], [[20], [-10]])
 
 
 def test_a_layer_of_another_width_is_refused() -> None:
     with pytest.raises(RuntimeError):
-        first_layer_tables(nn.Embedding(9, 4), nn.Linear(10, 5))
+        first_layer_tables(torch.zeros(9, 4), torch.zeros(5, 10))

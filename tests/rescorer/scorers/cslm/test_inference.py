@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from moses_bridge.errors import UserError
 from rescorer.compute import Compute
 from rescorer.contract import Batch, Shortlists, TrainedModel
 from rescorer.model_directory import save_model, scorer_of_model
@@ -98,5 +99,7 @@ def test_the_search_asks_the_same_network(model: Cslm) -> None:
 
 def test_a_word_that_is_not_there_is_refused(model: Cslm) -> None:
     scorer = cslm_ngram_scorer(trained(model), ON_CPU)
-    with pytest.raises(IndexError):
-        scorer.log_probs(np.array([[6, 6, 7, 2]], np.int32))
+    with pytest.raises(UserError, match="found the previous word 8, expected 0 to 7"):
+        scorer.log_probs(np.array([[6, 6, 8, 2]], np.int32))
+    with pytest.raises(UserError, match="found the word 6, expected 0 to 5"):
+        scorer.estimates(np.array([[6, 6, 1, 6]], np.int32))

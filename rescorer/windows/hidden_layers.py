@@ -1,0 +1,199 @@
+"""The layers below the softmax for rows (source place, previous words, word): look-ups and sums.
+
+The first layer is a sum over the places of a window (Devlin et al. 2014, section 2.4). What comes from the
+words around a source place is summed once for each place; what comes from a previous word is a row of a table.
+A second layer is a product over all rows that begin differently.
+
+Notation: n rows, w numbers of a row before its word, d1 width of the first layer, d width of the last one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import linear
+
+from rescorer.softmax.float_bits import narrowed, widened
+from rescorer.softmax.narrow_rows import ROWS_STEP
+from rescorer.windows.feed_forward import FeedForward
+from rescorer.windows.ngrams import first_of_each
+from rescorer.windows.windowed import first_layer_tables
+
+# First layers of so many rows stay in the processor's second cache until they are multiplied.
+ROWS_AT_ONCE = 2048
+
+
+class History(NamedTuple):
+    """The previous words of a window.
+
+    Attributes:
+        n_words: of a window; they stand before everything else in it.
+        n_numbers: numbers that they may have: 0 to n_numbers - 1.
+        frequencies: how often each number stands there, *Shape:* (n_numbers,). A previous word that
+            is not known counts as the mean over these.
+    """
+
+    n_words: int
+    n_numbers: int
+    frequencies: NDArray[np.float64]
+
+    @property
+    def open_id(self) -> int:
+        """The number of a previous word that is not known."""
+        return self.n_numbers
+
+
+class HiddenLayers:
+    """The layers of a trained network below the softmax.
+
+    Args:
+        network: on the device where it shall compute.
+        history: its previous words.
+        dtype: of tables, second layer and results; sums are float32.
+    """
+
+    def __init__(self, network: FeedForward, history: History, dtype: torch.dtype) -> None:
+        self.dtype = dtype
+        width = history.n_words * network.embedding.embedding_dim
+        with torch.inference_mode():
+            tables = first_layer_tables(
+                network.embedding.weight[: history.n_numbers], network.first.weight[:, :width]
+            )
+            self.tables = torch.stack([_with_mean(table, history) for table in tables]).to(dtype)
+            self.second = None
+            if network.second is not None:
+                self.second = network.second.weight.to(dtype), network.second.bias.to(dtype)
+
+    @torch.inference_mode()
+    def __call__(self, rows: NDArray[np.int32], bases: Tensor) -> tuple[Tensor, NDArray[np.int32]]:
+        """The last hidden layer of each distinct beginning.
+
+        Args:
+            rows: source place (where there are several bases), previous words and the word, all of
+                them numbers that there are, *Shape:* (n, w + 1).
+            bases: of each source place what `bases_of` gives, *Shape:* (n_places, d1).
+
+        Returns:
+            *Shape:* (n_distinct, d), and for each row which of them is its own, *Shape:* (n,).
+        """
+        firsts, which = first_of_each(rows, rows.shape[1] - 1)
+        compute = self._on_cpu if bases.device.type == "cpu" else self._on_device
+        return compute(rows, firsts, bases), which
+
+    def _on_cpu(self, rows: NDArray[np.int32], firsts: NDArray[np.int32], bases: Tensor) -> Tensor:
+        result = torch.empty(len(firsts), self._width, dtype=self.dtype)
+        size = min(ROWS_AT_ONCE, _filled(len(firsts)))
+        first = torch.empty(size, self.tables.shape[2], dtype=self.dtype)
+        for start in range(0, len(firsts), ROWS_AT_ONCE):
+            part = firsts[start : start + ROWS_AT_ONCE]
+            _sum_first_layer(rows, part, bases.numpy(), numbers(self.tables), numbers(first))
+            # Of few shapes: see `narrow_rows`. What stands behind the part is of no account.
+            result[start : start + len(part)] = self._last(first[: _filled(len(part))])[: len(part)]
+        return result
+
+    def _on_device(
+        self, rows: NDArray[np.int32], firsts: NDArray[np.int32], bases: Tensor
+    ) -> Tensor:
+        chosen = torch.from_numpy(rows[firsts]).long().to(bases.device)
+        n_words = len(self.tables)
+        before = chosen[:, -1 - n_words : -1]
+        places = chosen[:, 0] if chosen.shape[1] > n_words + 1 else torch.zeros_like(chosen[:, 0])
+        first = bases[places]
+        for place, table in enumerate(self.tables):
+            first = first + table[before[:, place]].float()
+        return self._last(torch.relu(first).to(self.dtype))
+
+    def _last(self, first: Tensor) -> Tensor:
+        return first if self.second is None else linear(first, *self.second).relu_()
+
+    @property
+    def _width(self) -> int:
+        return self.tables.shape[2] if self.second is None else len(self.second[0])
+
+
+@torch.inference_mode()
+def bases_of(network: FeedForward, around: NDArray[np.int32]) -> Tensor:
+    """What the first layer has of the words around source places, its bias included.
+
+    Args:
+        network: on the device where it shall compute.
+        around: numbers of the last words of windows, *Shape:* (n_places, n_around).
+
+    Returns:
+        *Shape:* (n_places, d1).
+    """
+    first = network.first
+    vectors = network.embedding(torch.from_numpy(around).long().to(first.weight.device)).flatten(1)
+    return linear(vectors, first.weight[:, first.in_features - vectors.shape[1] :], first.bias)
+
+
+def numbers(tensor: Tensor) -> NDArray[Any]:
+    """A tensor for compiled code, bfloat16 as its bits."""
+    narrow = tensor.dtype == torch.bfloat16
+    return np.asarray(tensor.view(torch.uint16).numpy() if narrow else tensor.numpy())
+
+
+def _with_mean(table: Tensor, history: History) -> Tensor:
+    """A table with one row more: the mean, weighted by the words' frequencies."""
+    shares = torch.from_numpy(history.frequencies / history.frequencies.sum()).to(table)
+    return torch.cat([table, (shares @ table)[None]])
+
+
+def _filled(n_rows: int) -> int:
+    return -(-n_rows // ROWS_STEP) * ROWS_STEP
+
+
+@numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+def _sum_first_layer(rows: Any, chosen: Any, bases: Any, tables: Any, out: Any) -> None:
+    """Rectified sums of base and table rows.
+
+    Args:
+        rows: *Shape:* (n, w + 1).
+        chosen: which of them, *Shape:* (m,).
+        bases: *Shape:* (n_places, d1).
+        tables: *Shape:* (n_words, numbers, d1).
+        out: *Shape:* (m or more, d1).
+    """
+    n_words = len(tables)
+    has_place = rows.shape[1] > n_words + 1
+    sums = np.empty(bases.shape[1], np.float32)
+    for i in range(len(chosen)):
+        row = rows[chosen[i], rows.shape[1] - 1 - n_words : rows.shape[1] - 1]
+        sums[:] = bases[rows[chosen[i], 0] if has_place else 0]
+        word = 0
+        # Three at a time: a pass over the sums costs as much as reading a row.
+        while word + 3 <= n_words:
+            _add_three(
+                sums,
+                tables[word, row[word]],
+                tables[word + 1, row[word + 1]],
+                tables[word + 2, row[word + 2]],
+            )
+            word += 3
+        while word < n_words:
+            _add_one(sums, tables[word, row[word]])
+            word += 1
+        _rectify(sums, out[i])
+
+
+@numba.njit(nogil=True, fastmath=True, inline="always", error_model="numpy")
+def _add_three(sums: Any, one: Any, two: Any, three: Any) -> None:
+    for k in range(len(sums)):
+        sums[k] += widened(one[k]) + widened(two[k]) + widened(three[k])
+
+
+@numba.njit(nogil=True, fastmath=True, inline="always", error_model="numpy")
+def _add_one(sums: Any, one: Any) -> None:
+    for k in range(len(sums)):
+        sums[k] += widened(one[k])
+
+
+@numba.njit(nogil=True, fastmath=True, inline="always", error_model="numpy")
+def _rectify(sums: Any, out: Any) -> None:
+    for k in range(len(sums)):
+        out[k] = narrowed(max(sums[k], np.float32(0)), out[k])
