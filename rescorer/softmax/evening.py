@@ -1,8 +1,8 @@
 """The linear part of log Z, taken out of a trained output layer.
 
-If v is taken from each word's weights and c from each word's bias, all logits of a row h fall by v h + c, and so
-does log Z: no probability changes. With v and c from the least squares of log Z over h, the logits alone come
-nearer to log-probabilities than training on log^2 Z brings them in the time that it has.
+If v is taken from each word's weights and c from each word's bias, all logits of a row h fall by v h + c, and
+so does log Z: no probability changes. With v and c from the least squares of log Z over h, the logits alone
+come nearer to log-probabilities than training on log^2 Z brings them in the time that it has.
 """
 
 from __future__ import annotations

@@ -86,12 +86,17 @@ class HiddenLayers:
         return compute(rows, firsts, bases), which
 
     def _on_cpu(self, rows: NDArray[np.int32], firsts: NDArray[np.int32], bases: Tensor) -> Tensor:
-        result = torch.empty(len(firsts), self._width, dtype=self.dtype)
+        tables = numbers(self.tables)
+        if self.second is None:
+            first = torch.empty(len(firsts), self.tables.shape[2], dtype=self.dtype)
+            _sum_first_layer(rows, firsts, bases.numpy(), tables, numbers(first))
+            return first
+        result = torch.empty(len(firsts), len(self.second[0]), dtype=self.dtype)
         size = min(ROWS_AT_ONCE, _filled(len(firsts)))
         first = torch.empty(size, self.tables.shape[2], dtype=self.dtype)
         for start in range(0, len(firsts), ROWS_AT_ONCE):
             part = firsts[start : start + ROWS_AT_ONCE]
-            _sum_first_layer(rows, part, bases.numpy(), numbers(self.tables), numbers(first))
+            _sum_first_layer(rows, part, bases.numpy(), tables, numbers(first))
             # Of few shapes: see `narrow_rows`. What stands behind the part is of no account.
             result[start : start + len(part)] = self._last(first[: _filled(len(part))])[: len(part)]
         return result
@@ -110,10 +115,6 @@ class HiddenLayers:
 
     def _last(self, first: Tensor) -> Tensor:
         return first if self.second is None else linear(first, *self.second).relu_()
-
-    @property
-    def _width(self) -> int:
-        return self.tables.shape[2] if self.second is None else len(self.second[0])
 
 
 @torch.inference_mode()
