@@ -253,6 +253,8 @@ bench: $(B)/tables/rnn/moses.ini $(B)/runs/baseline-1/weights.json $(B)/runs/csl
 	$(BENCH) bench_training.py $(abspath $(FILTERED)) $(RESULTS)/training.json
 	$(BENCH) bench_decoding.py $(abspath $(B)/runs/cslm-1) $(abspath $(DEV).$(SOURCE)) $(abspath $(B)/cslm) \
 	    $(RESULTS)/decoding.json
+	$(BENCH) bench_window_training.py $(abspath $(CORPUS)/train.$(TARGET)) $(abspath $(CORPUS)/train.$(SOURCE)) \
+	    $(abspath $(MODEL)/aligned.grow-diag-final-and.gz) $(RESULTS)/window_training.json
 	$(BENCH) bench_lookups.py $(abspath $(CORPUS)/train.$(SOURCE)) $(abspath $(CORPUS)/train.$(TARGET)) \
 	    $(RESULTS)/lookups.json
 	$(BENCH) bench_busy_machine.py $(abspath $(FILTERED)) $(abspath $(B)/encdec) $(RESULTS)/busy_machine.json
