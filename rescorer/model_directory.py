@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from moses_bridge.config import from_mapping
 from moses_bridge.errors import ConfigError, InputError
@@ -93,12 +94,33 @@ def load_model(directory: Path) -> TrainedModel[Any]:
     return TrainedModel(name, network.eval(), shortlists, description)
 
 
+class _NothingDrawn(TorchFunctionMode):
+    """Leaves tensors as they are that `torch.nn.init` would fill.
+
+    There is no memory to fill on the meta device, and drawing numbers there imports PyTorch's compiler, which
+    takes a second.
+    """
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """The tensor of a function that fills one; the result of any other function."""
+        named = kwargs or {}
+        if getattr(func, "__module__", None) == nn.init.__name__:
+            return named["tensor"] if "tensor" in named else args[0]
+        return func(*args, **named)
+
+
 def _empty_network(
     architecture: Architecture[Any, Any], settings: Any, shortlists: Shortlists, directory: Path
 ) -> nn.Module:
     """The network without memory for weights; those that are loaded bring theirs, of checked shapes."""
     try:
-        with torch.device("meta"):
+        with torch.device("meta"), _NothingDrawn():
             network: nn.Module = architecture.network(settings, shortlists)
             return network
     except (RuntimeError, OverflowError, TypeError) as error:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import resource
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -244,3 +246,14 @@ def test_a_model_of_phrase_pairs_scores_no_ngrams(tmp_path: Path) -> None:
     save_encdec(tmp_path)
     with pytest.raises(InputError, match="'encdec', which cannot score n-grams"):
         ngram_scorer_of_model(tmp_path, Compute(device="cpu"))
+
+
+def test_loading_does_not_import_the_compiler_of_pytorch(tmp_path: Path) -> None:
+    """It takes longer to import than all of PyTorch else, once for each command."""
+    network = Cslm(CslmConfig(2, 3, 4, 5), len(TARGET))
+    save_model(tmp_path, "cslm", network, network.config, Shortlists(None, TARGET), {})
+    program = (
+        "import sys; from pathlib import Path; from rescorer.model_directory import load_model;"
+        "load_model(Path(sys.argv[1])); sys.exit('torch._dynamo' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", program, tmp_path], check=True)

@@ -59,6 +59,15 @@ def test_raw_scores_are_near_the_exact_ones(tmp_path: Path) -> None:
     assert found.mean_difference < 0.5
 
 
+def test_log_z_of_held_out_words_stands_with_the_model(tmp_path: Path) -> None:
+    report = train("nnjm", write_text(tmp_path), tmp_path / "m", settings(self_normalisation=0.1))
+    model = load_model(tmp_path / "m")
+    assert model.log_z == (report.log_z_mean, report.log_z_sd)
+    assert abs(model.log_z.mean) < 0.1 and 0 < model.log_z.sd < 0.3
+    other = train("nnjm", write_text(tmp_path), tmp_path / "n", settings())
+    assert other.log_z_mean is None and load_model(tmp_path / "n").log_z is None
+
+
 def test_a_new_network_is_even_where_it_shall_be_normalised(tmp_path: Path) -> None:
     """The output bias is -log V, so the denominator of nearly equal logits is nearly 1."""
     network = prepare(write_text(tmp_path), settings(self_normalisation=0.1), 1).network
