@@ -198,7 +198,7 @@ def _decoder_settings(
     decoder: str | None,
     stack: int | None,
     cube_pruning_pop_limit: int | None,
-    neural_lm: str | None,
+    neural_lms: tuple[str, ...],
 ) -> DecoderConfig:
     """The settings of `moses-bridge decode`."""
     from moses_bridge.decoder import DecoderConfig
@@ -207,7 +207,7 @@ def _decoder_settings(
         "kind": decoder,
         "stack_size": stack,
         "pop_limit": cube_pruning_pop_limit,
-        "neural_lm": neural_lm,
+        "neural_lm": [*neural_lms] or None,
     }
     return with_options(load_config(DecoderConfig, config), options)
 
@@ -244,8 +244,10 @@ def _decoder_settings(
 )
 @click.option(
     "--neural-lm",
-    help='NAME=COMMAND, a feature of the built-in search: "CSLM0=rescorer serve cslm". Sets '
-    "the key neural_lm.",
+    "neural_lms",
+    multiple=True,
+    help='NAME=COMMAND, a feature of the built-in search: "CSLM0=rescorer serve cslm". May be given '
+    "several times; sets the key neural_lm.",
 )
 @click.option(
     "--constrain",
@@ -264,7 +266,7 @@ def decode(
     stack: int | None,
     cube_pruning_pop_limit: int | None,
     weights: Path | None,
-    neural_lm: str | None,
+    neural_lms: tuple[str, ...],
     constrain: Path | None,
     config: Path | None,
     jobs: int,
@@ -279,7 +281,7 @@ def decode(
     from moses_bridge.decoder import open_decoder
     from moses_bridge.formats.weights import read_weights
 
-    options = _decoder_settings(config, decoder, stack, cube_pruning_pop_limit, neural_lm)
+    options = _decoder_settings(config, decoder, stack, cube_pruning_pop_limit, neural_lms)
     overwrite = read_weights(weights) if weights else None
     if constrain is not None:
         from moses_bridge.given_translations import force_translations

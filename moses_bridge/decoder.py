@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -12,10 +13,9 @@ from typing import Annotated, Literal, Protocol, Self
 
 import numpy as np
 
-from moses_bridge.builtin.decoder.batches import NeuralFeature, Work, translate_lines
+from moses_bridge.builtin.decoder.batches import NeuralWork, Work, translate_lines
 from moses_bridge.builtin.decoder.model import load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
-from moses_bridge.builtin.decoder.neural_translator import stand_in_translator
 from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.translator import (
     Translator,
@@ -50,11 +50,11 @@ class DecoderConfig:
         nbest_factor: an n-best list is sought among so many times its size paths; 0 stands for 1000.
         segmentation: whether n-best lines tell which source phrase became which target phrase.
         alignment: whether n-best lines tell the word links (column 4 of the phrase table).
-        neural_lm: NAME=COMMAND, a neural language model as a feature of the built-in search, like
-            "CSLM0=rescorer serve cslm"; `moses_bridge.ngram_scorer` has what the command must do.
-            Where it is not set, there is no such feature.
+        neural_lm: neural models as features of the built-in search, each NAME=COMMAND, like
+            "CSLM0=rescorer serve cslm"; `moses_bridge.ngram_scorer` has what a command must do. A
+            single one may stand without brackets.
         kind: "moses", "builtin", or "auto": Moses if there is a program `moses` on the PATH and no
-            neural language model.
+            neural model.
     """
 
     stack_size: Annotated[int, AtLeast(1)] = 200
@@ -64,11 +64,27 @@ class DecoderConfig:
     nbest_factor: Annotated[int, AtLeast(0)] = 20
     segmentation: bool = False
     alignment: bool = False
-    neural_lm: str | None = None
+    neural_lm: tuple[str, ...] | str = ()
     kind: DecoderKind = "auto"
 
     def __post_init__(self) -> None:
         check_limits(self)
+        if isinstance(self.neural_lm, str):
+            object.__setattr__(self, "neural_lm", (self.neural_lm,))
+
+    @property
+    def neural_lms(self) -> tuple[NeuralLm, ...]:
+        """The neural models.
+
+        Raises:
+            ConfigError: one is malformed, or two have one name.
+        """
+        texts = [self.neural_lm] if isinstance(self.neural_lm, str) else self.neural_lm
+        lms = tuple(map(NeuralLm.parse, texts))
+        for name, n_times in Counter(lm.name for lm in lms).items():
+            if n_times > 1:
+                raise ConfigError(f"{n_times} neural models have the name {name}; use other names")
+        return lms
 
     @property
     def chosen_kind(self) -> Literal["moses", "builtin"]:
@@ -135,7 +151,7 @@ def open_decoder(ini: Path, config: DecoderConfig, jobs: int) -> Decoder:
         raise ConfigError(f"jobs is {jobs}; the smallest value is 1")
     if config.chosen_kind == "builtin":
         return BuiltinDecoder(ini, config, jobs)
-    if config.neural_lm is not None:
+    if config.neural_lm:
         raise ConfigError("Moses takes no --neural-lm; choose the built-in decoder")
     program = find_program("moses")
     if program is None:
@@ -166,9 +182,11 @@ class BuiltinDecoder:
             effective_distortion_limit(self._model.distortion_limit),
         )
         self._lm_scores = np.full(len(self._model.table.rows.nodes), np.nan, np.float32)
-        self._neural = None if config.neural_lm is None else NeuralLm.parse(config.neural_lm)
-        if self._neural and self._neural.name in (column.name for column in self._model.features):
-            raise ConfigError(f"{ini} has a feature {self._neural.name}; use another name")
+        self._neural = config.neural_lms
+        names = {column.name for column in self._model.features}
+        for lm in self._neural:
+            if lm.name in names:
+                raise ConfigError(f"{ini} has a feature {lm.name}; use another name")
 
     def __enter__(self) -> Self:
         return self
@@ -179,7 +197,7 @@ class BuiltinDecoder:
     def feature_names(self) -> list[tuple[str, int]]:
         """See `Decoder`."""
         names = [(column.name, column.size) for column in self._model.features if column.listed]
-        return [*names, (self._neural.name, 1)] if self._neural else names
+        return [*names, *((lm.name, 1) for lm in self._neural)]
 
     def decode(
         self,
@@ -206,24 +224,24 @@ class BuiltinDecoder:
 
     def _work(self, weights: Weights | None, nbest: NBestFormat | None) -> Work:
         model, limits = self._model, self._limits
-        if self._neural is None:
-            weighted = make_weighted_model(model, self._lm_scores, model.weight_vector(weights))
-            return Work(Translator(model, weighted, limits), nbest)
         given = {**model.ini.weights, **(weights or {})}
-        weight = given.pop(self._neural.name, ())
-        if len(weight) != 1:
-            name = self._neural.name
-            raise ConfigError(
-                f"{len(weight)} weights of {name}, which has 1 score; name it among the --weights"
-            )
-        vector = model.weight_vector(given)
-        translator = stand_in_translator(model, self._lm_scores, vector, weight[0], limits)
-        return Work(translator, nbest, NeuralFeature(self._neural, vector, weight[0]))
+        neural = tuple(_only_weight(lm.name, given.pop(lm.name, ())) for lm in self._neural)
+        weighted = make_weighted_model(model, self._lm_scores, model.weight_vector(given))
+        translator = Translator(model, weighted, limits)
+        return Work(translator, nbest, NeuralWork(self._neural, neural) if neural else None)
 
     def _nbest_format(self, nbest_size: int) -> NBestFormat:
         _check_nbest_size(nbest_size)
         config = self._config
         return NBestFormat(nbest_size, config.nbest_factor, config.segmentation, config.alignment)
+
+
+def _only_weight(name: str, weights: Sequence[float]) -> float:
+    if len(weights) != 1:
+        raise ConfigError(
+            f"{len(weights)} weights of {name}, which has 1 score; name it among the --weights"
+        )
+    return weights[0]
 
 
 class MosesDecoder:

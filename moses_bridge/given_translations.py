@@ -71,7 +71,7 @@ def force_translations(
         ConfigError: a setting does not fit, or a weight has no feature.
         InputError: a file cannot be read, or the texts have different numbers of lines.
     """
-    if config.neural_lm is not None or config.kind == "moses":
+    if config.neural_lm or config.kind == "moses":
         raise ConfigError("translations are forced by the built-in decoder without a neural model")
     lines = list(read_parallel(source, target))
     sources = [line for line, _ in lines]

@@ -26,8 +26,9 @@ import shlex
 import struct
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, Protocol, Self
 
 import numpy as np
@@ -43,6 +44,7 @@ N_NUMBERS = {b"1": 3, b"2": 5}  # of the greeting, by version
 WORDS, SOURCES, NGRAMS, ESTIMATES = b"W", b"S", b"N", b"E"
 SIZE = struct.Struct("<I")
 NO_ID = -1
+Answer = Callable[[], NDArray[np.float32]]  # waits for values
 PATIENCE_SECONDS = 10.0  # for a process to end by itself, once its input is closed
 
 
@@ -93,6 +95,13 @@ class NgramScorer(Protocol):
 
     def estimates(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
         """As `log_probs`, but quick rather than exact: what the search goes by."""
+
+
+def begin_estimates(scorer: NgramScorer, ngrams: NDArray[np.int32]) -> Answer:
+    """Let another process begin with estimates; any other scorer begins when it is waited for."""
+    if isinstance(scorer, ScorerProcess):
+        return scorer.begin_estimates(ngrams)
+    return partial(scorer.estimates, ngrams)
 
 
 def row_width(scorer: NgramScorer) -> int:
@@ -221,7 +230,14 @@ class ScorerProcess:
 
     def estimates(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
         """See `NgramScorer`."""
-        return self._values(ESTIMATES, ngrams)
+        return self.begin_estimates(ngrams)()
+
+    def begin_estimates(self, ngrams: NDArray[np.int32]) -> Answer:
+        """Ask for estimates; what it returns waits for them and is called before anything else is asked."""
+        if not len(ngrams):
+            return lambda: np.zeros(0, np.float32)
+        self._send(ESTIMATES, ngrams.astype("<i4", copy=False).tobytes())
+        return lambda: np.frombuffer(self._receive(4 * len(ngrams)), "<f4")
 
     def _values(self, kind: bytes, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
         if not len(ngrams):
@@ -243,12 +259,19 @@ class ScorerProcess:
         return (*found, NO_ID, 0) if version == b"1" else (*found,)
 
     def _ask(self, kind: bytes, payload: bytes, n_bytes: int) -> bytes:
-        assert self._process.stdin is not None and self._process.stdout is not None
+        self._send(kind, payload)
+        return self._receive(n_bytes)
+
+    def _send(self, kind: bytes, payload: bytes) -> None:
+        assert self._process.stdin is not None
         try:
             self._process.stdin.write(kind + SIZE.pack(len(payload)) + payload)
             self._process.stdin.flush()
         except OSError as error:
             raise self._failure(str(error)) from error
+
+    def _receive(self, n_bytes: int) -> bytes:
+        assert self._process.stdout is not None
         answer = self._process.stdout.read(n_bytes)
         if len(answer) < n_bytes:
             raise self._failure("the answer breaks off")

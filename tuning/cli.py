@@ -46,7 +46,7 @@ def _tuning_settings(
     optimizer: OptimizerName | None,
     nbest_size: int | None,
     max_iterations: int | None,
-    neural_lm: str | None,
+    neural_lms: tuple[str, ...],
     left_out: tuple[str, ...],
 ) -> TuningConfig:
     """The settings of `tuning tune`."""
@@ -56,7 +56,7 @@ def _tuning_settings(
         "optimizer": optimizer,
         "nbest_size": nbest_size,
         "max_iterations": max_iterations,
-        "decoder.neural_lm": neural_lm,
+        "decoder.neural_lm": [*neural_lms] or None,
         "left_out": [*left_out] or None,
     }
     return with_options(load_config(TuningConfig, config), options)
@@ -94,8 +94,10 @@ def _tuning_settings(
 )
 @click.option(
     "--neural-lm",
-    help='NAME=COMMAND, a feature of the built-in search: "CSLM0=rescorer serve cslm". Sets '
-    "the key decoder.neural_lm.",
+    "neural_lms",
+    multiple=True,
+    help='NAME=COMMAND, a feature of the built-in search: "CSLM0=rescorer serve cslm". May be given '
+    "several times; sets the key decoder.neural_lm.",
 )
 @click.option(
     "--leave-out",
@@ -117,7 +119,7 @@ def tune(
     resume: bool,
     init_weights: Path | None,
     nbest_features: tuple[str, ...],
-    neural_lm: str | None,
+    neural_lms: tuple[str, ...],
     left_out: tuple[str, ...],
     config: Path | None,
     jobs: int,
@@ -129,7 +131,7 @@ def tune(
     from tuning.loop import tune as run_tuning
     from tuning.rerank import NBestFeature
 
-    settings = _tuning_settings(config, optimizer, nbest_size, max_iterations, neural_lm, left_out)
+    settings = _tuning_settings(config, optimizer, nbest_size, max_iterations, neural_lms, left_out)
     run = run_tuning(
         ini,
         source,

@@ -18,7 +18,6 @@ from moses_bridge.decoder import Decoder, DecoderConfig, open_decoder
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.moses_ini import parse_ini, read_ini, with_weights, write_ini
 from moses_bridge.json_files import read_json, write_json
-from moses_bridge.ngram_scorer import NeuralLm
 from tuning.bleu_stats import References, bleu, length_ratio, log_sentence_bleu
 from tuning.nbest_pool import NBestPool, grouped_weights, merge_pools, read_pool
 from tuning.optimizer import OptimizerConfig
@@ -57,6 +56,8 @@ class TuningConfig:
             is tuned as if it did not have them.
         start_spread: each weight of the start is multiplied by exp(start_spread z), z normal and drawn
             by the seed, so that runs do not share a start. 0 starts from the weights as they are.
+        neural_weight: first weight of each neural model in the search that --init-weights does not name. With
+            0 the first n-best lists are those of the system without it.
         search: settings of the optimiser.
         decoder: settings of the decoder.
     """
@@ -68,6 +69,7 @@ class TuningConfig:
     min_pool_gain: float = 0.01
     patience: Annotated[int, AtLeast(1)] = 3
     start_spread: Annotated[float, AtLeast(0)] = 0.0
+    neural_weight: float = 0.0
     left_out: tuple[str, ...] = ()
     search: OptimizerConfig = field(default_factory=OptimizerConfig)
     decoder: DecoderConfig = field(default_factory=DecoderConfig)
@@ -161,8 +163,7 @@ def _write_tuned_ini(ini: Path, weights: Weights, out: Path) -> None:
 def _added(config: TuningConfig, nbest_features: Sequence[NBestFeature]) -> dict[str, float]:
     """The features that the ini does not have, and their first weights."""
     added = [(feature.name, feature.initial_weight) for feature in nbest_features]
-    if config.decoder.neural_lm is not None:
-        added.append((NeuralLm.parse(config.decoder.neural_lm).name, 0.0))
+    added += [(lm.name, config.neural_weight) for lm in config.decoder.neural_lms]
     for name, n_times in Counter(name for name, _ in added).items():
         if n_times > 1:
             raise ConfigError(f"the feature {name} is added twice; use another name")

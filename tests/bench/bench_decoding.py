@@ -63,7 +63,7 @@ def with_neural_lm(work: Work, service: str) -> Result:
     return Result(title, service, "the search without it", neural, plain, "words/s")
 
 
-def _options(kind: DecoderKind, neural_lm: str | None = None) -> DecoderConfig:
+def _options(kind: DecoderKind, neural_lm: str | tuple[str, ...] = ()) -> DecoderConfig:
     return DecoderConfig(STACK, POP_LIMIT, neural_lm=neural_lm, kind=kind)
 
 

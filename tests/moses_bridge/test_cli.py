@@ -266,7 +266,7 @@ def test_print_config_stands_anywhere(
             ["decode", "--stack", 7, "--cube-pruning-pop-limit", 8, "--decoder", "builtin"],
             {"stack_size": 7, "pop_limit": 8, "kind": "builtin"},
         ),
-        (["decode", "--neural-lm", "CSLM0=cat"], {"neural_lm": "CSLM0=cat"}),
+        (["decode", "--neural-lm", "CSLM0=cat"], {"neural_lm": ["CSLM0=cat"]}),
     ],
 )
 def test_an_option_sets_its_key(

@@ -1,14 +1,22 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from moses_bridge.errors import ConfigError, ToolError
-from moses_bridge.ngram_scorer import NO_ID, NeuralLm, ScorerProcess, serve_ngrams
+from moses_bridge.ngram_scorer import (
+    NO_ID,
+    NeuralLm,
+    ScorerProcess,
+    begin_estimates,
+    serve_ngrams,
+)
 
 
 @pytest.mark.parametrize("text", ["CSLM0", "=cat", "CSLM0=", "CS LM=cat", "A='cat", "A_0=cat"])
@@ -107,3 +115,23 @@ def test_other_source_places_are_told() -> None:
     with ScorerProcess(["sh", "-c", command]) as scorer, pytest.raises(ToolError) as told:
         scorer.read([b"a b"])
     assert "found 5 source places, expected 3" in str(told.value)
+
+
+SERVED = """import sys
+sys.path.insert(0, {folder!r})
+from test_ngram_scorer import Scorer
+from moses_bridge.ngram_scorer import serve_ngrams
+serve_ngrams(Scorer(), sys.stdin.buffer, sys.stdout.buffer)
+"""
+
+
+def test_a_process_computes_while_one_does_not_wait() -> None:
+    program = SERVED.format(folder=str(Path(__file__).parent))
+    ngrams = np.arange(200_000, dtype=np.int32).reshape(-1, 2)  # more than a pipe holds
+    with ScorerProcess([sys.executable, "-c", program]) as scorer:
+        answer = begin_estimates(scorer, ngrams)
+        expected = Scorer().estimates(ngrams)
+        np.testing.assert_allclose(answer(), expected)
+        np.testing.assert_allclose(scorer.estimates(ngrams), expected)
+        assert len(begin_estimates(scorer, ngrams[:0])()) == 0
+    np.testing.assert_allclose(begin_estimates(Scorer(), ngrams)(), expected)

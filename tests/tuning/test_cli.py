@@ -134,7 +134,7 @@ def test_options_of_tune_go_before_those_of_the_file(tmp_path: Path, place: int)
     assert status == 0, output
     found = tomllib.loads(output)
     assert (found["nbest_size"], found["max_iterations"]) == (20, 6)
-    assert (found["decoder"]["stack_size"], found["decoder"]["neural_lm"]) == (7, "C=cat")
+    assert (found["decoder"]["stack_size"], found["decoder"]["neural_lm"]) == (7, ["C=cat"])
     assert found["optimizer"] == "pro"
 
 

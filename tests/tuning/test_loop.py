@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -119,10 +120,49 @@ def test_a_neural_language_model_starts_at_0_and_belongs_to_the_run(
 
     result = tuned("serve one")
     assert result.iterations[0].weights["CSLM0"] == [0.0]
-    assert load_run(tmp_path / "run").decoder["neural_lm"] == "CSLM0=serve one"
+    assert load_run(tmp_path / "run").decoder["neural_lm"] == ("CSLM0=serve one",)
     assert tuned("serve one") == result
     with pytest.raises(ConfigError, match="other config"):
         tuned("serve another")
+
+
+def test_several_neural_models_start_where_they_are_told(
+    system: FixedSystem, tmp_path: Path
+) -> None:
+    init = tmp_path / "init.json"
+    init.write_text('{"LM0": [0.7], "B0": [0.3]}')
+
+    def start(*names: str, weight: float = 0.05) -> Mapping[str, list[float]]:
+        neural_lm = tuple(f"{name}=serve {name.lower()}" for name in names)
+        decoder = DecoderConfig(neural_lm=neural_lm)
+        config = replace(system.config, decoder=decoder, neural_weight=weight)
+        texts = (system["source"], [system["reference"]])
+        out = tmp_path / "-".join(names)
+        run = tune(system["moses.ini"], *texts, out, config, init_weights=init)
+        assert run.commands() == {name: f"serve {name.lower()}" for name in names}
+        assert load_run(out).commands() == run.commands()
+        return run.iterations[0].weights
+
+    found = start("A0", "B0")
+    assert (found["LM0"], found["A0"], found["B0"]) == ([0.7], [0.05], [0.3])
+    with pytest.raises(ConfigError, match="2 neural models have the name A0"):
+        start("A0", "A0")
+    with pytest.raises(ConfigError, match="has a feature LM0; use another name"):
+        start("LM0")
+
+
+@pytest.mark.parametrize(
+    ("kept", "commands"), [("A0=serve it", {"A0": "serve it"}), (None, {}), (["A0=x"], {"A0": "x"})]
+)
+def test_older_runs_keep_one_neural_model_or_none(
+    system: FixedSystem, tmp_path: Path, kept: object, commands: dict[str, str]
+) -> None:
+    system.run(tmp_path / "run")
+    path = tmp_path / "run" / "weights.json"
+    written = json.loads(path.read_text())
+    written["decoder"]["neural_lm"] = kept
+    path.write_text(json.dumps(written))
+    assert load_run(tmp_path / "run").commands() == commands
 
 
 def test_sparse_features_that_the_ini_has_no_weights_for_are_not_tuned(

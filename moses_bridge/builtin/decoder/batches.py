@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -13,11 +14,12 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Protocol
 
-from moses_bridge.builtin.decoder.feature_slots import Vector
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
+from moses_bridge.builtin.decoder.neural_feature import NeuralFeature
 from moses_bridge.builtin.decoder.neural_translator import NeuralTranslator
 from moses_bridge.builtin.decoder.translator import Translation, Translator
-from moses_bridge.errors import UserError
+from moses_bridge.builtin.decoder.word_places import check_links
+from moses_bridge.errors import InputError, UserError
 from moses_bridge.ngram_scorer import NeuralLm, NgramScorer, NoScorer, ScorerProcess
 
 LINES_PER_TASK = 4  # few, so that no process waits long for the last one
@@ -36,22 +38,24 @@ class BatchTranslator(Protocol):
 
 
 @dataclass(frozen=True)
-class NeuralFeature:
-    """A neural language model among the features.
+class NeuralWork:
+    """Neural models among the features.
 
     Attributes:
-        lm: the model.
-        weights: of all other features.
-        weight: of it.
+        lms: the models.
+        weights: of each.
     """
 
-    lm: NeuralLm
-    weights: Vector
-    weight: float
+    lms: tuple[NeuralLm, ...]
+    weights: tuple[float, ...]
 
-    def start(self, stand_in: Translator, scorer: NgramScorer) -> NeuralTranslator:
-        """A translator that asks a scorer; see `NeuralTranslator`."""
-        return NeuralTranslator(stand_in, self.weights, self.lm.name, self.weight, scorer)
+    def start(self, translator: Translator, scorers: Sequence[NgramScorer]) -> NeuralTranslator:
+        """A translator that asks scorers; see `NeuralTranslator`."""
+        features = [
+            NeuralFeature(lm.name, weight, scorer, translator.model.target_words)
+            for lm, weight, scorer in zip(self.lms, self.weights, scorers, strict=True)
+        ]
+        return NeuralTranslator(translator, features)
 
 
 @dataclass(frozen=True)
@@ -59,14 +63,14 @@ class Work:
     """What all processes share.
 
     Attributes:
-        translator: of single sentences; of `stand_in_translator` if there is a neural model.
+        translator: of single sentences, without neural models.
         nbest: what the lines of the n-best lists hold; None for no lists.
-        neural: the neural language model, if there is one.
+        neural: the neural models, if there are some.
     """
 
     translator: Translator
     nbest: NBestFormat | None
-    neural: NeuralFeature | None = None
+    neural: NeuralWork | None = None
 
     @property
     def lines_per_task(self) -> int:
@@ -74,18 +78,32 @@ class Work:
         return LINES_PER_TASK if self.neural is None else LINES_PER_NEURAL_TASK
 
     def open(self, stack: ExitStack) -> BatchTranslator:
-        """A translator for this process, with a scorer that ends with the stack."""
+        """A translator for this process, with scorers that end with the stack."""
         if self.neural is None:
             return self.translator
-        scorer = stack.enter_context(ScorerProcess(self.neural.lm.command))
-        return self.neural.start(self.translator, scorer)
+        scorers = [stack.enter_context(ScorerProcess(lm.command)) for lm in self.neural.lms]
+        if any(scorer.reads_source for scorer in scorers):
+            self._check_links()
+        return self.neural.start(self.translator, scorers)
 
     def compile(self) -> None:
         """Translate a word, so that forked processes need not compile anything."""
-        translator: BatchTranslator = self.translator
-        if self.neural is not None:
-            translator = self.neural.start(self.translator, NoScorer())
-        translator.translate_batch(0, [b"a"], self.nbest)
+        if self.neural is None:
+            self.translator.translate_batch(0, [b"a"], self.nbest)
+            return
+        self._compile_with(self.neural, reads_source=False)
+        with contextlib.suppress(InputError):  # it may be that no model sees the source
+            self._check_links()
+            self._compile_with(self.neural, reads_source=True)
+
+    def _compile_with(self, neural: NeuralWork, reads_source: bool) -> None:
+        scorers = [NoScorer(reads_source) for _ in neural.lms]
+        neural.start(self.translator, scorers).translate_batch(0, [b"a"], self.nbest)
+
+    def _check_links(self) -> None:
+        """Make sure that a model which sees the source finds word links; see `check_links`."""
+        model = self.translator.model
+        check_links(model.table, model.table_path)
 
 
 def translate_lines(work: Work, lines: Sequence[bytes], jobs: int) -> Iterator[Translation]:
@@ -116,9 +134,13 @@ def translate_lines(work: Work, lines: Sequence[bytes], jobs: int) -> Iterator[T
 
 
 def _prepare(work: Work, lines: Sequence[bytes]) -> None:
-    """Do once what each process would do: choose the phrase pairs, compile the search."""
-    for line in lines:
-        work.translator.choose(line)
+    """Do once what each process would do: choose the phrase pairs, compile the search.
+
+    With neural models the choice depends on what they see, which a process learns when it has started them.
+    """
+    if work.neural is None:
+        for line in lines:
+            work.translator.choose(line)
     work.compile()
 
 

@@ -80,6 +80,11 @@ class Model:
     max_phrase_words: int
 
     @property
+    def table_path(self) -> Path:
+        """Where the phrase table stands."""
+        return _file(self.ini, self.ini.of_kind("PhraseDictionaryMemory")[0])
+
+    @property
     def n_features(self) -> int:
         """Length of a feature vector."""
         return slots.n_features(self.table.rows.scores.shape[1])

@@ -1,11 +1,12 @@
-"""N-grams of hypotheses and paths for a neural language model, and its values in their scores."""
+"""N-grams of options, hypotheses and paths for a neural model, and its values in their scores."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from moses_bridge.builtin.decoder.hypotheses import Hypotheses
 from moses_bridge.builtin.decoder.lm_index import LN10, lm_score
@@ -14,42 +15,101 @@ from moses_bridge.builtin.decoder.weighted_model import LanguageModel
 from moses_bridge.compiled.inner import inner
 
 
+class FeatureWords(NamedTuple):
+    """The words of a sentence's options as a neural model knows them.
+
+    Attributes:
+        ids: int32, the model's number of each word in options.words.
+        places: int32, its source place; none (length 0) if the model does not see the source.
+        end_id: the number of the end of a sentence.
+        end_place: its source place.
+        n_asked: how many words of a phrase depend on what stands before it.
+    """
+
+    ids: NDArray[np.int32]
+    places: NDArray[np.int32]
+    end_id: int
+    end_place: int
+    n_asked: int
+
+
 @njit(cache=True)
 def stack_ngrams(
-    first: int, ids: Any, end_id: int, is_last: bool, options: Options, hyps: Hypotheses,
+    first: int, is_last: bool, words: FeatureWords, options: Options, hyps: Hypotheses,
     contexts: Any,
 ) -> tuple[Any, Any]:  # fmt: skip
-    """The n-grams that the last phrases of hypotheses add.
+    """The n-grams that the last phrases of hypotheses add, those within the phrases left out.
 
     Args:
         first: the first hypothesis; the last one is the last of all.
-        ids: the neural model's number of each word in options.words.
-        end_id: that of the end of a sentence, which a complete hypothesis adds.
-        is_last: whether the hypotheses are complete.
+        is_last: whether the hypotheses are complete; then each adds the end of its sentence.
+        words: of the sentence.
         options: of the sentence.
         hyps: hypotheses.
         contexts: (room, order - 1) int32, last words of each hypothesis, oldest first; filled from
             `first` on.
 
     Returns:
-        (n_ngrams, order) int32, and (n_hypotheses + 1,) where those of each start.
+        (n_ngrams, row width) int32, and (n_hypotheses + 1,) where those of each start.
     """
     n_hyps = hyps.size[0] - first
     starts = np.zeros(n_hyps + 1, np.int64)
     for i in range(n_hyps):
         option = hyps.options[first + i]
         n_words = options.word_starts[option + 1] - options.word_starts[option]
-        starts[i + 1] = starts[i] + n_words + int(is_last)
-    ngrams = np.empty((starts[n_hyps], contexts.shape[1] + 1), np.int32)
+        starts[i + 1] = starts[i] + min(n_words, words.n_asked) + int(is_last)
+    n_context, n_before = contexts.shape[1], int(len(words.places) > 0)
+    ngrams = np.empty((starts[n_hyps], n_before + n_context + 1), np.int32)
     for i in range(n_hyps):
-        hyp = first + i
-        contexts[hyp] = contexts[hyps.previous[hyp]]
-        _add_ngrams(
-            hyps.options[hyp], ids, options, contexts[hyp], ngrams[starts[i] : starts[i + 1]]
-        )
+        context = contexts[first + i]
+        context[:] = contexts[hyps.previous[first + i]]
+        option, place = hyps.options[first + i], starts[i]
+        for word in range(options.word_starts[option], options.word_starts[option + 1]):
+            if word - options.word_starts[option] < words.n_asked:
+                if n_before:
+                    ngrams[place, 0] = words.places[word]
+                _fill_ngram(words.ids[word], context, ngrams[place, n_before:])
+                place += 1
+            _move_on(words.ids[word], context)
         if is_last:
-            _add_ngram(end_id, contexts[hyp], ngrams[starts[i + 1] - 1])
+            if n_before:
+                ngrams[place, 0] = words.end_place
+            _fill_ngram(words.end_id, context, ngrams[place, n_before:])
     return ngrams, starts
+
+
+@njit(cache=True)
+def option_ngrams(words: FeatureWords, open_id: int, order: int, options: Options) -> Any:
+    """The n-grams of all options in isolation, *Shape:* (n_target_words, row width).
+
+    Args:
+        words: of the sentence.
+        open_id: what stands before the first word of each phrase.
+        order: words of an n-gram.
+        options: of the sentence.
+    """
+    n_before = int(len(words.places) > 0)
+    ngrams = np.empty((len(words.ids), n_before + order), np.int32)
+    context = np.empty(order - 1, np.int32)
+    for option in range(len(options.rows)):
+        context[:] = open_id
+        for word in range(options.word_starts[option], options.word_starts[option + 1]):
+            if n_before:
+                ngrams[word, 0] = words.places[word]
+            _fill_ngram(words.ids[word], context, ngrams[word, n_before:])
+            _move_on(words.ids[word], context)
+    return ngrams
+
+
+@njit(cache=True)
+def option_sums(values: Any, n_left_out: int, options: Options) -> Any:
+    """Sums of values of words over each option, without those of its first words, *Shape:* (n_options,)."""
+    sums = np.zeros(len(options.rows))
+    for option in range(len(sums)):
+        first = options.word_starts[option] + n_left_out
+        for word in range(first, options.word_starts[option + 1]):
+            sums[option] += values[word]
+    return sums
 
 
 @njit(cache=True)
@@ -80,56 +140,79 @@ def path_ngrams(
         context[:] = start_id
         place = starts[i]
         for option in phrases[phrase_starts[i] : phrase_starts[i + 1]]:
-            place += _add_ngrams(option, ids, options, context, ngrams[place:])
-        _add_ngram(end_id, context, ngrams[place])
+            for word in range(options.word_starts[option], options.word_starts[option + 1]):
+                _fill_ngram(ids[word], context, ngrams[place])
+                _move_on(ids[word], context)
+                place += 1
+        _fill_ngram(end_id, context, ngrams[place])
     return ngrams, starts
 
 
 @inner
-def _add_ngrams(option: int, ids: Any, options: Options, context: Any, out: Any) -> int:
-    """Fill `out` with the n-grams of an option's words; their number."""
-    first, last = options.word_starts[option], options.word_starts[option + 1]
-    for i in range(first, last):
-        _add_ngram(ids[i], context, out[i - first])
-    return int(last - first)
-
-
-@inner
-def _add_ngram(word: int, context: Any, out: Any) -> None:
-    """Fill `out` with a word behind its context, and move the context on."""
+def _fill_ngram(word: int, context: Any, out: Any) -> None:
+    """Fill `out` with a word behind its context."""
     n_context = len(context)
     for i in range(n_context):
         out[i] = context[i]
     out[n_context] = word
-    for i in range(n_context):
-        context[i] = out[i + 1]
+
+
+@inner
+def _move_on(word: int, context: Any) -> None:
+    n_context = len(context)
+    for i in range(n_context - 1):
+        context[i] = context[i + 1]
+    if n_context > 0:
+        context[n_context - 1] = word
+
+
+@njit(cache=True)
+def add_values(
+    first: int, weight: float, values: Any, starts: Any, closed: Any, hyps: Hypotheses, totals: Any
+) -> None:
+    """Add a neural model's weighted values of the last phrases of hypotheses.
+
+    Args:
+        first: the first hypothesis.
+        weight: of the model.
+        values: of the n-grams of `stack_ngrams`.
+        starts: of `stack_ngrams`.
+        closed: for each option, the sum of the n-grams within it that `stack_ngrams` leaves out.
+        hyps: hypotheses.
+        totals: (n_hypotheses,); grow by the values.
+    """
+    for i in range(len(totals)):
+        total = closed[hyps.options[first + i]]
+        for j in range(starts[i], starts[i + 1]):
+            total += values[j]
+        totals[i] += weight * total
 
 
 @njit(cache=True)
 def exchange_scores(
-    first: int, log_probs: Any, starts: Any, weight: float, is_last: bool, options: Options,
+    first: int, totals: Any, raised: float, stand_ins: Any, is_last: bool, options: Options,
     lm: LanguageModel, hyps: Hypotheses,
 ) -> None:  # fmt: skip
-    """Put the neural values of the last phrases in the place of the n-gram model's.
+    """Put the neural values of the last phrases in the place of what has stood in for them.
 
     Args:
         first: the first hypothesis.
-        log_probs: of the n-grams of `stack_ngrams`.
-        starts: of `stack_ngrams`.
-        weight: of the neural model, with which the n-gram model has stood in for it.
+        totals: of `add_values`, all models' together.
+        raised: by how much the n-gram model's weight is raised to stand in for neural ones.
+        stand_ins: for each option, the weighted values that stand in for the other neural ones.
         is_last: whether the hypotheses are complete.
         options: of the sentence.
         lm: the n-gram model.
         hyps: their scores and estimates change.
     """
     context = np.zeros(max(1, lm.order - 1), np.int32)
-    for i in range(len(starts) - 1):
-        neural = 0.0
-        for j in range(starts[i], starts[i + 1]):
-            neural += log_probs[j]
-        stand_in = LN10 * _added_log10(first + i, is_last, options, lm, hyps, context)
-        hyps.scores[first + i] += weight * (neural - stand_in)
-        hyps.estimates[first + i] += weight * (neural - stand_in)
+    for i in range(len(totals)):
+        change = totals[i] - stand_ins[hyps.options[first + i]]
+        if raised != 0.0:
+            log10 = _added_log10(first + i, is_last, options, lm, hyps, context)
+            change -= raised * LN10 * log10
+        hyps.scores[first + i] += change
+        hyps.estimates[first + i] += change
 
 
 @inner

@@ -1,27 +1,30 @@
-"""The search with a neural language model: sentences side by side, a stack of all of them at a time.
+"""The search with neural models: sentences side by side, a stack of all of them at a time.
 
-A stack is filled as always, with the n-gram model in the neural one's place (its weight is raised by
-the neural model's, in future costs and table limits too). Before the stack is pruned, the n-grams of
-all its hypotheses, in all sentences, are scored in one call, and the neural values take the place
-of the n-gram model's. So the n-gram model decides which cells are taken from the cube, and the
-neural one which of these hypotheses are kept and extended.
+A stack is filled as always, with something in the place of the neural values, which future costs and the
+order of options see too. For a model that sees the source and knows a number for a previous word that is open,
+these are its own values of each option in isolation; one that knows none has nothing in its place. For a model
+that does not see the source it is the n-gram model, whose weight is raised by its own, when a source
+phrase's options are chosen too. Before the stack is pruned, the n-grams of all its hypotheses are scored in
+one call, and the neural values take the place of what stood in for them. While one half of the sentences
+waits for its values, the stacks of the other half are filled.
 
-Two things are approximate in the search. Hypotheses are recombined as without the neural model, by the
+Three things are approximate in the search. Hypotheses are recombined as without neural models, by the
 n-gram model's states; when the n-best list goes back through a hypothesis that was recombined into a
-better one, the words that follow have the scores they had behind the better one. And the search goes by
-the scorer's quick estimates. The values in the n-best list are exact: they are computed from the words of
-its entries, and the entries are sorted by totals made of them.
+better one, the words that follow have the scores they had behind the better one. The search goes by the
+scorers' quick estimates. And a target word without links has the source word of the nearest linked one of its
+phrase. The values in the n-best list are exact: they are computed from the words and links of its entries,
+and the entries are sorted by totals made of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.decoder.feature_slots import LANGUAGE_MODEL, Vector
+from moses_bridge.builtin.decoder.feature_slots import LANGUAGE_MODEL
 from moses_bridge.builtin.decoder.hypotheses import (
     Groups,
     Hypotheses,
@@ -30,19 +33,27 @@ from moses_bridge.builtin.decoder.hypotheses import (
     make_hypotheses,
 )
 from moses_bridge.builtin.decoder.lattice import Paths, take_paths
-from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.nbest_lines import (
     NBestFormat,
     Sentence,
     nbest_lines,
     sentence_texts,
 )
-from moses_bridge.builtin.decoder.neural_scores import exchange_scores, path_ngrams, stack_ngrams
-from moses_bridge.builtin.decoder.ngram_memo import NgramMemo
-from moses_bridge.builtin.decoder.search import Limits, open_stack, start_search
+from moses_bridge.builtin.decoder.neural_feature import NeuralFeature, PhraseValues
+from moses_bridge.builtin.decoder.neural_scores import (
+    add_values,
+    exchange_scores,
+    stack_ngrams,
+)
+from moses_bridge.builtin.decoder.options import raise_options
+from moses_bridge.builtin.decoder.search import open_stack, start_search
 from moses_bridge.builtin.decoder.translator import Translation, Translator
-from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
-from moses_bridge.ngram_scorer import NgramScorer
+from moses_bridge.builtin.decoder.weighted_model import no_choices
+from moses_bridge.builtin.decoder.word_places import WordPlaces, option_places
+from moses_bridge.formats.words import split_words
+
+NO_PLACES = np.zeros(0, np.int32)
+N_GROUPS = 2  # of sentences: one is searched while the other one is scored
 
 
 @dataclass(frozen=True)
@@ -51,16 +62,20 @@ class _Search:
 
     Attributes:
         sentence: to translate.
-        ids: the neural model's number of each word of the options.
+        linked: of the options' `WordPlaces`; of length 0 if no model sees the source.
+        values: what each feature knows of the options.
+        stand_ins: (n_options,) the weighted sum of the values in isolation.
         hyps, groups: of the search.
-        contexts: (room, order - 1) int32, the neural model's last words of each hypothesis.
+        contexts: each feature's (room, order - 1) int32, its last words of each hypothesis.
     """
 
     sentence: Sentence
-    ids: NDArray[np.int32]
+    linked: NDArray[np.int32]
+    values: list[PhraseValues]
+    stand_ins: NDArray[np.float64]
     hyps: Hypotheses
     groups: Groups
-    contexts: NDArray[np.int32]
+    contexts: list[NDArray[np.int32]]
 
     @property
     def n_words(self) -> int:
@@ -75,58 +90,33 @@ class _OpenStack:
         search: that it belongs to.
         first: its first hypothesis.
         windows, gaps: of its coverages.
-        ngrams, starts: of `stack_ngrams`.
+        ngrams, starts: of `stack_ngrams`, of each feature with a weight.
     """
 
     search: _Search
     first: int
     windows: NDArray[np.uint64]
     gaps: NDArray[np.int32]
-    ngrams: NDArray[np.int32]
-    starts: NDArray[np.int64]
-
-
-def stand_in_translator(
-    model: Model, lm_scores: NDArray[np.float32], weights: Vector, neural_weight: float,
-    limits: Limits,
-) -> Translator:  # fmt: skip
-    """A translator whose n-gram model stands in for a neural one too.
-
-    Args:
-        model: tables.
-        lm_scores: see `make_weighted_model`.
-        weights: of the model's features.
-        neural_weight: of the neural model.
-        limits: of the search.
-    """
-    raised = weights.copy()
-    raised[LANGUAGE_MODEL] += neural_weight
-    return Translator(model, make_weighted_model(model, lm_scores, raised), limits)
+    ngrams: list[NDArray[np.int32]]
+    starts: list[NDArray[np.int64]]
 
 
 class NeuralTranslator:
-    """Translates batches of sentences with a neural language model as a feature of the search.
+    """Translates batches of sentences with neural models as features of the search.
 
     Args:
-        translator: of `stand_in_translator`.
-        weights: of the model's features.
-        name: of the neural model's feature.
-        weight: of it.
-        scorer: the neural model.
+        translator: of the model without them.
+        features: the neural models.
     """
 
-    def __init__(
-        self, translator: Translator, weights: Vector, name: str, weight: float, scorer: NgramScorer
-    ) -> None:
-        self._translator = translator
+    def __init__(self, translator: Translator, features: Sequence[NeuralFeature]) -> None:
         self._model = translator.model
-        self._weights = weights
-        self._name = name
-        self._weight = weight
-        self._scorer = scorer
-        self._log_probs = NgramMemo(scorer.log_probs, scorer.order)
-        self._estimates = NgramMemo(scorer.estimates, scorer.order)
-        self._target_ids = scorer.encode(self._model.target_words)
+        self._weights = translator.weighted.weights
+        self._features = features
+        self._asked = [i for i, feature in enumerate(features) if feature.weight]
+        self._reads_source = any(feature.scorer.reads_source for feature in features)
+        self._raised = sum(f.weight for f in features if not f.scorer.reads_source)
+        self._translator = _raised_translator(translator, self._raised)
 
     def translate_batch(
         self, first_id: int, lines: Sequence[bytes], nbest: NBestFormat | None
@@ -134,44 +124,73 @@ class NeuralTranslator:
         """The best translation and the n-best lines of each line; see `Translator.translate`.
 
         Raises:
-            UserError: the scorer fails.
+            UserError: a scorer fails.
         """
-        searches = self._start([self._translator.sentence(line) for line in lines])
-        found = [search for search in searches if search is not None]
-        for n_covered in range(1, max((search.n_words for search in found), default=0) + 1):
-            self._fill_stacks(n_covered, [s for s in found if s.n_words >= n_covered])
+        found = {i: self._translator.sentence(line) for i, line in enumerate(lines)}
+        sentences = {i: sentence for i, sentence in found.items() if sentence is not None}
+        texts = [b" ".join(split_words(lines[i])) for i in sentences]
+        searches = dict(zip(sentences, self._start(texts, [*sentences.values()]), strict=True))
+        self._fill_all([*searches.values()])
         return [
-            (b"", []) if search is None else self._finish(first_id + i, search, nbest)
-            for i, search in enumerate(searches)
+            self._finish(first_id + i, searches[i], nbest) if i in searches else (b"", [])
+            for i in found
         ]
 
-    def _start(self, sentences: Sequence[Sentence | None]) -> list[_Search | None]:
-        """Searches with their first stacks; the batch's new words are encoded in one call."""
-        new = {name: 0 for s in sentences if s is not None for name in s.names.values()}
-        ids = dict(zip(new, self._scorer.encode(list(new)).tolist(), strict=True))
-        return [s if s is None else self._start_one(s, ids) for s in sentences]
+    def _start(self, texts: Sequence[bytes], sentences: Sequence[Sentence]) -> list[_Search]:
+        """Searches with their first stacks; each feature is asked for all sentences at once."""
+        if not sentences:
+            return []
+        places = [self._places(sentence) for sentence in sentences]
+        values = [feature.phrase_values(texts, sentences, places) for feature in self._features]
+        return [
+            self._start_one(sentence, places[i].linked, [of_feature[i] for of_feature in values])
+            for i, sentence in enumerate(sentences)
+        ]
 
-    def _start_one(self, sentence: Sentence, ids_of_new: dict[bytes, int]) -> _Search:
+    def _places(self, sentence: Sentence) -> WordPlaces:
+        if not self._reads_source:
+            return WordPlaces(NO_PLACES, NO_PLACES)
+        places: WordPlaces = option_places(self._model.table.rows, sentence.options)
+        return places
+
+    def _start_one(
+        self, sentence: Sentence, linked: NDArray[np.int32], values: list[PhraseValues]
+    ) -> _Search:
+        stand_ins = np.zeros(len(sentence.options.rows))
+        for feature, value in zip(self._features, values, strict=True):
+            stand_ins += feature.weight * value.alone
+        if stand_ins.any():
+            options, order, word_order = raise_options(sentence.options, stand_ins)
+            sentence = Sentence(options, sentence.names)
+            linked, stand_ins = linked[word_order], stand_ins[order]
+            values = [value.reordered(order, word_order) for value in values]
+        return self._open_search(sentence, linked, values, stand_ins)
+
+    def _open_search(
+        self, sentence: Sentence, linked: NDArray[np.int32], values: list[PhraseValues],
+        stand_ins: NDArray[np.float64],
+    ) -> _Search:  # fmt: skip
         options, limits = sentence.options, self._translator.limits
-        new = [ids_of_new[name] for name in sentence.names.values()]
-        known = len(self._target_ids)
-        ids = np.empty(len(options.words), np.int32)
-        is_known = options.words < known
-        ids[is_known] = self._target_ids[options.words[is_known]]
-        ids[~is_known] = np.array(new, np.int32)[options.words[~is_known] - known]
         hyps = make_hypotheses(options.n_words, limits.pop_limit, self._model.lm.order)
         groups = make_groups(options.n_words, limits.stack_size, limits.pop_limit)
-        contexts = np.empty((len(hyps.previous), self._scorer.order - 1), np.int32)
-        contexts[0] = self._scorer.start_id
         start_search(options, self._translator.weighted.lm, hyps, groups)
-        return _Search(sentence, ids, hyps, groups, contexts)
+        contexts = []
+        for feature in self._features:
+            contexts.append(np.empty((len(hyps.previous), feature.n_history), np.int32))
+            contexts[-1][0] = feature.scorer.start_id
+        return _Search(sentence, linked, values, stand_ins, hyps, groups, contexts)
 
-    def _fill_stacks(self, n_covered: int, searches: Sequence[_Search]) -> None:
-        stacks = [self._open(n_covered, search) for search in searches]
-        values = self._estimates(np.concatenate([stack.ngrams for stack in stacks]))
-        ends = np.cumsum([len(stack.ngrams) for stack in stacks])
-        for stack, log_probs in zip(stacks, np.split(values, ends[:-1]), strict=True):
-            self._close(n_covered, stack, log_probs)
+    def _fill_all(self, searches: Sequence[_Search]) -> None:
+        """Fill the stacks of all sentences, those of a group while another one waits for values."""
+        by_length = sorted(searches, key=lambda search: search.n_words)
+        parts = [by_length[i::N_GROUPS] for i in range(N_GROUPS)]
+        finish: Callable[[], None] = _nothing
+        for n_covered in range(1, max((s.n_words for s in searches), default=0) + 1):
+            for part in parts:
+                stacks = [self._open(n_covered, s) for s in part if s.n_words >= n_covered]
+                finish()
+                finish = self._ask(n_covered, stacks)
+        finish()
 
     def _open(self, n_covered: int, search: _Search) -> _OpenStack:
         options, hyps = search.sentence.options, search.hyps
@@ -180,23 +199,56 @@ class NeuralTranslator:
             n_covered, options, translator.weighted.lm, translator.weighted.weights,
             translator.limits, hyps, search.groups, translator.work,
         )  # fmt: skip
-        ngrams, starts = stack_ngrams(
-            first, search.ids, self._scorer.end_id, n_covered == options.n_words, options, hyps,
-            search.contexts,
-        )  # fmt: skip
+        found = [
+            stack_ngrams(
+                first, n_covered == options.n_words, search.values[i].words, options, hyps,
+                search.contexts[i],
+            )
+            for i in self._asked
+        ]  # fmt: skip
         windows, gaps = edges.windows[:n_coverages].copy(), edges.gaps[:n_coverages].copy()
+        ngrams, starts = [rows for rows, _ in found], [starts for _, starts in found]
         return _OpenStack(search, first, windows, gaps, ngrams, starts)
 
-    def _close(self, n_covered: int, stack: _OpenStack, log_probs: NDArray[np.float32]) -> None:
+    def _ask(self, n_covered: int, stacks: Sequence[_OpenStack]) -> Callable[[], None]:
+        """Begin to score the hypotheses of some stacks; what it returns waits and closes the stacks."""
+        if not stacks:
+            return _nothing
+        answers = [
+            self._features[asked].ask(np.concatenate([stack.ngrams[i] for stack in stacks]))
+            for i, asked in enumerate(self._asked)
+        ]
+
+        def finish() -> None:
+            values = [answer() for answer in answers]
+            first = [0] * len(values)
+            for stack in stacks:
+                of_stack = []
+                for i, rows in enumerate(stack.ngrams):
+                    of_stack.append(values[i][first[i] : first[i] + len(rows)])
+                    first[i] += len(rows)
+                self._close(n_covered, stack, of_stack)
+
+        return finish
+
+    def _close(
+        self, n_covered: int, stack: _OpenStack, values: Sequence[NDArray[np.float32]]
+    ) -> None:
         search, translator = stack.search, self._translator
-        options = search.sentence.options
+        options, hyps = search.sentence.options, search.hyps
+        totals = np.zeros(int(hyps.size[0]) - stack.first)
+        for i, asked in enumerate(self._asked):
+            add_values(
+                stack.first, self._features[asked].weight, values[i], stack.starts[i],
+                search.values[asked].closed, hyps, totals,
+            )  # fmt: skip
         exchange_scores(
-            stack.first, log_probs, stack.starts, self._weight, n_covered == options.n_words,
-            options, translator.weighted.lm, search.hyps,
+            stack.first, totals, self._raised, search.stand_ins, n_covered == options.n_words,
+            options, translator.weighted.lm, hyps,
         )  # fmt: skip
         close_stack(
             n_covered, stack.first, stack.windows, stack.gaps, translator.limits.stack_size,
-            options, search.hyps, search.groups,
+            options, hyps, search.groups,
         )  # fmt: skip
 
     def _finish(self, sentence_id: int, search: _Search, nbest: NBestFormat | None) -> Translation:
@@ -206,20 +258,32 @@ class NeuralTranslator:
         if nbest is None:
             return texts[0], []
         values = self._path_values(search, paths)
-        totals = paths.features @ self._weights + self._weight * values
+        totals = paths.features @ self._weights
+        for feature in self._features:
+            totals = totals + feature.weight * values[feature.name]
         ranking = np.argsort(-totals, kind="stable")
         ranked = take_paths(paths._replace(totals=totals), ranking)
         listed = [texts[i] for i in ranking]
-        added = {self._name: values[ranking]}
+        added = {name: of_paths[ranking] for name, of_paths in values.items()}
         return texts[0], nbest_lines(
             self._model, sentence_id, sentence, listed, ranked, nbest, added
         )
 
-    def _path_values(self, search: _Search, paths: Paths) -> NDArray[np.float64]:
-        scorer = self._scorer
-        ngrams, starts = path_ngrams(
-            paths.phrase_starts, paths.options, search.ids, scorer.start_id, scorer.end_id,
-            scorer.order, search.sentence.options,
-        )  # fmt: skip
-        log_probs = self._log_probs(ngrams).astype(np.float64)
-        return np.add.reduceat(log_probs, starts[:-1])
+    def _path_values(self, search: _Search, paths: Paths) -> dict[str, NDArray[np.float64]]:
+        return {
+            feature.name: feature.path_values(values.words, search.linked, search.sentence, paths)
+            for feature, values in zip(self._features, search.values, strict=True)
+        }
+
+
+def _raised_translator(translator: Translator, raised: float) -> Translator:
+    """A translator whose n-gram model stands in for neural ones, when options are chosen too."""
+    model, weights = translator.model, translator.weighted.weights.copy()
+    weights[LANGUAGE_MODEL] += raised
+    choices = no_choices(model.table.node_starts, model.table_limit)
+    weighted = translator.weighted._replace(choices=choices, weights=weights)
+    return Translator(model, weighted, translator.limits)
+
+
+def _nothing() -> None:
+    """What there is to wait for where nothing was asked."""

@@ -1,4 +1,4 @@
-"""N-grams that a neural language model has scored, so that none is computed twice."""
+"""N-grams that a neural model has scored, so that none is computed twice."""
 
 from __future__ import annotations
 
@@ -9,99 +9,127 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from moses_bridge.compiled.hash_table import FREE, hash_next, hash_number, n_slots, slot_of
+from moses_bridge.compiled.hash_table import hash_next, hash_number, n_slots, slot_of
 from moses_bridge.compiled.inner import inner
 from moses_bridge.errors import UserError
 
-MAX_NGRAMS = 1 << 20  # 40 MB for n-grams of 7 words
+MAX_NGRAMS = 1 << 20  # 40 MB
 FIRST_ROOM = 1 << 14
+NO_CODE = 0
 
-Compute = Callable[[NDArray[np.int32]], NDArray[np.float32]]
+Answer = Callable[[], NDArray[np.float32]]
+Compute = Callable[[NDArray[np.int32]], Answer]
 
 
 class NgramMemo:
     """A function of n-grams that is computed once for each distinct one, all new ones in one call.
 
+    It tells n-grams apart by hashes of 64 bits: among a million two share one with a probability of 3e-8.
+
     Args:
-        compute: the function: natural log p(last word | words before it), (n, order) -> (n,).
-        order: words of an n-gram.
+        begin: begins to compute the function, (n, width) -> (n,), and returns what waits for its values.
         max_ngrams: when there would be more, all are forgotten, which is simpler than to choose some
             and happens once in thousands of sentences.
     """
 
-    def __init__(self, compute: Compute, order: int, max_ngrams: int = MAX_NGRAMS) -> None:
-        self._compute = compute
+    def __init__(self, begin: Compute, max_ngrams: int = MAX_NGRAMS) -> None:
+        self._begin = begin
         self._max_ngrams = max_ngrams
-        self._size = 0
-        self._slots = np.zeros(0, np.int32)
-        self._keys = np.zeros((0, order), np.int32)
-        self._values = np.zeros(0, np.float32)
         self._make_room(FIRST_ROOM)
 
+    def forget(self) -> None:
+        """Begin anew, since n-grams have another meaning from now on."""
+        self._size = 0
+        self._slots[:] = NO_CODE
+
     def __call__(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
-        """The function's values, *Shape:* (n, order) -> (n,).
+        """The function's values, *Shape:* (n, width) -> (n,).
 
         Raises:
             UserError: a value is not a finite number.
         """
+        return self.ask(ngrams)()
+
+    def ask(self, ngrams: NDArray[np.int32]) -> Answer:
+        """Begin to compute; what it returns waits for the values and must be called before the next `ask`."""
         if self._size + len(ngrams) > self._max_ngrams:
             self._make_room(max(FIRST_ROOM, len(ngrams)))
-        elif self._size + len(ngrams) > len(self._keys):
+        elif self._size + len(ngrams) > len(self._values):
             self._grow(2 * (self._size + len(ngrams)))
         first = self._size
-        places, self._size = _enter(ngrams, self._slots, self._keys, first)
-        if self._size > first:
-            self._values[first : self._size] = self._ask(self._keys[first : self._size])
-        return np.asarray(self._values[places])
+        places, new = _enter(ngrams, self._slots, first)
+        self._size += len(new)
+        if not len(new):
+            return lambda: np.asarray(self._values[places])
+        answer = self._begin(ngrams[new])
+        return lambda: self._receive(answer, first, places)
 
-    def _ask(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
-        values = self._compute(ngrams)
+    def _receive(
+        self, answer: Answer, first: int, places: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        values = answer()
         if not np.isfinite(values).all():
             raise UserError("the neural language model gave a value that is not a finite number")
-        return values
+        self._values[first : self._size] = values
+        return np.asarray(self._values[places])
 
     def _make_room(self, n_ngrams: int) -> None:
         self._size = 0
-        self._slots = np.full(n_slots(n_ngrams), FREE, np.int32)
-        self._keys = np.empty((n_ngrams, self._keys.shape[1]), np.int32)
+        self._slots = np.zeros((n_slots(n_ngrams), 2), np.int64)
         self._values = np.empty(n_ngrams, np.float32)
 
     def _grow(self, n_ngrams: int) -> None:
-        keys, values = self._keys[: self._size], self._values[: self._size]
+        size, slots, values = self._size, self._slots, self._values[: self._size]
         self._make_room(n_ngrams)
-        _, self._size = _enter(keys, self._slots, self._keys, 0)
-        self._values[: self._size] = values
+        _enter_again(slots, self._slots)
+        self._size, self._values[:size] = size, values
 
 
 @njit(cache=True)
-def _enter(ngrams: Any, slots: Any, keys: Any, size: int) -> tuple[Any, int]:
-    """The place of each n-gram among the keys, new ones behind the others; the number of keys."""
-    places = np.empty(len(ngrams), np.int32)
+def _enter(ngrams: Any, slots: Any, size: int) -> tuple[Any, Any]:
+    """The place of each n-gram, new ones behind the others; where the new ones stand in `ngrams`.
+
+    Args:
+        ngrams: (n, width) int32.
+        slots: (n_slots, 2) int64, code and place of each known n-gram; NO_CODE where there is none.
+        size: number of known n-grams.
+    """
+    places, new = np.empty(len(ngrams), np.int64), np.empty(len(ngrams), np.int64)
     for i in range(len(ngrams)):
-        slot = _slot_of(ngrams[i], slots, keys)
-        if slots[slot] == FREE:
-            slots[slot] = size
-            keys[size] = ngrams[i]
-            size += 1
-        places[i] = slots[slot]
-    return places, size
+        places[i] = _code_of(ngrams[i])
+    n_new = 0
+    for i in range(len(ngrams)):
+        slot = _find(places[i], slots)
+        if slots[slot, 0] == NO_CODE:
+            slots[slot, 0], slots[slot, 1] = places[i], size + n_new
+            new[n_new] = i
+            n_new += 1
+        places[i] = slots[slot, 1]
+    return places, new[:n_new]
+
+
+@njit(cache=True)
+def _enter_again(old: Any, slots: Any) -> None:
+    for i in range(len(old)):
+        if old[i, 0] != NO_CODE:
+            slot = _find(old[i, 0], slots)
+            slots[slot, 0], slots[slot, 1] = old[i, 0], old[i, 1]
 
 
 @inner
-def _slot_of(ngram: Any, slots: Any, keys: Any) -> int:
+def _code_of(ngram: Any) -> int:
     code = hash_number(1)
     for word in ngram:
         code = hash_next(code, word)
-    mask = len(slots) - 1
-    slot = slot_of(code, len(slots))
-    while slots[slot] != FREE and not _same(keys[slots[slot]], ngram):
-        slot = (slot + 1) & mask
-    return int(slot)
+    number = np.int64(code ^ (code >> np.uint64(32)))
+    return int(number) if number != NO_CODE else 1
 
 
 @inner
-def _same(one: Any, other: Any) -> bool:
-    for i in range(len(one)):  # noqa: SIM110 (slow when compiled)
-        if one[i] != other[i]:
-            return False
-    return True
+def _find(code: int, slots: Any) -> int:
+    """The slot of a code, or the free one where it belongs."""
+    mask = len(slots) - 1
+    slot = slot_of(np.uint64(code), len(slots))
+    while slots[slot, 0] != code and slots[slot, 0] != NO_CODE:
+        slot = (slot + 1) & mask
+    return int(slot)

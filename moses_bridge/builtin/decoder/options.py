@@ -224,3 +224,61 @@ def _fill_future_costs(options: Options) -> None:
             for middle in range(start + 1, end):
                 best = max(best, future[start, middle] + future[middle, end])
             future[start, end] = best
+
+
+@njit(cache=True)
+def raise_options(options: Options, added: Any) -> tuple[Options, Any, Any]:
+    """The options with something added to their scores, in their new order.
+
+    Args:
+        options: of a sentence.
+        added: (n_options,) weighted scores.
+
+    Returns:
+        The options, the old place of each, and that of each of their words.
+    """
+    n_options = len(options.rows)
+    order = _raised_order(options, added)
+    raised = Options(
+        options.n_words,
+        options.max_words,
+        options.span_starts,
+        options.rows[order],
+        options.starts[order],
+        options.ends[order],
+        (options.stateless_scores + added)[order],
+        (options.estimates + added)[order],
+        np.empty((n_options, 6)),
+        np.zeros(n_options + 1, np.int32),
+        np.empty(len(options.words), np.int32),
+        np.empty(len(options.words), np.int32),
+        np.empty(len(options.words)),
+        options.context_sizes[order],
+        np.full((options.n_words + 1, options.n_words + 1), -np.inf),
+    )
+    word_order = np.empty(len(options.words), np.int64)
+    place = 0
+    for option in range(n_options):
+        raised.reordering[option] = options.reordering[order[option]]
+        for word in range(
+            options.word_starts[order[option]], options.word_starts[order[option] + 1]
+        ):
+            word_order[place] = word
+            raised.words[place] = options.words[word]
+            raised.lm_words[place] = options.lm_words[word]
+            raised.suffix_scores[place] = options.suffix_scores[word]
+            place += 1
+        raised.word_starts[option + 1] = place
+    _fill_future_costs(raised)
+    return raised, order, word_order
+
+
+@inner
+def _raised_order(options: Options, added: Any) -> Any:
+    """The options of each span, best first; equal ones in their old order."""
+    order = np.empty(len(options.rows), np.int64)
+    estimates = options.estimates + added
+    for span in range(len(options.span_starts) - 1):
+        first, last = options.span_starts[span], options.span_starts[span + 1]
+        order[first:last] = first + np.argsort(-estimates[first:last], kind="mergesort")
+    return order

@@ -90,12 +90,13 @@ def _copy(old: TrieTables, new: TrieTables) -> None:
 
 def longest_phrase(tables: TrieTables) -> int:
     """Words of the longest phrase."""
-    return int(_depths(tables).max())
+    return int(phrase_lengths(tables).max())
 
 
 @njit(cache=True)
-def _depths(tables: TrieTables) -> Any:
-    """Words of each node's phrase; a child's number is greater than its parent's."""
+def phrase_lengths(tables: TrieTables) -> Any:
+    """Words of each node's phrase, *Shape:* (n_nodes,) int64."""
+    # a child's number is greater than its parent's
     parents = np.zeros(tables.sizes[0], np.int64)
     for slot in range(len(tables.keys)):
         if tables.keys[slot] != FREE:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from moses_bridge.builtin.decoder.model import Model, load_model
 
+Places = Callable[[Sequence[tuple[int, int]], int, int], list[int]]
 ARPA = """\\data\\
 ngram 1=5
 ngram 2=4
@@ -141,3 +142,27 @@ def write_model(tmp_path: Path) -> Callable[[bytes, str], Path]:
 def small_ini() -> str:
     """The ini's text of such a model."""
     return SMALL_INI
+
+
+@pytest.fixture
+def places_by_definition() -> Places:
+    """The source place of each target word and of `</s>`, from links, source and target words."""
+    return _places_by_definition
+
+
+def _places_by_definition(
+    links: Sequence[tuple[int, int]], n_source: int, n_target: int
+) -> list[int]:
+    found = {}
+    for word in range(n_target):
+        linked = sorted(source for source, target in links if target == word)
+        if linked:
+            found[word] = linked[(len(linked) - 1) // 2]
+    places = []
+    for word in range(n_target):
+        if not found:
+            places.append(word * n_source // n_target)
+            continue
+        distance = min(abs(other - word) for other in found)
+        places.append(found[word + distance if word + distance in found else word - distance])
+    return [*places, n_source]

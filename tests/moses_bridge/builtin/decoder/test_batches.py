@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from moses_bridge.builtin.decoder import batches
-from moses_bridge.builtin.decoder.batches import NeuralFeature, Work, translate_lines
+from moses_bridge.builtin.decoder.batches import NeuralWork, Work, translate_lines
 from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.search import Limits
@@ -48,8 +48,7 @@ def test_a_killed_process_is_told(work: Work, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_scorer_that_fails_is_told_from_any_process(work: Work, jobs: int) -> None:
     lm = NeuralLm("CSLM0", ("sh", "-c", "echo no model >&2; exit 4"))
-    weights = work.translator.weighted.weights
-    neural = Work(work.translator, None, NeuralFeature(lm, weights, 0.5))
+    neural = Work(work.translator, None, NeuralWork((lm,), (0.5,)))
     with pytest.raises(UserError, match="status 4: no model") as caught:
         list(translate_lines(neural, LINES * 4, jobs))
     assert isinstance(caught.value, ToolError) == (jobs == 1)

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from moses_bridge.builtin.decoder.model import Model, load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
-from moses_bridge.builtin.decoder.neural_translator import NeuralTranslator, stand_in_translator
+from moses_bridge.builtin.decoder.neural_feature import NeuralFeature
+from moses_bridge.builtin.decoder.neural_translator import NeuralTranslator
 from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.translator import Translator
 from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
@@ -158,10 +159,8 @@ def plain(model: Model, limits: Limits, **weights: list[float]) -> Translator:
 def neural(
     model: Model, limits: Limits, scorer: RandomScorer, weight: float, **weights: list[float]
 ) -> NeuralTranslator:
-    vector = model.weight_vector(weights)
-    room = np.full(len(model.table.rows.nodes), np.nan, np.float32)
-    stand_in = stand_in_translator(model, room, vector, weight, limits)
-    return NeuralTranslator(stand_in, vector, "CSLM0", weight, scorer)
+    feature = NeuralFeature("CSLM0", weight, scorer, model.target_words)
+    return NeuralTranslator(plain(model, limits, **weights), [feature])
 
 
 def fields(line: bytes) -> tuple[list[str], dict[str, float], float]:
@@ -263,11 +262,11 @@ def derivations(words: list[str]) -> Iterator[list[tuple[str, float]]]:
             yield [target, *rest]
 
 
-def test_a_batch_gives_what_its_sentences_give_and_asks_once_a_stack(model: Model) -> None:
+def test_a_batch_gives_what_its_sentences_give_and_asks_twice_a_stack(model: Model) -> None:
     scorer = RandomScorer(3)
     whole = neural(model, NARROW, scorer, 0.5).translate_batch(0, SOURCES, LIST)
     longest = max(len(source.split()) for source in SOURCES)
-    assert len(scorer.n_asked) <= longest + len(SOURCES)
+    assert len(scorer.n_asked) <= 2 * longest + len(SOURCES)
     alone = neural(model, NARROW, RandomScorer(3), 0.5)
     assert [alone.translate_batch(i, [s], LIST)[0] for i, s in enumerate(SOURCES)] == whole
 
@@ -328,7 +327,7 @@ def test_processes_with_a_scorer_each_give_a_line_for_any_line(ini: Path, comman
         assert bool(words) == bool(output)
         for word in set(words) - {b"u", b"v", b"w"}:
             assert output.split(b" ").count(word) == words.count(word)
-    plain_options = replace(options, neural_lm=None)
+    plain_options = replace(options, neural_lm=())
     with open_decoder(ini, plain_options, 1) as search:
         search.decode(ini.parent / "in", ini.parent / "plain", None, ini.parent / "list", 20)
     assert len((ini.parent / "plain").read_bytes().split(b"\n")) == len(lines) + 1

@@ -1,11 +1,20 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.decoder.ngram_memo import NgramMemo
+from moses_bridge.builtin.decoder.ngram_memo import Compute, NgramMemo
 from moses_bridge.errors import UserError
+
+Function = Callable[[NDArray[np.int32]], NDArray[np.float32]]
+
+
+def at_once(function: Function) -> Compute:
+    return lambda ngrams: partial(function, ngrams)
 
 
 def test_the_memo_asks_for_each_ngram_once_and_may_forget() -> None:
@@ -15,7 +24,7 @@ def test_the_memo_asks_for_each_ngram_once_and_may_forget() -> None:
         asked.append(len(ngrams))
         return (ngrams @ [100, 10, 1]).astype(np.float32)
 
-    memo = NgramMemo(values_of, 3, max_ngrams=60)
+    memo = NgramMemo(at_once(values_of), max_ngrams=60)
     generator = np.random.default_rng(0)
     for _ in range(30):
         ngrams = generator.integers(0, 5, (25, 3), dtype=np.int32)
@@ -33,7 +42,7 @@ def test_each_ngram_is_asked_for_once_however_many_there_are() -> None:
         asked.extend(map(tuple, ngrams.tolist()))
         return np.zeros(len(ngrams), np.float32)
 
-    memo = NgramMemo(values_of, 2)
+    memo = NgramMemo(at_once(values_of))
     ngrams = np.random.default_rng(1).integers(0, 300, (60_000, 2), dtype=np.int32)
     for part in np.split(ngrams, 6):
         memo(part)
@@ -41,6 +50,16 @@ def test_each_ngram_is_asked_for_once_however_many_there_are() -> None:
 
 
 def test_a_value_that_is_no_number_is_refused() -> None:
-    memo = NgramMemo(lambda ngrams: np.full(len(ngrams), np.nan, np.float32), 2)
+    memo = NgramMemo(at_once(lambda ngrams: np.full(len(ngrams), np.nan, np.float32)))
     with pytest.raises(UserError, match="finite"):
         memo(np.zeros((1, 2), np.int32))
+
+
+def test_what_is_forgotten_is_asked_for_again() -> None:
+    weights = [1]
+    memo = NgramMemo(at_once(lambda ngrams: (ngrams @ weights).astype(np.float32)))
+    assert memo(np.array([[3], [5], [3]], np.int32)).tolist() == [3, 5, 3]
+    weights[0] = 2
+    assert memo(np.array([[5]], np.int32)).tolist() == [5]
+    memo.forget()
+    assert memo(np.array([[5], [7]], np.int32)).tolist() == [10, 14]

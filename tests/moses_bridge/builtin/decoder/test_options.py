@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 
 from moses_bridge.builtin.decoder.model import Model
-from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, Options, make_options
+from moses_bridge.builtin.decoder.options import (
+    UNKNOWN_ROW,
+    Options,
+    make_options,
+    raise_options,
+)
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel, make_weighted_model
 
 Pairs = dict[tuple[str, str], tuple[float, ...]]
@@ -92,3 +97,35 @@ def test_a_word_known_only_within_longer_phrases_is_copied_too(toy_ini: Path) ->
     spans = zip(options.starts.tolist(), options.ends.tolist(), strict=True)
     assert sorted(spans) == [(0, 1), (1, 2), (1, 3), (2, 3)]
     assert sorted(options.rows.tolist()) == [UNKNOWN_ROW] * 3 + [0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_raised_options_are_the_same_ones_in_their_new_order(toy: Model, seed: int) -> None:
+    options, _ = options_of(toy, "u v w x u v")
+    added = np.random.default_rng(seed).normal(0, 2, len(options.rows))
+    raised, order, word_order = raise_options(options, added)
+    assert sorted(order.tolist()) == list(range(len(added)))
+    for new, old in enumerate(order):
+        for name in ("rows", "starts", "ends", "context_sizes"):
+            assert getattr(raised, name)[new] == getattr(options, name)[old]
+        assert raised.reordering[new].tolist() == options.reordering[old].tolist()
+        assert raised.estimates[new] == pytest.approx(options.estimates[old] + added[old])
+        stateless = options.stateless_scores[old] + added[old]
+        assert raised.stateless_scores[new] == pytest.approx(stateless)
+        here = slice(*raised.word_starts[new : new + 2])
+        there = slice(*options.word_starts[old : old + 2])
+        for name in ("words", "lm_words", "suffix_scores"):
+            assert getattr(raised, name)[here].tolist() == getattr(options, name)[there].tolist()
+        assert word_order[here].tolist() == list(range(there.start, there.stop))
+    for first, last in itertools.pairwise(raised.span_starts):
+        assert (np.diff(raised.estimates[first:last]) <= 0).all()
+    assert (options.span_starts == raised.span_starts).all()
+    best = {}
+    for start in range(6, -1, -1):
+        best[start, start] = 0.0
+        for end in range(start + 1, 7):
+            fits = (raised.starts == start) & (raised.ends == end)
+            whole = float(raised.estimates[fits].max(initial=-math.inf))
+            parts = [best[start, k] + best[k, end] for k in range(start + 1, end)]
+            best[start, end] = max([whole, *parts])
+            assert raised.future_costs[start, end] == pytest.approx(best[start, end])

@@ -1,0 +1,163 @@
+"""A neural model as a feature of the search: what it is asked about sentences, options, stacks and paths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.builtin.decoder.lattice import Paths
+from moses_bridge.builtin.decoder.nbest_lines import Sentence
+from moses_bridge.builtin.decoder.neural_scores import (
+    FeatureWords,
+    option_ngrams,
+    option_sums,
+    path_ngrams,
+)
+from moses_bridge.builtin.decoder.ngram_memo import NgramMemo
+from moses_bridge.builtin.decoder.word_places import WordPlaces, path_places
+from moses_bridge.ngram_scorer import NO_ID, Answer, NgramScorer, begin_estimates
+
+ALL_WORDS = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True)
+class PhraseValues:
+    """What is known of a model's values of the options of a sentence before they are joined.
+
+    Attributes:
+        words: of the options.
+        alone: (n_options,) their values in isolation; 0 for a model that is not asked for them.
+        closed: (n_options,) the part of these that no word before the phrase changes.
+    """
+
+    words: FeatureWords
+    alone: NDArray[np.float64]
+    closed: NDArray[np.float64]
+
+    def reordered(self, order: NDArray[np.int64], word_order: NDArray[np.int64]) -> PhraseValues:
+        """Those of the options in another order; see `raise_options`."""
+        words = self.words
+        places = words.places[word_order] if len(words.places) else words.places
+        moved = words._replace(ids=words.ids[word_order], places=places)
+        return PhraseValues(moved, self.alone[order], self.closed[order])
+
+
+class NeuralFeature:
+    """A neural model, its name and weight.
+
+    Args:
+        name: of the feature.
+        weight: of it.
+        scorer: the model.
+        target_words: of the translation model, in the order of their numbers.
+    """
+
+    def __init__(
+        self, name: str, weight: float, scorer: NgramScorer, target_words: Sequence[bytes]
+    ) -> None:
+        self.name = name
+        self.weight = weight
+        self.scorer = scorer
+        self._log_probs = NgramMemo(lambda ngrams: partial(scorer.log_probs, ngrams))
+        self._estimates = NgramMemo(partial(begin_estimates, scorer))
+        self._target_ids = scorer.encode(target_words)
+
+    @property
+    def scores_alone(self) -> bool:
+        """Whether the search goes by its values of options in isolation until their history is known."""
+        return self.scorer.reads_source and self.scorer.open_id != NO_ID
+
+    @property
+    def n_history(self) -> int:
+        """Previous words that it sees."""
+        return self.scorer.order - 1
+
+    def ask(self, ngrams: NDArray[np.int32]) -> Answer:
+        """Begin to estimate n-grams; see `NgramMemo.ask`."""
+        return self._estimates.ask(ngrams)
+
+    def phrase_values(
+        self, lines: Sequence[bytes], sentences: Sequence[Sentence], places: Sequence[WordPlaces]
+    ) -> list[PhraseValues]:
+        """Make some sentences those that are asked about from now on.
+
+        Args:
+            lines: their source words.
+            sentences: with their options.
+            places: of the options' words; empty if the model does not see the source.
+        """
+        words = self._words(lines, sentences, places)
+        if not (self.scores_alone and self.weight):
+            nothing = [np.zeros(len(sentence.options.rows)) for sentence in sentences]
+            return [PhraseValues(w, none, none) for w, none in zip(words, nothing, strict=True)]
+        order, open_id = self.scorer.order, self.scorer.open_id
+        ngrams = [
+            option_ngrams(w, open_id, order, sentence.options)
+            for w, sentence in zip(words, sentences, strict=True)
+        ]
+        ends = np.cumsum([len(rows) for rows in ngrams])
+        values = np.split(self._estimates(np.concatenate(ngrams)), ends[:-1])
+        return [
+            PhraseValues(
+                w._replace(n_asked=self.n_history),
+                option_sums(v, 0, sentence.options),
+                option_sums(v, self.n_history, sentence.options),
+            )
+            for w, v, sentence in zip(words, values, sentences, strict=True)
+        ]
+
+    def path_values(
+        self, words: FeatureWords, linked: NDArray[np.int32], sentence: Sentence, paths: Paths
+    ) -> NDArray[np.float64]:
+        """The exact values of whole translations, *Shape:* (n_paths,).
+
+        Args:
+            words: of the sentence.
+            linked: of its options' `WordPlaces`.
+            sentence: that the paths translate.
+            paths: the translations.
+        """
+        scorer, options = self.scorer, sentence.options
+        ngrams, starts = path_ngrams(
+            paths.phrase_starts, paths.options, words.ids, scorer.start_id, scorer.end_id,
+            scorer.order, options,
+        )  # fmt: skip
+        if scorer.reads_source:
+            places = path_places(paths.phrase_starts, paths.options, linked, options)
+            first = words.end_place - options.n_words
+            ngrams = np.column_stack([first + places, ngrams]).astype(np.int32)
+        log_probs = self._log_probs(ngrams).astype(np.float64)
+        return np.add.reduceat(log_probs, starts[:-1])
+
+    def _words(
+        self, lines: Sequence[bytes], sentences: Sequence[Sentence], places: Sequence[WordPlaces]
+    ) -> list[FeatureWords]:
+        """The words of sentences; those that are new to the translation model are encoded in one call."""
+        new = list({name: 0 for sentence in sentences for name in sentence.names.values()})
+        ids = dict(zip(new, self.scorer.encode(new).tolist(), strict=True))
+        none, end_id = np.zeros(0, np.int32), self.scorer.end_id
+        words = [FeatureWords(self._ids(s, ids), none, end_id, 0, ALL_WORDS) for s in sentences]
+        if not self.scorer.reads_source:
+            return words
+        self._log_probs.forget()
+        self._estimates.forget()
+        self.scorer.read(lines)
+        lengths = np.array([sentence.options.n_words for sentence in sentences])
+        ends = np.cumsum(lengths + 1) - 1
+        return [
+            w._replace(places=(end - n + p.in_phrase).astype(np.int32), end_place=int(end))
+            for w, p, n, end in zip(words, places, lengths, ends, strict=True)
+        ]
+
+    def _ids(self, sentence: Sentence, ids_of_new: dict[bytes, int]) -> NDArray[np.int32]:
+        words, known = sentence.options.words, len(self._target_ids)
+        new = np.array([ids_of_new[name] for name in sentence.names.values()], np.int32)
+        ids = np.empty(len(words), np.int32)
+        is_known = words < known
+        ids[is_known] = self._target_ids[words[is_known]]
+        ids[~is_known] = new[words[~is_known] - known]
+        return ids

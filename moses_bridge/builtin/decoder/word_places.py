@@ -1,0 +1,213 @@
+"""Which source word each target word belongs to, by the word links of the phrase table.
+
+As in Devlin et al. (2014), section 2.1: of a word with one link, the linked one; with several, the middle one,
+of an even number the lower; with none, that of the nearest linked word, the right one of two that are equally
+near. Without any links a word has the source word at the same share of the way. `</s>` has the place behind
+the last source word; a word that is copied has its own source word.
+
+While the search goes on, the nearest linked word is sought within the phrase, and a phrase without links is
+taken for a sentence. The values in n-best lists go by the whole translation.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from moses_bridge.builtin.decoder.loaded_table import LoadedTable, TableRows
+from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, Options
+from moses_bridge.builtin.decoder.source_trie import phrase_lengths
+from moses_bridge.compiled.bytes_by_name import MINUS, NINE, ZERO
+from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.scanning import next_token
+from moses_bridge.errors import InputError, shown
+
+NO_LINK = -1
+NO_ROW = -1
+MOST_DIGITS = 9  # of a number that cannot overflow 32 bits
+TARGET_SHIFT = 32  # a link as one number: target << 32 | source
+
+
+class WordPlaces(NamedTuple):
+    """The source words that the target words of options belong to, counted from 0 in the sentence.
+
+    Attributes:
+        linked: int32, the middle one of the word's links, NO_LINK if it has none.
+        in_phrase: int32, what the search goes by.
+    """
+
+    linked: NDArray[np.int32]
+    in_phrase: NDArray[np.int32]
+
+
+def check_links(table: LoadedTable, path: Path) -> None:
+    """Make sure that a table has word links and that none leaves its phrase pair.
+
+    Raises:
+        InputError: it has none, or one is malformed or out of range.
+    """
+    rows = table.rows
+    if len(rows.words) and MINUS not in rows.links:
+        raise InputError(
+            path,
+            1,
+            "no word links",
+            "links as 0-0 1-2 in column 4",
+            "A neural feature that sees the source needs them: build the table with word links, or "
+            "leave the feature out",
+        )
+    row, start, end = _first_bad_link(rows, phrase_lengths(table.trie))
+    if row == NO_ROW:
+        return
+    n_source = int(phrase_lengths(table.trie)[rows.nodes[row]])
+    n_target = int(rows.word_starts[row + 1] - rows.word_starts[row])
+    raise InputError(
+        path,
+        row + 1,
+        f"the link {shown(rows.links[start:end].tobytes())}",
+        f"SOURCE-TARGET within {n_source} source and {n_target} target words, counted from 0",
+        "`moses-bridge check` finds all such rows",
+    )
+
+
+@njit(cache=True)
+def _first_bad_link(rows: TableRows, source_lengths: Any) -> tuple[int, int, int]:
+    """Its row, and where it begins and ends in `links`; NO_ROW if all are good."""
+    for row in range(len(rows.nodes)):
+        n_target = rows.word_starts[row + 1] - rows.word_starts[row]
+        last = rows.link_starts[row + 1]
+        start, end = next_token(rows.links, rows.link_starts[row], last)
+        while start < end:
+            source, target = _read_link(rows.links, start, end)
+            if not (0 <= source < source_lengths[rows.nodes[row]] and 0 <= target < n_target):
+                return row, start, end
+            start, end = next_token(rows.links, end, last)
+    return NO_ROW, 0, 0
+
+
+@inner
+def _read_link(text: Any, start: int, end: int) -> tuple[int, int]:
+    """Both numbers of a link; -1 for one that is none."""
+    middle = start
+    while middle < end and text[middle] != MINUS:
+        middle += 1
+    return _read_whole(text, start, middle), _read_whole(text, middle + 1, end)
+
+
+@inner
+def _read_whole(text: Any, start: int, end: int) -> int:
+    if start >= end or end - start > MOST_DIGITS:
+        return -1
+    value = 0
+    for i in range(start, end):
+        if text[i] < ZERO or text[i] > NINE:
+            return -1
+        value = 10 * value + text[i] - ZERO
+    return value
+
+
+@njit(cache=True)
+def option_places(rows: TableRows, options: Options) -> WordPlaces:
+    """The places of all words of a sentence's options.
+
+    Args:
+        rows: of a table that `check_links` has passed.
+        options: of the sentence.
+    """
+    n_words = len(options.words)
+    places = WordPlaces(np.full(n_words, NO_LINK, np.int32), np.empty(n_words, np.int32))
+    for option in range(len(options.rows)):
+        first, last = options.word_starts[option], options.word_starts[option + 1]
+        row, start = options.rows[option], options.starts[option]
+        if row == UNKNOWN_ROW:
+            places.linked[first] = start
+        else:
+            _fill_linked(row, start, rows, places.linked[first:last])
+        _fill_places(
+            places.linked[first:last], start, options.ends[option] - start,
+            places.in_phrase[first:last],
+        )  # fmt: skip
+    return places
+
+
+@inner
+def _fill_linked(row: int, start: int, rows: TableRows, out: Any) -> None:
+    """The middle one of the links of each word of a row, behind the source words before the phrase."""
+    begin, last = rows.link_starts[row], rows.link_starts[row + 1]
+    links = np.empty(last - begin, np.int64)
+    n_links = 0
+    token, end = next_token(rows.links, begin, last)
+    while token < end:
+        source, target = _read_link(rows.links, token, end)
+        _insert((np.int64(target) << TARGET_SHIFT) | np.int64(source), links, n_links)
+        n_links += 1
+        token, end = next_token(rows.links, end, last)
+    first = 0
+    while first < n_links:
+        target, behind = links[first] >> TARGET_SHIFT, first + 1
+        while behind < n_links and links[behind] >> TARGET_SHIFT == target:
+            behind += 1
+        middle = links[(first + behind - 1) // 2]
+        out[target] = start + (middle & ((1 << TARGET_SHIFT) - 1))
+        first = behind
+
+
+@inner
+def _insert(link: int, links: Any, n_links: int) -> None:
+    """Put a link where it belongs among sorted ones."""
+    i = n_links
+    while i > 0 and links[i - 1] > link:
+        links[i] = links[i - 1]
+        i -= 1
+    links[i] = link
+
+
+@inner
+def _fill_places(linked: Any, start: int, n_source: int, out: Any) -> None:
+    """The place of each word of a phrase or sentence, from the places of its linked words."""
+    n_words = len(linked)
+    for i in range(n_words):
+        nearest = _nearest_linked(linked, i)
+        out[i] = start + i * n_source // n_words if nearest == NO_LINK else linked[nearest]
+
+
+@inner
+def _nearest_linked(linked: Any, i: int) -> int:
+    """The nearest linked word, of two the right one; NO_LINK if there is none."""
+    for distance in range(len(linked)):
+        if i + distance < len(linked) and linked[i + distance] != NO_LINK:
+            return i + distance
+        if i >= distance and linked[i - distance] != NO_LINK:
+            return i - distance
+    return NO_LINK
+
+
+@njit(cache=True)
+def path_places(phrase_starts: Any, phrases: Any, linked: Any, options: Options) -> Any:
+    """The places of all words of whole translations, each with its `</s>`.
+
+    Args:
+        phrase_starts: (n_paths + 1,), into `phrases`.
+        phrases: the paths' options.
+        linked: of `option_places`.
+        options: of the sentence.
+    """
+    n_paths, n_words = len(phrase_starts) - 1, 0
+    for option in phrases:
+        n_words += options.word_starts[option + 1] - options.word_starts[option]
+    of_path, places = np.empty(n_words + n_paths, np.int32), np.empty(n_words + n_paths, np.int32)
+    first = 0
+    for i in range(n_paths):
+        end = first
+        for option in phrases[phrase_starts[i] : phrase_starts[i + 1]]:
+            for word in range(options.word_starts[option], options.word_starts[option + 1]):
+                of_path[end] = linked[word]
+                end += 1
+        _fill_places(of_path[first:end], 0, options.n_words, places[first:end])
+        places[end] = options.n_words
+        first = end + 1
+    return places
