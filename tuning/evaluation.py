@@ -23,7 +23,6 @@ from tuning.detokenised import DetokenisedReferences, DetokenisedScores
 from tuning.loop import translate
 from tuning.run_directory import (
     TuningRun,
-    best_iteration,
     check_unchanged,
     file_hash,
     load_run,
@@ -269,7 +268,7 @@ def _row(
             RunSummary(
                 directory=str(directory),
                 n_iterations=len(run.iterations),
-                kept=best_iteration(run.iterations) + 1 if run.iterations else 0,
+                kept=run.kept,
                 end=run.end,
                 left_start=run.left_start,
                 dev_bleu=run.dev_bleu,

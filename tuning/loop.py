@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,9 @@ class TuningConfig:
         min_weight_change: the loop ends when no normalised weight moves by more.
         min_pool_gain: the loop ends when the pool promises no more BLEU (0 to 100) than this.
         patience: the loop ends after so many decodings in a row without a better one, the start not counted.
+        keep: which weights the run has: "best", those that were decoded to the best dev BLEU, or "last". The
+            best of several decodings is one by chance where an optimiser's weights settle, as kbmira's
+            do: for "last" BLEU has no say, so min_pool_gain and patience do not end the loop.
         left_out: columns, as "TranslationModel0_2", whose weight is 0 from the start to the end: the system
             is tuned as if it did not have them.
         start_spread: each weight of the start is multiplied by exp(start_spread z), z normal and drawn
@@ -68,6 +71,7 @@ class TuningConfig:
     min_weight_change: float = 1e-4
     min_pool_gain: float = 0.01
     patience: Annotated[int, AtLeast(1)] = 3
+    keep: Literal["best", "last"] = "best"
     start_spread: Annotated[float, AtLeast(0)] = 0.0
     neural_weight: float = 0.0
     left_out: tuple[str, ...] = ()
@@ -106,7 +110,7 @@ def tune(
             ini's.
 
     Returns:
-        The run; its weights are those with the best *decoded* dev BLEU.
+        The run; its weights are those with the best *decoded* dev BLEU, or the last decoded ones.
 
     Raises:
         InputError: an input file is malformed.
@@ -193,7 +197,7 @@ class _Loop:
         self.pool: NBestPool | None = None
 
     def run_to_end(self, start: Weights) -> None:
-        """Iterate; the run has the best weights at the end."""
+        """Iterate; the run has the weights that are kept at the end."""
         weights = start
         for number in range(1, self.config.max_iterations + 1):
             iteration = self.decode(number, weights)
@@ -206,10 +210,10 @@ class _Loop:
             if self.run.end:
                 break
             weights = following
-        kept = best_iteration(self.run.iterations)
-        iteration = self.run.iterations[kept]
+        is_best = self.config.keep == "best"
+        iteration = self.run.iterations[best_iteration(self.run.iterations) if is_best else -1]
         self.run.weights, self.run.dev_bleu = iteration.weights, iteration.bleu
-        print(f"kept: iteration {kept + 1}; {self.run.end}", file=sys.stderr, flush=True)
+        print(f"kept: iteration {self.run.kept}; {self.run.end}", file=sys.stderr, flush=True)
 
     def decode(self, number: int, weights: Weights) -> Iteration:
         """Decode with the weights, add the n-best features and measure."""
@@ -282,6 +286,8 @@ class _Loop:
         """Why this decoding is the last one, whatever the optimiser would find; "" if it is not."""
         if len(self.run.iterations) == self.config.max_iterations:
             return LIMIT
+        if self.config.keep == "last":
+            return ""
         found = self.run.iterations[1:]  # the first tunings from a good start are often below it
         if found and len(found) - 1 - best_iteration(found) >= self.config.patience:
             return f"no better in {self.config.patience} decodings"
@@ -293,6 +299,8 @@ class _Loop:
         gain = (iteration.pool_bleu or 0.0) - iteration.bleu
         if change < self.config.min_weight_change:
             return "weights settled"
+        if self.config.keep == "last":
+            return ""
         if len(self.run.iterations) > 1 and gain < self.config.min_pool_gain:
             return "the pool promises no more"
         return ""

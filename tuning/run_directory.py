@@ -53,8 +53,8 @@ class TuningRun:
 
     Attributes:
         ini: the moses.ini that was tuned, with its tables.
-        weights: of the iteration that was kept; see `best_iteration`.
-        dev_bleu: that BLEU, 0 to 100.
+        weights: of the iteration that was kept.
+        dev_bleu: of that iteration, 0 to 100.
         seed: of the optimiser.
         nbest_size: hypotheses for a sentence.
         decoder: settings of the decoder.
@@ -74,6 +74,14 @@ class TuningRun:
     iterations: list[Iteration] = field(default_factory=list)
     hashes: dict[str, str] = field(default_factory=dict)
     end: str = ""
+
+    @property
+    def kept(self) -> int:
+        """The number, from 1, of the first iteration with the run's weights; 0 if there is none."""
+        same = (
+            number for number, each in enumerate(self.iterations, 1) if each.weights == self.weights
+        )
+        return next(same, 0)
 
     @property
     def left_start(self) -> bool:

@@ -82,6 +82,35 @@ def test_mira_does_not_move_where_the_scores_differ_enough() -> None:
     assert found.tolist() == [start.tolist()] * 3
 
 
+def test_the_weights_are_the_mean_over_orders_of_the_sentences() -> None:
+    """Each order with its seed, learned by itself; the last average, whatever its BLEU on the pool."""
+    pool, start = pool_of_choices(12), np.array([-0.5, 0.5, 0.2])
+    free = np.array([True, True, False])
+    least, most = np.where(free, -np.inf, start), np.where(free, np.inf, start)
+    learned = []
+    for number in range(8):
+        rng = np.random.default_rng((3, number))
+        orders = np.array([rng.permutation(12) for _ in range(60)])
+        texts = (pool.features, pool.statistics, pool.offsets)
+        learned.append(_averages(*texts, orders, start, least, most)[-1])
+    mean = np.mean(learned, axis=0)
+    result = optimize_kbmira(pool, start[None], OptimizerConfig(), 3, 1)
+    assert list(result.weights.values()) == pytest.approx(mean / np.abs(mean).sum())
+    reached = [float(bleu(pool.statistics_of(weights))) for weights in learned]
+    assert result.restarts == pytest.approx(reached)
+    before = float(bleu(pool.statistics_of(start)))
+    assert result.trace == pytest.approx([before, result.bleu])
+
+
+def test_weights_that_lose_bleu_on_the_pool_are_no_reason_to_keep_the_start() -> None:
+    """A run that keeps a lucky start has learned nothing, and its loop would end there."""
+    pool = pool_of_choices(12)
+    start = np.array([[1.0, -1.0, 0.5]])
+    assert bleu(pool.statistics_of(start[0])) == pytest.approx(100)
+    result = optimize_kbmira(pool, start * 0.01, OptimizerConfig(), 1, 1)
+    assert list(result.weights.values()) != pytest.approx((start[0] / 2.5).tolist(), abs=1e-3)
+
+
 @BOTH
 def test_the_right_hypotheses_are_learned(optimize: Optimizer) -> None:
     pool = pool_of_choices(40)

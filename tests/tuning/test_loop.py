@@ -245,6 +245,35 @@ def test_the_best_weights_are_kept_and_not_the_last(
     assert "kept: iteration 2; weights settled" in capsys.readouterr().err
 
 
+def test_where_the_last_weights_are_kept_bleu_ends_nothing(
+    system: FixedSystem,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Neither a pool that promises nothing nor decodings that are no better: settled weights alone."""
+    monkeypatch.setattr(loop, "load_optimizer", scripted([GOOD, SO_SO, BAD, BAD], [], 0.0))
+    config = replace(system.config, keep="last", patience=1, max_iterations=9)
+    result = system.run(tmp_path / "run", config=config)
+    assert result.weights == {"Distortion0": [0.0], "LM0": [1.0]}
+    assert result.dev_bleu == result.iterations[3].bleu < result.iterations[1].bleu
+    assert result.end == "weights settled"
+    assert result.kept == len(result.iterations) == 4
+    assert "kept: iteration 4; weights settled" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="other config"):
+        system.run(tmp_path / "run", resume=True)
+
+
+def test_the_limit_holds_where_the_last_weights_are_kept(
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "load_optimizer", scripted([GOOD, BAD], []))
+    config = replace(system.config, keep="last", max_iterations=3)
+    result = system.run(tmp_path / "run", config=config)
+    assert result.weights == {"Distortion0": [0.0], "LM0": [1.0]}
+    assert (result.kept, result.end) == (3, "the limit of iterations")
+
+
 def test_a_run_that_finds_nothing_better_than_its_start_says_so(
     system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.errors import ConfigError, InputError
 from moses_bridge.textio import open_write
-from tuning.run_directory import WEIGHTS_NAME, TuningRun, best_iteration, load_run
+from tuning.run_directory import WEIGHTS_NAME, TuningRun, load_run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,8 +80,8 @@ def draw_bleu(axes: Axes, runs: Mapping[str, TuningRun]) -> None:
         values = [iteration.bleu for iteration in run.iterations]
         numbers = np.arange(1, len(values) + 1)
         (line,) = axes.plot(numbers, values, marker=".", label=name)
-        best = best_iteration(run.iterations)
-        axes.plot(numbers[best], values[best], marker="o", fillstyle="none", color=line.get_color())
+        kept = slice(max(run.kept - 1, 0), run.kept)
+        axes.plot(numbers[kept], values[kept], marker="o", fillstyle="none", color=line.get_color())
     axes.set_ylabel("dev BLEU")
     axes.set_title("decoded dev BLEU; circles: the weights that were kept", fontsize="medium")
     _finish(axes)
