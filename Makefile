@@ -125,8 +125,9 @@ BUILD ?= build
 B := $(BUILD)/table1$(if $(filter-out small,$(SCALE)),-$(SCALE))$(PAIR)
 CORPUS ?= $(B)/corpus
 MODEL ?= $(B)/model
+LINKS ?= $(MODEL)/aligned.grow-diag-final-and.gz
 CONFIG := $(B)/config
-SECTIONS := corpus build encdec encdec_counted cslm start tune compare
+SECTIONS := corpus build encdec encdec_counted cslm nnjm start tune compare
 DEV := $(CORPUS)/dev
 TEST := $(CORPUS)/test
 
@@ -168,6 +169,7 @@ endef
 $(eval $(call network,encdec,$(B)/filtered/moses.ini,,$(FILTERED)))
 $(eval $(call network,encdec_counted,$(B)/filtered/moses.ini,,$(FILTERED)))
 $(eval $(call network,cslm,$(CORPUS)/train.$(TARGET),--arch cslm,$(CORPUS)/train.$(TARGET)))
+$(eval $(call network,nnjm,$(MODEL)/moses.ini,--arch nnjm --source $(CORPUS)/train.$(SOURCE) --links $(LINKS),$(CORPUS)/train.$(TARGET)))
 
 # $(call columns,SYSTEM,MODEL,OPTIONS): a table with added columns and its moses.ini.
 define columns
@@ -191,6 +193,9 @@ $(START): $(B)/filtered/moses.ini $(CONFIG)/start.toml
 
 CSLM := --nbest-feature "CSLM0:LM0=$(BIN)/rescorer nbest {nbest} --source {source} --model $(B)/cslm --feature CSLM0 --out {out}"
 
+# The NNJM, which sees the source, is a feature of the search itself.
+NNJM := --neural-lm "NNJM0=$(BIN)/rescorer serve $(B)/nnjm --unnormalized"
+
 # $(call run,SYSTEM,INI,OPTIONS,PREREQUISITE,SEED,START)
 define run
 $(B)/runs/$(1)-$(5)/weights.json: $(2) $(6) $(4) $(CONFIG)/tune.toml
@@ -207,6 +212,9 @@ $(eval $(call system,rnn,$(B)/tables/rnn/moses.ini))
 $(eval $(call system,cslm,$(B)/filtered/moses.ini,$(CSLM),$(B)/cslm/trained))
 $(eval $(call system,cslm-rnn,$(B)/tables/rnn/moses.ini,$(CSLM),$(B)/cslm/trained))
 $(eval $(call system,cslm-rnn-wp,$(B)/tables/rnn-wp/moses.ini,$(CSLM),$(B)/cslm/trained))
+$(eval $(call system,nnjm,$(B)/filtered/moses.ini,$(NNJM),$(B)/nnjm/trained))
+$(eval $(call system,cslm-nnjm,$(B)/filtered/moses.ini,$(CSLM) $(NNJM),$(B)/cslm/trained $(B)/nnjm/trained))
+$(eval $(call system,cslm-nnjm-rnn,$(B)/tables/rnn/moses.ini,$(CSLM) $(NNJM),$(B)/cslm/trained $(B)/nnjm/trained))
 $(foreach seed,$(NOISE),$(eval $(call run,random,$(B)/tables/random-$(seed)/moses.ini,,,$(seed),$(START))))
 RUNS += $(NOISE:%=$(B)/runs/random-%/weights.json)
 ifeq ($(SCALE),full)
@@ -223,6 +231,7 @@ $(B)/table.json: $(RUNS) $(TEST).$(TARGET) $(CONFIG)/compare.toml
 	    --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(JOBS) \
 	    'Baseline=$(call runs,baseline)' '+RNN=$(call runs,rnn)' '+CSLM=$(call runs,cslm)' \
 	    '+CSLM+RNN=$(call runs,cslm-rnn)' '+CSLM+RNN+WP=$(call runs,cslm-rnn-wp)' \
+	    '+NNJM=$(call runs,nnjm)' '+CSLM+NNJM=$(call runs,cslm-nnjm)' '+CSLM+NNJM+RNN=$(call runs,cslm-nnjm-rnn)' \
 	    'control: random columns=$(call runs,random,$(NOISE))' --control 'control: random columns' \
 	    $(EXTRA_ROWS) >/dev/null
 
