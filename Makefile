@@ -257,11 +257,11 @@ $(B)/controls/table.json: $(foreach seed,$(SEEDS),$(B)/runs/known-out-$(seed)/we
 BENCH := cd tests/bench && $(abspath $(BIN))/python
 RESULTS := $(abspath $(BUILD))/bench
 
-bench: $(B)/tables/rnn/moses.ini $(B)/runs/baseline-1/weights.json $(B)/runs/cslm-1/weights.json | $(INSTALL)
+bench: $(B)/tables/rnn/moses.ini $(foreach name,baseline cslm nnjm,$(B)/runs/$(name)-1/weights.json) | $(INSTALL)
 	$(BENCH) bench_scoring.py $(abspath $(FILTERED)) $(abspath $(B)/encdec) $(RESULTS)/scoring.json
 	$(BENCH) bench_training.py $(abspath $(FILTERED)) $(RESULTS)/training.json
-	$(BENCH) bench_decoding.py $(abspath $(B)/runs/cslm-1) $(abspath $(DEV).$(SOURCE)) $(abspath $(B)/cslm) \
-	    $(RESULTS)/decoding.json
+	$(BENCH) bench_decoding.py $(abspath $(DEV).$(SOURCE)) $(RESULTS)/decoding.json \
+	    $(abspath $(B)/runs/cslm-1 $(B)/runs/nnjm-1 $(B)/cslm $(B)/nnjm)
 	$(BENCH) bench_window_training.py $(abspath $(CORPUS)/train.$(TARGET)) $(abspath $(CORPUS)/train.$(SOURCE)) \
 	    $(abspath $(MODEL)/aligned.grow-diag-final-and.gz) $(RESULTS)/window_training.json
 	$(BENCH) bench_lookups.py $(abspath $(CORPUS)/train.$(SOURCE)) $(abspath $(CORPUS)/train.$(TARGET)) \

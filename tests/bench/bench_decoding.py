@@ -1,7 +1,7 @@
 """Words a second of the built-in decoder, one process, loading and compilation left out.
 
 The peer is `moses` on the same lines. For the stored system of a Moses run (MOSES_GOLDEN) the speed of
-that run stands beside it where `moses` is not installed. With a neural language model in the search,
+that run stands beside it where `moses` is not installed. With a neural model in the search,
 the peer is the search without it.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +24,8 @@ from moses_bridge.programs import find_program
 from moses_bridge.textio import read_lines, write_lines
 
 N_LINES = 300
-NEURAL_FEATURE = "CSLM0"
+# Neural models and how they are asked: the CSLM for exact values, the NNJM for raw ones.
+SERVICES = {"CSLM0": "", "NNJM0": " --unnormalized"}
 RESCORER = Path(sys.executable).with_name("rescorer")
 STACK, POP_LIMIT = 200, 400
 
@@ -53,13 +55,13 @@ def next_to_moses(work: Work, title: str, stored: float | None) -> Result:
     return Result(title, "built-in, 1 process", "moses", ours, theirs, "words/s")
 
 
-def with_neural_lm(work: Work, service: str) -> Result:
-    """The search with a neural language model against that without."""
+def with_neural_model(work: Work, name: str, service: str) -> Result:
+    """The search with a neural model against that without."""
     assert work.weights
-    base = {name: value for name, value in work.weights.items() if name != NEURAL_FEATURE}
-    neural = work.words_per_second(_options("builtin", f"{NEURAL_FEATURE}={service}"))
+    base = {feature: value for feature, value in work.weights.items() if feature != name}
+    neural = work.words_per_second(_options("builtin", f"{name}={service}"))
     plain = Work(work.ini, work.source, base).words_per_second(_options("builtin"))
-    title = f"decode {N_LINES} lines, a neural language model in the search"
+    title = f"decode {N_LINES} lines, {name} in the search"
     return Result(title, service, "the search without it", neural, plain, "words/s")
 
 
@@ -76,18 +78,26 @@ def stored_speed(folder: Path) -> float:
     return float(found[1])
 
 
-def main(run: Path, source: Path, cslm: str, out: Path) -> None:
-    """Measure on the first lines of a text, with the system and the weights of a tuning run."""
+def main(source: Path, out: Path, runs: Sequence[Path], models: Sequence[str]) -> None:
+    """Measure on the first lines of a text, with the systems and the weights of tuning runs.
+
+    Args:
+        source: the text.
+        out: results.
+        runs: a run directory for each of SERVICES.
+        models: as many model directories.
+    """
     settings = f"stack {STACK}, pop limit {POP_LIMIT}"
     with TemporaryDirectory() as folder:
         lines = Path(folder) / "source"
         write_lines(lines, list(read_lines(source))[:N_LINES])
-        plain = Work(run / "moses.ini", lines)
+        plain = Work(runs[0] / "moses.ini", lines)
         results = [next_to_moses(plain, f"decode {N_LINES} lines, {settings}", None)]
-        work = Work(run / "moses.ini", lines, read_weights(run / "weights.json"))
-        for precision in ("float32", "bfloat16"):
-            service = f"{RESCORER} serve {cslm} --precision {precision}"
-            results.append(with_neural_lm(work, service))
+        for (name, options), run, model in zip(SERVICES.items(), runs, models, strict=True):
+            work = Work(run / "moses.ini", lines, read_weights(run / "weights.json"))
+            for precision in ("float32", "bfloat16"):
+                service = f"{RESCORER} serve {model} --precision {precision}{options}"
+                results.append(with_neural_model(work, name, service))
     if (golden := GOLDEN / "decode").is_dir():
         stored = Work(golden / "moses.ini", golden / "input.en")
         title = f"decode the lines of a Moses run, {settings}"
@@ -96,4 +106,6 @@ def main(run: Path, source: Path, cslm: str, out: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], Path(sys.argv[4]))
+    text, results_file, *rest = sys.argv[1:]
+    folders = [Path(argument) for argument in rest[: len(SERVICES)]]
+    main(Path(text), Path(results_file), folders, rest[len(SERVICES) :])
