@@ -32,7 +32,7 @@ command line too; those go before the file, and `--help` names them.
 `make table1` reads its settings from one file in `tuning/experiments/`, in which each command has one
 section or two.
 """
-EXPERIMENT_SECTIONS = {"encdec": ("encdec", "encdec_counted"), "cslm": ("cslm",)}
+EXPERIMENT_SECTIONS = {"encdec": ("encdec", "encdec_counted"), "cslm": ("cslm",), "nnjm": ("nnjm",)}
 HEADER = "| key | meaning | type | default | limits |\n|---|---|---|---|---|\n"
 
 
