@@ -226,7 +226,7 @@ class ScorerProcess:
 
     def log_probs(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
         """See `NgramScorer`."""
-        return self._values(NGRAMS, ngrams)
+        return self._begin(NGRAMS, ngrams)()
 
     def estimates(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
         """See `NgramScorer`."""
@@ -234,17 +234,13 @@ class ScorerProcess:
 
     def begin_estimates(self, ngrams: NDArray[np.int32]) -> Answer:
         """Ask for estimates; what it returns waits for them and is called before anything else is asked."""
+        return self._begin(ESTIMATES, ngrams)
+
+    def _begin(self, kind: bytes, ngrams: NDArray[np.int32]) -> Answer:
         if not len(ngrams):
             return lambda: np.zeros(0, np.float32)
-        self._send(ESTIMATES, ngrams.astype("<i4", copy=False).tobytes())
+        self._send(kind, ngrams.astype("<i4", copy=False).tobytes())
         return lambda: np.frombuffer(self._receive(4 * len(ngrams)), "<f4")
-
-    def _values(self, kind: bytes, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
-        if not len(ngrams):
-            return np.zeros(0, np.float32)
-        return np.frombuffer(
-            self._ask(kind, ngrams.astype("<i4").tobytes(), 4 * len(ngrams)), "<f4"
-        )
 
     def _greeting(self) -> tuple[int, ...]:
         assert self._process.stdout is not None

@@ -144,6 +144,59 @@ def small_ini() -> str:
     return SMALL_INI
 
 
+BIGRAM_ARPA = """\\data\\
+ngram 1=6
+ngram 2=5
+
+\\1-grams:
+-1.5\t<unk>\t-0.01
+0\t<s>\t-0.3
+-1.0\t</s>\t0
+-0.7\ta\t-0.2
+-0.9\tb\t-0.4
+-1.1\tc\t-0.15
+
+\\2-grams:
+-0.2\t<s> a
+-0.6\ta b
+-0.1\tb </s>
+-0.8\tb a
+-0.5\tc b
+
+\\end\\
+"""
+BIGRAM_INI = """[distortion-limit]
+6
+[feature]
+UnknownWordPenalty
+WordPenalty
+PhrasePenalty
+PhraseDictionaryMemory name=TranslationModel0 num-features=1 path=table
+Distortion
+KENLM name=LM0 factor=0 path=lm.arpa order=2
+[weight]
+UnknownWordPenalty0= 1
+WordPenalty0= -0.2
+PhrasePenalty0= 0.1
+TranslationModel0= 0.3
+Distortion0= 0.2
+LM0= 0.4
+"""
+
+
+@pytest.fixture
+def write_bigram_model(tmp_path: Path) -> Callable[[str], Path]:
+    """Writes a model without reordering table, of a table with one score and a bigram model of three words."""
+
+    def write(table: str) -> Path:
+        (tmp_path / "table").write_text(table)
+        (tmp_path / "lm.arpa").write_text(BIGRAM_ARPA)
+        (tmp_path / "moses.ini").write_text(BIGRAM_INI)
+        return tmp_path / "moses.ini"
+
+    return write
+
+
 @pytest.fixture
 def places_by_definition() -> Places:
     """The source place of each target word and of `</s>`, from links, source and target words."""

@@ -28,44 +28,6 @@ from moses_bridge.errors import ConfigError
 from moses_bridge.ngram_scorer import NO_ID
 
 Places = Callable[[Sequence[tuple[int, int]], int, int], list[int]]
-ARPA = """\\data\\
-ngram 1=6
-ngram 2=5
-
-\\1-grams:
--1.5\t<unk>\t-0.01
-0\t<s>\t-0.3
--1.0\t</s>\t0
--0.7\ta\t-0.2
--0.9\tb\t-0.4
--1.1\tc\t-0.15
-
-\\2-grams:
--0.2\t<s> a
--0.6\ta b
--0.1\tb </s>
--0.8\tb a
--0.5\tc b
-
-\\end\\
-"""
-INI = """[distortion-limit]
-6
-[feature]
-UnknownWordPenalty
-WordPenalty
-PhrasePenalty
-PhraseDictionaryMemory name=TranslationModel0 num-features=1 path=table
-Distortion
-KENLM name=LM0 factor=0 path=lm.arpa order=2
-[weight]
-UnknownWordPenalty0= 1
-WordPenalty0= -0.2
-PhrasePenalty0= 0.1
-TranslationModel0= 0.3
-Distortion0= 0.2
-LM0= 0.4
-"""
 ROWS = [
     ("u", "a", 0.3, "0-0"),
     ("u", "b a", 0.25, "0-1"),
@@ -163,17 +125,13 @@ class TargetScorer(SourceScorer):
         )
 
 
-def write_system(folder: Path, rows: Sequence[tuple[str, str, float, str]]) -> Path:
-    table = [f"{s} ||| {t} ||| {p:g} ||| {links}\n" for s, t, p, links in rows]
-    (folder / "table").write_text("".join(table))
-    (folder / "lm.arpa").write_text(ARPA)
-    (folder / "moses.ini").write_text(INI)
-    return folder / "moses.ini"
+def table_of(rows: Sequence[tuple[str, str, float, str]]) -> str:
+    return "".join(f"{s} ||| {t} ||| {p:g} ||| {links}\n" for s, t, p, links in rows)
 
 
 @pytest.fixture
-def ini(tmp_path: Path) -> Path:
-    return write_system(tmp_path, ROWS)
+def ini(write_bigram_model: Callable[[str], Path]) -> Path:
+    return write_bigram_model(table_of(ROWS))
 
 
 @pytest.fixture
@@ -382,9 +340,14 @@ def test_processes_with_scorers_of_their_own_give_what_one_gives(ini: Path, comm
     [("", "table:1: found no word links"), ("0-7", "table:1: found the link '0-7'")],
 )
 def test_a_table_whose_links_are_bad_is_told(
-    tmp_path: Path, command: str, jobs: int, links: str, message: str
+    tmp_path: Path,
+    write_bigram_model: Callable[[str], Path],
+    command: str,
+    jobs: int,
+    links: str,
+    message: str,
 ) -> None:
-    ini = write_system(tmp_path, [(s, t, p, links) for s, t, p, _ in ROWS])
+    ini = write_bigram_model(table_of([(s, t, p, links) for s, t, p, _ in ROWS]))
     (tmp_path / "in").write_bytes(b"u v w\n" * 99)
     (tmp_path / "weights.json").write_text('{"NNJM0": [0.5]}')
     arguments = ["decode", "--ini", ini, "--input", tmp_path / "in", "--output", tmp_path / "out"]
@@ -394,10 +357,11 @@ def test_a_table_whose_links_are_bad_is_told(
     assert "Traceback" not in result.output and not (tmp_path / "out").exists()
 
 
-def test_bad_links_do_not_matter_to_models_that_do_not_see_the_source(tmp_path: Path) -> None:
-    model = load_model(
-        write_system(tmp_path, [(s, t, p, "9-9 x") for s, t, p, _ in ROWS]), None, None
-    )
+def test_bad_links_do_not_matter_to_models_that_do_not_see_the_source(
+    write_bigram_model: Callable[[str], Path],
+) -> None:
+    table = table_of([(s, t, p, "9-9 x") for s, t, p, _ in ROWS])
+    model = load_model(write_bigram_model(table), None, None)
     found = translator(model, NARROW, {"CSLM0": (TargetScorer(3), 0.3)})
     assert len(found.translate_batch(0, TEXTS, None)) == len(TEXTS)
 

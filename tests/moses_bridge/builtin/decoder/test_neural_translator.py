@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,44 +27,6 @@ from moses_bridge.decoder import DecoderConfig, open_decoder
 from moses_bridge.errors import ConfigError, ToolError, UserError
 from moses_bridge.ngram_scorer import NO_ID, NeuralLm, ScorerProcess
 
-ARPA = """\\data\\
-ngram 1=6
-ngram 2=5
-
-\\1-grams:
--1.5\t<unk>\t-0.01
-0\t<s>\t-0.3
--1.0\t</s>\t0
--0.7\ta\t-0.2
--0.9\tb\t-0.4
--1.1\tc\t-0.15
-
-\\2-grams:
--0.2\t<s> a
--0.6\ta b
--0.1\tb </s>
--0.8\tb a
--0.5\tc b
-
-\\end\\
-"""
-INI = """[distortion-limit]
-6
-[feature]
-UnknownWordPenalty
-WordPenalty
-PhrasePenalty
-PhraseDictionaryMemory name=TranslationModel0 num-features=1 path=table
-Distortion
-KENLM name=LM0 factor=0 path=lm.arpa order=2
-[weight]
-UnknownWordPenalty0= 1
-WordPenalty0= -0.2
-PhrasePenalty0= 0.1
-TranslationModel0= 0.3
-Distortion0= 0.2
-LM0= 0.4
-"""
 PAIRS = {
     "u": ["a", "b a"],
     "v": ["b", "c"],
@@ -118,13 +80,17 @@ class RandomScorer:
 
 
 class CopyOfTheNgramModel(RandomScorer):
-    """The bigram model of ARPA once more."""
+    """A bigram model once more.
 
-    def __init__(self) -> None:
+    Args:
+        arpa: its file's text.
+    """
+
+    def __init__(self, arpa: str) -> None:
         super().__init__(2)
         names = ["a", "b", "c", "<unk>", "<unk>"]
-        probs = {tuple(f[1].split()): float(f[0]) for f in fields_of(ARPA) if len(f) > 1}
-        weights = {f[1]: float(f[2]) for f in fields_of(ARPA) if len(f) == 3}
+        probs = {tuple(f[1].split()): float(f[0]) for f in fields_of(arpa) if len(f) > 1}
+        weights = {f[1]: float(f[2]) for f in fields_of(arpa) if len(f) == 3}
         for before, word in itertools.product(range(6), repeat=2):
             old = [*names, "<s>"][before]
             new = [*names, "</s>"][word]
@@ -137,13 +103,10 @@ def fields_of(arpa: str) -> Iterator[list[str]]:
 
 
 @pytest.fixture
-def ini(tmp_path: Path) -> Path:
+def ini(write_bigram_model: Callable[[str], Path]) -> Path:
     rows = [(s, t, 0.1 + 0.07 * i) for i, (s, ts) in enumerate(PAIRS.items()) for t in ts]
     table = [f"{s} ||| {t} ||| {p + len(t) / 50:g}\n" for s, t, p in rows]
-    (tmp_path / "table").write_text("".join(table))
-    (tmp_path / "lm.arpa").write_text(ARPA)
-    (tmp_path / "moses.ini").write_text(INI)
-    return tmp_path / "moses.ini"
+    return write_bigram_model("".join(table))
 
 
 @pytest.fixture
@@ -215,7 +178,9 @@ def test_without_weight_the_search_is_what_it_was(model: Model, limits: Limits) 
 def test_a_copy_of_the_ngram_model_counts_as_more_weight_of_it(
     model: Model, limits: Limits
 ) -> None:
-    copied = neural(model, limits, CopyOfTheNgramModel(), 0.4)
+    copied = neural(
+        model, limits, CopyOfTheNgramModel((model.ini.path.parent / "lm.arpa").read_text()), 0.4
+    )
     found = copied.translate_batch(0, SOURCES, LIST)
     expected = plain(model, limits, LM0=[0.8]).translate_batch(0, SOURCES, LIST)
     assert [text for text, _ in found] == [text for text, _ in expected]
