@@ -26,7 +26,7 @@ from moses_bridge.compiled.notice import CompilationNotice
 from moses_bridge.config import AtLeast, check_limits
 from moses_bridge.errors import ConfigError, ToolError
 from moses_bridge.formats.moses_ini import MosesIni, format_weight, read_ini
-from moses_bridge.ngram_scorer import NeuralLm
+from moses_bridge.ngram_scorer import NeuralLm, as_texts
 from moses_bridge.programs import find_program, run_program
 from moses_bridge.progress import Progress
 from moses_bridge.textio import open_write, read_lines, write_lines
@@ -69,8 +69,7 @@ class DecoderConfig:
 
     def __post_init__(self) -> None:
         check_limits(self)
-        if isinstance(self.neural_lm, str):
-            object.__setattr__(self, "neural_lm", (self.neural_lm,))
+        object.__setattr__(self, "neural_lm", as_texts(self.neural_lm))
 
     @property
     def neural_lms(self) -> tuple[NeuralLm, ...]:
@@ -79,8 +78,7 @@ class DecoderConfig:
         Raises:
             ConfigError: one is malformed, or two have one name.
         """
-        texts = [self.neural_lm] if isinstance(self.neural_lm, str) else self.neural_lm
-        lms = tuple(map(NeuralLm.parse, texts))
+        lms = tuple(map(NeuralLm.parse, as_texts(self.neural_lm)))
         for name, n_times in Counter(lm.name for lm in lms).items():
             if n_times > 1:
                 raise ConfigError(f"{n_times} neural models have the name {name}; use other names")

@@ -171,6 +171,11 @@ class NeuralLm:
         return cls(name, words)
 
 
+def as_texts(neural_lm: Sequence[str] | str | None) -> tuple[str, ...]:
+    """Neural models as settings have them, each NAME=COMMAND: several, a single one, or none."""
+    return (neural_lm,) if isinstance(neural_lm, str) else (*(neural_lm or ()),)
+
+
 class ScorerProcess:
     """An `NgramScorer` in a process of its own, from `with` to the end of the block.
 

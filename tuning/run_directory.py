@@ -13,6 +13,7 @@ from typing import Any
 from moses_bridge.errors import ConfigError, InputError
 from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.json_files import read_json, write_json
+from moses_bridge.ngram_scorer import as_texts
 from tuning.rerank import NBestFeature
 
 WEIGHTS_NAME = "weights.json"
@@ -102,18 +103,13 @@ class TuningRun:
     def commands(self) -> dict[str, str]:
         """The command behind each feature that an external program computes."""
         found = {feature.name: feature.command for feature in self.nbest_features}
-        for neural_lm in _as_tuple(self.decoder.get("neural_lm")):
+        for neural_lm in as_texts(self.decoder.get("neural_lm")):
             name, _, command = neural_lm.partition("=")
             found[name] = command
         return found
 
     def _model_hashes(self) -> dict[str, str]:
         return {key: value for key, value in self.hashes.items() if "/" in key}
-
-
-def _as_tuple(neural_lm: Sequence[str] | str | None) -> tuple[str, ...]:
-    """The setting, which older runs keep as one text or none."""
-    return (neural_lm,) if isinstance(neural_lm, str) else (*(neural_lm or ()),)
 
 
 def best_iteration(iterations: Sequence[Iteration]) -> int:
@@ -136,7 +132,7 @@ def load_run(directory: Path) -> TuningRun:
     value = read_json(path)
     try:
         value["nbest_features"] = [NBestFeature(**entry) for entry in value["nbest_features"]]
-        value["decoder"]["neural_lm"] = _as_tuple(value["decoder"].get("neural_lm"))
+        value["decoder"]["neural_lm"] = as_texts(value["decoder"].get("neural_lm"))
         value["iterations"] = [Iteration(**entry) for entry in value["iterations"]]
         return TuningRun(**value)
     except (KeyError, TypeError) as error:
