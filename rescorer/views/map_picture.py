@@ -127,11 +127,13 @@ def _label(picture: Picture, rows: NDArray[np.int64], axes: Axes, figure: Figure
     figure.canvas.draw()  # the places of labels are known once the layout is
     renderer: Any = figure.canvas.get_renderer()  # type: ignore[attr-defined]
     taken: list[Any] = []
+    middle = sum(axes.get_xlim()) / 2
     for row in rows[np.argsort(-picture.shades[rows], kind="stable")]:
         text = axes.annotate(
             _short(picture.labels[row]),
             tuple(picture.places[row]),
-            xytext=(3, 2),
+            xytext=(3 if picture.places[row, 0] < middle else -3, 2),
+            ha="left" if picture.places[row, 0] < middle else "right",
             textcoords="offset points",
             fontsize=8,
             parse_math=False,

@@ -7,9 +7,9 @@ of its own words. Two phrases belong together if they share
 - the rarest of these words ("head"): the one that the fewest best translations on the map have linked.
 
 The purity is the share of the phrases whose nearest neighbour belongs together with them. Chance is what it
-would be on average if each neighbour were drawn at random from the phrases that may be one. Phrases that share a word
-of their own often have the same counterpart, which takes no network to find; so both numbers are also given
-where only phrases without a shared word may be neighbours.
+would be on average if each neighbour were drawn at random from the phrases that may be one. Phrases that share
+a word of their own often have the same counterpart, which takes no network to find; so both numbers are also
+given where only phrases without a shared word may be neighbours.
 """
 
 from __future__ import annotations
