@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from rescorer.cli import main
+from rescorer.views import tsne
+from rescorer.views.map_picture import Picture, draw_map, draw_zoom
+from rescorer.views.purity import map_purity
+from rescorer.views.zooms import Window
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture(autouse=True)
+def few_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tsne, "ITERATIONS", {"early_exaggeration_iter": 50, "n_iter": 50})
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["map", *map(str, arguments)], prog_name="rescorer")
+
+
+def test_the_command(encdec: Path, table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "maps"
+    result = run(encdec, table, "--out", out, "--kind", "phrases", "--zooms", 2)
+    assert result.exit_code == 0, result.output
+    assert sorted(path.name for path in out.iterdir()) == sorted(
+        ["phrases.json"]
+        + [f"phrases{part}.{suffix}" for part in ("", "-zoom1") for suffix in ("png", "svg")]
+    )
+    found = json.loads((out / "phrases.json").read_bytes())
+    assert len(found["points"]) == 36 and found["kind"] == "phrases"
+    point = next(point for point in found["points"] if point["text"] == "the red car")
+    assert point["length"] == 3 and point["counterpart"] == "le rouge voiture foo"
+    assert set(found["zooms"][0]) == {"left", "right", "bottom", "top"}
+    own = [point["text"].encode().split() for point in found["points"]]
+    linked = [
+        point["counterpart"].encode().replace(b" foo", b"").split() for point in found["points"]
+    ]
+    places = np.array([(point["x"], point["y"]) for point in found["points"]])
+    expected = [row.as_json for row in map_purity(places, "map", own, linked)]
+    assert found["purity"][: len(expected)] == expected
+    assert len(result.stdout.splitlines()) == 8
+
+
+def test_words_by_frequency(encdec: Path, tmp_path: Path) -> None:
+    words = [b"the", b"a", b"red", b"blue", b"house", b"car", b"of", b"in"]
+    (tmp_path / "t").write_bytes(b"".join(b"%s ||| x ||| 1\n" % word for word in words))
+    result = run(encdec, tmp_path / "t", "--out", tmp_path / "m", "--kind", "words")
+    assert result.exit_code == 1
+    assert "found 8 words that the model knows, expected 10" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--words", "5"], "n_words"),
+        (["--kind", "words", "--side", "target"], "0 words that the model knows"),
+        (["--kind", "phrases", "--colour", "frequency"], "no counts in column 5"),
+    ],
+)
+def test_faults_of_the_command(
+    encdec: Path, table: Path, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    lines = [line.split(b" ||| ")[:3] for line in gzip.decompress(table.read_bytes()).splitlines()]
+    swapped = [[source, b"x", scores] for source, _, scores in lines]
+    (tmp_path / "t").write_bytes(b"".join(b" ||| ".join(line) + b"\n" for line in swapped))
+    result = run(encdec, tmp_path / "t", "--out", tmp_path / "m", *arguments)
+    assert result.exit_code == 1 and message in result.stderr, result.output
+    assert "Traceback" not in result.stderr
+
+
+def test_a_model_without_phrases(cslm: Path, table: Path, tmp_path: Path) -> None:
+    result = run(cslm, table, "--out", tmp_path / "m", "--kind", "phrases")
+    assert result.exit_code == 1 and "makes no vector of a phrase" in result.stderr
+
+
+HOSTILE = [
+    b"<script>alert(1)</script>",
+    b"$x^2 \\frac",
+    "\u202eright to left \u05d0".encode(),
+    b"\x00\x1b[1m",
+    b"a" * 10_000,
+    "漢字".encode(),
+    b"\xff\xfe",
+    b"&lt;b&gt;",
+]
+
+
+def test_hostile_text_shows_as_text(tmp_path: Path) -> None:
+    places = np.stack([np.arange(8) % 3, np.arange(8)], axis=1).astype(float)
+    picture = Picture("a map", places, HOSTILE, np.arange(8.0), "shade")
+    window = Window(0, 7, 0, 7)
+    draw_map(picture, [window], tmp_path / "m")
+    draw_zoom(picture, window, 1, tmp_path / "z")
+    for name in ("m", "z"):
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(PNG)
+        root = ElementTree.parse(tmp_path / f"{name}.svg").getroot()
+        assert not [tag for tag in root.iter() if tag.tag.endswith("script")]
+    texts = [tag.text for tag in root.iter() if tag.tag.endswith("text")]
+    assert "<script>alert(1)</script>" in texts and r"$x^2 \frac" in texts and "<b>" in texts
+    assert "a" * 39 + "…" in texts
+    draw_zoom(picture, window, 1, tmp_path / "again")
+    assert (tmp_path / "again.svg").read_bytes() == (tmp_path / "z.svg").read_bytes()
+
+
+def test_labels_do_not_cover_each_other(tmp_path: Path) -> None:
+    """Ten in one place: one has room."""
+    picture = Picture("a map", np.zeros((10, 2)), [b"word"] * 10, np.arange(10.0), "shade")
+    draw_zoom(picture, Window(-1, 1, -1, 1), 1, tmp_path / "z")
+    assert "1 of 10 labels have room" in (tmp_path / "z.svg").read_text()
