@@ -1,8 +1,8 @@
 """Each command that README.md and the pages for beginners show is run, in their order, on a tiny corpus.
 
 Blocks of shell (```sh) have one command a line; in blocks of a console (```console) commands begin with "$ "
-and what they printed follows; a TOML block that begins with "# NAME.toml" is that file. The commands of a page run
-in one folder with what the page says that its reader has. Trainings, tunings and the like get sizes and limits
+and what they printed follows; a TOML block that begins with "# NAME.toml" is that file. The commands of a page
+run in one folder with what the page says that its reader has. Trainings, tunings and the like get sizes and limits
 for seconds at their end (`QUICK`), so that the commands are those of the page and the numbers are not.
 """
 
