@@ -2,8 +2,8 @@
 
 Blocks of shell (```sh) have one command a line; in blocks of a console (```console) commands begin with "$ "
 and what they printed follows; a TOML block that begins with "# NAME.toml" is that file. The commands of a page
-run in one folder with what the page says that its reader has. Trainings, tunings and the like get sizes and limits
-for seconds at their end (`QUICK`), so that the commands are those of the page and the numbers are not.
+run in one folder with what the page says that its reader has. Trainings, tunings and the like get sizes and
+limits for seconds at their end (`QUICK`), so that the commands are those of the page and the numbers are not.
 """
 
 from __future__ import annotations
