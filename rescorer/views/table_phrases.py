@@ -9,7 +9,7 @@ import numpy as np
 from moses_bridge.errors import InputError
 from moses_bridge.formats.phrase_table import read_blocks
 from moses_bridge.formats.words import split_words
-from moses_bridge.progress import Progress
+from moses_bridge.progress import Progress, print_note
 from moses_bridge.textio import StrPath
 from rescorer.contract import Side
 from rescorer.vocabulary import Vocabulary
@@ -39,7 +39,7 @@ def distinct_phrases(table: StrPath, side: Side) -> list[bytes]:
 
 
 def known_phrases(phrases: Sequence[bytes], vocabulary: Vocabulary, table: StrPath) -> list[bytes]:
-    """The phrases all of whose words stand in a shortlist.
+    """The phrases all of whose words stand in a shortlist; how many they are is said on standard error.
 
     To a network all other words are one, so phrases with them would be equal where they are not.
 
@@ -55,6 +55,7 @@ def known_phrases(phrases: Sequence[bytes], vocabulary: Vocabulary, table: StrPa
             "phrases of the language that the model reads",
             "Name the other column with --side, or the table that the model was trained on",
         )
+    print_note(f"{len(known):,} of {len(phrases):,} phrases have only words that the model knows")
     return known
 
 
