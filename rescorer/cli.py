@@ -496,7 +496,7 @@ def _scorers(models: tuple[str, ...], compute: Compute) -> list[NamedScorer]:
     "kinds",
     type=click.Choice(["words", "phrases"]),
     multiple=True,
-    help="Which map; both, if it is not given.",
+    help="Which map; without it those that the model has vectors for.",
 )
 @SIDE
 @click.option("--words", type=int, help="Words on the map.  [default: 1000]")
@@ -532,14 +532,12 @@ def draw_map(
     """
     from rescorer.compute import Compute
     from rescorer.views.learned import Learned
-    from rescorer.views.maps import MapConfig, draw_maps
+    from rescorer.views.maps import MapConfig, draw_maps, kinds_of
 
     options = {"n_words": words, "n_phrases": phrases, "n_zooms": zooms}
     config = with_options(MapConfig(side=side, colour=colour, seed=seed), options)
-    compute = Compute(precision, device)
-    maps = draw_maps(
-        Learned.load(model), table, out, kinds or ("words", "phrases"), config, compute
-    )
+    learned, compute = Learned.load(model), Compute(precision, device)
+    maps = draw_maps(learned, table, out, kinds or kinds_of(learned), config, compute)
     for made in maps:
         for row in made.purity:
             click.echo(f"{made.points.kind}: {row}")

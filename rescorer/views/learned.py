@@ -41,6 +41,16 @@ class Learned:
         """
         return cls(directory, load_model(directory), fingerprint(directory))
 
+    @property
+    def has_words(self) -> bool:
+        """Whether the network has vectors of words."""
+        return load(self.model.architecture).embeddings is not None
+
+    @property
+    def has_phrases(self) -> bool:
+        """Whether the network makes vectors of phrases."""
+        return load(self.model.architecture).summaries is not None
+
     def word_vectors(self, side: Side) -> tuple[list[bytes], NDArray[np.float32]]:
         """The words of a side's shortlist, the most frequent first, and their embeddings.
 

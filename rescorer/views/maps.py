@@ -100,15 +100,22 @@ def draw_maps(
             counts where the colour says frequency.
         ConfigError: openTSNE is not installed.
     """
+    # All of them are read before the first one is drawn: what is wrong is said at once.
+    shown = [_points(kind, learned, table, config, compute or Compute()) for kind in kinds]
     out.mkdir(parents=True, exist_ok=True)
     maps = []
-    for kind in kinds:
-        points = _points(kind, learned, table, config, compute or Compute())
+    for points in shown:
         made = _map(points, config)
-        _draw(made, config, out / kind)
-        write_json(out / f"{kind}.json", as_json(made, learned, table, config))
+        _draw(made, config, out / points.kind)
+        write_json(out / f"{points.kind}.json", as_json(made, learned, table, config))
         maps.append(made)
     return maps
+
+
+def kinds_of(learned: Learned) -> list[Kind]:
+    """The maps that a model has vectors for; both, where it has none at all."""
+    has: dict[Kind, bool] = {"words": learned.has_words, "phrases": learned.has_phrases}
+    return [kind for kind in has if has[kind] or not any(has.values())]
 
 
 def _points(

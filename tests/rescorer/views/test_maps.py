@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rescorer.cli import main
-from rescorer.views import tsne
+from rescorer.views import maps, tsne
 from rescorer.views.purity import map_purity
 
 
@@ -75,3 +75,29 @@ def test_faults_of_the_command(
 def test_a_model_without_phrases(cslm: Path, table: Path, tmp_path: Path) -> None:
     result = run(cslm, table, "--out", tmp_path / "m", "--kind", "phrases")
     assert result.exit_code == 1 and "makes no vector of a phrase" in result.stderr
+    assert not (tmp_path / "m").exists()
+
+
+def test_without_a_kind_it_is_what_the_model_has(
+    cslm: Path, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maps, "FEWEST_POINTS", 5)
+    result = run(cslm, table, "--out", tmp_path / "m", "--side", "target", "--zooms", 0)
+    assert result.exit_code == 0, result.output
+    assert {path.name for path in (tmp_path / "m").iterdir()} == {
+        "words.json",
+        "words.png",
+        "words.svg",
+    }
+    found = json.loads((tmp_path / "m" / "words.json").read_bytes())
+    assert found["side"] == "target" and found["purity"] == []
+
+
+def test_nothing_is_drawn_where_a_later_map_cannot_be(
+    cslm: Path, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maps, "FEWEST_POINTS", 5)
+    kinds = ("--kind", "words", "--kind", "phrases")
+    result = run(cslm, table, "--out", tmp_path / "m", "--side", "target", *kinds)
+    assert result.exit_code == 1 and "makes no vector of a phrase" in result.stderr
+    assert not (tmp_path / "m").exists()
