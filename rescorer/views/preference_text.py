@@ -17,7 +17,8 @@ def to_markdown(result: Preferences) -> str:
 def _kind_table(result: Preferences, kind: str) -> str:
     rows = [row for row in result.rows if row.phrase.kind == kind]
     names = list(result.rows[0].models)
-    header = ["source phrase", "count", "table p", *(f"{name} log p" for name in names)]
+    heads = [f"{markdown_cell(name.encode())} log p" for name in names]
+    header = ["source phrase", "count", "table p", *heads]
     lines = [f"**Long, {kind} source phrases**", "", _line(header), _line(["---"] * len(header))]
     for row in rows:
         lines += _phrase_lines(row, names)
