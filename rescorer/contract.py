@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from rescorer.compute import Compute
     from rescorer.training.loop import LoopConfig, Task
 
+Side = Literal["source", "target"]
+# From phrases to what the network makes of each, *Shape:* (n, d), float32.
+Summaries = Callable[[Sequence[bytes]], NDArray[np.float32]]
 DataKind = Literal["phrase pairs", "text", "parallel text", "linked text"]
 
 
@@ -211,6 +214,9 @@ class Architecture(Generic[Settings, Network]):
         network: the network with weights that are still to be loaded.
         scorer: of phrase pairs and sentence pairs.
         ngrams: of n-grams, where the search may ask the model.
+        embeddings: the vectors of the words of each side that the network reads, row by id in the shortlist,
+            *Shape:* (n_words, r); where words have vectors.
+        summaries: of phrases of the language that the network reads, where it makes one vector of a phrase.
     """
 
     data: DataKind
@@ -219,3 +225,5 @@ class Architecture(Generic[Settings, Network]):
     network: Callable[[Settings, Shortlists], Network]
     scorer: Callable[[TrainedModel[Network], Compute], Scorer]
     ngrams: Callable[[TrainedModel[Network], Compute], NgramScorer] | None = None
+    embeddings: Callable[[TrainedModel[Network]], Mapping[Side, NDArray[np.float32]]] | None = None
+    summaries: Callable[[TrainedModel[Network], Compute], Summaries] | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rescorer.contract import Architecture
-from rescorer.scorers.cslm.inference import cslm_ngram_scorer, cslm_scorer
+from rescorer.scorers.cslm.inference import cslm_embeddings, cslm_ngram_scorer, cslm_scorer
 from rescorer.scorers.cslm.task import CslmTrainingConfig, empty_network, prepare
 
 ARCHITECTURE = Architecture(
@@ -13,4 +13,5 @@ ARCHITECTURE = Architecture(
     network=empty_network,
     scorer=cslm_scorer,
     ngrams=cslm_ngram_scorer,
+    embeddings=cslm_embeddings,
 )
