@@ -7,9 +7,13 @@ calls such a function from Python ends the whole process, so it has to wrap it i
 numba counts the references to every array that a function is given, takes from a tuple or slices, one
 atomic addition and one subtraction each, and it seldom sees that they cancel out. In the search that was
 half of the time. An `inner` function does not count: whoever calls it holds its arrays for as long as it
-runs. So it may neither make an array nor return one, not even a slice of one that it was given. numba
-refuses to compile the first and does not notice the second. `inner_maker` is for those that do. (It says
-so aloud, since numba compiles a function that says nothing as it compiles the one that calls it.)
+runs. So it may neither make an array nor return one, not even in a tuple or one that it was given. numba
+refuses to compile most that do, but not all that return one. `inner_maker` is for those. (It says that it
+counts, since numba compiles a function that says nothing as it compiles the one that calls it.)
+
+An array is passed as seven numbers, so a call with the tables of a search as arguments pushes some
+hundreds of them. `inlined` is for functions that the innermost loops call with many arrays and that LLVM
+finds too long to be put in the place of the call.
 """
 
 from __future__ import annotations
@@ -18,3 +22,6 @@ from numba import njit
 
 inner = njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
 inner_maker = njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=True)
+inlined = njit(
+    cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False, forceinline=True
+)

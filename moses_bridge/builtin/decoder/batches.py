@@ -23,7 +23,7 @@ from moses_bridge.errors import InputError, UserError
 from moses_bridge.ngram_scorer import NeuralLm, NgramScorer, NoScorer, ScorerProcess
 
 LINES_PER_TASK = 4  # few, so that no process waits long for the last one
-LINES_PER_NEURAL_TASK = 32  # the more, the larger the neural model's batches
+LINES_PER_NEURAL_TASK = 64  # the more, the larger the batches of the neural model
 SECONDS_BETWEEN_LOOKS = 1.0  # at the parent process
 
 

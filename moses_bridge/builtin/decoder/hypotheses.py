@@ -16,7 +16,7 @@ from moses_bridge.compiled.hash_table import (
     hash_number,
     slot_of,
 )
-from moses_bridge.compiled.inner import inner, inner_maker
+from moses_bridge.compiled.inner import inlined, inner_maker
 
 NONE = -1
 
@@ -98,7 +98,7 @@ def make_groups(n_words: int, stack_size: int, pop_limit: int) -> Groups:
     )
 
 
-@inner
+@inlined
 def add_hypothesis(
     hyps: Hypotheses, previous: int, option: int, start: int, end: int, score: float,
     estimate: float,
@@ -113,7 +113,7 @@ def add_hypothesis(
     return hyp
 
 
-@inner
+@inlined
 def _code(hyps: Hypotheses, hyp: int) -> Any:
     """A hash of what `same_future` compares, but for the reordering scores."""
     code = hash_number(hyps.coverages[hyp])
@@ -123,7 +123,7 @@ def _code(hyps: Hypotheses, hyp: int) -> Any:
     return code
 
 
-@inner
+@inlined
 def same_future(options: Options, hyps: Hypotheses, one: int, other: int) -> bool:
     """Whether no extension can tell two hypotheses of a stack apart.
 
@@ -213,7 +213,7 @@ def _recombine(first: int, options: Options, hyps: Hypotheses) -> Any:
     return winners[:n_winners]
 
 
-@inner
+@inlined
 def _join(hyps: Hypotheses, winner: int, hyp: int) -> int:
     """Of two hypotheses that are recombined the worse becomes an arc of the better one, which is returned."""
     if hyps.estimates[hyp] > hyps.estimates[winner]:

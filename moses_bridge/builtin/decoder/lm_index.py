@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from moses_bridge import textio
 from moses_bridge.builtin.language_model.arpa import Arpa, NGrams, read_arpa
 from moses_bridge.compiled.hash_table import FREE, hash_number, slot_of
-from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.inner import inlined, inner
 from moses_bridge.errors import InputError, shown
 
 LN10 = 2.302585092994046
@@ -173,7 +173,7 @@ def _key(node: int, word: int) -> int:
     return int((np.int64(node) << 32) | np.int64(word))
 
 
-@inner
+@inlined
 def _find(tables: LmTables, key: int) -> int:
     """The node with this key, or the free node where it belongs."""
     slot = slot_of(hash_number(key), tables.mask + 1)
@@ -253,7 +253,7 @@ def _insert_section(tables: LmTables, section: NGrams, n_used: int) -> tuple[int
     return GOOD, 0, n_used
 
 
-@inner
+@inlined
 def _backoff(tables: LmTables, context: Any, n_context: int, n_matched: int) -> float:
     """Sum of the log10 back-offs of the contexts of n_matched words and more."""
     total = 0.0
@@ -268,7 +268,7 @@ def _backoff(tables: LmTables, context: Any, n_context: int, n_matched: int) -> 
     return total
 
 
-@inner
+@inlined
 def lm_score_matched(
     tables: LmTables, context: Any, n_context: int, word: int, new_context: Any
 ) -> tuple[float, int, int]:

@@ -9,7 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.builtin.decoder.hypotheses import Hypotheses
-from moses_bridge.builtin.decoder.lm_index import LN10, lm_score
+from moses_bridge.builtin.decoder.lm_index import lm_score
 from moses_bridge.builtin.decoder.options import Options
 from moses_bridge.builtin.decoder.weighted_model import LanguageModel
 from moses_bridge.compiled.inner import inner
@@ -35,37 +35,40 @@ class FeatureWords(NamedTuple):
 
 @njit(cache=True)
 def stack_ngrams(
-    first: int, is_last: bool, words: FeatureWords, options: Options, hyps: Hypotheses,
+    first: int, is_last: bool, words: FeatureWords, word_starts: Any, previous: Any, phrases: Any,
     contexts: Any,
 ) -> tuple[Any, Any]:  # fmt: skip
     """The n-grams that the last phrases of hypotheses add, those within the phrases left out.
 
+    Single arrays are asked for, here and below, and no whole `Options` and `Hypotheses`: to take those
+    apart costs a call from Python more than the work itself.
+
     Args:
-        first: the first hypothesis; the last one is the last of all.
+        first: the first hypothesis.
         is_last: whether the hypotheses are complete; then each adds the end of its sentence.
         words: of the sentence.
-        options: of the sentence.
-        hyps: hypotheses.
+        word_starts: of its options.
+        previous: (n_hypotheses,) what each one extends.
+        phrases: (n_hypotheses,) the option that extends it.
         contexts: (room, order - 1) int32, last words of each hypothesis, oldest first; filled from
             `first` on.
 
     Returns:
         (n_ngrams, row width) int32, and (n_hypotheses + 1,) where those of each start.
     """
-    n_hyps = hyps.size[0] - first
+    n_hyps = len(phrases)
     starts = np.zeros(n_hyps + 1, np.int64)
     for i in range(n_hyps):
-        option = hyps.options[first + i]
-        n_words = options.word_starts[option + 1] - options.word_starts[option]
+        n_words = word_starts[phrases[i] + 1] - word_starts[phrases[i]]
         starts[i + 1] = starts[i] + min(n_words, words.n_asked) + int(is_last)
     n_context, n_before = contexts.shape[1], int(len(words.places) > 0)
     ngrams = np.empty((starts[n_hyps], n_before + n_context + 1), np.int32)
     for i in range(n_hyps):
         context = contexts[first + i]
-        context[:] = contexts[hyps.previous[first + i]]
-        option, place = hyps.options[first + i], starts[i]
-        for word in range(options.word_starts[option], options.word_starts[option + 1]):
-            if word - options.word_starts[option] < words.n_asked:
+        context[:] = contexts[previous[i]]
+        place, first_word = starts[i], word_starts[phrases[i]]
+        for word in range(first_word, word_starts[phrases[i] + 1]):
+            if word - first_word < words.n_asked:
                 if n_before:
                     ngrams[place, 0] = words.places[word]
                 _fill_ngram(words.ids[word], context, ngrams[place, n_before:])
@@ -168,51 +171,43 @@ def _move_on(word: int, context: Any) -> None:
 
 @njit(cache=True)
 def add_values(
-    first: int, weight: float, values: Any, starts: Any, closed: Any, hyps: Hypotheses, totals: Any
+    weight: float, values: Any, starts: Any, closed: Any, phrases: Any, totals: Any
 ) -> None:
     """Add a neural model's weighted values of the last phrases of hypotheses.
 
     Args:
-        first: the first hypothesis.
         weight: of the model.
         values: of the n-grams of `stack_ngrams`.
         starts: of `stack_ngrams`.
         closed: for each option, the sum of the n-grams within it that `stack_ngrams` leaves out.
-        hyps: hypotheses.
+        phrases: (n_hypotheses,) the options.
         totals: (n_hypotheses,); grow by the values.
     """
     for i in range(len(totals)):
-        total = closed[hyps.options[first + i]]
+        total = closed[phrases[i]]
         for j in range(starts[i], starts[i + 1]):
             total += values[j]
         totals[i] += weight * total
 
 
 @njit(cache=True)
-def exchange_scores(
-    first: int, totals: Any, raised: float, stand_ins: Any, is_last: bool, options: Options,
-    lm: LanguageModel, hyps: Hypotheses,
-) -> None:  # fmt: skip
-    """Put the neural values of the last phrases in the place of what has stood in for them.
+def added_log10s(
+    first: int, is_last: bool, options: Options, lm: LanguageModel, hyps: Hypotheses
+) -> Any:
+    """The n-gram model's log10 probabilities of what hypotheses add, *Shape:* (n_hypotheses,).
 
     Args:
-        first: the first hypothesis.
-        totals: of `add_values`, all models' together.
-        raised: by how much the n-gram model's weight is raised to stand in for neural ones.
-        stand_ins: for each option, the weighted values that stand in for the other neural ones.
+        first: the first hypothesis; the last one is the last of all.
         is_last: whether the hypotheses are complete.
         options: of the sentence.
         lm: the n-gram model.
-        hyps: their scores and estimates change.
+        hyps: hypotheses.
     """
     context = np.zeros(max(1, lm.order - 1), np.int32)
-    for i in range(len(totals)):
-        change = totals[i] - stand_ins[hyps.options[first + i]]
-        if raised != 0.0:
-            log10 = _added_log10(first + i, is_last, options, lm, hyps, context)
-            change -= raised * LN10 * log10
-        hyps.scores[first + i] += change
-        hyps.estimates[first + i] += change
+    log10s = np.empty(hyps.size[0] - first)
+    for i in range(len(log10s)):
+        log10s[i] = _added_log10(first + i, is_last, options, lm, hyps, context)
+    return log10s
 
 
 @inner

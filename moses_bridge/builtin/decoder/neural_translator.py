@@ -33,6 +33,7 @@ from moses_bridge.builtin.decoder.hypotheses import (
     make_hypotheses,
 )
 from moses_bridge.builtin.decoder.lattice import Paths, take_paths
+from moses_bridge.builtin.decoder.lm_index import LN10
 from moses_bridge.builtin.decoder.nbest_lines import (
     NBestFormat,
     Sentence,
@@ -42,7 +43,7 @@ from moses_bridge.builtin.decoder.nbest_lines import (
 from moses_bridge.builtin.decoder.neural_feature import NeuralFeature, PhraseValues
 from moses_bridge.builtin.decoder.neural_scores import (
     add_values,
-    exchange_scores,
+    added_log10s,
     stack_ngrams,
 )
 from moses_bridge.builtin.decoder.options import raise_options
@@ -89,12 +90,14 @@ class _OpenStack:
     Attributes:
         search: that it belongs to.
         first: its first hypothesis.
+        phrases: the options by which its hypotheses extend others.
         windows, gaps: of its coverages.
         ngrams, starts: of `stack_ngrams`, of each feature with a weight.
     """
 
     search: _Search
     first: int
+    phrases: NDArray[np.int32]
     windows: NDArray[np.uint64]
     gaps: NDArray[np.int32]
     ngrams: list[NDArray[np.int32]]
@@ -199,16 +202,18 @@ class NeuralTranslator:
             n_covered, options, translator.weighted.lm, translator.weighted.weights,
             translator.limits, hyps, search.groups, translator.work,
         )  # fmt: skip
+        added = slice(first, int(hyps.size[0]))
+        previous, phrases = hyps.previous[added], hyps.options[added]
         found = [
             stack_ngrams(
-                first, n_covered == options.n_words, search.values[i].words, options, hyps,
-                search.contexts[i],
+                first, n_covered == options.n_words, search.values[i].words, options.word_starts,
+                previous, phrases, search.contexts[i],
             )
             for i in self._asked
         ]  # fmt: skip
         windows, gaps = edges.windows[:n_coverages].copy(), edges.gaps[:n_coverages].copy()
         ngrams, starts = [rows for rows, _ in found], [starts for _, starts in found]
-        return _OpenStack(search, first, windows, gaps, ngrams, starts)
+        return _OpenStack(search, first, phrases, windows, gaps, ngrams, starts)
 
     def _ask(self, n_covered: int, stacks: Sequence[_OpenStack]) -> Callable[[], None]:
         """Begin to score the hypotheses of some stacks; what it returns waits and closes the stacks."""
@@ -234,22 +239,33 @@ class NeuralTranslator:
     def _close(
         self, n_covered: int, stack: _OpenStack, values: Sequence[NDArray[np.float32]]
     ) -> None:
+        """Put the neural values in the place of what has stood in for them, and prune the stack."""
         search, translator = stack.search, self._translator
         options, hyps = search.sentence.options, search.hyps
-        totals = np.zeros(int(hyps.size[0]) - stack.first)
-        for i, asked in enumerate(self._asked):
-            add_values(
-                stack.first, self._features[asked].weight, values[i], stack.starts[i],
-                search.values[asked].closed, hyps, totals,
-            )  # fmt: skip
-        exchange_scores(
-            stack.first, totals, self._raised, search.stand_ins, n_covered == options.n_words,
-            options, translator.weighted.lm, hyps,
-        )  # fmt: skip
+        change = self._neural_values(stack, values) - search.stand_ins[stack.phrases]
+        if self._raised:
+            is_last, lm = n_covered == options.n_words, translator.weighted.lm
+            log10s = added_log10s(stack.first, is_last, options, lm, hyps)
+            change -= self._raised * LN10 * log10s
+        hyps.scores[stack.first : hyps.size[0]] += change
+        hyps.estimates[stack.first : hyps.size[0]] += change
         close_stack(
             n_covered, stack.first, stack.windows, stack.gaps, translator.limits.stack_size,
             options, hyps, search.groups,
         )  # fmt: skip
+
+    def _neural_values(
+        self, stack: _OpenStack, values: Sequence[NDArray[np.float32]]
+    ) -> NDArray[np.float64]:
+        """The weighted sum of all models' values of the last phrases of a stack's hypotheses."""
+        totals = np.zeros(len(stack.phrases))
+        for i, asked in enumerate(self._asked):
+            closed = stack.search.values[asked].closed
+            add_values(
+                self._features[asked].weight, values[i], stack.starts[i], closed, stack.phrases,
+                totals,
+            )  # fmt: skip
+        return totals
 
     def _finish(self, sentence_id: int, search: _Search, nbest: NBestFormat | None) -> Translation:
         sentence = search.sentence

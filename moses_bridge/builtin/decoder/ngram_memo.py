@@ -95,6 +95,12 @@ def _enter(ngrams: Any, slots: Any, size: int) -> tuple[Any, Any]:
         size: number of known n-grams.
     """
     places, new = np.empty(len(ngrams), np.int64), np.empty(len(ngrams), np.int64)
+    return places, new[: _fill_places(ngrams, slots, size, places, new)]
+
+
+@inner
+def _fill_places(ngrams: Any, slots: Any, size: int, places: Any, new: Any) -> int:
+    """Fill what `_enter` returns; the number of new n-grams."""
     for i in range(len(ngrams)):
         places[i] = _code_of(ngrams[i])
     n_new = 0
@@ -105,7 +111,7 @@ def _enter(ngrams: Any, slots: Any, size: int) -> tuple[Any, Any]:
             new[n_new] = i
             n_new += 1
         places[i] = slots[slot, 1]
-    return places, new[:n_new]
+    return n_new
 
 
 @njit(cache=True)

@@ -15,7 +15,7 @@ from moses_bridge.builtin.decoder.feature_slots import (
     WORD_PENALTY,
 )
 from moses_bridge.builtin.decoder.lm_index import LN10, lm_score
-from moses_bridge.builtin.decoder.phrase_choice import choose, stateless_score
+from moses_bridge.builtin.decoder.phrase_choice import ask_alone, choose, stateless_score
 from moses_bridge.builtin.decoder.source_trie import NO_NODE, ROOT, child_of
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel, lm_word
 from moses_bridge.compiled.inner import inner, inner_maker
@@ -188,20 +188,33 @@ def _fill_unknown(option: int, word: int, model: WeightedModel, options: Options
 
 
 @inner
-def _fill_lm_scores(option: int, model: WeightedModel, options: Options, context: Any) -> None:
-    """LanguageModel model scores of the phrase alone."""
-    lm = model.lm
-    weight = LN10 * model.weights[LANGUAGE_MODEL]
+def _ask_language_model(option: int, model: WeightedModel, options: Options, context: Any) -> None:
+    """Put log10 probabilities of the words of the phrase alone into suffix_scores, and fill lm_words."""
+    lm, row = model.lm, options.rows[option]
     first, last = options.word_starts[option], options.word_starts[option + 1]
-    n_context = 0
     for i in range(first, last):
         options.lm_words[i] = lm_word(lm, options.words[i])
-        log_prob, n_context = lm_score(lm.tables, context, n_context, options.lm_words[i], context)
-        options.suffix_scores[i] = weight * log_prob
-    options.context_sizes[option] = n_context
+    if row == UNKNOWN_ROW:
+        options.suffix_scores[first], options.context_sizes[option] = lm_score(
+            lm.tables, context, 0, options.lm_words[first], context
+        )
+        return
+    ask_alone(row, model, context)
+    options.context_sizes[option] = model.alone.context_sizes[row]
+    start_in_rows = model.rows.word_starts[row]
+    for i in range(first, last):
+        options.suffix_scores[i] = model.alone.word_log10s[start_in_rows + i - first]
+
+
+@inner
+def _fill_lm_scores(option: int, model: WeightedModel, options: Options, context: Any) -> None:
+    """Language model scores of the phrase alone."""
+    _ask_language_model(option, model, options, context)
+    weight = LN10 * model.weights[LANGUAGE_MODEL]
+    first, last = options.word_starts[option], options.word_starts[option + 1]
     total = 0.0
     for i in range(last - 1, first - 1, -1):
-        score = options.suffix_scores[i]
+        score = weight * options.suffix_scores[i]
         options.suffix_scores[i] = total
         total += score
     options.estimates[option] = options.stateless_scores[option] + total

@@ -19,7 +19,7 @@ from moses_bridge.builtin.decoder.feature_slots import (
 )
 from moses_bridge.builtin.decoder.lm_index import LN10, lm_score
 from moses_bridge.builtin.decoder.loaded_table import TableRows
-from moses_bridge.builtin.decoder.weighted_model import LanguageModel, WeightedModel, lm_word
+from moses_bridge.builtin.decoder.weighted_model import UNKNOWN_SIZE, WeightedModel, lm_word
 from moses_bridge.compiled.inner import inner
 
 
@@ -34,13 +34,26 @@ def stateless_score(rows: TableRows, row: int, weights: Any) -> float:
 
 
 @inner
-def phrase_log10(rows: TableRows, row: int, lm: LanguageModel, context: Any) -> float:
-    """Log10 probability of a row's target words without anything before them."""
-    total, n_context = 0.0, 0
+def ask_alone(row: int, model: WeightedModel, context: Any) -> None:
+    """Fill what the language model says of a row without anything before it, if it is not known yet."""
+    rows, lm, alone = model.rows, model.lm, model.alone
+    if alone.context_sizes[row] != UNKNOWN_SIZE:
+        return
+    n_context = 0
     for i in range(rows.word_starts[row], rows.word_starts[row + 1]):
-        word = lm_word(lm, rows.words[i])
-        log_prob, n_context = lm_score(lm.tables, context, n_context, word, context)
-        total += log_prob
+        alone.word_log10s[i], n_context = lm_score(
+            lm.tables, context, n_context, lm_word(lm, rows.words[i]), context
+        )
+    alone.context_sizes[row] = n_context
+
+
+@inner
+def _phrase_log10(row: int, model: WeightedModel, context: Any) -> float:
+    """Log10 probability of a row's target words without anything before them."""
+    ask_alone(row, model, context)
+    total = 0.0
+    for i in range(model.rows.word_starts[row], model.rows.word_starts[row + 1]):
+        total += model.alone.word_log10s[i]
     return total
 
 
@@ -53,7 +66,7 @@ def choose(node: int, model: WeightedModel) -> None:
     for i in range(first, last):
         row = model.node_rows[i]
         if np.isnan(model.lm_scores[row]):
-            model.lm_scores[row] = phrase_log10(model.rows, row, model.lm, context)
+            model.lm_scores[row] = _phrase_log10(row, model, context)
         lm_score_alone = LN10 * model.weights[LANGUAGE_MODEL] * model.lm_scores[row]
         scores[i - first] = stateless_score(model.rows, row, model.weights) + lm_score_alone
     ranking = np.argsort(-scores, kind="mergesort")

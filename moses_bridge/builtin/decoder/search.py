@@ -30,7 +30,7 @@ from moses_bridge.builtin.decoder.lm_index import LN10, lm_score
 from moses_bridge.builtin.decoder.options import Options
 from moses_bridge.builtin.decoder.weighted_model import LanguageModel
 from moses_bridge.compiled.hash_table import FREE, add_key, hash_number, n_slots, slot_of
-from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.inner import inlined, inner
 
 BEAM = float(np.log(1e-5))  # beam-threshold, default of Moses
 
@@ -222,7 +222,7 @@ def _find_edges(
     return n_edges, n_targets
 
 
-@inner
+@inlined
 def _sorted_hypotheses(
     group: int, start: int, weight: float, limits: Limits, hyps: Hypotheses, groups: Groups,
     out: Any, place: int,
@@ -247,7 +247,7 @@ def _sorted_hypotheses(
     return n_kept
 
 
-@inner
+@inlined
 def _target(
     window: Any, gap: int, options: Options, edges: Edges, n_targets: int
 ) -> tuple[int, int]:
@@ -314,7 +314,7 @@ def _pop_cells(
                 n_cells += 1
 
 
-@inner
+@inlined
 def _is_new(cells: Cells, edge: int, x: int, y: int) -> bool:
     """Whether the cell is met for the first time; it is remembered.
 
@@ -333,7 +333,7 @@ def orientation(previous_start: int, previous_end: int, start: int, end: int) ->
     return 1 if end == previous_start else 2
 
 
-@inner
+@inlined
 def _score_cell(
     cell: int, options: Options, lm: LanguageModel, weights: Any, last_stack: bool,
     hyps: Hypotheses, edges: Edges, cells: Cells,
@@ -353,7 +353,7 @@ def _score_cell(
     cells.estimates[cell] = score + edges.future_costs[edges.targets[edge]]
 
 
-@inner
+@inlined
 def _lm_score(
     cell: int, hyp: int, option: int, options: Options, lm: LanguageModel, weights: Any,
     last_stack: bool, hyps: Hypotheses, cells: Cells,
@@ -383,7 +383,7 @@ def _lm_score(
     return float(weights[LANGUAGE_MODEL] * LN10 * log10 + tail)
 
 
-@inner
+@inlined
 def _keep(cell: int, options: Options, hyps: Hypotheses, edges: Edges, cells: Cells) -> None:
     edge = cells.edges[cell]
     option = edges.option_starts[edge] + cells.ys[cell]
@@ -397,7 +397,7 @@ def _keep(cell: int, options: Options, hyps: Hypotheses, edges: Edges, cells: Ce
         hyps.contexts[hyp, i] = cells.contexts[cell, i]
 
 
-@inner
+@inlined
 def _push(cells: Cells, n_heap: int, cell: int) -> int:
     key = cells.estimates[cell]
     i = n_heap
@@ -411,7 +411,7 @@ def _push(cells: Cells, n_heap: int, cell: int) -> int:
     return n_heap + 1
 
 
-@inner
+@inlined
 def _remove_first(cells: Cells, n_heap: int) -> int:
     n_heap -= 1
     key, cell = cells.keys[n_heap], cells.heap[n_heap]

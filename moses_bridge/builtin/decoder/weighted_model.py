@@ -13,6 +13,8 @@ from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.source_trie import TrieTables
 from moses_bridge.compiled.inner import inner
 
+UNKNOWN_SIZE = -1
+
 
 class LanguageModel(NamedTuple):
     """The language model as the search uses it.
@@ -46,6 +48,19 @@ class Choices(NamedTuple):
     done: NDArray[np.bool_]
 
 
+class PhrasesAlone(NamedTuple):
+    """What the language model says of rows without anything before them, filled when first asked for.
+
+    Attributes:
+        word_log10s: float64, log10 probability of each of `TableRows.words`.
+        context_sizes: (n_rows,) int8, words of language model context after the row; UNKNOWN_SIZE where
+            the row has not been asked for yet.
+    """
+
+    word_log10s: NDArray[np.float64]
+    context_sizes: NDArray[np.int8]
+
+
 class WeightedModel(NamedTuple):
     """What translation options are made of; the same for all sentences that are translated together.
 
@@ -54,6 +69,7 @@ class WeightedModel(NamedTuple):
         reordering: (n_rows, 6) natural logarithms.
         lm_scores: (n_rows,) float32, log10 probability of a row's target words without anything before
             them, NaN where it has not been computed yet.
+        alone: the same word by word.
         lm: the language model.
         choices: the rows kept for each source phrase.
         weights: the weight vector.
@@ -65,6 +81,7 @@ class WeightedModel(NamedTuple):
     node_rows: NDArray[np.int64]
     reordering: NDArray[np.float32]
     lm_scores: NDArray[np.float32]
+    alone: PhrasesAlone
     lm: LanguageModel
     choices: Choices
     weights: NDArray[np.float64]
@@ -89,10 +106,16 @@ def make_weighted_model(
         table.node_rows,
         model.reordering,
         lm_scores,
+        _nothing_asked(table.rows),
         LanguageModel(lm.tables, len(lm.vocabulary), lm.unk_id, lm.bos_id, lm.eos_id, lm.order),
         no_choices(table.node_starts, model.table_limit),
         weights,
     )
+
+
+def _nothing_asked(rows: TableRows) -> PhrasesAlone:
+    """Room for all rows; pages that are not written cost no memory."""
+    return PhrasesAlone(np.empty(len(rows.words)), np.full(len(rows.nodes), UNKNOWN_SIZE, np.int8))
 
 
 def no_choices(node_starts: NDArray[np.int64], table_limit: int) -> Choices:
