@@ -15,6 +15,7 @@ from rescorer.architectures import ARCHITECTURES, load
 from tuning.evaluation import CompareConfig
 from tuning.loop import TuningConfig
 from tuning.optimizer import OptimizerConfig
+from tuning.scan import ScanConfig
 
 PAGE = Path(__file__).with_name("settings.md")
 INTRODUCTION = """\
@@ -78,6 +79,7 @@ SECTIONS = (
     Section("tuning tune", TuningConfig, ("start", "tune")),
     Section("tuning optimize", OptimizerConfig),
     Section("tuning compare", CompareConfig, ("compare",)),
+    Section("tuning scan", ScanConfig),
 )
 
 
