@@ -11,8 +11,9 @@ from typing import Any, Literal
 
 from moses_bridge.errors import InputError
 from moses_bridge.json_files import read_json, write_json
+from rescorer.tables.prediction import Prediction
 
-Column = Literal["sum", "per-word", "unknown-words"]
+Column = Literal["sum", "per-word", "over-targets", "length-neutral", "residual", "unknown-words"]
 ColumnFormat = Literal["prob", "log"]
 # Above the denormal numbers of float32 (1e-38), and as good as 0: its logarithm is -69.
 LOWEST_PROB = 1e-30
@@ -29,6 +30,7 @@ class ColumnReport:
         n_floored: rows of each column whose probability was raised to the floor.
         has_alignment: whether the first row has an alignment column.
         n_bad_rows: malformed rows that were left out.
+        predictions: of each column what was taken from the scorer's value; None of a column that is not fitted.
     """
 
     n_rows: int
@@ -37,6 +39,7 @@ class ColumnReport:
     n_floored: tuple[int, ...]
     has_alignment: bool
     n_bad_rows: int = 0
+    predictions: tuple[Prediction | None, ...] = ()
 
     @property
     def n_scores(self) -> int:
@@ -66,9 +69,13 @@ def write_sidecar(
         command: the command line that did it; "" where it was none.
     """
     content = {**asdict(report), "n_scores": report.n_scores, "floor": LOWEST_PROB}
+    predictions = content.pop("predictions") or [None] * len(report.columns)
     content["columns"] = [
         {"column": column, "scorer": name, "n_floored": n_floored}
-        for (column, name), n_floored in zip(report.columns, report.n_floored, strict=True)
+        | ({"prediction": prediction} if prediction else {})
+        for (column, name), n_floored, prediction in zip(
+            report.columns, report.n_floored, predictions, strict=True
+        )
     ]
     del content["n_floored"]
     made_by = {"rescorer": version("rescorer"), "command": command}
@@ -92,6 +99,10 @@ def read_sidecar(table: Path) -> tuple[dict[str, Any], ColumnReport]:
             n_floored=tuple(int(column["n_floored"]) for column in content["columns"]),
             has_alignment=bool(content["has_alignment"]),
             n_bad_rows=int(content["n_bad_rows"]),
+            predictions=tuple(
+                Prediction(**column["prediction"]) if "prediction" in column else None
+                for column in content["columns"]
+            ),
         )
         return dict(content["settings"]), report
     except (KeyError, TypeError, ValueError) as error:
