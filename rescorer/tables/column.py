@@ -139,10 +139,11 @@ def add_columns(
         n_floored=tuple(sink.progress.get(f"floored {i}", 0) for i in range(len(columns))),
         has_alignment=table.has_alignment,
         n_bad_rows=len(table.bad_rows.rows),
-        predictions=tuple(
-            predictions[name].get(column) if column in FITTED_FORMS else None
-            for column, name in columns
-        ),
+        predictions={
+            place: predictions[name][column]
+            for place, (column, name) in enumerate(columns)
+            if column in FITTED_FORMS
+        },
     )
     if not is_stream(out):
         write_sidecar(Path(out), settings, report, command)
