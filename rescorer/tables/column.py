@@ -21,6 +21,7 @@ from moses_bridge.formats.phrase_table import (
     alignment_column,
     append_score_columns,
     blocks_of_rows,
+    check_row,
     score_matrix,
     without_last_scores,
 )
@@ -54,8 +55,8 @@ class ColumnConfig:
 
     Attributes:
         columns: of each scorer: "sum" is its value, log p(target | source), "per-word" the same divided by
-            the number of target words plus one (</s>), "over-targets" log of p divided by its sum over the table's
-            targets of the source, "length-neutral" what is left of the value after a prediction from the
+            the number of target words plus one (</s>), "over-targets" log of p divided by its sum over
+            the table's targets of the source, "length-neutral" what is left of the value after a prediction from the
             lengths, "residual" the same after one from the lengths and the table's own scores
             (`rescorer.tables.prediction`), "unknown-words" the number of target words outside the
             shortlist (of the first scorer alone, since models of one table share it).
@@ -267,6 +268,8 @@ def _predictions(
         return {named.name: {} for named in scorers}
     _check_fit(table, config)
     rows = sample_rows(SourceTable.open(table.path, table.bad_rows.limit).rows, config.fit_rows)
+    for line_number, line in rows:
+        check_row(line, table.path, line_number, table.n_scores)
     (block,) = blocks_of_rows(rows, table.path, config.fit_rows + 1)
     known = _known(block, config)
     found = {}

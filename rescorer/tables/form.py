@@ -1,8 +1,8 @@
 """The forms of a column: what is made of a scorer's value before it enters the log-linear model.
 
 Each form gives a number for each row; "sum" is the value itself, log p(target | source) as in Cho et al.
-(2014), section 3.1. What is left after a prediction may be above 0: its exp, which the table has, is then above 1,
-and Moses takes the logarithm of that as of any other score.
+(2014), section 3.1. What is left after a prediction may be above 0: its exp, which the table has, is then
+above 1, and Moses takes the logarithm of that as of any other score.
 """
 
 from __future__ import annotations
