@@ -56,10 +56,10 @@ class ColumnConfig:
     Attributes:
         columns: of each scorer: "sum" is its value, log p(target | source), "per-word" the same divided by
             the number of target words plus one (</s>), "over-targets" log of p divided by its sum over
-            the table's targets of the source, "length-neutral" what is left of the value after a prediction from the
-            lengths, "residual" the same after one from the lengths and the table's own scores
-            (`rescorer.tables.prediction`), "unknown-words" the number of target words outside the
-            shortlist (of the first scorer alone, since models of one table share it).
+            the table's targets of the source, "length-neutral" what is left of the value after a
+            prediction from the lengths, "residual" the same after one from the lengths and the table's
+            own scores (`rescorer.tables.prediction`), "unknown-words" the number of target words outside
+            the shortlist (of the first scorer alone, since models of one table share it).
         column_format: "prob" for Moses and its converters, which take the logarithm; "log" for a table
             whose scores are logarithms already (ProbingPT without --log-prob).
         n_replaced: so many of the last scores of each row are taken off before.
