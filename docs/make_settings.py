@@ -11,6 +11,7 @@ from moses_bridge.build import BuildConfig
 from moses_bridge.config_text import Setting, settings_of, toml_value
 from moses_bridge.corpus.parallel_corpus import CorpusConfig
 from moses_bridge.decoder import DecoderConfig
+from moses_bridge.prune import PruneConfig
 from rescorer.architectures import ARCHITECTURES, load
 from tuning.evaluation import CompareConfig
 from tuning.loop import TuningConfig
@@ -74,6 +75,7 @@ def _of_architecture(name: str) -> Section:
 SECTIONS = (
     Section("moses-bridge corpus", CorpusConfig, ("corpus",)),
     Section("moses-bridge build", BuildConfig, ("build",)),
+    Section("moses-bridge prune", PruneConfig),
     Section("moses-bridge decode", DecoderConfig),
     *map(_of_architecture, ARCHITECTURES),
     Section("tuning tune", TuningConfig, ("start", "tune")),

@@ -393,6 +393,19 @@ def alignment_column(line: bytes) -> bytes:
     return columns[ALIGNMENT].strip() if len(columns) > ALIGNMENT else b""
 
 
+def pair_counts(line: bytes, path: StrPath, line_number: int) -> tuple[float, float, float]:
+    """How often target, source and pair were extracted: the numbers of column 5.
+
+    Raises:
+        InputError: the row has no such numbers.
+    """
+    expected = "count(target) count(source) count(source, target) in column 5"
+    target, source, joint = (
+        _number_at(line, COUNTS, place, expected, path, line_number) for place in range(3)
+    )
+    return target, source, joint
+
+
 def joint_count(line: bytes, path: StrPath, line_number: int) -> float:
     """How often a phrase pair was extracted: the third number of column 5.
 
