@@ -25,7 +25,7 @@ from moses_bridge.formats.phrase_table import (
     score_matrix,
     without_last_scores,
 )
-from moses_bridge.progress import Progress
+from moses_bridge.progress import Progress, track
 from moses_bridge.textio import is_stream, write_lines
 from rescorer.contract import Batch, NamedScorer, Scorer
 from rescorer.parallel import map_in_order
@@ -267,7 +267,8 @@ def _predictions(
     if not needs_fit(config.columns):
         return {named.name: {} for named in scorers}
     _check_fit(table, config)
-    rows = sample_rows(SourceTable.open(table.path, table.bad_rows.limit).rows, config.fit_rows)
+    whole = SourceTable.open(table.path, table.bad_rows.limit)
+    rows = sample_rows(track(whole.rows, "rows to fit on", unit="rows"), config.fit_rows)
     for line_number, line in rows:
         check_row(line, table.path, line_number, table.n_scores)
     (block,) = blocks_of_rows(rows, table.path, config.fit_rows + 1)
