@@ -16,8 +16,8 @@ from tuning.cli import main
 from tuning.evaluation import CompareConfig
 from tuning.loop import TuningConfig
 from tuning.optimizer import OptimizerConfig
-from tuning.scan import ScanConfig
 from tuning.optimizers import OPTIMIZER_NAMES
+from tuning.scan import ScanConfig
 
 FEATURES = """\
 FEATURES_TXT_BEGIN_0 0 2 2 A_0 B_0

@@ -266,3 +266,42 @@ def test_a_grid_that_is_none_ends_the_command(listed: ListedDecoder, tmp_path: P
     result = CliRunner().invoke(main, [*map(str, arguments), "--out", str(tmp_path / "scan")])
     assert result.exit_code == 1
     assert "--grid: found '0.1;0.2', expected numbers joined by commas" in result.output
+
+
+def planted_system(folder: Path) -> None:
+    """Words with three translations of one to three words; the third score is e^2 for the right one."""
+    rng = np.random.default_rng(8)
+    rows = []
+    for word in range(12):
+        targets = {b"r%d s%d": 2.0, b"v%d": -1.0, b"w%d w%d w%d": -1.0}
+        for target, value in targets.items():
+            text = target.replace(b"%d", b"%d" % word)
+            noise, planted = np.exp([rng.normal(), value])
+            row = b"q%d ||| %s ||| %.5f %.5f %.5f" % (word, text, rng.uniform(), noise, planted)
+            rows.append(row)
+    write_lines(folder / "table", sorted(rows))
+    ini = f"""\
+        [distortion-limit]
+        0
+        [feature]
+        WordPenalty
+        PhraseDictionaryMemory name=TM0 num-features=3 path={folder / "table"}
+        [weight]
+        WordPenalty0= -0.1
+        TM0= 1 0 0
+        """
+    (folder / "moses.ini").write_text("\n".join(map(str.strip, ini.splitlines())))
+    sentences = [rng.integers(0, 12, rng.integers(4, 9)) for _ in range(40)]
+    write_lines(folder / "source", [b" ".join(b"q%d" % w for w in words) for words in sentences])
+    right = [b" ".join(b"r%d s%d" % (w, w) for w in words) for words in sentences]
+    write_lines(folder / "reference", right)
+
+
+def test_a_planted_column_of_a_real_table_is_found_and_its_noise_is_not(tmp_path: Path) -> None:
+    planted_system(tmp_path)
+    config = ScanConfig(grid=(1.0, 3.0), decoder=DecoderConfig(kind="builtin"))
+    planted = scanned(tmp_path, "TM0_2", config, "planted")
+    assert planted.points[-1].plain.bleu == pytest.approx(100)
+    assert planted.points[-1].equal.delta > 3 * planted.points[-1].equal.error
+    noise = scanned(tmp_path, "TM0_1", config, "noise")
+    assert max(point.equal.bleu for point in noise.points) < 60
