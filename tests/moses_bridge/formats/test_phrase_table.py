@@ -17,8 +17,10 @@ from moses_bridge.formats.phrase_table import (
     append_score_columns,
     append_scores,
     format_score,
+    pair_counts,
     read_blocks,
     read_rows,
+    score_matrix,
 )
 from moses_bridge.textio import read_lines
 
@@ -234,3 +236,15 @@ def test_seven_digits_lose_at_most_half_a_unit_of_the_seventh() -> None:
     scores = np.exp(rng.uniform(math.log(1e-30), 0, 1000))
     printed = np.array([float(format_score(score)) for score in scores.tolist()])
     assert np.abs(printed / scores - 1).max() <= 5e-7
+
+
+def test_first_scores_of_many_rows_as_numbers() -> None:
+    lines = [b"a ||| b ||| 0.5 1e-3\t2 ||| 0-0", b"c|||d|||1 0.25 9\r"]
+    assert score_matrix(lines, 2).tolist() == [[0.5, 1e-3], [1.0, 0.25]]
+    assert score_matrix([], 2).shape == (0, 2)
+
+
+def test_counts_of_a_pair() -> None:
+    assert pair_counts(b"a ||| b ||| 1 ||| 0-0 ||| 3 20 2 |||", "t", 1) == (3.0, 20.0, 2.0)
+    with pytest.raises(InputError, match=r"t:7: found '3 20', expected count\(target\)"):
+        pair_counts(b"a ||| b ||| 1 ||| 0-0 ||| 3 20", "t", 7)
