@@ -132,6 +132,37 @@ def test_a_sample_is_enough_and_shards_use_that_of_the_whole_table(
     assert "prediction" in record["columns"][3] and "prediction" not in record["columns"][0]
 
 
+class StopsOnce:
+    """Noise that stops in its third call: the first one is for the fit."""
+
+    shortlist = None
+    needs_links = False
+
+    def __init__(self) -> None:
+        self.n_calls = 0
+
+    def values(self, asked: Batch) -> NDArray[np.float64]:
+        self.n_calls += 1
+        if self.n_calls == 3:
+            raise KeyboardInterrupt
+        return NOISE.scorer.values(asked)
+
+
+def test_an_interrupted_table_is_continued_with_the_same_fit(table: Path, tmp_path: Path) -> None:
+    config = ColumnConfig(ALL_FORMS, block_rows=40, fit_rows=50)
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    stopping = StopsOnce()
+    named = NamedScorer("noise", stopping, "noise 3")
+    with pytest.raises(KeyboardInterrupt):
+        add_columns(SourceTable.open(str(table)), str(out), [named], config)
+    add_columns(SourceTable.open(str(table)), str(out), [named], config, resume=True)
+    n_calls = stopping.n_calls
+    add_columns(SourceTable.open(str(table)), str(whole), [named], config)
+    n_blocks = stopping.n_calls - n_calls - 1
+    assert n_calls == 3 + 1 + n_blocks - 1  # the fit once more, and not the block that was done
+    assert out.read_bytes() == whole.read_bytes()
+
+
 def test_what_cannot_be_fitted_is_refused(table: Path, tmp_path: Path) -> None:
     poor = tmp_path / "poor"
     write_lines(poor, [b"a ||| b ||| 0.5 0.5 0.5", b"a ||| c ||| 0.5 0.5 0.5"])
