@@ -11,10 +11,12 @@ from moses_bridge.build import BuildConfig
 from moses_bridge.config_text import Setting, settings_of, toml_value
 from moses_bridge.corpus.parallel_corpus import CorpusConfig
 from moses_bridge.decoder import DecoderConfig
+from moses_bridge.prune import PruneConfig
 from rescorer.architectures import ARCHITECTURES, load
 from tuning.evaluation import CompareConfig
 from tuning.loop import TuningConfig
 from tuning.optimizer import OptimizerConfig
+from tuning.scan import ScanConfig
 
 PAGE = Path(__file__).with_name("settings.md")
 INTRODUCTION = """\
@@ -73,11 +75,13 @@ def _of_architecture(name: str) -> Section:
 SECTIONS = (
     Section("moses-bridge corpus", CorpusConfig, ("corpus",)),
     Section("moses-bridge build", BuildConfig, ("build",)),
+    Section("moses-bridge prune", PruneConfig),
     Section("moses-bridge decode", DecoderConfig),
     *map(_of_architecture, ARCHITECTURES),
     Section("tuning tune", TuningConfig, ("start", "tune")),
     Section("tuning optimize", OptimizerConfig),
     Section("tuning compare", CompareConfig, ("compare",)),
+    Section("tuning scan", ScanConfig),
 )
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from moses_bridge.build import BuildConfig
     from moses_bridge.corpus.parallel_corpus import CorpusConfig, CorpusReport
     from moses_bridge.decoder import DecoderConfig
+    from moses_bridge.prune import PruneConfig
 
 READABLE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 ANY_PATH = click.Path(allow_dash=True, path_type=Path)
@@ -159,6 +160,51 @@ def filter_command(ini: Path, inputs: tuple[Path, ...], out: Path) -> None:
     from moses_bridge.filter import filter_model
 
     filter_model(ini, inputs, out)
+
+
+def _prune_settings(config: Path | None, keep: float | None, by: str | None) -> PruneConfig:
+    """The settings of `moses-bridge prune`."""
+    from moses_bridge.prune import PruneConfig
+
+    options = {"keep": keep, "by": None if by is None else by.split(",")}
+    return with_options(load_config(PruneConfig, config), options)
+
+
+@main.command()
+@click.argument("table", type=READABLE)
+@click.option("--out", type=ANY_PATH, required=True, help="Table to write, compressed by suffix.")
+@click.option("--keep", type=float, help="Share of the rows that stay; sets the key keep.")
+@click.option(
+    "--by",
+    help="What rows are ordered by: significance, or the number of a score; joined by commas, the "
+    "next decides among equal ones. Sets the key by.",
+)
+@click.option("--ini", type=READABLE, help="moses.ini of the table ...")
+@click.option("--ini-out", type=ANY_PATH, help="... and the one to write.")
+@config_options(_prune_settings)
+def prune(
+    table: Path,
+    out: Path,
+    keep: float | None,
+    by: str | None,
+    ini: Path | None,
+    ini_out: Path | None,
+    config: Path | None,
+) -> None:
+    """Keep the best rows of a phrase table.
+
+    \b
+    Example:
+      moses-bridge prune rnn/phrase-table.gz --by significance,5 --keep 0.5 \\
+          --out pruned/phrase-table.gz --ini rnn/moses.ini --ini-out pruned/moses.ini
+    """
+    from moses_bridge.prune import prune_table
+
+    report = prune_table(table, out, _prune_settings(config, keep, by), ini, ini_out)
+    click.echo(
+        f"{out}: {report.n_kept:,} of {report.n_rows:,} rows; {report.n_words:,} words keep their best one",
+        err=True,
+    )
 
 
 @main.command()

@@ -166,7 +166,8 @@ def _tell_log_z(model: Path, unnormalized: bool) -> None:
     "--columns",
     default="sum",
     show_default=True,
-    help="Of sum, per-word, unknown-words, joined by commas.",
+    help="Forms of the score: sum, per-word, over-targets, length-neutral, residual; and unknown-words. "
+    "Joined by commas.",
 )
 @click.option("--unknown-words", is_flag=True, help="As --columns with unknown-words at its end.")
 @click.option(

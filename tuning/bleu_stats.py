@@ -184,11 +184,26 @@ def bleu(statistics: NDArray[np.integer[Any]] | NDArray[np.float64]) -> NDArray[
         *Shape:* (...).
     """
     sums = np.asarray(statistics, np.float64)
+    log_brevity = np.minimum(0.0, 1 - sums[..., -1] / np.maximum(sums[..., 1], 1e-300))
+    return np.asarray(mean_precision(sums) * np.exp(log_brevity))
+
+
+def mean_precision(
+    statistics: NDArray[np.integer[Any]] | NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """BLEU without its brevity penalty: the geometric mean of the 1- to 4-gram precisions, 0 to 100.
+
+    Args:
+        statistics: sums, *Shape:* (..., 9).
+
+    Returns:
+        *Shape:* (...); 0 where some order has no match.
+    """
+    sums = np.asarray(statistics, np.float64)
     matches, totals = sums[..., 0:-1:2], sums[..., 1:-1:2]
     zero = (matches <= 0).any(axis=-1)
     log_precision = np.log(np.maximum(matches, 1e-300) / np.maximum(totals, 1e-300)).mean(axis=-1)
-    log_brevity = np.minimum(0.0, 1 - sums[..., -1] / np.maximum(totals[..., 0], 1e-300))
-    return np.where(zero, 0.0, 100 * np.exp(log_precision + log_brevity))
+    return np.where(zero, 0.0, 100 * np.exp(log_precision))
 
 
 def log_sentence_bleu(

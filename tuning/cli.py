@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tuning.loop import TuningConfig
     from tuning.optimizer import OptimizerConfig
     from tuning.optimizers import OptimizerName
+    from tuning.scan import ScanConfig
 
 FORMATS = ("json", "text", "markdown", "latex")
 READABLE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -260,6 +261,84 @@ def compare(
     settings = _compare_settings(config, target, control, run_commands)
     comparison = compare_systems(_parse_systems(systems), source, references, settings, jobs)
     click.echo(write_comparison(comparison, out), nl=False)
+
+
+def _scan_settings(
+    config: Path | None,
+    grid: str | None,
+    against: str | None,
+    neural_lms: tuple[str, ...],
+    run_commands: bool,
+) -> ScanConfig:
+    """The settings of `tuning scan`."""
+    from tuning.scan import ScanConfig
+
+    options = {
+        "grid": None if grid is None else _numbers(grid),
+        "against": against,
+        "decoder.neural_lm": [*neural_lms] or None,
+        "run_commands": run_commands or None,
+    }
+    return with_options(load_config(ScanConfig, config), options)
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError as error:
+        raise ConfigError(f"--grid: found {text!r}, expected numbers joined by commas") from error
+
+
+@main.command()
+@click.argument("system", type=click.Path(exists=True, path_type=Path))
+@click.option("--feature", required=True, help="The column, as TranslationModel0_4 or CSLM0.")
+@SOURCE
+@REFERENCE
+@click.option("--out", type=DIRECTORY, required=True, help="Directory for decodings and table.")
+@click.option("--grid", help="Values of its weight, as -0.01,0.01,0.02; sets the key grid.")
+@click.option("--against", help="What makes up for the length; sets the key against.")
+@click.option("--init-weights", type=READABLE, help="weights.json of the run to take weights from.")
+@click.option(
+    "--neural-lm",
+    "neural_lms",
+    multiple=True,
+    help="NAME=COMMAND, as of tuning tune; sets the key decoder.neural_lm.",
+)
+@click.option(
+    "--run-commands",
+    is_flag=True,
+    help="Run the commands that stand in the run's weights.json; sets the key run_commands.",
+)
+@click.option("--resume", is_flag=True, help="Take the decodings that stand in --out.")
+@config_options(_scan_settings)
+@JOBS
+def scan(
+    system: Path,
+    feature: str,
+    source: Path,
+    references: tuple[Path, ...],
+    out: Path,
+    grid: str | None,
+    against: str | None,
+    init_weights: Path | None,
+    neural_lms: tuple[str, ...],
+    run_commands: bool,
+    resume: bool,
+    config: Path | None,
+    jobs: int,
+) -> None:
+    """Decode with several weights of a feature of SYSTEM, a moses.ini or a run directory.
+
+    Example: tuning scan rnn/moses.ini --init-weights run1/weights.json --feature TranslationModel0_4
+    --source dev.en --reference dev.fr --out scan
+    """
+    from tuning.report.write import write_scan
+    from tuning.scan import scan as scan_weights
+
+    settings = _scan_settings(config, grid, against, neural_lms, run_commands)
+    texts = (source, references, out)
+    found = scan_weights(system, feature, *texts, settings, jobs, resume, init_weights)
+    click.echo(write_scan(found, out), nl=False)
 
 
 @main.command()

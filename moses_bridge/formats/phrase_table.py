@@ -185,6 +185,17 @@ def _joined(lines: Sequence[bytes]) -> bytes:
     return b"".join([b"\n".join(lines), b"\n"]) if lines else b""
 
 
+def score_matrix(lines: Sequence[bytes], n_scores: int) -> NDArray[np.float64]:
+    """The first dense scores of checked rows, *Shape:* (n_rows, n_scores).
+
+    Args:
+        lines: rows with at least so many scores.
+        n_scores: how many are read.
+    """
+    rows = [line.split(BAR, 3)[2].split()[:n_scores] for line in lines]
+    return np.array(rows, np.float64).reshape(len(rows), n_scores)
+
+
 def without_last_scores(line: bytes, n_scores: int) -> bytes:
     """The row without its last n_scores dense scores: what `append_score_columns` was given."""
     end = _scores_end(line)
@@ -382,6 +393,16 @@ def alignment_column(line: bytes) -> bytes:
     """The word links of a row, `0-0 1-2`; empty if it has none."""
     columns = line.split(BAR, ALIGNMENT + 1)
     return columns[ALIGNMENT].strip() if len(columns) > ALIGNMENT else b""
+
+
+def pair_counts(line: bytes, path: StrPath, line_number: int) -> tuple[float, float, float]:
+    """How often target, source and pair were extracted: the numbers of column 5.
+
+    Raises:
+        InputError: the row has no such numbers.
+    """
+    at = (line, path, line_number)
+    return target_count(*at), source_count(*at), joint_count(*at)
 
 
 def joint_count(line: bytes, path: StrPath, line_number: int) -> float:

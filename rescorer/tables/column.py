@@ -7,8 +7,8 @@ lines 199-205). So what is added is exp of the value that shall count in the log
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -21,14 +21,17 @@ from moses_bridge.formats.phrase_table import (
     alignment_column,
     append_score_columns,
     blocks_of_rows,
+    check_row,
+    score_matrix,
     without_last_scores,
 )
-from moses_bridge.formats.words import split_words
-from moses_bridge.progress import Progress
+from moses_bridge.progress import Progress, track
 from moses_bridge.textio import is_stream, write_lines
 from rescorer.contract import Batch, NamedScorer, Scorer
 from rescorer.parallel import map_in_order
+from rescorer.tables.form import FITTED_FORMS, fit_predictions, form_of, needs_fit
 from rescorer.tables.partial_file import PartialFile, StreamOutput, compress
+from rescorer.tables.prediction import N_SCORES, KnownOfRows, Prediction
 from rescorer.tables.report import (
     LOWEST_PROB,
     Column,
@@ -37,8 +40,11 @@ from rescorer.tables.report import (
     bad_rows_path,
     write_sidecar,
 )
+from rescorer.tables.row_sample import sample_rows
 from rescorer.tables.source_table import SourceTable
 
+# By the name of the scorer and of the column.
+Predictions = Mapping[str, Mapping[str, Prediction]]
 # e^88 is just below the largest float32, which Moses reads scores into.
 HIGHEST_LOG = 88.0
 
@@ -49,13 +55,17 @@ class ColumnConfig:
 
     Attributes:
         columns: of each scorer: "sum" is its value, log p(target | source), "per-word" the same divided by
-            the number of target words plus one (</s>), "unknown-words" the number of target words
-            outside the shortlist (of the first scorer alone, since models of one table share it).
+            the number of target words plus one (</s>), "over-targets" log of p divided by its sum over
+            the table's targets of the source, "length-neutral" what is left of the value after a
+            prediction from the lengths, "residual" the same after one from the lengths and the table's
+            own scores (`rescorer.tables.prediction`), "unknown-words" the number of target words outside
+            the shortlist (of the first scorer alone, since models of one table share it).
         column_format: "prob" for Moses and its converters, which take the logarithm; "log" for a table
             whose scores are logarithms already (ProbingPT without --log-prob).
         n_replaced: so many of the last scores of each row are taken off before.
         block_rows: rows that are scored together; the result does not depend on it (to 1e-5).
         jobs: blocks that are scored at a time, each on one processor.
+        fit_rows: rows, drawn by chance from the whole table, that predictions are fitted on.
     """
 
     columns: tuple[Column, ...] = ("sum",)
@@ -63,6 +73,7 @@ class ColumnConfig:
     n_replaced: int = 0
     block_rows: int = 8192
     jobs: int = 1
+    fit_rows: int = 50_000
 
 
 def moses_prob(log_values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -112,11 +123,15 @@ def add_columns(
     if table.n_scores <= config.n_replaced:
         expected = f"more than the {config.n_replaced} to replace"
         raise InputError(table.path, None, f"{table.n_scores} scores", expected)
-    settings = _settings(table, scorers, config)
+    predictions = _predictions(table, scorers, config)
+    settings = _settings(table, scorers, config, predictions)
     blocks = blocks_of_rows(table.rows, table.path, config.block_rows)
     with _sink(out, settings, resume) as sink:
         _write_blocks(
-            blocks, sink, lambda block: _score_block(block, scorers, config, Path(out)), config.jobs
+            blocks,
+            sink,
+            lambda block: _score_block(block, scorers, predictions, config, Path(out)),
+            config.jobs,
         )
     report = ColumnReport(
         n_rows=sink.progress.get("rows", 0),
@@ -125,6 +140,11 @@ def add_columns(
         n_floored=tuple(sink.progress.get(f"floored {i}", 0) for i in range(len(columns))),
         has_alignment=table.has_alignment,
         n_bad_rows=len(table.bad_rows.rows),
+        predictions={
+            place: predictions[name][column]
+            for place, (column, name) in enumerate(columns)
+            if column in FITTED_FORMS
+        },
     )
     if not is_stream(out):
         write_sidecar(Path(out), settings, report, command)
@@ -187,9 +207,13 @@ class _ScoredBlock:
 
 
 def _score_block(
-    block: Block, scorers: Sequence[NamedScorer], config: ColumnConfig, out: Path
+    block: Block,
+    scorers: Sequence[NamedScorer],
+    predictions: Predictions,
+    config: ColumnConfig,
+    out: Path,
 ) -> _ScoredBlock:
-    values = _values(block, scorers, config.columns)
+    values = _values(block, scorers, predictions, config)
     written = moses_prob if config.column_format == "prob" else floored_log
     rows = append_score_columns(_old_lines(block, config.n_replaced), written(values))
     counts = {"rows": len(block)}
@@ -206,24 +230,70 @@ def _old_lines(block: Block, n_replaced: int) -> list[bytes]:
 
 
 def _values(
-    block: Block, scorers: Sequence[NamedScorer], columns: Sequence[Column]
+    block: Block, scorers: Sequence[NamedScorer], predictions: Predictions, config: ColumnConfig
 ) -> NDArray[np.float64]:
     """What each column adds to the log-linear model, *Shape:* (n_rows, n_columns)."""
+    known = _known(block, config)
     values = []
     for n_earlier, named in enumerate(scorers):
-        asked = _batch(block, named.scorer)
-        own = named.scorer.values(asked)
+        own = named.scorer.values(_batch(block, named.scorer))
         _check_finite(own, named, block)
-        for column in columns:
-            if column == "sum":
-                values.append(own)
-            elif column == "per-word":
-                n_steps = [len(split_words(target)) + 1 for target in block.targets]
-                values.append(own / np.array(n_steps))
+        for column in config.columns:
+            if column != "unknown-words":
+                values.append(form_of(column, predictions[named.name])(known, own))
             elif n_earlier == 0 and named.scorer.shortlist is not None:
                 n_unknown = named.scorer.shortlist.n_unknown(block.targets)
                 values.append(n_unknown.astype(np.float64))
     return np.stack(values, axis=1)
+
+
+def _known(block: Block, config: ColumnConfig) -> KnownOfRows:
+    """What the forms of columns may go by; scores are read only where a prediction needs them."""
+    if not _needs_scores(config.columns):
+        return KnownOfRows(block.sources, block.targets, np.empty((len(block), 0)))
+    scores = score_matrix(block.lines, N_SCORES)
+    logs = scores if config.column_format == "log" else np.log(np.maximum(scores, LOWEST_PROB))
+    return KnownOfRows(block.sources, block.targets, logs)
+
+
+def _needs_scores(columns: Sequence[Column]) -> bool:
+    return any(FITTED_FORMS.get(column) == "lengths and scores" for column in columns)
+
+
+def _predictions(
+    table: SourceTable, scorers: Sequence[NamedScorer], config: ColumnConfig
+) -> Predictions:
+    """The predictions of each scorer's fitted columns, fitted on rows of the whole table."""
+    if not needs_fit(config.columns):
+        return {named.name: {} for named in scorers}
+    _check_fit(table, config)
+    whole = SourceTable.open(table.path, table.bad_rows.limit)
+    rows = sample_rows(track(whole.rows, "rows to fit on", unit="rows"), config.fit_rows)
+    for line_number, line in rows:
+        check_row(line, table.path, line_number, table.n_scores)
+    (block,) = blocks_of_rows(rows, table.path, config.fit_rows + 1)
+    known = _known(block, config)
+    found = {}
+    for named in scorers:
+        own = named.scorer.values(_batch(block, named.scorer))
+        _check_finite(own, named, block)
+        found[named.name] = fit_predictions(config.columns, known, own)
+    return found
+
+
+def _check_fit(table: SourceTable, config: ColumnConfig) -> None:
+    if is_stream(table.path):
+        names = ", ".join(column for column in config.columns if column in FITTED_FORMS)
+        raise ConfigError(f"{names}: fitted on the table's rows first, so it must be a file")
+    n_old = table.n_scores - config.n_replaced
+    if _needs_scores(config.columns) and n_old < N_SCORES:
+        raise InputError(
+            table.path,
+            None,
+            f"{n_old} scores",
+            f"Moses's {N_SCORES}, which the residual goes by",
+            "Use another form of the column",
+        )
 
 
 def _batch(block: Block, scorer: Scorer) -> Batch:
@@ -288,8 +358,12 @@ def parse_columns(names: str, unknown_words: bool = False) -> tuple[Column, ...]
 
 
 def _settings(
-    table: SourceTable, scorers: Sequence[NamedScorer], config: ColumnConfig
+    table: SourceTable,
+    scorers: Sequence[NamedScorer],
+    config: ColumnConfig,
+    predictions: Predictions,
 ) -> dict[str, Any]:
+    fitted = [asdict(each) for of_scorer in predictions.values() for each in of_scorer.values()]
     return {
         "table": table.identity,
         "scorers": [{"name": named.name, "fingerprint": named.fingerprint} for named in scorers],
@@ -299,4 +373,5 @@ def _settings(
         "max_bad_rows": table.bad_rows.limit,
         "shard": table.shard and [table.shard.number, table.shard.n_shards],
         "block_rows": config.block_rows,
+        **({"predictions": fitted} if fitted else {}),
     }

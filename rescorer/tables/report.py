@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
 from moses_bridge.errors import InputError
 from moses_bridge.json_files import read_json, write_json
+from rescorer.tables.prediction import Prediction
 
-Column = Literal["sum", "per-word", "unknown-words"]
+Column = Literal["sum", "per-word", "over-targets", "length-neutral", "residual", "unknown-words"]
 ColumnFormat = Literal["prob", "log"]
 # Above the denormal numbers of float32 (1e-38), and as good as 0: its logarithm is -69.
 LOWEST_PROB = 1e-30
@@ -29,6 +30,7 @@ class ColumnReport:
         n_floored: rows of each column whose probability was raised to the floor.
         has_alignment: whether the first row has an alignment column.
         n_bad_rows: malformed rows that were left out.
+        predictions: what was taken from the scorer's values, by the place of the column among those added.
     """
 
     n_rows: int
@@ -37,6 +39,7 @@ class ColumnReport:
     n_floored: tuple[int, ...]
     has_alignment: bool
     n_bad_rows: int = 0
+    predictions: Mapping[int, Prediction] = field(default_factory=dict)
 
     @property
     def n_scores(self) -> int:
@@ -66,10 +69,13 @@ def write_sidecar(
         command: the command line that did it; "" where it was none.
     """
     content = {**asdict(report), "n_scores": report.n_scores, "floor": LOWEST_PROB}
+    predictions = content.pop("predictions")
     content["columns"] = [
         {"column": column, "scorer": name, "n_floored": n_floored}
         for (column, name), n_floored in zip(report.columns, report.n_floored, strict=True)
     ]
+    for place, prediction in predictions.items():
+        content["columns"][place]["prediction"] = prediction
     del content["n_floored"]
     made_by = {"rescorer": version("rescorer"), "command": command}
     write_json(sidecar_path(table), {**made_by, "settings": dict(settings), **content})
@@ -92,6 +98,11 @@ def read_sidecar(table: Path) -> tuple[dict[str, Any], ColumnReport]:
             n_floored=tuple(int(column["n_floored"]) for column in content["columns"]),
             has_alignment=bool(content["has_alignment"]),
             n_bad_rows=int(content["n_bad_rows"]),
+            predictions={
+                place: Prediction(**column["prediction"])
+                for place, column in enumerate(content["columns"])
+                if "prediction" in column
+            },
         )
         return dict(content["settings"]), report
     except (KeyError, TypeError, ValueError) as error:

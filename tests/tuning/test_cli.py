@@ -17,6 +17,7 @@ from tuning.evaluation import CompareConfig
 from tuning.loop import TuningConfig
 from tuning.optimizer import OptimizerConfig
 from tuning.optimizers import OPTIMIZER_NAMES
+from tuning.scan import ScanConfig
 
 FEATURES = """\
 FEATURES_TXT_BEGIN_0 0 2 2 A_0 B_0
@@ -106,7 +107,7 @@ def test_faults_end_in_one_line(files: dict[str, str], arguments: list[str], mes
     assert "Traceback" not in output
 
 
-@pytest.mark.parametrize("command", ["tune", "optimize", "evaluate", "compare", "plot"])
+@pytest.mark.parametrize("command", ["tune", "optimize", "evaluate", "compare", "plot", "scan"])
 def test_each_command_shows_an_example(command: str) -> None:
     status, output = call(command, "--help")
     assert status == 0
@@ -115,7 +116,12 @@ def test_each_command_shows_an_example(command: str) -> None:
 
 @pytest.mark.parametrize(
     ("command", "kind"),
-    [("tune", TuningConfig), ("optimize", OptimizerConfig), ("compare", CompareConfig)],
+    [
+        ("tune", TuningConfig),
+        ("optimize", OptimizerConfig),
+        ("compare", CompareConfig),
+        ("scan", ScanConfig),
+    ],
 )
 def test_printed_settings_are_read_again(command: str, kind: type[Any], tmp_path: Path) -> None:
     status, output = call(command, "--print-config")

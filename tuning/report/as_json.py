@@ -7,8 +7,9 @@ import json
 
 from tuning.comparison import Comparison
 from tuning.output_scores import OutputScores
+from tuning.scan import Scan
 
 
-def to_json(result: Comparison | OutputScores) -> str:
+def to_json(result: Comparison | OutputScores | Scan) -> str:
     """All attributes by name."""
     return json.dumps(dataclasses.asdict(result), indent=1) + "\n"

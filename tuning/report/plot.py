@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,15 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.errors import ConfigError, InputError
-from moses_bridge.textio import open_write
+from tuning.report.picture import check_picture_name, draw_panels
 from tuning.run_directory import WEIGHTS_NAME, TuningRun, load_run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SUFFIXES = (".png", ".svg")
-PANEL_INCHES = (7.0, 3.2)
-DOTS_PER_INCH = 150  # small labels can be read on a screen
 LINE_STYLES = ("-", "--", ":", "-.")
 
 
@@ -35,27 +33,15 @@ def plot_runs(directories: Sequence[Path], out: Path) -> None:
         InputError: a run directory is malformed or has no iterations.
         ConfigError: the suffix of out is neither .png nor .svg, or matplotlib is not installed.
     """
-    if out.suffix not in SUFFIXES:
-        raise ConfigError(f"{out}: expected a name that ends in {' or '.join(SUFFIXES)}")
+    check_picture_name(out)
     runs = dict(zip(_names(directories), map(_load, directories), strict=True))
-    try:
-        import matplotlib
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ConfigError(f"tuning plot needs matplotlib: {error}") from error
-    width, height = PANEL_INCHES
-    n_panels = 1 + len(runs)
-    with matplotlib.rc_context({"svg.hashsalt": "tuning"}):
-        figure = Figure(figsize=(width, height * n_panels), layout="constrained")
-        FigureCanvasAgg(figure)
-        panels = figure.subplots(n_panels, squeeze=False)[:, 0]
-        draw_bleu(panels[0], runs)
-        for axes, (name, run) in zip(panels[1:], runs.items(), strict=True):
-            draw_weights(axes, name, run)
-        dated = {"Date": None} if out.suffix == ".svg" else {}
-        with open_write(out) as stream:
-            figure.savefig(stream, format=out.suffix[1:], dpi=DOTS_PER_INCH, metadata=dated)
+    draw_panels(
+        out,
+        [
+            lambda axes: draw_bleu(axes, runs),
+            *(partial(draw_weights, name=name, run=run) for name, run in runs.items()),
+        ],
+    )
 
 
 def _load(directory: Path) -> TuningRun:

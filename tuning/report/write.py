@@ -14,7 +14,10 @@ from tuning.report.as_json import to_json
 from tuning.report.frames import comparison_frame, comparison_notes, scores_frame
 from tuning.report.latex import to_latex
 from tuning.report.markdown import to_markdown
+from tuning.report.scan_frames import scan_frame, scan_notes
+from tuning.report.scan_plot import plot_scan
 from tuning.report.text import to_text
+from tuning.scan import Scan
 
 Renderer = Callable[[pd.DataFrame, Sequence[str]], str]
 RENDERERS: dict[str, Renderer] = {
@@ -36,6 +39,24 @@ def write_comparison(comparison: Comparison, out: Path) -> str:
     for suffix, content in (contents | {"json": to_json(comparison)}).items():
         with open_write(out / f"table.{suffix}") as stream:
             stream.write(content.encode())
+    return contents["txt"]
+
+
+def write_scan(scan: Scan, out: Path) -> str:
+    """Write OUT/scan.txt, .md, .tex, .json and the picture scan.svg.
+
+    Returns:
+        The text of scan.txt.
+
+    Raises:
+        ConfigError: matplotlib is not installed.
+    """
+    frame, notes = scan_frame(scan), scan_notes(scan)
+    contents = {suffix: RENDERERS[form](frame, notes) for suffix, form in SUFFIXES.items()}
+    for suffix, content in (contents | {"json": to_json(scan)}).items():
+        with open_write(out / f"scan.{suffix}") as stream:
+            stream.write(content.encode())
+    plot_scan(scan, out / "scan.svg")
     return contents["txt"]
 
 

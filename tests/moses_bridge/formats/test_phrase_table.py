@@ -22,10 +22,12 @@ from moses_bridge.formats.phrase_table import (
     has_counts,
     inverse_prob,
     joint_count,
+    pair_counts,
     read_blocks,
     read_rows,
     source_count,
     target_count,
+    score_matrix,
 )
 from moses_bridge.textio import read_lines
 
@@ -271,3 +273,15 @@ def test_whether_a_row_has_counts(row: bytes, expected: bool) -> None:
 def test_a_row_without_counts(read: Callable[[bytes, str, int], float]) -> None:
     with pytest.raises(InputError, match=r"t:3: .*in column 5"):
         read(b"a ||| b ||| 1 1 1 1 ||| 0-0 ||| x y", "t", 3)
+
+
+def test_first_scores_of_many_rows_as_numbers() -> None:
+    lines = [b"a ||| b ||| 0.5 1e-3\t2 ||| 0-0", b"c|||d|||1 0.25 9\r"]
+    assert score_matrix(lines, 2).tolist() == [[0.5, 1e-3], [1.0, 0.25]]
+    assert score_matrix([], 2).shape == (0, 2)
+
+
+def test_counts_of_a_pair() -> None:
+    assert pair_counts(b"a ||| b ||| 1 ||| 0-0 ||| 3 20 2 |||", "t", 1) == (3.0, 20.0, 2.0)
+    with pytest.raises(InputError, match=r"t:7: found '3 20', expected count\(target\)"):
+        pair_counts(b"a ||| b ||| 1 ||| 0-0 ||| 3 20", "t", 7)

@@ -76,7 +76,7 @@ def test_without_matplotlib_the_error_says_so(
     runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ConfigError, match="needs matplotlib"):
+    with pytest.raises(ConfigError, match="a picture needs matplotlib"):
         plot_runs(runs, tmp_path / "a.svg")
 
 
