@@ -25,9 +25,9 @@ from moses_bridge.formats.phrase_table import (
     pair_counts,
     read_blocks,
     read_rows,
+    score_matrix,
     source_count,
     target_count,
-    score_matrix,
 )
 from moses_bridge.textio import read_lines
 
