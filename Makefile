@@ -183,8 +183,10 @@ $(B)/$(1)/trained: $(2) $(CONFIG)/$(1).toml | $(INSTALL)
 	    --resume --seed 1 $(3) $(call named,$(1))
 	@touch $$@
 endef
-$(eval $(call network,encdec,$(B)/filtered/moses.ini,,$(FILTERED)))
-$(eval $(call network,encdec_counted,$(B)/filtered/moses.ini,,$(FILTERED)))
+# Shortlists hold a share of the running words of the training text, of which the table knows phrases alone.
+TEXTS := --texts $(CORPUS)/train.$(SOURCE) $(CORPUS)/train.$(TARGET)
+$(eval $(call network,encdec,$(B)/filtered/moses.ini,$(TEXTS),$(FILTERED)))
+$(eval $(call network,encdec_counted,$(B)/filtered/moses.ini,$(TEXTS),$(FILTERED)))
 $(eval $(call network,cslm,$(CORPUS)/train.$(TARGET),--arch cslm,$(CORPUS)/train.$(TARGET)))
 $(eval $(call network,nnjm,$(MODEL)/moses.ini,--arch nnjm --source $(CORPUS)/train.$(SOURCE) --links $(LINKS),$(CORPUS)/train.$(TARGET)))
 
