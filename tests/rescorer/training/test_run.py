@@ -330,13 +330,14 @@ def test_an_interrupted_training_does_not_continue_with_other_texts(
     for text in texts:
         text.write_text("s1 t1\n")
     data = Data(write_table(tmp_path), texts=texts)
+    config = with_loop(SMALL, checkpoint_minutes=0.0)
     with monkeypatch.context() as patch:
         stop_after(7, PairTask, patch)
         with pytest.raises(Stop):
-            train("encdec", data, tmp_path / "model", SMALL)
+            train("encdec", data, tmp_path / "model", config)
     texts[1].write_text("t2 t1\n")
     with pytest.raises(ConfigError, match="data"):
-        train("encdec", data, tmp_path / "model", SMALL, resume=True)
+        train("encdec", data, tmp_path / "model", config, resume=True)
 
 
 def test_a_model_of_text_takes_no_other_texts(tmp_path: Path) -> None:
