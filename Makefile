@@ -22,7 +22,10 @@ STEPS := $(shell awk -v most=$$(($(PROCESSORS) < 4 ? $(PROCESSORS) : 4)) '/^MemA
 endif
 MAKEFLAGS += --jobs=$(STEPS)
 endif
-JOBS ?= $(shell echo $$((($(PROCESSORS) + $(or $(STEPS),1) - 1) / $(or $(STEPS),1))))
+STEPS ?= 1
+ifndef JOBS
+JOBS := $(shell echo $$((($(PROCESSORS) + $(STEPS) - 1) / $(STEPS))))
+endif
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
 
 .PHONY: help install check format settings test fuzz faults mutate table1 bench bench-significance bench-paper-model clean
