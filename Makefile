@@ -12,19 +12,19 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PACKAGES := moses_bridge rescorer tuning
 # `make table1` works on several steps at a time, since a tuning keeps one processor busy: as many as there are
-# processors, four at most, with 1.5 GB of memory for each; STEPS=1 does one after the other. The processors
+# processors, four at most, with 1.5 GB of memory for each; AT_ONCE=1 does one after the other. The processors
 # are divided among them: JOBS processes or threads a step.
 PROCESSORS := $(shell nproc)
 ifeq ($(MAKECMDGOALS),table1)
-ifndef STEPS
-STEPS := $(shell awk -v most=$$(($(PROCESSORS) < 4 ? $(PROCESSORS) : 4)) '/^MemAvailable/ { \
+ifndef AT_ONCE
+AT_ONCE := $(shell awk -v most=$$(($(PROCESSORS) < 4 ? $(PROCESSORS) : 4)) '/^MemAvailable/ { \
     n = int($$2 / 1.5e6); print n < 1 ? 1 : n < most ? n : most }' /proc/meminfo)
 endif
-MAKEFLAGS += --jobs=$(STEPS)
+MAKEFLAGS += --jobs=$(AT_ONCE)
 endif
-STEPS ?= 1
+AT_ONCE ?= 1
 ifndef JOBS
-JOBS := $(shell echo $$((($(PROCESSORS) + $(STEPS) - 1) / $(STEPS))))
+JOBS := $(shell echo $$((($(PROCESSORS) + $(AT_ONCE) - 1) / $(AT_ONCE))))
 endif
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
 
