@@ -9,9 +9,23 @@ MAKEFLAGS += --no-builtin-rules
 
 PYTHON ?= python3
 VENV ?= .venv
-JOBS ?= $(shell nproc)
 BIN := $(VENV)/bin
 PACKAGES := moses_bridge rescorer tuning
+# `make table1` works on several steps at a time, since a tuning keeps one processor busy: as many as there are
+# processors, four at most, with 1.5 GB of memory for each; AT_ONCE=1 does one after the other. The processors
+# are divided among them: JOBS processes or threads a step.
+PROCESSORS := $(shell nproc)
+ifeq ($(MAKECMDGOALS),table1)
+ifndef AT_ONCE
+AT_ONCE := $(shell awk -v most=$$(($(PROCESSORS) < 4 ? $(PROCESSORS) : 4)) '/^MemAvailable/ { \
+    n = int($$2 / 1.5e6); print n < 1 ? 1 : n < most ? n : most }' /proc/meminfo)
+endif
+MAKEFLAGS += --jobs=$(AT_ONCE)
+endif
+AT_ONCE ?= 1
+ifndef JOBS
+JOBS := $(shell echo $$((($(PROCESSORS) + $(AT_ONCE) - 1) / $(AT_ONCE))))
+endif
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
 
 .PHONY: help install check format settings docs test fuzz faults mutate table1 bench bench-significance bench-paper-model clean
@@ -142,6 +156,9 @@ table1: $(B)/table.json $(B)/controls/table.json
 	@echo 'What is known to help, left out and added back:'
 	@cat $(B)/controls/table.txt
 
+# $(call named,NAME): what a step tells, line by line behind its name, since other steps tell something too.
+named = |& sed -u 's|^|$(1): |' >&2
+
 # A section's file changes only when its text does, so an edit reruns what depends on it alone.
 $(CONFIG)/.stamp: $(EXPERIMENT) | $(INSTALL)
 	$(BIN)/moses-bridge config $(EXPERIMENT) --out $(CONFIG)
@@ -149,15 +166,17 @@ $(CONFIG)/.stamp: $(EXPERIMENT) | $(INSTALL)
 $(SECTIONS:%=$(CONFIG)/%.toml): $(CONFIG)/.stamp ;
 
 $(B)/corpus/train.$(SOURCE): $(CONFIG)/corpus.toml | $(INSTALL)
-	$(BIN)/moses-bridge corpus --source $(SOURCE) --target $(TARGET) --out $(B)/corpus --config $<
+	$(BIN)/moses-bridge corpus --source $(SOURCE) --target $(TARGET) --out $(B)/corpus --config $< \
+	    $(call named,corpus)
 $(B)/corpus/%: $(B)/corpus/train.$(SOURCE) ;
 
 $(B)/model/moses.ini: $(CORPUS)/train.$(SOURCE) $(CORPUS)/train.$(TARGET) $(CONFIG)/build.toml | $(INSTALL)
 	$(BIN)/moses-bridge build --corpus $(CORPUS)/train --source $(SOURCE) --target $(TARGET) \
-	    --out $(B)/model --config $(CONFIG)/build.toml --jobs $(JOBS)
+	    --out $(B)/model --config $(CONFIG)/build.toml --jobs $(JOBS) $(call named,build)
 
 $(B)/filtered/moses.ini: $(MODEL)/moses.ini $(DEV).$(SOURCE) $(TEST).$(SOURCE) | $(INSTALL)
-	$(BIN)/moses-bridge filter --ini $< --input $(DEV).$(SOURCE) --input $(TEST).$(SOURCE) --out $(@D)
+	$(BIN)/moses-bridge filter --ini $< --input $(DEV).$(SOURCE) --input $(TEST).$(SOURCE) --out $(@D) \
+	    $(call named,filter)
 
 FILTERED := $(B)/filtered/phrase-table.gz
 
@@ -168,11 +187,14 @@ FRESH = @[ ! -e $@ ] || rm -r $(@D)
 define network
 $(B)/$(1)/trained: $(2) $(CONFIG)/$(1).toml | $(INSTALL)
 	$$(FRESH)
-	$(BIN)/rescorer train $(4) --out $$(@D) --config $(CONFIG)/$(1).toml --resume --seed 1 $(3)
+	OMP_NUM_THREADS=$(JOBS) $(BIN)/rescorer train $(4) --out $$(@D) --config $(CONFIG)/$(1).toml \
+	    --resume --seed 1 $(3) $(call named,$(1))
 	@touch $$@
 endef
-$(eval $(call network,encdec,$(B)/filtered/moses.ini,,$(FILTERED)))
-$(eval $(call network,encdec_counted,$(B)/filtered/moses.ini,,$(FILTERED)))
+# Shortlists hold a share of the running words of the training text, of which the table knows phrases alone.
+TEXTS := --texts $(CORPUS)/train.$(SOURCE) $(CORPUS)/train.$(TARGET)
+$(eval $(call network,encdec,$(B)/filtered/moses.ini,$(TEXTS),$(FILTERED)))
+$(eval $(call network,encdec_counted,$(B)/filtered/moses.ini,$(TEXTS),$(FILTERED)))
 $(eval $(call network,cslm,$(CORPUS)/train.$(TARGET),--arch cslm,$(CORPUS)/train.$(TARGET)))
 $(eval $(call network,nnjm,$(MODEL)/moses.ini,--arch nnjm --source $(CORPUS)/train.$(SOURCE) --links $(LINKS),$(CORPUS)/train.$(TARGET)))
 
@@ -180,7 +202,7 @@ $(eval $(call network,nnjm,$(MODEL)/moses.ini,--arch nnjm --source $(CORPUS)/tra
 define columns
 $(B)/tables/$(1)/moses.ini: $(2) | $(INSTALL)
 	$(BIN)/rescorer score $(FILTERED) --out $$(@D)/phrase-table.gz \
-	    --ini $(B)/filtered/moses.ini --ini-out $$@ --resume $(3)
+	    --ini $(B)/filtered/moses.ini --ini-out $$@ --resume --jobs $(JOBS) $(3) $(call named,$(1))
 endef
 $(eval $(call columns,rnn,$(B)/encdec/trained,--model $(B)/encdec))
 $(eval $(call columns,rnn-wp,$(B)/encdec/trained,--model $(B)/encdec --unknown-words))
@@ -194,7 +216,7 @@ START := $(B)/runs/start/weights.json
 
 $(START): $(B)/filtered/moses.ini $(CONFIG)/start.toml
 	$(FRESH)
-	$(TUNE) --ini $< --out $(@D) --seed 0 --config $(CONFIG)/start.toml
+	$(TUNE) --ini $< --out $(@D) --seed 0 --config $(CONFIG)/start.toml $(call named,start)
 
 CSLM := --nbest-feature "CSLM0:LM0=$(BIN)/rescorer nbest {nbest} --source {source} --model $(B)/cslm --feature CSLM0 --out {out}"
 
@@ -205,12 +227,21 @@ NNJM := --neural-lm "NNJM0=$(BIN)/rescorer serve $(B)/nnjm --unnormalized"
 define run
 $(B)/runs/$(1)-$(5)/weights.json: $(2) $(6) $(4) $(CONFIG)/tune.toml
 	$$(FRESH)
-	$(TUNE) --ini $(2) --out $$(@D) --seed $(5) --init-weights $(6) --config $(CONFIG)/tune.toml $(3)
+	$(TUNE) --ini $(2) --out $$(@D) --seed $(5) --init-weights $(6) --config $(CONFIG)/tune.toml $(3) \
+	    $(call named,$(1)-$(5))
+endef
+# $(call translated,SYSTEM,SEEDS): the test text under the weights of its runs.
+define translated
+$(B)/runs/$(1).translated: $(2:%=$(B)/runs/$(1)-%/weights.json) $(TEST).$(SOURCE)
+	$(BIN)/tuning translate $(2:%=$(B)/runs/$(1)-%) --source $(TEST).$(SOURCE) --run-commands --jobs $(JOBS) \
+	    $(call named,$(1))
+	@touch $$@
 endef
 # $(call system,NAME,INI,OPTIONS,PREREQUISITE): one tuning run for each seed.
 define system
 $(foreach seed,$(SEEDS),$(eval $(call run,$(1),$(2),$(3),$(4),$(seed),$(START))))
-RUNS += $(SEEDS:%=$(B)/runs/$(1)-%/weights.json)
+$(eval $(call translated,$(1),$(SEEDS)))
+SYSTEMS += $(1)
 endef
 $(eval $(call system,baseline,$(B)/filtered/moses.ini))
 $(eval $(call system,rnn,$(B)/tables/rnn/moses.ini))
@@ -221,7 +252,8 @@ $(eval $(call system,nnjm,$(B)/filtered/moses.ini,$(NNJM),$(B)/nnjm/trained))
 $(eval $(call system,cslm-nnjm,$(B)/filtered/moses.ini,$(CSLM) $(NNJM),$(B)/cslm/trained $(B)/nnjm/trained))
 $(eval $(call system,cslm-nnjm-rnn,$(B)/tables/rnn/moses.ini,$(CSLM) $(NNJM),$(B)/cslm/trained $(B)/nnjm/trained))
 $(foreach seed,$(NOISE),$(eval $(call run,random,$(B)/tables/random-$(seed)/moses.ini,,,$(seed),$(START))))
-RUNS += $(NOISE:%=$(B)/runs/random-%/weights.json)
+$(eval $(call translated,random,$(NOISE)))
+SYSTEMS += random
 ifeq ($(SCALE),full)
 $(eval $(call system,rnn-counted,$(B)/tables/rnn-counted/moses.ini))
 EXTRA_ROWS = '+RNN trained on counts=$(call runs,rnn-counted)'
@@ -231,9 +263,9 @@ comma := ,
 space := $() $()
 runs = $(subst $(space),$(comma),$(strip $(patsubst %,$(B)/runs/$(1)-%,$(or $(2),$(SEEDS)))))
 
-$(B)/table.json: $(RUNS) $(TEST).$(TARGET) $(CONFIG)/compare.toml
+$(B)/table.json: $(SYSTEMS:%=$(B)/runs/%.translated) $(TEST).$(TARGET) $(CONFIG)/compare.toml
 	$(BIN)/tuning compare --run-commands --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --out $(@D) \
-	    --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(JOBS) \
+	    --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS) \
 	    'Baseline=$(call runs,baseline)' '+RNN=$(call runs,rnn)' '+CSLM=$(call runs,cslm)' \
 	    '+CSLM+RNN=$(call runs,cslm-rnn)' '+CSLM+RNN+WP=$(call runs,cslm-rnn-wp)' \
 	    '+NNJM=$(call runs,nnjm)' '+CSLM+NNJM=$(call runs,cslm-nnjm)' '+CSLM+NNJM+RNN=$(call runs,cslm-nnjm-rnn)' \
@@ -245,15 +277,18 @@ KNOWN_START := $(B)/runs/known-start/weights.json
 
 $(KNOWN_START): $(B)/filtered/moses.ini $(CONFIG)/start.toml
 	$(FRESH)
-	$(TUNE) --ini $< --out $(@D) --seed 0 --config $(CONFIG)/start.toml $(KNOWN:%=--leave-out %)
+	$(TUNE) --ini $< --out $(@D) --seed 0 --config $(CONFIG)/start.toml $(KNOWN:%=--leave-out %) \
+	    $(call named,known-start)
 
 $(foreach seed,$(SEEDS),$(eval $(call run,known-out,$(B)/filtered/moses.ini,$(KNOWN:%=--leave-out %),,$(seed),$(KNOWN_START))))
 $(foreach seed,$(SEEDS),$(eval $(call run,known-back,$(B)/filtered/moses.ini,,,$(seed),$(KNOWN_START))))
 
-$(B)/controls/table.json: $(foreach seed,$(SEEDS),$(B)/runs/known-out-$(seed)/weights.json $(B)/runs/known-back-$(seed)/weights.json) \
-    $(TEST).$(TARGET) $(CONFIG)/compare.toml
+$(eval $(call translated,known-out,$(SEEDS)))
+$(eval $(call translated,known-back,$(SEEDS)))
+
+$(B)/controls/table.json: $(B)/runs/known-out.translated $(B)/runs/known-back.translated $(TEST).$(TARGET) $(CONFIG)/compare.toml
 	$(BIN)/tuning compare --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --out $(@D) \
-	    --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(JOBS) \
+	    --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS) \
 	    'without $(KNOWN)=$(call runs,known-out)' 'added back=$(call runs,known-back)' >/dev/null
 
 # --- Benchmarks ------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from moses_bridge.compiled.notice import CompilationNotice
 from moses_bridge.config import AtLeast, check_limits
 from moses_bridge.errors import ConfigError, ToolError
 from moses_bridge.formats.moses_ini import MosesIni, format_weight, read_ini
-from moses_bridge.ngram_scorer import NeuralLm, as_texts
+from moses_bridge.ngram_scorer import NeuralLm, ScorerProcesses, as_texts
 from moses_bridge.programs import find_program, run_program
 from moses_bridge.progress import Progress
 from moses_bridge.textio import open_write, read_lines, write_lines
@@ -181,6 +181,7 @@ class BuiltinDecoder:
         )
         self._lm_scores = np.full(len(self._model.table.rows.nodes), np.nan, np.float32)
         self._neural = config.neural_lms
+        self._scorers = ScorerProcesses()  # their start takes seconds, and a tuning decodes often
         names = {column.name for column in self._model.features}
         for lm in self._neural:
             if lm.name in names:
@@ -190,7 +191,8 @@ class BuiltinDecoder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing stays open between calls."""
+        """End the processes of neural models."""
+        self._scorers.end()
 
     def feature_names(self) -> list[tuple[str, int]]:
         """See `Decoder`."""
@@ -214,7 +216,7 @@ class BuiltinDecoder:
             text_file = stack.enter_context(open_write(out))
             nbest_file = stack.enter_context(open_write(nbest)) if nbest is not None else None
             progress = stack.enter_context(Progress("decode", len(lines)))
-            for text, entries in translate_lines(work, lines, self._jobs):
+            for text, entries in translate_lines(work, lines, self._jobs, self._scorers):
                 text_file.write(text + b"\n")
                 if nbest_file is not None:
                     nbest_file.writelines([entry + b"\n" for entry in entries])

@@ -24,6 +24,7 @@ from moses_bridge.compiled.notice import CompilationNotice
 from moses_bridge.decoder import WHAT_IS_COMPILED, DecoderConfig, Weights
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.words import split_words
+from moses_bridge.ngram_scorer import ScorerProcesses
 from moses_bridge.progress import Progress
 from moses_bridge.textio import open_write, read_lines, read_parallel, write_lines
 
@@ -83,7 +84,7 @@ def force_translations(
         text_file = stack.enter_context(open_write(out))
         nbest_file = stack.enter_context(open_write(nbest)) if nbest is not None else None
         progress = stack.enter_context(Progress("decode", len(lines)))
-        results = translate_lines(Work(translator, form), sources, jobs)
+        results = translate_lines(Work(translator, form), sources, jobs, ScorerProcesses())
         for line, (text, entries) in zip(sources, results, strict=True):
             text_file.write(text + b"\n")
             n_missed += not text and bool(split_words(line))

@@ -296,6 +296,36 @@ class ScorerProcess:
             self._process.wait()
 
 
+class ScorerProcesses:
+    """Processes of scorers, each started when it is first asked for and kept until the end of the block."""
+
+    def __init__(self) -> None:
+        self._started: dict[tuple[str, ...], ScorerProcess] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End them."""
+        self.end()
+
+    def of(self, command: tuple[str, ...]) -> ScorerProcess:
+        """The process of a command.
+
+        Raises:
+            ToolError: see `ScorerProcess`.
+        """
+        if command not in self._started:
+            self._started[command] = ScorerProcess(command)
+        return self._started[command]
+
+    def end(self) -> None:
+        """End them; who asks afterwards gets new ones."""
+        with contextlib.ExitStack() as stack:
+            while self._started:
+                stack.enter_context(self._started.popitem()[1])
+
+
 def serve_ngrams(scorer: NgramScorer, requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer requests until they end; see the module's text.
 

@@ -88,6 +88,12 @@ def _training_settings(
 )
 @click.option("--source", type=READABLE, help="Source text, where DATA is parallel target text.")
 @click.option("--links", type=READABLE, help="Its word links, where the architecture needs them.")
+@click.option(
+    "--texts",
+    type=(READABLE, READABLE),
+    metavar="SOURCE TARGET",
+    help="Texts whose words are counted for the shortlists; else those of the phrase pairs are.",
+)
 @config_options(_training_settings)
 @click.option("--minutes", type=float, help="At most so many; sets the key loop.max_minutes.")
 @click.option("--epochs", type=int, help="Passes at most; sets the key loop.n_epochs.")
@@ -101,6 +107,7 @@ def train(
     arch: str,
     source: Path | None,
     links: Path | None,
+    texts: tuple[Path, Path] | None,
     config: Path | None,
     minutes: float | None,
     epochs: int | None,
@@ -120,7 +127,7 @@ def train(
     from rescorer.training.run import train as run_training
 
     settings = _training_settings(config, arch, minutes, epochs, hidden_width)
-    asked = Data(data, source, links)
+    asked = Data(data, source, links, texts)
     report = run_training(arch, asked, out, settings, resume, choose_device(device), seed)
     click.echo(f"{out}: {_in_words(report)}")
 

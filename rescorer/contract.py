@@ -123,11 +123,14 @@ class Data:
         path: a phrase table, or target text, one sentence a line.
         source: the source text of parallel text, line by line.
         links: its word links in Pharaoh format, line by line.
+        texts: source and target text whose words are counted for the shortlists of a model of phrase
+            pairs; None counts those of the pairs.
     """
 
     path: StrPath
     source: StrPath | None = None
     links: StrPath | None = None
+    texts: tuple[StrPath, StrPath] | None = None
 
 
 class TrainingSettings(Protocol):

@@ -33,6 +33,7 @@ REFERENCE = click.option(
     multiple=True,
     help="Tokenised reference; may be given several times.",
 )
+RUN_COMMANDS = "Run the commands that stand in the runs' weights.json"
 SEED = click.option("--seed", type=int, default=1, show_default=True)
 
 
@@ -236,7 +237,7 @@ def _compare_settings(
 @click.option(
     "--run-commands",
     is_flag=True,
-    help="Run the commands that stand in the runs' weights.json; sets the key run_commands.",
+    help=f"{RUN_COMMANDS}; sets the key run_commands.",
 )
 @config_options(_compare_settings)
 @JOBS
@@ -339,6 +340,22 @@ def scan(
     texts = (source, references, out)
     found = scan_weights(system, feature, *texts, settings, jobs, resume, init_weights)
     click.echo(write_scan(found, out), nl=False)
+
+
+@main.command()
+@click.argument("runs", nargs=-1, required=True, type=DIRECTORY)
+@SOURCE
+@click.option("--run-commands", is_flag=True, help=f"{RUN_COMMANDS}.")
+@JOBS
+def translate(runs: tuple[Path, ...], source: Path, run_commands: bool, jobs: int) -> None:
+    """Translate a text with the weights of RUNS, ahead of `tuning compare`, and print where it is.
+
+    Example: tuning translate base1 base2 base3 --source test.en
+    """
+    from tuning.evaluation import translate_runs
+
+    for output in translate_runs(runs, source, jobs, run_commands).values():
+        click.echo(output)
 
 
 @main.command()

@@ -190,6 +190,30 @@ def _in_words(shape: Mapping[str, int]) -> str:
     return ", ".join(f"{name} ({n_weights})" for name, n_weights in shape.items())
 
 
+def translate_runs(
+    directories: Sequence[Path], source: Path, jobs: int = 1, run_commands: bool = False
+) -> dict[Path, Path]:
+    """Translate a text with the weights of each run; `compare` takes what stands there.
+
+    Args:
+        directories: of the runs.
+        source: tokenised text.
+        jobs: processes of the decoder.
+        run_commands: see `CompareConfig`.
+
+    Returns:
+        The output of each run.
+
+    Raises:
+        InputError: a run directory or the text is malformed.
+        ConfigError: a moses.ini, table or model is not the one that a run tuned, or a command would have
+            to be run without leave.
+    """
+    runs = {path: load_run(path) for path in directories}
+    check_unchanged(runs)
+    return translate_all(runs, source, jobs, run_commands)
+
+
 def translate_all(
     runs: Mapping[Path, TuningRun], source: Path, jobs: int, run_commands: bool = False
 ) -> dict[Path, Path]:

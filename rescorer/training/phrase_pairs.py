@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -14,8 +15,7 @@ from moses_bridge.formats.phrase_table import direct_prob, joint_count, read_blo
 from moses_bridge.formats.words import split_words
 from moses_bridge.progress import Progress
 from moses_bridge.textio import StrPath
-from rescorer.contract import Shortlists
-from rescorer.vocabulary import Vocabulary, count_words
+from rescorer.vocabulary import count_words
 
 # Rows of the table that are in memory beside the pairs.
 ROWS_AT_ONCE = 50_000
@@ -42,10 +42,9 @@ class PhrasePairs:
     def __len__(self) -> int:
         return len(self.targets)
 
-    def shortlists(self, n_words: int) -> Shortlists:
-        """The n_words most frequent words of the distinct sources and of the targets."""
-        sides = (self.sources, self.targets)
-        return Shortlists(*(Vocabulary.from_counts(count_words(side), n_words) for side in sides))
+    def word_counts(self) -> tuple[Counter[bytes], Counter[bytes]]:
+        """How often each word stands in the distinct sources and in the targets."""
+        return count_words(self.sources), count_words(self.targets)
 
     def content(self) -> Iterator[bytes]:
         """All of it as bytes."""

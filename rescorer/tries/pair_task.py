@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -15,13 +16,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from moses_bridge.config import AtLeast, check_limits
+from moses_bridge.config import AtLeast, AtMost, check_limits
+from moses_bridge.progress import print_note
+from moses_bridge.textio import read_lines
 from rescorer.contract import Data, Prepared, Shortlists
 from rescorer.training.data import digest, held_out_mask
 from rescorer.training.loop import LoopConfig
 from rescorer.training.phrase_pairs import Weighting, read_pairs, sampled
 from rescorer.training.recipes import RecipeName
+from rescorer.training.shortlists import choose_shortlists
 from rescorer.tries.loss import EncodedPairs, encode_pairs, pairs_loss
+from rescorer.vocabulary import count_words
 
 # Held-out pairs are scored so many at a time, so that memory does not grow with their number.
 HELD_OUT_BATCH_PAIRS = 4096
@@ -57,6 +62,9 @@ class PairTrainingConfig:
         min_prob: pairs with a lower p(target | source) in the table are not learned from.
         max_pairs: so many pairs at most, drawn at random; 0 for all.
         shortlist: words of each side, </s> and <unk> not counted.
+        shortlist_coverage: instead of their number the share of the running words of each side that they
+            make up (Cho et al. 2014, section 4.1: 0.93), 0 for none. `--texts` names the text that is
+            meant; without it these are the words of the phrase pairs.
         n_held_out: pairs that are not learned from.
         batch_pairs: pairs of an update; 0 takes 64 with the recipe "paper", 512 otherwise.
         batching: "sources" puts all targets of a source into one batch, so that they share work;
@@ -71,6 +79,7 @@ class PairTrainingConfig:
     min_prob: Annotated[float, AtLeast(0)] = 0.0
     max_pairs: Annotated[int, AtLeast(0)] = 0
     shortlist: Annotated[int, AtLeast(1)] = 15_000
+    shortlist_coverage: Annotated[float, AtLeast(0), AtMost(1)] = 0.0
     n_held_out: Annotated[int, AtLeast(0)] = 5_000
     batch_pairs: Annotated[int, AtLeast(0)] = 0
     batching: Literal["auto", "sources", "pairs"] = "auto"
@@ -102,7 +111,7 @@ def prepare_pairs(
     """Read the pairs of a phrase table and make a network for their words.
 
     Args:
-        data: a phrase table; its distinct pairs are the data.
+        data: a phrase table; its distinct pairs are the data. Shortlists come from its `texts`.
         config: settings.
         seed: of held-out pairs and order.
         new_network: makes the network, which must be a `Recurrent`.
@@ -113,11 +122,23 @@ def prepare_pairs(
     pairs = read_pairs(data.path, config.max_phrase_words, config.weighting, config.min_prob)
     if config.max_pairs:
         pairs = sampled(pairs, config.max_pairs, seed)
-    shortlists = pairs.shortlists(config.shortlist)
+    if data.texts is None:
+        counts = pairs.word_counts()
+    else:
+        counts = count_words(read_lines(data.texts[0])), count_words(read_lines(data.texts[1]))
+    chosen = choose_shortlists(counts, config.shortlist, config.shortlist_coverage)
+    print_note(str(chosen))
+    shortlists = chosen.shortlists
     network = new_network(shortlists)
     task = PairTask(network, encode_pairs(pairs, shortlists), config, seed)
-    record = {"held_out_words_per_pair": task.held_out_words_per_pair}
-    return Prepared(network, task, shortlists, digest(pairs.content()), record)
+    record = {
+        "held_out_words_per_pair": task.held_out_words_per_pair,
+        "shortlists": chosen.record(),
+    }
+    words = (
+        () if data.texts is None else (word for side in shortlists if side for word in side.words)
+    )
+    return Prepared(network, task, shortlists, digest(chain(pairs.content(), words)), record)
 
 
 class PairTask:

@@ -24,6 +24,7 @@ from rescorer.scorers.encdec.task import EncDecTrainingConfig, empty_network
 from rescorer.training.loop import LoopConfig
 from rescorer.training.phrase_pairs import read_pairs
 from rescorer.training.run import train
+from rescorer.training.shortlists import choose_shortlists
 
 N_ROWS = 262_144
 N_JOBS = n_processors()
@@ -38,7 +39,8 @@ def main(table: Path, out: Path, device: str, minutes: float) -> None:
 def scoring(table: Path, device: str) -> Result:
     """Rows a second from file to file; prints the host's share."""
     pairs = read_pairs(table, EncDecTrainingConfig.max_phrase_words, "distinct")
-    shortlists = pairs.shortlists(EncDecTrainingConfig.shortlist)
+    n_words = EncDecTrainingConfig.shortlist
+    shortlists = choose_shortlists(pairs.word_counts(), n_words, 0.0).shortlists
     rows = list(islice(read_lines(table), N_ROWS))
     with TemporaryDirectory() as name:
         network = empty_network(EncDecTrainingConfig(model=PAPER_SIZES), shortlists)

@@ -29,6 +29,7 @@ from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.encdec.task import EncDecTrainingConfig
 from rescorer.training.loop import LoopConfig, Task
 from rescorer.training.phrase_pairs import read_pairs
+from rescorer.training.shortlists import choose_shortlists
 from rescorer.tries.loss import EncodedPairs, encode_pairs
 from rescorer.tries.pair_task import PairTask
 
@@ -227,7 +228,8 @@ def main(table: Path, out: Path) -> None:
 def work_of(table: Path, sizes: EncDecConfig) -> Work:
     """The pairs of a table for a network of these sizes."""
     pairs = read_pairs(table, EncDecTrainingConfig.max_phrase_words, "distinct")
-    shortlists = pairs.shortlists(EncDecTrainingConfig.shortlist)
+    n_words = EncDecTrainingConfig.shortlist
+    shortlists = choose_shortlists(pairs.word_counts(), n_words, 0.0).shortlists
     n_source_words, n_target_words = map(len, shortlists)
     return Work(encode_pairs(pairs, shortlists), (n_source_words, n_target_words), sizes)
 

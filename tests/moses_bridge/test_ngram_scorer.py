@@ -14,6 +14,7 @@ from moses_bridge.ngram_scorer import (
     NO_ID,
     NeuralLm,
     ScorerProcess,
+    ScorerProcesses,
     begin_estimates,
     serve_ngrams,
 )
@@ -135,3 +136,24 @@ def test_a_process_computes_while_one_does_not_wait() -> None:
         np.testing.assert_allclose(scorer.estimates(ngrams), expected)
         assert len(begin_estimates(scorer, ngrams[:0])()) == 0
     np.testing.assert_allclose(begin_estimates(Scorer(), ngrams)(), expected)
+
+
+def test_a_process_is_kept_until_it_is_ended(tmp_path: Path) -> None:
+    ends = tmp_path / "ends"
+    script = f"echo ngram-scorer 1 2 0 0; cat > /dev/null; echo end >> {ends}"
+    command = ("sh", "-c", script)
+    with ScorerProcesses() as scorers:
+        first = scorers.of(command)
+        assert scorers.of(command) is first
+        assert scorers.of((*command, "another")) is not first
+        scorers.end()
+        assert ends.read_text() == "end\n" * 2
+        assert scorers.of(command) is not first
+    assert ends.read_text() == "end\n" * 3
+
+
+def test_what_cannot_be_started_is_not_kept() -> None:
+    with ScorerProcesses() as scorers:
+        for _ in range(2):
+            with pytest.raises(ToolError, match="could not be started"):
+                scorers.of(("/nonexistent/scorer",))

@@ -94,6 +94,7 @@ def test_evaluate_prints_bleu(files: dict[str, str]) -> None:
         (["evaluate", "--output", "empty", "--reference", "empty"], "empty: found no lines"),
         (["optimize", "--features", "scores", "--scores", "scores", "--init", "init"], "scores:1"),
         (["optimize", "--features", "features", "--scores", "scores", "--init", "short"], "short"),
+        (["translate", "nowhere", "--source", "output"], "nowhere/weights.json"),
         (["compare", "Baseline", *COMPARED], "NAME=RUN"),
         (["compare", "Baseline=", *COMPARED], "NAME=RUN"),
         (["compare", "Baseline=run1,,run2", *COMPARED], "NAME=RUN"),
@@ -107,7 +108,9 @@ def test_faults_end_in_one_line(files: dict[str, str], arguments: list[str], mes
     assert "Traceback" not in output
 
 
-@pytest.mark.parametrize("command", ["tune", "optimize", "evaluate", "compare", "plot", "scan"])
+@pytest.mark.parametrize(
+    "command", ["tune", "optimize", "evaluate", "compare", "translate", "plot", "scan"]
+)
 def test_each_command_shows_an_example(command: str) -> None:
     status, output = call(command, "--help")
     assert status == 0

@@ -16,7 +16,7 @@ import pytest
 from moses_bridge.errors import ConfigError, InputError
 from moses_bridge.textio import write_lines
 from tuning import evaluation
-from tuning.evaluation import CompareConfig, ResultRow, compare
+from tuning.evaluation import CompareConfig, ResultRow, compare, translate_runs
 from tuning.loop import LIMIT, tune
 from tuning.report.write import write_comparison
 from tuning.rerank import NBestFeature
@@ -59,6 +59,26 @@ def test_comparison_of_a_run_with_itself_and_with_the_start(
     n_calls = system.decoder.calls
     compare({"A": runs, "B": runs}, system["source"], [system["reference"]], CompareConfig())
     assert system.decoder.calls == n_calls
+
+
+def test_a_comparison_takes_what_was_translated_before(system: FixedSystem, tmp_path: Path) -> None:
+    runs = [tmp_path / "run1", tmp_path / "run2"]
+    for seed, run in enumerate(runs, 1):
+        system.run(run, seed)
+    outputs = translate_runs(runs, system["source"])
+    assert [path.parent for path in outputs.values()] == runs
+    assert all(len(path.read_bytes().splitlines()) == 3 for path in outputs.values())
+    n_calls = system.decoder.calls
+    assert translate_runs(runs, system["source"]) == outputs
+    compare({"A": runs}, system["source"], [system["reference"]], CompareConfig())
+    assert system.decoder.calls == n_calls
+
+
+def test_only_runs_whose_files_are_unchanged_translate(system: FixedSystem, tmp_path: Path) -> None:
+    system.run(tmp_path / "run")
+    system["lm"].write_bytes(b"other")
+    with pytest.raises(ConfigError, match="LM0/lm changed"):
+        translate_runs([tmp_path / "run"], system["source"])
 
 
 def test_a_reference_of_another_length_stops_before_anything_is_decoded(

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
 from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Protocol
@@ -20,7 +19,7 @@ from moses_bridge.builtin.decoder.neural_translator import NeuralTranslator
 from moses_bridge.builtin.decoder.translator import Translation, Translator
 from moses_bridge.builtin.decoder.word_places import check_links
 from moses_bridge.errors import InputError, UserError
-from moses_bridge.ngram_scorer import NeuralLm, NgramScorer, NoScorer, ScorerProcess
+from moses_bridge.ngram_scorer import NeuralLm, NgramScorer, NoScorer, ScorerProcesses
 
 LINES_PER_TASK = 4  # few, so that no process waits long for the last one
 LINES_PER_NEURAL_TASK = 64  # the more, the larger the batches of the neural model
@@ -77,11 +76,11 @@ class Work:
         """How many lines are translated at a time."""
         return LINES_PER_TASK if self.neural is None else LINES_PER_NEURAL_TASK
 
-    def open(self, stack: ExitStack) -> BatchTranslator:
-        """A translator for this process, with scorers that end with the stack."""
+    def open(self, processes: ScorerProcesses) -> BatchTranslator:
+        """A translator for this process, with scorers out of such processes."""
         if self.neural is None:
             return self.translator
-        scorers = [stack.enter_context(ScorerProcess(lm.command)) for lm in self.neural.lms]
+        scorers = [processes.of(lm.command) for lm in self.neural.lms]
         if any(scorer.reads_source for scorer in scorers):
             self._check_links()
         return self.neural.start(self.translator, scorers)
@@ -106,8 +105,17 @@ class Work:
         check_links(model.table, model.table_path)
 
 
-def translate_lines(work: Work, lines: Sequence[bytes], jobs: int) -> Iterator[Translation]:
-    """The translation and the n-best lines of each line, in order, made by so many processes.
+def translate_lines(
+    work: Work, lines: Sequence[bytes], jobs: int, scorers: ScorerProcesses
+) -> Iterator[Translation]:
+    """The translation and the n-best lines of each line, in order.
+
+    Args:
+        work: what is translated with.
+        lines: to translate.
+        jobs: processes; with one, all is done in this process.
+        scorers: of the neural models that this process asks, which live longer than the call; those of other
+            processes end with it.
 
     Raises:
         UserError: a neural language model's command fails, or a process is killed.
@@ -115,10 +123,7 @@ def translate_lines(work: Work, lines: Sequence[bytes], jobs: int) -> Iterator[T
     firsts = range(0, len(lines), work.lines_per_task)
     batches = [lines[first : first + work.lines_per_task] for first in firsts]
     if jobs == 1 or len(batches) <= 1:
-        with ExitStack() as stack:
-            translator = work.open(stack)
-            for first, batch in zip(firsts, batches, strict=True):
-                yield from translator.translate_batch(first, batch, work.nbest)
+        yield from _translate_here(work, firsts, batches, scorers)
         return
     _prepare(work, lines)
     with ProcessPoolExecutor(
@@ -131,6 +136,19 @@ def translate_lines(work: Work, lines: Sequence[bytes], jobs: int) -> Iterator[T
             raise UserError(
                 "a process of the decoder was killed, perhaps for want of memory; use fewer jobs"
             ) from error
+
+
+def _translate_here(
+    work: Work, firsts: Sequence[int], batches: Sequence[Sequence[bytes]], scorers: ScorerProcesses
+) -> Iterator[Translation]:
+    """Translate in this process. What breaks off leaves no scorer with an answer that nobody has read."""
+    try:
+        translator = work.open(scorers)
+        for first, batch in zip(firsts, batches, strict=True):
+            yield from translator.translate_batch(first, batch, work.nbest)
+    except BaseException:
+        scorers.end()
+        raise
 
 
 def _prepare(work: Work, lines: Sequence[bytes]) -> None:
@@ -164,7 +182,7 @@ def _translate_shared(first_id: int, lines: Sequence[bytes]) -> list[Translation
     """Translate in a process of the pool; a scorer that it starts ends with the process."""
     try:
         if not _opened:
-            _opened.append(_shared[0].open(ExitStack()))
+            _opened.append(_shared[0].open(ScorerProcesses()))
         return _opened[0].translate_batch(first_id, lines, _shared[0].nbest)
     except UserError as error:
         raise UserError(str(error)) from None  # the others cannot be sent to another process

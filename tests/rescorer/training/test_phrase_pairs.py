@@ -130,13 +130,13 @@ def test_a_table_of_pairs_that_were_never_seen_is_refused(tmp_path: Path) -> Non
         read_pairs(table, 7, "count")
 
 
-def test_shortlists_are_of_the_distinct_sources_and_of_all_targets() -> None:
+def test_words_are_those_of_the_distinct_sources_and_of_all_targets() -> None:
     pairs = PhrasePairs(
         [b"a b", b"b c"], [b"x", b"y", b"y z", b"z"], np.array([0, 0, 0, 1]), np.ones(4)
     )
-    source, target = pairs.shortlists(2)
-    assert source is not None and source.words[2:] == (b"b", b"a")
-    assert target.words[2:] == (b"y", b"z")
+    source, target = pairs.word_counts()
+    assert source == {b"a": 1, b"b": 2, b"c": 1}
+    assert target == {b"x": 1, b"y": 2, b"z": 2}
 
 
 def test_all_of_the_data_is_in_the_content() -> None:

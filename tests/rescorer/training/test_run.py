@@ -305,3 +305,43 @@ def test_data_that_are_needed_are_asked_for(
 def test_an_unknown_architecture_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="did you mean 'encdec'"):
         train("encdek", Data("d"), tmp_path / "m", SMALL)
+
+
+def test_shortlists_from_texts_are_kept_with_the_model(tmp_path: Path) -> None:
+    texts = tmp_path / "text.s", tmp_path / "text.t"
+    texts[0].write_text("s1 s1 s1 s2 s2 s3\n")
+    texts[1].write_text("t1 t2 t1 t2 t3\n")
+    table, out = write_table(tmp_path), tmp_path / "model"
+    config = dataclasses.replace(SMALL, shortlist_coverage=0.8)
+    data = Data(table, texts=texts)
+    train("encdec", data, out, config)
+    source, target = load_model(out).shortlists
+    assert source is not None
+    assert (source.words[2:], target.words[2:]) == ((b"s1", b"s2"), (b"t1", b"t2"))
+    record = json.loads((out / "config.json").read_text())["training"]["shortlists"]
+    assert record["source"] == {"words": 2, "covered": pytest.approx(5 / 6, abs=1e-6)}
+    assert record["target"] == {"words": 2, "covered": 0.8}
+
+
+def test_an_interrupted_training_does_not_continue_with_other_texts(
+    tmp_path: Path, monkeypatch: MonkeyPatch
+) -> None:
+    texts = tmp_path / "text.s", tmp_path / "text.t"
+    for text in texts:
+        text.write_text("s1 t1\n")
+    data = Data(write_table(tmp_path), texts=texts)
+    config = with_loop(SMALL, checkpoint_minutes=0.0)
+    with monkeypatch.context() as patch:
+        stop_after(7, PairTask, patch)
+        with pytest.raises(Stop):
+            train("encdec", data, tmp_path / "model", config)
+    texts[1].write_text("t2 t1\n")
+    with pytest.raises(ConfigError, match="data"):
+        train("encdec", data, tmp_path / "model", config, resume=True)
+
+
+def test_a_model_of_text_takes_no_other_texts(tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("a b\n")
+    with pytest.raises(ConfigError, match=r"cslm takes its shortlists .* leave --texts out"):
+        train("cslm", Data(text, texts=(text, text)), tmp_path / "m", CslmTrainingConfig())

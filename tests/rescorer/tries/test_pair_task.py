@@ -127,7 +127,13 @@ def test_the_data_are_read_and_the_network_is_made_for_their_words(tmp_path: Pat
     (shortlists,) = asked
     assert prepared.shortlists is shortlists
     assert tuple(map(len, shortlists)) == (22, 4)
-    assert prepared.record == {"held_out_words_per_pair": 3.0}
+    assert prepared.record == {
+        "held_out_words_per_pair": 3.0,
+        "shortlists": {
+            "source": {"words": 20, "covered": pytest.approx(20 / 30, abs=1e-6)},
+            "target": {"words": 2, "covered": 1.0},
+        },
+    }
     again = prepare_pairs(Data(table), config, 2, new_network)
     few = prepare_pairs(Data(table), PairTrainingConfig(max_pairs=20), 1, new_network)
     assert again.digest == prepared.digest != few.digest

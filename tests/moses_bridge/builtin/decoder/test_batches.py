@@ -13,7 +13,7 @@ from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.translator import Translator
 from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
 from moses_bridge.errors import ToolError, UserError
-from moses_bridge.ngram_scorer import NeuralLm
+from moses_bridge.ngram_scorer import NeuralLm, ScorerProcesses
 
 LINES = [b"u v w", b"", b"x", b"w v u", b"u " * 30] * 4
 
@@ -27,12 +27,12 @@ def work(toy: Model) -> Work:
 
 
 def test_processes_give_what_one_gives_in_order(work: Work) -> None:
-    alone = list(translate_lines(work, LINES, 1))
-    assert list(translate_lines(work, LINES, 2)) == alone
+    alone = list(translate_lines(work, LINES, 1, ScorerProcesses()))
+    assert list(translate_lines(work, LINES, 2, ScorerProcesses())) == alone
     for number, (line, (text, entries)) in enumerate(zip(LINES, alone, strict=True)):
         assert bool(text) == bool(line)
         assert all(entry.startswith(b"%d ||| " % number) for entry in entries)
-    assert list(translate_lines(work, [], 2)) == []
+    assert list(translate_lines(work, [], 2, ScorerProcesses())) == []
 
 
 def test_a_killed_process_is_told(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,7 +42,7 @@ def test_a_killed_process_is_told(work: Work, monkeypatch: pytest.MonkeyPatch) -
     die.__qualname__, die.__module__ = "_translate_shared", batches.__name__
     monkeypatch.setattr(batches, "_translate_shared", die)
     with pytest.raises(UserError, match="killed, perhaps for want of memory; use fewer jobs"):
-        list(translate_lines(work, LINES, 2))
+        list(translate_lines(work, LINES, 2, ScorerProcesses()))
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -50,5 +50,5 @@ def test_a_scorer_that_fails_is_told_from_any_process(work: Work, jobs: int) -> 
     lm = NeuralLm("CSLM0", ("sh", "-c", "echo no model >&2; exit 4"))
     neural = Work(work.translator, None, NeuralWork((lm,), (0.5,)))
     with pytest.raises(UserError, match="status 4: no model") as caught:
-        list(translate_lines(neural, LINES * 4, jobs))
+        list(translate_lines(neural, LINES * 4, jobs, ScorerProcesses()))
     assert isinstance(caught.value, ToolError) == (jobs == 1)

@@ -269,6 +269,31 @@ def run(ini: Path, text: bytes, options: DecoderConfig, jobs: int, weight: float
     return [out.read_bytes(), nbest.read_bytes()]
 
 
+def test_a_decoder_starts_a_scorer_once_for_all_texts(ini: Path, command: str) -> None:
+    starts = ini.parent / "starts"
+    counted = f"CSLM0=sh -c 'echo >> {starts}; exec {command.removeprefix('CSLM0=')}'"
+    options = DecoderConfig(kind="builtin", stack_size=5, pop_limit=10, neural_lm=counted)
+    source, out, nbest = (ini.parent / name for name in ("in", "out", "nbest"))
+    found = []
+    with open_decoder(ini, options, 1) as search:
+        for text, weight in ((b"u v w\n", 0.3), (b"w u\nx v\n", 0.7)):
+            source.write_bytes(text)
+            search.decode(source, out, {"CSLM0": [weight]}, nbest, 20)
+            found.append([out.read_bytes(), nbest.read_bytes()])
+        assert starts.read_bytes() == b"\n"
+    plain = replace(options, neural_lm=command)
+    assert found == [run(ini, b"u v w\n", plain, 1, 0.3), run(ini, b"w u\nx v\n", plain, 1, 0.7)]
+
+
+def test_a_scorer_that_dies_between_texts_is_told(ini: Path) -> None:
+    dies = "CSLM0=sh -c 'echo ngram-scorer 1 2 0 0; exit 5'"
+    (ini.parent / "in").write_bytes(b"u\n")
+    with open_decoder(ini, DecoderConfig(kind="builtin", neural_lm=dies), 1) as search:
+        for _ in range(2):
+            with pytest.raises(ToolError, match="status 5"):
+                search.decode(ini.parent / "in", ini.parent / "out", {"CSLM0": [0.5]}, None, 1)
+
+
 HARD = b"""
 u v w
 x

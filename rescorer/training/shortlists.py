@@ -1,0 +1,76 @@
+"""How many words a network knows: so many, or as many as make up a share of the running words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rescorer.contract import Shortlists
+from rescorer.vocabulary import SPECIALS, Vocabulary
+
+SIDES = ("source", "target")
+
+
+@dataclass(frozen=True)
+class ChosenShortlists:
+    """Shortlists of both sides and how much of the words they were chosen from they hold.
+
+    Attributes:
+        shortlists: the most frequent words of each side.
+        covered: the share of the running words of each side that is in them, 0 to 1.
+    """
+
+    shortlists: Shortlists
+    covered: tuple[float, float]
+
+    def record(self) -> dict[str, Mapping[str, float]]:
+        """Words and share of each side, to be kept with a model."""
+        return {
+            side: {"words": _n_words(words), "covered": round(share, 6)}
+            for side, words, share in zip(SIDES, self.shortlists, self.covered, strict=True)
+        }
+
+    def __str__(self) -> str:
+        sides = (
+            f"{_n_words(words):,} {side} words ({share:.1%} of the running ones)"
+            for side, words, share in zip(SIDES, self.shortlists, self.covered, strict=True)
+        )
+        return f"shortlists: {', '.join(sides)}"
+
+
+def choose_shortlists(
+    counts: Sequence[Counter[bytes]], n_words: int, coverage: float
+) -> ChosenShortlists:
+    """The most frequent words of both sides.
+
+    Args:
+        counts: how often each word of the source and of the target side stands in its text.
+        n_words: so many of each side, if coverage is 0.
+        coverage: else the fewest words that make up this share of each side's running words.
+    """
+    source, target = (
+        Vocabulary.from_counts(of_side, _n_covering(of_side, coverage) if coverage else n_words)
+        for of_side in counts
+    )
+    covered = (_covered(source, counts[0]), _covered(target, counts[1]))
+    return ChosenShortlists(Shortlists(source, target), covered)
+
+
+def _n_covering(counts: Counter[bytes], share: float) -> int:
+    """How many of the most frequent words make up the share of all; one at least."""
+    ranked = np.sort([count for word, count in counts.items() if word not in SPECIALS])[::-1]
+    sums = np.cumsum(ranked)
+    wanted = share * sums[-1] if len(sums) else 0.0
+    return int(min(np.searchsorted(sums, wanted) + 1, max(1, len(sums))))
+
+
+def _covered(words: Vocabulary, counts: Counter[bytes]) -> float:
+    known = sum(counts[word] for word in words.words[len(SPECIALS) :])
+    return known / max(1, sum(count for word, count in counts.items() if word not in SPECIALS))
+
+
+def _n_words(words: Vocabulary | None) -> int:
+    return 0 if words is None else len(words) - len(SPECIALS)
