@@ -275,6 +275,89 @@ def plot(runs: tuple[Path, ...], out: Path) -> None:
     plot_runs(runs, out)
 
 
+@main.command()
+@click.argument("runs", nargs=-1, type=DIRECTORY)
+@click.option("--out", type=DIRECTORY, required=True, help="The page, .html.")
+@click.option(
+    "--table",
+    "tables",
+    type=READABLE,
+    multiple=True,
+    help="table.json of tuning compare; its runs are added. May be given several times.",
+)
+@click.option("--source", type=READABLE, help="Tokenised test text; shows its translations.")
+@click.option(
+    "--reference",
+    "references",
+    type=READABLE,
+    multiple=True,
+    help="Tokenised reference; may be given several times.",
+)
+@click.option(
+    "--model",
+    "models",
+    type=DIRECTORY,
+    multiple=True,
+    help="Model directory with the log of its training; those behind the runs are found.",
+)
+@click.option(
+    "--scored", type=READABLE, multiple=True, help="Phrase table with the column of a model."
+)
+@click.option(
+    "--map",
+    "maps",
+    type=READABLE,
+    multiple=True,
+    help="Map as JSON: a list of points with label, x, y, length, frequency and kind.",
+)
+@click.option("--steps", type=READABLE, help="Log of moses-bridge step.")
+@click.option("--title", default="Tuning report", show_default=True)
+@click.option(
+    "--points",
+    type=click.IntRange(min=1),
+    default=3000,
+    show_default=True,
+    help="Pairs of a scored table that are shown at most.",
+)
+@SEED
+def report(
+    runs: tuple[Path, ...],
+    out: Path,
+    tables: tuple[Path, ...],
+    source: Path | None,
+    references: tuple[Path, ...],
+    models: tuple[Path, ...],
+    scored: tuple[Path, ...],
+    maps: tuple[Path, ...],
+    steps: Path | None,
+    title: str,
+    points: int,
+    seed: int,
+) -> None:
+    """Write one HTML page about RUNS, directories that tuning tune made, and tables of them.
+
+    Example: tuning report --table cmp/table.json --source test.en --reference test.fr --out report.html
+    """
+    from tuning.report.page.contents import ReportInputs
+    from tuning.report.page.write import write_report
+
+    inputs = ReportInputs(
+        runs,
+        tables,
+        source,
+        references,
+        models,
+        scored,
+        maps,
+        steps,
+        title,
+        points,
+        seed,
+    )
+    write_report(inputs, out)
+    click.echo(f"report in {out}")
+
+
 def _parse_systems(systems: tuple[str, ...]) -> dict[str, list[Path]]:
     parsed: dict[str, list[Path]] = {}
     for text in systems:
