@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_bridge.command import JOBS, VERSION, CommandGroup, config_options
+from moses_bridge.command import JOBS, VERSION, CommandGroup, command_line, config_options
 from moses_bridge.config import load_config, with_options
 from moses_bridge.errors import ConfigError
 from tuning.optimizers import OPTIMIZER_NAMES
@@ -128,22 +128,24 @@ def tune(
 
     Example: tuning tune --ini moses.ini --source dev.en --reference dev.fr --out run1 --seed 1
     """
+    from moses_bridge.steps import LOG_NAME, recorded_step
     from tuning.loop import tune as run_tuning
     from tuning.rerank import NBestFeature
 
     settings = _tuning_settings(config, optimizer, nbest_size, max_iterations, neural_lms, left_out)
-    run = run_tuning(
-        ini,
-        source,
-        references,
-        out,
-        settings,
-        seed,
-        jobs,
-        resume,
-        [NBestFeature.parse(text) for text in nbest_features],
-        init_weights,
-    )
+    with recorded_step(out / LOG_NAME, str(out), command_line()):
+        run = run_tuning(
+            ini,
+            source,
+            references,
+            out,
+            settings,
+            seed,
+            jobs,
+            resume,
+            [NBestFeature.parse(text) for text in nbest_features],
+            init_weights,
+        )
     click.echo(f"dev BLEU {run.dev_bleu:.2f}, weights in {out / 'weights.json'}")
 
 

@@ -24,7 +24,7 @@ COLOURS = (
     "#3f51b5",
 )
 INK, MUTED, GRID = "#1d2430", "#5b6472", "#e4e7ec"
-LEGEND_PIXELS = 170
+LEGEND_LABEL_PIXELS = 140
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif"
 CONFIG: Spec = {
     "font": FONT,
@@ -48,8 +48,7 @@ CONFIG: Spec = {
         "titleFontWeight": "normal",
         "labelFontSize": 12,
         "titleFontSize": 12,
-        "labelLimit": LEGEND_PIXELS - 30,
-        "columns": {"expr": f"max(1, floor(width / {LEGEND_PIXELS}))"},
+        "labelLimit": LEGEND_LABEL_PIXELS,
     },
     "range": {"category": list(COLOURS)},
 }
@@ -92,12 +91,20 @@ def base_spec(rows: Sequence[Row], description: str, height: int) -> Spec:
 
 
 def number_axis(
-    field: str, title: str, *, grid: bool = True, zero: bool = False, whole: bool = False
+    field: str, title: str, *, grid: bool = True, zero: bool = False, whole: int = 0
 ) -> Spec:
-    """A position that is a number."""
+    """A position that is a number.
+
+    Args:
+        field: that has it.
+        title: of the axis.
+        grid: whether lines go through the chart.
+        zero: whether 0 is on the axis.
+        whole: the last of whole numbers from 1; 0 for numbers of any kind.
+    """
     axis: Spec = {"grid": grid, "tickCount": 6}
     if whole:
-        axis |= {"format": "d", "tickMinStep": 1}
+        axis |= {"format": "d", "values": list(range(1, whole + 1, max(1, whole // 12)))}
     scale = {"zero": zero, "nice": not whole}
     return {"field": field, "type": "quantitative", "title": title, "axis": axis, "scale": scale}
 

@@ -6,6 +6,8 @@ from functools import cache
 
 from moses_bridge.errors import ConfigError
 
+EXPORTED = "window.vegaEmbed = vegaEmbed;"
+
 
 @cache
 def plotting_library() -> str:
@@ -20,7 +22,7 @@ def plotting_library() -> str:
         raise ConfigError(f"tuning report needs vl-convert-python: {error}") from error
     # Inside a script element "</script" and "<!--" would end it or change how it is read.
     return (
-        str(vl_convert.javascript_bundle(None))
+        str(vl_convert.javascript_bundle(EXPORTED))
         .replace("</script", "<\\/script")
         .replace("<!--", "<\\!--")
     )

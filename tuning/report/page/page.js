@@ -18,7 +18,7 @@ function compare(one, other) {
 function sortBy(heading) {
   const row = heading.parentElement;
   const place = [...row.children].indexOf(heading);
-  const first = heading.closest(".numeric") && place > 0 ? "descending" : "ascending";
+  const first = heading.classList.contains("number") ? "descending" : "ascending";
   const second = first === "ascending" ? "descending" : "ascending";
   const order = heading.getAttribute("aria-sort") === first ? second : first;
   for (const other of row.children) other.removeAttribute("aria-sort");
@@ -172,8 +172,15 @@ function move(view, chart, how) {
   return view.runAsync();
 }
 
+const LEGEND_PIXELS = 170; // of one name in a legend
+
+function legendColumns(place) {
+  return Math.max(1, Math.floor((place.clientWidth - 60) / LEGEND_PIXELS));
+}
+
 async function draw(name, chart) {
   const place = document.getElementById(`chart-${name}`);
+  chart.spec.config.legend.columns = legendColumns(place);
   const { view } = await vegaEmbed(place, chart.spec, { actions: false, renderer: chart.renderer, defaultStyle: false, tooltip: { theme: "own", disableDefaultStyle: true } });
   for (const button of document.querySelectorAll(`[data-chart="${name}"] button`)) {
     button.addEventListener("click", () => move(view, chart, button.dataset.move));

@@ -9,7 +9,7 @@ from tuning.report.page.chart import INK, MUTED, Chart, Row, Spec, base_spec, nu
 from tuning.report.page.point_map import PointMap
 from tuning.report.page.scored_pairs import CLASSES, ScoredSample
 
-N_LABELS = 40  # of the most frequent points in sight
+LABEL_PIXELS = (140, 36)  # one label at most in each such part of a map
 MARGIN = 0.03  # around the points, a share of their extent
 SEQUENTIAL = (
     "#9ecae1",
@@ -111,9 +111,9 @@ def map_chart(points: PointMap, number: int) -> Chart:
             "scale": {"domain": y, "nice": False},
         },
     }
-    spec["layer"] = [_points(place), _found(place), *_labels(place)]
+    spec["layer"] = [_points(place), _found(place), *_labels(place, x, y)]
     note = (
-        f"{len(rows):,} points; the {N_LABELS} most frequent in sight have labels, and what is found has one. "
+        f"{len(rows):,} points; the most frequent ones in sight have labels, or those that are found. "
         "Drag to move; zoom with the buttons or with Ctrl and the wheel."
     )
     return Chart(f"map-{number}", points.path.stem, note, spec, "canvas", "sight")
@@ -156,17 +156,23 @@ def _found(place: Spec) -> Spec:
     }
 
 
-def _labels(place: Spec) -> list[Spec]:
-    """Labels of the most frequent points in sight, or of what is found."""
+def _labels(place: Spec, x: list[float], y: list[float]) -> list[Spec]:
+    """Labels of the most frequent point in each cell of what is in sight, or of what is found."""
     mark: dict[str, Any] = {"type": "text", "dy": -9, "fontSize": 11, "aria": False}
+    cells = [
+        {"calculate": _cell("x", x, f"width / {LABEL_PIXELS[0]}"), "as": "column"},
+        {"calculate": _cell("y", y, f"height / {LABEL_PIXELS[1]}"), "as": "row"},
+    ]
     ranked: list[Spec] = [
         {"filter": "length(find) === 0 || datum.found"},
         {"filter": {"param": "sight"}},
+        *cells,
         {
             "window": [{"op": "row_number", "as": "rank"}],
             "sort": [{"field": "frequency", "order": "descending"}],
+            "groupby": ["column", "row"],
         },
-        {"filter": f"datum.rank <= {N_LABELS}"},
+        {"filter": "datum.rank === 1"},
     ]
     text = {"text": {"field": "label", "type": "nominal"}}
     halo = mark | {"stroke": "white", "strokeWidth": 3, "color": MUTED}
@@ -174,6 +180,12 @@ def _labels(place: Spec) -> list[Spec]:
         {"transform": ranked, "mark": halo, "encoding": place | text},
         {"transform": ranked, "mark": mark | {"color": INK}, "encoding": place | text},
     ]
+
+
+def _cell(axis: str, ends: list[float], n_cells: str) -> str:
+    """The number of a point's cell among those that divide what is in sight along an axis."""
+    low, high = (f"(sight.{axis} ? sight.{axis}[{i}] : {end})" for i, end in enumerate(ends))
+    return f"floor((datum.{axis} - {low}) / ({high} - {low}) * max(1, floor({n_cells})))"
 
 
 def _fixed(values: list[float]) -> list[float]:

@@ -9,6 +9,7 @@ import numpy as np
 from tuning.report.page.chart import (
     COLOURS,
     Chart,
+    Spec,
     base_spec,
     highlighted_by_legend,
     number_axis,
@@ -42,7 +43,7 @@ def dev_bleu_chart(runs: Mapping[str, TuningRun], systems: Mapping[str, str]) ->
     ]
     spec = base_spec(rows, "Dev BLEU of each tuning run by iteration; see the table of runs.", 300)
     spec["encoding"] = {
-        "x": number_axis("iteration", "iteration", grid=False, whole=True),
+        "x": _iterations(runs),
         "y": number_axis("dev BLEU", "dev BLEU"),
         "color": {"field": "system", "type": "nominal", "title": None, "sort": None},
         "opacity": opacity("chosen"),
@@ -89,7 +90,7 @@ def weight_chart(runs: Mapping[str, TuningRun]) -> Chart:
     dashes = [DASHES[number // len(COLOURS) % len(DASHES)] for number in range(len(columns))]
     column = {"field": "column", "type": "nominal", "title": None}
     spec["encoding"] = {
-        "x": number_axis("iteration", "iteration", grid=False, whole=True),
+        "x": _iterations(runs),
         "y": number_axis("weight", "weight"),
         "color": column | {"scale": {"domain": columns, "range": colours}},
         "strokeDash": column | {"scale": {"domain": columns, "range": dashes}},
@@ -145,6 +146,11 @@ def _learning_chart(name: str, curve: LearningCurve, number: int) -> Chart:
         else f"Held out at the end: {curve.last_loss:.3f} nats per word."
     )
     return Chart(f"learning-{number}", shown, note, spec)
+
+
+def _iterations(runs: Mapping[str, TuningRun]) -> Spec:
+    longest = max(len(run.iterations) for run in runs.values())
+    return number_axis("iteration", "iteration", grid=False, whole=longest)
 
 
 _KINDS: Sequence[str] = ("held out", "training")

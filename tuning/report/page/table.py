@@ -8,7 +8,6 @@ from pathlib import Path
 
 from moses_bridge.steps import LOG_NAME, Step, duration, finished_steps, read_steps
 from tuning.comparison import Comparison, Contrast, ResultRow
-from tuning.loop import LIMIT
 from tuning.report.page.learning_curve import LearningCurve
 from tuning.report.page.point_charts import class_name
 from tuning.report.page.scored_pairs import ScoredSample
@@ -42,14 +41,29 @@ class Table:
         columns: headings.
         rows: as many cells each; the first one names the row.
         notes: lines below it.
-        is_numeric: whether cells but the first are numbers.
     """
 
     caption: str
     columns: list[str]
     rows: list[list[Cell]]
     notes: list[str] = field(default_factory=list)
-    is_numeric: bool = True
+
+    @property
+    def is_number(self) -> list[bool]:
+        """For each column whether it has numbers, which stand at the right."""
+        return [
+            any(cell.value is not None for cell in cells) for cells in zip(*self.rows, strict=True)
+        ]
+
+    def without_empty_columns(self) -> Table:
+        """The table without columns in which no cell has a text."""
+        kept = [
+            place for place in range(len(self.columns)) if any(row[place].text for row in self.rows)
+        ]
+        columns = [self.columns[place] for place in kept]
+        return Table(
+            self.caption, columns, [[row[i] for i in kept] for row in self.rows], self.notes
+        )
 
 
 def bleu_table(comparison: Comparison, notes: Sequence[str]) -> Table:
@@ -138,12 +152,11 @@ def run_table(
     rows = []
     for name, run in runs.items():
         seconds, memory = _cost(directories[name] / LOG_NAME)
-        ended = f"{run.end} (limit)" if run.end == LIMIT else run.end
         cells = [Cell(name), Cell(systems[name]), Cell(str(run.seed), run.seed)]
-        cells += [number(len(run.iterations), 0), number(run.kept, 0), Cell(ended)]
+        cells += [number(len(run.iterations), 0), number(run.kept, 0), Cell(run.end)]
         cells += [number(run.dev_bleu, 2), number(test_bleu.get(name), 2)]
         rows.append([*cells, seconds, memory])
-    return Table("Tuning runs", [*columns, "time", "memory"], rows)
+    return Table("Tuning runs", [*columns, "time", "memory"], rows).without_empty_columns()
 
 
 def _cost(log: Path) -> tuple[Cell, Cell]:
@@ -187,7 +200,7 @@ def network_table(curves: Mapping[str, LearningCurve]) -> Table:
         ]
         rows.append([*cells, number(curve.last_loss, 3)])
     return Table(
-        "Networks", columns, rows, ["Losses in nats per word, with the end of the sentence."]
+        "Trainings", columns, rows, ["Losses in nats per word, with the end of the sentence."]
     )
 
 
@@ -223,7 +236,7 @@ def step_table(steps: Sequence[Step]) -> Table:
     notes = [f"All steps, one after the other: {duration(total)}. memory: of the largest process."]
     notes += [f"Version {each}." for each in sorted({step.version for step in steps})]
     notes += sorted({step.machine for step in steps})
-    return Table("Steps", columns, rows, notes, is_numeric=False)
+    return Table("Steps", columns, rows, notes)
 
 
 def command_table(runs: Mapping[str, TuningRun]) -> Table:
@@ -244,7 +257,7 @@ def command_table(runs: Mapping[str, TuningRun]) -> Table:
             ]
         )
     columns = ["run", "system file", "n-best", "search", "commands of features"]
-    return Table("What each run tuned", columns, rows, is_numeric=False)
+    return Table("What each run tuned", columns, rows).without_empty_columns()
 
 
 def _is_told(key: str, value: object) -> bool:
