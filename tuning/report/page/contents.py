@@ -13,7 +13,6 @@ from moses_bridge.steps import read_steps
 from tuning.comparison import Comparison, ResultRow
 from tuning.evaluation import output_path
 from tuning.report.as_json import read_comparison
-from tuning.report.frames import comparison_notes
 from tuning.report.page.chart import Chart
 from tuning.report.page.learning_curve import networks_behind, read_learning_curve
 from tuning.report.page.point_charts import map_chart, scatter_chart
@@ -155,7 +154,7 @@ def _count(n: int, noun: str) -> str:
 def _table_section(comparison: Comparison, number: int) -> Section:
     suffix = "" if number == 1 else f"-{number}"
     title = "Results" if number == 1 else f"Results {number}"
-    tables = [bleu_table(comparison, comparison_notes(comparison)), measure_table(comparison)]
+    tables = [bleu_table(comparison), measure_table(comparison)]
     charts = [
         delta_chart(comparison, f"delta{suffix}"),
         precision_chart(comparison, f"ngrams{suffix}"),

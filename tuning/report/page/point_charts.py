@@ -120,7 +120,7 @@ def map_chart(points: PointMap, number: int) -> Chart:
 
 
 def _points(place: Spec) -> Spec:
-    title = {"expr": "shade === 'length' ? 'words' : 'times seen (powers of ten)'"}
+    label = "shade === 'length' ? datum.label : format(pow(10, datum.value), ',.0f')"
     return {
         "params": [
             {
@@ -136,7 +136,11 @@ def _points(place: Spec) -> Spec:
                 "field": "tone",
                 "type": "quantitative",
                 "scale": {"range": list(SEQUENTIAL)},
-                "legend": {"title": title, "tickMinStep": 1, "gradientLength": 160},
+                "legend": {
+                    "title": "times seen, or words",
+                    "labelExpr": label,
+                    "gradientLength": 160,
+                },
             },
             "shape": {"field": "kind", "type": "nominal", "title": None},
             "opacity": {

@@ -88,7 +88,8 @@ def weight_chart(runs: Mapping[str, TuningRun]) -> Chart:
     spec["mark"] = {"type": "line", "point": {"size": 24}, "strokeWidth": 1.5}
     colours = [COLOURS[number % len(COLOURS)] for number in range(len(columns))]
     dashes = [DASHES[number // len(COLOURS) % len(DASHES)] for number in range(len(columns))]
-    column = {"field": "column", "type": "nominal", "title": None}
+    legend = {"symbolType": "stroke", "symbolSize": 220, "symbolStrokeWidth": 2}
+    column = {"field": "column", "type": "nominal", "title": None, "legend": legend}
     spec["encoding"] = {
         "x": _iterations(runs),
         "y": number_axis("weight", "weight"),

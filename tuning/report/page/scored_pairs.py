@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
-from moses_bridge.errors import InputError
+from moses_bridge.errors import InputError, shown
 from moses_bridge.formats.phrase_table import (
     BAR,
     COUNTS,
     DIRECT_PROB,
     JOINT_COUNT,
-    parse_row,
+    SCORES,
+    split_row,
 )
 from moses_bridge.json_files import read_json
 from moses_bridge.progress import track
@@ -25,6 +26,7 @@ from moses_bridge.textio import read_lines
 
 CLASSES = (1, 2, 4, 10, 100)  # the lowest frequency of each class of pairs
 MIN_FOR_CORRELATION = 10
+N_OWN_SCORES = 4  # of a table that Moses made
 NO_PROBABILITY = "unknown-words"
 
 
@@ -119,22 +121,32 @@ def _joint_count(line: bytes) -> float:
 
 
 def _pair(line: bytes, table: Path, number: int, column: int, is_log: bool) -> ScoredPair:
-    row = parse_row(line, table, number, None)
-    if len(row.scores) <= max(DIRECT_PROB, column, DIRECT_PROB + 1 - min(column, 0)):
-        found = f"{len(row.scores)} scores"
+    columns = split_row(line, table, number)
+    scores = [_number(word, table, number) for word in columns[SCORES].split()]
+    if len(scores) <= max(N_OWN_SCORES, column):
+        found = f"{len(scores)} scores"
         raise InputError(table, number, found, "those of Moses and a model's behind them")
-    own, models = row.scores[DIRECT_PROB], row.scores[column]
+    own, models = scores[DIRECT_PROB], scores[column]
     if not is_log and min(own, models) <= 0:
-        raise InputError(
-            table, number, f"the scores {own:g} and {models:g}", "probabilities above 0"
-        )
+        found = f"the scores {own:g} and {models:g}"
+        raise InputError(table, number, found, "probabilities above 0")
     return ScoredPair(
-        row.source.decode("utf-8", "replace"),
-        row.target.decode("utf-8", "replace"),
+        columns[0].strip().decode("utf-8", "replace"),
+        columns[1].strip().decode("utf-8", "replace"),
         _joint_count(line),
         own if is_log else math.log(own),
         models if is_log else math.log(models),
     )
+
+
+def _number(word: bytes, table: Path, line_number: int) -> float:
+    try:
+        value = float(word)
+        if math.isfinite(value):
+            return value
+    except ValueError:
+        pass
+    raise InputError(table, line_number, f"the score {shown(word)}", "a finite number")
 
 
 def _model_column(table: Path) -> tuple[int, str, bool]:

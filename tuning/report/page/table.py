@@ -8,6 +8,7 @@ from pathlib import Path
 
 from moses_bridge.steps import LOG_NAME, Step, duration, finished_steps, read_steps
 from tuning.comparison import Comparison, Contrast, ResultRow
+from tuning.report.frames import UNKNOWN, comparison_notes
 from tuning.report.page.learning_curve import LearningCurve
 from tuning.report.page.point_charts import class_name
 from tuning.report.page.scored_pairs import ScoredSample
@@ -15,6 +16,10 @@ from tuning.run_directory import TuningRun
 
 SURE = 0.05
 SMALLEST_P = 0.0001
+BLEU_NOTE = (
+    "BLEU on tokens, mean ± standard deviation over the tuning runs where there are several; text s.d.: of the "
+    "first run's test BLEU over resampled texts. Bold: p < 0.05; a delta is bold by its corrected p."
+)
 
 
 @dataclass(frozen=True)
@@ -50,10 +55,10 @@ class Table:
 
     @property
     def is_number(self) -> list[bool]:
-        """For each column whether it has numbers, which stand at the right."""
-        return [
-            any(cell.value is not None for cell in cells) for cells in zip(*self.rows, strict=True)
-        ]
+        """For each column whether it has numbers, which stand at the right; the first one names rows."""
+        columns = list(zip(*self.rows, strict=True))
+        has_value = [any(cell.value is not None for cell in cells) for cells in columns]
+        return [False, *has_value[1:]] if columns else [False] * len(self.columns)
 
     def without_empty_columns(self) -> Table:
         """The table without columns in which no cell has a text."""
@@ -66,14 +71,14 @@ class Table:
         )
 
 
-def bleu_table(comparison: Comparison, notes: Sequence[str]) -> Table:
+def bleu_table(comparison: Comparison) -> Table:
     """BLEU of each system, and its difference from the baseline and the control."""
     columns = ["system", "dev BLEU", "test BLEU", "text s.d.", "delta", "95%", "p", "Holm"]
     if comparison.control:
         columns += ["vs control", "its Holm"]
     rows = [_bleu_cells(row, bool(comparison.control)) for row in comparison.rows]
     caption = f"BLEU on {comparison.n_sentences:,} test sentences"
-    return Table(caption, [*columns, "runs"], rows, list(notes))
+    return Table(caption, [*columns, "runs"], rows, [BLEU_NOTE, *comparison_notes(comparison)[1:]])
 
 
 def _bleu_cells(row: ResultRow, has_control: bool) -> list[Cell]:
@@ -99,14 +104,14 @@ def _contrast_cells(contrast: Contrast | None) -> tuple[Cell, Cell, Cell, Cell]:
     return (
         Cell(f"{contrast.delta:+.2f}", contrast.delta, is_sure),
         Cell(f"{low:+.2f} to {high:+.2f}", low),
-        _probability(contrast.p_value),
-        _probability(contrast.corrected_p_value),
+        _probability(contrast.p_value, contrast.covers_runs),
+        _probability(contrast.corrected_p_value, contrast.covers_runs),
     )
 
 
-def _probability(value: float) -> Cell:
+def _probability(value: float, covers_runs: bool) -> Cell:
     text = f"< {SMALLEST_P}" if value < SMALLEST_P else f"{value:.4f}"
-    return Cell(text, value, value < SURE)
+    return Cell(text if covers_runs else f"{text}{UNKNOWN}", value, value < SURE)
 
 
 def _spread(mean: float, deviation: float | None) -> Cell:

@@ -39,9 +39,9 @@ def delta_chart(comparison: Comparison, name: str) -> Chart | None:
     if not rows:
         return None
     baseline = comparison.rows[0].system
+    height = ROW_PIXELS * (len(rows) + 1)
     title = f"Difference from {baseline} in test BLEU"
-    spec = base_spec(rows, f"{title}, with 95% intervals; the numbers are in the table.", 0)
-    spec["height"] = {"step": ROW_PIXELS}
+    spec = base_spec(rows, f"{title}, with 95% intervals; the numbers are in the table.", height)
     place = {"field": "system", "type": "nominal", "title": None, "sort": None}
     y = place | {"axis": {"labelLimit": LABEL_PIXELS, "ticks": False, "domain": False}}
     x = number_axis("low", "BLEU points", zero=True)

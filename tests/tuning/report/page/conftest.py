@@ -95,52 +95,65 @@ def _make_run(run: Path, place: int, number: int) -> None:
     save_run(TuningRun(f"{run}/none.ini", weights, 33.0, number, 50, decoder, [], iterations), run)
 
 
-def make_network(folder: Path, name: str) -> Path:
-    directory = folder / name
-    directory.mkdir(parents=True)
-    points = [
-        {
-            "update": 100 * n,
-            "epoch": n / 2,
-            "minutes": n / 4,
-            "training_loss": None if n == 0 else 5 / (n + 1),
-            "held_out_loss": 6 / (n + 1),
-            "learning_rate": 0.01,
-        }
-        for n in range(5)
-    ]
-    (directory / "training.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in points))
-    (directory / "config.json").write_text('{"architecture": "cslm"}')
-    return directory
+class Maker:
+    """Makes files that a page is made of."""
 
-
-def make_map(path: Path, n_points: int) -> Path:
-    rng = random.Random(2)
-    points = [
-        {
-            "label": HOSTILE[n] if n < 3 else f"phrase {n}",
-            "x": rng.gauss(0, 1),
-            "y": rng.gauss(0, 1),
-            "length": rng.randint(1, 5),
-            "frequency": rng.randint(1, 1000),
-            "kind": rng.choice(["source", "target"]),
-        }
-        for n in range(n_points)
-    ]
-    path.write_text(json.dumps(points))
-    return path
-
-
-def make_scored_table(path: Path, n_rows: int) -> Path:
-    rng = random.Random(3)
-    path.write_text(
-        "".join(
-            f"<b>s{n} ||| t{n} ||| 0.1 0.2 {rng.uniform(0.01, 1):.4f} 0.3 {rng.uniform(1e-9, 1):.4g} "
-            f"||| 0-0 ||| 5 6 {rng.choice([1, 2, 5, 20, 500])}\n"
-            for n in range(n_rows)
+    @staticmethod
+    def network(folder: Path, name: str) -> Path:
+        directory = folder / name
+        directory.mkdir(parents=True)
+        points = [
+            {
+                "update": 100 * n,
+                "epoch": n / 2,
+                "minutes": n / 4,
+                "training_loss": None if n == 0 else 5 / (n + 1),
+                "held_out_loss": 6 / (n + 1),
+                "learning_rate": 0.01,
+            }
+            for n in range(5)
+        ]
+        (directory / "training.jsonl").write_text(
+            "".join(f"{json.dumps(each)}\n" for each in points)
         )
-    )
-    return path
+        (directory / "config.json").write_text('{"architecture": "cslm"}')
+        return directory
+
+    @staticmethod
+    def map(path: Path, n_points: int) -> Path:
+        rng = random.Random(2)
+        points = [
+            {
+                "label": HOSTILE[n] if n < 3 else f"phrase {n}",
+                "x": rng.gauss(0, 1),
+                "y": rng.gauss(0, 1),
+                "length": rng.randint(1, 5),
+                "frequency": rng.randint(1, 1000),
+                "kind": rng.choice(["source", "target"]),
+            }
+            for n in range(n_points)
+        ]
+        path.write_text(json.dumps(points))
+        return path
+
+    @staticmethod
+    def scored_table(path: Path, n_rows: int) -> Path:
+        rng = random.Random(3)
+        path.write_text(
+            "".join(
+                f"<b>s{n} ||| t{n} ||| 0.1 0.2 {rng.uniform(0.01, 1):.4f} 0.3 {rng.uniform(1e-9, 1):.4g} "
+                f"||| 0-0 ||| 5 6 {rng.choice([1, 2, 5, 20, 500])}\n"
+                for n in range(n_rows)
+            )
+        )
+        return path
+
+    experiment = staticmethod(make_experiment)
+
+
+@pytest.fixture(scope="session")
+def maker() -> type[Maker]:
+    return Maker
 
 
 @pytest.fixture(scope="session")
