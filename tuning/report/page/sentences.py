@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 from sacrebleu.metrics.chrf import CHRF
 
-from moses_bridge.errors import InputError
 from moses_bridge.progress import Progress
 from moses_bridge.textio import read_lines
 from tuning.bleu_stats import References, Statistics, log_sentence_bleu
@@ -125,14 +124,3 @@ class _Scores:
             self._known[text] = float(score)
         gone, added = changed_words(first, words)
         return Output(text, bleu, self._known[text], gone, added)
-
-
-def check_line_counts(text: TranslatedText, n_sentences: int, table: Path) -> None:
-    """Make sure that a table is of this text.
-
-    Raises:
-        InputError: it has another number of sentences.
-    """
-    if len(text.sentences) != n_sentences:
-        found = f"{n_sentences} sentences"
-        raise InputError(table, None, found, f"{len(text.sentences)}, as the source has")

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from moses_bridge.errors import ConfigError, InputError
 from tuning.cli import main
+from tuning.evaluation import output_path
 from tuning.report.page.contents import ReportInputs, gather
 from tuning.report.page.library import plotting_library
 from tuning.report.page.write import render, write_report
@@ -175,8 +176,7 @@ def test_a_run_without_a_translation_is_left_out_with_a_line(
     maker: type[Maker], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = maker.experiment(tmp_path, ["A", "B"], 1, 5, False)
-    (other,) = made.runs[1].glob("test-*.out")
-    other.unlink()
+    output_path(made.runs[1], made.source).unlink()
     contents = gather(made.inputs())
     assert contents.text is not None
     assert contents.text.systems == ["A"]
