@@ -99,7 +99,7 @@ function showSentences(text) {
     }
     const made = element("article", heading(number, outputs[0], own), element("dl"));
     for (const [name, parts] of rows) {
-      const words = element("dd", ...parts);
+      const words = element("div", ...parts);
       words.dir = "auto";
       if (words.textContent.length > LONG) {
         words.className = "long";
@@ -107,7 +107,7 @@ function showSentences(text) {
         words.setAttribute("role", "region");
         words.setAttribute("aria-label", name);
       }
-      made.lastChild.append(element("dt", name), words);
+      made.lastChild.append(element("dt", name), element("dd", words));
     }
     return made;
   }

@@ -48,7 +48,7 @@ def delta_chart(comparison: Comparison, name: str) -> Chart | None:
     told = tooltip("system:N", "delta:Q", "low:Q", "high:Q", "p:Q")
     spec["layer"] = [
         {
-            "mark": {"type": "rule", "color": MUTED},
+            "mark": {"type": "rule", "color": MUTED, "aria": False},
             "data": {"values": [{}]},
             "encoding": {"x": {"datum": 0}},
         },
