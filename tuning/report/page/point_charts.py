@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tuning.report.page.chart import INK, MUTED, Chart, Row, Spec, base_spec, number_axis, tooltip
+from tuning.report.page.chart import (
+    GRID,
+    INK,
+    MUTED,
+    Chart,
+    Row,
+    Spec,
+    base_spec,
+    number_axis,
+    tooltip,
+)
 from tuning.report.page.point_map import PointMap
 from tuning.report.page.scored_pairs import CLASSES, ScoredSample
 
@@ -111,6 +121,7 @@ def map_chart(points: PointMap, number: int) -> Chart:
             "scale": {"domain": y, "nice": False},
         },
     }
+    spec["view"] = {"stroke": GRID}
     spec["layer"] = [_points(place), _found(place), *_labels(place, x, y)]
     note = (
         f"{len(rows):,} points; the most frequent ones in sight have labels, or those that are found. "

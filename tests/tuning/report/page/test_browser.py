@@ -40,7 +40,7 @@ CUT = """() => {
     const style = getComputedStyle(element), box = element.getBoundingClientRect();
     if (!box.width || !box.height || style.visibility === "hidden") continue;
     if (element.closest(".scroller, .skip, script, #vg-tooltip-element, option")) {
-      if (!element.matches(".scroller")) continue;
+      if (!element.matches(".scroller, caption span")) continue;
     }
     const plot = element.ownerSVGElement?.getBoundingClientRect();
     if (plot && element.tagName === "text" && (box.right > plot.right + 1 || box.bottom > plot.bottom + 1

@@ -9,7 +9,8 @@ import pytest
 
 from moses_bridge.errors import InputError
 from tuning.comparison import Comparison, Contrast, ResultRow, RunSummary
-from tuning.report.as_json import read_comparison, to_json
+from tuning.report.as_json import to_json
+from tuning.report.table_file import read_comparison
 
 RUN = RunSummary("r1", 3, 3, "weights settled", True, 30.0, 29.5, ["LM0_0"], [])
 ROW = ResultRow(
