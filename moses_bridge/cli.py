@@ -337,7 +337,9 @@ def config_command(experiment: Path, out: Path) -> None:
 def step(command: tuple[str, ...], log: Path, name: str | None) -> None:
     """Run COMMAND and add its time and memory to a log; end with its exit status.
 
-    Example: moses-bridge step --log steps.jsonl --name model -- rescorer train table.gz --out rnn
+    \b
+    Example:
+    moses-bridge step --log steps.jsonl --name model -- rescorer train table.gz --out rnn
     """
     from moses_bridge.steps import run_step
 
@@ -349,7 +351,9 @@ def step(command: tuple[str, ...], log: Path, name: str | None) -> None:
 def steps(log: Path) -> None:
     """Print how long each step in LOG took, and the memory of its largest process.
 
-    Example: moses-bridge steps build/table1/steps.jsonl
+    \b
+    Example:
+    moses-bridge steps build/table1/steps.jsonl
     """
     from moses_bridge.steps import read_steps, step_lines
 

@@ -19,6 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 
+from moses_bridge.duration import duration
 from moses_bridge.errors import InputError, ToolError, shown
 from moses_bridge.processors import n_processors
 from moses_bridge.textio import read_lines
@@ -137,19 +138,6 @@ def step_lines(steps: Sequence[Step]) -> list[str]:
     ]
     total = sum(step.seconds for step in finished)
     return [*lines, f"{duration(total):>9}  {'':>8}  all steps, one after the other"]
-
-
-def duration(seconds: float) -> str:
-    """A time for a reader: "0.4 s", "59 s", "3 min 05 s", "2 h 07 min"."""
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02} s"
-    minutes = round(seconds / 60)
-    return f"{minutes // 60} h {minutes % 60:02} min"
 
 
 def machine() -> str:

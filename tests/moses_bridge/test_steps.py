@@ -19,7 +19,6 @@ from moses_bridge.cli import main
 from moses_bridge.errors import InputError, ToolError
 from moses_bridge.steps import (
     Step,
-    duration,
     finished_steps,
     read_steps,
     recorded_step,
@@ -121,21 +120,6 @@ def test_the_list_for_a_reader(tmp_path: Path) -> None:
     ]
     result = CliRunner().invoke(main, ["steps", str(log)])
     assert result.output.splitlines() == step_lines(steps)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.04, "0.0 s"),
-        (9.94, "9.9 s"),
-        (9.96, "10 s"),
-        (59.6, "1 min 00 s"),
-        (3599.7, "1 h 00 min"),
-        (7620, "2 h 07 min"),
-    ],
-)
-def test_durations(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
 
 
 @pytest.mark.parametrize("line", ["", "{}", "[1]", '{"name": 1}', "nothing"])
