@@ -129,7 +129,7 @@ def gather(inputs: ReportInputs) -> PageContents:
         raise ConfigError("no run directory and no table: name one at least")
     text = _text(inputs, rows, directories)
     sections = [
-        *(_table_section(each, number) for number, each in enumerate(comparisons.values(), 1)),
+        *(_table_section(*each, number) for number, each in enumerate(comparisons.items(), 1)),
         _run_section(runs, rows, directories),
         _network_section(inputs.models, runs),
         _score_section(inputs),
@@ -151,9 +151,9 @@ def _count(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
-def _table_section(comparison: Comparison, number: int) -> Section:
+def _table_section(path: Path, comparison: Comparison, number: int) -> Section:
     suffix = "" if number == 1 else f"-{number}"
-    title = "Results" if number == 1 else f"Results {number}"
+    title = "Results" if number == 1 else f"Results: {path.absolute().parent.name}"
     tables = [bleu_table(comparison), measure_table(comparison)]
     charts = [
         delta_chart(comparison, f"delta{suffix}"),
