@@ -90,7 +90,9 @@ def _count_edits(pairs: Sequence[Pair], jobs: int) -> dict[Pair, tuple[float, fl
     Outputs of one text have many lines in common, and the search for shifts is slow.
     """
     distinct = list(dict.fromkeys(pairs))
-    if jobs == 1 or len(distinct) <= PAIRS_A_TASK:
+    if len(distinct) <= PAIRS_A_TASK:
+        return dict(zip(distinct, map(_edits, distinct), strict=True))
+    if jobs == 1:
         return _shown(distinct, map(_edits, distinct))
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as processes:
         counted = processes.map(_edits, distinct, chunksize=PAIRS_A_TASK)

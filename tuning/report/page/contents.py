@@ -215,6 +215,8 @@ def _text(
     chosen = {name: path for name, path in directories.items()} if not rows else {}
     for row in rows:
         run = min(row.runs, key=lambda run: abs(run.test_bleu - row.test_bleu))
+        if Path(run.directory) in chosen.values():  # of a system that another table has too
+            continue
         name = (
             row.system if row.system not in chosen else f"{row.system} ({Path(run.directory).name})"
         )

@@ -65,25 +65,36 @@ def delta_chart(comparison: Comparison, name: str) -> Chart | None:
     return Chart(name, title, note, spec)
 
 
-def precision_chart(comparison: Comparison, name: str) -> Chart:
-    """n-gram precisions of each system."""
+def precision_chart(comparison: Comparison, name: str) -> Chart | None:
+    """n-gram precisions of each system against the baseline's; None for one system."""
+    baseline, *others = comparison.rows
+    if not others:
+        return None
     rows = [
-        {"system": row.system, "n-gram": f"{order}-grams", "precision": value}
-        for row in comparison.rows
-        for order, value in enumerate(row.precisions, start=1)
+        {
+            "system": row.system,
+            "n-gram": f"{order}-grams",
+            "precision": value,
+            "change": value - before,
+        }
+        for row in others
+        for order, (value, before) in enumerate(
+            zip(row.precisions, baseline.precisions, strict=True), start=1
+        )
     ]
-    spec = base_spec(rows, "n-gram precisions of each system; the numbers are in the table.", 260)
+    title = f"Difference from {baseline.system} in n-gram precision"
+    spec = base_spec(rows, f"{title}; the precisions are in the table.", 260)
     spec["params"] = [highlighted_by_legend("chosen", "system")]
     spec["mark"] = {"type": "line", "point": {"filled": True, "size": 40}, "strokeWidth": 1.5}
     spec["encoding"] = {
         "x": {"field": "n-gram", "type": "ordinal", "title": None, "axis": {"labelAngle": 0}},
-        "y": number_axis("precision", "precision (%)"),
+        "y": number_axis("change", "percentage points", zero=True),
         "color": {"field": "system", "type": "nominal", "title": None, "sort": None},
         "opacity": opacity("chosen"),
-        "tooltip": tooltip("system:N", "n-gram:N", "precision:Q", digits=2),
+        "tooltip": tooltip("system:N", "n-gram:N", "precision:Q", "change:Q", digits=2),
     }
-    note = "Words of the output that stand in the reference as n-grams of this length."
-    return Chart(name, "n-gram precisions on the test text", note, spec)
+    note = "Precision: the share of the output's n-grams that stand in the reference."
+    return Chart(name, title, note, spec)
 
 
 def length_chart(text: TranslatedText) -> Chart | None:

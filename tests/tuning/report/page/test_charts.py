@@ -67,6 +67,15 @@ def test_differences_are_those_of_the_table(charts: dict[str, Chart], hostile: E
     assert row["delta"] == contrast["delta"]
 
 
+def test_precisions_are_set_against_the_baseline(
+    charts: dict[str, Chart], hostile: Experiment
+) -> None:
+    baseline, other = json.loads(hostile.table.read_text())["rows"]
+    assert [row["precision"] for row in rows(charts["ngrams"])] == other["precisions"]
+    for row, before in zip(rows(charts["ngrams"]), baseline["precisions"], strict=True):
+        assert row["change"] == pytest.approx(row["precision"] - before)
+
+
 def test_runs_weights_and_losses(charts: dict[str, Chart]) -> None:
     assert len(rows(charts["dev-bleu"])) == 12
     assert sum(row["kept"] for row in rows(charts["dev-bleu"])) == 4

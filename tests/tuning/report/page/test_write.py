@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -170,6 +171,23 @@ def test_everything_at_once_by_the_command(
     charts = page.data("chart-data")
     assert {"learning-1", "scatter-1", "map-1"} <= set(charts)
     assert re.search(r"\b200 pairs?\b|200 of 200 pairs", "".join(page.texts["span"]))
+
+
+def test_a_second_table_adds_its_systems_once(
+    hostile: Experiment, maker: type[Maker], tmp_path: Path
+) -> None:
+    table = json.loads(hostile.table.read_text())
+    table["rows"][1]["system"] = "the same run"
+    (tmp_path / "controls").mkdir()
+    second = tmp_path / "controls" / "table.json"
+    second.write_text(json.dumps(table))
+    inputs = hostile.inputs()
+    contents = gather(replace(inputs, tables=[*inputs.tables, second]))
+    titles = [section.title for section in contents.sections]
+    assert titles[:3] == ["Results", "Results: controls", "Tuning"]
+    assert contents.text is not None
+    assert contents.text.systems == ["Baseline", "+RNN <b>&\"'</b>"]
+    assert len({chart.name for chart in contents.charts}) == len(contents.charts)
 
 
 def test_a_run_without_a_translation_is_left_out_with_a_line(
