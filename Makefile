@@ -28,10 +28,10 @@ JOBS := $(shell echo $$((($(PROCESSORS) + $(AT_ONCE) - 1) / $(AT_ONCE))))
 endif
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
 
-.PHONY: help install check format settings docs test fuzz faults mutate table1 bench bench-significance bench-paper-model clean
+.PHONY: help install check format settings test browser fuzz faults mutate table1 bench bench-significance bench-paper-model clean
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
-	@echo 'make test | check | format | settings | docs | fuzz | faults | mutate | bench | bench-significance | bench-paper-model | install | clean'
+	@echo 'make test | check | format | settings | fuzz | faults | mutate | bench | bench-significance | bench-paper-model | install | clean'
 
 # --- Installation ------------------------------------------------------------------------------
 
@@ -66,7 +66,7 @@ $(VENV)/dependencies.stamp: pyproject.toml constraints.txt $(VENV)/torch.stamp
 	@echo 'Installing the dependencies into $(VENV)'
 	$(PIP) install -q -c constraints.txt setuptools wheel
 	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-	    print(*p["dependencies"], *(name for extra in ("dev", "docs") for name in p["optional-dependencies"][extra]), sep="\n")' > $(VENV)/requirements.txt
+	    print(*p["dependencies"], *p["optional-dependencies"]["dev"], sep="\n")' > $(VENV)/requirements.txt
 	$(PIP) install -q -c constraints.txt -r $(VENV)/requirements.txt
 	@touch $@
 
@@ -93,13 +93,17 @@ format: install
 settings: install
 	$(BIN)/python docs/make_settings.py
 
-# The documentation as a site; a warning ends it.
-docs: install
-	$(BIN)/mkdocs build --quiet
-	@echo 'Open build/site/index.html'
-
-test: install
+test: install browser
 	$(BIN)/pytest
+
+# The tests of the page want Chromium and are skipped without it; what cannot be installed is left.
+CHROMIUM := chromium chromium-browser google-chrome
+browser:
+	@for name in $(CHROMIUM); do ! command -v $$name >/dev/null || exit 0; done; \
+	[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || exit 0; \
+	echo 'Installing Chromium for the tests of the page'; \
+	{ timeout 60 apt-get update -qq && timeout 180 apt-get install -y -qq --no-install-recommends chromium; } \
+	    >/dev/null 2>&1 || echo 'It could not be installed: those tests are skipped'
 
 # More of what `make test` does a little of: mutated files, and commands that are killed or lack room.
 fuzz: install
@@ -150,11 +154,19 @@ SECTIONS := corpus build encdec encdec_counted cslm nnjm start tune compare
 DEV := $(CORPUS)/dev
 TEST := $(CORPUS)/test
 
-table1: $(B)/table.json $(B)/controls/table.json
+# Every command that makes something goes through this: its time and memory stand in the log of steps.
+STEPS := $(B)/steps.jsonl
+STEP = $(BIN)/moses-bridge step --log $(STEPS) --name $(patsubst $(B)/%,%,$@) --
+
+table1: $(B)/table.json $(B)/controls/table.json $(B)/report.html
 	@cat $(B)/table.txt
 	@echo
 	@echo 'What is known to help, left out and added back:'
 	@cat $(B)/controls/table.txt
+	@echo
+	@[ ! -e $(STEPS) ] || $(BIN)/moses-bridge steps $(STEPS)
+	@echo
+	@echo 'The same with charts and translations: $(B)/report.html'
 
 # $(call named,NAME): what a step tells, line by line behind its name, since other steps tell something too.
 named = |& sed -u 's|^|$(1): |' >&2
@@ -166,16 +178,16 @@ $(CONFIG)/.stamp: $(EXPERIMENT) | $(INSTALL)
 $(SECTIONS:%=$(CONFIG)/%.toml): $(CONFIG)/.stamp ;
 
 $(B)/corpus/train.$(SOURCE): $(CONFIG)/corpus.toml | $(INSTALL)
-	$(BIN)/moses-bridge corpus --source $(SOURCE) --target $(TARGET) --out $(B)/corpus --config $< \
+	$(STEP) $(BIN)/moses-bridge corpus --source $(SOURCE) --target $(TARGET) --out $(B)/corpus --config $< \
 	    $(call named,corpus)
 $(B)/corpus/%: $(B)/corpus/train.$(SOURCE) ;
 
 $(B)/model/moses.ini: $(CORPUS)/train.$(SOURCE) $(CORPUS)/train.$(TARGET) $(CONFIG)/build.toml | $(INSTALL)
-	$(BIN)/moses-bridge build --corpus $(CORPUS)/train --source $(SOURCE) --target $(TARGET) \
+	$(STEP) $(BIN)/moses-bridge build --corpus $(CORPUS)/train --source $(SOURCE) --target $(TARGET) \
 	    --out $(B)/model --config $(CONFIG)/build.toml --jobs $(JOBS) $(call named,build)
 
 $(B)/filtered/moses.ini: $(MODEL)/moses.ini $(DEV).$(SOURCE) $(TEST).$(SOURCE) | $(INSTALL)
-	$(BIN)/moses-bridge filter --ini $< --input $(DEV).$(SOURCE) --input $(TEST).$(SOURCE) --out $(@D) \
+	$(STEP) $(BIN)/moses-bridge filter --ini $< --input $(DEV).$(SOURCE) --input $(TEST).$(SOURCE) --out $(@D) \
 	    $(call named,filter)
 
 FILTERED := $(B)/filtered/phrase-table.gz
@@ -187,7 +199,7 @@ FRESH = @[ ! -e $@ ] || rm -r $(@D)
 define network
 $(B)/$(1)/trained: $(2) $(CONFIG)/$(1).toml | $(INSTALL)
 	$$(FRESH)
-	OMP_NUM_THREADS=$(JOBS) $(BIN)/rescorer train $(4) --out $$(@D) --config $(CONFIG)/$(1).toml \
+	OMP_NUM_THREADS=$(JOBS) $$(STEP) $(BIN)/rescorer train $(4) --out $$(@D) --config $(CONFIG)/$(1).toml \
 	    --resume --seed 1 $(3) $(call named,$(1))
 	@touch $$@
 endef
@@ -201,7 +213,7 @@ $(eval $(call network,nnjm,$(MODEL)/moses.ini,--arch nnjm --source $(CORPUS)/tra
 # $(call columns,SYSTEM,MODEL,OPTIONS): a table with added columns and its moses.ini.
 define columns
 $(B)/tables/$(1)/moses.ini: $(2) | $(INSTALL)
-	$(BIN)/rescorer score $(FILTERED) --out $$(@D)/phrase-table.gz \
+	$$(STEP) $(BIN)/rescorer score $(FILTERED) --out $$(@D)/phrase-table.gz \
 	    --ini $(B)/filtered/moses.ini --ini-out $$@ --resume --jobs $(JOBS) $(3) $(call named,$(1))
 endef
 $(eval $(call columns,rnn,$(B)/encdec/trained,--model $(B)/encdec))
@@ -216,7 +228,7 @@ START := $(B)/runs/start/weights.json
 
 $(START): $(B)/filtered/moses.ini $(CONFIG)/start.toml
 	$(FRESH)
-	$(TUNE) --ini $< --out $(@D) --seed 0 --config $(CONFIG)/start.toml $(call named,start)
+	$(STEP) $(TUNE) --ini $< --out $(@D) --seed 0 --config $(CONFIG)/start.toml $(call named,start)
 
 CSLM := --nbest-feature "CSLM0:LM0=$(BIN)/rescorer nbest {nbest} --source {source} --model $(B)/cslm --feature CSLM0 --out {out}"
 
@@ -227,13 +239,13 @@ NNJM := --neural-lm "NNJM0=$(BIN)/rescorer serve $(B)/nnjm --unnormalized"
 define run
 $(B)/runs/$(1)-$(5)/weights.json: $(2) $(6) $(4) $(CONFIG)/tune.toml
 	$$(FRESH)
-	$(TUNE) --ini $(2) --out $$(@D) --seed $(5) --init-weights $(6) --config $(CONFIG)/tune.toml $(3) \
+	$$(STEP) $(TUNE) --ini $(2) --out $$(@D) --seed $(5) --init-weights $(6) --config $(CONFIG)/tune.toml $(3) \
 	    $(call named,$(1)-$(5))
 endef
 # $(call translated,SYSTEM,SEEDS): the test text under the weights of its runs.
 define translated
 $(B)/runs/$(1).translated: $(2:%=$(B)/runs/$(1)-%/weights.json) $(TEST).$(SOURCE)
-	$(BIN)/tuning translate $(2:%=$(B)/runs/$(1)-%) --source $(TEST).$(SOURCE) --run-commands --jobs $(JOBS) \
+	$$(STEP) $(BIN)/tuning translate $(2:%=$(B)/runs/$(1)-%) --source $(TEST).$(SOURCE) --run-commands --jobs $(JOBS) \
 	    $(call named,$(1))
 	@touch $$@
 endef
@@ -264,7 +276,7 @@ space := $() $()
 runs = $(subst $(space),$(comma),$(strip $(patsubst %,$(B)/runs/$(1)-%,$(or $(2),$(SEEDS)))))
 
 $(B)/table.json: $(SYSTEMS:%=$(B)/runs/%.translated) $(TEST).$(TARGET) $(CONFIG)/compare.toml
-	$(BIN)/tuning compare --run-commands --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --out $(@D) \
+	$(STEP) $(BIN)/tuning compare --run-commands --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --out $(@D) \
 	    --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS) \
 	    'Baseline=$(call runs,baseline)' '+RNN=$(call runs,rnn)' '+CSLM=$(call runs,cslm)' \
 	    '+CSLM+RNN=$(call runs,cslm-rnn)' '+CSLM+RNN+WP=$(call runs,cslm-rnn-wp)' \
@@ -277,7 +289,7 @@ KNOWN_START := $(B)/runs/known-start/weights.json
 
 $(KNOWN_START): $(B)/filtered/moses.ini $(CONFIG)/start.toml
 	$(FRESH)
-	$(TUNE) --ini $< --out $(@D) --seed 0 --config $(CONFIG)/start.toml $(KNOWN:%=--leave-out %) \
+	$(STEP) $(TUNE) --ini $< --out $(@D) --seed 0 --config $(CONFIG)/start.toml $(KNOWN:%=--leave-out %) \
 	    $(call named,known-start)
 
 $(foreach seed,$(SEEDS),$(eval $(call run,known-out,$(B)/filtered/moses.ini,$(KNOWN:%=--leave-out %),,$(seed),$(KNOWN_START))))
@@ -287,9 +299,18 @@ $(eval $(call translated,known-out,$(SEEDS)))
 $(eval $(call translated,known-back,$(SEEDS)))
 
 $(B)/controls/table.json: $(B)/runs/known-out.translated $(B)/runs/known-back.translated $(TEST).$(TARGET) $(CONFIG)/compare.toml
-	$(BIN)/tuning compare --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --out $(@D) \
+	$(STEP) $(BIN)/tuning compare --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --out $(@D) \
 	    --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS) \
 	    'without $(KNOWN)=$(call runs,known-out)' 'added back=$(call runs,known-back)' >/dev/null
+
+# Both tables, the runs, the networks and the translations as one page; MAPS names files of points for it.
+MAPS ?=
+
+$(B)/report.html: $(B)/table.json $(B)/controls/table.json $(B)/tables/rnn/moses.ini $(MAPS)
+	$(STEP) $(BIN)/tuning report --table $(B)/table.json --table $(B)/controls/table.json \
+	    --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --scored $(B)/tables/rnn/phrase-table.gz \
+	    $(MAPS:%=--map %) $$([ ! -e $(STEPS) ] || echo --steps $(STEPS)) \
+	    --title '$(SOURCE)-$(TARGET), $(SCALE)' --out $@ >/dev/null
 
 # --- Benchmarks ------------------------------------------------------------------------------------
 # On the tables of `make table1`; peers that are not on the PATH are left out.
@@ -306,6 +327,7 @@ bench: $(B)/tables/rnn/moses.ini $(foreach name,baseline cslm nnjm,$(B)/runs/$(n
 	    $(abspath $(MODEL)/aligned.grow-diag-final-and.gz) $(RESULTS)/window_training.json
 	$(BENCH) bench_lookups.py $(abspath $(CORPUS)/train.$(SOURCE)) $(abspath $(CORPUS)/train.$(TARGET)) \
 	    $(RESULTS)/lookups.json
+	$(BENCH) bench_report.py $(abspath $(CORPUS)/train.$(SOURCE)) $(abspath $(CORPUS)/train.$(TARGET)) $(RESULTS)/report.json
 	$(BENCH) bench_busy_machine.py $(abspath $(FILTERED)) $(abspath $(B)/encdec) $(RESULTS)/busy_machine.json
 	$(BENCH) bench_tuning.py $(abspath $(B)/runs/baseline-1/iter01.nbest.gz) \
 	    $(abspath $(DEV).$(TARGET)) $(RESULTS)/tuning.json

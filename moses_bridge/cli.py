@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -373,6 +374,37 @@ def config_command(experiment: Path, out: Path) -> None:
     from moses_bridge.experiment import split_experiment
 
     split_experiment(experiment, out)
+
+
+@main.command(context_settings={"ignore_unknown_options": True})
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("--log", type=ANY_PATH, required=True, help="JSON lines; made if it is not there.")
+@click.option("--name", help="What the command makes.  [default: the command line]")
+def step(command: tuple[str, ...], log: Path, name: str | None) -> None:
+    """Run COMMAND and add its time and memory to a log; end with its exit status.
+
+    \b
+    Example:
+    moses-bridge step --log steps.jsonl --name model -- rescorer train table.gz --out rnn
+    """
+    from moses_bridge.steps import run_step
+
+    sys.exit(run_step(command, log, name or shlex.join(command)))
+
+
+@main.command()
+@click.argument("log", type=READABLE)
+def steps(log: Path) -> None:
+    """Print how long each step in LOG took, and the memory of its largest process.
+
+    \b
+    Example:
+    moses-bridge steps build/table1/steps.jsonl
+    """
+    from moses_bridge.steps import read_steps, step_lines
+
+    for line in step_lines(read_steps(log)):
+        click.echo(line)
 
 
 def _print_corpus(report: CorpusReport) -> None:

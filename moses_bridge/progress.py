@@ -10,7 +10,10 @@ from typing import TypeVar
 
 from tqdm import tqdm
 
+from moses_bridge.duration import duration
+
 Item = TypeVar("Item")
+SECONDS_BEFORE_FIRST_LOG_LINE = 2.0
 SECONDS_BETWEEN_LOG_LINES = 15.0
 
 
@@ -33,6 +36,7 @@ class Progress:
         self.done = self._done_before = done
         self.note = ""
         self._start = self._last_shown = time.monotonic()
+        self._has_been_shown = False
         self._bar = (
             tqdm(
                 total=total,
@@ -68,21 +72,32 @@ class Progress:
             self._bar.update(n_units)
             if note:
                 self._bar.set_postfix_str(note, refresh=False)
-        elif time.monotonic() - self._last_shown >= SECONDS_BETWEEN_LOG_LINES:
+        elif time.monotonic() - self._last_shown >= self._seconds_to_wait():
             self._print_line()
 
+    def _seconds_to_wait(self) -> float:
+        if self._has_been_shown:
+            return SECONDS_BETWEEN_LOG_LINES
+        return min(SECONDS_BEFORE_FIRST_LOG_LINE, SECONDS_BETWEEN_LOG_LINES)
+
     def _print_line(self) -> None:
-        self._last_shown = time.monotonic()
+        self._last_shown, self._has_been_shown = time.monotonic(), True
         seconds = self._last_shown - self._start
         share = f"/{self.total:,} ({100 * self.done / self.total:.0f}%)" if self.total else ""
         n_now = self.done - self._done_before
         rate = f", {n_now / seconds:,.0f}/s" if seconds > 0 else ""
+        left = self._left(n_now, seconds)
         note = f", {self.note}" if self.note else ""
         print(
-            f"{self.label}: {self.done:,}{share} {self.unit}, {seconds:.0f} s{rate}{note}",
+            f"{self.label}: {self.done:,}{share} {self.unit}, {seconds:.0f} s{rate}{left}{note}",
             file=sys.stderr,
             flush=True,
         )
+
+    def _left(self, n_now: int, seconds: float) -> str:
+        """How long the rest will take, if it goes on as it went; "" where that is not known."""
+        n_left = (self.total or 0) - self.done
+        return f", {duration(n_left * seconds / n_now)} left" if n_left > 0 and n_now > 0 else ""
 
 
 def print_note(text: str) -> None:

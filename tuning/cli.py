@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_bridge.command import JOBS, VERSION, CommandGroup, config_options
+from moses_bridge.command import JOBS, VERSION, CommandGroup, command_line, config_options
 from moses_bridge.config import load_config, with_options
 from moses_bridge.errors import ConfigError
 from tuning.optimizers import OPTIMIZER_NAMES
@@ -130,22 +130,24 @@ def tune(
 
     Example: tuning tune --ini moses.ini --source dev.en --reference dev.fr --out run1 --seed 1
     """
+    from moses_bridge.steps import LOG_NAME, recorded_step
     from tuning.loop import tune as run_tuning
     from tuning.rerank import NBestFeature
 
     settings = _tuning_settings(config, optimizer, nbest_size, max_iterations, neural_lms, left_out)
-    run = run_tuning(
-        ini,
-        source,
-        references,
-        out,
-        settings,
-        seed,
-        jobs,
-        resume,
-        [NBestFeature.parse(text) for text in nbest_features],
-        init_weights,
-    )
+    with recorded_step(out / LOG_NAME, str(out), command_line()):
+        run = run_tuning(
+            ini,
+            source,
+            references,
+            out,
+            settings,
+            seed,
+            jobs,
+            resume,
+            [NBestFeature.parse(text) for text in nbest_features],
+            init_weights,
+        )
     click.echo(f"dev BLEU {run.dev_bleu:.2f}, weights in {out / 'weights.json'}")
 
 
@@ -369,6 +371,89 @@ def plot(runs: tuple[Path, ...], out: Path) -> None:
     from tuning.report.plot import plot_runs
 
     plot_runs(runs, out)
+
+
+@main.command()
+@click.argument("runs", nargs=-1, type=DIRECTORY)
+@click.option("--out", type=DIRECTORY, required=True, help="The page, .html.")
+@click.option(
+    "--table",
+    "tables",
+    type=READABLE,
+    multiple=True,
+    help="table.json of tuning compare; its runs are added. May be given several times.",
+)
+@click.option("--source", type=READABLE, help="Tokenised test text; shows its translations.")
+@click.option(
+    "--reference",
+    "references",
+    type=READABLE,
+    multiple=True,
+    help="Tokenised reference; may be given several times.",
+)
+@click.option(
+    "--model",
+    "models",
+    type=DIRECTORY,
+    multiple=True,
+    help="Model directory with the log of its training; those behind the runs are found.",
+)
+@click.option(
+    "--scored", type=READABLE, multiple=True, help="Phrase table with the column of a model."
+)
+@click.option(
+    "--map",
+    "maps",
+    type=READABLE,
+    multiple=True,
+    help="Map as JSON: a list of points with label, x, y, length, frequency and kind.",
+)
+@click.option("--steps", type=READABLE, help="Log of moses-bridge step.")
+@click.option("--title", default="Tuning report", show_default=True)
+@click.option(
+    "--points",
+    type=click.IntRange(min=1),
+    default=3000,
+    show_default=True,
+    help="Pairs of a scored table that are shown at most.",
+)
+@SEED
+def report(
+    runs: tuple[Path, ...],
+    out: Path,
+    tables: tuple[Path, ...],
+    source: Path | None,
+    references: tuple[Path, ...],
+    models: tuple[Path, ...],
+    scored: tuple[Path, ...],
+    maps: tuple[Path, ...],
+    steps: Path | None,
+    title: str,
+    points: int,
+    seed: int,
+) -> None:
+    """Write one HTML page about RUNS, directories that tuning tune made, and tables of them.
+
+    Example: tuning report --table cmp/table.json --source test.en --reference test.fr --out report.html
+    """
+    from tuning.report.page.contents import ReportInputs
+    from tuning.report.page.write import write_report
+
+    inputs = ReportInputs(
+        runs,
+        tables,
+        source,
+        references,
+        models,
+        scored,
+        maps,
+        steps,
+        title,
+        points,
+        seed,
+    )
+    write_report(inputs, out)
+    click.echo(f"report in {out}")
 
 
 def _parse_systems(systems: tuple[str, ...]) -> dict[str, list[Path]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +15,7 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 from sacremoses import MosesDetokenizer
 
+from moses_bridge.progress import track
 from moses_bridge.textio import read_lines
 
 PAIRS_A_TASK = 256  # a second or so of TER: much more than handing a task to a process costs
@@ -89,11 +90,19 @@ def _count_edits(pairs: Sequence[Pair], jobs: int) -> dict[Pair, tuple[float, fl
     Outputs of one text have many lines in common, and the search for shifts is slow.
     """
     distinct = list(dict.fromkeys(pairs))
-    if jobs == 1 or len(distinct) <= PAIRS_A_TASK:
+    if len(distinct) <= PAIRS_A_TASK:
         return dict(zip(distinct, map(_edits, distinct), strict=True))
+    if jobs == 1:
+        return _shown(distinct, map(_edits, distinct))
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as processes:
         counted = processes.map(_edits, distinct, chunksize=PAIRS_A_TASK)
-        return dict(zip(distinct, counted, strict=True))
+        return _shown(distinct, counted)
+
+
+def _shown(
+    pairs: Sequence[Pair], counted: Iterable[tuple[float, float]]
+) -> dict[Pair, tuple[float, float]]:
+    return dict(zip(pairs, track(counted, "TER", len(pairs), "sentences"), strict=True))
 
 
 def _edits(pair: Pair) -> tuple[float, float]:

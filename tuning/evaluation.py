@@ -222,7 +222,7 @@ def translate_all(
     Raises:
         ConfigError: a run has commands, its text is not translated yet, and run_commands is False.
     """
-    outputs = {directory: _output_path(directory, source) for directory in runs}
+    outputs = {directory: output_path(directory, source) for directory in runs}
     if not run_commands:
         _refuse_commands({path: run for path, run in runs.items() if not outputs[path].exists()})
 
@@ -251,7 +251,7 @@ def _refuse_commands(runs: Mapping[Path, TuningRun]) -> None:
             )
 
 
-def _output_path(directory: Path, source: Path) -> Path:
+def output_path(directory: Path, source: Path) -> Path:
     """Where a run's test output is kept: named by the text and the weights."""
     state = file_hash(source) + file_hash(directory / "weights.json")
     return directory / f"test-{hashlib.sha256(state.encode()).hexdigest()[:12]}.out"

@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.progress import track
 from tuning.bleu_stats import N_STATISTICS, bleu
 from tuning.bounds import Bounds
 from tuning.nbest_pool import NBestPool
@@ -54,7 +55,8 @@ def optimize_kbmira(
         return np.asarray(averages[-1])
 
     with ThreadPoolExecutor(jobs) as threads:
-        learned = list(threads.map(learn, range(N_SHUFFLES)))
+        orders = threads.map(learn, range(N_SHUFFLES))
+        learned = list(track(orders, "batch MIRA", N_SHUFFLES, "orders"))
     weights = np.mean(learned, axis=0)
     points = (start, weights, *learned)
     before, after, *reached = (float(bleu(pool.statistics_of(each))) for each in points)

@@ -16,6 +16,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.progress import Progress
 from tuning.bleu_stats import bleu
 from tuning.bounds import Bounds
 from tuning.envelope import Direction, best_step
@@ -60,7 +61,9 @@ def optimize_mert(
     """Maximise corpus BLEU of the pool's best hypotheses; see `Optimizer`."""
     free = free_columns(pool, config)
     bounds = Bounds.of(pool.names, config.bounds)
-    with ThreadPoolExecutor(jobs) as threads:
+    rounds = _rounds(pool, config)
+    n_climbs = len(starts) + sum(n_starts for n_starts, _ in rounds)
+    with ThreadPoolExecutor(jobs) as threads, Progress("MERT", n_climbs, "climbs") as progress:
         axes = list(threads.map(partial(Direction.of, pool), np.eye(len(free))[free]))
 
         def climb_all(points: NDArray[np.float64], first: int, number: int) -> list[_Peak]:
@@ -70,11 +73,15 @@ def optimize_mert(
             to_beat = max((peak.bleu for peak in peaks), default=0.0)
             search = _Search(pool, [*axes, *drawn], config, bounds, seed, to_beat)
             inside = bounds.clip(points)
-            return list(threads.map(search.climb, inside, range(first, first + len(points))))
+            climbed = []
+            for peak in threads.map(search.climb, inside, range(first, first + len(points))):
+                climbed.append(peak)
+                progress.update()
+            return climbed
 
         peaks: list[_Peak] = []
         peaks += climb_all(starts, 0, 0)
-        for number, (n_starts, distances) in enumerate(_rounds(pool, config), start=1):
+        for number, (n_starts, distances) in enumerate(rounds, start=1):
             around = max(peaks, key=lambda peak: peak.bleu).weights
             points = _random_starts(pool, around, n_starts, free, distances, (seed, number))
             peaks += climb_all(points, len(peaks), number)

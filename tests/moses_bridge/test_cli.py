@@ -22,7 +22,18 @@ from moses_bridge.config import load_config
 from moses_bridge.config_text import commented_toml
 from moses_bridge.decoder import DecoderConfig
 
-COMMANDS = ["corpus", "build", "filter", "prune", "score-nbest", "check", "decode", "config"]
+COMMANDS = [
+    "corpus",
+    "build",
+    "filter",
+    "prune",
+    "score-nbest",
+    "check",
+    "decode",
+    "config",
+    "step",
+    "steps",
+]
 TABLE = b"a ||| x ||| 0.5 1\na b ||| y ||| 0.5 1\nc ||| y ||| 0.5 1\n"
 INI = """\
 [feature]

@@ -29,6 +29,21 @@ def test_share_and_note(
     assert shown.done == 6
 
 
+def test_what_is_left(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([100.0, 101.5, 102.5, 102.5, 110.0, 118.0, 118.0, 120.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    with Progress("score", total=100, unit="rows", done=50) as shown:
+        shown.update(4)  # after 1.5 s: nothing yet
+        shown.update(1)  # after 2.5 s: the first line
+        shown.update(5)  # 7.5 s later: nothing
+        shown.update(20)  # 15.5 s later
+    assert capsys.readouterr().err.splitlines() == [
+        "score: 55/100 (55%) rows, 2 s, 2/s, 22 s left",
+        "score: 80/100 (80%) rows, 18 s, 2/s, 12 s left",
+        "score: 80/100 (80%) rows, 20 s, 2/s, 13 s left",
+    ]
+
+
 def test_no_last_line_after_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(RuntimeError), Progress("work") as shown:
         shown.update()

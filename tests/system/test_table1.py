@@ -107,6 +107,12 @@ def test_from_corpus_to_table(corpus: Path, tmp_path: Path) -> None:
         assert any(decoded_weights(run["directory"]))
     assert "left out and added back" in first.stdout
     assert "Baseline" in first.stdout
+    assert "all steps, one after the other" in first.stdout
+    report = tmp_path / "table1-tiny" / "report.html"
+    assert first.stdout.rstrip().endswith(str(report))
+    page = report.read_text()
+    assert all(f'<td class="words">{row}</td>' in page for row in ("encdec", "cslm", "nnjm"))
+    assert "runs/cslm-nnjm-rnn-2/weights.json" in page
     again = run_make(corpus, tmp_path)
     assert again.returncode == 0
     assert "tuning tune" not in again.stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import cycle
@@ -10,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from moses_bridge.errors import ConfigError, InputError
 from tuning.report.picture import check_picture_name, draw_panels
-from tuning.run_directory import WEIGHTS_NAME, TuningRun, load_run
+from tuning.report.run_series import load_iterated_run, short_names, weights_by_iteration
+from tuning.run_directory import TuningRun
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +32,7 @@ def plot_runs(directories: Sequence[Path], out: Path) -> None:
         ConfigError: the suffix of out is neither .png nor .svg, or matplotlib is not installed.
     """
     check_picture_name(out)
-    runs = dict(zip(_names(directories), map(_load, directories), strict=True))
+    runs = dict(zip(short_names(directories), map(load_iterated_run, directories), strict=True))
     draw_panels(
         out,
         [
@@ -42,22 +40,6 @@ def plot_runs(directories: Sequence[Path], out: Path) -> None:
             *(partial(draw_weights, name=name, run=run) for name, run in runs.items()),
         ],
     )
-
-
-def _load(directory: Path) -> TuningRun:
-    run = load_run(directory)
-    if not run.iterations:
-        raise InputError(directory / WEIGHTS_NAME, None, "no iterations", "at least one")
-    return run
-
-
-def _names(directories: Sequence[Path]) -> list[str]:
-    """Short names of the runs: what is left of the paths without the folder they share, if they differ."""
-    paths = [os.path.abspath(directory) for directory in directories]
-    if len(set(paths)) < len(paths):
-        raise ConfigError("a run directory is given twice")
-    shared = os.path.commonpath([os.path.dirname(path) for path in paths])
-    return [os.path.relpath(path, shared) for path in paths]
 
 
 def draw_bleu(axes: Axes, runs: Mapping[str, TuningRun]) -> None:
@@ -85,31 +67,6 @@ def draw_weights(axes: Axes, name: str, run: TuningRun) -> None:
     axes.set_ylabel("weight")
     axes.set_title(f"weights of {name}", fontsize="medium")
     _finish(axes)
-
-
-def weights_by_iteration(run: TuningRun) -> dict[str, NDArray[np.float64]]:
-    """Each weight in each iteration, normalised; NaN where an iteration does not have it.
-
-    Returns:
-        By column ("LM0", or "TranslationModel0_2" of several), *Shape:* (n_iterations,).
-    """
-    rows = [_columns(iteration.weights) for iteration in run.iterations]
-    totals = [sum(map(abs, row.values())) or 1.0 for row in rows]
-    names = dict.fromkeys(name for row in rows for name in row)
-    return {
-        name: np.array(
-            [row.get(name, np.nan) / total for row, total in zip(rows, totals, strict=True)]
-        )
-        for name in names
-    }
-
-
-def _columns(weights: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    return {
-        name if len(values) == 1 else f"{name}_{number}": value
-        for name, values in weights.items()
-        for number, value in enumerate(values)
-    }
 
 
 def _finish(axes: Axes) -> None:

@@ -12,7 +12,8 @@ from click.testing import CliRunner
 
 from moses_bridge.errors import ConfigError, InputError
 from tuning.cli import main
-from tuning.report.plot import plot_runs, weights_by_iteration
+from tuning.report.plot import plot_runs
+from tuning.report.run_series import weights_by_iteration
 from tuning.run_directory import Iteration, TuningRun, save_run
 
 FIRST = {"LM0": [1.0], "T0": [2.0, -1.0]}

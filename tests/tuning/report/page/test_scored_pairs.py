@@ -1,0 +1,110 @@
+"""The sample of a scored table: its scores by hand, its classes, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from scipy.stats import spearmanr
+
+from moses_bridge.errors import InputError
+from tuning.report.page.scored_pairs import sample_scored_pairs
+
+if TYPE_CHECKING:
+    from tests.tuning.report.page.conftest import Maker
+
+
+def describe(table: Path, columns: list[str], column_format: str = "prob") -> None:
+    content = {
+        "n_old_scores": 4,
+        "columns": [{"column": column, "scorer": f"net{column}"} for column in columns],
+        "settings": {"column_format": column_format},
+    }
+    Path(f"{table}.json").write_text(json.dumps(content))
+
+
+def test_all_of_a_small_table(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    table.write_text(
+        "a b ||| x ||| 0.1 0.2 0.5 0.3 0.25 ||| ||| 9 9 3\n"
+        "c ||| ||| 0.1 0.2 1 0.3 0.125\n"
+        "d ||| y ||| 0.1 0.2 0.25 0.3 1 ||| 0-0 ||| 9 9 1000\n"
+    )
+    sample = sample_scored_pairs(table, 100, 1)
+    assert list(sample.classes) == [1, 2, 100]
+    (pair,) = sample.classes[2]
+    assert (pair.source, pair.target, pair.count) == ("a b", "x", 3)
+    assert (pair.table_score, pair.model_score) == (math.log(0.5), math.log(0.25))
+    (without,) = sample.classes[1]
+    assert (without.count, without.model_score) == (0, math.log(0.125))
+    assert sample.n_rows == 3
+    assert sample.correlation(1) is None
+
+
+def test_the_column_that_the_report_names(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    table.write_text("a ||| x ||| 0.1 0.2 0.5 0.3 7.5 -2.5 -9 ||| ||| 9 9 3\n")
+    describe(table, ["unknown-words", "sum", "per-word"], "log")
+    sample = sample_scored_pairs(table, 100, 1)
+    assert (sample.column, sample.model) == (5, "netsum")
+    (pair,) = sample.classes[2]
+    assert (pair.table_score, pair.model_score) == (0.5, -2.5)
+
+
+def test_a_draw_is_even_over_classes_and_rows(maker: type[Maker], tmp_path: Path) -> None:
+    table = maker.scored_table(tmp_path / "table", 2000)
+    one, again = (sample_scored_pairs(table, 100, 5) for _ in range(2))
+    assert one == again
+    assert {lowest: len(pairs) for lowest, pairs in one.classes.items()} == {
+        1: 20,
+        2: 20,
+        4: 20,
+        10: 20,
+        100: 20,
+    }
+    places = [int(pair.source[4:]) for seed in range(30) for pair in _drawn(table, seed)]
+    assert len(places) == 3000
+    assert sum(places) / len(places) == pytest.approx(999.5, abs=60)  # 5 standard errors of 11
+    pairs = sample_scored_pairs(table, 2000, 1).classes[4]
+    expected = spearmanr([p.table_score for p in pairs], [p.model_score for p in pairs]).statistic
+    assert sample_scored_pairs(table, 2000, 1).correlation(4) == pytest.approx(expected)
+
+
+def _drawn(table: Path, seed: int) -> list:  # type: ignore[type-arg]
+    classes = sample_scored_pairs(table, 100, seed).classes
+    return [pair for pairs in classes.values() for pair in pairs]
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("a ||| x ||| 0.1 0.2 0.5 0.3", "4 scores"),
+        ("a ||| x ||| 0.1 0.2 0 0.3 0.5", "the scores 0 and 0.5"),
+        ("a ||| x", "2 columns"),
+    ],
+)
+def test_rows_without_a_model_are_refused(tmp_path: Path, line: str, found: str) -> None:
+    table = tmp_path / "table"
+    table.write_text(line + "\n")
+    with pytest.raises(InputError, match=f"table:1: found .*{found}"):
+        sample_scored_pairs(table, 100, 1)
+
+
+@pytest.mark.parametrize("text", ["[]", '{"columns": []}', '{"n_old_scores": 4, "settings": {}}'])
+def test_another_json_beside_the_table_is_refused(
+    maker: type[Maker], tmp_path: Path, text: str
+) -> None:
+    table = maker.scored_table(tmp_path / "table", 3)
+    Path(f"{table}.json").write_text(text)
+    with pytest.raises(InputError, match=r"table\.json: .*what rescorer score writes"):
+        sample_scored_pairs(table, 100, 1)
+
+
+def test_a_table_with_counts_of_words_alone_is_refused(maker: type[Maker], tmp_path: Path) -> None:
+    table = maker.scored_table(tmp_path / "table", 3)
+    describe(table, ["unknown-words"])
+    with pytest.raises(InputError, match="no column of probabilities"):
+        sample_scored_pairs(table, 100, 1)

@@ -1,0 +1,129 @@
+"""A chart of the page: a Vega-Lite specification and its words, and the look that all charts share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Spec = dict[str, Any]
+Row = Mapping[str, object]
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"  # a name; nothing is read from there
+# Told apart with the common colour blindnesses, each with a contrast of 3:1 or more on white.
+COLOURS = (
+    "#1f5f8b",
+    "#c2502f",
+    "#3a7d44",
+    "#8a4f9e",
+    "#9a6b00",
+    "#138086",
+    "#7a4b2a",
+    "#c23b72",
+    "#5b6472",
+    "#3f51b5",
+)
+INK, MUTED, GRID = "#1d2430", "#5b6472", "#e4e7ec"
+LEGEND_LABEL_PIXELS = 140
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif"
+CONFIG: Spec = {
+    "font": FONT,
+    "background": "white",
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": MUTED,
+        "titleColor": INK,
+        "titleFontWeight": "normal",
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "gridColor": GRID,
+        "domainColor": GRID,
+        "tickColor": GRID,
+        "titlePadding": 8,
+    },
+    "legend": {
+        "orient": "bottom",
+        "labelColor": INK,
+        "titleColor": INK,
+        "titleFontWeight": "normal",
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "labelLimit": LEGEND_LABEL_PIXELS,
+    },
+    "range": {"category": list(COLOURS)},
+}
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One chart.
+
+    Attributes:
+        name: of its place in the page, letters and dashes.
+        title: a line above it.
+        note: how it is read.
+        spec: Vega-Lite, with its data.
+        renderer: svg can be read out and prints sharp; canvas is quick with thousands of points.
+        zoomed: the parameter that buttons zoom, "" for none.
+        fields: what is on the two axes that are zoomed.
+    """
+
+    name: str
+    title: str
+    note: str
+    spec: Spec
+    renderer: Literal["svg", "canvas"] = "svg"
+    zoomed: str = ""
+    fields: tuple[str, str] = ("x", "y")
+
+
+def base_spec(rows: Sequence[Row], description: str, height: int) -> Spec:
+    """What each chart begins with: its data, as wide as its place, read out as the description."""
+    return {
+        "$schema": SCHEMA,
+        "description": description,
+        "width": "container",
+        "height": height,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "data": {"values": [dict(row) for row in rows]},
+        "config": CONFIG,
+    }
+
+
+def number_axis(
+    field: str, title: str, *, grid: bool = True, zero: bool = False, whole: int = 0
+) -> Spec:
+    """A position that is a number.
+
+    Args:
+        field: that has it.
+        title: of the axis.
+        grid: whether lines go through the chart.
+        zero: whether 0 is on the axis.
+        whole: the last of whole numbers from 1; 0 for numbers of any kind.
+    """
+    axis: Spec = {"grid": grid, "tickCount": 6}
+    if whole:
+        axis |= {"format": "d", "values": list(range(1, whole + 1, max(1, whole // 12)))}
+    scale = {"zero": zero, "nice": not whole}
+    return {"field": field, "type": "quantitative", "title": title, "axis": axis, "scale": scale}
+
+
+def tooltip(*fields: str, digits: int = 3) -> list[Spec]:
+    """What is shown of a mark; "name:N" is text, "name:Q" a number."""
+    shown = []
+    for field in fields:
+        name, _, kind = field.rpartition(":")
+        entry: Spec = {"field": name, "type": "quantitative" if kind == "Q" else "nominal"}
+        shown.append(entry | ({"format": f".{digits}f"} if kind == "Q" else {}))
+    return shown
+
+
+def highlighted_by_legend(name: str, field: str) -> Spec:
+    """A parameter: what is clicked in the legend stays, the rest fades."""
+    return {"name": name, "select": {"type": "point", "fields": [field]}, "bind": "legend"}
+
+
+def opacity(name: str) -> Spec:
+    """Of marks that a parameter highlights."""
+    return {"condition": {"param": name, "value": 1}, "value": 0.12}

@@ -1,0 +1,232 @@
+"""All that stands in the page, gathered from the files that were named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+from moses_bridge.errors import ConfigError
+from moses_bridge.progress import print_note
+from moses_bridge.steps import read_steps
+from tuning.comparison import Comparison, ResultRow
+from tuning.evaluation import output_path
+from tuning.report.page.chart import Chart
+from tuning.report.page.learning_curve import networks_behind, read_learning_curve
+from tuning.report.page.point_charts import map_chart, scatter_chart
+from tuning.report.page.point_map import read_point_map
+from tuning.report.page.run_charts import dev_bleu_chart, learning_charts, weight_chart
+from tuning.report.page.scored_pairs import sample_scored_pairs
+from tuning.report.page.sentences import TranslatedText, read_translated_text
+from tuning.report.page.table import (
+    Table,
+    bleu_table,
+    command_table,
+    correlation_table,
+    iteration_table,
+    measure_table,
+    network_table,
+    run_table,
+    step_table,
+)
+from tuning.report.page.table_charts import delta_chart, length_chart, precision_chart
+from tuning.report.run_series import load_iterated_run, short_names
+from tuning.report.table_file import read_comparison
+from tuning.run_directory import TuningRun
+
+
+@dataclass(frozen=True)
+class ReportInputs:
+    """What a report is made of.
+
+    Attributes:
+        runs: run directories; those that the tables name are added.
+        tables: table.json of `tuning compare`.
+        source: the test text, tokenised; its translations are looked for in the runs.
+        references: of the test text.
+        models: model directories; those that the runs' commands and tables name are added.
+        scored: phrase tables with a model's column.
+        maps: points of maps.
+        steps: log of `moses-bridge step`.
+        title: heading of the page.
+        n_points: pairs of a scored table that are shown at most.
+        seed: of their draw.
+    """
+
+    runs: Sequence[Path] = ()
+    tables: Sequence[Path] = ()
+    source: Path | None = None
+    references: Sequence[Path] = ()
+    models: Sequence[Path] = ()
+    scored: Sequence[Path] = ()
+    maps: Sequence[Path] = ()
+    steps: Path | None = None
+    title: str = "Tuning report"
+    n_points: int = 3000
+    seed: int = 1
+
+
+@dataclass
+class Section:
+    """A part of the page.
+
+    Attributes:
+        name: of its place, letters and dashes.
+        title: its heading, and its name in the list of contents.
+        tables: shown first.
+        charts: in their order.
+        details: tables that are folded away.
+        notes: lines at its end.
+    """
+
+    name: str
+    title: str
+    tables: list[Table] = field(default_factory=list)
+    charts: list[Chart] = field(default_factory=list)
+    details: list[Table] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class PageContents:
+    """The page without its look.
+
+    Attributes:
+        title: heading.
+        subtitle: a line below it.
+        sections: in their order.
+        text: translations side by side; None without.
+    """
+
+    title: str
+    subtitle: str
+    sections: list[Section]
+    text: TranslatedText | None
+
+    @property
+    def charts(self) -> list[Chart]:
+        """All charts."""
+        return [chart for section in self.sections for chart in section.charts]
+
+
+def gather(inputs: ReportInputs) -> PageContents:
+    """Read everything that the page shows.
+
+    Raises:
+        InputError: a file is missing or malformed.
+        ConfigError: there is nothing to show, or the options do not fit together.
+    """
+    if bool(inputs.source) != bool(inputs.references):
+        raise ConfigError("--source and --reference belong together")
+    comparisons = {path: read_comparison(path) for path in inputs.tables}
+    rows = [row for comparison in comparisons.values() for row in comparison.rows]
+    named = [Path(run.directory) for row in rows for run in row.runs]
+    known = {path.resolve(): path for path in (*named, *inputs.runs)}
+    directories = dict(zip(short_names([*known.values()]), known.values(), strict=True))
+    runs = {name: load_iterated_run(path) for name, path in directories.items()}
+    if not runs:
+        raise ConfigError("no run directory and no table: name one at least")
+    text = _text(inputs, rows, directories)
+    sections = [
+        *(_table_section(*each, number) for number, each in enumerate(comparisons.items(), 1)),
+        _run_section(runs, rows, directories),
+        _network_section(inputs.models, runs),
+        _score_section(inputs),
+        _map_section(inputs.maps),
+        _history_section(inputs.steps, runs),
+    ]
+    if text is not None and (chart := length_chart(text)) is not None:
+        sections[0].charts.append(chart)
+    shown = [part for part in sections if part.tables or part.charts or part.details]
+    subtitle = f"{_count(len(runs), 'tuning run')}"
+    if rows:
+        subtitle += f" of {_count(len(rows), 'system')}"
+    if text is not None:
+        subtitle += f", {_count(len(text.sentences), 'test sentence')}"
+    return PageContents(inputs.title, f"{subtitle}. rescorer {version('rescorer')}.", shown, text)
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def _table_section(path: Path, comparison: Comparison, number: int) -> Section:
+    suffix = "" if number == 1 else f"-{number}"
+    title = "Results" if number == 1 else f"Results: {path.absolute().parent.name}"
+    tables = [bleu_table(comparison), measure_table(comparison)]
+    charts = [
+        delta_chart(comparison, f"delta{suffix}"),
+        precision_chart(comparison, f"ngrams{suffix}"),
+    ]
+    return Section(f"results{suffix}", title, tables, [each for each in charts if each is not None])
+
+
+def _run_section(
+    runs: Mapping[str, TuningRun], rows: Sequence[ResultRow], directories: Mapping[str, Path]
+) -> Section:
+    by_path = {Path(run.directory).resolve(): (row, run) for row in rows for run in row.runs}
+    found = {name: by_path.get(path.resolve()) for name, path in directories.items()}
+    systems = {name: each[0].system if each else name for name, each in found.items()}
+    test_bleu = {name: each[1].test_bleu for name, each in found.items() if each}
+    tables = [run_table(runs, systems, test_bleu, directories)]
+    charts = [dev_bleu_chart(runs, systems), weight_chart(runs)]
+    return Section("tuning", "Tuning", tables, charts, [iteration_table(runs)])
+
+
+def _network_section(models: Sequence[Path], runs: Mapping[str, TuningRun]) -> Section:
+    found = {path.resolve(): path for path in (*models, *networks_behind([*runs.values()]))}
+    section = Section("networks", "Networks")
+    if found:
+        named = zip(short_names([*found.values()]), found.values(), strict=True)
+        curves = {name: read_learning_curve(path) for name, path in named}
+        section.tables = [network_table(curves)]
+        section.charts = learning_charts(curves)
+    return section
+
+
+def _score_section(inputs: ReportInputs) -> Section:
+    section = Section("scores", "Scores against the table")
+    for number, table in enumerate(inputs.scored, start=1):
+        sample = sample_scored_pairs(table, inputs.n_points, inputs.seed)
+        section.charts.append(scatter_chart(sample, number))
+        section.tables.append(correlation_table(sample))
+    return section
+
+
+def _map_section(maps: Sequence[Path]) -> Section:
+    charts = [map_chart(read_point_map(path), number) for number, path in enumerate(maps, start=1)]
+    return Section("maps", "Maps", charts=charts)
+
+
+def _history_section(log: Path | None, runs: Mapping[str, TuningRun]) -> Section:
+    section = Section("history", "What was run", details=[command_table(runs)])
+    if log is not None:
+        section.tables = [step_table(read_steps(log))]
+    return section
+
+
+def _text(
+    inputs: ReportInputs, rows: Sequence[ResultRow], directories: Mapping[str, Path]
+) -> TranslatedText | None:
+    """The translations of one run of each system, or, without a table, of each run."""
+    if inputs.source is None:
+        return None
+    chosen = {name: path for name, path in directories.items()} if not rows else {}
+    for row in rows:
+        run = min(row.runs, key=lambda run: abs(run.test_bleu - row.test_bleu))
+        if Path(run.directory) in chosen.values():  # of a system that another table has too
+            continue
+        name = (
+            row.system if row.system not in chosen else f"{row.system} ({Path(run.directory).name})"
+        )
+        chosen[name] = Path(run.directory)
+    outputs = {name: output_path(path, inputs.source) for name, path in chosen.items()}
+    translated = {name: path for name, path in outputs.items() if path.exists()}
+    for name in outputs.keys() - translated.keys():
+        print_note(f"report: {chosen[name]} has no translation of {inputs.source} by its weights")
+    if not translated:
+        raise ConfigError(
+            f"no run has a translation of {inputs.source}: run `tuning compare` first"
+        )
+    return read_translated_text(inputs.source, inputs.references, translated)

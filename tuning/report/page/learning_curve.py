@@ -1,0 +1,129 @@
+"""What the trainings of networks have logged, and which networks stand behind a tuning run."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from moses_bridge.errors import InputError, shown
+from moses_bridge.formats.moses_ini import read_ini
+from moses_bridge.json_files import read_json
+from moses_bridge.textio import read_bytes
+from tuning.run_directory import TuningRun
+
+LOG_NAME = "training.jsonl"
+DESCRIPTION = "config.json"
+
+
+@dataclass(frozen=True)
+class LogPoint:
+    """One evaluation.
+
+    Attributes:
+        update: updates made.
+        epoch: passes over the data made, the last one in part.
+        minutes: of training.
+        training_loss: nats per word; None before the first update.
+        held_out_loss: nats per word; None without held-out data.
+    """
+
+    update: int
+    epoch: float
+    minutes: float
+    training_loss: float | None
+    held_out_loss: float | None
+
+
+@dataclass(frozen=True)
+class LearningCurve:
+    """How the training of one network went.
+
+    Attributes:
+        directory: of the model.
+        architecture: its name, "" if it is not known (yet).
+        points: in their order.
+    """
+
+    directory: Path
+    architecture: str
+    points: list[LogPoint]
+
+    @property
+    def last_loss(self) -> float | None:
+        """The last held-out loss, nats per word."""
+        known = [each.held_out_loss for each in self.points if each.held_out_loss is not None]
+        return known[-1] if known else None
+
+
+def read_learning_curve(directory: Path) -> LearningCurve:
+    """Read DIRECTORY/training.jsonl; a last line without its end, of a training that goes on, is left out.
+
+    Raises:
+        InputError: the log is missing or malformed.
+    """
+    path = directory / LOG_NAME
+    lines = read_bytes(path).split(b"\n")[:-1]
+    points = [_point(line, path, number) for number, line in enumerate(lines, start=1)]
+    description: Any = {}
+    if (directory / DESCRIPTION).exists():
+        description = read_json(directory / DESCRIPTION)
+    named = description.get("architecture", "") if isinstance(description, dict) else ""
+    return LearningCurve(directory, str(named), points)
+
+
+def _point(line: bytes, path: Path, number: int) -> LogPoint:
+    try:
+        value = json.loads(line)
+        losses = [_finite(value[key]) for key in ("training_loss", "held_out_loss")]
+        return LogPoint(
+            int(value["update"]), float(value["epoch"]), float(value["minutes"]), *losses
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        found = f"{shown(line)} ({type(error).__name__}: {error})"
+        raise InputError(path, number, found, "what rescorer train logs") from error
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def networks_behind(runs: Sequence[TuningRun]) -> list[Path]:
+    """Model directories that the runs' commands name, and those that scored their tables.
+
+    Those that are not on this machine are left out.
+    """
+    found: dict[Path, Path] = {}
+    for run in runs:
+        for command in (*run.commands().values(), *_table_commands(Path(run.ini))):
+            for directory in _model_directories(command):
+                found.setdefault(directory.resolve(), directory)
+    return [*found.values()]
+
+
+def _table_commands(ini: Path) -> Iterator[str]:
+    """The command lines behind the tables of an ini: TABLE.json keeps that of `rescorer score`."""
+    if not ini.exists():
+        return
+    parsed = read_ini(ini)
+    for feature in parsed.features:
+        if "path" in feature.arguments:
+            described = Path(f"{parsed.resolve(feature.arguments['path'])}.json")
+            if described.exists():
+                made = read_json(described)
+                yield str(made.get("command", "")) if isinstance(made, dict) else ""
+
+
+def _model_directories(command: str) -> Iterator[Path]:
+    try:
+        words = shlex.split(command)
+    except ValueError:  # a quote that is not closed: no command that has been run
+        return
+    for word in words:
+        for part in (word, word.partition("=")[2]):
+            if part and (Path(part) / LOG_NAME).is_file():
+                yield Path(part)

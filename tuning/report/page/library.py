@@ -1,0 +1,28 @@
+"""The JavaScript that draws the charts: Vega, Vega-Lite and Vega-Embed as one text."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from moses_bridge.errors import ConfigError
+
+EXPORTED = "window.vegaEmbed = vegaEmbed;"
+
+
+@cache
+def plotting_library() -> str:
+    """The library, ready for a `<script>`; it takes some seconds to join it.
+
+    Raises:
+        ConfigError: vl-convert-python is not installed.
+    """
+    try:
+        import vl_convert
+    except ImportError as error:
+        raise ConfigError(f"tuning report needs vl-convert-python: {error}") from error
+    # Inside a script element "</script" and "<!--" would end it or change how it is read.
+    return (
+        str(vl_convert.javascript_bundle(EXPORTED))
+        .replace("</script", "<\\/script")
+        .replace("<!--", "<\\!--")
+    )

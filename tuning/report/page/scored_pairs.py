@@ -1,0 +1,166 @@
+"""A sample of a phrase table with a model's column: its score against the table's own, by frequency."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from moses_bridge.errors import InputError, shown
+from moses_bridge.formats.phrase_table import (
+    BAR,
+    COUNTS,
+    DIRECT_PROB,
+    JOINT_COUNT,
+    SCORES,
+    split_row,
+)
+from moses_bridge.json_files import read_json
+from moses_bridge.progress import track
+from moses_bridge.textio import read_lines
+
+CLASSES = (1, 2, 4, 10, 100)  # the lowest frequency of each class of pairs
+MIN_FOR_CORRELATION = 10
+N_OWN_SCORES = 4  # of a table that Moses made
+NO_PROBABILITY = "unknown-words"
+
+
+@dataclass(frozen=True)
+class ScoredPair:
+    """One row of the table.
+
+    Attributes:
+        source: its words.
+        target: its words.
+        count: how often the pair was seen; 0 if the table has no counts.
+        table_score: log p(target | source) by the table, nats.
+        model_score: by the model, nats.
+    """
+
+    source: str
+    target: str
+    count: float
+    table_score: float
+    model_score: float
+
+
+@dataclass(frozen=True)
+class ScoredSample:
+    """Pairs of one table, as many from each class of frequency as far as there are.
+
+    Attributes:
+        table: the file.
+        column: which score of a row is the model's, from 0.
+        model: what TABLE.json calls the scorer, "" without such a file.
+        n_rows: rows of the table.
+        classes: the pairs of each class that has any, by the lowest frequency in it.
+    """
+
+    table: Path
+    column: int
+    model: str
+    n_rows: int
+    classes: dict[int, list[ScoredPair]]
+
+    def correlation(self, lowest: int) -> float | None:
+        """Spearman's rank correlation of the two scores in a class; None for fewer than ten pairs."""
+        pairs = self.classes[lowest]
+        scores = np.array([(pair.table_score, pair.model_score) for pair in pairs])
+        if len(pairs) < MIN_FOR_CORRELATION or (scores == scores[0]).all(axis=0).any():
+            return None
+        return float(spearmanr(scores[:, 0], scores[:, 1]).statistic)
+
+
+def sample_scored_pairs(table: Path, n_points: int, seed: int) -> ScoredSample:
+    """Draw pairs of a table that has a model's column: the one TABLE.json names, else the last.
+
+    Args:
+        table: what `rescorer score` wrote.
+        n_points: pairs at most.
+        seed: of the draw.
+
+    Raises:
+        InputError: a row is malformed, has no score besides the four of Moses, or none above 0.
+    """
+    column, model, is_log = _model_column(table)
+    rng = random.Random(seed)
+    room = max(1, n_points // len(CLASSES))
+    drawn: dict[int, list[tuple[int, bytes]]] = {lowest: [] for lowest in CLASSES}
+    seen = dict.fromkeys(CLASSES, 0)
+    n_rows = 0
+    for number, line in enumerate(track(read_lines(table), f"report: {table.name}"), start=1):
+        n_rows = number
+        lowest = max((each for each in CLASSES if each <= _joint_count(line)), default=CLASSES[0])
+        seen[lowest] += 1
+        kept = drawn[lowest]
+        if len(kept) < room:
+            kept.append((number, line))
+        elif (place := rng.randrange(seen[lowest])) < room:
+            kept[place] = (number, line)
+    classes = {
+        lowest: [_pair(line, table, number, column, is_log) for number, line in sorted(rows)]
+        for lowest, rows in drawn.items()
+        if rows
+    }
+    return ScoredSample(table, column, model, n_rows, classes)
+
+
+def _joint_count(line: bytes) -> float:
+    """The third count of a row, of its pair; 0 where there is none."""
+    columns = line.split(BAR, COUNTS + 1)
+    counts = columns[COUNTS].split() if len(columns) > COUNTS else []
+    try:
+        return float(counts[JOINT_COUNT])
+    except (IndexError, ValueError):
+        return 0.0
+
+
+def _pair(line: bytes, table: Path, number: int, column: int, is_log: bool) -> ScoredPair:
+    columns = split_row(line, table, number)
+    scores = [_number(word, table, number) for word in columns[SCORES].split()]
+    if len(scores) <= max(N_OWN_SCORES, column):
+        found = f"{len(scores)} scores"
+        raise InputError(table, number, found, "those of Moses and a model's behind them")
+    own, models = scores[DIRECT_PROB], scores[column]
+    if not is_log and min(own, models) <= 0:
+        found = f"the scores {own:g} and {models:g}"
+        raise InputError(table, number, found, "probabilities above 0")
+    return ScoredPair(
+        columns[0].strip().decode("utf-8", "replace"),
+        columns[1].strip().decode("utf-8", "replace"),
+        _joint_count(line),
+        own if is_log else math.log(own),
+        models if is_log else math.log(models),
+    )
+
+
+def _number(word: bytes, table: Path, line_number: int) -> float:
+    try:
+        value = float(word)
+        if math.isfinite(value):
+            return value
+    except ValueError:
+        pass
+    raise InputError(table, line_number, f"the score {shown(word)}", "a finite number")
+
+
+def _model_column(table: Path) -> tuple[int, str, bool]:
+    """Number of the first column that is a probability, its scorer, and whether it is a logarithm."""
+    described = Path(f"{table}.json")
+    if not described.exists():
+        return -1, "", False
+    made: Any = read_json(described)
+    try:
+        is_log = made["settings"].get("column_format") == "log"
+        for number, column in enumerate(made["columns"], start=int(made["n_old_scores"])):
+            if column["column"] != NO_PROBABILITY:
+                return number, str(column["scorer"]), is_log
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        found = f"{type(error).__name__}: {error}"
+        raise InputError(described, None, found, "what rescorer score writes") from error
+    raise InputError(described, None, "no column of probabilities", "one at least")

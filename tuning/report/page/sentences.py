@@ -1,0 +1,126 @@
+"""Translations of a text side by side, with the scores of each sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from sacrebleu.metrics.chrf import CHRF
+
+from moses_bridge.progress import Progress
+from moses_bridge.textio import read_lines
+from tuning.bleu_stats import References, Statistics, log_sentence_bleu
+from tuning.report.page.differences import Span, changed_words
+
+
+@dataclass(frozen=True)
+class Output:
+    """What one system made of one sentence.
+
+    Attributes:
+        text: its words, separated by single blanks.
+        bleu: BLEU+1 of the sentence, 0 to 100.
+        chrf: chrF of the sentence, 0 to 100.
+        gone: runs of words of the first system's text that are not in this one.
+        added: runs of words of this text that are not in the first system's.
+    """
+
+    text: str
+    bleu: float
+    chrf: float
+    gone: list[Span]
+    added: list[Span]
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One sentence of the text.
+
+    Attributes:
+        source: its words.
+        references: the words of each reference.
+        outputs: in the order of the systems.
+    """
+
+    source: str
+    references: list[str]
+    outputs: list[Output]
+
+
+@dataclass(frozen=True)
+class TranslatedText:
+    """A text and what systems made of it.
+
+    Attributes:
+        systems: their names; the first is what the others are compared with.
+        sentences: in their order.
+        statistics: BLEU statistics, *Shape:* (n_systems, n_sentences, 9).
+    """
+
+    systems: list[str]
+    sentences: list[Sentence]
+    statistics: Statistics
+
+    @property
+    def source_lens(self) -> list[int]:
+        """Words of each source sentence."""
+        return [len(sentence.source.split(" ")) for sentence in self.sentences]
+
+
+def read_translated_text(
+    source: Path, references: Sequence[Path], outputs: Mapping[str, Path]
+) -> TranslatedText:
+    """Read the translations of a text and score each sentence.
+
+    chrF counts no blanks, so that of tokens is that of the text but for escaped characters.
+
+    Args:
+        source: tokenised, one sentence a line.
+        references: tokenised, one file each.
+        outputs: the translation of each system, by name.
+
+    Raises:
+        InputError: a file is missing or has another number of lines.
+    """
+    counted = References.read(references, source)
+    statistics = np.array([counted.output_statistics(path) for path in outputs.values()])
+    bleu = 100 * np.exp([log_sentence_bleu(rows) for rows in statistics])
+    texts = [_words_of(path) for path in (source, *references, *outputs.values())]
+    n_given = 1 + len(references)
+    sentences = []
+    with Progress("report: sentences", len(counted), "sentences") as progress:
+        for number, lines in enumerate(zip(*texts, strict=True)):
+            given, translated = lines[:n_given], lines[n_given:]
+            scores = _Scores([" ".join(words) for words in given[1:]])
+            made = [
+                scores.output(words, translated[0], float(bleu[system, number]))
+                for system, words in enumerate(translated)
+            ]
+            sentences.append(Sentence(" ".join(given[0]), scores.references, made))
+            progress.update()
+    return TranslatedText([*outputs], sentences, statistics)
+
+
+def _words_of(path: Path) -> list[list[str]]:
+    lines = (line.decode("utf-8", "replace") for line in read_lines(path))
+    return [[word for word in line.split(" ") if word] for line in lines]
+
+
+class _Scores:
+    """Scores of one sentence; systems often agree, and then chrF is counted once."""
+
+    _chrf = CHRF()
+
+    def __init__(self, references: list[str]) -> None:
+        self.references = references
+        self._known: dict[str, float] = {}
+
+    def output(self, words: Sequence[str], first: Sequence[str], bleu: float) -> Output:
+        text = " ".join(words)
+        if text not in self._known:
+            score = self._chrf.sentence_score(text, self.references).score
+            self._known[text] = float(score)
+        gone, added = changed_words(first, words)
+        return Output(text, bleu, self._known[text], gone, added)

@@ -1,0 +1,270 @@
+"""Tables of the page: cells that show a text and are sorted by a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from moses_bridge.duration import duration
+from moses_bridge.steps import LOG_NAME, Step, finished_steps, read_steps
+from tuning.comparison import Comparison, Contrast, ResultRow
+from tuning.report.frames import UNKNOWN, comparison_notes
+from tuning.report.page.learning_curve import LearningCurve
+from tuning.report.page.point_charts import class_name
+from tuning.report.page.scored_pairs import ScoredSample
+from tuning.run_directory import TuningRun
+
+SURE = 0.05
+SMALLEST_P = 0.0001
+BLEU_NOTE = (
+    "BLEU on tokens, mean ± standard deviation over the tuning runs where there are several; text s.d.: of the "
+    "first run's test BLEU over resampled texts. Bold: p < 0.05; a delta is bold by its corrected p."
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell.
+
+    Attributes:
+        text: what is shown.
+        value: what it is sorted by; None sorts by the text.
+        strong: whether it stands out.
+    """
+
+    text: str
+    value: float | None = None
+    strong: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Attributes:
+        caption: what is in it.
+        columns: headings.
+        rows: as many cells each; the first one names the row.
+        notes: lines below it.
+    """
+
+    caption: str
+    columns: list[str]
+    rows: list[list[Cell]]
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def is_number(self) -> list[bool]:
+        """For each column whether it has numbers, which stand at the right; the first one names rows."""
+        columns = list(zip(*self.rows, strict=True))
+        has_value = [any(cell.value is not None for cell in cells) for cells in columns]
+        return [False, *has_value[1:]] if columns else [False] * len(self.columns)
+
+    def without_empty_columns(self) -> Table:
+        """The table without columns in which no cell has a text."""
+        kept = [
+            place for place in range(len(self.columns)) if any(row[place].text for row in self.rows)
+        ]
+        columns = [self.columns[place] for place in kept]
+        return Table(
+            self.caption, columns, [[row[i] for i in kept] for row in self.rows], self.notes
+        )
+
+
+def bleu_table(comparison: Comparison) -> Table:
+    """BLEU of each system, and its difference from the baseline and the control."""
+    columns = ["system", "dev BLEU", "test BLEU", "text s.d.", "delta", "95%", "p", "Holm"]
+    if comparison.control:
+        columns += ["vs control", "its Holm"]
+    rows = [_bleu_cells(row, bool(comparison.control)) for row in comparison.rows]
+    caption = f"BLEU on {comparison.n_sentences:,} test sentences"
+    return Table(caption, [*columns, "runs"], rows, [BLEU_NOTE, *comparison_notes(comparison)[1:]])
+
+
+def _bleu_cells(row: ResultRow, has_control: bool) -> list[Cell]:
+    cells = [
+        Cell(row.system),
+        _spread(row.dev_bleu, row.dev_sd),
+        _spread(row.test_bleu, row.test_sd),
+        number(row.bootstrap_sd, 2),
+    ]
+    delta, interval, p_value, holm = _contrast_cells(row.against_baseline)
+    cells += [delta, interval, p_value, holm]
+    if has_control:
+        delta, _, _, holm = _contrast_cells(row.against_control)
+        cells += [delta, holm]
+    return [*cells, number(row.n_runs, 0)]
+
+
+def _contrast_cells(contrast: Contrast | None) -> tuple[Cell, Cell, Cell, Cell]:
+    if contrast is None:
+        return Cell(""), Cell(""), Cell(""), Cell("")
+    low, high = contrast.interval
+    is_sure = contrast.corrected_p_value < SURE
+    return (
+        Cell(f"{contrast.delta:+.2f}", contrast.delta, is_sure),
+        Cell(f"{low:+.2f} to {high:+.2f}", low),
+        _probability(contrast.p_value, contrast.covers_runs),
+        _probability(contrast.corrected_p_value, contrast.covers_runs),
+    )
+
+
+def _probability(value: float, covers_runs: bool) -> Cell:
+    text = f"< {SMALLEST_P}" if value < SMALLEST_P else f"{value:.4f}"
+    return Cell(text if covers_runs else f"{text}{UNKNOWN}", value, value < SURE)
+
+
+def _spread(mean: float, deviation: float | None) -> Cell:
+    spread = "" if deviation is None else f" ± {deviation:.2f}"
+    return Cell(f"{mean:.2f}{spread}", mean)
+
+
+def number(value: float | None, digits: int) -> Cell:
+    """A number; empty if there is none."""
+    return Cell("") if value is None else Cell(f"{value:,.{digits}f}", float(value))
+
+
+def measure_table(comparison: Comparison) -> Table:
+    """Length, n-gram precisions and the scores of detokenised text."""
+    columns = ["system", "length", "1-grams", "2-grams", "3-grams", "4-grams"]
+    rows = [
+        [
+            Cell(row.system),
+            number(row.length_ratio, 3),
+            *(number(value, 1) for value in row.precisions),
+            number(row.detokenised_bleu, 2),
+            number(row.chrf, 2),
+            number(row.ter, 2),
+        ]
+        for row in comparison.rows
+    ]
+    notes = [
+        "length: output words for one reference word; n-grams: precision in percent; the others of detokenised "
+        "text, less is better for TER."
+    ]
+    caption = "Length, n-gram precisions and other measures"
+    return Table(caption, [*columns, "detok. BLEU", "chrF", "TER"], rows, notes)
+
+
+def run_table(
+    runs: Mapping[str, TuningRun],
+    systems: Mapping[str, str],
+    test_bleu: Mapping[str, float],
+    directories: Mapping[str, Path],
+) -> Table:
+    """How each run went, with its time and memory where its directory has them."""
+    columns = ["run", "system", "seed", "decodings", "kept", "ended", "dev BLEU", "test BLEU"]
+    rows = []
+    for name, run in runs.items():
+        seconds, memory = _cost(directories[name] / LOG_NAME)
+        cells = [Cell(name), Cell(systems[name]), Cell(str(run.seed), run.seed)]
+        cells += [number(len(run.iterations), 0), number(run.kept, 0), Cell(run.end)]
+        cells += [number(run.dev_bleu, 2), number(test_bleu.get(name), 2)]
+        rows.append([*cells, seconds, memory])
+    return Table("Tuning runs", [*columns, "time", "memory"], rows).without_empty_columns()
+
+
+def _cost(log: Path) -> tuple[Cell, Cell]:
+    if not log.exists():
+        return Cell(""), Cell("")
+    done = read_steps(log)
+    seconds = sum(step.seconds for step in done)
+    peak = max((step.peak_memory for step in done), default=0)
+    return Cell(duration(seconds), seconds), Cell(f"{peak / 1e6:,.0f} MB", peak)
+
+
+def iteration_table(runs: Mapping[str, TuningRun]) -> Table:
+    """The decodings of all runs: the numbers behind the chart."""
+    columns = ["run", "iteration", "dev BLEU", "length", "oracle BLEU", "pool BLEU"]
+    rows = [
+        [
+            Cell(name),
+            number(place, 0),
+            number(each.bleu, 2),
+            number(each.length_ratio, 3),
+            number(each.oracle_bleu, 2),
+            number(each.pool_bleu, 2),
+        ]
+        for name, run in runs.items()
+        for place, each in enumerate(run.iterations, start=1)
+    ]
+    return Table("All decodings of the dev text", columns, rows)
+
+
+def network_table(curves: Mapping[str, LearningCurve]) -> Table:
+    """How far the training of each network came."""
+    columns = ["network", "architecture", "updates", "passes", "minutes", "held-out loss"]
+    rows = []
+    for name, curve in curves.items():
+        last = curve.points[-1] if curve.points else None
+        cells = [Cell(name), Cell(curve.architecture)]
+        cells += [
+            number(last.update if last else None, 0),
+            number(last.epoch if last else None, 2),
+            number(last.minutes if last else None, 1),
+        ]
+        rows.append([*cells, number(curve.last_loss, 3)])
+    return Table(
+        "Trainings", columns, rows, ["Losses in nats per word, with the end of the sentence."]
+    )
+
+
+def correlation_table(sample: ScoredSample) -> Table:
+    """How the model's order of pairs agrees with the table's, by frequency."""
+    rows = [
+        [
+            Cell(class_name(lowest), lowest),
+            number(len(pairs), 0),
+            number(sample.correlation(lowest), 3),
+        ]
+        for lowest, pairs in sample.classes.items()
+    ]
+    notes = ["Rank correlation of the two log-probabilities of the pairs that are shown."]
+    return Table("Agreement by frequency", ["times seen", "pairs", "Spearman's rho"], rows, notes)
+
+
+def step_table(steps: Sequence[Step]) -> Table:
+    """Time, memory and command of each finished step."""
+    columns = ["step", "started (UTC)", "time", "processor time", "memory", "command"]
+    rows = [
+        [
+            Cell(step.name),
+            Cell(step.started[:19].replace("T", " ")),
+            Cell(duration(step.seconds), step.seconds),
+            Cell(duration(step.processor_seconds), step.processor_seconds),
+            Cell(f"{step.peak_memory / 1e6:,.0f} MB", step.peak_memory),
+            Cell(step.command),
+        ]
+        for step in finished_steps(steps)
+    ]
+    total = sum(step.seconds for step in finished_steps(steps))
+    notes = [f"All steps, one after the other: {duration(total)}. memory: of the largest process."]
+    notes += [f"Version {each}." for each in sorted({step.version for step in steps})]
+    notes += sorted({step.machine for step in steps})
+    return Table("Steps", columns, rows, notes)
+
+
+def command_table(runs: Mapping[str, TuningRun]) -> Table:
+    """What each run tuned, and the commands of its features."""
+    rows = []
+    for name, run in runs.items():
+        settings = ", ".join(
+            f"{key} {value}" for key, value in run.decoder.items() if _is_told(key, value)
+        )
+        commands = [f"{feature}: {command}" for feature, command in run.commands().items()]
+        rows.append(
+            [
+                Cell(name),
+                Cell(run.ini),
+                Cell(str(run.nbest_size)),
+                Cell(settings),
+                Cell("; ".join(commands)),
+            ]
+        )
+    columns = ["run", "system file", "n-best", "search", "commands of features"]
+    return Table("What each run tuned", columns, rows).without_empty_columns()
+
+
+def _is_told(key: str, value: object) -> bool:
+    return key != "neural_lm" and value not in (None, False, [])

@@ -1,0 +1,113 @@
+"""The page as one HTML file: template, style, scripts and data in it, and nothing from elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from moses_bridge.textio import open_write
+from tuning.report.page.contents import PageContents, ReportInputs, gather
+from tuning.report.page.library import plotting_library
+from tuning.report.page.sentences import TranslatedText
+
+HERE = Path(__file__).parent
+# What would end a script element, or be read as the begin of a comment in it, is written as an escape.
+IN_SCRIPT = str.maketrans(
+    {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+)
+
+
+def write_report(inputs: ReportInputs, out: Path) -> None:
+    """Write a report on tuning runs as one HTML page that opens from disk and asks for nothing else.
+
+    Args:
+        inputs: what it is made of.
+        out: the page; the same inputs give the same bytes.
+
+    Raises:
+        InputError: a file is missing or malformed.
+        ConfigError: there is nothing to show, the options do not fit together, or no plotting library
+            is installed.
+        OSError: the page cannot be written.
+    """
+    page = render(gather(inputs), plotting_library())
+    with open_write(out) as stream:
+        stream.write(page.encode("utf-8", "replace"))
+
+
+def render(contents: PageContents, library: str) -> str:
+    """The page as text.
+
+    Args:
+        contents: what stands in it.
+        library: JavaScript that defines vegaEmbed.
+    """
+    environment = Environment(
+        loader=FileSystemLoader(HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    script = (HERE / "page.js").read_text("utf-8")
+    charts = {
+        chart.name: {
+            "spec": chart.spec,
+            "renderer": chart.renderer,
+            "zoomed": chart.zoomed,
+            "fields": chart.fields,
+        }
+        for chart in contents.charts
+    }
+    return environment.get_template("page.html").render(
+        contents=contents,
+        style=Markup((HERE / "page.css").read_text("utf-8")),
+        scripts=[Markup(text) for text in (library, script)],
+        policy=_policy(library, script),
+        charts=_script_data(charts),
+        text=_script_data(None if contents.text is None else _text_data(contents.text)),
+    )
+
+
+def _policy(*scripts: str) -> str:
+    """What a browser may do: run these scripts, ask for nothing.
+
+    Vega compiles the expressions of its specifications, hence 'unsafe-eval'; text of a corpus is never one.
+    """
+    hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+    return (
+        f"default-src 'none'; script-src {hashes} 'unsafe-eval'; style-src 'unsafe-inline'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(script: str) -> str:
+    return b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _script_data(value: Any) -> Markup:
+    """JSON for a script element."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return Markup(text.translate(IN_SCRIPT))
+
+
+def _text_data(text: TranslatedText) -> dict[str, Any]:
+    """Sentences as short lists: source, references, and for each system text, BLEU, chrF and changed words."""
+    sentences = [
+        [
+            sentence.source,
+            sentence.references,
+            [
+                [each.text, round(each.bleu, 2), round(each.chrf, 2), each.gone, each.added]
+                for each in sentence.outputs
+            ],
+        ]
+        for sentence in text.sentences
+    ]
+    return {"systems": text.systems, "sentences": sentences}
