@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeVar,
+    runtime_checkable,
+)
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,6 +103,32 @@ class Scorer(Protocol):
 
         Returns:
             *Shape:* (n_pairs,).
+        """
+
+
+class WordLogProbs(NamedTuple):
+    """What single words have, pair by pair, </s> behind the words of each.
+
+    Attributes:
+        log_probs: natural log p(word | what stands before it, and the source), *Shape:* (n_words,).
+        pairs: the pair of each word, rising, *Shape:* (n_words,).
+    """
+
+    log_probs: NDArray[np.float64]
+    pairs: NDArray[np.int64]
+
+
+@runtime_checkable
+class WordScorer(Protocol):
+    """A model that predicts target text word by word."""
+
+    def word_log_probs(self, asked: Batch) -> WordLogProbs:
+        """Natural log-probabilities of all words; those of a pair add up to its value.
+
+        Words outside a shortlist are <unk>.
+
+        Args:
+            asked: the pairs.
         """
 
 

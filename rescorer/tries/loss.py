@@ -90,8 +90,8 @@ def pairs_loss(
     sources, groups = np.unique(data.groups[rows], return_inverse=True)
     source = network.read(data.sources[sources], data.source_lens[sources])
     tree = build_prefix_tree(data.targets[rows], data.target_lens[rows], groups, len(sources))
-    factors = _factors(network, source, tree)
-    children = _children(tree, data.weights[rows])
+    factors = prefix_factors(network, source, tree)
+    children = children_of(tree, data.weights[rows])
     return summed_loss(
         factors,
         network.output.weight,
@@ -104,7 +104,7 @@ def pairs_loss(
     )
 
 
-def _factors(
+def prefix_factors(
     network: Recurrent[Source, State, Carried, Inputs], source: Source, tree: PrefixTree
 ) -> Tensor:
     """Factors of every prefix, the roots first, then level by level: *Shape:* (n_nodes, w).
@@ -130,7 +130,7 @@ def _factors(
     return network.factors(joined(states), inputs, source)
 
 
-class _Children(NamedTuple):
+class Children(NamedTuple):
     """Everything that follows a prefix, </s> included, by rising nodes.
 
     Attributes:
@@ -144,7 +144,13 @@ class _Children(NamedTuple):
     weights: NDArray[np.float64]
 
 
-def _children(tree: PrefixTree, weights: NDArray[np.float64]) -> _Children:
+def children_of(tree: PrefixTree, weights: NDArray[np.float64]) -> Children:
+    """What follows the prefixes of a tree.
+
+    Args:
+        tree: of targets.
+        weights: of its rows, *Shape:* (n,).
+    """
     nodes, words, values = [], [], []
     offset = 0
     for depth in range(len(tree.levels) + 1):
@@ -161,4 +167,4 @@ def _children(tree: PrefixTree, weights: NDArray[np.float64]) -> _Children:
         offset += len(ending)
     all_nodes = np.concatenate(nodes)
     order = np.argsort(all_nodes, kind="stable")
-    return _Children(all_nodes[order], np.concatenate(words)[order], np.concatenate(values)[order])
+    return Children(all_nodes[order], np.concatenate(words)[order], np.concatenate(values)[order])
