@@ -19,7 +19,7 @@ from rescorer.tries.generation import Generated, GenerationConfig, Generator
 
 OutputFormat = Literal["text", "json"]
 BLOCK_ROWS = 1000
-IN_TABLE = {True: "in table", False: "not in table"}
+IN_TABLE = {True: b"in table", False: b"not in table"}
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def generate_phrases(
     n_targets = 0
     with open_write(out) as stream, Progress("generate", len(lines), "phrases") as progress:
         for one in _with_table(lines, _targets(generator, lines, config), known):
-            stream.writelines(line.encode("utf-8", "surrogateescape") for line in _shown(one, form))
+            stream.write(_as_json(one) if form == "json" else _as_text(one))
             n_targets += len(one.targets)
             progress.update()
     return n_targets
@@ -111,39 +111,29 @@ def table_targets(table: Path, sources: AbstractSet[bytes]) -> dict[bytes, set[b
     return found
 
 
-def _shown(one: PhraseTargets, form: OutputFormat) -> list[str]:
-    if form == "json":
-        return [json.dumps(_as_json(one), ensure_ascii=False) + "\n"]
-    return [line + "\n" for line in _as_text(one)]
-
-
-def _as_text(one: PhraseTargets) -> Iterator[str]:
-    """`source ||| target ||| log p ||| score`, and whether it stands in the table."""
+def _as_text(one: PhraseTargets) -> bytes:
+    """Lines `source ||| target ||| log p ||| score`, and whether the target stands in the table."""
+    lines = []
     for number, target in enumerate(one.targets):
-        columns = [
-            _text(one.source),
-            _text(b" ".join(target.words)),
-            f"{target.log_prob:.6f}",
-            f"{target.score:.6f}",
-        ]
+        numbers = f"{target.log_prob:.6f} ||| {target.score:.6f}".encode()
+        columns = [one.source, b" ".join(target.words), numbers]
         if one.in_table is not None:
             columns.append(IN_TABLE[one.in_table[number]])
-        yield " ||| ".join(columns)
+        lines.append(b" ||| ".join(columns) + b"\n")
+    return b"".join(lines)
 
 
-def _as_json(one: PhraseTargets) -> dict[str, Any]:
+def _as_json(one: PhraseTargets) -> bytes:
+    """One line; bytes that are no UTF-8 become replacement characters, since JSON has no others."""
     targets = []
     for number, target in enumerate(one.targets):
         fields: dict[str, Any] = {
-            "target": _text(b" ".join(target.words)),
+            "target": b" ".join(target.words).decode("utf-8", "replace"),
             "log_prob": round(target.log_prob, 6),
             "score": round(target.score, 6),
         }
         if one.in_table is not None:
             fields["in_table"] = one.in_table[number]
         targets.append(fields)
-    return {"source": _text(one.source), "targets": targets}
-
-
-def _text(words: bytes) -> str:
-    return words.decode("utf-8", "surrogateescape")
+    content = {"source": one.source.decode("utf-8", "replace"), "targets": targets}
+    return json.dumps(content, ensure_ascii=False).encode() + b"\n"

@@ -1,10 +1,10 @@
 """How well models predict a text: perplexity a word, </s> included, with unknown words treated alike.
 
 Models with other vocabularies predict other events, so two numbers are told. The first one is over the words
-that every one of the models knows, the same ones for all: the others are not predicted, but stand as <unk> (of
-each model for what it does not know) before those that follow. The second one is over all words, each model
-having its own <unk> for those that it does not know: the more words a model takes for <unk>, the easier it has it,
-so their number stands beside it.
+that every one of the models knows, the same ones for all: the others are not predicted, but stand (as <unk>
+for a model that does not know them) before those that follow. The second one is over all words, each model
+having its own <unk> for those that it does not know: the more words a model takes for <unk>, the easier it
+has it, so their number stands beside it.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def load_text_model(path: Path, compute: Compute) -> TextModel:
         scorer,
         _knows(model.shortlists),
         needs_source=architecture.data != "text",
-        needs_links=scorer.needs_links,  # type: ignore[attr-defined]
+        needs_links=scorer.needs_links,
     )
 
 
@@ -250,6 +250,5 @@ def _result(
 
 
 def _perplexity(log_prob: float, n_words: int) -> float:
-    """exp of the mean of -log p; infinite where that is too large for a number."""
-    mean = -log_prob / n_words
-    return math.exp(mean) if mean < 700 else math.inf
+    """The exponential of the mean of -log p."""
+    return math.exp(-log_prob / n_words)
