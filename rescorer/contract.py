@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from rescorer.training.loop import LoopConfig, Task
 
 DataKind = Literal["phrase pairs", "text", "parallel text", "linked text"]
+# The column_note of language models: in a translation a phrase stands between others.
+AS_A_SENTENCE = "an approximation: each target phrase as a sentence of its own"
 
 
 class Shortlists(NamedTuple):
@@ -246,6 +248,7 @@ class Architecture(Generic[Settings, Network]):
         network: the network with weights that are still to be loaded.
         scorer: of phrase pairs and sentence pairs.
         ngrams: of n-grams, where the search may ask the model.
+        column_note: what a column of its values must be called besides, where it is an approximation.
     """
 
     data: DataKind
@@ -254,3 +257,4 @@ class Architecture(Generic[Settings, Network]):
     network: Callable[[Settings, Shortlists], Network]
     scorer: Callable[[TrainedModel[Network], Compute], Scorer]
     ngrams: Callable[[TrainedModel[Network], Compute], NgramScorer] | None = None
+    column_note: str = ""

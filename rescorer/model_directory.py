@@ -197,8 +197,10 @@ def scorer_of_model(directory: Path, compute: Compute) -> NamedScorer:
     """
     model = load_model(directory)
     _check_denominator(model, directory, compute)
-    scorer = load(model.architecture).scorer(model, compute)
-    return NamedScorer(str(directory), scorer, f"{fingerprint(directory)} {compute}")
+    architecture = load(model.architecture)
+    note = f" ({architecture.column_note})" if architecture.column_note else ""
+    scorer = architecture.scorer(model, compute)
+    return NamedScorer(f"{directory}{note}", scorer, f"{fingerprint(directory)} {compute}")
 
 
 def _check_denominator(model: TrainedModel[Any], directory: Path, compute: Compute) -> None:

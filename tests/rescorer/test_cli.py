@@ -220,6 +220,14 @@ def test_generate(folder: Path) -> None:
     assert [json.loads(line)["source"] for line in drawn[0].stdout.splitlines()] == ["a b", "b"]
 
 
+def test_the_column_of_a_language_model_is_called_an_approximation(folder: Path) -> None:
+    result = run(folder, "score", "table.gz", "--out", "DIR/o", "--model", "cslm")
+    note = "cslm (an approximation: each target phrase as a sentence of its own)"
+    assert note in result.stderr
+    (column,) = json.loads((folder / "o.json").read_bytes())["columns"]
+    assert column["scorer"].endswith(note)
+
+
 def test_translate(folder: Path) -> None:
     (folder / "text").write_bytes(b"a b\nb\n")
     (folder / "lex").write_bytes(b"z a 0.5\n")
