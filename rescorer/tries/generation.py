@@ -260,7 +260,8 @@ class _Read(Generic[Source, State, Carried, Inputs]):
         inputs = network.inputs(to_device(before, rows), source, rows)
         carried = network.carry(state)
         state = network.step(carried, inputs, source)
-        log_probs = torch.log_softmax(network.output(network.factors(state, inputs, source)), dim=1)
+        logits = network.output(network.factors(state, inputs, source))
+        log_probs = torch.log_softmax(logits, dim=1, dtype=torch.float64)
         places = np.full(len(live.sources), NO_PLACE)
         if isinstance(network, Attentive):
             places = self._attended(network.attention(carried, inputs, source), live.sources)

@@ -228,8 +228,8 @@ def _drawn(
     log_probs: Tensor, temperature: float, numbers: NDArray[np.float64]
 ) -> NDArray[np.int64]:
     """The word at which the sum of the probabilities reaches a number from [0, 1), row by row."""
-    heated = torch.softmax(log_probs.double() / temperature, dim=1)
-    sums = heated.cumsum(dim=1)
+    heated = torch.softmax(log_probs.float() / temperature, dim=1)
+    sums = heated.cumsum(dim=1, dtype=torch.float64)
     reached = torch.from_numpy(numbers).to(sums) * sums[:, -1]
     words = torch.searchsorted(sums, reached[:, None], right=True)[:, 0]
     return np.asarray(words.cpu().numpy(), np.int64)
