@@ -14,6 +14,7 @@ ARCHITECTURES = {
     "encdec": "rescorer.scorers.encdec",
     "cslm": "rescorer.scorers.cslm",
     "nnjm": "rescorer.scorers.nnjm",
+    "rnnsearch": "rescorer.scorers.rnnsearch",
 }
 
 

@@ -11,6 +11,8 @@ from typing import NamedTuple, Protocol, TypeVar
 import torch
 from torch import Tensor, nn
 
+from rescorer.softmax.step_linear import StepLinear
+
 State = TypeVar("State", bound=tuple[Tensor, ...])
 Carried = TypeVar("Carried", bound=tuple[Tensor, ...])
 
@@ -72,9 +74,9 @@ class GatedUnit(nn.Module):
     def __init__(self, input_width: int, hidden_width: int) -> None:
         super().__init__()
         self.hidden_width = hidden_width
-        self.input = nn.Linear(input_width, 3 * hidden_width)
-        self.recurrent_gates = nn.Linear(hidden_width, 2 * hidden_width, bias=False)
-        self.recurrent_candidate = nn.Linear(hidden_width, hidden_width, bias=False)
+        self.input = StepLinear(input_width, 3 * hidden_width)
+        self.recurrent_gates = StepLinear(hidden_width, 2 * hidden_width, bias=False)
+        self.recurrent_candidate = StepLinear(hidden_width, hidden_width, bias=False)
 
     def start(self, n_rows: int) -> GatedState:
         """h_0 = 0, *Shape:* (n_rows, d)."""

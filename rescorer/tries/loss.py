@@ -55,6 +55,20 @@ class EncodedPairs:
     weights: NDArray[np.float64]
 
 
+class Children(NamedTuple):
+    """Everything that follows a prefix, </s> included, by rising nodes.
+
+    Attributes:
+        nodes: the prefix, *Shape:* (n_children,).
+        words: *Shape:* (n_children,).
+        weights: of the pairs through them, *Shape:* (n_children,).
+    """
+
+    nodes: NDArray[np.int64]
+    words: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+
 def encode_pairs(pairs: PhrasePairs, shortlists: Shortlists) -> EncodedPairs:
     """Phrase pairs as word ids."""
     source, target = shortlists
@@ -87,11 +101,7 @@ def pairs_loss(
     Returns:
         *Shape:* ().
     """
-    sources, groups = np.unique(data.groups[rows], return_inverse=True)
-    source = network.read(data.sources[sources], data.source_lens[sources])
-    tree = build_prefix_tree(data.targets[rows], data.target_lens[rows], groups, len(sources))
-    factors = _factors(network, source, tree)
-    children = _children(tree, data.weights[rows])
+    factors, children = predictions(network, data, rows)
     return summed_loss(
         factors,
         network.output.weight,
@@ -102,6 +112,28 @@ def pairs_loss(
         product_type,
         alpha,
     )
+
+
+def predictions(
+    network: Recurrent[Source, State, Carried, Inputs],
+    data: EncodedPairs,
+    rows: NDArray[np.int64],
+) -> tuple[Tensor, Children]:
+    """What predicts the words of some pairs, over distinct prefixes.
+
+    Args:
+        network: is trained.
+        data: all pairs.
+        rows: which of them, *Shape:* (n,).
+
+    Returns:
+        What is multiplied with the output weight, one row a prefix, *Shape:* (n_nodes, w), and what
+        follows the prefixes.
+    """
+    sources, groups = np.unique(data.groups[rows], return_inverse=True)
+    source = network.read(data.sources[sources], data.source_lens[sources])
+    tree = build_prefix_tree(data.targets[rows], data.target_lens[rows], groups, len(sources))
+    return _factors(network, source, tree), _children(tree, data.weights[rows])
 
 
 def _factors(
@@ -130,21 +162,7 @@ def _factors(
     return network.factors(joined(states), inputs, source)
 
 
-class _Children(NamedTuple):
-    """Everything that follows a prefix, </s> included, by rising nodes.
-
-    Attributes:
-        nodes: the prefix, *Shape:* (n_children,).
-        words: *Shape:* (n_children,).
-        weights: of the pairs through them, *Shape:* (n_children,).
-    """
-
-    nodes: NDArray[np.int64]
-    words: NDArray[np.int64]
-    weights: NDArray[np.float64]
-
-
-def _children(tree: PrefixTree, weights: NDArray[np.float64]) -> _Children:
+def _children(tree: PrefixTree, weights: NDArray[np.float64]) -> Children:
     nodes, words, values = [], [], []
     offset = 0
     for depth in range(len(tree.levels) + 1):
@@ -161,4 +179,4 @@ def _children(tree: PrefixTree, weights: NDArray[np.float64]) -> _Children:
         offset += len(ending)
     all_nodes = np.concatenate(nodes)
     order = np.argsort(all_nodes, kind="stable")
-    return _Children(all_nodes[order], np.concatenate(words)[order], np.concatenate(values)[order])
+    return Children(all_nodes[order], np.concatenate(words)[order], np.concatenate(values)[order])
