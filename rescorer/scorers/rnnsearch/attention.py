@@ -1,8 +1,8 @@
 """Additive attention (Bahdanau et al. 2015, appendix A.1.2), no place of a sentence padded.
 
 A decoder state looks at the places of its own source alone: e_j = v tanh(q + u_j), weights = softmax(e),
-context = sum_j weight_j h_j, where q = W_a s and u_j = U_a h_j. On a CPU it is a compiled loop which stays in the
-cache and keeps the weights alone for its gradient.
+context = sum_j weight_j h_j, where q = W_a s and u_j = U_a h_j. On a CPU it is a compiled loop, which stays in
+the cache and keeps the weights alone for its gradient.
 
 Notation: n states, P places of all sources, a width of q, w width of an annotation h_j, p pairs of a
 state and a place of its source.

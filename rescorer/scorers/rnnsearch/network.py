@@ -4,9 +4,9 @@ The gated unit is that of `units.py`, whose update gate keeps the old state wher
 one: the same function with W_z, U_z, C_z and the bias negated, since sigma(-x) = 1 - sigma(x). The source ends
 with </s>, which is read as a word.
 
-The word after a prefix is predicted from that prefix's last word and from the state and the context before it is
-read: t = U_o s_{i-1} + V_o E y_{i-1} + C_o c_i. So all words that follow a prefix share the products of state and
-context, the larger part of a step.
+The word after a prefix is predicted from that prefix's last word and from the state and the context before it
+is read: t = U_o s_{i-1} + V_o E y_{i-1} + C_o c_i. So all words that follow a prefix share the products of
+state and context, the larger part of a step.
 
 Notation: batch or n rows; d = hidden_width, E = embedding_width, m = maxout_width, w width of a context, P
 places of all sources.
