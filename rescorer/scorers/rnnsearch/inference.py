@@ -72,11 +72,11 @@ class WordTables:
 
 
 def in_precision(network: RnnSearch, dtype: torch.dtype) -> RnnSearch:
-    """The same network with the products of its steps in a type."""
+    """The same network with the products of its steps in a type; the words' own products are few."""
     narrow = copy.deepcopy(network)
     for module in list(narrow.modules()):
         for name, layer in list(module.named_children()):
-            if isinstance(layer, StepLinear):
+            if isinstance(layer, StepLinear) and name != "input":
                 replacement: nn.Module = NarrowLinear(layer, dtype)
                 setattr(module, name, replacement)
     return narrow
