@@ -100,8 +100,9 @@ class GatedUnit(nn.Module):
             inputs: pre-activations of reset gate, update gate and candidate, *Shape:* (n, 3 d).
         """
         d = self.hidden_width
-        gates = torch.sigmoid(inputs[:, : 2 * d] + carried.gates)
-        reset, update = gates[:, :d], gates[:, d:]
+        # The gradient of a split is one concatenation, that of slices is a tensor of zeros for each.
+        gate_inputs, candidate_inputs = torch.split(inputs, [2 * d, d], dim=1)
+        reset, update = torch.sigmoid(gate_inputs + carried.gates).chunk(2, dim=1)
         candidate = self.recurrent_candidate(reset * carried.hidden)
-        candidate = torch.tanh(inputs[:, 2 * d :] + candidate)
+        candidate = torch.tanh(candidate_inputs + candidate)
         return GatedState(torch.lerp(candidate, carried.hidden, update))

@@ -40,7 +40,7 @@ class WordSampler:
         self.n_words = len(shares)
         self.n_sampled = min(n_sampled, self.n_words)
         absent = (1 - shares) ** update_words * (1 - self.n_sampled / self.n_words)
-        self._log_inclusion = np.log(np.maximum(1 - absent, LOWEST_INCLUSION))
+        self.log_inclusion = np.log(np.maximum(1 - absent, LOWEST_INCLUSION))
 
     def draw(
         self, words: NDArray[np.int32] | NDArray[np.int64], rng: np.random.Generator
@@ -53,4 +53,4 @@ class WordSampler:
         """
         sample = rng.choice(self.n_words, self.n_sampled, replace=False)
         candidates = np.union1d(words, sample)
-        return Candidates(candidates, self._log_inclusion[candidates])
+        return Candidates(candidates, self.log_inclusion[candidates])

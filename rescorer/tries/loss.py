@@ -25,10 +25,10 @@ from rescorer.tries.recurrent import (
     Recurrent,
     Source,
     State,
+    carried_by,
     carried_once,
     joined,
     split,
-    take,
     to_device,
 )
 from rescorer.vocabulary import Vocabulary
@@ -157,7 +157,7 @@ def _factors(
     level_inputs = split(inputs, [len(roots), *tree.sizes])
     for level_parents, part in zip(parents, level_inputs, strict=True):
         carried, which = carried_once(network.carry, state, to_device(level_parents, weight))
-        state = network.step(take(carried, which), part, source)
+        state = network.step(carried_by(carried, which), part, source)
         states.append(state)
     return network.factors(joined(states), inputs, source)
 

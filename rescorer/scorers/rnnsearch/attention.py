@@ -32,12 +32,49 @@ class Places(NamedTuple):
         keys: u, *Shape:* (P, a).
         firsts: the first place of each source, *Shape:* (n_sources,).
         lens: places of each source, at least 1, *Shape:* (n_sources,).
+        by_annotations: where all states' gradients are summed, see `new_places`; else empty, *Shape:* (P, w).
+        by_keys: likewise, *Shape:* (P, a).
     """
 
     annotations: Tensor
     keys: Tensor
     firsts: Tensor
     lens: Tensor
+    by_annotations: Tensor
+    by_keys: Tensor
+
+
+def new_places(annotations: Tensor, keys: Tensor, firsts: Tensor, lens: Tensor) -> Places:
+    """Places whose gradients are summed in one place where there are gradients; see `Places`.
+
+    Autograd would make a gradient of all places for each step, most of them zeros in a long text.
+    """
+    if not (torch.is_grad_enabled() and annotations.requires_grad and is_compiled(annotations)):
+        return Places(annotations, keys, firsts, lens, annotations[:0], keys[:0])
+    by_annotations, by_keys = torch.zeros_like(annotations), torch.zeros_like(keys)
+    annotations, keys = _Gathered.apply(  # type: ignore[no-untyped-call]
+        annotations, keys, by_annotations, by_keys
+    )
+    return Places(annotations, keys, firsts, lens, by_annotations, by_keys)
+
+
+class _Gathered(torch.autograd.Function):
+    """Annotations and keys for all steps; what these add to the sums is their gradient."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, annotations: Tensor, keys: Tensor, by_annotations: Tensor, by_keys: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The same annotations and keys."""
+        ctx.sums = by_annotations, by_keys
+        ctx.set_materialize_grads(False)
+        return annotations.view_as(annotations), keys.view_as(keys)
+
+    @staticmethod
+    def backward(ctx: Any, *outputs: Tensor | None) -> tuple[Tensor | None, ...]:
+        """The sums, and what came by other ways; autograd comes here when every step has been there."""
+        both = zip(ctx.sums, outputs, strict=True)
+        return *(total if part is None else total + part for total, part in both), None, None
 
 
 class _Run(NamedTuple):
@@ -66,10 +103,16 @@ def attend(query: Tensor, energy: Tensor, places: Places, rows: Tensor) -> Tenso
     Returns:
         *Shape:* (n, w).
     """
-    if query.device.type != "cpu" or query.dtype != torch.float32:
+    needs_sums = torch.is_grad_enabled() and not len(places.by_keys)
+    if needs_sums or not is_compiled(query):
         return attend_plainly(query, energy, places, rows)
     context: Tensor = _Attention.apply(query, energy, *places, rows)  # type: ignore[no-untyped-call]
     return context
+
+
+def is_compiled(tensor: Tensor) -> bool:
+    """Whether the compiled loops are for tensors of this kind."""
+    return tensor.device.type == "cpu" and tensor.dtype == torch.float32
 
 
 def attend_plainly(query: Tensor, energy: Tensor, places: Places, rows: Tensor) -> Tensor:
@@ -127,6 +170,8 @@ class _Attention(torch.autograd.Function):
         keys: Tensor,
         firsts: Tensor,
         lens: Tensor,
+        by_annotations: Tensor,
+        by_keys: Tensor,
         rows: Tensor,
     ) -> Tensor:
         """See `attend`."""
@@ -136,17 +181,19 @@ class _Attention(torch.autograd.Function):
         tensors = (query, energy, annotations, keys, weights, context)
         _contexts(*(tensor.detach().contiguous().numpy() for tensor in tensors), *run)
         ctx.save_for_backward(query, energy, annotations, keys, weights)
-        ctx.run = run
+        ctx.run, ctx.sums = run, (by_annotations, by_keys)
         return context
 
     @staticmethod
     def backward(ctx: Any, *outputs: Tensor) -> tuple[Tensor | None, ...]:
-        """Gradients by query, energy, annotations and keys."""
-        saved = ctx.saved_tensors
-        gradients = [torch.zeros_like(tensor) for tensor in saved[:4]]
-        tensors = (*saved, outputs[0], *gradients)
-        _gradients(*(tensor.detach().contiguous().numpy() for tensor in tensors), *ctx.run)
-        return *gradients, None, None, None
+        """Gradients by query and energy; those by annotations and keys go to the sums."""
+        query, energy, annotations, keys, weights = ctx.saved_tensors
+        by_query, by_energy = torch.zeros_like(query), torch.zeros_like(energy)
+        tensors = (query, energy, annotations, keys, weights, outputs[0])
+        gradients = (by_query, by_energy, *ctx.sums)
+        arrays = [tensor.detach().contiguous().numpy() for tensor in (*tensors, *gradients)]
+        _gradients(*arrays, *ctx.run)
+        return by_query, by_energy, *[None] * 7
 
 
 @numba.njit(inline="always")

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, Protocol
 import torch
 from torch import Tensor, nn
 
-from rescorer.scorers.rnnsearch.attention import Places, attend
+from rescorer.scorers.rnnsearch.attention import Places, attend, new_places
 from rescorer.softmax.step_linear import StepLinear
 
 ContextName = Literal["attention", "last-state"]
@@ -70,7 +70,7 @@ class Attention(nn.Module):
     def places(self, readings: Readings) -> Places:
         """Annotations h_j, both readings side by side, and U_a h_j."""
         annotations = torch.cat([readings.to_right, readings.to_left], dim=1)
-        return Places(annotations, self.key(annotations), readings.firsts, readings.lens)
+        return new_places(annotations, self.key(annotations), readings.firsts, readings.lens)
 
     def forward(self, hidden: Tensor, places: Places, rows: Tensor) -> Tensor:
         """See `Context`."""
@@ -93,7 +93,7 @@ class LastState(nn.Module):
         """One place a source."""
         last = readings.to_right.index_select(0, readings.firsts + readings.lens - 1)
         numbers = torch.arange(len(last), device=last.device)
-        return Places(last, last[:, :0], numbers, torch.ones_like(numbers))
+        return Places(last, last[:, :0], numbers, torch.ones_like(numbers), last[:0], last[:0, :0])
 
     def forward(self, hidden: Tensor, places: Places, rows: Tensor) -> Tensor:
         """See `Context`."""

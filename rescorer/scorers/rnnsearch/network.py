@@ -69,6 +69,8 @@ class ReadSources(NamedTuple):
         keys: *Shape:* (P, a).
         firsts: *Shape:* (n_sources,).
         lens: *Shape:* (n_sources,).
+        by_annotations: *Shape:* (P, w) or (0, w).
+        by_keys: *Shape:* (P, a) or (0, a).
     """
 
     hidden: Tensor
@@ -76,6 +78,8 @@ class ReadSources(NamedTuple):
     keys: Tensor
     firsts: Tensor
     lens: Tensor
+    by_annotations: Tensor
+    by_keys: Tensor
 
     @property
     def places(self) -> Places:

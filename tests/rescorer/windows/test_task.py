@@ -174,7 +174,7 @@ def test_sampled_gradients_are_the_full_ones_on_average(n_sampled: int) -> None:
 def test_the_correction_is_the_log_of_the_chance_to_take_part() -> None:
     _, task = identity_task(50)
     shares = counted_shares(task, 50)
-    np.testing.assert_allclose(np.exp(task._log_inclusion), shares, atol=0.04)
+    np.testing.assert_allclose(np.exp(task._sampler.log_inclusion), shares, atol=0.04)
 
 
 def test_the_full_loss_and_the_held_out_loss() -> None:
