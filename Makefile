@@ -127,7 +127,7 @@ CORPUS ?= $(B)/corpus
 MODEL ?= $(B)/model
 LINKS ?= $(MODEL)/aligned.grow-diag-final-and.gz
 CONFIG := $(B)/config
-SECTIONS := corpus build encdec encdec_counted cslm nnjm start tune compare
+SECTIONS := corpus build encdec encdec_counted cslm nnjm rnnsearch start tune compare
 DEV := $(CORPUS)/dev
 TEST := $(CORPUS)/test
 
@@ -171,6 +171,8 @@ $(eval $(call network,encdec_counted,$(B)/filtered/moses.ini,,$(FILTERED)))
 $(eval $(call network,cslm,$(CORPUS)/train.$(TARGET),--arch cslm,$(CORPUS)/train.$(TARGET)))
 $(eval $(call network,nnjm,$(MODEL)/moses.ini,--arch nnjm --source $(CORPUS)/train.$(SOURCE) --links $(LINKS),$(CORPUS)/train.$(TARGET)))
 
+$(eval $(call network,rnnsearch,$(CORPUS)/train.$(TARGET),--arch rnnsearch --source $(CORPUS)/train.$(SOURCE),$(CORPUS)/train.$(TARGET)))
+
 # $(call columns,SYSTEM,MODEL,OPTIONS): a table with added columns and its moses.ini.
 define columns
 $(B)/tables/$(1)/moses.ini: $(2) | $(INSTALL)
@@ -192,6 +194,8 @@ $(START): $(B)/filtered/moses.ini $(CONFIG)/start.toml
 	$(TUNE) --ini $< --out $(@D) --seed 0 --config $(CONFIG)/start.toml
 
 CSLM := --nbest-feature "CSLM0:LM0=$(BIN)/rescorer nbest {nbest} --source {source} --model $(B)/cslm --feature CSLM0 --out {out}"
+
+RNNSEARCH := --nbest-feature "RNNSearch0:LM0=$(BIN)/rescorer nbest {nbest} --source {source} --model $(B)/rnnsearch --feature RNNSearch0 --out {out} --precision bfloat16"
 
 # The NNJM, which sees the source, is a feature of the search itself.
 NNJM := --neural-lm "NNJM0=$(BIN)/rescorer serve $(B)/nnjm --unnormalized"
@@ -219,7 +223,10 @@ $(foreach seed,$(NOISE),$(eval $(call run,random,$(B)/tables/random-$(seed)/mose
 RUNS += $(NOISE:%=$(B)/runs/random-%/weights.json)
 ifeq ($(SCALE),full)
 $(eval $(call system,rnn-counted,$(B)/tables/rnn-counted/moses.ini))
-EXTRA_ROWS = '+RNN trained on counts=$(call runs,rnn-counted)'
+$(eval $(call system,rnnsearch,$(B)/filtered/moses.ini,$(RNNSEARCH),$(B)/rnnsearch/trained))
+$(eval $(call system,cslm-nnjm-rnnsearch,$(B)/filtered/moses.ini,$(CSLM) $(NNJM) $(RNNSEARCH),$(B)/cslm/trained $(B)/nnjm/trained $(B)/rnnsearch/trained))
+EXTRA_ROWS = '+RNN trained on counts=$(call runs,rnn-counted)' '+RNNsearch=$(call runs,rnnsearch)' \
+    '+CSLM+NNJM+RNNsearch=$(call runs,cslm-nnjm-rnnsearch)'
 endif
 
 comma := ,

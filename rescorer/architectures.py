@@ -15,6 +15,7 @@ ARCHITECTURES = {
     "cslm": "rescorer.scorers.cslm",
     "nnjm": "rescorer.scorers.nnjm",
     "rnn_lm": "rescorer.scorers.rnn_lm",
+    "rnnsearch": "rescorer.scorers.rnnsearch",
 }
 
 

@@ -11,6 +11,8 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 import torch
 from torch import Tensor, nn
 
+from rescorer.softmax.step_linear import StepLinear
+
 UnitName = Literal["gated", "lstm"]
 State = TypeVar("State", bound=tuple[Tensor, ...])
 Carried = TypeVar("Carried", bound=tuple[Tensor, ...])
@@ -20,14 +22,16 @@ class Unit(Protocol[State, Carried]):
     """A recurrent unit; states are named tuples of tensors with one row a state, `hidden` the first.
 
     Attributes:
-        input: the layer of `inputs`.
         state_width: width of all fields of a state together.
         recurrent_layers: names of the layers whose products depend on the state.
     """
 
-    input: nn.Linear
     state_width: int
     recurrent_layers: tuple[str, ...]
+
+    @property
+    def input(self) -> nn.Linear:
+        """The layer of `inputs`."""
 
     def reset_bias(self) -> None:
         """Set the bias to what a training begins with."""
@@ -91,9 +95,9 @@ class GatedUnit(nn.Module):
     def __init__(self, input_width: int, hidden_width: int) -> None:
         super().__init__()
         self.hidden_width = self.state_width = hidden_width
-        self.input = nn.Linear(input_width, 3 * hidden_width)
-        self.recurrent_gates = nn.Linear(hidden_width, 2 * hidden_width, bias=False)
-        self.recurrent_candidate = nn.Linear(hidden_width, hidden_width, bias=False)
+        self.input = StepLinear(input_width, 3 * hidden_width)
+        self.recurrent_gates = StepLinear(hidden_width, 2 * hidden_width, bias=False)
+        self.recurrent_candidate = StepLinear(hidden_width, hidden_width, bias=False)
 
     def reset_bias(self) -> None:
         """0 everywhere."""
@@ -125,10 +129,11 @@ class GatedUnit(nn.Module):
             inputs: pre-activations of reset gate, update gate and candidate, *Shape:* (n, 3 d).
         """
         d = self.hidden_width
-        gates = torch.sigmoid(inputs[:, : 2 * d] + carried.gates)
-        reset, update = gates[:, :d], gates[:, d:]
+        # The gradient of a split is one concatenation, that of slices is a tensor of zeros for each.
+        gate_inputs, candidate_inputs = torch.split(inputs, [2 * d, d], dim=1)
+        reset, update = torch.sigmoid(gate_inputs + carried.gates).chunk(2, dim=1)
         candidate = self.recurrent_candidate(reset * carried.hidden)
-        candidate = torch.tanh(inputs[:, 2 * d :] + candidate)
+        candidate = torch.tanh(candidate_inputs + candidate)
         return GatedState(torch.lerp(candidate, carried.hidden, update))
 
 
@@ -173,8 +178,8 @@ class LstmUnit(nn.Module):
         super().__init__()
         self.hidden_width = hidden_width
         self.state_width = 2 * hidden_width
-        self.input = nn.Linear(input_width, 4 * hidden_width)
-        self.recurrent = nn.Linear(hidden_width, 4 * hidden_width, bias=False)
+        self.input = StepLinear(input_width, 4 * hidden_width)
+        self.recurrent = StepLinear(hidden_width, 4 * hidden_width, bias=False)
 
     def reset_bias(self) -> None:
         """1 for the forget gates, so that a cell keeps its content at first; 0 for the others.

@@ -16,11 +16,11 @@ from torch import Tensor
 
 from moses_bridge.config import AtLeast, Below, check_limits
 from rescorer.softmax.loss import summed_loss
-from rescorer.softmax.sampling import WordSampler
+from rescorer.softmax.sampled import WordSampler
+from rescorer.softmax.step_linear import shared_steps
 from rescorer.training.dropout import with_dropout
 from rescorer.training.loop import LoopConfig
-from rescorer.tries.loss import Children, children_of, prefix_factors
-from rescorer.tries.prefix_tree import build_prefix_tree
+from rescorer.tries.loss import Children, EncodedPairs, predictions
 from rescorer.tries.recurrent import to_device
 from rescorer.vocabulary import Vocabulary
 
@@ -121,7 +121,7 @@ class TextTask:
         self.held_out_rows = np.flatnonzero(held_out)
         self._product_type = config.loop.product_dtype
         shares = _word_shares(text, self.train_rows, network.output.out_features)
-        self._sampler = WordSampler(shares, config.n_sampled, config.batch_words)
+        self._sampler = WordSampler(shares, config.batch_words, config.n_sampled)
 
     @property
     def n_held_out(self) -> int:
@@ -143,7 +143,8 @@ class TextTask:
     def loss(self, batch: TextBatch) -> tuple[Tensor, float]:
         """Summed loss of the sentences of a batch, and how many words they have, </s> included."""
         rng = np.random.default_rng(batch.seed)
-        factors, children = self._predicted(batch.rows)
+        with shared_steps(self.network, self._product_type):
+            factors, children = self._predicted(batch.rows)
         factors = with_dropout(factors, self.config.dropout, rng)
         loss = self._sampled_loss if self.config.n_sampled else self._full_loss
         return loss(factors, children, rng), self._n_words(batch.rows)
@@ -163,10 +164,16 @@ class TextTask:
 
     def _predicted(self, rows: NDArray[np.int64]) -> tuple[Tensor, Children]:
         """Factors of the distinct prefixes of some sentences, and what follows them."""
-        tree = build_prefix_tree(self.text.padded(rows), self.text.lens[rows])
-        no_source = np.full((1, 1), Vocabulary.end_id, np.int32), np.zeros(1, np.int64)
-        factors = prefix_factors(self.network, self.network.read(*no_source), tree)
-        return factors, children_of(tree, np.ones(len(rows)))
+        n = len(rows)
+        pairs = EncodedPairs(
+            np.full((1, 1), Vocabulary.end_id, np.int32),
+            np.zeros(1, np.int64),
+            self.text.padded(rows),
+            self.text.lens[rows],
+            np.zeros(n, np.int64),
+            np.ones(n),
+        )
+        return predictions(self.network, pairs, np.arange(n))
 
     def _full_loss(self, factors: Tensor, children: Children, _: np.random.Generator) -> Tensor:
         output, alpha = self.network.output, self.config.self_normalisation
@@ -175,15 +182,15 @@ class TextTask:
     def _sampled_loss(
         self, factors: Tensor, children: Children, rng: np.random.Generator
     ) -> Tensor:
-        """Softmax over the batch's words and a uniform sample; see `softmax.sampling`."""
-        candidates = self._sampler.draw(children.words, rng)
-        chosen = to_device(candidates.words, factors)
+        """Softmax over the batch's words and a uniform sample; see `softmax.sampled`."""
+        candidates, log_inclusion = self._sampler.draw(children.words, rng)
+        chosen = to_device(candidates, factors)
         output = self.network.output
         return _summed(
             factors,
             output.weight[chosen],
-            output.bias[chosen] - torch.from_numpy(candidates.corrections).to(factors),
-            children._replace(words=candidates.places),
+            output.bias[chosen] - torch.from_numpy(log_inclusion).to(factors),
+            children._replace(words=np.searchsorted(candidates, children.words)),
             self._product_type,
             self.config.self_normalisation,
         )

@@ -16,7 +16,7 @@ from rescorer.contract import LogZ
 from rescorer.softmax.evening import even_log_z
 from rescorer.softmax.log_sum_exp import log_sum_exp
 from rescorer.softmax.loss import summed_loss
-from rescorer.softmax.sampling import WordSampler
+from rescorer.softmax.sampled import WordSampler
 from rescorer.training.dropout import with_dropout
 from rescorer.training.loop import LoopConfig
 
@@ -91,10 +91,10 @@ class WindowTask:
         self.seed = seed
         self.train_rows = rows[~held_out]
         self.held_out_rows = rows[held_out]
-        self.n_words = network.output.out_features
         self._product_type = config.loop.product_dtype
-        shares = np.bincount(self.train_rows[:, -1], minlength=self.n_words) / len(rows)
-        self._sampler = WordSampler(shares, config.n_sampled, config.batch_words)
+        n_words = network.output.out_features
+        shares = np.bincount(self.train_rows[:, -1], minlength=n_words) / len(rows)
+        self._sampler = WordSampler(shares, config.batch_words, config.n_sampled)
 
     @property
     def n_held_out(self) -> int:
@@ -120,16 +120,16 @@ class WindowTask:
     def _sampled_loss(
         self, hidden: Tensor, words: NDArray[np.int32], rng: np.random.Generator
     ) -> Tensor:
-        """Softmax over the batch's words and a uniform sample; see `softmax.sampling`."""
-        candidates = self._sampler.draw(words, rng)
-        chosen = torch.from_numpy(candidates.words).to(hidden.device)
-        correction = torch.from_numpy(candidates.corrections).to(hidden)
+        """Softmax over the batch's words and a uniform sample; see `softmax.sampled`."""
+        candidates, log_inclusion = self._sampler.draw(words, rng)
+        chosen = torch.from_numpy(candidates).to(hidden.device)
+        correction = torch.from_numpy(log_inclusion).to(hidden)
         output = self.network.output
         return _summed(
             hidden,
             output.weight[chosen],
             output.bias[chosen] - correction,
-            candidates.places,
+            np.searchsorted(candidates, words),
             self._product_type,
             self.config.self_normalisation,
         )

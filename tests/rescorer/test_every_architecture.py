@@ -28,6 +28,7 @@ from rescorer.tables.column import ColumnConfig, add_columns
 from rescorer.tables.source_table import SourceTable
 from rescorer.training import loop as loop_module
 from rescorer.training.run import train
+from rescorer.units import GatedState
 
 ADDED = {"lstm": "lstm_pairs", "linked": "linked_windows"}
 NAMES = [*ARCHITECTURES, *ADDED]
@@ -116,6 +117,42 @@ def plain_encdec(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
     return np.array(result)
 
 
+def plain_rnnsearch(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
+    """Pair by pair and step by step, the attention written out; its network's tests have it in NumPy."""
+    network, result = model.network, []
+    for source, target in zip(asked.sources, asked.targets, strict=True):
+        vectors = network.source_embedding(
+            torch.tensor([*model.shortlists.source.encode_words(source.split()).tolist(), 0])
+        )
+        to_right = stepped(network.encoder.to_right, vectors)
+        to_left = stepped(network.encoder.to_left, vectors.flip(0)).flip(0)
+        annotations = torch.cat([to_right, to_left], dim=1)
+        hidden = torch.tanh(network.decoder_start_layer(to_left[:1]))
+        vector, total = torch.zeros(1, vectors.shape[1]), 0.0
+        for word in [*model.shortlists.target.encode_words(target.split()).tolist(), 0]:
+            attention = network.context
+            layer = torch.tanh(attention.query(hidden) + attention.key(annotations))
+            context = torch.softmax(layer @ attention.energy, 0) @ annotations
+            pieces = network.hidden_to_readout(hidden) + network.word_to_readout(vector)
+            pieces = pieces + network.context_to_readout(context)
+            logits = network.output(pieces.view(-1, 2).amax(1))
+            total += torch.log_softmax(logits, 0)[word].item()
+            inputs = network.decoder.inputs(vector) + network.context_to_unit(context)
+            unit = network.decoder
+            hidden = unit.step(unit.carry(GatedState(hidden)), inputs).hidden
+            vector = network.target_embedding(torch.tensor([word]))
+        result.append(total)
+    return np.array(result)
+
+
+def stepped(unit: Any, vectors: torch.Tensor) -> torch.Tensor:
+    """The states of a gated unit behind each vector."""
+    states = [unit.start(1)]
+    for vector in vectors:
+        states.append(unit.step(unit.carry(states[-1]), unit.inputs(vector[None])))
+    return torch.cat([state.hidden for state in states[1:]])
+
+
 def plain_cslm(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
     network, result = model.network, []
     for target in asked.targets:
@@ -202,6 +239,7 @@ PLAIN = {
     "cslm": plain_cslm,
     "nnjm": plain_nnjm,
     "rnn_lm": plain_rnn_lm,
+    "rnnsearch": plain_rnnsearch,
     "lstm": plain_lstm,
     "linked": plain_linked,
 }
@@ -393,6 +431,7 @@ def test_a_vocabulary_of_another_model_is_refused(name: str, trained: Trained) -
 @pytest.mark.parametrize(("name", "data", "message"), [
     ("linked", Data("target"), "linked is trained on linked text: name --source too"),
     ("linked", Data("target", "source"), "name --links too"),
+    ("rnnsearch", Data("target"), "rnnsearch is trained on parallel text: name --source too"),
     ("cslm", Data("target", "source"), "cslm is trained on text: leave --source out"),
     ("encdec", Data("table", None, "links"), "leave --links out"),
 ])  # fmt: skip
