@@ -26,10 +26,11 @@ class Vectors(NamedTuple):
     vectors: torch.Tensor
 
 
-class Bigrams:
+class Bigrams(torch.nn.Module):
     """The factors are the vector of the word before; nothing is carried on."""
 
     def __init__(self, width: int = 5) -> None:
+        super().__init__()
         generator = torch.Generator().manual_seed(5)
         self.vectors = torch.randn(N_WORDS + 1, width, generator=generator)
         self.output = torch.nn.Linear(width, N_WORDS)
