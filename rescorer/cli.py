@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +13,7 @@ import click
 
 from moses_bridge.command import JOBS, VERSION, CommandGroup, command_line, config_options
 from moses_bridge.config import load_config, with_options
+from moses_bridge.errors import ConfigError
 from moses_bridge.formats.nbest import check_feature_name
 from moses_bridge.ngram_scorer import serve_ngrams
 from moses_bridge.textio import is_stream
@@ -18,11 +21,13 @@ from rescorer.architectures import ARCHITECTURES
 from rescorer.parallel import let_waiting_threads_sleep
 
 if TYPE_CHECKING:
-    from rescorer.compute import Device, Precision
-    from rescorer.contract import TrainingSettings
+    from rescorer.compute import Compute, Device, Precision
+    from rescorer.contract import NamedScorer, Side, TrainingSettings
     from rescorer.controls import Control
     from rescorer.generated_phrases import OutputFormat
     from rescorer.tables.report import ColumnFormat
+    from rescorer.views.map_points import Kind
+    from rescorer.views.maps import Colour
 
 READABLE = click.Path(exists=True, dir_okay=False, path_type=Path)
 READABLE_OR_STANDARD = click.Path(exists=True, dir_okay=False, allow_dash=True)
@@ -322,6 +327,221 @@ def serve(model: Path, unnormalized: bool, precision: Precision, device: Device,
     scorer = ngram_scorer_of_model(model, Compute(precision, device, unnormalized))
     _tell_log_z(model, unnormalized)
     serve_ngrams(scorer, sys.stdin.buffer, sys.stdout.buffer)
+
+
+SIDE = click.option(
+    "--side",
+    type=click.Choice(["source", "target"]),
+    default="source",
+    show_default=True,
+    help="Whose words; the column of the table whose phrases the network reads.",
+)
+N_BEST = click.option(
+    "-n", "--n-best", type=click.IntRange(min=1), default=10, show_default=True, help="Of each."
+)
+
+
+@main.command()
+@click.argument("model", type=MODEL_DIRECTORY)
+@click.option("--word", "words", multiple=True, help="A word; may be given several times.")
+@click.option("--phrase", "phrases", multiple=True, help="A phrase; needs --table.")
+@click.option("--table", type=READABLE, help="Among whose phrases neighbours are sought.")
+@SIDE
+@N_BEST
+@click.option(
+    "--keep",
+    type=DIRECTORY,
+    help="Folder for the encoded phrases of the table, for the next time.",
+)
+@click.option(
+    "--format",
+    "output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="What is printed.",
+)
+@PRECISION
+@DEVICE
+def neighbors(
+    model: Path,
+    words: tuple[str, ...],
+    phrases: tuple[str, ...],
+    table: Path | None,
+    side: Side,
+    n_best: int,
+    keep: Path | None,
+    output: str,
+    precision: Precision,
+    device: Device,
+) -> None:
+    """Print the nearest words by their embeddings, and the nearest phrases by their summaries (cosine).
+
+    Example: rescorer neighbors rnn --word house --phrase "of the" --table model/phrase-table.gz
+    """
+    from rescorer.compute import Compute
+    from rescorer.views.learned import Learned
+    from rescorer.views.neighbors import phrase_neighbors, word_neighbors
+
+    if not words and not phrases:
+        raise ConfigError("nothing is asked for: name a --word or a --phrase")
+    learned, found = Learned.load(model), []
+    if words:
+        found += word_neighbors(learned, list(map(os.fsencode, words)), side, n_best)
+    if phrases:
+        if table is None:
+            raise ConfigError("neighbours of a phrase are sought in a table: name it with --table")
+        asked = list(map(os.fsencode, phrases))
+        compute = Compute(precision, device)
+        found += phrase_neighbors(learned, asked, table, side, n_best, keep, compute)
+    for near in found if output == "text" else ():
+        click.echo(str(near))
+    if output == "json":
+        click.echo(json.dumps([near.as_json for near in found], indent=1))
+
+
+def _named_models(models: tuple[str, ...]) -> dict[str, Path]:
+    """The directories of NAME=DIR, by name.
+
+    Raises:
+        ConfigError: one has no name or no directory, or a name stands twice.
+    """
+    named: dict[str, Path] = {}
+    for model in models:
+        name, equals, directory = model.partition("=")
+        if not (name and equals and directory):
+            raise ConfigError(f"--model {model!r}: write NAME=DIR, as in RNN=rnn")
+        if name in named:
+            raise ConfigError(f"--model {model!r}: the name {name!r} stands twice")
+        named[name] = Path(directory)
+    return named
+
+
+@main.command()
+@click.argument("table", type=READABLE)
+@click.option(
+    "--model", "models", multiple=True, required=True, metavar="NAME=DIR", help="A model."
+)
+@click.option("--min-words", type=int, help="Words of a source phrase at least.  [default: 4]")
+@click.option("--min-targets", type=int, help="Its targets at least.  [default: 3]")
+@click.option("--share", type=float, help="That is frequent, that is rare.  [default: 0.1]")
+@click.option("--phrases", type=int, help="Drawn of each kind.  [default: 10]")
+@click.option("-n", "--n-best", type=int, help="Targets shown of each.  [default: 3]")
+@click.option("--seed", type=int, default=1, show_default=True, help="Of the draw.")
+@click.option(
+    "--out",
+    "outs",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="File to write, .md or .json; without it Markdown is printed.",
+)
+@UNNORMALIZED
+@PRECISION
+@DEVICE
+def preferences(
+    table: Path,
+    models: tuple[str, ...],
+    min_words: int | None,
+    min_targets: int | None,
+    share: float | None,
+    phrases: int | None,
+    n_best: int | None,
+    seed: int,
+    outs: tuple[Path, ...],
+    unnormalized: bool,
+    precision: Precision,
+    device: Device,
+) -> None:
+    """Draw long source phrases, frequent and rare, and show which targets the table and models prefer.
+
+    Example: rescorer preferences model/phrase-table.gz --model RNN=rnn --out preferences.md
+    """
+    from rescorer.compute import Compute
+    from rescorer.views.preference_files import check_names, write_preferences
+    from rescorer.views.preference_text import to_markdown
+    from rescorer.views.preferences import PreferencesConfig
+    from rescorer.views.preferences import preferences as draw
+
+    check_names(outs)
+    options = {
+        "min_words": min_words,
+        "min_targets": min_targets,
+        "share": share,
+        "n_phrases": phrases,
+        "n_best": n_best,
+    }
+    config = with_options(PreferencesConfig(seed=seed), options)
+    result = draw(table, _scorers(models, Compute(precision, device, unnormalized)), config)
+    write_preferences(result, outs)
+    if not outs:
+        click.echo(to_markdown(result), nl=False)
+
+
+def _scorers(models: tuple[str, ...], compute: Compute) -> list[NamedScorer]:
+    """The scorers of NAME=DIR, with those names."""
+    from rescorer.model_directory import scorer_of_model
+
+    named = _named_models(models).items()
+    return [
+        dataclasses.replace(scorer_of_model(directory, compute), name=name)
+        for name, directory in named
+    ]
+
+
+@main.command("map")
+@click.argument("model", type=MODEL_DIRECTORY)
+@click.argument("table", type=READABLE)
+@click.option("--out", type=DIRECTORY, required=True, help="Folder to write.")
+@click.option(
+    "--kind",
+    "kinds",
+    type=click.Choice(["words", "phrases"]),
+    multiple=True,
+    help="Which map; without it those that the model has vectors for.",
+)
+@SIDE
+@click.option("--words", type=int, help="Words on the map.  [default: 1000]")
+@click.option("--phrases", type=int, help="Phrases on the map.  [default: 2000]")
+@click.option(
+    "--colour",
+    type=click.Choice(["length", "frequency"]),
+    default="length",
+    show_default=True,
+    help="What the colour of a phrase says.",
+)
+@click.option("--zooms", type=int, help="Parts that are drawn apart.  [default: 3]")
+@click.option("--seed", type=int, default=1, show_default=True, help="Of draw and layout.")
+@PRECISION
+@DEVICE
+def draw_map(
+    model: Path,
+    table: Path,
+    out: Path,
+    kinds: tuple[Kind, ...],
+    side: Side,
+    words: int | None,
+    phrases: int | None,
+    colour: Colour,
+    zooms: int | None,
+    seed: int,
+    precision: Precision,
+    device: Device,
+) -> None:
+    """Draw maps of words and phrases by t-SNE, and say how often neighbours belong together.
+
+    Example: rescorer map rnn model/phrase-table.gz --out maps
+    """
+    from rescorer.compute import Compute
+    from rescorer.views.learned import Learned
+    from rescorer.views.maps import MapConfig, draw_maps, kinds_of
+
+    options = {"n_words": words, "n_phrases": phrases, "n_zooms": zooms}
+    config = with_options(MapConfig(side=side, colour=colour, seed=seed), options)
+    learned, compute = Learned.load(model), Compute(precision, device)
+    maps = draw_maps(learned, table, out, kinds or kinds_of(learned), config, compute)
+    for made in maps:
+        for row in made.purity:
+            click.echo(f"{made.points.kind}: {row}")
 
 
 BEAM = click.option(

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from rescorer.compute import Compute
     from rescorer.training.loop import LoopConfig, Task
 
+Side = Literal["source", "target"]
+# From phrases to what the network makes of each, *Shape:* (n, d), float32.
+Summaries = Callable[[Sequence[bytes]], NDArray[np.float32]]
 DataKind = Literal["phrase pairs", "text", "parallel text", "linked text"]
 # The column_note of language models: in a translation a phrase stands between others.
 AS_A_SENTENCE = "an approximation: each target phrase as a sentence of its own"
@@ -249,6 +252,9 @@ class Architecture(Generic[Settings, Network]):
         scorer: of phrase pairs and sentence pairs.
         ngrams: of n-grams, where the search may ask the model.
         column_note: what a column of its values must be called besides, where it is an approximation.
+        embeddings: the vectors of the words of each side that the network reads, row by id in the shortlist,
+            *Shape:* (n_words, r); where words have vectors.
+        summaries: of phrases of the language that the network reads, where it makes one vector of a phrase.
     """
 
     data: DataKind
@@ -258,3 +264,5 @@ class Architecture(Generic[Settings, Network]):
     scorer: Callable[[TrainedModel[Network], Compute], Scorer]
     ngrams: Callable[[TrainedModel[Network], Compute], NgramScorer] | None = None
     column_note: str = ""
+    embeddings: Callable[[TrainedModel[Network]], Mapping[Side, NDArray[np.float32]]] | None = None
+    summaries: Callable[[TrainedModel[Network], Compute], Summaries] | None = None

@@ -22,7 +22,9 @@ from moses_bridge.textio import StrPath, read_lines
 BAR = b"|||"
 BLANKS = b" \t"
 SCORES, ALIGNMENT, COUNTS, SPARSE, PROPERTIES = 2, 3, 4, 5, 6
-DIRECT_PROB, JOINT_COUNT = 2, 2
+INVERSE_PROB, DIRECT_PROB = 0, 2
+TARGET_COUNT, SOURCE_COUNT, JOINT_COUNT = 0, 1, 2
+_EXPECTED_COUNTS = "count(target) count(source) count(source, target) in column 5"
 _NOT_IN_NUMBERS = b"_\x0b\x0c\r"  # float() takes these, as a separator and as blanks; C does not
 
 
@@ -388,8 +390,42 @@ def joint_count(line: bytes, path: StrPath, line_number: int) -> float:
     Raises:
         InputError: the row has no such number.
     """
-    expected = "count(target) count(source) count(source, target) in column 5"
-    return _number_at(line, COUNTS, JOINT_COUNT, expected, path, line_number)
+    return _number_at(line, COUNTS, JOINT_COUNT, _EXPECTED_COUNTS, path, line_number)
+
+
+def source_count(line: bytes, path: StrPath, line_number: int) -> float:
+    """How often a source phrase was extracted: the second number of column 5.
+
+    Raises:
+        InputError: the row has no such number.
+    """
+    return _number_at(line, COUNTS, SOURCE_COUNT, _EXPECTED_COUNTS, path, line_number)
+
+
+def target_count(line: bytes, path: StrPath, line_number: int) -> float:
+    """How often a target phrase was extracted: the first number of column 5.
+
+    Raises:
+        InputError: the row has no such number.
+    """
+    return _number_at(line, COUNTS, TARGET_COUNT, _EXPECTED_COUNTS, path, line_number)
+
+
+def has_counts(line: bytes) -> bool:
+    """Whether a row has a column of counts with something in it."""
+    columns = line.split(BAR, COUNTS + 1)
+    return len(columns) > COUNTS and bool(columns[COUNTS].strip())
+
+
+def inverse_prob(line: bytes, path: StrPath, line_number: int) -> float:
+    """p(source | target), the first of Moses's four scores.
+
+    Raises:
+        InputError: the row has no such number.
+    """
+    return _number_at(
+        line, SCORES, INVERSE_PROB, "p(source | target) as the first score", path, line_number
+    )
 
 
 def direct_prob(line: bytes, path: StrPath, line_number: int) -> float:

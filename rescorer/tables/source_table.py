@@ -64,12 +64,17 @@ class SourceTable:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What changes when the table does; of standard input only its name is known."""
-        if is_stream(self.path) or not Path(self.path).exists():
-            return {"path": self.path}
-        state = Path(self.path).stat()
-        return {
-            "path": str(Path(self.path).resolve()),
-            "bytes": state.st_size,
-            "modified_ns": state.st_mtime_ns,
-        }
+        """See `table_identity`."""
+        return table_identity(self.path)
+
+
+def table_identity(path: str) -> dict[str, Any]:
+    """What changes when the table does; of standard input only its name is known."""
+    if is_stream(path) or not Path(path).exists():
+        return {"path": path}
+    state = Path(path).stat()
+    return {
+        "path": str(Path(path).resolve()),
+        "bytes": state.st_size,
+        "modified_ns": state.st_mtime_ns,
+    }

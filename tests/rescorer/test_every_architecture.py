@@ -458,3 +458,17 @@ def test_links_that_are_needed_and_missing_are_told(
 def test_an_unknown_architecture_names_the_nearest() -> None:
     with pytest.raises(ConfigError, match="no architecture 'encdek'; did you mean 'encdec'"):
         load("encdek")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_vectors_of_words_and_phrases_are_those_of_each(name: str, trained: Trained) -> None:
+    """A vector for each word of a shortlist; that of a phrase does not depend on the others."""
+    model, architecture = load_model(trained(name)), load(name)
+    embeddings = architecture.embeddings(model) if architecture.embeddings else {}
+    for side, vectors in embeddings.items():
+        shortlist = getattr(model.shortlists, side)
+        assert len(vectors) == len(shortlist) and vectors.dtype == np.float32
+    if architecture.summaries:
+        summaries = architecture.summaries(model, Compute(device="cpu"))
+        alone = np.concatenate([summaries([source]) for source in SOURCES])
+        np.testing.assert_allclose(summaries(SOURCES[::-1])[::-1], alone, atol=1e-6)

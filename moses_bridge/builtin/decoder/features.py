@@ -21,7 +21,7 @@ from moses_bridge.builtin.decoder.lm_index import LN10, lm_score
 from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, UNKNOWN_SCORE
 from moses_bridge.builtin.decoder.search import orientation
 from moses_bridge.builtin.decoder.weighted_model import LanguageModel, WeightedModel, lm_word
-from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.inner import inner_maker
 
 
 @njit(cache=True)
@@ -58,7 +58,7 @@ def score_path(rows: Any, starts: Any, ends: Any, words: Any, model: WeightedMod
     return values
 
 
-@inner
+@inner_maker
 def sentence_log10(words: Any, lm: LanguageModel) -> float:
     """Log10 probability of target words from <s> to </s>."""
     context = np.zeros(max(1, lm.order - 1), np.int32)

@@ -16,7 +16,7 @@ from moses_bridge.compiled.hash_table import (
     hash_number,
     slot_of,
 )
-from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.inner import inner, inner_maker
 
 NONE = -1
 
@@ -189,7 +189,7 @@ def close_stack(
         places[coverage] += 1
 
 
-@inner
+@inner_maker
 def _recombine(first: int, options: Options, hyps: Hypotheses) -> Any:
     """The best of each set of hypotheses, from `first` on, that no extension can tell apart.
 

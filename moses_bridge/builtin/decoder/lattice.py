@@ -19,7 +19,7 @@ from moses_bridge.compiled.hash_table import (
     hash_next,
     hash_number,
 )
-from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.inner import inner, inner_maker
 
 
 class Paths(NamedTuple):
@@ -102,7 +102,7 @@ def best_paths(
     return paths
 
 
-@inner
+@inner_maker
 def _start(finals: Any, n_pops: int, hyps: Hypotheses) -> tuple[Candidates, int]:
     room = 4 * n_pops + len(finals) + 16
     heap = Candidates(
@@ -154,7 +154,7 @@ def _push_deviants(
     return n_heap
 
 
-@inner
+@inner_maker
 def _forget_worst(heap: Candidates, n_heap: int, n_kept: int) -> int:
     """Keep the best n_kept, which are in order and thus a heap."""
     ranking = np.argsort(-heap.scores[:n_heap], kind="mergesort")[:n_kept]
@@ -208,7 +208,7 @@ def _words_code(path: Any, hyps: Hypotheses, options: Options) -> int:
     return int(np.int64((code ^ (code >> np.uint64(29))) >> np.uint64(1)))
 
 
-@inner
+@inner_maker
 def _collect(
     chosen: Any, taken: Any, lengths: Any, hyps: Hypotheses, options: Options, model: WeightedModel
 ) -> Paths:

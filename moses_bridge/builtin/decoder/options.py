@@ -18,7 +18,7 @@ from moses_bridge.builtin.decoder.lm_index import LN10, lm_score
 from moses_bridge.builtin.decoder.phrase_choice import choose, stateless_score
 from moses_bridge.builtin.decoder.source_trie import NO_NODE, ROOT, child_of
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel, lm_word
-from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.inner import inner, inner_maker
 
 UNKNOWN_SCORE = -100.0  # UnknownWordPenaltyProducer::EvaluateInIsolation: the floor of scores
 UNKNOWN_ROW = -1
@@ -62,7 +62,7 @@ class Options(NamedTuple):
     future_costs: NDArray[np.float64]
 
 
-@inner
+@inner_maker
 def _span_nodes(source: Any, max_words: int, model: WeightedModel) -> Any:
     """(n_words, max_words) int32: trie node of each span that has translations, else NO_NODE."""
     nodes = np.full((len(source), max_words), NO_NODE, np.int32)
@@ -123,7 +123,7 @@ def make_options(source: Any, copies: Any, max_words: int, model: WeightedModel)
     return options
 
 
-@inner
+@inner_maker
 def _measure(nodes: Any, model: WeightedModel) -> tuple[int, int, Any]:
     """Number of options, number of their target words, and the start of each span's options."""
     n_words, max_words = nodes.shape
@@ -143,7 +143,7 @@ def _measure(nodes: Any, model: WeightedModel) -> tuple[int, int, Any]:
     return n_options, n_target_words, span_starts
 
 
-@inner
+@inner_maker
 def _fill(nodes: Any, copies: Any, model: WeightedModel, options: Options) -> None:
     context = np.zeros(max(1, model.lm.order - 1), np.int32)
     choices = model.choices
@@ -273,7 +273,7 @@ def raise_options(options: Options, added: Any) -> tuple[Options, Any, Any]:
     return raised, order, word_order
 
 
-@inner
+@inner_maker
 def _raised_order(options: Options, added: Any) -> Any:
     """The options of each span, best first; equal ones in their old order."""
     order = np.empty(len(options.rows), np.int64)

@@ -22,7 +22,7 @@ from moses_bridge.builtin.decoder.loaded_table import LoadedTable, TableRows
 from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, Options
 from moses_bridge.builtin.decoder.source_trie import phrase_lengths
 from moses_bridge.compiled.bytes_by_name import MINUS, NINE, ZERO
-from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.inner import inner, inner_maker
 from moses_bridge.compiled.scanning import next_token
 from moses_bridge.errors import InputError, shown
 
@@ -134,7 +134,7 @@ def option_places(rows: TableRows, options: Options) -> WordPlaces:
     return places
 
 
-@inner
+@inner_maker
 def _fill_linked(row: int, start: int, rows: TableRows, out: Any) -> None:
     """The middle one of the links of each word of a row, behind the source words before the phrase."""
     begin, last = rows.link_starts[row], rows.link_starts[row + 1]

@@ -15,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, Links
-from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.inner import inner, inner_maker
 from moses_bridge.progress import Progress
 
 MAX_WORDS = 7  # sets of linked words are kept as 7 bits, lengths as one byte
@@ -117,7 +117,7 @@ def _find_pairs(
     return found[:n_found].copy()
 
 
-@inner
+@inner_maker
 def _larger(found: Any) -> Any:
     larger = np.empty((2 * len(found), 5), np.int32)
     larger[: len(found)] = found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rescorer.contract import AS_A_SENTENCE, Architecture
-from rescorer.scorers.cslm.inference import cslm_ngram_scorer, cslm_scorer
+from rescorer.scorers.cslm.inference import cslm_embeddings, cslm_ngram_scorer, cslm_scorer
 from rescorer.scorers.cslm.task import CslmTrainingConfig, empty_network, prepare
 
 ARCHITECTURE = Architecture(
@@ -14,4 +14,5 @@ ARCHITECTURE = Architecture(
     scorer=cslm_scorer,
     column_note=AS_A_SENTENCE,
     ngrams=cslm_ngram_scorer,
+    embeddings=cslm_embeddings,
 )

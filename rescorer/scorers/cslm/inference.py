@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rescorer.compute import Compute
-from rescorer.contract import Batch, TrainedModel
+from rescorer.contract import Batch, Side, TrainedModel
 from rescorer.scorers.cslm.network import Cslm
 from rescorer.softmax.output_layer import output_layer
 from rescorer.windows.feed_forward import FirstLayerLookup
@@ -29,3 +32,9 @@ def cslm_scorer(model: TrainedModel[Cslm], compute: Compute) -> WindowScorer:
 def cslm_ngram_scorer(model: TrainedModel[Cslm], compute: Compute) -> WindowNgramScorer:
     """What the search asks a CSLM for."""
     return window_ngram_scorer(model, compute, model.network.config.context_words)
+
+
+def cslm_embeddings(model: TrainedModel[Cslm]) -> dict[Side, NDArray[np.float32]]:
+    """The vectors of the previous words in a window, *Shape:* (n_words, r) each."""
+    vectors = model.network.embedding.weight.detach().cpu().numpy()
+    return {"target": vectors[: len(model.shortlists.target)]}

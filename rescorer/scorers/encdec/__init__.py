@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from rescorer.contract import Architecture
-from rescorer.scorers.encdec.inference import encdec_scorer
+from rescorer.scorers.encdec.inference import (
+    encdec_embeddings,
+    encdec_scorer,
+    encdec_summaries,
+)
 from rescorer.scorers.encdec.task import EncDecTrainingConfig, empty_network, prepare
 
 ARCHITECTURE = Architecture(
@@ -12,4 +16,6 @@ ARCHITECTURE = Architecture(
     prepare=prepare,
     network=empty_network,
     scorer=encdec_scorer,
+    embeddings=encdec_embeddings,
+    summaries=encdec_summaries,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from rescorer.compute import Compute
-from rescorer.contract import TrainedModel
+from rescorer.contract import Side, Summaries, TrainedModel
 from rescorer.scorers.encdec.network import EncodedSources, EncoderDecoder, StepInputs
 from rescorer.softmax.output_layer import output_layer
 from rescorer.softmax.products import NarrowLinear
@@ -43,9 +44,13 @@ class WordTables:
 
     def read(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> EncodedSources:
         """See `Recurrent.read`."""
+        return self._network.decoder_start(self.summarise(ids, lens))
+
+    def summarise(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> Tensor:
+        """Summary c of each source, *Shape:* (n, d); arguments as of `Recurrent.read`."""
         tree = build_prefix_tree(ids, lens + 1)
         words = to_device(tree.words, self._source_inputs)
-        return self._network.read_tree(tree, self._source_inputs[words])
+        return self._network.summarise(tree, self._source_inputs[words])
 
     def start(self, source: EncodedSources) -> Any:
         """See `Recurrent.start`."""
@@ -90,3 +95,27 @@ def encdec_scorer(model: TrainedModel[EncoderDecoder], compute: Compute) -> EncD
     network = model.network.to(compute.place)
     layer = output_layer(network.output, compute.dtype, compute.unnormalized)
     return TrieScorer(WordTables(network, compute.dtype), layer, model.shortlists)
+
+
+def encdec_embeddings(model: TrainedModel[EncoderDecoder]) -> dict[Side, NDArray[np.float32]]:
+    """The word vectors that encoder and decoder read."""
+    network = model.network
+    return {
+        "source": network.source_embedding.weight.detach().cpu().numpy(),
+        "target": network.target_embedding.weight.detach().cpu().numpy(),
+    }
+
+
+def encdec_summaries(model: TrainedModel[EncoderDecoder], compute: Compute) -> Summaries:
+    """The summary c of source phrases (Cho et al. 2014, section 2.2)."""
+    vocabulary = model.shortlists.source
+    if vocabulary is None:
+        raise ValueError("an encoder needs a source shortlist")
+    tables = WordTables(model.network.to(compute.place), compute.dtype)
+
+    @torch.inference_mode()
+    def summaries(phrases: Sequence[bytes]) -> NDArray[np.float32]:
+        contexts = tables.summarise(*vocabulary.encode_phrases(phrases))
+        return contexts.float().cpu().numpy()
+
+    return summaries

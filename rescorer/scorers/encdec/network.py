@@ -147,7 +147,11 @@ class EncoderDecoder(nn.Module):
 
     def read_tree(self, tree: PrefixTree, inputs: Tensor) -> EncodedSources:
         """The same for sources in a tree, with the pre-activations of its nodes."""
-        return self.decoder_start(self.context(last_states(self.encoder, tree, inputs).hidden))
+        return self.decoder_start(self.summarise(tree, inputs))
+
+    def summarise(self, tree: PrefixTree, inputs: Tensor) -> Tensor:
+        """Summary c of each source of a tree, *Shape:* (n, d); see `read_tree`."""
+        return self.context(last_states(self.encoder, tree, inputs).hidden)
 
     def start(self, source: EncodedSources) -> Any:
         """The first state of each source, of the unit's kind."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rescorer.contract import Architecture
-from rescorer.scorers.nnjm.inference import nnjm_ngram_scorer, nnjm_scorer
+from rescorer.scorers.nnjm.inference import nnjm_embeddings, nnjm_ngram_scorer, nnjm_scorer
 from rescorer.scorers.nnjm.task import NnjmTrainingConfig, empty_network, prepare
 
 ARCHITECTURE = Architecture(
@@ -13,4 +13,5 @@ ARCHITECTURE = Architecture(
     network=empty_network,
     scorer=nnjm_scorer,
     ngrams=nnjm_ngram_scorer,
+    embeddings=nnjm_embeddings,
 )

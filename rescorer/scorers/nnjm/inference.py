@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rescorer.compute import Compute
-from rescorer.contract import Batch, TrainedModel
+from rescorer.contract import Batch, Side, TrainedModel
 from rescorer.scorers.nnjm.network import Nnjm
 from rescorer.scorers.nnjm.windows import fill_windows, place_windows
 from rescorer.softmax.output_layer import output_layer
@@ -40,3 +40,14 @@ def nnjm_ngram_scorer(model: TrainedModel[Nnjm], compute: Compute) -> WindowNgra
         return place_windows(sources, model.shortlists, config)[0]
 
     return window_ngram_scorer(model, compute, config.history_words, around)
+
+
+def nnjm_embeddings(model: TrainedModel[Nnjm]) -> dict[Side, NDArray[np.float32]]:
+    """The vectors of the words of both sides in a window, *Shape:* (n_words, r) each."""
+    source, target = model.shortlists
+    vectors = model.network.embedding.weight.detach().cpu().numpy()
+    first_source = len(target) + 1
+    return {
+        "target": vectors[: len(target)],
+        "source": vectors[first_source : first_source + len(source or ())],
+    }

@@ -5,6 +5,7 @@ import itertools
 import math
 import random
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,15 @@ from moses_bridge.errors import InputError
 from moses_bridge.formats.phrase_table import (
     append_score_columns,
     append_scores,
+    direct_prob,
     format_score,
+    has_counts,
+    inverse_prob,
+    joint_count,
     read_blocks,
     read_rows,
+    source_count,
+    target_count,
 )
 from moses_bridge.textio import read_lines
 
@@ -234,3 +241,33 @@ def test_seven_digits_lose_at_most_half_a_unit_of_the_seventh() -> None:
     scores = np.exp(rng.uniform(math.log(1e-30), 0, 1000))
     printed = np.array([float(format_score(score)) for score in scores.tolist()])
     assert np.abs(printed / scores - 1).max() <= 5e-7
+
+
+ROW = b"a b ||| x ||| 0.1 0.2 0.3 0.4 ||| 0-0 ||| 7 5 3 |||"
+
+
+def test_numbers_by_what_they_mean() -> None:
+    """As Moses's `score` and `consolidate` write them: p(f|e) lex p(e|f) lex; counts of e, f and the pair."""
+    assert inverse_prob(ROW, "t", 1) == 0.1
+    assert direct_prob(ROW, "t", 1) == 0.3
+    counts = (target_count(ROW, "t", 1), source_count(ROW, "t", 1), joint_count(ROW, "t", 1))
+    assert counts == (7, 5, 3)
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (ROW, True),
+        (b"a ||| b ||| 1 ||| ||| ||| x 1", False),
+        (b"a ||| b ||| 1 |||", False),
+        (b"a ||| b ||| 1", False),
+    ],
+)
+def test_whether_a_row_has_counts(row: bytes, expected: bool) -> None:
+    assert has_counts(row) == expected
+
+
+@pytest.mark.parametrize("read", [source_count, target_count])
+def test_a_row_without_counts(read: Callable[[bytes, str, int], float]) -> None:
+    with pytest.raises(InputError, match=r"t:3: .*in column 5"):
+        read(b"a ||| b ||| 1 1 1 1 ||| 0-0 ||| x y", "t", 3)

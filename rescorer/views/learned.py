@@ -1,0 +1,115 @@
+"""The vectors that a trained network has of words and of phrases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.errors import InputError
+from rescorer.architectures import ARCHITECTURES, load
+from rescorer.compute import Compute
+from rescorer.contract import Architecture, Side, Summaries, TrainedModel
+from rescorer.model_directory import DESCRIPTION, fingerprint, load_model
+from rescorer.vocabulary import SPECIALS, Vocabulary
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A model directory whose vectors are asked for.
+
+    Attributes:
+        directory: what `rescorer train` wrote.
+        model: the same in memory.
+        fingerprint: of its files.
+    """
+
+    directory: Path
+    model: TrainedModel[Any]
+    fingerprint: str
+
+    @classmethod
+    def load(cls, directory: Path) -> Learned:
+        """Read a model directory.
+
+        Raises:
+            InputError: the directory is not a whole model.
+        """
+        return cls(directory, load_model(directory), fingerprint(directory))
+
+    @property
+    def has_words(self) -> bool:
+        """Whether the network has vectors of words."""
+        return load(self.model.architecture).embeddings is not None
+
+    @property
+    def has_phrases(self) -> bool:
+        """Whether the network makes vectors of phrases."""
+        return load(self.model.architecture).summaries is not None
+
+    def word_vectors(self, side: Side) -> tuple[list[bytes], NDArray[np.float32]]:
+        """The words of a side's shortlist, the most frequent first, and their embeddings.
+
+        Without </s> and <unk>.
+
+        Returns:
+            The words; their vectors, *Shape:* (n_words, r).
+
+        Raises:
+            InputError: the network has no vectors of words, or none of this side.
+        """
+        embeddings = load(self.model.architecture).embeddings
+        vectors = {} if embeddings is None else embeddings(self.model)
+        if side not in vectors:
+            others = " and ".join(vectors)
+            self._refuse(
+                f"which has no vectors of {side} words",
+                f"--side {others}" if others else _architectures(lambda has: has.embeddings),
+            )
+        n_specials = len(SPECIALS)
+        words = list(self._shortlist(side).words[n_specials:])
+        return words, np.ascontiguousarray(vectors[side][n_specials:], np.float32)
+
+    def summaries(self, compute: Compute) -> Summaries:
+        """What makes a vector of a phrase in the language that the network reads.
+
+        Raises:
+            InputError: the network makes no vector of a phrase.
+        """
+        summaries = load(self.model.architecture).summaries
+        if summaries is None:
+            self._refuse(
+                "which makes no vector of a phrase", _architectures(lambda has: has.summaries)
+            )
+        made: Summaries = summaries(self.model, compute)
+        return made
+
+    @property
+    def reads(self) -> Vocabulary:
+        """The words of the phrases that `summaries` takes."""
+        return self._shortlist("source")
+
+    def _shortlist(self, side: Side) -> Vocabulary:
+        shortlists = self.model.shortlists
+        vocabulary = shortlists.target if side == "target" else shortlists.source
+        if vocabulary is None:
+            self._refuse("which knows no source words", "a network that reads a source")
+        return vocabulary
+
+    def _refuse(self, found: str, expected: str) -> NoReturn:
+        raise InputError(
+            self.directory / DESCRIPTION,
+            None,
+            f"the architecture {self.model.architecture!r}, {found}",
+            expected,
+        )
+
+
+def _architectures(having: Callable[[Architecture[Any, Any]], object]) -> str:
+    """The names of the architectures that have something."""
+    names = [name for name in ARCHITECTURES if having(load(name)) is not None]
+    return f"a model of {' or '.join(repr(name) for name in names)}"

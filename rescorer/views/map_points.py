@@ -1,0 +1,189 @@
+"""What a map shows: words or phrases with their vectors, lengths and frequencies."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.errors import InputError
+from moses_bridge.formats.alignment import parse_links
+from moses_bridge.formats.phrase_table import (
+    Block,
+    alignment_column,
+    direct_prob,
+    has_counts,
+    inverse_prob,
+    read_blocks,
+    source_count,
+    target_count,
+)
+from moses_bridge.formats.words import split_words
+from moses_bridge.progress import Progress
+from rescorer.compute import Compute
+from rescorer.contract import Side
+from rescorer.views.learned import Learned
+from rescorer.views.phrase_vectors import encoded_blocks
+from rescorer.views.table_phrases import ROWS_AT_ONCE, distinct_phrases, known_phrases
+
+Kind = Literal["words", "phrases"]
+
+
+@dataclass(frozen=True)
+class MapPoints:
+    """Words or phrases that are to be laid out.
+
+    Attributes:
+        kind: which of both.
+        texts: the words or phrases.
+        vectors: what the network has of each, *Shape:* (n, d).
+        lengths: words of each.
+        frequencies: of a word the distinct phrases that hold it; of a phrase how often it was extracted, None
+            where the table has no counts.
+        counterparts: of a phrase its best translation, b"" of a word.
+        linked: the words of that translation that are linked to a word of the phrase, in their order.
+    """
+
+    kind: Kind
+    texts: list[bytes]
+    vectors: NDArray[np.float32]
+    lengths: list[int]
+    frequencies: list[float] | None
+    counterparts: list[bytes]
+    linked: list[list[bytes]]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+def word_points(learned: Learned, table: Path, side: Side, n_words: int) -> MapPoints:
+    """The words of a shortlist that stand in most phrases of a table.
+
+    Args:
+        learned: the model.
+        table: a phrase table.
+        side: whose words.
+        n_words: so many at most.
+
+    Raises:
+        InputError: the network has no vectors of words of this side, or the table is malformed.
+    """
+    known, vectors = learned.word_vectors(side)
+    n_phrases = Counter(
+        word for phrase in distinct_phrases(table, side) for word in set(split_words(phrase))
+    )
+    ranked = sorted(range(len(known)), key=lambda row: -n_phrases[known[row]])
+    chosen = [row for row in ranked[:n_words] if n_phrases[known[row]]]
+    texts = [known[row] for row in chosen]
+    return MapPoints(
+        "words",
+        texts,
+        vectors[chosen],
+        [1] * len(texts),
+        [float(n_phrases[word]) for word in texts],
+        [b""] * len(texts),
+        [[] for _ in texts],
+    )
+
+
+def phrase_points(
+    learned: Learned, table: Path, side: Side, n_phrases: int, seed: int, compute: Compute
+) -> MapPoints:
+    """Phrases of a table drawn at random, as in Cho et al. (2014), section 4.4 and figure 5.
+
+    Drawn are distinct phrases whose words the network all knows. The table is read twice.
+
+    Args:
+        learned: the model.
+        table: a phrase table.
+        side: the column whose phrases the network reads.
+        n_phrases: so many at most.
+        seed: of the draw.
+        compute: how they are encoded.
+
+    Raises:
+        InputError: the network makes no vector of a phrase, or the table is malformed.
+    """
+    summaries = learned.summaries(compute)
+    known = known_phrases(distinct_phrases(table, side), learned.reads, table)
+    drawn = np.random.default_rng(seed).permutation(len(known))[:n_phrases]
+    texts = [known[row] for row in np.sort(drawn)]
+    best = _best_translations(texts, table, side)
+    counts = [best[text].count for text in texts]
+    return MapPoints(
+        "phrases",
+        texts,
+        np.concatenate(list(encoded_blocks(texts, summaries))),
+        [len(split_words(text)) for text in texts],
+        None if None in counts else [count or 0.0 for count in counts],
+        [best[text].words for text in texts],
+        [best[text].linked for text in texts],
+    )
+
+
+@dataclass(frozen=True)
+class _Translation:
+    """The best translation so far of a phrase, its linked words, and how often the phrase was extracted."""
+
+    prob: float
+    words: bytes
+    linked: list[bytes]
+    count: float | None
+
+
+def _best_translations(
+    phrases: Sequence[bytes], table: Path, side: Side
+) -> dict[bytes, _Translation]:
+    """The translation of highest probability of each phrase; of equal ones the first in the table."""
+    best: dict[bytes, _Translation] = {}
+    wanted = set(phrases)
+    with Progress("read translations", unit="rows") as progress:
+        for block in read_blocks(table, ROWS_AT_ONCE):
+            for phrase, found in _translations(block, wanted, table, side):
+                if phrase not in best or found.prob > best[phrase].prob:
+                    best[phrase] = found
+            progress.update(len(block))
+    return best
+
+
+def _translations(
+    block: Block, wanted: set[bytes], table: Path, side: Side
+) -> Iterator[tuple[bytes, _Translation]]:
+    """The rows of wanted phrases."""
+    columns = (block.sources, block.targets)
+    own, other = columns if side == "source" else columns[::-1]
+    prob_of = direct_prob if side == "source" else inverse_prob
+    count_of = source_count if side == "source" else target_count
+    for row, line in enumerate(block.lines):
+        phrase = b" ".join(split_words(own[row]))
+        if phrase not in wanted:
+            continue
+        place = (line, table, block.first_line + row)
+        linked = _linked_words(other[row], alignment_column(line), side, table, place[2])
+        count = count_of(*place) if has_counts(line) else None
+        yield phrase, _Translation(prob_of(*place), other[row], linked, count)
+
+
+def _linked_words(
+    words: bytes, links: bytes, side: Side, table: Path, line_number: int
+) -> list[bytes]:
+    """The words of the other side that a link touches, in their order.
+
+    Raises:
+        InputError: a link is malformed or leaves the phrase.
+    """
+    split, place = split_words(words), 1 if side == "source" else 0
+    touched = sorted({link[place] for link in parse_links(links, table, line_number)})
+    if touched and touched[-1] >= len(split):
+        raise InputError(
+            table,
+            line_number,
+            f"a link to word {touched[-1]} of {len(split)}",
+            "links inside the pair",
+        )
+    return [split[number] for number in touched]

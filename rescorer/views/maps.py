@@ -1,0 +1,203 @@
+"""Maps of the words and the phrases of a network: Figures 4 and 5 of Cho et al. (2014)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.config import AtLeast, check_limits
+from moses_bridge.errors import InputError
+from moses_bridge.formats.words import split_words
+from moses_bridge.json_files import write_json
+from rescorer.compute import Compute
+from rescorer.contract import Side
+from rescorer.tables.source_table import table_identity
+from rescorer.views.cosine import unit_rows
+from rescorer.views.learned import Learned
+from rescorer.views.map_picture import Picture, draw_map, draw_zoom
+from rescorer.views.map_points import Kind, MapPoints, phrase_points, word_points
+from rescorer.views.purity import Purity, map_purity
+from rescorer.views.shown_text import as_text
+from rescorer.views.tsne import Layout, layout
+from rescorer.views.zooms import Window, densest_windows
+
+Colour = Literal["length", "frequency"]
+FEWEST_POINTS = 10
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class MapConfig:
+    """What is on a map.
+
+    Attributes:
+        side: whose words; the column whose phrases the network reads.
+        n_words: words, those in most phrases of the table.
+        n_phrases: phrases, drawn at random from those of the table; 5,000 in Cho et al. (2014), figure 5.
+        colour: what the colour of a phrase says; that of a word says how frequent it is.
+        n_zooms: parts that are drawn apart.
+        zoom_points: words or phrases in each of them.
+        seed: of the draw and of the layout.
+    """
+
+    side: Side = "source"
+    n_words: Annotated[int, AtLeast(FEWEST_POINTS)] = 1000
+    n_phrases: Annotated[int, AtLeast(FEWEST_POINTS)] = 2000
+    colour: Colour = "length"
+    n_zooms: Annotated[int, AtLeast(0)] = 3
+    zoom_points: Annotated[int, AtLeast(2)] = 40
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+
+@dataclass(frozen=True)
+class Map:
+    """Words or phrases in the plane.
+
+    Attributes:
+        points: what is shown.
+        layout: where.
+        windows: the parts that are drawn apart.
+        purity: of phrases whose table has word links, in the map and in the vectors that it was made of.
+    """
+
+    points: MapPoints
+    layout: Layout
+    windows: list[Window]
+    purity: list[Purity]
+
+
+def draw_maps(
+    learned: Learned,
+    table: Path,
+    out: Path,
+    kinds: Sequence[Kind],
+    config: MapConfig,
+    compute: Compute | None = None,
+) -> list[Map]:
+    """Write maps: KIND.json, KIND.png and KIND.svg, and KIND-zoomN.png and .svg.
+
+    Args:
+        learned: the model.
+        table: a phrase table.
+        out: a folder, made if it is not there.
+        kinds: which maps.
+        config: what is on them.
+        compute: how phrases are encoded.
+
+    Returns:
+        The maps, in the order of the kinds.
+
+    Raises:
+        InputError: the network has no such vectors, the table is malformed or has too few of them, or it has no
+            counts where the colour says frequency.
+        ConfigError: openTSNE is not installed.
+    """
+    # All of them are read before the first one is drawn: what is wrong is said at once.
+    shown = [_points(kind, learned, table, config, compute or Compute()) for kind in kinds]
+    out.mkdir(parents=True, exist_ok=True)
+    maps = []
+    for points in shown:
+        made = _map(points, config)
+        _draw(made, config, out / points.kind)
+        write_json(out / f"{points.kind}.json", as_json(made, learned, table, config))
+        maps.append(made)
+    return maps
+
+
+def kinds_of(learned: Learned) -> list[Kind]:
+    """The maps that a model has vectors for; both, where it has none at all."""
+    has: dict[Kind, bool] = {"words": learned.has_words, "phrases": learned.has_phrases}
+    return [kind for kind in has if has[kind] or not any(has.values())]
+
+
+def _points(
+    kind: Kind, learned: Learned, table: Path, config: MapConfig, compute: Compute
+) -> MapPoints:
+    """What a map shows, checked."""
+    if kind == "words":
+        points = word_points(learned, table, config.side, config.n_words)
+    else:
+        points = phrase_points(learned, table, config.side, config.n_phrases, config.seed, compute)
+    if len(points) < FEWEST_POINTS:
+        raise InputError(
+            table, None, f"{len(points)} {kind} that the model knows", f"{FEWEST_POINTS}"
+        )
+    if points.frequencies is None and config.colour == "frequency":
+        raise InputError(
+            table, None, "no counts in column 5", "them, for a map coloured by frequency"
+        )
+    return points
+
+
+def _map(points: MapPoints, config: MapConfig) -> Map:
+    made = layout(points.vectors, config.seed)
+    windows = densest_windows(made.places, config.n_zooms, config.zoom_points)
+    spaces: dict[str, NDArray[np.floating[Any]]] = {
+        "map": made.places,
+        "vectors": unit_rows(points.vectors),
+    }
+    own_words = [split_words(text) for text in points.texts]
+    purity = [
+        row
+        for space, places in spaces.items()
+        for row in map_purity(places, space, own_words, points.linked)
+    ]
+    return Map(points, made, windows, purity)
+
+
+def _draw(made: Map, config: MapConfig, path: Path) -> None:
+    points = made.points
+    shades, legend = _shades(points, config.colour)
+    title = f"{len(points):,} {config.side} {points.kind}"
+    picture = Picture(title, made.layout.places, points.texts, shades, legend)
+    draw_map(picture, made.windows, path)
+    for number, window in enumerate(made.windows, start=1):
+        draw_zoom(picture, window, number, path.with_name(f"{path.name}-zoom{number}"))
+
+
+def _shades(points: MapPoints, colour: Colour) -> tuple[NDArray[np.float64], str]:
+    """What the colour says of each point, and how it is called."""
+    if points.kind == "phrases" and colour == "length":
+        return np.array(points.lengths, np.float64), "words in the phrase"
+    unit = "extracted" if points.kind == "phrases" else "phrases with the word"
+    return np.log10(points.frequencies or []), f"{unit}, log10"
+
+
+def as_json(made: Map, learned: Learned, table: Path, config: MapConfig) -> dict[str, Any]:
+    """For a JSON file."""
+    points = made.points
+    return {
+        "format_version": FORMAT_VERSION,
+        "kind": points.kind,
+        "side": config.side,
+        "model": {"path": str(learned.directory), "fingerprint": learned.fingerprint},
+        "table": table_identity(str(table)),
+        "seed": config.seed,
+        "method": made.layout.method,
+        "perplexity": made.layout.perplexity,
+        "kl_divergence": made.layout.kl_divergence,
+        "purity": [row.as_json for row in made.purity],
+        "zooms": [window._asdict() for window in made.windows],
+        "points": [_point_as_json(made, row) for row in range(len(points))],
+    }
+
+
+def _point_as_json(made: Map, row: int) -> dict[str, Any]:
+    points = made.points
+    x, y = made.layout.places[row]
+    return {
+        "text": as_text(points.texts[row]),
+        "x": round(float(x), 4),
+        "y": round(float(y), 4),
+        "length": points.lengths[row],
+        "frequency": None if points.frequencies is None else points.frequencies[row],
+        "counterpart": as_text(points.counterparts[row]),
+    }

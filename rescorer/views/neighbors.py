@@ -1,0 +1,180 @@
+"""The nearest words and the nearest phrases, as a network sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.errors import ConfigError, shown
+from moses_bridge.formats.words import split_words
+from rescorer.compute import Compute
+from rescorer.contract import Side
+from rescorer.tables.source_table import table_identity
+from rescorer.views.cosine import Nearest, nearest, unit_rows
+from rescorer.views.learned import Learned
+from rescorer.views.phrase_vectors import (
+    KeptVectors,
+    encoded_blocks,
+    keep_vectors,
+    kept_vectors,
+)
+from rescorer.views.shown_text import as_text, readable
+from rescorer.views.table_phrases import distinct_phrases, known_phrases, unknown_words
+
+
+@dataclass(frozen=True)
+class Neighbors:
+    """What is nearest to a word or a phrase.
+
+    Attributes:
+        asked: the word or phrase.
+        found: the others, the nearest first.
+        cosines: of each, from -1 to 1.
+        n_candidates: among how many words or phrases they were found.
+    """
+
+    asked: bytes
+    found: tuple[bytes, ...]
+    cosines: tuple[float, ...]
+    n_candidates: int
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        """For a JSON file."""
+        pairs = zip(self.found, self.cosines, strict=True)
+        return {
+            "asked": as_text(self.asked),
+            "n_candidates": self.n_candidates,
+            "neighbors": [
+                {"text": as_text(text), "cosine": round(cosine, 6)} for text, cosine in pairs
+            ],
+        }
+
+    def __str__(self) -> str:
+        pairs = zip(self.found, self.cosines, strict=True)
+        lines = [f"  {cosine:6.3f}  {readable(text)}" for text, cosine in pairs]
+        return "\n".join([f"{readable(self.asked)} (among {self.n_candidates:,})", *lines])
+
+
+def word_neighbors(
+    learned: Learned, words: Sequence[bytes], side: Side, n_best: int
+) -> list[Neighbors]:
+    """The nearest words of a shortlist by the cosine of their embeddings.
+
+    Args:
+        learned: the model.
+        words: what is asked for.
+        side: whose words.
+        n_best: neighbours of each at most.
+
+    Raises:
+        InputError: the network has no vectors of words of this side.
+        ConfigError: a word is not in the shortlist.
+    """
+    known, vectors = learned.word_vectors(side)
+    rows = {word: row for row, word in enumerate(known)}
+    for word in words:
+        if word not in rows:
+            raise ConfigError(
+                f"no {side} word {shown(word)} in the model's shortlist of {len(known):,}: "
+                "the network sees it as <unk>"
+            )
+    queries = vectors[[rows[word] for word in words]]
+    best = nearest(queries, [unit_rows(vectors)], n_best + 1)
+    return _without_themselves(words, best, known, n_best)
+
+
+def phrase_neighbors(
+    learned: Learned,
+    phrases: Sequence[bytes],
+    table: Path,
+    side: Side,
+    n_best: int,
+    keep: Path | None = None,
+    compute: Compute | None = None,
+) -> list[Neighbors]:
+    """The nearest phrases of a table by the cosine of their summaries.
+
+    Candidates are the distinct phrases of a column whose words the network all knows. They are encoded block
+    by block, and only one block and the best ones are in memory, beside the text of the phrases.
+
+    Args:
+        learned: the model.
+        phrases: what is asked for; they need not stand in the table.
+        table: a phrase table.
+        side: the column whose phrases the network reads: "target" for one trained in the other direction.
+        n_best: neighbours of each at most.
+        keep: a folder for the encoded phrases, 4 bytes a unit; with the same model and table they are taken
+            from there.
+        compute: how the phrases are encoded.
+
+    Raises:
+        InputError: the network makes no vector of a phrase, or the table is malformed.
+        ConfigError: a phrase has no word, or one that the network does not know.
+    """
+    compute = compute or Compute()
+    summaries = learned.summaries(compute)
+    asked = [b" ".join(split_words(phrase)) for phrase in phrases]
+    for phrase in asked:
+        _check_known(phrase, learned)
+    queries = summaries(asked)
+    if keep is None:
+        candidates = known_phrases(distinct_phrases(table, side), learned.reads, table)
+        best = nearest(queries, encoded_blocks(candidates, summaries), n_best + 1)
+        return _without_themselves(asked, best, candidates, n_best)
+    kept = _kept(learned, table, side, keep, compute)
+    best = nearest(queries, kept.blocks(), n_best + 1)
+    return _without_themselves(asked, best, kept.phrases, n_best)
+
+
+def _check_known(phrase: bytes, learned: Learned) -> None:
+    unknown = unknown_words(phrase, learned.reads)
+    if not phrase or unknown:
+        what = f"the words {', '.join(map(shown, unknown))}" if unknown else "no word"
+        raise ConfigError(
+            f"the phrase {shown(phrase)} has {what}, expected words of the model's shortlist"
+        )
+
+
+def _kept(learned: Learned, table: Path, side: Side, keep: Path, compute: Compute) -> KeptVectors:
+    """The phrases of a table with their vectors, from the folder or new in it."""
+    identity = {
+        "model": learned.fingerprint,
+        "table": table_identity(str(table)),
+        "side": side,
+        "precision": compute.precision,
+    }
+    kept = kept_vectors(keep, identity)
+    if kept is None:
+        phrases = known_phrases(distinct_phrases(table, side), learned.reads, table)
+        keep_vectors(keep, identity, phrases, learned.summaries(compute))
+        kept = kept_vectors(keep, identity)
+        assert kept is not None
+    return kept
+
+
+def _without_themselves(
+    asked: Sequence[bytes], best: Sequence[Nearest], candidates: Sequence[bytes], n_best: int
+) -> list[Neighbors]:
+    """The neighbours by name; what was asked for is not its own neighbour."""
+    result = []
+    for query, near in zip(asked, best, strict=True):
+        others = [row for row, text in enumerate(near.rows) if candidates[text] != query][:n_best]
+        result.append(
+            Neighbors(
+                query,
+                tuple(candidates[row] for row in near.rows[others]),
+                tuple(_numbers(near.cosines[others])),
+                len(candidates),
+            )
+        )
+    return result
+
+
+def _numbers(cosines: NDArray[np.float32]) -> list[float]:
+    return [float(cosine) for cosine in cosines]

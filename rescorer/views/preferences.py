@@ -1,0 +1,295 @@
+"""The targets that a table and networks prefer, for long source phrases: Table 2 of Cho et al. (2014)."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.config import AtLeast, AtMost, check_limits
+from moses_bridge.errors import InputError, shown
+from moses_bridge.formats.phrase_table import (
+    Block,
+    alignment_column,
+    direct_prob,
+    read_blocks,
+    source_count,
+)
+from moses_bridge.formats.words import split_words
+from moses_bridge.progress import Progress
+from rescorer.contract import Batch, NamedScorer
+from rescorer.views.shown_text import as_text
+
+ROWS_AT_ONCE = 50_000
+Kind = Literal["frequent", "rare"]
+KINDS: tuple[Kind, ...] = ("frequent", "rare")
+
+
+@dataclass(frozen=True)
+class PreferencesConfig:
+    """Which source phrases are drawn, and what is shown of each.
+
+    Attributes:
+        min_words: words of a source phrase at least; "more than 3" in Cho et al. (2014), section 4.4.
+        min_targets: targets of a source phrase at least; with fewer there is nothing to prefer.
+        share: the most frequent share of the phrases with so many words and targets counts as frequent, the
+            least frequent one as rare.
+        n_phrases: source phrases drawn of each kind.
+        n_best: targets shown of each.
+        seed: of the draw.
+    """
+
+    min_words: Annotated[int, AtLeast(1)] = 4
+    min_targets: Annotated[int, AtLeast(1)] = 3
+    share: Annotated[float, AtLeast(0), AtMost(0.5)] = 0.1
+    n_phrases: Annotated[int, AtLeast(1)] = 10
+    n_best: Annotated[int, AtLeast(1)] = 3
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+
+@dataclass(frozen=True)
+class Preferred:
+    """The best targets of a source phrase by one model.
+
+    Attributes:
+        targets: the best first; equal ones in the order of the table.
+        values: p(target | source) of the table; of a network what its scorer gives, log p(target | source)
+            in nats.
+    """
+
+    targets: tuple[bytes, ...]
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class SourcePhrase:
+    """A source phrase with its targets in a table.
+
+    Attributes:
+        source: its words.
+        kind: frequent or rare.
+        count: how often it was extracted: the second number of column 5.
+        targets: all of them.
+        probs: p(target | source) of each, the third score.
+        links: word links of each.
+    """
+
+    source: bytes
+    kind: Kind
+    count: float
+    targets: tuple[bytes, ...]
+    probs: tuple[float, ...]
+    links: tuple[bytes, ...]
+
+
+@dataclass(frozen=True)
+class Preference:
+    """What is preferred for one source phrase.
+
+    Attributes:
+        phrase: the source phrase.
+        table: the best targets by the table.
+        models: the best targets by each network, by its name.
+    """
+
+    phrase: SourcePhrase
+    table: Preferred
+    models: Mapping[str, Preferred]
+
+
+@dataclass(frozen=True)
+class Preferences:
+    """A table of preferences.
+
+    Attributes:
+        config: how it was made.
+        n_long: source phrases that are long enough and have enough targets.
+        least_frequent: the lowest count of a phrase that is frequent.
+        most_rare: the highest count of a phrase that is rare.
+        rows: frequent phrases, then rare ones, each in the order of the table.
+    """
+
+    config: PreferencesConfig
+    n_long: int
+    least_frequent: float
+    most_rare: float
+    rows: tuple[Preference, ...]
+
+    @property
+    def agreement(self) -> dict[str, float]:
+        """Share of the source phrases whose best target by a network no other one beats in the table."""
+        names = self.rows[0].models if self.rows else {}
+        return {name: float(np.mean([_agrees(row, name) for row in self.rows])) for name in names}
+
+
+def _agrees(row: Preference, name: str) -> bool:
+    best = row.phrase.targets.index(row.models[name].targets[0])
+    return row.phrase.probs[best] == max(row.phrase.probs)
+
+
+def preferences(
+    table: Path, scorers: Sequence[NamedScorer], config: PreferencesConfig
+) -> Preferences:
+    """Draw source phrases and rank the targets that the table has for each.
+
+    The table is read twice; in memory are its long source phrases and all rows of those that were drawn.
+
+    Args:
+        table: a phrase table with counts.
+        scorers: networks, with different names.
+        config: what is drawn and shown.
+
+    Raises:
+        InputError: a row is malformed or has no counts, or there are no frequent and rare phrases.
+    """
+    long = _long_sources(table, config)
+    sources, counts = list(long), np.array(list(long.values()))
+    least_frequent, most_rare = _thresholds(counts, config.share, table)
+    pools = (counts >= least_frequent, counts <= most_rare)
+    rng = np.random.default_rng(config.seed)
+    kinds: dict[bytes, Kind] = {}
+    for kind, pool in zip(KINDS, pools, strict=True):
+        drawn = rng.permutation(np.flatnonzero(pool))[: config.n_phrases]
+        kinds |= {sources[row]: kind for row in drawn}
+    phrases = sorted(_drawn_phrases(table, kinds), key=lambda phrase: KINDS.index(phrase.kind))
+    rows = tuple(_preference(phrase, scorers, config.n_best) for phrase in phrases)
+    return Preferences(config, len(counts), least_frequent, most_rare, rows)
+
+
+def _thresholds(counts: NDArray[np.float64], share: float, table: Path) -> tuple[float, float]:
+    """The lowest count that is frequent and the highest one that is rare."""
+    ranked = np.sort(counts)
+    n_share = max(int(share * len(ranked)), 1)
+    least_frequent, most_rare = float(ranked[-n_share]), float(ranked[n_share - 1])
+    if least_frequent <= most_rare:
+        raise InputError(
+            table,
+            None,
+            f"a count of {most_rare:g} for frequent and for rare source phrases",
+            "phrases of different frequency",
+            "Use a larger table, fewer words (--min-words) or fewer targets (--min-targets)",
+        )
+    return least_frequent, most_rare
+
+
+def _long_sources(table: Path, config: PreferencesConfig) -> dict[bytes, float]:
+    """The source phrases that are long enough and have enough targets, with their counts."""
+    found: dict[bytes, float] = {}
+    for block in _blocks(table, "find long phrases"):
+        for first, n_rows in _groups(block):
+            source = block.sources[first]
+            if n_rows >= config.min_targets and len(split_words(source)) >= config.min_words:
+                line_number = block.first_line + first
+                _refuse_apart(source, found, table, line_number)
+                found[source] = source_count(block.lines[first], table, line_number)
+    if not found:
+        raise InputError(
+            table,
+            None,
+            f"no source phrase of {config.min_words} words or more with {config.min_targets} targets",
+            "some",
+            "Ask for fewer words (--min-words) or fewer targets (--min-targets)",
+        )
+    return found
+
+
+def _refuse_apart(source: bytes, before: Container[bytes], table: Path, line_number: int) -> None:
+    if source in before:
+        raise InputError(
+            table,
+            line_number,
+            f"the source {shown(source)} again",
+            "all rows of a source together",
+            "Sort the table: LC_ALL=C sort",
+        )
+
+
+def _blocks(table: Path, label: str) -> Iterator[Block]:
+    with Progress(label, unit="rows") as progress:
+        for block in read_blocks(table, ROWS_AT_ONCE):
+            yield block
+            progress.update(len(block))
+
+
+def _groups(block: Block) -> Iterator[tuple[int, int]]:
+    """First row and number of rows of each run of one source."""
+    first = 0
+    for row in range(1, len(block) + 1):
+        if row == len(block) or block.sources[row] != block.sources[first]:
+            yield first, row - first
+            first = row
+
+
+def _drawn_phrases(table: Path, kinds: Mapping[bytes, Kind]) -> Iterator[SourcePhrase]:
+    """The drawn phrases with all their rows."""
+    met = set[bytes]()
+    for block in _blocks(table, "read drawn phrases"):
+        for first, n_rows in _groups(block):
+            source = block.sources[first]
+            if source in kinds:
+                _refuse_apart(source, met, table, block.first_line + first)
+                met.add(source)
+                yield _source_phrase(block, range(first, first + n_rows), kinds[source], table)
+
+
+def _source_phrase(block: Block, rows: range, kind: Kind, table: Path) -> SourcePhrase:
+    lines = [(block.lines[row], table, block.first_line + row) for row in rows]
+    return SourcePhrase(
+        block.sources[rows.start],
+        kind,
+        source_count(*lines[0]),
+        tuple(block.targets[row] for row in rows),
+        tuple(direct_prob(*line) for line in lines),
+        tuple(alignment_column(line) for line, _, _ in lines),
+    )
+
+
+def _preference(phrase: SourcePhrase, scorers: Sequence[NamedScorer], n_best: int) -> Preference:
+    asked = Batch([phrase.source] * len(phrase.targets), phrase.targets, phrase.links)
+    models = {
+        named.name: _best(phrase.targets, named.scorer.values(asked).tolist(), n_best)
+        for named in scorers
+    }
+    return Preference(phrase, _best(phrase.targets, phrase.probs, n_best), models)
+
+
+def _best(targets: Sequence[bytes], values: Sequence[float], n_best: int) -> Preferred:
+    order = np.argsort(-np.array(values), kind="stable")[:n_best]
+    return Preferred(tuple(targets[row] for row in order), tuple(values[row] for row in order))
+
+
+def as_json(result: Preferences) -> dict[str, Any]:
+    """For a JSON file."""
+    return {
+        "seed": result.config.seed,
+        "min_words": result.config.min_words,
+        "min_targets": result.config.min_targets,
+        "n_long": result.n_long,
+        "least_frequent": result.least_frequent,
+        "most_rare": result.most_rare,
+        "agreement": result.agreement,
+        "phrases": [_row_as_json(row) for row in result.rows],
+    }
+
+
+def _row_as_json(row: Preference) -> dict[str, Any]:
+    return {
+        "source": as_text(row.phrase.source),
+        "kind": row.phrase.kind,
+        "count": row.phrase.count,
+        "n_targets": len(row.phrase.targets),
+        "table": _as_list(row.table, "prob"),
+        "models": {name: _as_list(best, "log_prob") for name, best in row.models.items()},
+    }
+
+
+def _as_list(best: Preferred, value: str) -> list[dict[str, Any]]:
+    pairs = zip(best.targets, best.values, strict=True)
+    return [{"target": as_text(target), value: number} for target, number in pairs]

@@ -1,0 +1,30 @@
+"""Text of tables as people read it."""
+
+from __future__ import annotations
+
+import html
+import re
+
+# What the Moses tokenizer writes for characters that mean something to Moses.
+_ESCAPES = re.compile(r"&(?:amp|lt|gt|quot|apos|#124|#91|#93);")
+# CommonMark: a backslash before any of these makes it plain text.
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~&:@^$=])")
+
+
+def as_text(words: bytes) -> str:
+    """Bytes as UTF-8; a byte that is none becomes U+FFFD."""
+    return words.decode("utf-8", "replace")
+
+
+def readable(words: bytes) -> str:
+    """The same without Moses's escapes, in one line, no character of which is invisible.
+
+    Control characters and those that change the direction of writing become U+FFFD.
+    """
+    text = _ESCAPES.sub(lambda escape: html.unescape(escape[0]), as_text(words))
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def markdown_cell(words: bytes) -> str:
+    """The readable text as a cell of a Markdown table, in which nothing is markup."""
+    return _MARKDOWN.sub(r"\\\1", readable(words))

@@ -1,0 +1,200 @@
+"""Each command that README.md and the pages for beginners show is run, in their order, on a tiny corpus.
+
+Blocks of shell (```sh) have one command a line; in blocks of a console (```console) commands begin with "$ "
+and what they printed follows; a TOML block that begins with "# NAME.toml" is that file. The commands of a page
+run in one folder with what the page says that its reader has. Trainings, tunings and the like get sizes and
+limits for seconds at their end (`QUICK`), so that the commands are those of the page and the numbers are not.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import moses_bridge.cli
+import rescorer.cli
+import tuning.cli
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [
+    ROOT / "README.md",
+    *(ROOT / "docs" / name for name in ("quickstart.md", "tutorial.md", "views.md")),
+]
+PROGRAMS: dict[str, click.Group] = {
+    "moses-bridge": moses_bridge.cli.main,
+    "rescorer": rescorer.cli.main,
+    "tuning": tuning.cli.main,
+}
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LONGEST_LINE = 120
+# For seconds: a small network, one pass, few iterations. They go behind the options of the page.
+QUICK = {
+    ("rescorer", "train"): ["--config", "quick-train.toml"],
+    ("tuning", "tune"): ["--config", "quick-tune.toml"],
+    ("tuning", "compare"): ["--config", "quick-compare.toml"],
+    ("rescorer", "preferences"): ["--min-words", "2", "--min-targets", "2"],
+    ("rescorer", "map"): ["--words", "20", "--phrases", "20"],
+}
+SETTINGS = {
+    "quick-train.toml": "n_held_out = 10\nloop = { n_epochs = 1 }\n"
+    "model = { hidden_width = 8, embedding_width = 8, maxout_width = 4 }\n",
+    "quick-tune.toml": "max_iterations = 2\nnbest_size = 5\n"
+    "decoder = { stack_size = 5, pop_limit = 10 }\n",
+    "quick-compare.toml": "n_samples = 20\n",
+}
+ASKED_FOR = [
+    (["server"], ["serveur"]),
+    (["install"], ["installer"]),
+    (["can", "be", "used"], ["peut", "être", "utilisé"]),
+    (["for", "example"], ["par", "exemple"]),
+]
+# It fetches text through apt, which a test must not: its command line is read, no more.
+ONLY_READ = {("moses-bridge", "corpus")}
+
+
+def commands_of(text: str) -> Iterator[list[str]]:
+    """The command lines of a page, each split as a shell would."""
+    for kind, body in FENCE.findall(text):
+        joined = body.replace("\\\n", " ")
+        for line in joined.splitlines():
+            if kind == "console":
+                if line.startswith("$ "):
+                    yield shlex.split(line[2:], comments=True)
+            elif kind == "sh":
+                words = shlex.split(line, comments=True)
+                if words:
+                    yield words
+
+
+def files_of(text: str) -> Iterator[tuple[str, str]]:
+    """The settings files of a page, by name."""
+    for kind, body in FENCE.findall(text):
+        if kind == "toml" and (named := re.match(r"# (\S+\.toml)\n", body)):
+            yield named[1], body
+
+
+def sentence_pair(rng: random.Random) -> tuple[str, str]:
+    """A sentence and its translation: words that the pages ask for, then made-up ones; adjectives move."""
+    source, target = (list(side) for side in rng.choice(ASKED_FOR))
+    for _ in range(rng.randint(1, 4)):
+        noun, adjective = rng.randrange(12), rng.randrange(6)
+        source += [f"adj{adjective}", f"noun{noun}"]
+        target += [f"nom{noun}", f"épithète{adjective}"]
+    return " ".join([*source, "."]), " ".join([*target, "."])
+
+
+def write_text(folder: Path) -> None:
+    rng = random.Random(1)
+    folder.mkdir(exist_ok=True)
+    for part, n_sentences in {"train": 150, "dev": 6, "test": 6}.items():
+        pairs = [sentence_pair(rng) for _ in range(n_sentences)]
+        for language, lines in zip(("en", "fr"), zip(*pairs, strict=True), strict=True):
+            (folder / f"{part}.{language}").write_text("".join(f"{line}\n" for line in lines))
+
+
+def run(words: list[str]) -> None:
+    program, *arguments = words
+    result = CliRunner().invoke(PROGRAMS[program], arguments, prog_name=program)
+    assert result.exit_code == 0, f"{shlex.join(words)}\n{result.output}\n{result.exception!r}"
+
+
+@pytest.fixture(scope="module")
+def system(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What somebody with a Moses system has: model, texts for tuning and testing, a trained network."""
+    folder = tmp_path_factory.mktemp("system")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        write_text(folder / "corpus")
+        for part in ("dev", "test"):
+            for language in ("en", "fr"):
+                shutil.copy(f"corpus/{part}.{language}", f"{part}.{language}")
+        for name, content in SETTINGS.items():
+            Path(name).write_text(content)
+        corpus = ("--corpus", "corpus/train", "--source", "en", "--target", "fr")
+        run(["moses-bridge", "build", *corpus, "--out", "model", "--jobs", "1"])
+        train = ["rescorer", "train", "model/phrase-table.gz", "--out", "rnn"]
+        run([*train, *QUICK["rescorer", "train"]])
+    return folder
+
+
+def prepared(page: Path, system: Path, folder: Path) -> None:
+    """What the reader of a page has before its first command."""
+    given = {
+        "README.md": ("model", "dev.en", "dev.fr", "test.en", "test.fr"),
+        "quickstart.md": ("model", "dev.en", "dev.fr", "test.en", "test.fr"),
+        "tutorial.md": ("corpus",),  # which its first command fetches
+        "views.md": ("model", "rnn"),
+    }
+    for name in (*given[page.name], *SETTINGS):
+        place = system / name
+        copy = shutil.copytree if place.is_dir() else shutil.copy
+        copy(place, folder / name)
+    ini = folder / "model" / "moses.ini"  # it names its tables by their whole paths
+    if ini.exists():
+        ini.write_text(ini.read_text().replace(str(system), str(folder)))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_each_command_of_a_page_runs(
+    page: Path, system: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = page.read_text()
+    prepared(page, system, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for name, content in files_of(text):
+        Path(name).write_text(content)
+    targets = make_targets()
+    n_run = 0
+    for words in commands_of(text):
+        if words[0] == "make":
+            assert words[1] in targets, words
+            continue
+        command = (words[0], words[1])
+        if command in ONLY_READ:
+            PROGRAMS[words[0]].commands[words[1]].make_context(words[1], words[2:])
+            continue
+        run([*words, *QUICK.get(command, [])])
+        n_run += 1
+    assert n_run >= 3
+
+
+def make_targets() -> set[str]:
+    text = (ROOT / "Makefile").read_text()
+    return {
+        name
+        for names in re.findall(r"^([a-z][\w -]*):(?!=)", text, re.MULTILINE)
+        for name in names.split()
+    }
+
+
+def test_what_is_no_command_is_not_taken_for_one() -> None:
+    text = "```sh\nmake a  # b\nx y \\\n  z\n```\n```console\n$ c d\nprinted\n```\n```\nno\n```\n"
+    assert list(commands_of(text)) == [["make", "a"], ["x", "y", "z"], ["c", "d"]]
+    assert list(files_of("```toml\n# a.toml\nb = 1\n```\n```toml\nc = 1\n```\n")) == [
+        ("a.toml", "# a.toml\nb = 1\n")
+    ]
+
+
+def test_every_block_of_the_readme_says_what_it_is() -> None:
+    """A block without a kind would not be run."""
+    for page in PAGES:
+        kinds = {kind for kind, _ in FENCE.findall(page.read_text())}
+        assert kinds <= {"sh", "console", "toml", "text", "python"}, page
+
+
+def test_a_command_that_fails_is_noticed() -> None:
+    with pytest.raises(AssertionError, match="rescorer score nowhere"):
+        run(["rescorer", "score", "nowhere", "--out", "o"])
+
+
+def test_lines_of_the_readme_are_not_too_long() -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert [number for number, line in enumerate(lines, 1) if len(line) > LONGEST_LINE] == []
