@@ -150,7 +150,7 @@ CORPUS ?= $(B)/corpus
 MODEL ?= $(B)/model
 LINKS ?= $(MODEL)/aligned.grow-diag-final-and.gz
 CONFIG := $(B)/config
-SECTIONS := corpus build encdec encdec_counted cslm nnjm start tune compare
+SECTIONS := corpus build encdec encdec_counted cslm nnjm rnnsearch start tune compare
 DEV := $(CORPUS)/dev
 TEST := $(CORPUS)/test
 
@@ -210,6 +210,8 @@ $(eval $(call network,encdec_counted,$(B)/filtered/moses.ini,$(TEXTS),$(FILTERED
 $(eval $(call network,cslm,$(CORPUS)/train.$(TARGET),--arch cslm,$(CORPUS)/train.$(TARGET)))
 $(eval $(call network,nnjm,$(MODEL)/moses.ini,--arch nnjm --source $(CORPUS)/train.$(SOURCE) --links $(LINKS),$(CORPUS)/train.$(TARGET)))
 
+$(eval $(call network,rnnsearch,$(CORPUS)/train.$(TARGET),--arch rnnsearch --source $(CORPUS)/train.$(SOURCE),$(CORPUS)/train.$(TARGET)))
+
 # $(call columns,SYSTEM,MODEL,OPTIONS): a table with added columns and its moses.ini.
 define columns
 $(B)/tables/$(1)/moses.ini: $(2) | $(INSTALL)
@@ -231,6 +233,8 @@ $(START): $(B)/filtered/moses.ini $(CONFIG)/start.toml
 	$(STEP) $(TUNE) --ini $< --out $(@D) --seed 0 --config $(CONFIG)/start.toml $(call named,start)
 
 CSLM := --nbest-feature "CSLM0:LM0=$(BIN)/rescorer nbest {nbest} --source {source} --model $(B)/cslm --feature CSLM0 --out {out}"
+
+RNNSEARCH := --nbest-feature "RNNSearch0:LM0=$(BIN)/rescorer nbest {nbest} --source {source} --model $(B)/rnnsearch --feature RNNSearch0 --out {out} --precision bfloat16"
 
 # The NNJM, which sees the source, is a feature of the search itself.
 NNJM := --neural-lm "NNJM0=$(BIN)/rescorer serve $(B)/nnjm --unnormalized"
@@ -268,7 +272,10 @@ $(eval $(call translated,random,$(NOISE)))
 SYSTEMS += random
 ifeq ($(SCALE),full)
 $(eval $(call system,rnn-counted,$(B)/tables/rnn-counted/moses.ini))
-EXTRA_ROWS = '+RNN trained on counts=$(call runs,rnn-counted)'
+$(eval $(call system,rnnsearch,$(B)/filtered/moses.ini,$(RNNSEARCH),$(B)/rnnsearch/trained))
+$(eval $(call system,cslm-nnjm-rnnsearch,$(B)/filtered/moses.ini,$(CSLM) $(NNJM) $(RNNSEARCH),$(B)/cslm/trained $(B)/nnjm/trained $(B)/rnnsearch/trained))
+EXTRA_ROWS = '+RNN trained on counts=$(call runs,rnn-counted)' '+RNNsearch=$(call runs,rnnsearch)' \
+    '+CSLM+NNJM+RNNsearch=$(call runs,cslm-nnjm-rnnsearch)'
 endif
 
 comma := ,
@@ -320,6 +327,7 @@ RESULTS := $(abspath $(BUILD))/bench
 
 bench: $(B)/tables/rnn/moses.ini $(foreach name,baseline cslm nnjm,$(B)/runs/$(name)-1/weights.json) | $(INSTALL)
 	$(BENCH) bench_scoring.py $(abspath $(FILTERED)) $(abspath $(B)/encdec) $(RESULTS)/scoring.json
+	$(BENCH) bench_generation.py $(abspath $(FILTERED)) $(abspath $(B)/encdec) $(RESULTS)/generation.json
 	$(BENCH) bench_training.py $(abspath $(FILTERED)) $(RESULTS)/training.json
 	$(BENCH) bench_decoding.py $(abspath $(DEV).$(SOURCE)) $(RESULTS)/decoding.json \
 	    $(abspath $(B)/runs/cslm-1 $(B)/runs/nnjm-1 $(B)/cslm $(B)/nnjm)

@@ -34,7 +34,12 @@ command line too; those go before the file, and `--help` names them.
 `make table1` reads its settings from one file in `tuning/experiments/`, in which each command has one
 section or two.
 """
-EXPERIMENT_SECTIONS = {"encdec": ("encdec", "encdec_counted"), "cslm": ("cslm",), "nnjm": ("nnjm",)}
+EXPERIMENT_SECTIONS = {
+    "encdec": ("encdec", "encdec_counted"),
+    "cslm": ("cslm",),
+    "nnjm": ("nnjm",),
+    "rnnsearch": ("rnnsearch",),
+}
 HEADER = "| key | meaning | type | default | limits |\n|---|---|---|---|---|\n"
 
 

@@ -25,10 +25,10 @@ from rescorer.tries.recurrent import (
     Recurrent,
     Source,
     State,
+    carried_by,
     carried_once,
     joined,
     split,
-    take,
     to_device,
 )
 from rescorer.vocabulary import Vocabulary
@@ -52,6 +52,20 @@ class EncodedPairs:
     targets: NDArray[np.int32]
     target_lens: NDArray[np.int64]
     groups: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+
+class Children(NamedTuple):
+    """Everything that follows a prefix, </s> included, by rising nodes.
+
+    Attributes:
+        nodes: the prefix, *Shape:* (n_children,).
+        words: *Shape:* (n_children,).
+        weights: of the pairs through them, *Shape:* (n_children,).
+    """
+
+    nodes: NDArray[np.int64]
+    words: NDArray[np.int64]
     weights: NDArray[np.float64]
 
 
@@ -87,11 +101,7 @@ def pairs_loss(
     Returns:
         *Shape:* ().
     """
-    sources, groups = np.unique(data.groups[rows], return_inverse=True)
-    source = network.read(data.sources[sources], data.source_lens[sources])
-    tree = build_prefix_tree(data.targets[rows], data.target_lens[rows], groups, len(sources))
-    factors = _factors(network, source, tree)
-    children = _children(tree, data.weights[rows])
+    factors, children = predictions(network, data, rows)
     return summed_loss(
         factors,
         network.output.weight,
@@ -102,6 +112,28 @@ def pairs_loss(
         product_type,
         alpha,
     )
+
+
+def predictions(
+    network: Recurrent[Source, State, Carried, Inputs],
+    data: EncodedPairs,
+    rows: NDArray[np.int64],
+) -> tuple[Tensor, Children]:
+    """What predicts the words of some pairs, over distinct prefixes.
+
+    Args:
+        network: is trained.
+        data: all pairs.
+        rows: which of them, *Shape:* (n,).
+
+    Returns:
+        What is multiplied with the output weight, one row a prefix, *Shape:* (n_nodes, w), and what
+        follows the prefixes.
+    """
+    sources, groups = np.unique(data.groups[rows], return_inverse=True)
+    source = network.read(data.sources[sources], data.source_lens[sources])
+    tree = build_prefix_tree(data.targets[rows], data.target_lens[rows], groups, len(sources))
+    return _factors(network, source, tree), _children(tree, data.weights[rows])
 
 
 def _factors(
@@ -125,26 +157,12 @@ def _factors(
     level_inputs = split(inputs, [len(roots), *tree.sizes])
     for level_parents, part in zip(parents, level_inputs, strict=True):
         carried, which = carried_once(network.carry, state, to_device(level_parents, weight))
-        state = network.step(take(carried, which), part, source)
+        state = network.step(carried_by(carried, which), part, source)
         states.append(state)
     return network.factors(joined(states), inputs, source)
 
 
-class _Children(NamedTuple):
-    """Everything that follows a prefix, </s> included, by rising nodes.
-
-    Attributes:
-        nodes: the prefix, *Shape:* (n_children,).
-        words: *Shape:* (n_children,).
-        weights: of the pairs through them, *Shape:* (n_children,).
-    """
-
-    nodes: NDArray[np.int64]
-    words: NDArray[np.int64]
-    weights: NDArray[np.float64]
-
-
-def _children(tree: PrefixTree, weights: NDArray[np.float64]) -> _Children:
+def _children(tree: PrefixTree, weights: NDArray[np.float64]) -> Children:
     nodes, words, values = [], [], []
     offset = 0
     for depth in range(len(tree.levels) + 1):
@@ -161,4 +179,4 @@ def _children(tree: PrefixTree, weights: NDArray[np.float64]) -> _Children:
         offset += len(ending)
     all_nodes = np.concatenate(nodes)
     order = np.argsort(all_nodes, kind="stable")
-    return _Children(all_nodes[order], np.concatenate(words)[order], np.concatenate(values)[order])
+    return Children(all_nodes[order], np.concatenate(words)[order], np.concatenate(values)[order])

@@ -110,7 +110,22 @@ def carried_once(
         *Shape:* (n_children,).
     """
     distinct, which = torch.unique_consecutive(parents, return_inverse=True)
-    return joined([carry(take(state, rows)) for (rows,) in pieces(distinct)]), which
+    if len(distinct) == len(state[0]):
+        parts = [_like(state, part) for part in pieces(*state)]
+    else:
+        parts = [take(state, rows) for (rows,) in pieces(distinct)]
+    return joined([carry(part) for part in parts]), which
+
+
+def carried_by(carried: Carried, which: Tensor) -> Carried:
+    """What `carried_once` gave, one row a child.
+
+    Args:
+        carried: of the parents.
+        which: of them each child has, *Shape:* (n_children,).
+    """
+    # Each parent has a child, so as many children as parents are in the parents' order.
+    return carried if len(which) == len(carried[0]) else take(carried, which)
 
 
 def last_states(unit: Unit[State, Carried], tree: PrefixTree, inputs: Tensor) -> State:

@@ -16,14 +16,14 @@ from rescorer.contract import LogZ
 from rescorer.softmax.evening import even_log_z
 from rescorer.softmax.log_sum_exp import log_sum_exp
 from rescorer.softmax.loss import summed_loss
+from rescorer.softmax.sampled import WordSampler
+from rescorer.training.dropout import with_dropout
 from rescorer.training.loop import LoopConfig
 
 # Held-out windows are scored so many at a time, so that memory does not grow with their number.
 HELD_OUT_BATCH = 8192
 # Windows of the training data from which the linear part of log Z is found: seconds of work.
 EVENING_WINDOWS = 20_000
-# No word's probability of taking part in a sampled softmax is taken as lower: its logarithm is needed.
-LOWEST_INCLUSION = 1e-9
 
 
 @dataclass(frozen=True)
@@ -91,12 +91,10 @@ class WindowTask:
         self.seed = seed
         self.train_rows = rows[~held_out]
         self.held_out_rows = rows[held_out]
-        self.n_words = network.output.out_features
         self._product_type = config.loop.product_dtype
-        self._n_sampled = min(config.n_sampled, self.n_words)
-        share = np.bincount(self.train_rows[:, -1], minlength=self.n_words) / len(rows)
-        absent = (1 - share) ** config.batch_words * (1 - self._n_sampled / self.n_words)
-        self._log_inclusion = np.log(np.maximum(1 - absent, LOWEST_INCLUSION))
+        n_words = network.output.out_features
+        shares = np.bincount(self.train_rows[:, -1], minlength=n_words) / len(rows)
+        self._sampler = WordSampler(shares, config.batch_words, config.n_sampled)
 
     @property
     def n_held_out(self) -> int:
@@ -122,15 +120,10 @@ class WindowTask:
     def _sampled_loss(
         self, hidden: Tensor, words: NDArray[np.int32], rng: np.random.Generator
     ) -> Tensor:
-        """Softmax over the batch's words and a uniform sample, logits corrected for the sampling.
-
-        Bengio & Senécal (2008), importance sampling: a word's logit is lowered by the log of the
-        probability that the word takes part.
-        """
-        sample = rng.choice(self.n_words, self._n_sampled, replace=False)
-        candidates = np.union1d(words, sample)
+        """Softmax over the batch's words and a uniform sample; see `softmax.sampled`."""
+        candidates, log_inclusion = self._sampler.draw(words, rng)
         chosen = torch.from_numpy(candidates).to(hidden.device)
-        correction = torch.from_numpy(self._log_inclusion[candidates]).to(hidden)
+        correction = torch.from_numpy(log_inclusion).to(hidden)
         output = self.network.output
         return _summed(
             hidden,
@@ -214,21 +207,3 @@ def _summed(
         product_type,
         alpha,
     )
-
-
-def with_dropout(hidden: Tensor, share: float, rng: np.random.Generator) -> Tensor:
-    """Set a share of the units to zero and raise the others so that the mean stays, as the rng says.
-
-    Args:
-        hidden: *Shape:* (n, width).
-        share: 0 changes nothing; less than 1.
-        rng: says which units.
-
-    Returns:
-        *Shape:* (n, width).
-    """
-    if not share:
-        return hidden
-    generator = torch.Generator(hidden.device).manual_seed(int(rng.integers(2**62)))
-    kept = torch.empty_like(hidden).bernoulli_(1 - share, generator=generator)
-    return hidden * kept / (1 - share)

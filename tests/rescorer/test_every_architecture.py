@@ -21,13 +21,14 @@ from moses_bridge.errors import ConfigError, InputError
 from rescorer.architectures import ARCHITECTURES, load
 from rescorer.cli import main
 from rescorer.compute import Compute
-from rescorer.contract import Batch, Data, TrainedModel
+from rescorer.contract import Batch, Data, TrainedModel, WordScorer
 from rescorer.model_directory import load_model, save_model, scorer_of_model
 from rescorer.nbest import add_feature
 from rescorer.tables.column import ColumnConfig, add_columns
 from rescorer.tables.source_table import SourceTable
 from rescorer.training import loop as loop_module
 from rescorer.training.run import train
+from rescorer.units import GatedState
 
 ADDED = {"lstm": "lstm_pairs", "linked": "linked_windows"}
 NAMES = [*ARCHITECTURES, *ADDED]
@@ -116,6 +117,42 @@ def plain_encdec(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
     return np.array(result)
 
 
+def plain_rnnsearch(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
+    """Pair by pair and step by step, the attention written out; its network's tests have it in NumPy."""
+    network, result = model.network, []
+    for source, target in zip(asked.sources, asked.targets, strict=True):
+        vectors = network.source_embedding(
+            torch.tensor([*model.shortlists.source.encode_words(source.split()).tolist(), 0])
+        )
+        to_right = stepped(network.encoder.to_right, vectors)
+        to_left = stepped(network.encoder.to_left, vectors.flip(0)).flip(0)
+        annotations = torch.cat([to_right, to_left], dim=1)
+        hidden = torch.tanh(network.decoder_start_layer(to_left[:1]))
+        vector, total = torch.zeros(1, vectors.shape[1]), 0.0
+        for word in [*model.shortlists.target.encode_words(target.split()).tolist(), 0]:
+            attention = network.context
+            layer = torch.tanh(attention.query(hidden) + attention.key(annotations))
+            context = torch.softmax(layer @ attention.energy, 0) @ annotations
+            pieces = network.hidden_to_readout(hidden) + network.word_to_readout(vector)
+            pieces = pieces + network.context_to_readout(context)
+            logits = network.output(pieces.view(-1, 2).amax(1))
+            total += torch.log_softmax(logits, 0)[word].item()
+            inputs = network.decoder.inputs(vector) + network.context_to_unit(context)
+            unit = network.decoder
+            hidden = unit.step(unit.carry(GatedState(hidden)), inputs).hidden
+            vector = network.target_embedding(torch.tensor([word]))
+        result.append(total)
+    return np.array(result)
+
+
+def stepped(unit: Any, vectors: torch.Tensor) -> torch.Tensor:
+    """The states of a gated unit behind each vector."""
+    states = [unit.start(1)]
+    for vector in vectors:
+        states.append(unit.step(unit.carry(states[-1]), unit.inputs(vector[None])))
+    return torch.cat([state.hidden for state in states[1:]])
+
+
 def plain_cslm(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
     network, result = model.network, []
     for target in asked.targets:
@@ -188,10 +225,21 @@ def plain_nnjm(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
     return np.array(result)
 
 
+def plain_rnn_lm(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
+    """Sentence by sentence through the network's own log_probs, which its tests compare with NumPy."""
+    result = []
+    for target in asked.targets:
+        arrays = model.shortlists.target.encode_phrases([target])
+        result.append(model.network.log_probs(*(torch.from_numpy(a).long() for a in arrays)).item())
+    return np.array(result)
+
+
 PLAIN = {
     "encdec": plain_encdec,
     "cslm": plain_cslm,
     "nnjm": plain_nnjm,
+    "rnn_lm": plain_rnn_lm,
+    "rnnsearch": plain_rnnsearch,
     "lstm": plain_lstm,
     "linked": plain_linked,
 }
@@ -209,6 +257,21 @@ def test_the_engine_gives_what_the_plain_path_gives(name: str, trained: Trained)
     found = scorer_of_model(directory, Compute()).scorer.values(batch())
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert found.std() > 0.1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_words_add_up_to_their_pairs(name: str, trained: Trained) -> None:
+    scorer = scorer_of_model(trained(name), Compute()).scorer
+    assert isinstance(scorer, WordScorer)
+    log_probs, pairs = scorer.word_log_probs(batch())
+    n_words = [len(target.split()) + 1 for _, target in PAIRS]
+    assert pairs.tolist() == [i for i, n in enumerate(n_words) for _ in range(n)]
+    np.testing.assert_allclose(np.bincount(pairs, log_probs), scorer.values(batch()), atol=1e-9)
+    assert scorer.word_log_probs(Batch([], [], [])).log_probs.shape == (0,)
+    beginning = Batch([b"a"], [b"y"], [b"0-0"])
+    longer = Batch([b"a"], [b"y x"], [b"0-0"])
+    one, other = (scorer.word_log_probs(asked).log_probs for asked in (beginning, longer))
+    assert other[0] == pytest.approx(one[0], abs=1e-5) and other[1] != pytest.approx(one[1])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -368,6 +431,7 @@ def test_a_vocabulary_of_another_model_is_refused(name: str, trained: Trained) -
 @pytest.mark.parametrize(("name", "data", "message"), [
     ("linked", Data("target"), "linked is trained on linked text: name --source too"),
     ("linked", Data("target", "source"), "name --links too"),
+    ("rnnsearch", Data("target"), "rnnsearch is trained on parallel text: name --source too"),
     ("cslm", Data("target", "source"), "cslm is trained on text: leave --source out"),
     ("encdec", Data("table", None, "links"), "leave --links out"),
 ])  # fmt: skip

@@ -1,0 +1,15 @@
+"""RNNsearch and RNNenc (Bahdanau et al. 2015): log p(target sentence | source sentence)."""
+
+from __future__ import annotations
+
+from rescorer.contract import Architecture
+from rescorer.scorers.rnnsearch.inference import rnnsearch_scorer
+from rescorer.scorers.rnnsearch.task import RnnSearchTrainingConfig, empty_network, prepare
+
+ARCHITECTURE = Architecture(
+    data="parallel text",
+    settings=RnnSearchTrainingConfig,
+    prepare=prepare,
+    network=empty_network,
+    scorer=rnnsearch_scorer,
+)

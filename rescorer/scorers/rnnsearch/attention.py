@@ -1,0 +1,258 @@
+"""Additive attention (Bahdanau et al. 2015, appendix A.1.2), no place of a sentence padded.
+
+A decoder state looks at the places of its own source alone: e_j = v tanh(q + u_j), weights = softmax(e),
+context = sum_j weight_j h_j, where q = W_a s and u_j = U_a h_j. On a CPU it is a compiled loop, which stays in
+the cache and keeps the weights alone for its gradient.
+
+Notation: n states, P places of all sources, a width of q, w width of an annotation h_j, p pairs of a
+state and a place of its source.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rescorer.softmax.float_bits import exp
+
+# On a GPU this many numbers of states x places x width at a time: half a gigabyte.
+DEVICE_NUMBERS_AT_ONCE = 2**27
+
+
+class Places(NamedTuple):
+    """What states look at.
+
+    Attributes:
+        annotations: h, source by source, *Shape:* (P, w).
+        keys: u, *Shape:* (P, a).
+        firsts: the first place of each source, *Shape:* (n_sources,).
+        lens: places of each source, at least 1, *Shape:* (n_sources,).
+        by_annotations: where all states' gradients are summed, see `new_places`; else empty, *Shape:* (P, w).
+        by_keys: likewise, *Shape:* (P, a).
+    """
+
+    annotations: Tensor
+    keys: Tensor
+    firsts: Tensor
+    lens: Tensor
+    by_annotations: Tensor
+    by_keys: Tensor
+
+
+def new_places(annotations: Tensor, keys: Tensor, firsts: Tensor, lens: Tensor) -> Places:
+    """Places whose gradients are summed in one place where there are gradients; see `Places`.
+
+    Autograd would make a gradient of all places for each step, most of them zeros in a long text.
+    """
+    if not (torch.is_grad_enabled() and annotations.requires_grad and is_compiled(annotations)):
+        return Places(annotations, keys, firsts, lens, annotations[:0], keys[:0])
+    by_annotations, by_keys = torch.zeros_like(annotations), torch.zeros_like(keys)
+    annotations, keys = _Gathered.apply(  # type: ignore[no-untyped-call]
+        annotations, keys, by_annotations, by_keys
+    )
+    return Places(annotations, keys, firsts, lens, by_annotations, by_keys)
+
+
+class _Gathered(torch.autograd.Function):
+    """Annotations and keys for all steps; what these add to the sums is their gradient."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, annotations: Tensor, keys: Tensor, by_annotations: Tensor, by_keys: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The same annotations and keys."""
+        ctx.sums = by_annotations, by_keys
+        ctx.set_materialize_grads(False)
+        return annotations.view_as(annotations), keys.view_as(keys)
+
+    @staticmethod
+    def backward(ctx: Any, *outputs: Tensor | None) -> tuple[Tensor | None, ...]:
+        """The sums, and what came by other ways; autograd comes here when every step has been there."""
+        both = zip(ctx.sums, outputs, strict=True)
+        return *(total if part is None else total + part for total, part in both), None, None
+
+
+class _Run(NamedTuple):
+    """The places of each state, and where its weights stand; arrays for compiled code.
+
+    Attributes:
+        firsts: *Shape:* (n,).
+        lens: *Shape:* (n,).
+        offsets: *Shape:* (n + 1,).
+    """
+
+    firsts: NDArray[np.int64]
+    lens: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+
+
+def attend(query: Tensor, energy: Tensor, places: Places, rows: Tensor) -> Tensor:
+    """The context of each state.
+
+    Args:
+        query: q, *Shape:* (n, a).
+        energy: v, *Shape:* (a,).
+        places: of all sources.
+        rows: the source of each state, *Shape:* (n,).
+
+    Returns:
+        *Shape:* (n, w).
+    """
+    needs_sums = torch.is_grad_enabled() and not len(places.by_keys)
+    if needs_sums or not is_compiled(query):
+        return attend_plainly(query, energy, places, rows)
+    context: Tensor = _Attention.apply(query, energy, *places, rows)  # type: ignore[no-untyped-call]
+    return context
+
+
+def is_compiled(tensor: Tensor) -> bool:
+    """Whether the compiled loops are for tensors of this kind."""
+    return tensor.device.type == "cpu" and tensor.dtype == torch.float32
+
+
+def attend_plainly(query: Tensor, energy: Tensor, places: Places, rows: Tensor) -> Tensor:
+    """As `attend`, with PyTorch's operations: shorter sources are padded."""
+    longest = int(places.lens.max())
+    at_once = max(1, DEVICE_NUMBERS_AT_ONCE // (longest * places.annotations.shape[1]))
+    parts = zip(torch.split(query, at_once), torch.split(rows, at_once), strict=True)
+    return torch.cat([_padded(*part, energy, places, longest) for part in parts])
+
+
+def _padded(query: Tensor, rows: Tensor, energy: Tensor, places: Places, longest: int) -> Tensor:
+    weights, which = attention_weights(query, energy, places, rows, longest)
+    return (weights.unsqueeze(1) @ places.annotations[which]).squeeze(1)
+
+
+def attention_weights(
+    query: Tensor, energy: Tensor, places: Places, rows: Tensor, longest: int
+) -> tuple[Tensor, Tensor]:
+    """How much each state looks at each place of its source.
+
+    Args:
+        query: q, *Shape:* (n, a).
+        energy: v, *Shape:* (a,).
+        places: of all sources.
+        rows: the source of each state, *Shape:* (n,).
+        longest: places of the longest source.
+
+    Returns:
+        The weights, 0 behind the end of a source, and the places, *Shape:* (n, longest) each.
+    """
+    steps = torch.arange(longest, device=query.device)
+    inside = steps < places.lens[rows].unsqueeze(1)
+    which = places.firsts[rows].unsqueeze(1) + steps * inside
+    energies = torch.tanh(query.unsqueeze(1) + places.keys[which]) @ energy
+    return torch.softmax(energies.masked_fill(~inside, -torch.inf), dim=1), which
+
+
+def _run(firsts: Tensor, lens: Tensor, rows: Tensor) -> _Run:
+    chosen = rows.numpy()
+    own_lens = lens.numpy()[chosen]
+    offsets = np.zeros(len(chosen) + 1, np.int64)
+    np.cumsum(own_lens, out=offsets[1:])
+    return _Run(firsts.numpy()[chosen], own_lens, offsets)
+
+
+class _Attention(torch.autograd.Function):
+    """The compiled loops as one operation of PyTorch."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        query: Tensor,
+        energy: Tensor,
+        annotations: Tensor,
+        keys: Tensor,
+        firsts: Tensor,
+        lens: Tensor,
+        by_annotations: Tensor,
+        by_keys: Tensor,
+        rows: Tensor,
+    ) -> Tensor:
+        """See `attend`."""
+        run = _run(firsts, lens, rows)
+        weights = torch.empty(int(run.offsets[-1]))
+        context = torch.zeros(len(query), annotations.shape[1])
+        tensors = (query, energy, annotations, keys, weights, context)
+        _contexts(*(tensor.detach().contiguous().numpy() for tensor in tensors), *run)
+        ctx.save_for_backward(query, energy, annotations, keys, weights)
+        ctx.run, ctx.sums = run, (by_annotations, by_keys)
+        return context
+
+    @staticmethod
+    def backward(ctx: Any, *outputs: Tensor) -> tuple[Tensor | None, ...]:
+        """Gradients by query and energy; those by annotations and keys go to the sums."""
+        query, energy, annotations, keys, weights = ctx.saved_tensors
+        by_query, by_energy = torch.zeros_like(query), torch.zeros_like(energy)
+        tensors = (query, energy, annotations, keys, weights, outputs[0])
+        gradients = (by_query, by_energy, *ctx.sums)
+        arrays = [tensor.detach().contiguous().numpy() for tensor in (*tensors, *gradients)]
+        _gradients(*arrays, *ctx.run)
+        return by_query, by_energy, *[None] * 7
+
+
+@numba.njit(inline="always")
+def _tanh(x: Any) -> Any:
+    """Hyperbolic tangent to 2e-7, in operations that vectorise."""
+    power = exp(np.float32(-2.0) * abs(x))
+    size = (np.float32(1.0) - power) / (np.float32(1.0) + power)
+    return size if x >= np.float32(0.0) else -size
+
+
+@numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+def _contexts(
+    query: Any, energy: Any, annotations: Any, keys: Any, weights: Any, context: Any,
+    firsts: Any, lens: Any, offsets: Any,
+) -> None:  # fmt: skip
+    """Fill the weights and the contexts of all states."""
+    for row in range(len(query)):
+        first, offset = firsts[row], offsets[row]
+        highest = np.float32(-np.inf)
+        for j in range(lens[row]):
+            total = np.float32(0.0)
+            for k in range(len(energy)):
+                total += energy[k] * _tanh(query[row, k] + keys[first + j, k])
+            weights[offset + j] = total
+            highest = max(highest, total)
+        sum_of_all = np.float32(0.0)
+        for j in range(lens[row]):
+            weights[offset + j] = exp(weights[offset + j] - highest)
+            sum_of_all += weights[offset + j]
+        for j in range(lens[row]):
+            weights[offset + j] /= sum_of_all
+            weight = weights[offset + j]
+            for k in range(context.shape[1]):
+                context[row, k] += weight * annotations[first + j, k]
+
+
+@numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+def _gradients(
+    query: Any, energy: Any, annotations: Any, keys: Any, weights: Any, by_context: Any,
+    by_query: Any, by_energy: Any, by_annotations: Any, by_keys: Any,
+    firsts: Any, lens: Any, offsets: Any,
+) -> None:  # fmt: skip
+    """Add the gradients of all states to those by query, energy, annotations and keys."""
+    by_weights = np.empty(lens.max() if len(lens) else 0, np.float32)
+    for row in range(len(query)):
+        first, offset = firsts[row], offsets[row]
+        mean = np.float32(0.0)
+        for j in range(lens[row]):
+            weight, total = weights[offset + j], np.float32(0.0)
+            for k in range(by_context.shape[1]):
+                total += by_context[row, k] * annotations[first + j, k]
+                by_annotations[first + j, k] += weight * by_context[row, k]
+            by_weights[j] = total
+            mean += weight * total
+        for j in range(lens[row]):
+            by_logit = weights[offset + j] * (by_weights[j] - mean)
+            for k in range(len(energy)):
+                value = _tanh(query[row, k] + keys[first + j, k])
+                by_energy[k] += by_logit * value
+                inner = by_logit * energy[k] * (np.float32(1.0) - value * value)
+                by_query[row, k] += inner
+                by_keys[first + j, k] += inner

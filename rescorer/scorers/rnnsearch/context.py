@@ -1,0 +1,106 @@
+"""What the decoder sees of a source: an attention's context (RNNsearch), or always the same (RNNenc)."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from rescorer.scorers.rnnsearch.attention import Places, attend, new_places
+from rescorer.softmax.step_linear import StepLinear
+
+ContextName = Literal["attention", "last-state"]
+
+
+class Readings(NamedTuple):
+    """The encoder's states at all places, one source after another.
+
+    Attributes:
+        to_right: *Shape:* (P, d).
+        to_left: *Shape:* (P, d).
+        firsts: the first place of each source, *Shape:* (n_sources,).
+        lens: places of each source, *Shape:* (n_sources,).
+    """
+
+    to_right: Tensor
+    to_left: Tensor
+    firsts: Tensor
+    lens: Tensor
+
+
+class Context(Protocol):
+    """How a context is made."""
+
+    @property
+    def width(self) -> int:
+        """Width of a context."""
+
+    def places(self, readings: Readings) -> Places:
+        """What is kept of the sources."""
+
+    def __call__(self, hidden: Tensor, places: Places, rows: Tensor) -> Tensor:
+        """The context of each decoder state.
+
+        Args:
+            hidden: s, *Shape:* (n, d).
+            places: of all sources.
+            rows: the source of each state, *Shape:* (n,).
+
+        Returns:
+            *Shape:* (n, width).
+        """
+
+
+class Attention(nn.Module):
+    """RNNsearch: a mean of the annotations, weighted anew for each state.
+
+    Args:
+        hidden_width: d, of the decoder and of each direction of the encoder.
+        attention_width: a, of the layer that compares a state with an annotation.
+    """
+
+    def __init__(self, hidden_width: int, attention_width: int) -> None:
+        super().__init__()
+        self.width = 2 * hidden_width
+        self.query = StepLinear(hidden_width, attention_width, bias=False)
+        self.key = StepLinear(self.width, attention_width)
+        self.energy = nn.Parameter(torch.zeros(attention_width))
+
+    def places(self, readings: Readings) -> Places:
+        """Annotations h_j, both readings side by side, and U_a h_j."""
+        annotations = torch.cat([readings.to_right, readings.to_left], dim=1)
+        return new_places(annotations, self.key(annotations), readings.firsts, readings.lens)
+
+    def forward(self, hidden: Tensor, places: Places, rows: Tensor) -> Tensor:
+        """See `Context`."""
+        return attend(self.query(hidden), self.energy, places, rows)
+
+
+class LastState(nn.Module):
+    """RNNenc: the state behind the last word, whatever the decoder's state (appendix A.2.2 of the paper).
+
+    Args:
+        hidden_width: d.
+        attention_width: is not used.
+    """
+
+    def __init__(self, hidden_width: int, attention_width: int) -> None:
+        super().__init__()
+        self.width = hidden_width
+
+    def places(self, readings: Readings) -> Places:
+        """One place a source."""
+        last = readings.to_right.index_select(0, readings.firsts + readings.lens - 1)
+        numbers = torch.arange(len(last), device=last.device)
+        return Places(last, last[:, :0], numbers, torch.ones_like(numbers), last[:0], last[:0, :0])
+
+    def forward(self, hidden: Tensor, places: Places, rows: Tensor) -> Tensor:
+        """See `Context`."""
+        return places.annotations.index_select(0, rows)
+
+
+CONTEXTS: dict[ContextName, type[Attention] | type[LastState]] = {
+    "attention": Attention,
+    "last-state": LastState,
+}

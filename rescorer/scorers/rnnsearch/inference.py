@@ -1,0 +1,89 @@
+"""An RNNsearch made ready for scoring: products of words looked up, the others in a precision."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from rescorer.compute import Compute
+from rescorer.contract import TrainedModel
+from rescorer.scorers.rnnsearch.network import (
+    DecoderCarried,
+    DecoderState,
+    ReadSources,
+    RnnSearch,
+    StepInputs,
+)
+from rescorer.softmax.output_layer import output_layer
+from rescorer.softmax.products import NarrowLinear
+from rescorer.softmax.step_linear import StepLinear
+from rescorer.tries.scoring import TrieScorer
+
+RnnSearchScorer = TrieScorer[ReadSources, DecoderState, DecoderCarried, StepInputs]
+
+
+class WordTables:
+    """An RNNsearch that looks up what depends on a target word alone.
+
+    Args:
+        network: trained, on the device where it shall compute.
+        dtype: of the products; sums, gates, attention and softmax are float32 in either case.
+    """
+
+    @torch.inference_mode()
+    def __init__(self, network: RnnSearch, dtype: torch.dtype) -> None:
+        self.output = network.output
+        vectors = network.target_embedding.weight
+        # NO_WORD is -1, so the last row is that of no word: its vector is 0.
+        with_none = torch.cat([vectors, vectors.new_zeros(1, vectors.shape[1])])
+        self._unit_inputs = network.decoder.inputs(with_none)
+        self._readout_inputs: Tensor = network.word_to_readout(with_none)
+        self._network = network if dtype == torch.float32 else in_precision(network, dtype)
+
+    def read(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> ReadSources:
+        """See `Recurrent.read`."""
+        return self._network.read(ids, lens)
+
+    def start(self, source: ReadSources) -> DecoderState:
+        """See `Recurrent.start`."""
+        return self._network.start(source)
+
+    def inputs(self, words: Tensor, source: ReadSources, rows: Tensor) -> StepInputs:
+        """See `Recurrent.inputs`."""
+        return StepInputs(self._unit_inputs[words], self._readout_inputs[words], rows)
+
+    def carry(self, state: DecoderState) -> DecoderCarried:
+        """See `Recurrent.carry`."""
+        return self._network.carry(state)
+
+    def step(
+        self, carried: DecoderCarried, inputs: StepInputs, source: ReadSources
+    ) -> DecoderState:
+        """See `Recurrent.step`."""
+        return self._network.step(carried, inputs, source)
+
+    def factors(self, state: DecoderState, inputs: StepInputs, source: ReadSources) -> Tensor:
+        """See `Recurrent.factors`."""
+        return self._network.factors(state, inputs, source)
+
+
+def in_precision(network: RnnSearch, dtype: torch.dtype) -> RnnSearch:
+    """The same network with the products of its steps in a type; the words' own products are few."""
+    narrow = copy.deepcopy(network)
+    for module in list(narrow.modules()):
+        for name, layer in list(module.named_children()):
+            if isinstance(layer, StepLinear) and name != "input":
+                replacement: nn.Module = NarrowLinear(layer, dtype)
+                setattr(module, name, replacement)
+    return narrow
+
+
+def rnnsearch_scorer(model: TrainedModel[RnnSearch], compute: Compute) -> RnnSearchScorer:
+    """Natural log p(target | source) under an RNNsearch, for whole n-best lists."""
+    network = model.network.to(compute.place)
+    layer = output_layer(network.output, compute.dtype, compute.unnormalized)
+    return TrieScorer(WordTables(network, compute.dtype), layer, model.shortlists)

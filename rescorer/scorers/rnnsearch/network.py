@@ -1,0 +1,249 @@
+"""RNNsearch and RNNenc of Bahdanau et al. (ICLR 2015, arXiv 1409.0473, appendix A).
+
+The gated unit is that of `units.py`, whose update gate keeps the old state where the paper's takes the new
+one: the same function with W_z, U_z, C_z and the bias negated, since sigma(-x) = 1 - sigma(x). The source ends
+with </s>, which is read as a word.
+
+The word after a prefix is predicted from that prefix's last word and from the state and the context before it
+is read: t = U_o s_{i-1} + V_o E y_{i-1} + C_o c_i. So all words that follow a prefix share the products of
+state and context, the larger part of a step.
+
+Notation: batch or n rows; d = hidden_width, E = embedding_width, m = maxout_width, w width of a context, P
+places of all sources.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from moses_bridge.config import AtLeast, check_limits
+from rescorer.scorers.rnnsearch.attention import Places
+from rescorer.scorers.rnnsearch.context import CONTEXTS, Context, ContextName, Readings
+from rescorer.scorers.rnnsearch.encoder import Encoder
+from rescorer.softmax.output_layer import even_out
+from rescorer.softmax.step_linear import StepLinear
+from rescorer.tries.recurrent import NO_WORD, to_device
+from rescorer.units import GatedCarried, GatedState, GatedUnit
+
+MAXOUT_PIECES = 2
+# Standard deviations of the initial weights, Bahdanau et al. (2015), appendix B.1.
+INITIAL_DEVIATION = 0.01
+ATTENTION_DEVIATION = 0.001
+
+
+@dataclass(frozen=True)
+class RnnSearchConfig:
+    """Sizes of an RNNsearch; the paper's are 1000, 620, 1000 and 500.
+
+    Attributes:
+        context: "attention" is RNNsearch; "last-state" is RNNenc, whose decoder sees the encoder's last state
+            alone.
+        hidden_width: d, of the decoder and of each direction of the encoder.
+        embedding_width: E, of the word vectors.
+        attention_width: of the layer that compares a decoder state with an annotation.
+        maxout_width: m, units of the readout, each the maximum of two.
+    """
+
+    context: ContextName = "attention"
+    hidden_width: Annotated[int, AtLeast(1)] = 320
+    embedding_width: Annotated[int, AtLeast(1)] = 192
+    attention_width: Annotated[int, AtLeast(1)] = 192
+    maxout_width: Annotated[int, AtLeast(1)] = 192
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+
+class ReadSources(NamedTuple):
+    """What the decoder needs of the sources.
+
+    Attributes:
+        hidden: s_0, one row a source, *Shape:* (n_sources, d).
+        annotations: see `Places`, *Shape:* (P, w).
+        keys: *Shape:* (P, a).
+        firsts: *Shape:* (n_sources,).
+        lens: *Shape:* (n_sources,).
+        by_annotations: *Shape:* (P, w) or (0, w).
+        by_keys: *Shape:* (P, a) or (0, a).
+    """
+
+    hidden: Tensor
+    annotations: Tensor
+    keys: Tensor
+    firsts: Tensor
+    lens: Tensor
+    by_annotations: Tensor
+    by_keys: Tensor
+
+    @property
+    def places(self) -> Places:
+        """What states look at."""
+        return Places(*self[1:])
+
+
+class DecoderState(NamedTuple):
+    """The decoder behind a prefix.
+
+    Attributes:
+        hidden: s_i, *Shape:* (n, d).
+        context: c_{i+1}, which s_i alone decides, *Shape:* (n, w).
+        readout: t~_i, which predicted from the state before, *Shape:* (n, 2 m).
+    """
+
+    hidden: Tensor
+    context: Tensor
+    readout: Tensor
+
+
+class DecoderCarried(NamedTuple):
+    """A state with the products that all words behind it share.
+
+    Attributes:
+        hidden: s, *Shape:* (n, d).
+        gates: U_r s and U_z s side by side, *Shape:* (n, 2 d).
+        unit: C_r c, C_z c and C c side by side, *Shape:* (n, 3 d).
+        readout: U_o s + C_o c, *Shape:* (n, 2 m).
+    """
+
+    hidden: Tensor
+    gates: Tensor
+    unit: Tensor
+    readout: Tensor
+
+
+class StepInputs(NamedTuple):
+    """What decoder steps take from their previous words, one row a step.
+
+    Attributes:
+        unit: W_r E y, W_z E y and W E y with biases, *Shape:* (n, 3 d).
+        readout: V_o E y, *Shape:* (n, 2 m).
+        rows: the source of each step, *Shape:* (n,).
+    """
+
+    unit: Tensor
+    readout: Tensor
+    rows: Tensor
+
+
+class RnnSearch(nn.Module):
+    """log p(target | source) as a sum over the target's words and </s>, natural log.
+
+    Args:
+        config: the sizes.
+        n_source_words: source shortlist with </s> and <unk>.
+        n_target_words: target shortlist with </s> and <unk>.
+        dropout: share of the words' vectors and of the readout that training leaves out.
+    """
+
+    def __init__(
+        self, config: RnnSearchConfig, n_source_words: int, n_target_words: int, dropout: float
+    ) -> None:
+        super().__init__()
+        d, width, m = config.hidden_width, config.embedding_width, config.maxout_width
+        self.config = config
+        self.dropout = nn.Dropout(dropout)
+        self.source_embedding = nn.Embedding(n_source_words, width)
+        self.encoder = Encoder(width, d)
+        self.context: Context = CONTEXTS[config.context](d, config.attention_width)
+        self.decoder_start_layer = nn.Linear(d, d)
+        self.target_embedding = nn.Embedding(n_target_words, width)
+        self.decoder = GatedUnit(width, d)
+        self.context_to_unit = StepLinear(self.context.width, 3 * d, bias=False)
+        self.hidden_to_readout = StepLinear(d, MAXOUT_PIECES * m)
+        self.word_to_readout = StepLinear(width, MAXOUT_PIECES * m, bias=False)
+        self.context_to_readout = StepLinear(self.context.width, MAXOUT_PIECES * m, bias=False)
+        self.output = nn.Linear(m, n_target_words)
+        self.initialise(INITIAL_DEVIATION)
+
+    def initialise(self, deviation: float | None) -> None:
+        """Draw the weights as in the paper's appendix B.1: N(0, deviation^2), recurrent ones orthogonal.
+
+        Args:
+            deviation: standard deviation of all other weights (paper: 0.01, and 0.001 in the attention, whose v
+                is 0); None scales each matrix by its fan-in instead.
+        """
+        for name, parameter in self.named_parameters():
+            if name.endswith("bias"):
+                nn.init.zeros_(parameter)
+            elif "recurrent" in name:
+                for block in torch.split(parameter.data, parameter.shape[1]):
+                    nn.init.orthogonal_(block)
+            elif deviation is None:
+                _scaled_by_fan_in(name, parameter)
+            elif name == "context.energy":
+                nn.init.zeros_(parameter)
+            else:
+                nn.init.normal_(
+                    parameter, std=ATTENTION_DEVIATION if "context." in name else deviation
+                )
+
+    def even_out(self) -> None:
+        """See `softmax.output_layer.even_out`."""
+        even_out(self.output)
+
+    def read(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> ReadSources:
+        """See `Recurrent.read`."""
+        n_places = lens + 1
+        words = ids[:, : int(n_places.max())][np.arange(int(n_places.max())) < n_places[:, None]]
+        vectors = self.dropout(self.source_embedding(to_device(words, self.output.weight)))
+        firsts = to_device(np.cumsum(n_places) - n_places, vectors)
+        to_right, to_left = self.encoder(vectors, n_places)
+        places = self.context.places(
+            Readings(to_right, to_left, firsts, to_device(n_places, vectors))
+        )
+        hidden = torch.tanh(self.decoder_start_layer(to_left.index_select(0, firsts)))
+        return ReadSources(hidden, *places)
+
+    def start(self, source: ReadSources) -> DecoderState:
+        """s_0 and c_1 of each source."""
+        rows = torch.arange(len(source.hidden), device=source.hidden.device)
+        context = self.context(source.hidden, source.places, rows)
+        readout = source.hidden.new_zeros(len(rows), self.word_to_readout.out_features)
+        return DecoderState(source.hidden, context, readout)
+
+    def inputs(self, words: Tensor, source: ReadSources, rows: Tensor) -> StepInputs:
+        """See `Recurrent.inputs`."""
+        vectors = self.dropout(self.target_embedding(words.clamp(min=0)))
+        vectors = vectors * (words != NO_WORD).unsqueeze(1)
+        return StepInputs(self.decoder.inputs(vectors), self.word_to_readout(vectors), rows)
+
+    def carry(self, state: DecoderState) -> DecoderCarried:
+        """See `Recurrent.carry`."""
+        return DecoderCarried(
+            *self.decoder.carry(GatedState(state.hidden)),
+            self.context_to_unit(state.context),
+            self.hidden_to_readout(state.hidden) + self.context_to_readout(state.context),
+        )
+
+    def step(
+        self, carried: DecoderCarried, inputs: StepInputs, source: ReadSources
+    ) -> DecoderState:
+        """s_i and c_{i+1}."""
+        unit = GatedCarried(carried.hidden, carried.gates)
+        hidden = self.decoder.step(unit, inputs.unit + carried.unit).hidden
+        context = self.context(hidden, source.places, inputs.rows)
+        return DecoderState(hidden, context, carried.readout + inputs.readout)
+
+    def factors(self, state: DecoderState, inputs: StepInputs, source: ReadSources) -> Tensor:
+        """t_i, *Shape:* (n, m)."""
+        maxout = _maxout(state.readout)
+        factors: Tensor = self.dropout(maxout)
+        return factors
+
+
+def _maxout(pieces: Tensor) -> Tensor:
+    """The maximum of each two neighbours, *Shape:* (n, 2 m) -> (n, m)."""
+    return pieces.view(len(pieces), -1, MAXOUT_PIECES).amax(dim=2)
+
+
+def _scaled_by_fan_in(name: str, parameter: nn.Parameter) -> None:
+    if "embedding" in name or name.startswith(("output", "context.energy")):
+        nn.init.normal_(parameter, std=0.1)
+    else:
+        nn.init.xavier_uniform_(parameter)

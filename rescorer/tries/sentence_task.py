@@ -1,0 +1,305 @@
+"""Training of a recurrent network on sentence pairs: settings, batches and losses.
+
+A batch holds sentences of about the same length, so that most of them are still being read at each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from moses_bridge.config import AtLeast, Below, check_limits
+from moses_bridge.errors import InputError
+from moses_bridge.textio import StrPath
+from rescorer.contract import Data, Prepared, Shortlists
+from rescorer.softmax.loss import summed_loss
+from rescorer.softmax.sampled import WordSampler
+from rescorer.softmax.step_linear import shared_steps
+from rescorer.training.data import digest, held_out_mask
+from rescorer.training.loop import LoopConfig
+from rescorer.training.recipes import RecipeName
+from rescorer.training.text import read_parallel_text
+from rescorer.tries.loss import Children, EncodedPairs, pairs_loss, predictions
+from rescorer.tries.recurrent import to_device
+from rescorer.vocabulary import Vocabulary, count_words
+
+# Held-out sentences of so many words are scored at a time, so that memory does not grow with their number.
+HELD_OUT_BATCH_WORDS = 4096
+# Batches that are cut from the sentences of one draw, ordered by length: Bahdanau et al. (2015), appendix B.2.
+BATCHES_OF_A_DRAW = 20
+
+
+class SentenceRecipe(NamedTuple):
+    """What a recipe means for sentence pairs.
+
+    Attributes:
+        unit: what a batch is measured in.
+        size: of an update, in units.
+        samples: whether the softmax may be taken over a sample.
+    """
+
+    unit: Literal["words", "pairs"]
+    size: int
+    samples: bool
+
+
+# 80 pairs, in order of length within 20 batches: Bahdanau et al. (2015), appendix B.2.
+SENTENCE_RECIPES: dict[RecipeName, SentenceRecipe] = {
+    "adam": SentenceRecipe("words", 2048, samples=True),
+    "paper": SentenceRecipe("pairs", 80, samples=False),
+}
+
+
+@dataclass(frozen=True)
+class SentenceTrainingConfig:
+    """Settings of a training on sentence pairs.
+
+    Attributes:
+        shortlist: words of each side, </s> and <unk> not counted.
+        max_sentence_words: pairs with a longer side are not learned from.
+        n_held_out: pairs that are not learned from.
+        batch_size: of an update, target words with the recipe "adam" (0 takes 2048), pairs with the recipe
+            "paper" (0 takes 80).
+        n_sampled: words beside those of the batch over which the softmax of an update is taken, drawn
+            anew each time; 0 takes the whole shortlist, as the recipe "paper" always does. Held-out losses
+            are always exact.
+        dropout: share of the words' vectors and of the readout that is left out in training.
+        self_normalisation: weight alpha of log^2 Z in the loss (Devlin et al. 2014, section 2.3, use
+            0.1), with which `rescorer nbest --unnormalized` can leave the denominator Z out; 0 for none.
+        loop: recipe and limits.
+    """
+
+    shortlist: Annotated[int, AtLeast(1)] = 15_000
+    max_sentence_words: Annotated[int, AtLeast(1)] = 80
+    n_held_out: Annotated[int, AtLeast(0)] = 1_000
+    batch_size: Annotated[int, AtLeast(0)] = 0
+    n_sampled: Annotated[int, AtLeast(0)] = 2_000
+    dropout: Annotated[float, AtLeast(0), Below(1)] = 0.2
+    self_normalisation: Annotated[float, AtLeast(0)] = 0.0
+    loop: LoopConfig = field(default_factory=LoopConfig)
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+    @property
+    def recipe(self) -> SentenceRecipe:
+        """The recipe, with the size of an update that is asked for."""
+        recipe = SENTENCE_RECIPES[self.loop.recipe]
+        return recipe._replace(size=self.batch_size or recipe.size)
+
+
+def prepare_sentences(
+    data: Data,
+    config: SentenceTrainingConfig,
+    seed: int,
+    new_network: Callable[[Shortlists], nn.Module],
+) -> Prepared:
+    """Read parallel text and make a network for its words.
+
+    Args:
+        data: target text and its source.
+        config: settings.
+        seed: of held-out pairs, order and samples.
+        new_network: makes the network, which must be a `Recurrent`.
+
+    Raises:
+        InputError: the texts have not as many lines, or no pair is short enough.
+    """
+    text = read_parallel_text(data)
+    sides = (text.sources, text.targets)
+    shortlists = Shortlists(
+        *(Vocabulary.from_counts(count_words(side), config.shortlist) for side in sides)
+    )
+    pairs = encode_sentences(*sides, shortlists, config.max_sentence_words, data.path)
+    network = new_network(shortlists)
+    task = SentenceTask(network, pairs, config, seed)
+    return Prepared(network, task, shortlists, digest(text.content()))
+
+
+def encode_sentences(
+    sources: list[bytes],
+    targets: list[bytes],
+    shortlists: Shortlists,
+    max_words: int,
+    path: StrPath,
+) -> EncodedPairs:
+    """Sentence pairs as word ids; those with a longer side are left out.
+
+    Raises:
+        InputError: none is left.
+    """
+    source, target = shortlists
+    assert source is not None
+    kept = [
+        pair
+        for pair in zip(sources, targets, strict=True)
+        if all(len(side.split()) <= max_words for side in pair)
+    ]
+    if not kept:
+        raise InputError(
+            path, None, "only longer sentences", f"pairs of at most {max_words} words a side"
+        )
+    return EncodedPairs(
+        *source.encode_phrases([pair[0] for pair in kept]),
+        *target.encode_phrases([pair[1] for pair in kept]),
+        np.arange(len(kept)),
+        np.ones(len(kept)),
+    )
+
+
+class SentenceBatch(NamedTuple):
+    """The pairs of an update.
+
+    Attributes:
+        rows: their numbers, *Shape:* (n,).
+        seed: of what is drawn at random in it; of the batch alone, so that a training that is resumed in
+            the middle of an epoch draws the same.
+    """
+
+    rows: NDArray[np.int64]
+    seed: tuple[int, ...]
+
+
+class SentenceTask:
+    """The batches and losses of sentence pairs.
+
+    Args:
+        network: is trained; a `Recurrent`.
+        data: all pairs.
+        config: settings.
+        seed: of the held-out pairs, of the order and of the samples.
+    """
+
+    def __init__(
+        self, network: Any, data: EncodedPairs, config: SentenceTrainingConfig, seed: int
+    ) -> None:
+        self.network = network
+        self.data = data
+        self.config = config
+        self.seed = seed
+        held_out = held_out_mask(len(data.groups), config.n_held_out, seed)
+        self.train_rows = np.flatnonzero(~held_out)
+        self.held_out_rows = np.flatnonzero(held_out)
+        self._product_type = config.loop.product_dtype
+        self._n_words = data.target_lens + 1
+        self._sampler = self._new_sampler() if self._samples else None
+
+    @property
+    def _samples(self) -> bool:
+        return bool(self.config.n_sampled) and self.config.recipe.samples
+
+    def _new_sampler(self) -> WordSampler:
+        n_words = self.network.output.out_features
+        counts = np.zeros(n_words)
+        for row in self.train_rows:
+            np.add.at(counts, self.data.targets[row, : self._n_words[row]], 1)
+        return WordSampler(counts / counts.sum(), self.config.recipe.size, self.config.n_sampled)
+
+    @property
+    def n_held_out(self) -> int:
+        """Pairs that are held out."""
+        return len(self.held_out_rows)
+
+    def batches(self, epoch: int) -> list[SentenceBatch]:
+        """The pairs of each update of an epoch."""
+        rng = np.random.default_rng((self.seed, epoch))
+        recipe = self.config.recipe
+        sizes = self._n_words if recipe.unit == "words" else np.ones_like(self._n_words)
+        order = rng.permutation(self.train_rows)
+        batches = [
+            batch
+            for draw in cut(order, sizes, BATCHES_OF_A_DRAW * recipe.size)
+            for batch in cut(self._by_length(draw), sizes, recipe.size)
+        ]
+        places = rng.permutation(len(batches))
+        return [
+            SentenceBatch(batches[place], (self.seed, epoch, number))
+            for number, place in enumerate(places)
+        ]
+
+    def _by_length(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        lens = (self.data.source_lens[rows], self.data.target_lens[rows])
+        return np.asarray(rows[np.lexsort(lens)])
+
+    def loss(self, batch: SentenceBatch) -> tuple[Tensor, float]:
+        """Summed loss of the pairs of a batch, and how many words they have."""
+        rng = np.random.default_rng(batch.seed)
+        torch.manual_seed(int(rng.integers(2**62)))
+        with shared_steps(self.network, self._product_type):
+            factors, children = predictions(self.network, self.data, batch.rows)
+        if self._sampler is not None:
+            loss = self._sampled_loss(self._sampler, factors, children, rng)
+        else:
+            output = self.network.output
+            loss = self._summed(factors, output.weight, output.bias, children, children.words)
+        return loss, float(self._n_words[batch.rows].sum())
+
+    def _sampled_loss(
+        self,
+        sampler: WordSampler,
+        factors: Tensor,
+        children: Children,
+        rng: np.random.Generator,
+    ) -> Tensor:
+        """Softmax over the batch's words and a uniform sample; see `softmax.sampled`."""
+        candidates, log_inclusion = sampler.draw(children.words, rng)
+        chosen = to_device(candidates, factors)
+        output = self.network.output
+        return self._summed(
+            factors,
+            output.weight[chosen],
+            output.bias[chosen] - torch.from_numpy(log_inclusion).to(factors),
+            children,
+            np.searchsorted(candidates, children.words),
+        )
+
+    def _summed(
+        self,
+        factors: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        children: Children,
+        words: NDArray[np.int64],
+    ) -> Tensor:
+        return summed_loss(
+            factors,
+            weight,
+            bias,
+            to_device(children.nodes, factors),
+            to_device(words, factors),
+            torch.from_numpy(children.weights).to(factors),
+            self._product_type,
+            self.config.self_normalisation,
+        )
+
+    def held_out_loss(self) -> float | None:
+        """Nats per word, </s> included; None if nothing is held out."""
+        rows = self._by_length(self.held_out_rows)
+        total = sum(
+            float(pairs_loss(self.network, self.data, part, torch.float32))
+            for part in cut(rows, self._n_words, HELD_OUT_BATCH_WORDS)
+        )
+        return total / float(self._n_words[rows].sum()) if len(rows) else None
+
+
+def cut(
+    rows: NDArray[np.int64], sizes: NDArray[np.int64], size: int
+) -> Iterator[NDArray[np.int64]]:
+    """Runs of rows of about a size each, in their order.
+
+    Args:
+        rows: *Shape:* (n,).
+        sizes: of all rows, those that are not asked for too.
+        size: of a run, the sum of its rows' sizes.
+    """
+    if not len(rows):
+        return
+    own = sizes[rows]
+    numbers = (np.cumsum(own) - own) // size
+    yield from np.split(rows, np.flatnonzero(np.diff(numbers)) + 1)

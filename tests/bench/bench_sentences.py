@@ -1,0 +1,203 @@
+"""Hypotheses a second of an n-best list under an RNNsearch, and target words a second of its training.
+
+The peer is plain PyTorch (gru_search.py) of equal sizes in padded batches ordered by length, which encodes the
+source of each hypothesis, or each source once. Weights are random: speed does not depend on them. One thread,
+and its processor time, so that other work beside does not change the ratios.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from gru_search import GruSearch
+from results import Result, write_results
+
+from moses_bridge.config import from_mapping
+from moses_bridge.formats.nbest import read_nbest
+from moses_bridge.textio import read_lines
+from rescorer.compute import Compute
+from rescorer.contract import Batch, Data, Shortlists, TrainedModel
+from rescorer.nbest import ENTRIES_AT_ONCE
+from rescorer.scorers.rnnsearch.inference import rnnsearch_scorer
+from rescorer.scorers.rnnsearch.network import RnnSearch
+from rescorer.scorers.rnnsearch.task import RnnSearchTrainingConfig, prepare
+from rescorer.tries.prefix_tree import build_prefix_tree
+from rescorer.tries.sentence_task import SentenceTask
+
+PEER_BATCH = 64
+# Hypotheses that the peers score, which take longer.
+PEER_HYPOTHESES = 2_000
+N_UPDATES = 12
+
+
+def main(nbest: Path, source: Path, train_source: Path, train_target: Path, out: Path) -> None:
+    """Measure scoring and training."""
+    torch.set_num_threads(1)
+    data = Data(train_target, train_source)
+    prepared = prepare(data, RnnSearchTrainingConfig(), 1)
+    network, shortlists = prepared.network.eval(), prepared.shortlists
+    assert isinstance(network, RnnSearch)
+    results = scoring(network, shortlists, read_hypotheses(nbest, source))
+    write_results([*results, *training(data)], out)
+
+
+def read_hypotheses(nbest: Path, source: Path) -> Batch:
+    """The hypotheses of a list with their sources."""
+    sentences = list(read_lines(source))
+    entries = list(read_nbest(str(nbest)))
+    return Batch([sentences[e.sentence_id] for e in entries], [e.words for e in entries])
+
+
+def scoring(network: RnnSearch, shortlists: Shortlists, asked: Batch) -> list[Result]:
+    """Ours in both precisions against both peers, and the steps that are left."""
+    print(
+        f"decoder steps avoided: {steps_avoided(shortlists, asked):.1%} of {len(asked)} hypotheses"
+    )
+    model = TrainedModel("rnnsearch", network, shortlists, {})
+    ours = {
+        f"tries, {precision}": rnnsearch_speed(model, Compute(precision, "cpu"), asked)
+        for precision in ("float32", "bfloat16")
+    }
+    some = Batch(asked.sources[:PEER_HYPOTHESES], asked.targets[:PEER_HYPOTHESES])
+    peer = GruSearch(network.config, *(len(words or ()) for words in shortlists)).eval()
+    peers = {
+        "padded, a source a hypothesis": peer_speed(peer, shortlists, some, shares=False),
+        "padded, sources shared": peer_speed(peer, shortlists, some, shares=True),
+    }
+    title = f"score an n-best list, d={network.config.hidden_width}, V={len(shortlists.target)}"
+    return [
+        Result(title, name, peer_name, speed, peer_value, "hypotheses/s")
+        for name, speed in ours.items()
+        for peer_name, peer_value in peers.items()
+    ]
+
+
+def steps_avoided(shortlists: Shortlists, asked: Batch) -> float:
+    """Share of the decoder's steps, one a word and </s>, that tries do without."""
+    numbers = {source: number for number, source in enumerate(dict.fromkeys(asked.sources))}
+    groups = np.array([numbers[source] for source in asked.sources])
+    ids, lens = shortlists.target.encode_phrases(asked.targets)
+    tree = build_prefix_tree(ids, lens, groups, len(numbers))
+    return float(1 - (tree.n_nodes + tree.n_groups) / (lens + 1).sum())
+
+
+def rnnsearch_speed(model: TrainedModel[RnnSearch], compute: Compute, asked: Batch) -> float:
+    """Hypotheses a second in blocks as `rescorer nbest` has them."""
+    scorer = rnnsearch_scorer(model, compute)
+    starts = range(0, len(asked), ENTRIES_AT_ONCE)
+    parts = [slice(start, start + ENTRIES_AT_ONCE) for start in starts]
+    blocks = [Batch(asked.sources[part], asked.targets[part]) for part in parts]
+    scorer.values(Batch(asked.sources[:50], asked.targets[:50]))
+    return len(asked) / seconds(lambda: [scorer.values(block) for block in blocks])
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Processor time of some work."""
+    started = time.process_time()
+    work()
+    return time.process_time() - started
+
+
+@torch.inference_mode()
+def peer_speed(peer: GruSearch, shortlists: Shortlists, asked: Batch, shares: bool) -> float:
+    """Hypotheses a second of plain PyTorch."""
+    source, target = shortlists
+    assert source is not None
+    ids, lens = (torch.from_numpy(part).long() for part in source.encode_phrases(asked.sources))
+    words, n_words = (
+        torch.from_numpy(part).long() for part in target.encode_phrases(asked.targets)
+    )
+    order = sorted(range(len(asked)), key=lambda i: (int(lens[i]), int(n_words[i])))
+
+    def work() -> None:
+        known: dict[bytes, torch.Tensor] = {}
+        for start in range(0, len(order), PEER_BATCH):
+            rows = torch.tensor(order[start : start + PEER_BATCH])
+            longest = int(lens[rows].max()) + 1
+            if shares:
+                annotations = torch.stack(
+                    [padded(encoded(row, known), longest) for row in rows.tolist()]
+                )
+            else:
+                annotations = peer.encode(ids[rows, :longest], lens[rows] + 1)
+            steps = int(n_words[rows].max()) + 1
+            peer(annotations, lens[rows] + 1, words[rows, :steps], n_words[rows] + 1)
+
+    def encoded(row: int, known: dict[bytes, torch.Tensor]) -> torch.Tensor:
+        if asked.sources[row] not in known:
+            own = slice(row, row + 1)
+            found = peer.encode(ids[own, : int(lens[row]) + 1], lens[own] + 1)
+            known[asked.sources[row]] = found[0]
+        return known[asked.sources[row]]
+
+    return len(asked) / seconds(work)
+
+
+def padded(annotations: torch.Tensor, longest: int) -> torch.Tensor:
+    """The annotations with zeros behind them."""
+    return torch.nn.functional.pad(annotations, (0, 0, 0, longest - len(annotations)))
+
+
+def training(data: Data) -> list[Result]:
+    """Target words a second, our ways against plain PyTorch."""
+    ways = {
+        "float32, whole softmax": {"n_sampled": 0, "loop": {"product_type": "float32"}},
+        "bfloat16, whole softmax": {"n_sampled": 0, "loop": {"product_type": "bfloat16"}},
+        "bfloat16, sampled softmax": {"loop": {"product_type": "bfloat16"}},
+    }
+    results = []
+    peer_value = None
+    for name, changes in ways.items():
+        config = from_mapping(RnnSearchTrainingConfig, changes, name)
+        prepared = prepare(data, config, 1)
+        task, network = prepared.task, prepared.network
+        assert isinstance(task, SentenceTask) and isinstance(network, RnnSearch)
+        if peer_value is None:
+            peer = GruSearch(network.config, *(len(words or ()) for words in prepared.shortlists))
+            peer_value = training_speed(peer, task, peer_loss(peer, task))
+        ours = training_speed(network, task, lambda batch, task=task: task.loss(batch)[0])
+        title = f"train on sentence pairs, d={network.config.hidden_width}"
+        results.append(Result(title, name, "padded torch.nn.GRU", ours, peer_value, "words/s"))
+    return results
+
+
+def peer_loss(peer: GruSearch, task: SentenceTask) -> Callable[[object], torch.Tensor]:
+    """The loss of plain PyTorch on the same batches, with the whole softmax in float32."""
+    data = task.data
+
+    def loss(batch: object) -> torch.Tensor:
+        rows = batch.rows  # type: ignore[attr-defined]
+        lens = torch.from_numpy(data.source_lens[rows] + 1)
+        n_words = torch.from_numpy(data.target_lens[rows] + 1)
+        source = torch.from_numpy(data.sources[rows, : int(lens.max())]).long()
+        target = torch.from_numpy(data.targets[rows, : int(n_words.max())]).long()
+        return -peer(peer.encode(source, lens), lens, target, n_words).sum()
+
+    return loss
+
+
+def training_speed(
+    network: torch.nn.Module, task: SentenceTask, loss: Callable[..., torch.Tensor]
+) -> float:
+    """Target words a second of whole updates with Adam."""
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-4, fused=True)
+    batches = task.batches(0)[: N_UPDATES + 1]
+
+    def update(batch: object) -> None:
+        optimizer.zero_grad(set_to_none=True)
+        (loss(batch) / 2048).backward()
+        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimizer.step()
+
+    update(batches[0])
+    n_words = sum(int((task.data.target_lens[batch.rows] + 1).sum()) for batch in batches[1:])
+    return n_words / seconds(lambda: [update(batch) for batch in batches[1:]])
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))
