@@ -14,6 +14,7 @@ ARCHITECTURES = {
     "encdec": "rescorer.scorers.encdec",
     "cslm": "rescorer.scorers.cslm",
     "nnjm": "rescorer.scorers.nnjm",
+    "rnn_lm": "rescorer.scorers.rnn_lm",
     "rnnsearch": "rescorer.scorers.rnnsearch",
 }
 

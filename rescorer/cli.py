@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rescorer.compute import Device, Precision
     from rescorer.contract import TrainingSettings
     from rescorer.controls import Control
+    from rescorer.generated_phrases import OutputFormat
     from rescorer.tables.report import ColumnFormat
 
 READABLE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -321,3 +322,186 @@ def serve(model: Path, unnormalized: bool, precision: Precision, device: Device,
     scorer = ngram_scorer_of_model(model, Compute(precision, device, unnormalized))
     _tell_log_z(model, unnormalized)
     serve_ngrams(scorer, sys.stdin.buffer, sys.stdout.buffer)
+
+
+BEAM = click.option(
+    "--beam",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="Hypotheses that are kept at each length.",
+)
+LENGTH_PENALTY = click.option(
+    "--length-penalty",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    show_default=True,
+    help="ALPHA of the score log p / (words with </s>)^ALPHA.",
+)
+MAX_WORDS = click.option(
+    "--max-words", type=click.IntRange(min=1), default=100, show_default=True, help="Of a target."
+)
+NO_UNKNOWN = click.option("--no-unknown", is_flag=True, help="No <unk> among the words.")
+
+
+@main.command()
+@click.argument("model", type=MODEL_DIRECTORY)
+@click.argument("phrases", type=READABLE_OR_STANDARD, default="-")
+@click.option(
+    "--n", type=click.IntRange(min=1), default=10, show_default=True, help="Targets of each."
+)
+@BEAM
+@click.option("--sample", is_flag=True, help="Draw targets instead of searching for the best.")
+@click.option(
+    "--temperature",
+    type=click.FloatRange(min=0, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="Of draws; below 1 likely words are drawn more often.",
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of --sample."
+)
+@LENGTH_PENALTY
+@MAX_WORDS
+@NO_UNKNOWN
+@click.option("--table", type=READABLE, help="Phrase table: tell whether a target stands in it.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+@click.option(
+    "--out", default="-", help="File to write, compressed by suffix.  [default: standard output]"
+)
+@DEVICE
+def generate(
+    model: Path,
+    phrases: str,
+    n: int,
+    beam: int,
+    sample: bool,
+    temperature: float,
+    seed: int,
+    length_penalty: float,
+    max_words: int,
+    no_unknown: bool,
+    table: Path | None,
+    form: OutputFormat,
+    out: str,
+    device: Device,
+) -> None:
+    """Write the targets that a network prefers, or draws, for source phrases, with log-probabilities.
+
+    PHRASES has one source phrase a line. A language model, which sees no source, continues the lines
+    instead: an empty one gives whole sentences.
+
+    Example: rescorer generate rnn phrases.en --n 5 --table model/phrase-table.gz
+    """
+    from rescorer.compute import Compute
+    from rescorer.generated_phrases import generate_phrases
+    from rescorer.model_directory import generator_of_model
+    from rescorer.tries.generation import GenerationConfig
+
+    config = GenerationConfig(
+        n=n,
+        beam=beam,
+        sample=sample,
+        temperature=temperature,
+        length_penalty=length_penalty,
+        max_words=max_words,
+        unknown_words=not no_unknown,
+        seed=seed,
+    )
+    generator = generator_of_model(model, Compute(device=device))
+    generate_phrases(generator, phrases, config, out, form, table)
+
+
+@main.command()
+@click.argument("model", type=MODEL_DIRECTORY)
+@click.argument("text", type=READABLE_OR_STANDARD)
+@click.option("--out", default="-", help="Translations to write.  [default: standard output]")
+@click.option("--nbest", help="N-best list to write, compressed by suffix: different translations.")
+@click.option("--nbest-size", type=click.IntRange(min=1), default=100, show_default=True)
+@click.option("--feature", default="NN0", show_default=True, help="Its name for log p.")
+@BEAM
+@LENGTH_PENALTY
+@MAX_WORDS
+@NO_UNKNOWN
+@click.option("--lexicon", type=READABLE, help="lex.f2e of Moses's training, for <unk>.")
+@DEVICE
+def translate(
+    model: Path,
+    text: str,
+    out: str,
+    nbest: str | None,
+    nbest_size: int,
+    feature: str,
+    beam: int,
+    length_penalty: float,
+    max_words: int,
+    no_unknown: bool,
+    lexicon: Path | None,
+    device: Device,
+) -> None:
+    """Translate sentences with a network alone, without a phrase table.
+
+    <unk> becomes the most attended source word where the network has an attention, or that word's
+    translation in the lexicon. Without an attention it becomes a word of the lexicon, or stays.
+
+    Example: rescorer translate rnn test.en --out test.rnn.fr --nbest test.nbest.gz --nbest-size 20
+    """
+    from rescorer.compute import Compute
+    from rescorer.model_directory import generator_of_model
+    from rescorer.translation import NBestOutput
+    from rescorer.translation import translate as run_translation
+    from rescorer.tries.generation import GenerationConfig
+    from rescorer.unknown_words import NO_LEXICON, read_lexicon
+
+    config = GenerationConfig(
+        n=nbest_size,
+        beam=beam,
+        length_penalty=length_penalty,
+        max_words=max_words,
+        unknown_words=not no_unknown,
+    )
+    generator = generator_of_model(model, Compute(device=device))
+    words = read_lexicon(lexicon, generator.shortlists.target) if lexicon else NO_LEXICON
+    lists = NBestOutput(nbest, feature) if nbest else None
+    n_unknown = run_translation(generator, text, config, out, lists, words)
+    click.echo(f"{n_unknown} <unk> left in the translations", err=True)
+
+
+@main.command()
+@click.argument("models", type=click.Path(exists=True, path_type=Path), nargs=-1, required=True)
+@click.argument("text", type=READABLE)
+@click.option("--source", type=READABLE, help="Source text, where a model sees it.")
+@click.option("--links", type=READABLE, help="Word links, where a model needs them.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+@PRECISION
+@DEVICE
+def perplexity(
+    models: tuple[Path, ...],
+    text: Path,
+    source: Path | None,
+    links: Path | None,
+    form: OutputFormat,
+    precision: Precision,
+    device: Device,
+) -> None:
+    """Perplexity of models on the same target text, a word with </s>, and without unknown words.
+
+    MODELS are model directories, ARPA files and binary files of kenlm.
+
+    Example: rescorer perplexity rnn_lm cslm model/lm.arpa.gz dev.fr
+    """
+    import json
+
+    from rescorer.compute import Compute
+    from rescorer.contract import Data
+    from rescorer.perplexity import load_text_model, perplexities
+
+    compute = Compute(precision, device)
+    loaded = [load_text_model(path, compute) for path in models]
+    report = perplexities(loaded, Data(text, source, links))
+    click.echo(json.dumps(report.as_json(), indent=1) if form == "json" else str(report))

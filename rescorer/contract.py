@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeVar,
+    runtime_checkable,
+)
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +29,8 @@ if TYPE_CHECKING:
     from rescorer.training.loop import LoopConfig, Task
 
 DataKind = Literal["phrase pairs", "text", "parallel text", "linked text"]
+# The column_note of language models: in a translation a phrase stands between others.
+AS_A_SENTENCE = "an approximation: each target phrase as a sentence of its own"
 
 
 class Shortlists(NamedTuple):
@@ -94,6 +105,32 @@ class Scorer(Protocol):
 
         Returns:
             *Shape:* (n_pairs,).
+        """
+
+
+class WordLogProbs(NamedTuple):
+    """What single words have, pair by pair, </s> behind the words of each.
+
+    Attributes:
+        log_probs: natural log p(word | what stands before it, and the source), *Shape:* (n_words,).
+        pairs: the pair of each word, rising, *Shape:* (n_words,).
+    """
+
+    log_probs: NDArray[np.float64]
+    pairs: NDArray[np.int64]
+
+
+@runtime_checkable
+class WordScorer(Protocol):
+    """A model that predicts target text word by word."""
+
+    def word_log_probs(self, asked: Batch) -> WordLogProbs:
+        """Natural log-probabilities of all words; those of a pair add up to its value.
+
+        Words outside a shortlist are <unk>.
+
+        Args:
+            asked: the pairs.
         """
 
 
@@ -211,6 +248,7 @@ class Architecture(Generic[Settings, Network]):
         network: the network with weights that are still to be loaded.
         scorer: of phrase pairs and sentence pairs.
         ngrams: of n-grams, where the search may ask the model.
+        column_note: what a column of its values must be called besides, where it is an approximation.
     """
 
     data: DataKind
@@ -219,3 +257,4 @@ class Architecture(Generic[Settings, Network]):
     network: Callable[[Settings, Shortlists], Network]
     scorer: Callable[[TrainedModel[Network], Compute], Scorer]
     ngrams: Callable[[TrainedModel[Network], Compute], NgramScorer] | None = None
+    column_note: str = ""

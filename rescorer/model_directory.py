@@ -27,6 +27,8 @@ from rescorer.contract import (
 )
 from rescorer.controls import Control, scorer_of_control
 from rescorer.tensor_files import check_weights, load_tensors, save_tensors
+from rescorer.tries.generation import Generator
+from rescorer.tries.scoring import TrieScorer
 from rescorer.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -195,8 +197,10 @@ def scorer_of_model(directory: Path, compute: Compute) -> NamedScorer:
     """
     model = load_model(directory)
     _check_denominator(model, directory, compute)
-    scorer = load(model.architecture).scorer(model, compute)
-    return NamedScorer(str(directory), scorer, f"{fingerprint(directory)} {compute}")
+    architecture = load(model.architecture)
+    note = f" ({architecture.column_note})" if architecture.column_note else ""
+    scorer = architecture.scorer(model, compute)
+    return NamedScorer(f"{directory}{note}", scorer, f"{fingerprint(directory)} {compute}")
 
 
 def _check_denominator(model: TrainedModel[Any], directory: Path, compute: Compute) -> None:
@@ -251,3 +255,22 @@ def ngram_scorer_of_model(directory: Path, compute: Compute) -> NgramScorer:
         )
     _check_denominator(model, directory, compute)
     return ngrams(model, compute)
+
+
+def generator_of_model(directory: Path, compute: Compute) -> Generator[Any, Any, Any, Any]:
+    """What generates targets, from the directory of a model over tries.
+
+    Raises:
+        InputError: the directory is not a whole model, or the model does not go word by word.
+        ConfigError: as of `scorer_of_model`.
+    """
+    model = load_model(directory)
+    scorer = load(model.architecture).scorer(model, compute)
+    if not isinstance(scorer, TrieScorer):
+        raise InputError(
+            directory / DESCRIPTION,
+            None,
+            f"the architecture {model.architecture!r}, which cannot generate",
+            'a recurrent network, such as "encdec" or "rnn_lm"',
+        )
+    return Generator(scorer.network, model.shortlists)

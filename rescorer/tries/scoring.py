@@ -9,7 +9,7 @@ Notation: w width of the output layer's input; S distinct sources; n rows of a b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Generic, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rescorer.contract import Batch, Shortlists
+from rescorer.contract import Batch, Shortlists, WordLogProbs
 from rescorer.softmax.output_layer import OutputLayer
 from rescorer.tries.prefix_tree import PrefixTree, build_prefix_tree
 from rescorer.tries.recurrent import (
@@ -48,16 +48,22 @@ class _Predictions(NamedTuple):
     log_z: Tensor
 
 
-class _Prefixes(NamedTuple):
-    """The nodes of one target level.
+class _Depth(NamedTuple):
+    """The nodes of one target level (of depth 0: the roots), and the rows that end in it.
 
     Attributes:
-        log_probs: of the prefix, float64, *Shape:* (n_nodes,).
-        groups: the source of each node, *Shape:* (n_nodes,).
+        parents: of each node in the level before, *Shape:* (n_nodes,).
+        log_probs: natural log p(word of the node | prefix), float64, 0 for roots, *Shape:* (n_nodes,).
+        rows: that end here, *Shape:* (n_rows,).
+        ends: the node of each of them, *Shape:* (n_rows,).
+        end_log_probs: natural log p(</s> | prefix) of each of them, float64, *Shape:* (n_rows,).
     """
 
-    log_probs: Tensor
-    groups: Tensor
+    parents: NDArray[np.int64]
+    log_probs: NDArray[np.float64]
+    rows: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    end_log_probs: NDArray[np.float64]
 
 
 class TrieScorer(Generic[Source, State, Carried, Inputs]):
@@ -93,10 +99,34 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
         """Natural log p(target | source), </s> included; see `contract.Scorer`."""
         if not len(asked):
             return np.zeros(0)
+        tree, source = self._read(asked)
+        result, prefixes = np.empty(len(tree.lens)), np.zeros(tree.n_groups)
+        for depth in self._walk(tree, source):
+            prefixes = prefixes[depth.parents] + depth.log_probs
+            result[depth.rows] = prefixes[depth.ends] + depth.end_log_probs
+        return result
+
+    @torch.inference_mode()
+    def word_log_probs(self, asked: Batch) -> WordLogProbs:
+        """Natural log of each word given the words before; see `contract.WordScorer`."""
+        if not len(asked):
+            return WordLogProbs(np.zeros(0), np.zeros(0, np.int64))
+        tree, source = self._read(asked)
+        by_place = np.zeros((len(tree.lens), len(tree.levels) + 1))
+        for number, depth in enumerate(self._walk(tree, source)):
+            by_place[depth.rows, number] = depth.end_log_probs
+            if number:
+                through = np.flatnonzero(tree.lens >= number)
+                by_place[through, number - 1] = depth.log_probs[tree.paths[through, number - 1]]
+        inside = np.arange(by_place.shape[1]) <= tree.lens[:, None]
+        return WordLogProbs(by_place[inside], np.nonzero(inside)[0])
+
+    def _read(self, asked: Batch) -> tuple[PrefixTree, Source]:
+        """The targets as a tree, and their sources."""
         sources, groups = self._distinct(asked.sources)
-        source = self.network.read(*sources)
         ids, lens = self.shortlists.target.encode_phrases(asked.targets)
-        return self._walk(build_prefix_tree(ids, lens, groups, len(sources[0])), source)
+        tree = build_prefix_tree(ids, lens, groups, len(sources[0]))
+        return tree, self.network.read(*sources)
 
     def _distinct(
         self, sources: Sequence[bytes]
@@ -110,21 +140,20 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
         groups = np.fromiter((numbers[source] for source in sources), np.int64, len(sources))
         return vocabulary.encode_phrases(list(numbers)), groups
 
-    def _walk(self, tree: PrefixTree, source: Source) -> NDArray[np.float64]:
-        result = np.empty(len(tree.lens))
+    def _walk(self, tree: PrefixTree, source: Source) -> Iterator[_Depth]:
+        """Level by level, the roots first."""
+        roots = np.arange(tree.n_groups)
         state = self.network.start(source)
-        roots = torch.arange(tree.n_groups, device=self.network.output.weight.device)
-        prefixes = _Prefixes(torch.zeros(len(roots), dtype=torch.float64).to(roots.device), roots)
-        no_words = torch.full_like(roots, NO_WORD)
-        state, predictions = self._advance(state, roots, no_words, roots, source)
-        self._finish(tree, 0, prefixes, predictions, result)
-        for depth, level in enumerate(tree.levels, start=1):
-            parents, words = to_device(level.parents, roots), to_device(level.words, roots)
-            log_probs = prefixes.log_probs[parents] + self._log_probs(predictions, parents, words)
-            prefixes = _Prefixes(log_probs, prefixes.groups[parents])
-            state, predictions = self._advance(state, parents, words, prefixes.groups, source)
-            self._finish(tree, depth, prefixes, predictions, result)
-        return result
+        groups = to_device(roots, self.network.output.weight)
+        no_words = torch.full_like(groups, NO_WORD)
+        state, predictions = self._advance(state, groups, no_words, groups, source)
+        yield self._depth(tree, 0, roots, np.zeros(len(roots)), predictions)
+        for number, level in enumerate(tree.levels, start=1):
+            parents, words = to_device(level.parents, groups), to_device(level.words, groups)
+            log_probs = self._log_probs(predictions, parents, words)
+            groups = groups[parents]
+            state, predictions = self._advance(state, parents, words, groups, source)
+            yield self._depth(tree, number, level.parents, log_probs, predictions)
 
     def _advance(
         self, state: State, parents: Tensor, words: Tensor, groups: Tensor, source: Source
@@ -140,25 +169,26 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
             predictions.append(_Predictions(factors, self.layer.log_z(factors)))
         return joined(states), joined(predictions)
 
-    def _finish(
+    def _depth(
         self,
         tree: PrefixTree,
-        depth: int,
-        prefixes: _Prefixes,
+        number: int,
+        parents: NDArray[np.int64],
+        log_probs: NDArray[np.float64],
         predictions: _Predictions,
-        result: NDArray[np.float64],
-    ) -> None:
-        """Write the rows that end in a level: the prefix, then </s>."""
-        rows, nodes = tree.rows_ending(depth)
-        ends = to_device(nodes, prefixes.groups)
+    ) -> _Depth:
+        """A level with </s> behind the rows that end in it."""
+        rows, nodes = tree.rows_ending(number)
+        ends = to_device(nodes, predictions.log_z)
         words = torch.full_like(ends, Vocabulary.end_id)
-        total = prefixes.log_probs[ends] + self._log_probs(predictions, ends, words)
-        result[rows] = total.cpu().numpy()
+        return _Depth(parents, log_probs, rows, nodes, self._log_probs(predictions, ends, words))
 
-    def _log_probs(self, predictions: _Predictions, nodes: Tensor, words: Tensor) -> Tensor:
-        """Natural log p(word | prefix) for pairs of a node and a word, float64, *Shape:* (n,)."""
+    def _log_probs(
+        self, predictions: _Predictions, nodes: Tensor, words: Tensor
+    ) -> NDArray[np.float64]:
+        """Natural log p(word | prefix) for pairs of a node and a word, *Shape:* (n,)."""
         parts = [
             self.layer.log_probs(*take(predictions, node), word)
             for node, word in pieces(nodes, words)
         ]
-        return torch.cat(parts).double()
+        return torch.cat(parts).double().cpu().numpy()

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rescorer.contract import Batch
+from rescorer.contract import Batch, WordLogProbs
 from rescorer.softmax.output_layer import OutputLayer
 from rescorer.vocabulary import Vocabulary
 from rescorer.windows.ngrams import distinct_rows
@@ -58,12 +58,16 @@ class WindowScorer:
 
     def values(self, asked: Batch) -> NDArray[np.float64]:
         """Natural log p of each pair; see `contract.Scorer`."""
+        log_probs, pairs = self.word_log_probs(asked)
+        return np.bincount(pairs, weights=log_probs, minlength=len(asked)).astype(np.float64)
+
+    def word_log_probs(self, asked: Batch) -> WordLogProbs:
+        """Natural log of each word given its window; see `contract.WordScorer`."""
         if not len(asked):
-            return np.zeros(0)
+            return WordLogProbs(np.zeros(0), np.zeros(0, np.int64))
         rows, pairs = self.fill(asked)
         distinct, inverse = distinct_rows(rows)
-        log_probs = window_log_probs(self.network, self.layer, distinct)[inverse]
-        return np.bincount(pairs, weights=log_probs, minlength=len(asked)).astype(np.float64)
+        return WordLogProbs(window_log_probs(self.network, self.layer, distinct)[inverse], pairs)
 
 
 @torch.inference_mode()

@@ -17,6 +17,7 @@ from rescorer.softmax.evening import even_log_z
 from rescorer.softmax.log_sum_exp import log_sum_exp
 from rescorer.softmax.loss import summed_loss
 from rescorer.softmax.sampled import WordSampler
+from rescorer.training.dropout import with_dropout
 from rescorer.training.loop import LoopConfig
 
 # Held-out windows are scored so many at a time, so that memory does not grow with their number.
@@ -206,21 +207,3 @@ def _summed(
         product_type,
         alpha,
     )
-
-
-def with_dropout(hidden: Tensor, share: float, rng: np.random.Generator) -> Tensor:
-    """Set a share of the units to zero and raise the others so that the mean stays, as the rng says.
-
-    Args:
-        hidden: *Shape:* (n, width).
-        share: 0 changes nothing; less than 1.
-        rng: says which units.
-
-    Returns:
-        *Shape:* (n, width).
-    """
-    if not share:
-        return hidden
-    generator = torch.Generator(hidden.device).manual_seed(int(rng.integers(2**62)))
-    kept = torch.empty_like(hidden).bernoulli_(1 - share, generator=generator)
-    return hidden * kept / (1 - share)

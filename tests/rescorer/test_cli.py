@@ -159,7 +159,7 @@ def test_damaged_model_is_refused(folder: Path) -> None:
     assert result.exit_code == 1 and "model.safetensors" in result.stderr
 
 
-@pytest.mark.parametrize("verb", ["train", "score", "nbest"])
+@pytest.mark.parametrize("verb", ["train", "score", "nbest", "generate", "translate", "perplexity"])
 def test_help_has_an_example(verb: str) -> None:
     result = CliRunner().invoke(main, [verb, "--help"])
     assert result.exit_code == 0 and f"Example: rescorer {verb}" in result.output
@@ -201,3 +201,71 @@ def test_the_command_line_stands_beside_the_table(
     monkeypatch.setattr(sys, "argv", ["/bin/rescorer", "score", "a table"])
     assert run(folder, "score", "table.gz", "--out", "DIR/o", "--control", "length").exit_code == 0
     assert json.loads((folder / "o.json").read_bytes())["command"] == "rescorer score 'a table'"
+
+
+def test_generate(folder: Path) -> None:
+    (folder / "phrases").write_bytes(b"a b\nb\n")
+    arguments = ["generate", "rnn", "DIR/phrases", "--n", "2", "--device", "cpu"]
+    searched = run(folder, *arguments, "--table", "table.gz", "--out", "DIR/out")
+    assert searched.exit_code == 0, searched.output
+    rows = [line.split(b" ||| ") for line in (folder / "out").read_bytes().splitlines()]
+    assert [row[0] for row in rows] == [b"a b"] * 2 + [b"b"] * 2 and {len(row) for row in rows} == {
+        5
+    }
+    drawn = [
+        run(folder, *arguments, "--sample", "--seed", seed, "--format", "json", "--max-words", "5")
+        for seed in ("1", "1", "2")
+    ]
+    assert drawn[0].stdout == drawn[1].stdout != drawn[2].stdout
+    assert [json.loads(line)["source"] for line in drawn[0].stdout.splitlines()] == ["a b", "b"]
+
+
+def test_the_column_of_a_language_model_is_called_an_approximation(folder: Path) -> None:
+    result = run(folder, "score", "table.gz", "--out", "DIR/o", "--model", "cslm")
+    note = "cslm (an approximation: each target phrase as a sentence of its own)"
+    assert note in result.stderr
+    (column,) = json.loads((folder / "o.json").read_bytes())["columns"]
+    assert column["scorer"].endswith(note)
+
+
+def test_translate(folder: Path) -> None:
+    (folder / "text").write_bytes(b"a b\nb\n")
+    (folder / "lex").write_bytes(b"z a 0.5\n")
+    arguments = ["translate", "rnn", "DIR/text", "--out", "DIR/out", "--lexicon", "DIR/lex"]
+    options = ["--nbest", "DIR/list", "--nbest-size", "3", "--length-penalty", "1"]
+    result = run(folder, *arguments, *options, "--device", "cpu")
+    assert result.exit_code == 0, result.output
+    assert len((folder / "out").read_bytes().splitlines()) == 2
+    entries = (folder / "list").read_bytes().splitlines()
+    assert [entry.split()[0] for entry in entries] == [b"0"] * 3 + [b"1"] * 3
+    assert "<unk> left in the translations" in result.stderr
+
+
+def test_perplexity(folder: Path) -> None:
+    (folder / "text").write_bytes(b"x y\nz\n")
+    (folder / "source").write_bytes(b"a b\nb\n")
+    arguments = ["perplexity", "cslm", "rnn", "DIR/text", "--source", "DIR/source"]
+    result = run(folder, *arguments, "--device", "cpu")
+    assert result.exit_code == 0, result.output
+    assert "2 sentences, 5 words with </s>; 1 (20.00%) outside" in result.stdout
+    as_json = run(folder, *arguments, "--format", "json")
+    models = json.loads(as_json.stdout)["models"]
+    assert [model["kind"] for model in models] == ["cslm", "encdec"]
+    assert [model["n_unknown"] for model in models] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["generate", "cslm", "table.gz"], "'cslm', which cannot generate"),
+        (["perplexity", "rnn", "moses.ini"], "name --source too"),
+        (["perplexity", "moses.ini", "moses.ini"], "Is this an ARPA file"),
+        (["translate", "rnn", "moses.ini", "--lexicon", "moses.ini"], "lex.f2e"),
+    ],
+)
+def test_faults_of_looking_inside_end_with_one_line(
+    folder: Path, arguments: list[str], message: str
+) -> None:
+    result = run(folder, *arguments)
+    assert result.exit_code == 1
+    assert message in result.stderr and "Traceback" not in result.stderr

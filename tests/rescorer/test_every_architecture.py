@@ -21,7 +21,7 @@ from moses_bridge.errors import ConfigError, InputError
 from rescorer.architectures import ARCHITECTURES, load
 from rescorer.cli import main
 from rescorer.compute import Compute
-from rescorer.contract import Batch, Data, TrainedModel
+from rescorer.contract import Batch, Data, TrainedModel, WordScorer
 from rescorer.model_directory import load_model, save_model, scorer_of_model
 from rescorer.nbest import add_feature
 from rescorer.tables.column import ColumnConfig, add_columns
@@ -225,10 +225,20 @@ def plain_nnjm(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
     return np.array(result)
 
 
+def plain_rnn_lm(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
+    """Sentence by sentence through the network's own log_probs, which its tests compare with NumPy."""
+    result = []
+    for target in asked.targets:
+        arrays = model.shortlists.target.encode_phrases([target])
+        result.append(model.network.log_probs(*(torch.from_numpy(a).long() for a in arrays)).item())
+    return np.array(result)
+
+
 PLAIN = {
     "encdec": plain_encdec,
     "cslm": plain_cslm,
     "nnjm": plain_nnjm,
+    "rnn_lm": plain_rnn_lm,
     "rnnsearch": plain_rnnsearch,
     "lstm": plain_lstm,
     "linked": plain_linked,
@@ -247,6 +257,21 @@ def test_the_engine_gives_what_the_plain_path_gives(name: str, trained: Trained)
     found = scorer_of_model(directory, Compute()).scorer.values(batch())
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert found.std() > 0.1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_words_add_up_to_their_pairs(name: str, trained: Trained) -> None:
+    scorer = scorer_of_model(trained(name), Compute()).scorer
+    assert isinstance(scorer, WordScorer)
+    log_probs, pairs = scorer.word_log_probs(batch())
+    n_words = [len(target.split()) + 1 for _, target in PAIRS]
+    assert pairs.tolist() == [i for i, n in enumerate(n_words) for _ in range(n)]
+    np.testing.assert_allclose(np.bincount(pairs, log_probs), scorer.values(batch()), atol=1e-9)
+    assert scorer.word_log_probs(Batch([], [], [])).log_probs.shape == (0,)
+    beginning = Batch([b"a"], [b"y"], [b"0-0"])
+    longer = Batch([b"a"], [b"y x"], [b"0-0"])
+    one, other = (scorer.word_log_probs(asked).log_probs for asked in (beginning, longer))
+    assert other[0] == pytest.approx(one[0], abs=1e-5) and other[1] != pytest.approx(one[1])
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -186,6 +186,25 @@ def test_an_earlier_directory_without_digests_is_read(tmp_path: Path) -> None:
     assert torch.equal(loaded["output.weight"], network.output.weight)
 
 
+def test_an_earlier_directory_without_a_unit_has_gated_units(tmp_path: Path) -> None:
+    network = save_encdec(tmp_path)
+    description = json.loads((tmp_path / "config.json").read_bytes())
+    del description["model"]["unit"]
+    (tmp_path / "config.json").write_text(json.dumps(description))
+    loaded = load_model(tmp_path)
+    assert loaded.network.config.unit == "gated"
+    weights = loaded.network.state_dict()
+    assert all(torch.equal(weights[key], value) for key, value in network.state_dict().items())
+
+
+def test_an_unknown_unit_is_named(tmp_path: Path) -> None:
+    save_encdec(tmp_path)
+    path = tmp_path / "config.json"
+    path.write_text(path.read_text().replace('"gated"', '"gru"'))
+    with pytest.raises(ConfigError, match="unit"):
+        load_model(tmp_path)
+
+
 @pytest.mark.parametrize(
     "name", ["config.json", "model.safetensors", "source.vocab", "target.vocab"]
 )

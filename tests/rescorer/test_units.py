@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from rescorer.units import GatedState, GatedUnit
+from rescorer.units import GatedState, GatedUnit, LstmState, LstmUnit, new_unit
 
 
 def logistic(x: float) -> float:
@@ -79,3 +79,63 @@ def test_inputs_of_another_width_are_refused() -> None:
     unit = GatedUnit(3, 5)
     with pytest.raises(RuntimeError):
         unit.inputs(torch.ones(2, 4))
+
+
+def test_one_lstm_step_by_hand() -> None:
+    unit = LstmUnit(1, 1).double()
+    with torch.no_grad():
+        unit.input.weight[:] = torch.tensor([[0.3], [-0.7], [1.1], [0.4]])
+        unit.input.bias[:] = torch.tensor([0.1, 0.2, -0.4, 0.6])
+        unit.recurrent.weight[:] = torch.tensor([[0.9], [0.5], [-1.3], [0.8]])
+    x, h, c = 2.0, 0.6, -0.9
+    i = logistic(0.3 * x + 0.1 + 0.9 * h)
+    f = logistic(-0.7 * x + 0.2 + 0.5 * h)
+    g = math.tanh(1.1 * x - 0.4 - 1.3 * h)
+    o = logistic(0.4 * x + 0.6 + 0.8 * h)
+    state = unit.state(torch.tensor([[h, c]]).double())
+    found = unit.step(unit.carry(state), unit.inputs(torch.tensor([[x]]).double()))
+    cell = f * c + i * g
+    assert math.isclose(found.cell.item(), cell, rel_tol=1e-7)
+    assert math.isclose(found.hidden.item(), o * math.tanh(cell), rel_tol=1e-7)
+
+
+def test_the_lstm_is_that_of_torch() -> None:
+    torch.manual_seed(3)
+    unit, other = LstmUnit(3, 5), torch.nn.LSTMCell(3, 5)
+    with torch.no_grad():
+        other.weight_ih[:], other.bias_ih[:] = unit.input.weight, unit.input.bias
+        other.weight_hh[:] = unit.recurrent.weight
+        other.bias_hh.zero_()
+    state, expected = unit.start(4), (torch.zeros(4, 5), torch.zeros(4, 5))
+    for x in torch.randn(6, 4, 3):
+        state = unit.step(unit.carry(state), unit.inputs(x))
+        expected = other(x, expected)
+        torch.testing.assert_close(tuple(state), expected)
+
+
+def test_a_new_lstm_keeps_its_cells() -> None:
+    unit = LstmUnit(3, 2)
+    unit.reset_bias()
+    assert unit.input.bias.tolist() == [0, 0, 1, 1, 0, 0, 0, 0]
+    assert not new_unit("gated", 3, 2).input.bias.isnan().any()
+
+
+@pytest.mark.parametrize(("name", "width"), [("gated", 5), ("lstm", 10)])
+def test_states_are_made_of_their_fields(name: str, width: int) -> None:
+    unit = new_unit(name, 3, 5)  # type: ignore[arg-type]
+    assert unit.state_width == width
+    fields = torch.randn(4, width)
+    torch.testing.assert_close(torch.cat(unit.state(fields), dim=1), fields)
+    assert type(unit.state(fields)) is type(unit.start(1))
+
+
+def test_a_state_without_its_cell_is_refused() -> None:
+    unit = LstmUnit(3, 5)
+    with pytest.raises((RuntimeError, TypeError, AttributeError)):
+        unit.step(unit.carry(GatedState(torch.zeros(1, 5))), torch.zeros(1, 20))  # type: ignore[arg-type]
+    assert isinstance(unit.start(2), LstmState)
+
+
+def test_an_unknown_unit_is_refused() -> None:
+    with pytest.raises(KeyError):
+        new_unit("elman", 3, 5)  # type: ignore[arg-type]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rescorer.contract import Architecture
+from rescorer.contract import AS_A_SENTENCE, Architecture
 from rescorer.scorers.cslm.inference import cslm_ngram_scorer, cslm_scorer
 from rescorer.scorers.cslm.task import CslmTrainingConfig, empty_network, prepare
 
@@ -12,5 +12,6 @@ ARCHITECTURE = Architecture(
     prepare=prepare,
     network=empty_network,
     scorer=cslm_scorer,
+    column_note=AS_A_SENTENCE,
     ngrams=cslm_ngram_scorer,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,9 +18,8 @@ from rescorer.softmax.products import NarrowLinear
 from rescorer.tries.prefix_tree import build_prefix_tree
 from rescorer.tries.recurrent import to_device
 from rescorer.tries.scoring import TrieScorer
-from rescorer.units import GatedCarried, GatedState
 
-EncDecScorer = TrieScorer[EncodedSources, GatedState, GatedCarried, StepInputs]
+EncDecScorer = TrieScorer[EncodedSources, Any, Any, StepInputs]
 
 
 class WordTables:
@@ -47,7 +47,7 @@ class WordTables:
         words = to_device(tree.words, self._source_inputs)
         return self._network.read_tree(tree, self._source_inputs[words])
 
-    def start(self, source: EncodedSources) -> GatedState:
+    def start(self, source: EncodedSources) -> Any:
         """See `Recurrent.start`."""
         return self._network.start(source)
 
@@ -58,15 +58,15 @@ class WordTables:
             self._readout_inputs[words] + source.readout[rows],
         )
 
-    def carry(self, state: GatedState) -> GatedCarried:
+    def carry(self, state: Any) -> Any:
         """See `Recurrent.carry`."""
         return self._network.carry(state)
 
-    def step(self, carried: GatedCarried, inputs: StepInputs, source: EncodedSources) -> GatedState:
+    def step(self, carried: Any, inputs: StepInputs, source: EncodedSources) -> Any:
         """See `Recurrent.step`."""
         return self._network.step(carried, inputs, source)
 
-    def factors(self, state: GatedState, inputs: StepInputs, source: EncodedSources) -> Tensor:
+    def factors(self, state: Any, inputs: StepInputs, source: EncodedSources) -> Tensor:
         """See `Recurrent.factors`."""
         return self._network.factors(state, inputs, source)
 
@@ -75,8 +75,8 @@ def _in_precision(network: EncoderDecoder, dtype: torch.dtype) -> EncoderDecoder
     """The same network with the products of the steps in a type; the others are few."""
     narrow = copy.deepcopy(network)
     for module, names in (
-        (narrow.encoder, ("recurrent_gates", "recurrent_candidate")),
-        (narrow.decoder, ("recurrent_gates", "recurrent_candidate")),
+        (narrow.encoder, narrow.encoder.recurrent_layers),
+        (narrow.decoder, narrow.decoder.recurrent_layers),
         (narrow, ("hidden_to_readout", "readout_factor")),
     ):
         for name in names:

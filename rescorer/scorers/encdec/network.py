@@ -2,7 +2,8 @@
 
 The equations are those of the third arXiv version: the reset gate acts before the matrix product, and
 the readout sees the updated state. GroundHog, the authors' code, differs in small ways (z flipped,
-c = h_N, readout from the state before).
+c = h_N, readout from the state before). With unit = "lstm" LSTMs stand in the place of the gated units;
+the decoder begins with a hidden state and a cell that are tanh of a product of c each.
 
 Notation: batch or n rows; d = hidden_width, r = embedding_width, m = maxout_width, V = shortlist with
 </s> and <unk>. The previous word of the first step is none: the id `NO_WORD` has a zero embedding.
@@ -11,7 +12,7 @@ Notation: batch or n rows; d = hidden_width, r = embedding_width, m = maxout_wid
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,7 +23,7 @@ from moses_bridge.config import AtLeast, check_limits
 from rescorer.softmax.output_layer import even_out
 from rescorer.tries.prefix_tree import PrefixTree, build_prefix_tree
 from rescorer.tries.recurrent import NO_WORD, last_states, to_device
-from rescorer.units import GatedCarried, GatedState, GatedUnit
+from rescorer.units import UnitName, new_unit
 
 # Each unit of the readout is the maximum of two, Cho et al. (2014), appendix A.
 MAXOUT_PIECES = 2
@@ -38,11 +39,13 @@ class EncDecConfig:
         hidden_width: d, of the encoder and the decoder state.
         embedding_width: r, of the word vectors and of the output layer's factor.
         maxout_width: m, units of the readout, each the maximum of two.
+        unit: recurrent unit of encoder and decoder: "gated" (the paper) or "lstm".
     """
 
     hidden_width: Annotated[int, AtLeast(1)] = 256
     embedding_width: Annotated[int, AtLeast(1)] = 100
     maxout_width: Annotated[int, AtLeast(1)] = 128
+    unit: UnitName = "gated"
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -52,8 +55,8 @@ class EncodedSources(NamedTuple):
     """What the decoder needs of each source, one row a source.
 
     Attributes:
-        hidden: h'_0, *Shape:* (n, d).
-        unit: C_r c, C_z c and C c side by side, *Shape:* (n, 3 d).
+        hidden: fields of the first state side by side, h'_0 first, *Shape:* (n, d), of an LSTM (n, 2 d).
+        unit: C_r c, C_z c and C c side by side, *Shape:* (n, 3 d), of an LSTM (n, 4 d).
         readout: O_c c, *Shape:* (n, 2 m).
     """
 
@@ -66,7 +69,7 @@ class StepInputs(NamedTuple):
     """What decoder steps take from their previous words and their sources, one row a step.
 
     Attributes:
-        unit: pre-activations of the gated unit, *Shape:* (n, 3 d).
+        unit: pre-activations of the unit, *Shape:* (n, 3 d), of an LSTM (n, 4 d).
         readout: O_y e(y) + O_c c, *Shape:* (n, 2 m).
     """
 
@@ -88,12 +91,14 @@ class EncoderDecoder(nn.Module):
         d, r, m = config.hidden_width, config.embedding_width, config.maxout_width
         self.config = config
         self.source_embedding = nn.Embedding(n_source_words, r)
-        self.encoder = GatedUnit(r, d)
+        self.encoder = new_unit(config.unit, r, d)
         self.summary = nn.Linear(d, d)
         self.target_embedding = nn.Embedding(n_target_words, r)
-        self.decoder_start_layer = nn.Linear(d, d)
-        self.decoder = GatedUnit(r, d)
-        self.context_to_unit = nn.Linear(d, 3 * d, bias=False)
+        # Weights are drawn in the order in which layers stand here: another order is another training.
+        decoder = new_unit(config.unit, r, d)
+        self.decoder_start_layer = nn.Linear(d, decoder.state_width)
+        self.decoder = decoder
+        self.context_to_unit = nn.Linear(d, self.decoder.input.out_features, bias=False)
         self.hidden_to_readout = nn.Linear(d, MAXOUT_PIECES * m)
         self.word_to_readout = nn.Linear(r, MAXOUT_PIECES * m, bias=False)
         self.context_to_readout = nn.Linear(d, MAXOUT_PIECES * m, bias=False)
@@ -120,13 +125,15 @@ class EncoderDecoder(nn.Module):
                 nn.init.normal_(parameter, std=0.1)
             else:
                 nn.init.xavier_uniform_(parameter)
+        self.encoder.reset_bias()
+        self.decoder.reset_bias()
 
     def even_out(self) -> None:
         """See `softmax.output_layer.even_out`."""
         even_out(self.output)
 
     def source_inputs(self, words: Tensor) -> Tensor:
-        """Pre-activations of encoder steps that read the words, *Shape:* (n,) -> (n, 3 d)."""
+        """Pre-activations of encoder steps that read the words, *Shape:* (n,) -> (n, any)."""
         return self.encoder.inputs(self.source_embedding(words))
 
     def context(self, hidden: Tensor) -> Tensor:
@@ -142,9 +149,9 @@ class EncoderDecoder(nn.Module):
         """The same for sources in a tree, with the pre-activations of its nodes."""
         return self.decoder_start(self.context(last_states(self.encoder, tree, inputs).hidden))
 
-    def start(self, source: EncodedSources) -> GatedState:
-        """h'_0 of each source."""
-        return GatedState(source.hidden)
+    def start(self, source: EncodedSources) -> Any:
+        """The first state of each source, of the unit's kind."""
+        return self.decoder.state(source.hidden)
 
     def inputs(self, words: Tensor, source: EncodedSources, rows: Tensor) -> StepInputs:
         """See `Recurrent.inputs`."""
@@ -155,15 +162,15 @@ class EncoderDecoder(nn.Module):
             self.word_to_readout(vectors) + source.readout.index_select(0, rows),
         )
 
-    def carry(self, state: GatedState) -> GatedCarried:
+    def carry(self, state: Any) -> Any:
         """See `Recurrent.carry`."""
         return self.decoder.carry(state)
 
-    def step(self, carried: GatedCarried, inputs: StepInputs, source: EncodedSources) -> GatedState:
+    def step(self, carried: Any, inputs: StepInputs, source: EncodedSources) -> Any:
         """h'_t."""
         return self.decoder.step(carried, inputs.unit)
 
-    def factors(self, state: GatedState, inputs: StepInputs, source: EncodedSources) -> Tensor:
+    def factors(self, state: Any, inputs: StepInputs, source: EncodedSources) -> Tensor:
         """G_l s_t, *Shape:* (n, r)."""
         pieces = self.hidden_to_readout(state.hidden) + inputs.readout
         maxout = pieces.unflatten(1, (-1, MAXOUT_PIECES)).amax(dim=2)
@@ -185,11 +192,13 @@ class EncoderDecoder(nn.Module):
             inside = (position <= source_lens).unsqueeze(1)
             inputs = self.source_inputs(source[:, position])
             stepped = self.encoder.step(self.encoder.carry(state), inputs)
-            state = GatedState(torch.where(inside, stepped.hidden, state.hidden))
+            state = type(state)(
+                *(torch.where(inside, *pair) for pair in zip(stepped, state, strict=True))
+            )
         return self.context(state.hidden)
 
     def decoder_start(self, context: Tensor) -> EncodedSources:
-        """h'_0 = tanh(V' c) and every product of c that the steps need, once a source.
+        """h'_0 = tanh(V' c), of an LSTM c'_0 too, and every product of c that the steps need, once a source.
 
         Args:
             context: c, *Shape:* (n, d).
@@ -218,7 +227,7 @@ class EncoderDecoder(nn.Module):
         rows = torch.arange(len(source), device=source.device)
         previous = torch.full_like(rows, NO_WORD)
         state = self.start(sources)
-        total = state.hidden.new_zeros(len(source))
+        total = sources.hidden.new_zeros(len(source))
         for position in range(target.shape[1]):
             inputs = self.inputs(previous, sources, rows)
             state = self.step(self.carry(state), inputs, sources)

@@ -17,7 +17,7 @@ from rescorer.training.loop import LoopConfig
 from rescorer.vocabulary import Vocabulary
 from rescorer.windows import task as module
 from rescorer.windows.ngrams import sentence_ngrams
-from rescorer.windows.task import WindowBatch, WindowTask, WindowTrainingConfig, with_dropout
+from rescorer.windows.task import WindowBatch, WindowTask, WindowTrainingConfig
 
 SIZES = CslmConfig(context_words=3, embedding_width=5, first_width=11, second_width=7)
 WORDS = [b"a", b"b", b"c", b"d"]
@@ -66,22 +66,6 @@ def test_sampled_loss_over_the_whole_shortlist_is_the_exact_loss(model: Cslm) ->
     )
     assert n_words == 44
     assert loss.item() == pytest.approx(expected, rel=1e-5)
-
-
-def test_dropout_keeps_the_mean_and_is_what_the_seed_says() -> None:
-    hidden = torch.ones(1000, 7)
-    first, again, other = (
-        with_dropout(hidden, 0.25, np.random.default_rng(seed)) for seed in ((1, 0), (1, 0), (1, 1))
-    )
-    assert torch.equal(first, again) and not torch.equal(first, other)
-    assert first.unique().tolist() == [0.0, pytest.approx(4 / 3)]
-    assert first.mean().item() == pytest.approx(1, abs=0.03)
-
-
-def test_a_batch_seldom_has_the_dropout_of_another() -> None:
-    hidden = torch.ones(1, 70)
-    drawn = [with_dropout(hidden, 0.5, np.random.default_rng(seed)) for seed in range(200)]
-    assert len({tuple(units.flatten().tolist()) for units in drawn}) == 200
 
 
 class Identity:
@@ -228,11 +212,6 @@ def test_a_batch_alone_says_what_is_drawn_in_it(settings: dict[str, float]) -> N
         assert task.loss(batches[4])[0].item() == in_order[4]
         other = WindowBatch(batches[4].rows, (9, 9, 9))
         assert task.loss(other)[0].item() != in_order[4]
-
-
-def test_without_dropout_nothing_changes() -> None:
-    hidden = torch.ones(3, 2)
-    assert with_dropout(hidden, 0.0, np.random.default_rng(1)) is hidden
 
 
 def test_the_smallest_settings_are_allowed() -> None:

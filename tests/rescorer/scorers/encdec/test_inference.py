@@ -14,15 +14,16 @@ from rescorer.compute import Compute
 from rescorer.contract import Batch, Shortlists, TrainedModel
 from rescorer.scorers.encdec.inference import WordTables, encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.units import UnitName
 from rescorer.vocabulary import Vocabulary
 
 SOURCE, TARGET = Vocabulary([b"a", b"b", b"c"]), Vocabulary([b"x", b"y"])
 SHORTLISTS = Shortlists(SOURCE, TARGET)
 
 
-def make_model(deviation: float = 0.5) -> TrainedModel[EncoderDecoder]:
+def make_model(deviation: float = 0.5, unit: UnitName = "gated") -> TrainedModel[EncoderDecoder]:
     torch.manual_seed(4)
-    network = EncoderDecoder(EncDecConfig(16, 8, 8), len(SOURCE), len(TARGET))
+    network = EncoderDecoder(EncDecConfig(16, 8, 8, unit), len(SOURCE), len(TARGET))
     for parameter in network.parameters():
         torch.nn.init.normal_(parameter, std=deviation)
     return TrainedModel("encdec", network.eval(), SHORTLISTS, {})
@@ -44,9 +45,10 @@ def plain(network: EncoderDecoder, asked: Batch) -> NDArray[np.float64]:
     return np.asarray(network.double().log_probs(*tensors))
 
 
+@pytest.mark.parametrize("unit", ["gated", "lstm"])
 @pytest.mark.parametrize(("precision", "error"), [("float32", 1e-5), ("bfloat16", 0.3)])
-def test_as_the_plain_network(precision: str, error: float) -> None:
-    model, asked = make_model(), make_pairs(150)
+def test_as_the_plain_network(precision: str, error: float, unit: UnitName) -> None:
+    model, asked = make_model(unit=unit), make_pairs(150)
     found = encdec_scorer(model, Compute(precision, "cpu")).values(asked)  # type: ignore[arg-type]
     differences = np.abs(found - plain(copy.deepcopy(model.network), asked))
     assert differences.max() < error

@@ -103,6 +103,49 @@ def test_equals_the_equations() -> None:
     np.testing.assert_allclose(found, expected, atol=1e-5, rtol=2e-7)
 
 
+def lstm_log_prob(network: EncoderDecoder, source: list[int], target: list[int]) -> float:
+    """The same readout over LSTMs (Zaremba et al. 2014, equations 1 to 6), float64, one pair at a time."""
+    w = {name: value.double().numpy() for name, value in network.state_dict().items()}
+
+    def step(side: str, h: Array, c: Array, inputs: Array) -> tuple[Array, Array]:
+        i, f, g, o = (inputs + w[f"{side}.recurrent.weight"] @ h).reshape(4, -1)
+        c = sigma(f) * c + sigma(i) * np.tanh(g)
+        return sigma(o) * np.tanh(c), c
+
+    h = c = np.zeros(D)
+    for x in [*source, Vocabulary.end_id]:
+        e = w["source_embedding.weight"][x]
+        h, c = step("encoder", h, c, w["encoder.input.weight"] @ e + w["encoder.input.bias"])
+    context = np.tanh(w["summary.weight"] @ h + w["summary.bias"])
+    start = np.tanh(w["decoder_start_layer.weight"] @ context + w["decoder_start_layer.bias"])
+    (h, c), e, total = start.reshape(2, D), np.zeros(R), 0.0
+    for y in [*target, Vocabulary.end_id]:
+        inputs = w["decoder.input.weight"] @ e + w["decoder.input.bias"]
+        h, c = step("decoder", h, c, inputs + w["context_to_unit.weight"] @ context)
+        s = w["hidden_to_readout.weight"] @ h + w["hidden_to_readout.bias"]
+        s = s + w["word_to_readout.weight"] @ e + w["context_to_readout.weight"] @ context
+        factor = w["readout_factor.weight"] @ s.reshape(-1, 2).max(axis=1)
+        logits = w["output.weight"] @ factor + w["output.bias"]
+        total += logits[y] - np.log(np.exp(logits).sum())
+        e = w["target_embedding.weight"][y]
+    return total
+
+
+def test_with_lstms_equals_the_equations() -> None:
+    torch.manual_seed(12)
+    network = EncoderDecoder(EncDecConfig(D, R, M, "lstm"), N_SOURCE, N_TARGET)
+    for parameter in network.parameters():
+        torch.nn.init.normal_(parameter, std=0.4)
+    source, source_lens = make_ids(30, N_SOURCE, 5, seed=1)
+    target, target_lens = make_ids(30, N_TARGET, 6, seed=2)
+    found = network.log_probs(source, source_lens, target, target_lens).detach().numpy()
+    expected = [
+        lstm_log_prob(network, x[:n].tolist(), y[:m].tolist())
+        for x, n, y, m in zip(source, source_lens, target, target_lens, strict=True)
+    ]
+    np.testing.assert_allclose(found, expected, atol=1e-5, rtol=2e-7)
+
+
 def test_padding_changes_nothing() -> None:
     network = make_network().double()
     source, source_lens = make_ids(9, N_SOURCE, 4, seed=3)
@@ -179,6 +222,12 @@ def test_weights_scaled_by_the_fan_in() -> None:
         elif "recurrent" not in name:
             deviation = (2 / sum(parameter.shape)) ** 0.5
             assert parameter.detach().std().item() == pytest.approx(deviation, rel=0.1)
+
+
+def test_an_lstm_keeps_its_cells_at_the_start() -> None:
+    network = EncoderDecoder(EncDecConfig(D, R, M, "lstm"), N_SOURCE, N_TARGET)
+    for unit in (network.encoder, network.decoder):
+        assert unit.input.bias.view(4, D).tolist() == [[0.0] * D, [1.0] * D, [0.0] * D, [0.0] * D]
 
 
 @pytest.mark.parametrize("name", ["hidden_width", "embedding_width", "maxout_width"])

@@ -1,0 +1,55 @@
+"""Training of an RNN language model on target text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from moses_bridge.errors import InputError
+from rescorer.contract import Data, Prepared, Shortlists
+from rescorer.scorers.rnn_lm.network import RnnLm, RnnLmConfig
+from rescorer.training.data import digest, held_out_mask
+from rescorer.training.text import read_text
+from rescorer.tries.text_task import EncodedText, TextTask, TextTrainingConfig
+from rescorer.vocabulary import Vocabulary, count_words
+
+
+@dataclass(frozen=True)
+class RnnLmTrainingConfig(TextTrainingConfig):
+    """Settings of the training of an RNN language model.
+
+    Attributes:
+        model: sizes.
+    """
+
+    model: RnnLmConfig = field(default_factory=RnnLmConfig)
+
+
+def prepare(data: Data, config: RnnLmTrainingConfig, seed: int) -> Prepared:
+    """See `contract.Architecture`.
+
+    Raises:
+        InputError: the text is empty, or all its sentences are too long.
+    """
+    sentences = read_text(data.path)
+    vocabulary = Vocabulary.from_counts(count_words(sentences), config.shortlist)
+    shortlists = Shortlists(None, vocabulary)
+    network = empty_network(config, shortlists)
+    if config.self_normalisation:
+        network.even_out()
+    held_out = held_out_mask(len(sentences), config.n_held_out, seed)
+    text = EncodedText(*vocabulary.encode_text(sentences))
+    task = TextTask(network, text, held_out, config, seed)
+    if not len(task.train_rows):
+        raise InputError(
+            data.path,
+            None,
+            "no sentence that is short enough",
+            f"sentences of at most {config.max_sentence_words} words",
+            "Raise max_sentence_words in --config",
+        )
+    return Prepared(network, task, shortlists, digest(sentences))
+
+
+def empty_network(config: RnnLmTrainingConfig, shortlists: Shortlists) -> RnnLm:
+    """A network with initial weights."""
+    return RnnLm(config.model, len(shortlists.target))
