@@ -16,6 +16,7 @@ ARCHITECTURES = {
     "nnjm": "rescorer.scorers.nnjm",
     "rnn_lm": "rescorer.scorers.rnn_lm",
     "rnnsearch": "rescorer.scorers.rnnsearch",
+    "seq2seq": "rescorer.scorers.seq2seq",
 }
 
 

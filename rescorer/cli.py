@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rescorer.compute import Compute, Device, Precision
     from rescorer.contract import NamedScorer, Side, TrainingSettings
     from rescorer.controls import Control
+    from rescorer.ensemble import Mean
     from rescorer.generated_phrases import OutputFormat
     from rescorer.tables.report import ColumnFormat
     from rescorer.views.map_points import Kind
@@ -277,7 +278,22 @@ def merge(parts: tuple[Path, ...], out: Path, ini: Path | None, ini_out: Path | 
 @main.command()
 @click.argument("nbest", type=READABLE_OR_STANDARD)
 @click.option("--source", type=READABLE, required=True, help="The text that was translated.")
-@click.option("--model", type=MODEL_DIRECTORY, required=True, help="Model directory.")
+@click.option(
+    "--model",
+    "models",
+    type=MODEL_DIRECTORY,
+    multiple=True,
+    required=True,
+    help="Model directory; several are an ensemble, one feature.",
+)
+@click.option(
+    "--mean",
+    type=click.Choice(["sentence-log-probs", "word-probs"]),
+    default="sentence-log-probs",
+    show_default=True,
+    help="Of an ensemble: of log-probabilities of sentences, or of probabilities of words.",
+)
+@click.option("--per-word", is_flag=True, help="Divide by the number of words, </s> included.")
 @click.option("--feature", required=True, help="Its name: letters and digits.")
 @click.option("--out", required=True, help="N-best list to write, compressed by suffix.")
 @UNNORMALIZED
@@ -287,7 +303,9 @@ def merge(parts: tuple[Path, ...], out: Path, ini: Path | None, ini_out: Path | 
 def nbest(
     nbest: str,
     source: Path,
-    model: Path,
+    models: tuple[Path, ...],
+    mean: Mean,
+    per_word: bool,
     feature: str,
     out: str,
     unnormalized: bool,
@@ -300,14 +318,18 @@ def nbest(
     Example: rescorer nbest dev.nbest --source dev.en --model cslm --feature CSLM0 --out new.nbest
     """
     from rescorer.compute import Compute
+    from rescorer.ensemble import ensemble
     from rescorer.model_directory import scorer_of_model
     from rescorer.nbest import add_feature
 
     check_feature_name(feature)
-    named = scorer_of_model(model, Compute(precision, device, unnormalized))
+    compute = Compute(precision, device, unnormalized)
+    scorers = [scorer_of_model(model, compute).scorer for model in models]
     if unnormalized:
-        _tell_log_z(model, unnormalized)
-    add_feature(nbest, source, named.scorer, feature, out, jobs)
+        for model in models:
+            _tell_log_z(model, unnormalized)
+    scorer = ensemble(scorers, mean, per_word)
+    add_feature(nbest, source, scorer, feature, out, jobs)
 
 
 @main.command()

@@ -7,6 +7,7 @@ and its processor time, so that other work beside does not change the ratios.
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 from collections.abc import Callable
@@ -30,8 +31,8 @@ from rescorer.tries.prefix_tree import build_prefix_tree
 from rescorer.tries.sentence_task import SentenceTask
 
 PEER_BATCH = 64
-# Hypotheses that the peers score, which take longer.
-PEER_HYPOTHESES = 2_000
+# Hypotheses that all ways score: the peers take longer.
+N_HYPOTHESES = ENTRIES_AT_ONCE
 N_UPDATES = 12
 
 
@@ -47,9 +48,9 @@ def main(nbest: Path, source: Path, train_source: Path, train_target: Path, out:
 
 
 def read_hypotheses(nbest: Path, source: Path) -> Batch:
-    """The hypotheses of a list with their sources."""
+    """The first hypotheses of a list with their sources."""
     sentences = list(read_lines(source))
-    entries = list(read_nbest(str(nbest)))
+    entries = list(itertools.islice(read_nbest(str(nbest)), N_HYPOTHESES))
     return Batch([sentences[e.sentence_id] for e in entries], [e.words for e in entries])
 
 
@@ -63,11 +64,10 @@ def scoring(network: RnnSearch, shortlists: Shortlists, asked: Batch) -> list[Re
         f"tries, {precision}": rnnsearch_speed(model, Compute(precision, "cpu"), asked)
         for precision in ("float32", "bfloat16")
     }
-    some = Batch(asked.sources[:PEER_HYPOTHESES], asked.targets[:PEER_HYPOTHESES])
     peer = GruSearch(network.config, *(len(words or ()) for words in shortlists)).eval()
     peers = {
-        "padded, a source a hypothesis": peer_speed(peer, shortlists, some, shares=False),
-        "padded, sources shared": peer_speed(peer, shortlists, some, shares=True),
+        "padded, a source a hypothesis": peer_speed(peer, shortlists, asked, shares=False),
+        "padded, sources shared": peer_speed(peer, shortlists, asked, shares=True),
     }
     title = f"score an n-best list, d={network.config.hidden_width}, V={len(shortlists.target)}"
     return [
@@ -87,13 +87,10 @@ def steps_avoided(shortlists: Shortlists, asked: Batch) -> float:
 
 
 def rnnsearch_speed(model: TrainedModel[RnnSearch], compute: Compute, asked: Batch) -> float:
-    """Hypotheses a second in blocks as `rescorer nbest` has them."""
+    """Hypotheses a second, as many at once as `rescorer nbest` has in a block."""
     scorer = rnnsearch_scorer(model, compute)
-    starts = range(0, len(asked), ENTRIES_AT_ONCE)
-    parts = [slice(start, start + ENTRIES_AT_ONCE) for start in starts]
-    blocks = [Batch(asked.sources[part], asked.targets[part]) for part in parts]
     scorer.values(Batch(asked.sources[:50], asked.targets[:50]))
-    return len(asked) / seconds(lambda: [scorer.values(block) for block in blocks])
+    return len(asked) / seconds(lambda: scorer.values(asked))
 
 
 def seconds(work: Callable[[], object]) -> float:

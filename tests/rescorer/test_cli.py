@@ -159,6 +159,28 @@ def test_damaged_model_is_refused(folder: Path) -> None:
     assert result.exit_code == 1 and "model.safetensors" in result.stderr
 
 
+@pytest.mark.parametrize("mean", ["sentence-log-probs", "word-probs"])
+def test_nbest_of_an_ensemble(folder: Path, mean: str) -> None:
+    """The mean by word, of equal models that of each; of two models between theirs."""
+    (folder / "list").write_bytes(b"0 ||| x y ||| F= 1 ||| 2\n0 ||| z ||| F= 1 ||| 2\n")
+    (folder / "src").write_bytes(b"a b\n")
+
+    def values(*options: str) -> list[float]:
+        arguments = ("DIR/list", "--source", "DIR/src", "--feature", "A0", "--out", "DIR/new")
+        result = run(folder, "nbest", *arguments, "--mean", mean, *options)
+        assert result.exit_code == 0, result.output
+        lines = (folder / "new").read_bytes().splitlines()
+        return [float(line.split(b"A0= ")[1].split()[0]) for line in lines]
+
+    rnn, cslm = values("--model", "rnn"), values("--model", "cslm")
+    assert values("--model", "rnn", "--model", "rnn") == pytest.approx(rnn, abs=2e-6)
+    both = values("--model", "rnn", "--model", "cslm")
+    for one, other, mean_value in zip(rnn, cslm, both, strict=True):
+        assert min(one, other) <= mean_value <= max(one, other)
+    by_word = values("--model", "rnn", "--per-word")
+    assert by_word == pytest.approx([rnn[0] / 3, rnn[1] / 2], abs=2e-6)
+
+
 @pytest.mark.parametrize("verb", ["train", "score", "nbest", "generate", "translate", "perplexity"])
 def test_help_has_an_example(verb: str) -> None:
     result = CliRunner().invoke(main, [verb, "--help"])

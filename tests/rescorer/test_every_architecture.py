@@ -225,6 +225,34 @@ def plain_nnjm(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
     return np.array(result)
 
 
+def plain_seq2seq(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
+    """With torch.nn.LSTM of several layers and the same weights; the source is read from its end."""
+    network, result = model.network, []
+    encoder, decoder = (as_deep_lstm(stack) for stack in (network.encoder, network.decoder))
+    for source, target in zip(asked.sources, asked.targets, strict=True):
+        source_ids = model.shortlists.source.encode_words(source.split()[::-1]).tolist()
+        target_ids = [*model.shortlists.target.encode_words(target.split()).tolist(), 0]
+        _, state = encoder(network.source_embedding(torch.tensor([*source_ids, 0])))
+        vectors = network.target_embedding(torch.tensor(target_ids))
+        before = torch.cat([torch.zeros_like(vectors[:1]), vectors[:-1]])
+        log_probs = torch.log_softmax(network.output(decoder(before, state)[0]), dim=1)
+        result.append(log_probs[torch.arange(len(target_ids)), target_ids].sum().item())
+    return np.array(result)
+
+
+def as_deep_lstm(stack: Any) -> torch.nn.LSTM:
+    units = stack.units
+    lstm = torch.nn.LSTM(units[0].input.in_features, stack.hidden_width, len(units))
+    weights = {}
+    for number, unit in enumerate(units):
+        weights[f"weight_ih_l{number}"] = unit.input.weight
+        weights[f"bias_ih_l{number}"] = unit.input.bias
+        weights[f"weight_hh_l{number}"] = unit.recurrent.weight
+        weights[f"bias_hh_l{number}"] = torch.zeros_like(unit.input.bias)
+    lstm.load_state_dict(weights)
+    return lstm
+
+
 def plain_rnn_lm(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
     """Sentence by sentence through the network's own log_probs, which its tests compare with NumPy."""
     result = []
@@ -240,6 +268,7 @@ PLAIN = {
     "nnjm": plain_nnjm,
     "rnn_lm": plain_rnn_lm,
     "rnnsearch": plain_rnnsearch,
+    "seq2seq": plain_seq2seq,
     "lstm": plain_lstm,
     "linked": plain_linked,
 }

@@ -7,7 +7,12 @@ from typing import Literal, NamedTuple, Protocol
 import torch
 from torch import Tensor, nn
 
-from rescorer.scorers.rnnsearch.attention import Places, attend, new_places
+from rescorer.scorers.rnnsearch.attention import (
+    Places,
+    attend,
+    attention_weights,
+    new_places,
+)
 from rescorer.softmax.step_linear import StepLinear
 
 ContextName = Literal["attention", "last-state"]
@@ -75,6 +80,12 @@ class Attention(nn.Module):
     def forward(self, hidden: Tensor, places: Places, rows: Tensor) -> Tensor:
         """See `Context`."""
         return attend(self.query(hidden), self.energy, places, rows)
+
+    def weights(self, hidden: Tensor, places: Places, rows: Tensor) -> Tensor:
+        """How much each state looks at each place of its source, *Shape:* (n, places of the longest)."""
+        longest = int(places.lens.max())
+        weights, _ = attention_weights(self.query(hidden), self.energy, places, rows, longest)
+        return weights
 
 
 class LastState(nn.Module):

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from rescorer.compute import Compute
 from rescorer.contract import TrainedModel
+from rescorer.scorers.rnnsearch.context import Attention, ContextName
 from rescorer.scorers.rnnsearch.network import (
     DecoderCarried,
     DecoderState,
@@ -71,6 +72,22 @@ class WordTables:
         return self._network.factors(state, inputs, source)
 
 
+class AttentiveWordTables(WordTables):
+    """The same of a network with attention, which tells what its steps look at."""
+
+    def attention(self, carried: DecoderCarried, inputs: StepInputs, source: ReadSources) -> Tensor:
+        """See `tries.generation.Attentive`: of the state before the step, which predicts the next word."""
+        context = self._network.context
+        assert isinstance(context, Attention)
+        return context.weights(carried.hidden, source.places, inputs.rows)
+
+
+TABLES: dict[ContextName, type[WordTables]] = {
+    "attention": AttentiveWordTables,
+    "last-state": WordTables,
+}
+
+
 def in_precision(network: RnnSearch, dtype: torch.dtype) -> RnnSearch:
     """The same network with the products of its steps in a type; the words' own products are few."""
     narrow = copy.deepcopy(network)
@@ -86,4 +103,5 @@ def rnnsearch_scorer(model: TrainedModel[RnnSearch], compute: Compute) -> RnnSea
     """Natural log p(target | source) under an RNNsearch, for whole n-best lists."""
     network = model.network.to(compute.place)
     layer = output_layer(network.output, compute.dtype, compute.unnormalized)
-    return TrieScorer(WordTables(network, compute.dtype), layer, model.shortlists)
+    tables = TABLES[network.config.context](network, compute.dtype)
+    return TrieScorer(tables, layer, model.shortlists)

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from moses_bridge.errors import ConfigError
 from rescorer.compute import Compute
 from rescorer.contract import Batch, Shortlists, TrainedModel
-from rescorer.scorers.rnnsearch.inference import rnnsearch_scorer
+from rescorer.scorers.rnnsearch.inference import AttentiveWordTables, rnnsearch_scorer
 from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchConfig
+from rescorer.tries.generation import Attentive
 from rescorer.vocabulary import Vocabulary
 
 Array = NDArray[np.float64]
@@ -164,6 +165,37 @@ def test_probabilities_of_all_next_words_add_up_to_one() -> None:
         logits = network.output(network.factors(state, second, source))
         expected = torch.log_softmax(logits, 1)[0, 0] + first_word[0, word[0]]
     assert values[0] == pytest.approx(float(expected), abs=1e-5)
+
+
+def test_attention_tells_where_a_step_looks() -> None:
+    """Of two sources of other lengths, before their first words: the weights of the equations."""
+    network = make_network("attention")
+    tables = AttentiveWordTables(network, torch.float32)
+    sources = [b"s1 s2 s3", b"s4"]
+    with torch.inference_mode():
+        source, rows = tables.read(*SOURCE.encode_phrases(sources)), torch.tensor([0, 1])
+        carried = tables.carry(tables.start(source))
+        inputs = tables.inputs(torch.tensor([-1, -1]), source, rows)
+        found = tables.attention(carried, inputs, source).numpy()
+    equations, w = Equations(network), network.state_dict()
+    for weights, text in zip(found, sources, strict=True):
+        words = [*SOURCE.encode_words(text.split()).tolist(), 0]
+        right = equations.readings("encoder.to_right", words)
+        left = equations.readings("encoder.to_left", words[::-1])[::-1]
+        annotations = [np.concatenate(pair) for pair in zip(right, left, strict=True)]
+        start = w["decoder_start_layer.weight"].double().numpy() @ left[0]
+        context = equations.context(
+            np.tanh(start + w["decoder_start_layer.bias"].double().numpy()), annotations, right[-1]
+        )
+        np.testing.assert_allclose(weights[: len(words)] @ annotations, context, atol=1e-5)
+        assert weights.sum() == pytest.approx(1, abs=1e-6)
+
+
+def test_a_network_without_attention_tells_nothing() -> None:
+    model = TrainedModel("rnnsearch", make_network("last-state"), Shortlists(SOURCE, TARGET), {})
+    assert not isinstance(rnnsearch_scorer(model, Compute()).network, Attentive)
+    model = TrainedModel("rnnsearch", make_network("attention"), Shortlists(SOURCE, TARGET), {})
+    assert isinstance(rnnsearch_scorer(model, Compute()).network, Attentive)
 
 
 def test_long_sentences_and_lists_take_bounded_memory() -> None:
