@@ -27,12 +27,12 @@ def _sum_inner(values: Any) -> float:
         part = values[row]
         for i in range(len(part)):
             total += part[i]
-    return total + _length(2)
+    return float(total + _length(2))
 
 
 @inlined
 def _sum_inlined(values: Any) -> float:
-    return _sum_inner(values)
+    return float(_sum_inner(values))
 
 
 def test_an_inner_function_that_makes_an_array_is_refused() -> None:
@@ -47,7 +47,7 @@ def test_an_inner_function_that_makes_an_array_is_refused() -> None:
 def test_inner_functions_count_no_references_and_may_call_one_that_makes_arrays() -> None:
     @njit
     def call(values: Any) -> float:
-        return _sum_inner(values) + _sum_inlined(values)
+        return float(_sum_inner(values) + _sum_inlined(values))
 
     assert call(np.ones((3, 4))) == 2 * (12 + 2)
     for function in (_sum_inner, _sum_inlined):
