@@ -28,10 +28,10 @@ JOBS := $(shell echo $$((($(PROCESSORS) + $(AT_ONCE) - 1) / $(AT_ONCE))))
 endif
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
 
-.PHONY: help install check format settings test browser fuzz faults mutate table1 bench bench-significance bench-paper-model clean
+.PHONY: help install check format settings docs test browser fuzz faults mutate table1 bench bench-significance bench-paper-model clean
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
-	@echo 'make test | check | format | settings | fuzz | faults | mutate | bench | bench-significance | bench-paper-model | install | clean'
+	@echo 'make test | check | format | settings | docs | fuzz | faults | mutate | bench | bench-significance | bench-paper-model | install | clean'
 
 # --- Installation ------------------------------------------------------------------------------
 
@@ -66,7 +66,7 @@ $(VENV)/dependencies.stamp: pyproject.toml constraints.txt $(VENV)/torch.stamp
 	@echo 'Installing the dependencies into $(VENV)'
 	$(PIP) install -q -c constraints.txt setuptools wheel
 	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-	    print(*p["dependencies"], *p["optional-dependencies"]["dev"], sep="\n")' > $(VENV)/requirements.txt
+	    print(*p["dependencies"], *(name for extra in ("dev", "docs") for name in p["optional-dependencies"][extra]), sep="\n")' > $(VENV)/requirements.txt
 	$(PIP) install -q -c constraints.txt -r $(VENV)/requirements.txt
 	@touch $@
 
@@ -92,6 +92,11 @@ format: install
 # docs/settings.md from the dataclasses of settings; `make test` compares the two.
 settings: install
 	$(BIN)/python docs/make_settings.py
+
+# The documentation as a site; a warning ends it.
+docs: install
+	$(BIN)/mkdocs build --quiet
+	@echo 'Open build/site/index.html'
 
 test: install browser
 	$(BIN)/pytest
