@@ -102,10 +102,11 @@ def test_neighbours_and_blocks_change_nothing(
             np.testing.assert_allclose(alone, expected, atol=1e-6)
 
 
-def test_a_row_does_not_see_the_words_behind_it(reader: AttentionReader) -> None:
-    first, other = reader.matrices(Batch([b"s1 s2"] * 2, [b"t1 t2 t3", b"t1 t2 t5 t0"]))
-    np.testing.assert_allclose(first[:3], other[:3], atol=1e-6)
-    assert np.abs(first[3] - other[3]).max() > 1e-4
+def test_a_row_sees_neither_its_own_word_nor_the_one_before(reader: AttentionReader) -> None:
+    """e_ij = a(s_{i-1}, h_j), and s_{i-1} has read y_{i-2} and what stands before it."""
+    first, other = reader.matrices(Batch([b"s1 s2"] * 2, [b"t1 t2 t3 t0 t4", b"t1 t2 t5 t0"]))
+    np.testing.assert_allclose(first[:4], other[:4], atol=1e-6)
+    assert np.abs(first[4] - other[4]).max() > 1e-4
 
 
 def test_no_pairs_have_no_matrices(reader: AttentionReader) -> None:
