@@ -111,9 +111,9 @@ def test_a_network_without_attention_is_refused(name: str, folder: Path) -> None
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("target", b"x\n", "target:2: found the end of the file, expected a line"),
+        ("target", b"x y y\n", "target:2: found the end of the file, expected a line"),
         ("links", b"0-0\n\n1-1\n", "source:3: found the end of the file"),
-        ("source", b"a\n \t\n", "source:2: found no words"),
+        ("source", b"a b c\n \t\n", "source:2: found no words"),
         ("target", b"\ny\n", "target:1: found no words"),
         ("links", b"0-0\n2-0\n", "links:2: found the link 2-0, expected words of a pair of 2"),
         ("links", b"0-3\n0-0\n", "links:1: found the link 0-3"),
