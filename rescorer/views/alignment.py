@@ -119,7 +119,8 @@ def attention_reader_of_model(
             f"a network of the architecture {model.architecture!r} without an attention",
             'one with it, such as "rnnsearch" with the context "attention"',
         )
-    return AttentionReader(network, source, model.shortlists.target)
+    attentive: Any = network  # both a Recurrent and Attentive
+    return AttentionReader(attentive, source, model.shortlists.target)
 
 
 def align(
