@@ -755,3 +755,71 @@ def perplexity(
     loaded = [load_text_model(path, compute) for path in models]
     report = perplexities(loaded, Data(text, source, links))
     click.echo(json.dumps(report.as_json(), indent=1) if form == "json" else str(report))
+
+
+def _line_numbers(text: str | None) -> list[int]:
+    """The numbers of 1,2,5.
+
+    Raises:
+        ConfigError: one is no whole number from 1.
+    """
+    parts = [] if text is None else text.split(",")
+    for part in parts:
+        if not (part.isascii() and part.isdigit() and int(part)):
+            raise ConfigError(f"--lines {text!r}: write numbers from 1 with commas, as in 1,2,5")
+    return [int(part) for part in parts]
+
+
+@main.command()
+@click.argument("model", type=MODEL_DIRECTORY)
+@click.argument("source", type=READABLE)
+@click.argument("target", type=READABLE)
+@click.option("--out", default="-", help="Word links to write.  [default: standard output]")
+@click.option("--matrix", help="All weights, JSON lines to write, compressed by suffix.")
+@click.option("--pictures", type=DIRECTORY, help="Folder for pictures of the pairs of --lines.")
+@click.option("--lines", metavar="N,N,...", help="Pairs to be drawn, counted from 1.")
+@click.option("--links", type=READABLE, help="Links to compare with: alignment error rate.")
+@click.option(
+    "--min-weight",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    show_default=True,
+    help="That a link needs.",
+)
+@DEVICE
+def align(
+    model: Path,
+    source: Path,
+    target: Path,
+    out: str,
+    matrix: str | None,
+    pictures: Path | None,
+    lines: str | None,
+    links: Path | None,
+    min_weight: float,
+    device: Device,
+) -> None:
+    """Align the words of parallel text by the attention of a network.
+
+    Each target word is linked to the source word that it looks at most; one that looks most at </s> has
+    no link.
+
+    Example: rescorer align rnnsearch dev.en dev.fr --out dev.links --pictures attention --lines 1,2,5
+    """
+    from rescorer.compute import Compute
+    from rescorer.views.alignment import (
+        AttentionPictures,
+        attention_reader_of_model,
+        read_pairs,
+    )
+    from rescorer.views.alignment import align as align_pairs
+
+    numbers = _line_numbers(lines)
+    if bool(numbers) != (pictures is not None):
+        raise ConfigError("pictures need both --pictures DIR and --lines")
+    pairs = read_pairs(source, target, links)
+    reader = attention_reader_of_model(model, Compute(device=device))
+    drawn = None if pictures is None else AttentionPictures(pictures, numbers)
+    error = align_pairs(reader, pairs, out, matrix, drawn, min_weight)
+    if error is not None:
+        click.echo(f"{links}: {error}", err=True)

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.textio import open_write
-from rescorer.views.shown_text import readable
+from rescorer.views.figure_files import label_text, new_figure, save_figure
 from rescorer.views.zooms import Window
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SUFFIXES = (".png", ".svg")
 INCHES = (8.0, 7.0)
-DOTS_PER_INCH = 130
 COLOURS = "viridis"
-LONGEST_LABEL = 40  # characters; labels beyond would cover their neighbours
 
 
 class Picture(NamedTuple):
@@ -52,12 +46,13 @@ def draw_map(picture: Picture, windows: Sequence[Window], path: Path) -> None:
         windows: those that are drawn apart.
         path: without its suffix; a PNG and an SVG are written.
     """
-    with _figure(picture) as (figure, axes):
+    with new_figure(INCHES) as (figure, axes):
+        _without_ticks(axes)
         _scatter(picture, np.arange(len(picture.places)), axes, figure)
         for number, window in enumerate(windows, start=1):
             _frame(axes, window, number)
         axes.set_title(picture.title)
-        _save(figure, path)
+        save_figure(figure, path)
 
 
 def draw_zoom(picture: Picture, window: Window, number: int, path: Path) -> None:
@@ -70,7 +65,8 @@ def draw_zoom(picture: Picture, window: Window, number: int, path: Path) -> None
         path: without its suffix; a PNG and an SVG are written.
     """
     rows = np.flatnonzero(window.holds(picture.places))
-    with _figure(picture) as (figure, axes):
+    with new_figure(INCHES) as (figure, axes):
+        _without_ticks(axes)
         _scatter(picture, rows, axes, figure)
         margin = 0.05 * (window.right - window.left) or 1.0
         axes.set_xlim(window.left - margin, window.right + margin)
@@ -78,28 +74,12 @@ def draw_zoom(picture: Picture, window: Window, number: int, path: Path) -> None
         axes.set_title(f"{picture.title}, part {number}")
         n_labels = _label(picture, rows, axes, figure)
         axes.set_xlabel(f"{n_labels} of {len(rows)} labels have room")
-        _save(figure, path)
+        save_figure(figure, path)
 
 
-@contextmanager
-def _figure(picture: Picture) -> Iterator[tuple[Figure, Axes]]:
-    """An empty figure; characters that its font lacks are drawn as boxes, without a warning each."""
-    import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    with (
-        matplotlib.rc_context({"svg.hashsalt": "rescorer", "svg.fonttype": "none"}),
-        warnings.catch_warnings(),
-    ):
-        warnings.filterwarnings("ignore", message=".*missing from font")
-        figure = Figure(figsize=INCHES, layout="constrained")
-        FigureCanvasAgg(figure)
-        axes = figure.subplots()
-        axes.set_xticks([])
-        axes.set_yticks([])
-        axes.set_aspect("equal")
-        yield figure, axes
+def _without_ticks(axes: Axes) -> None:
+    axes.set_xticks([])
+    axes.set_yticks([])
 
 
 def _scatter(picture: Picture, rows: NDArray[np.int64], axes: Axes, figure: Figure) -> None:
@@ -130,7 +110,7 @@ def _label(picture: Picture, rows: NDArray[np.int64], axes: Axes, figure: Figure
     middle = sum(axes.get_xlim()) / 2
     for row in rows[np.argsort(-picture.shades[rows], kind="stable")]:
         text = axes.annotate(
-            _short(picture.labels[row]),
+            label_text(picture.labels[row]),
             tuple(picture.places[row]),
             xytext=(3 if picture.places[row, 0] < middle else -3, 2),
             ha="left" if picture.places[row, 0] < middle else "right",
@@ -144,15 +124,3 @@ def _label(picture: Picture, rows: NDArray[np.int64], axes: Axes, figure: Figure
         else:
             taken.append(box)
     return len(taken)
-
-
-def _short(label: bytes) -> str:
-    text = readable(label)
-    return text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"
-
-
-def _save(figure: Figure, path: Path) -> None:
-    for suffix in SUFFIXES:
-        dated: dict[str, Any] = {"Date": None} if suffix == ".svg" else {}
-        with open_write(path.with_name(path.name + suffix)) as stream:
-            figure.savefig(stream, format=suffix[1:], dpi=DOTS_PER_INCH, metadata=dated)

@@ -15,6 +15,7 @@ from rescorer.contract import Shortlists
 from rescorer.model_directory import save_model
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchConfig
 from rescorer.vocabulary import Vocabulary
 
 TABLE = b"a b ||| x y ||| 0.5 1 ||| 0-0 1-1\na b ||| z ||| 0.5 1 |||\nb ||| y ||| 0.1 0.2 ||| 0-0\n"
@@ -181,7 +182,9 @@ def test_nbest_of_an_ensemble(folder: Path, mean: str) -> None:
     assert by_word == pytest.approx([rnn[0] / 3, rnn[1] / 2], abs=2e-6)
 
 
-@pytest.mark.parametrize("verb", ["train", "score", "nbest", "generate", "translate", "perplexity"])
+@pytest.mark.parametrize(
+    "verb", ["train", "score", "nbest", "generate", "translate", "perplexity", "align"]
+)
 def test_help_has_an_example(verb: str) -> None:
     result = CliRunner().invoke(main, [verb, "--help"])
     assert result.exit_code == 0 and f"Example: rescorer {verb}" in result.output
@@ -263,6 +266,25 @@ def test_translate(folder: Path) -> None:
     assert "<unk> left in the translations" in result.stderr
 
 
+def test_align(folder: Path) -> None:
+    torch.manual_seed(0)
+    network = RnnSearch(RnnSearchConfig("attention", 4, 3, 3, 2), len(SOURCE), len(TARGET), 0.0)
+    shortlists = Shortlists(SOURCE, TARGET)
+    save_model(folder / "search", "rnnsearch", network, network.config, shortlists, {})
+    (folder / "source").write_bytes(b"a b\nb\n")
+    (folder / "target").write_bytes(b"x y\nz\n")
+    (folder / "links").write_bytes(b"0-0 1-1\n0-0\n")
+    arguments = ["align", "DIR/search", "DIR/source", "DIR/target", "--out", "DIR/out"]
+    pictures = ["--pictures", "DIR/pictures", "--lines", "2"]
+    options = ["--links", "DIR/links", "--matrix", "DIR/matrix", "--device", "cpu"]
+    result = run(folder, *arguments, *pictures, *options)
+    assert result.exit_code == 0, result.output
+    assert "links: AER " in result.stderr and "3 given" in result.stderr
+    assert len((folder / "out").read_bytes().splitlines()) == 2
+    assert len((folder / "matrix").read_bytes().splitlines()) == 2
+    assert (folder / "pictures" / "line-2.svg").exists()
+
+
 def test_perplexity(folder: Path) -> None:
     (folder / "text").write_bytes(b"x y\nz\n")
     (folder / "source").write_bytes(b"a b\nb\n")
@@ -283,6 +305,12 @@ def test_perplexity(folder: Path) -> None:
         (["perplexity", "rnn", "moses.ini"], "name --source too"),
         (["perplexity", "moses.ini", "moses.ini"], "Is this an ARPA file"),
         (["translate", "rnn", "moses.ini", "--lexicon", "moses.ini"], "lex.f2e"),
+        (["align", "rnn", "table.gz", "table.gz"], "without an attention"),
+        (
+            ["align", "rnn", "table.gz", "table.gz", "--lines", "1"],
+            "both --pictures DIR and --lines",
+        ),
+        (["align", "rnn", "table.gz", "table.gz", "--lines", "1,x"], "'1,x': write numbers from 1"),
     ],
 )
 def test_faults_of_looking_inside_end_with_one_line(

@@ -131,7 +131,7 @@ def prepared(page: Path, system: Path, folder: Path) -> None:
         "README.md": ("model", "dev.en", "dev.fr", "test.en", "test.fr"),
         "quickstart.md": ("model", "dev.en", "dev.fr", "test.en", "test.fr"),
         "tutorial.md": ("corpus",),  # which its first command fetches
-        "views.md": ("model", "rnn"),
+        "views.md": ("corpus", "model", "rnn"),
     }
     for name in (*given[page.name], *SETTINGS):
         place = system / name

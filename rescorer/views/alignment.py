@@ -1,0 +1,193 @@
+"""Parallel text aligned by a network with attention: word links, whole matrices, pictures, error rate."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.formats.alignment import format_links, parse_links
+from moses_bridge.formats.words import split_words
+from moses_bridge.progress import Progress
+from moses_bridge.textio import StrPath, open_write, read_parallel
+from rescorer.architectures import load
+from rescorer.compute import Compute
+from rescorer.contract import Batch
+from rescorer.model_directory import DESCRIPTION, load_model
+from rescorer.tries.attention_matrix import AttentionReader
+from rescorer.tries.generation import Attentive
+from rescorer.tries.scoring import TrieScorer
+from rescorer.views.alignment_error import AlignmentError
+from rescorer.views.attention_links import Link, attention_links
+from rescorer.views.attention_picture import AttentionPicture, draw_attention
+from rescorer.views.shown_text import as_text
+
+# Beyond float32's own error nothing is lost.
+DIGITS = 7
+
+
+class SentencePair(NamedTuple):
+    """One line of parallel text.
+
+    Attributes:
+        source: words, at least one.
+        target: words, at least one.
+        given: links of an aligner; None where there are none to compare with.
+    """
+
+    source: list[bytes]
+    target: list[bytes]
+    given: list[Link] | None = None
+
+
+@dataclass(frozen=True)
+class AttentionPictures:
+    """Which pictures go where.
+
+    Attributes:
+        directory: of line-N.png and line-N.svg.
+        lines: counted from 1.
+    """
+
+    directory: Path
+    lines: Sequence[int]
+
+
+def read_pairs(
+    source: StrPath, target: StrPath, links: StrPath | None = None
+) -> list[SentencePair]:
+    """Read parallel text, and its links in Pharaoh format where they are given.
+
+    Raises:
+        InputError: a file has fewer lines than another one, a line has no words, or a link is none or
+            names a word that is not there.
+    """
+    paths = [source, target] + ([] if links is None else [links])
+    pairs = []
+    for number, lines in enumerate(read_parallel(*paths), start=1):
+        words = [split_words(line) for line in lines[:2]]
+        for path, side in zip(paths, words, strict=False):
+            if not side:
+                raise InputError(path, number, "no words", "a sentence", "Leave such pairs out")
+        given = None
+        if links is not None:
+            given = parse_links(lines[2], links, number)
+            _check_range(given, words, links, number)
+        pairs.append(SentencePair(words[0], words[1], given))
+    return pairs
+
+
+def _check_range(
+    given: Sequence[Link], words: Sequence[Sequence[bytes]], path: StrPath, number: int
+) -> None:
+    n_source, n_target = map(len, words)
+    for source, target in given:
+        if source >= n_source or target >= n_target:
+            raise InputError(
+                path,
+                number,
+                f"the link {source}-{target}",
+                f"words of a pair of {n_source} source and {n_target} target words, from 0",
+                "Give the links of these two texts, SOURCE-TARGET",
+            )
+
+
+def attention_reader_of_model(
+    directory: Path, compute: Compute
+) -> AttentionReader[Any, Any, Any, Any]:
+    """What makes the matrices, from a model directory.
+
+    Raises:
+        InputError: the directory is not a whole model, or its network has no attention.
+        ConfigError: a GPU is asked for and there is none.
+    """
+    model = load_model(directory)
+    scorer: object = load(model.architecture).scorer(model, compute)
+    source = model.shortlists.source
+    network: Any = scorer.network if isinstance(scorer, TrieScorer) else None
+    if source is None or not isinstance(network, Attentive):
+        raise InputError(
+            directory / DESCRIPTION,
+            None,
+            f"a network of the architecture {model.architecture!r} without an attention",
+            'one with it, such as "rnnsearch" with the context "attention"',
+        )
+    attentive: Any = network  # both a Recurrent and Attentive
+    return AttentionReader(attentive, source, model.shortlists.target)
+
+
+def align(
+    reader: AttentionReader[Any, Any, Any, Any],
+    pairs: Sequence[SentencePair],
+    out: str,
+    matrix: str | None = None,
+    pictures: AttentionPictures | None = None,
+    min_weight: float = 0.0,
+) -> AlignmentError | None:
+    """Write the word links of each pair: each target word with the source word that it looks at most.
+
+    Args:
+        reader: of a network with attention.
+        pairs: all with given links, or none.
+        out: links in Pharaoh format, a line a pair, compressed by suffix.
+        matrix: JSON lines with all weights.
+        pictures: which pairs are drawn.
+        min_weight: a link needs so much, 0 to 1.
+
+    Returns:
+        How far the links are from the given ones; None without those.
+
+    Raises:
+        ConfigError: a picture is asked for of a line that is not there.
+    """
+    drawn = _check_lines(pictures, len(pairs))
+    batch = Batch(*([b" ".join(side) for side in sides] for sides in _sides(pairs)))
+    error = AlignmentError()
+    with contextlib.ExitStack() as files:
+        stream = files.enter_context(open_write(out))
+        matrices = files.enter_context(open_write(matrix)) if matrix else None
+        progress = files.enter_context(Progress("align", len(pairs), "pairs"))
+        read = zip(pairs, reader.matrices(batch), strict=True)
+        for number, (pair, weights) in enumerate(read, start=1):
+            links = attention_links(weights, min_weight)
+            stream.write(format_links(links) + b"\n")
+            error += AlignmentError.of(links, pair.given or ())
+            if matrices:
+                matrices.write(_as_json(pair, weights))
+            if pictures is not None and number in drawn:
+                _draw(pair, weights, number, pictures.directory)
+            progress.update()
+    return error if pairs and pairs[0].given is not None else None
+
+
+def _sides(pairs: Sequence[SentencePair]) -> tuple[list[list[bytes]], list[list[bytes]]]:
+    return [pair.source for pair in pairs], [pair.target for pair in pairs]
+
+
+def _check_lines(pictures: AttentionPictures | None, n_pairs: int) -> frozenset[int]:
+    lines = () if pictures is None else pictures.lines
+    for line in lines:
+        if not 1 <= line <= n_pairs:
+            raise ConfigError(f"a picture of line {line}: the text has the lines 1 to {n_pairs}")
+    return frozenset(lines)
+
+
+def _as_json(pair: SentencePair, weights: NDArray[np.float32]) -> bytes:
+    value = {
+        "source": [as_text(word) for word in pair.source],
+        "target": [as_text(word) for word in pair.target],
+        "weights": [[float(f"{weight:.{DIGITS}g}") for weight in row] for row in weights],
+    }
+    return json.dumps(value, ensure_ascii=False).encode() + b"\n"
+
+
+def _draw(pair: SentencePair, weights: NDArray[np.float32], number: int, directory: Path) -> None:
+    picture = AttentionPicture(f"line {number}", pair.source, pair.target, weights, pair.given)
+    draw_attention(picture, directory / f"line-{number}")
