@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 from moses_bridge.errors import ConfigError
+from rescorer.softmax.predicted import output_loss
 from rescorer.training.loop import LoopConfig
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.tries import text_task as module
@@ -146,7 +147,8 @@ def test_the_sampled_loss_is_the_full_one_on_average() -> None:
         rows = rng.permutation(task.train_rows)[:18]
         with torch.no_grad():
             found += task.loss(SeededBatch(rows, (seed,)))[0].item()
-            expected += task._full_loss(*task._predicted(rows), rng).item()
+            full = output_loss(task.network.output, *task._predicted(rows), torch.float32)
+            expected += full.item()
         words = [word for row in rows for word in [*all_sentences[row], 0]]
         expected += task._sampler.log_inclusion[words].sum()
     assert found == pytest.approx(expected, rel=0.01)
