@@ -34,7 +34,7 @@ def test_each_kind_of_weight() -> None:
 
 
 def test_others_are_drawn_as_told() -> None:
-    names = []
+    names: list[str] = []
     draw_weights(network(), lambda name, _: names.append(name))
     assert names == ["embedding.weight", "layer.weight", "output.weight"]
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from rescorer.softmax.predicted import Predicted, UpdateLoss, output_loss
 from rescorer.softmax.sampled import WordSampler
 
+Array = NDArray[np.float64]
 N_WORDS, WIDTH = 12, 4
 PREDICTED = Predicted(np.array([0, 0, 2]), np.array([3, 11, 3]), np.array([1.0, 2.0, 0.5]))
 
@@ -25,12 +27,12 @@ def rows() -> torch.Tensor:
     return torch.randn(3, WIDTH, generator=torch.Generator().manual_seed(2))
 
 
-def logits_of(output: nn.Linear, rows: torch.Tensor) -> np.ndarray:
+def logits_of(output: nn.Linear, rows: torch.Tensor) -> Array:
     weight, bias = (each.detach().double().numpy() for each in (output.weight, output.bias))
-    return rows.double().numpy() @ weight.T + bias
+    return np.asarray(rows.double().numpy() @ weight.T + bias)
 
 
-def loss_by_hand(logits: np.ndarray, words: np.ndarray) -> float:
+def loss_by_hand(logits: Array, words: NDArray[np.int64]) -> float:
     log_z = np.log(np.exp(logits).sum(1))
     places = PREDICTED.rows
     return float((PREDICTED.weights * (log_z[places] - logits[places, words])).sum())
