@@ -9,4 +9,5 @@ MAXOUT_PIECES = 2
 
 def maxout(pieces: Tensor) -> Tensor:
     """The maximum of each two neighbours, *Shape:* (n, 2 m) -> (n, m)."""
-    return pieces.unflatten(1, (-1, MAXOUT_PIECES)).amax(dim=2)
+    width = pieces.shape[1] // MAXOUT_PIECES
+    return pieces.view(len(pieces), width, MAXOUT_PIECES).amax(dim=2)

@@ -48,7 +48,7 @@ class NarrowLinear(nn.Linear):
         return result if self.addend is None else result + self.addend
 
 
-def narrow_layers(module: nn.Module, names: Iterable[str], dtype: torch.dtype) -> None:
+def narrow_layers(module: object, names: Iterable[str], dtype: torch.dtype) -> None:
     """Put a `NarrowLinear` in the place of each named layer of a module."""
     for name in names:
         setattr(module, name, NarrowLinear(getattr(module, name), dtype))
