@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 READABLE = click.Path(exists=True, dir_okay=False, path_type=Path)
 READABLE_OR_STANDARD = click.Path(exists=True, dir_okay=False, allow_dash=True)
+WRITABLE = click.Path(path_type=Path)
 DIRECTORY = click.Path(file_okay=False, path_type=Path)
 MODEL_DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
 DEVICE = click.option(
@@ -44,12 +45,13 @@ PRECISION = click.option(
     show_default=True,
     help="Of the products; sums and softmax are float32 in either case.",
 )
-
-
 UNNORMALIZED = click.option(
     "--unnormalized",
     is_flag=True,
     help="Leave out the softmax's denominator; for models trained with self_normalisation.",
+)
+FORM = click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
 
 
@@ -170,7 +172,7 @@ def _tell_log_z(model: Path, unnormalized: bool) -> None:
 @click.option("--seed", type=int, default=1, show_default=True, help="Of --control random.")
 @click.option("--out", required=True, help="Table to write, compressed by suffix.")
 @click.option("--ini", type=READABLE, help="moses.ini of the table ...")
-@click.option("--ini-out", type=click.Path(path_type=Path), help="... and the one to write.")
+@click.option("--ini-out", type=WRITABLE, help="... and the one to write.")
 @click.option(
     "--columns",
     default="sum",
@@ -261,9 +263,9 @@ def score(
 
 @main.command()
 @click.argument("parts", type=READABLE, nargs=-1, required=True)
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Table to write.")
+@click.option("--out", type=WRITABLE, required=True, help="Table to write.")
 @click.option("--ini", type=READABLE, help="moses.ini of the table that was scored ...")
-@click.option("--ini-out", type=click.Path(path_type=Path), help="... and the one to write.")
+@click.option("--ini-out", type=WRITABLE, help="... and the one to write.")
 def merge(parts: tuple[Path, ...], out: Path, ini: Path | None, ini_out: Path | None) -> None:
     """Join the parts that `rescorer score --shard` wrote into one table.
 
@@ -462,7 +464,7 @@ def _named_models(models: tuple[str, ...]) -> dict[str, Path]:
     "--out",
     "outs",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=WRITABLE,
     help="File to write, .md or .json; without it Markdown is printed.",
 )
 @UNNORMALIZED
@@ -616,9 +618,7 @@ NO_UNKNOWN = click.option("--no-unknown", is_flag=True, help="No <unk> among the
 @MAX_WORDS
 @NO_UNKNOWN
 @click.option("--table", type=READABLE, help="Phrase table: tell whether a target stands in it.")
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+@FORM
 @click.option(
     "--out", default="-", help="File to write, compressed by suffix.  [default: standard output]"
 )
@@ -725,9 +725,7 @@ def translate(
 @click.argument("text", type=READABLE)
 @click.option("--source", type=READABLE, help="Source text, where a model sees it.")
 @click.option("--links", type=READABLE, help="Word links, where a model needs them.")
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+@FORM
 @PRECISION
 @DEVICE
 def perplexity(
@@ -745,8 +743,6 @@ def perplexity(
 
     Example: rescorer perplexity rnn_lm cslm model/lm.arpa.gz dev.fr
     """
-    import json
-
     from rescorer.compute import Compute
     from rescorer.contract import Data
     from rescorer.perplexity import load_text_model, perplexities

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
@@ -44,3 +46,9 @@ class NarrowLinear(nn.Linear):
         """The layer's output, *Shape:* (n, in_features) -> (n, out_features)."""
         result = product(rows, self.weight)
         return result if self.addend is None else result + self.addend
+
+
+def narrow_layers(module: object, names: Iterable[str], dtype: torch.dtype) -> None:
+    """Put a `NarrowLinear` in the place of each named layer of a module."""
+    for name in names:
+        setattr(module, name, NarrowLinear(getattr(module, name), dtype))

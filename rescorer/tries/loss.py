@@ -7,7 +7,6 @@ number as the sum over pairs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rescorer.contract import Shortlists
-from rescorer.softmax.loss import summed_loss
+from rescorer.softmax.predicted import Predicted, output_loss
 from rescorer.training.phrase_pairs import PhrasePairs
 from rescorer.tries.prefix_tree import PrefixTree, build_prefix_tree
 from rescorer.tries.recurrent import (
@@ -55,20 +54,6 @@ class EncodedPairs:
     weights: NDArray[np.float64]
 
 
-class Children(NamedTuple):
-    """Everything that follows a prefix, </s> included, by rising nodes.
-
-    Attributes:
-        nodes: the prefix, *Shape:* (n_children,).
-        words: *Shape:* (n_children,).
-        weights: of the pairs through them, *Shape:* (n_children,).
-    """
-
-    nodes: NDArray[np.int64]
-    words: NDArray[np.int64]
-    weights: NDArray[np.float64]
-
-
 def encode_pairs(pairs: PhrasePairs, shortlists: Shortlists) -> EncodedPairs:
     """Phrase pairs as word ids."""
     source, target = shortlists
@@ -101,24 +86,15 @@ def pairs_loss(
     Returns:
         *Shape:* ().
     """
-    factors, children = predictions(network, data, rows)
-    return summed_loss(
-        factors,
-        network.output.weight,
-        network.output.bias,
-        to_device(children.nodes, factors),
-        to_device(children.words, factors),
-        torch.from_numpy(children.weights).to(factors),
-        product_type,
-        alpha,
-    )
+    factors, predicted = predictions(network, data, rows)
+    return output_loss(network.output, factors, predicted, product_type, alpha)
 
 
 def predictions(
     network: Recurrent[Source, State, Carried, Inputs],
     data: EncodedPairs,
     rows: NDArray[np.int64],
-) -> tuple[Tensor, Children]:
+) -> tuple[Tensor, Predicted]:
     """What predicts the words of some pairs, over distinct prefixes.
 
     Args:
@@ -128,7 +104,7 @@ def predictions(
 
     Returns:
         What is multiplied with the output weight, one row a prefix, *Shape:* (n_nodes, w), and what
-        follows the prefixes.
+        follows the prefixes, </s> included.
     """
     sources, groups = np.unique(data.groups[rows], return_inverse=True)
     source = network.read(data.sources[sources], data.source_lens[sources])
@@ -162,7 +138,7 @@ def _factors(
     return network.factors(joined(states), inputs, source)
 
 
-def _children(tree: PrefixTree, weights: NDArray[np.float64]) -> Children:
+def _children(tree: PrefixTree, weights: NDArray[np.float64]) -> Predicted:
     nodes, words, values = [], [], []
     offset = 0
     for depth in range(len(tree.levels) + 1):
@@ -179,4 +155,4 @@ def _children(tree: PrefixTree, weights: NDArray[np.float64]) -> Children:
         offset += len(ending)
     all_nodes = np.concatenate(nodes)
     order = np.argsort(all_nodes, kind="stable")
-    return Children(all_nodes[order], np.concatenate(words)[order], np.concatenate(values)[order])
+    return Predicted(all_nodes[order], np.concatenate(words)[order], np.concatenate(values)[order])

@@ -18,15 +18,15 @@ from moses_bridge.config import AtLeast, Below, check_limits
 from moses_bridge.errors import InputError
 from moses_bridge.textio import StrPath
 from rescorer.contract import Data, Prepared, Shortlists
-from rescorer.softmax.loss import summed_loss
+from rescorer.softmax.predicted import UpdateLoss
 from rescorer.softmax.sampled import WordSampler
 from rescorer.softmax.step_linear import shared_steps
 from rescorer.training.data import digest, held_out_mask
 from rescorer.training.loop import LoopConfig
 from rescorer.training.recipes import RecipeName
+from rescorer.training.seeded_batch import SeededBatch
 from rescorer.training.text import read_parallel_text
-from rescorer.tries.loss import Children, EncodedPairs, pairs_loss, predictions
-from rescorer.tries.recurrent import to_device
+from rescorer.tries.loss import EncodedPairs, pairs_loss, predictions
 from rescorer.vocabulary import Vocabulary, count_words
 
 # Held-out sentences of so many words are scored at a time, so that memory does not grow with their number.
@@ -153,19 +153,6 @@ def encode_sentences(
     )
 
 
-class SentenceBatch(NamedTuple):
-    """The pairs of an update.
-
-    Attributes:
-        rows: their numbers, *Shape:* (n,).
-        seed: of what is drawn at random in it; of the batch alone, so that a training that is resumed in
-            the middle of an epoch draws the same.
-    """
-
-    rows: NDArray[np.int64]
-    seed: tuple[int, ...]
-
-
 class SentenceTask:
     """The batches and losses of sentence pairs.
 
@@ -188,7 +175,12 @@ class SentenceTask:
         self.held_out_rows = np.flatnonzero(held_out)
         self._product_type = config.loop.product_dtype
         self._n_words = data.target_lens + 1
-        self._sampler = self._new_sampler() if self._samples else None
+        self._update_loss = UpdateLoss(
+            network.output,
+            self._new_sampler() if self._samples else None,
+            self._product_type,
+            config.self_normalisation,
+        )
 
     @property
     def _samples(self) -> bool:
@@ -206,7 +198,7 @@ class SentenceTask:
         """Pairs that are held out."""
         return len(self.held_out_rows)
 
-    def batches(self, epoch: int) -> list[SentenceBatch]:
+    def batches(self, epoch: int) -> list[SeededBatch]:
         """The pairs of each update of an epoch."""
         rng = np.random.default_rng((self.seed, epoch))
         recipe = self.config.recipe
@@ -219,7 +211,7 @@ class SentenceTask:
         ]
         places = rng.permutation(len(batches))
         return [
-            SentenceBatch(batches[place], (self.seed, epoch, number))
+            SeededBatch(batches[place], (self.seed, epoch, number))
             for number, place in enumerate(places)
         ]
 
@@ -227,56 +219,14 @@ class SentenceTask:
         lens = (self.data.source_lens[rows], self.data.target_lens[rows])
         return np.asarray(rows[np.lexsort(lens)])
 
-    def loss(self, batch: SentenceBatch) -> tuple[Tensor, float]:
+    def loss(self, batch: SeededBatch) -> tuple[Tensor, float]:
         """Summed loss of the pairs of a batch, and how many words they have."""
         rng = np.random.default_rng(batch.seed)
         torch.manual_seed(int(rng.integers(2**62)))
         with shared_steps(self.network, self._product_type):
-            factors, children = predictions(self.network, self.data, batch.rows)
-        if self._sampler is not None:
-            loss = self._sampled_loss(self._sampler, factors, children, rng)
-        else:
-            output = self.network.output
-            loss = self._summed(factors, output.weight, output.bias, children, children.words)
+            factors, predicted = predictions(self.network, self.data, batch.rows)
+        loss = self._update_loss.of(factors, predicted, rng)
         return loss, float(self._n_words[batch.rows].sum())
-
-    def _sampled_loss(
-        self,
-        sampler: WordSampler,
-        factors: Tensor,
-        children: Children,
-        rng: np.random.Generator,
-    ) -> Tensor:
-        """Softmax over the batch's words and a uniform sample; see `softmax.sampled`."""
-        candidates, log_inclusion = sampler.draw(children.words, rng)
-        chosen = to_device(candidates, factors)
-        output = self.network.output
-        return self._summed(
-            factors,
-            output.weight[chosen],
-            output.bias[chosen] - torch.from_numpy(log_inclusion).to(factors),
-            children,
-            np.searchsorted(candidates, children.words),
-        )
-
-    def _summed(
-        self,
-        factors: Tensor,
-        weight: Tensor,
-        bias: Tensor,
-        children: Children,
-        words: NDArray[np.int64],
-    ) -> Tensor:
-        return summed_loss(
-            factors,
-            weight,
-            bias,
-            to_device(children.nodes, factors),
-            to_device(words, factors),
-            torch.from_numpy(children.weights).to(factors),
-            self._product_type,
-            self.config.self_normalisation,
-        )
 
     def held_out_loss(self) -> float | None:
         """Nats per word, </s> included; None if nothing is held out."""

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from moses_bridge.config import AtLeast, Below, check_limits
-from rescorer.softmax.loss import summed_loss
+from rescorer.softmax.predicted import Predicted, UpdateLoss, output_loss
 from rescorer.softmax.sampled import WordSampler
 from rescorer.softmax.step_linear import shared_steps
 from rescorer.training.dropout import with_dropout
 from rescorer.training.loop import LoopConfig
-from rescorer.tries.loss import Children, EncodedPairs, predictions
-from rescorer.tries.recurrent import to_device
+from rescorer.training.seeded_batch import SeededBatch
+from rescorer.tries.loss import EncodedPairs, predictions
 from rescorer.vocabulary import Vocabulary
 
 # Words of held-out text that are scored at once, so that memory does not grow with their number.
@@ -81,19 +81,6 @@ class EncodedText(NamedTuple):
         return result
 
 
-class TextBatch(NamedTuple):
-    """The sentences of an update.
-
-    Attributes:
-        rows: their numbers, *Shape:* (n,).
-        seed: of what is drawn at random in it; of the batch alone, so that a training that is resumed in
-            the middle of an epoch draws the same.
-    """
-
-    rows: NDArray[np.int64]
-    seed: tuple[int, ...]
-
-
 class TextTask:
     """The batches and losses of sentences.
 
@@ -122,13 +109,19 @@ class TextTask:
         self._product_type = config.loop.product_dtype
         shares = _word_shares(text, self.train_rows, network.output.out_features)
         self._sampler = WordSampler(shares, config.batch_words, config.n_sampled)
+        self._update_loss = UpdateLoss(
+            network.output,
+            self._sampler if config.n_sampled else None,
+            self._product_type,
+            config.self_normalisation,
+        )
 
     @property
     def n_held_out(self) -> int:
         """Sentences that are held out."""
         return len(self.held_out_rows)
 
-    def batches(self, epoch: int) -> list[TextBatch]:
+    def batches(self, epoch: int) -> list[SeededBatch]:
         """The sentences of each update of an epoch: of like length, so that no level is thin."""
         rng = np.random.default_rng((self.seed, epoch))
         order = rng.permutation(self.train_rows)
@@ -136,33 +129,30 @@ class TextTask:
         order = order[np.lexsort([self.text.lens[order], pool])]
         parts = _cut_by_words(order, self.text.lens, self.config.batch_words)
         return [
-            TextBatch(parts[place], (self.seed, epoch, number))
+            SeededBatch(parts[place], (self.seed, epoch, number))
             for number, place in enumerate(rng.permutation(len(parts)))
         ]
 
-    def loss(self, batch: TextBatch) -> tuple[Tensor, float]:
+    def loss(self, batch: SeededBatch) -> tuple[Tensor, float]:
         """Summed loss of the sentences of a batch, and how many words they have, </s> included."""
         rng = np.random.default_rng(batch.seed)
         with shared_steps(self.network, self._product_type):
-            factors, children = self._predicted(batch.rows)
+            factors, predicted = self._predicted(batch.rows)
         factors = with_dropout(factors, self.config.dropout, rng)
-        loss = self._sampled_loss if self.config.n_sampled else self._full_loss
-        return loss(factors, children, rng), self._n_words(batch.rows)
+        return self._update_loss.of(factors, predicted, rng), self._n_words(batch.rows)
 
     def held_out_loss(self) -> float | None:
         """Nats per word, </s> included; None if nothing is held out."""
         total = 0.0
         order = self.held_out_rows[np.argsort(self.text.lens[self.held_out_rows], kind="stable")]
         for rows in _cut_by_words(order, self.text.lens, HELD_OUT_BATCH_WORDS):
-            factors, children = self._predicted(rows)
-            output = self.network.output
-            total += float(_summed(factors, output.weight, output.bias, children, torch.float32))
+            total += float(output_loss(self.network.output, *self._predicted(rows), torch.float32))
         return total / self._n_words(self.held_out_rows) if self.n_held_out else None
 
     def _n_words(self, rows: NDArray[np.int64]) -> float:
         return float((self.text.lens[rows] + 1).sum())
 
-    def _predicted(self, rows: NDArray[np.int64]) -> tuple[Tensor, Children]:
+    def _predicted(self, rows: NDArray[np.int64]) -> tuple[Tensor, Predicted]:
         """Factors of the distinct prefixes of some sentences, and what follows them."""
         n = len(rows)
         pairs = EncodedPairs(
@@ -174,26 +164,6 @@ class TextTask:
             np.ones(n),
         )
         return predictions(self.network, pairs, np.arange(n))
-
-    def _full_loss(self, factors: Tensor, children: Children, _: np.random.Generator) -> Tensor:
-        output, alpha = self.network.output, self.config.self_normalisation
-        return _summed(factors, output.weight, output.bias, children, self._product_type, alpha)
-
-    def _sampled_loss(
-        self, factors: Tensor, children: Children, rng: np.random.Generator
-    ) -> Tensor:
-        """Softmax over the batch's words and a uniform sample; see `softmax.sampled`."""
-        candidates, log_inclusion = self._sampler.draw(children.words, rng)
-        chosen = to_device(candidates, factors)
-        output = self.network.output
-        return _summed(
-            factors,
-            output.weight[chosen],
-            output.bias[chosen] - torch.from_numpy(log_inclusion).to(factors),
-            children._replace(words=np.searchsorted(candidates, children.words)),
-            self._product_type,
-            self.config.self_normalisation,
-        )
 
 
 def _word_shares(text: EncodedText, rows: NDArray[np.int64], n_words: int) -> NDArray[np.float64]:
@@ -211,23 +181,3 @@ def _cut_by_words(
     """The rows in runs of about so many words with </s>; no run is empty."""
     last = np.cumsum(lens[rows] + 1) - 1
     return np.split(rows, np.flatnonzero(np.diff(last // batch_words)) + 1) if len(rows) else []
-
-
-def _summed(
-    factors: Tensor,
-    weight: Tensor,
-    bias: Tensor,
-    children: Children,
-    product_type: torch.dtype,
-    alpha: float = 0.0,
-) -> Tensor:
-    return summed_loss(
-        factors,
-        weight,
-        bias,
-        to_device(children.nodes, factors),
-        to_device(children.words, factors),
-        torch.from_numpy(children.weights).to(factors),
-        product_type,
-        alpha,
-    )

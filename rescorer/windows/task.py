@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -15,10 +15,11 @@ from moses_bridge.config import AtLeast, Below, check_limits
 from rescorer.contract import LogZ
 from rescorer.softmax.evening import even_log_z
 from rescorer.softmax.log_sum_exp import log_sum_exp
-from rescorer.softmax.loss import summed_loss
+from rescorer.softmax.predicted import Predicted, UpdateLoss, output_loss
 from rescorer.softmax.sampled import WordSampler
 from rescorer.training.dropout import with_dropout
 from rescorer.training.loop import LoopConfig
+from rescorer.training.seeded_batch import SeededBatch
 
 # Held-out windows are scored so many at a time, so that memory does not grow with their number.
 HELD_OUT_BATCH = 8192
@@ -54,19 +55,6 @@ class WindowTrainingConfig:
         check_limits(self)
 
 
-class WindowBatch(NamedTuple):
-    """The windows of an update.
-
-    Attributes:
-        rows: their numbers, *Shape:* (n,).
-        seed: of what is drawn at random in it; of the batch alone, so that a training that is resumed in
-            the middle of an epoch draws the same.
-    """
-
-    rows: NDArray[np.int64]
-    seed: tuple[int, ...]
-
-
 class WindowTask:
     """The batches and losses of windows.
 
@@ -95,50 +83,39 @@ class WindowTask:
         n_words = network.output.out_features
         shares = np.bincount(self.train_rows[:, -1], minlength=n_words) / len(rows)
         self._sampler = WordSampler(shares, config.batch_words, config.n_sampled)
+        self._update_loss = UpdateLoss(
+            network.output,
+            self._sampler if config.n_sampled else None,
+            self._product_type,
+            config.self_normalisation,
+        )
 
     @property
     def n_held_out(self) -> int:
         """Windows that are held out."""
         return len(self.held_out_rows)
 
-    def batches(self, epoch: int) -> list[WindowBatch]:
+    def batches(self, epoch: int) -> list[SeededBatch]:
         """The windows of each update of an epoch."""
         order = np.random.default_rng((self.seed, epoch)).permutation(len(self.train_rows))
         parts = np.array_split(order, max(1, len(order) // self.config.batch_words))
-        return [WindowBatch(rows, (self.seed, epoch, number)) for number, rows in enumerate(parts)]
+        return [SeededBatch(rows, (self.seed, epoch, number)) for number, rows in enumerate(parts)]
 
-    def loss(self, batch: WindowBatch) -> tuple[Tensor, float]:
+    def loss(self, batch: SeededBatch) -> tuple[Tensor, float]:
         """Summed loss of the windows of a batch, and how many there are."""
         rng = np.random.default_rng(batch.seed)
         rows = self.train_rows[batch.rows]
         hidden = with_dropout(self._narrow_hidden(rows), self.config.dropout, rng)
-        if not self.config.n_sampled:
-            alpha = self.config.self_normalisation
-            return self._loss(hidden, rows[:, -1], self._product_type, alpha), len(rows)
-        return self._sampled_loss(hidden, rows[:, -1], rng), len(rows)
-
-    def _sampled_loss(
-        self, hidden: Tensor, words: NDArray[np.int32], rng: np.random.Generator
-    ) -> Tensor:
-        """Softmax over the batch's words and a uniform sample; see `softmax.sampled`."""
-        candidates, log_inclusion = self._sampler.draw(words, rng)
-        chosen = torch.from_numpy(candidates).to(hidden.device)
-        correction = torch.from_numpy(log_inclusion).to(hidden)
-        output = self.network.output
-        return _summed(
-            hidden,
-            output.weight[chosen],
-            output.bias[chosen] - correction,
-            np.searchsorted(candidates, words),
-            self._product_type,
-            self.config.self_normalisation,
-        )
+        return self._update_loss.of(hidden, _predicted(rows), rng), len(rows)
 
     def held_out_loss(self) -> float | None:
         """Nats per word, </s> included; None if nothing is held out."""
         total = 0.0
         for rows in _parts(self.held_out_rows):
-            total += float(self._loss(self._hidden(rows), rows[:, -1], torch.float32))
+            hidden = self._hidden(rows)
+            total += float(
+                output_loss(self.network.output, hidden, _predicted(rows), torch.float32)
+            )
         return total / self.n_held_out if self.n_held_out else None
 
     def _narrow_hidden(self, rows: NDArray[np.int32]) -> Tensor:
@@ -173,37 +150,13 @@ class WindowTask:
         hidden: Tensor = self.network.hidden(windows.to(self.network.output.weight.device))
         return hidden
 
-    def _loss(
-        self,
-        hidden: Tensor,
-        words: NDArray[np.int32],
-        product_type: torch.dtype,
-        alpha: float = 0.0,
-    ) -> Tensor:
-        output = self.network.output
-        return _summed(hidden, output.weight, output.bias, words, product_type, alpha)
-
 
 def _parts(rows: NDArray[np.int32]) -> Iterator[NDArray[np.int32]]:
     for start in range(0, len(rows), HELD_OUT_BATCH):
         yield rows[start : start + HELD_OUT_BATCH]
 
 
-def _summed(
-    hidden: Tensor,
-    weight: Tensor,
-    bias: Tensor,
-    words: NDArray[np.int32] | NDArray[np.int64],
-    product_type: torch.dtype,
-    alpha: float,
-) -> Tensor:
-    return summed_loss(
-        hidden,
-        weight,
-        bias,
-        torch.arange(len(hidden), device=hidden.device),
-        torch.from_numpy(words.astype(np.int64)).to(hidden.device),
-        hidden.new_ones(len(hidden)),
-        product_type,
-        alpha,
-    )
+def _predicted(rows: NDArray[np.int32]) -> Predicted:
+    """The words behind windows, one from each, *Shape:* (n, width + 1) -> k = n."""
+    n = len(rows)
+    return Predicted(np.arange(n), rows[:, -1].astype(np.int64), np.ones(n))

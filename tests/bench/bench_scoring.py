@@ -28,10 +28,11 @@ from moses_bridge.formats.phrase_table import Block, read_blocks
 from moses_bridge.processors import n_processors
 from rescorer.compute import Compute
 from rescorer.contract import Batch, Shortlists, TrainedModel
+from rescorer.maxout import MAXOUT_PIECES
 from rescorer.model_directory import load_model
 from rescorer.parallel import map_in_order
 from rescorer.scorers.encdec.inference import EncDecScorer, encdec_scorer
-from rescorer.scorers.encdec.network import MAXOUT_PIECES, EncoderDecoder
+from rescorer.scorers.encdec.network import EncoderDecoder
 from rescorer.tries.prefix_tree import build_prefix_tree
 from rescorer.vocabulary import Vocabulary
 

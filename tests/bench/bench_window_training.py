@@ -35,7 +35,7 @@ HELD_OUT_SENTENCES = 500
 
 @dataclass(frozen=True)
 class Examples:
-    """The windows of an update: a `WindowBatch` that has a length.
+    """The windows of an update: a `SeededBatch` that has a length.
 
     Attributes:
         rows: their numbers, *Shape:* (n,).

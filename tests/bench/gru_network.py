@@ -7,7 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from rescorer.scorers.encdec.network import MAXOUT_PIECES, EncoderDecoder
+from rescorer.maxout import MAXOUT_PIECES
+from rescorer.scorers.encdec.network import EncoderDecoder
 
 LogProbs = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from onnx import TensorProto, checker, helper, numpy_helper
 from torch import Tensor, nn
 
-from rescorer.scorers.encdec.network import MAXOUT_PIECES, EncoderDecoder
+from rescorer.maxout import MAXOUT_PIECES
+from rescorer.scorers.encdec.network import EncoderDecoder
 from rescorer.units import GatedUnit
 
 OPSET, IR_VERSION = 17, 8

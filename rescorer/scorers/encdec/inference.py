@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from rescorer.compute import Compute
 from rescorer.contract import Side, Summaries, TrainedModel
 from rescorer.scorers.encdec.network import EncodedSources, EncoderDecoder, StepInputs
 from rescorer.softmax.output_layer import output_layer
-from rescorer.softmax.products import NarrowLinear
+from rescorer.softmax.products import narrow_layers
+from rescorer.tries.looked_up import LookedUp, with_no_word
 from rescorer.tries.prefix_tree import build_prefix_tree
 from rescorer.tries.recurrent import to_device
 from rescorer.tries.scoring import TrieScorer
@@ -23,7 +24,7 @@ from rescorer.tries.scoring import TrieScorer
 EncDecScorer = TrieScorer[EncodedSources, Any, Any, StepInputs]
 
 
-class WordTables:
+class WordTables(LookedUp[EncodedSources, Any, Any, StepInputs]):
     """An encoder-decoder that looks up what depends on one word alone.
 
     Args:
@@ -33,28 +34,22 @@ class WordTables:
 
     @torch.inference_mode()
     def __init__(self, network: EncoderDecoder, dtype: torch.dtype) -> None:
-        self.output = network.output
-        self._network = _in_precision(network, dtype)
-        vectors = network.target_embedding.weight
-        # NO_WORD is -1, so the last row is that of no word: its vector is 0.
-        with_none = torch.cat([vectors, vectors.new_zeros(1, vectors.shape[1])])
+        self._narrow = _in_precision(network, dtype)
+        super().__init__(self._narrow, network.output)
+        with_none = with_no_word(network.target_embedding.weight)
         self._source_inputs = network.encoder.inputs(network.source_embedding.weight)
         self._unit_inputs = network.decoder.inputs(with_none)
         self._readout_inputs: Tensor = network.word_to_readout(with_none)
 
     def read(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> EncodedSources:
         """See `Recurrent.read`."""
-        return self._network.decoder_start(self.summarise(ids, lens))
+        return self._narrow.decoder_start(self.summarise(ids, lens))
 
     def summarise(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> Tensor:
         """Summary c of each source, *Shape:* (n, d); arguments as of `Recurrent.read`."""
         tree = build_prefix_tree(ids, lens + 1)
         words = to_device(tree.words, self._source_inputs)
-        return self._network.summarise(tree, self._source_inputs[words])
-
-    def start(self, source: EncodedSources) -> Any:
-        """See `Recurrent.start`."""
-        return self._network.start(source)
+        return self._narrow.summarise(tree, self._source_inputs[words])
 
     def inputs(self, words: Tensor, source: EncodedSources, rows: Tensor) -> StepInputs:
         """See `Recurrent.inputs`."""
@@ -62,18 +57,6 @@ class WordTables:
             self._unit_inputs[words] + source.unit[rows],
             self._readout_inputs[words] + source.readout[rows],
         )
-
-    def carry(self, state: Any) -> Any:
-        """See `Recurrent.carry`."""
-        return self._network.carry(state)
-
-    def step(self, carried: Any, inputs: StepInputs, source: EncodedSources) -> Any:
-        """See `Recurrent.step`."""
-        return self._network.step(carried, inputs, source)
-
-    def factors(self, state: Any, inputs: StepInputs, source: EncodedSources) -> Tensor:
-        """See `Recurrent.factors`."""
-        return self._network.factors(state, inputs, source)
 
 
 def _in_precision(network: EncoderDecoder, dtype: torch.dtype) -> EncoderDecoder:
@@ -84,9 +67,7 @@ def _in_precision(network: EncoderDecoder, dtype: torch.dtype) -> EncoderDecoder
         (narrow.decoder, narrow.decoder.recurrent_layers),
         (narrow, ("hidden_to_readout", "readout_factor")),
     ):
-        for name in names:
-            layer: nn.Linear = getattr(module, name)
-            setattr(module, name, NarrowLinear(layer, dtype))
+        narrow_layers(module, names, dtype)
     return narrow
 
 

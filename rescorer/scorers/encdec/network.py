@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from moses_bridge.config import AtLeast, check_limits
+from rescorer.initial_weights import draw_weights, scale_by_fan_in
+from rescorer.maxout import MAXOUT_PIECES, maxout
 from rescorer.softmax.output_layer import even_out
 from rescorer.tries.prefix_tree import PrefixTree, build_prefix_tree
-from rescorer.tries.recurrent import NO_WORD, last_states, to_device
+from rescorer.tries.recurrent import last_states, plain_log_probs, to_device, word_vectors
 from rescorer.units import UnitName, new_unit
 
-# Each unit of the readout is the maximum of two, Cho et al. (2014), appendix A.
-MAXOUT_PIECES = 2
 # Standard deviation of the initial weights, Cho et al. (2014), section 4.1.
 INITIAL_DEVIATION = 0.01
 
@@ -113,18 +113,14 @@ class EncoderDecoder(nn.Module):
             deviation: standard deviation of all other weights (paper: 0.01); None scales each
                 matrix by its fan-in instead.
         """
-        for name, parameter in self.named_parameters():
-            if name.endswith("bias"):
-                nn.init.zeros_(parameter)
-            elif "recurrent" in name:
-                for block in torch.split(parameter.data, parameter.shape[1]):
-                    nn.init.orthogonal_(block)
-            elif deviation is not None:
-                nn.init.normal_(parameter, std=deviation)
-            elif "embedding" in name or name.startswith("output"):
-                nn.init.normal_(parameter, std=0.1)
+
+        def draw(name: str, parameter: nn.Parameter) -> None:
+            if deviation is None:
+                scale_by_fan_in(name, parameter)
             else:
-                nn.init.xavier_uniform_(parameter)
+                nn.init.normal_(parameter, std=deviation)
+
+        draw_weights(self, draw)
         self.encoder.reset_bias()
         self.decoder.reset_bias()
 
@@ -159,8 +155,7 @@ class EncoderDecoder(nn.Module):
 
     def inputs(self, words: Tensor, source: EncodedSources, rows: Tensor) -> StepInputs:
         """See `Recurrent.inputs`."""
-        vectors = self.target_embedding(words.clamp(min=0))
-        vectors = vectors * (words != NO_WORD).unsqueeze(1)
+        vectors = word_vectors(self.target_embedding, words)
         return StepInputs(
             self.decoder.inputs(vectors) + source.unit.index_select(0, rows),
             self.word_to_readout(vectors) + source.readout.index_select(0, rows),
@@ -177,8 +172,7 @@ class EncoderDecoder(nn.Module):
     def factors(self, state: Any, inputs: StepInputs, source: EncodedSources) -> Tensor:
         """G_l s_t, *Shape:* (n, r)."""
         pieces = self.hidden_to_readout(state.hidden) + inputs.readout
-        maxout = pieces.unflatten(1, (-1, MAXOUT_PIECES)).amax(dim=2)
-        factors: Tensor = self.readout_factor(maxout)
+        factors: Tensor = self.readout_factor(maxout(pieces))
         return factors
 
     def encode(self, source: Tensor, source_lens: Tensor) -> Tensor:
@@ -228,16 +222,4 @@ class EncoderDecoder(nn.Module):
             *Shape:* (batch,).
         """
         sources = self.decoder_start(self.encode(source, source_lens))
-        rows = torch.arange(len(source), device=source.device)
-        previous = torch.full_like(rows, NO_WORD)
-        state = self.start(sources)
-        total = sources.hidden.new_zeros(len(source))
-        for position in range(target.shape[1]):
-            inputs = self.inputs(previous, sources, rows)
-            state = self.step(self.carry(state), inputs, sources)
-            logits = self.output(self.factors(state, inputs, sources))
-            words = target[:, position]
-            step = -nn.functional.cross_entropy(logits, words, reduction="none")
-            total = total + step * (position <= target_lens)
-            previous = words
-        return total
+        return plain_log_probs(self, sources, target, target_lens)

@@ -5,22 +5,21 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from rescorer.compute import Compute
 from rescorer.contract import TrainedModel
 from rescorer.scorers.rnn_lm.network import NoSource, RnnLm, WordInputs
 from rescorer.softmax.output_layer import output_layer
-from rescorer.softmax.products import NarrowLinear
+from rescorer.softmax.products import narrow_layers
+from rescorer.tries.looked_up import LookedUp
 from rescorer.tries.scoring import TrieScorer
 
 RnnLmScorer = TrieScorer[NoSource, Any, Any, WordInputs]
 
 
-class WordTable:
+class WordTable(LookedUp[NoSource, Any, Any, WordInputs]):
     """An RNN language model that looks up what depends on one word alone; a `Recurrent`.
 
     Args:
@@ -30,42 +29,20 @@ class WordTable:
 
     @torch.inference_mode()
     def __init__(self, network: RnnLm, dtype: torch.dtype) -> None:
-        self.output = network.output
-        self._network = _in_precision(network, dtype)
+        super().__init__(_in_precision(network, dtype), network.output)
         self._word_inputs = network.word_inputs()
-
-    def read(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> NoSource:
-        """See `Recurrent.read`."""
-        return self._network.read(ids, lens)
-
-    def start(self, source: NoSource) -> Any:
-        """See `Recurrent.start`."""
-        return self._network.start(source)
 
     def inputs(self, words: Tensor, source: NoSource, rows: Tensor) -> WordInputs:
         """See `Recurrent.inputs`; NO_WORD, which is -1, takes the last row: that of <s>."""
         return WordInputs(self._word_inputs[words])
 
-    def carry(self, state: Any) -> Any:
-        """See `Recurrent.carry`."""
-        return self._network.carry(state)
-
-    def step(self, carried: Any, inputs: WordInputs, source: NoSource) -> Any:
-        """See `Recurrent.step`."""
-        return self._network.step(carried, inputs, source)
-
-    def factors(self, state: Any, inputs: WordInputs, source: NoSource) -> Tensor:
-        """See `Recurrent.factors`."""
-        return self._network.factors(state, inputs, source)
-
 
 def _in_precision(network: RnnLm, dtype: torch.dtype) -> RnnLm:
     """The same network with the products of the steps in a type."""
     narrow = copy.deepcopy(network)
-    for name in narrow.unit.recurrent_layers:
-        setattr(narrow.unit, name, NarrowLinear(getattr(narrow.unit, name), dtype))
+    narrow_layers(narrow.unit, narrow.unit.recurrent_layers, dtype)
     if narrow.factor is not None:
-        narrow.factor = NarrowLinear(narrow.factor, dtype)
+        narrow_layers(narrow, ["factor"], dtype)
     return narrow
 
 

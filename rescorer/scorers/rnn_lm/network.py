@@ -12,16 +12,14 @@ from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from moses_bridge.config import AtLeast, check_limits
+from rescorer.initial_weights import draw_weights, scale_by_fan_in
 from rescorer.softmax.output_layer import even_out
+from rescorer.tries.recurrent import plain_log_probs
 from rescorer.units import UnitName, new_unit
-
-# Of embeddings and output weights, as of an encoder-decoder that Adam trains.
-INITIAL_DEVIATION = 0.1
 
 
 @dataclass(frozen=True)
@@ -88,16 +86,7 @@ class RnnLm(nn.Module):
 
     def initialise(self) -> None:
         """N(0, 0.1^2) for words, orthogonal recurrent matrices, the others scaled by their fan-in."""
-        for name, parameter in self.named_parameters():
-            if name.endswith("bias"):
-                nn.init.zeros_(parameter)
-            elif "recurrent" in name:
-                for block in torch.split(parameter.data, parameter.shape[1]):
-                    nn.init.orthogonal_(block)
-            elif name.startswith(("embedding", "output")):
-                nn.init.normal_(parameter, std=INITIAL_DEVIATION)
-            else:
-                nn.init.xavier_uniform_(parameter)
+        draw_weights(self, scale_by_fan_in)
         self.unit.reset_bias()
 
     def even_out(self) -> None:
@@ -144,14 +133,4 @@ class RnnLm(nn.Module):
             *Shape:* (batch,).
         """
         source = NoSource(self.output.weight.new_zeros(len(target), 0))
-        rows = torch.arange(len(target), device=target.device)
-        state, previous = self.start(source), torch.full_like(rows, -1)
-        total = self.output.weight.new_zeros(len(target))
-        for position in range(target.shape[1]):
-            inputs = self.inputs(previous, source, rows)
-            state = self.step(self.carry(state), inputs, source)
-            logits = self.output(self.factors(state, inputs, source))
-            previous = target[:, position]
-            step = -nn.functional.cross_entropy(logits, previous, reduction="none")
-            total = total + step * (position <= target_lens)
-        return total
+        return plain_log_probs(self, source, target, target_lens)

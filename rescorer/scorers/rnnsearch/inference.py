@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import copy
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from rescorer.compute import Compute
 from rescorer.contract import TrainedModel
@@ -20,14 +18,15 @@ from rescorer.scorers.rnnsearch.network import (
     StepInputs,
 )
 from rescorer.softmax.output_layer import output_layer
-from rescorer.softmax.products import NarrowLinear
+from rescorer.softmax.products import narrow_layers
 from rescorer.softmax.step_linear import StepLinear
+from rescorer.tries.looked_up import LookedUp, with_no_word
 from rescorer.tries.scoring import TrieScorer
 
 RnnSearchScorer = TrieScorer[ReadSources, DecoderState, DecoderCarried, StepInputs]
 
 
-class WordTables:
+class WordTables(LookedUp[ReadSources, DecoderState, DecoderCarried, StepInputs]):
     """An RNNsearch that looks up what depends on a target word alone.
 
     Args:
@@ -37,39 +36,15 @@ class WordTables:
 
     @torch.inference_mode()
     def __init__(self, network: RnnSearch, dtype: torch.dtype) -> None:
-        self.output = network.output
-        vectors = network.target_embedding.weight
-        # NO_WORD is -1, so the last row is that of no word: its vector is 0.
-        with_none = torch.cat([vectors, vectors.new_zeros(1, vectors.shape[1])])
+        self._narrow = network if dtype == torch.float32 else in_precision(network, dtype)
+        super().__init__(self._narrow, network.output)
+        with_none = with_no_word(network.target_embedding.weight)
         self._unit_inputs = network.decoder.inputs(with_none)
         self._readout_inputs: Tensor = network.word_to_readout(with_none)
-        self._network = network if dtype == torch.float32 else in_precision(network, dtype)
-
-    def read(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> ReadSources:
-        """See `Recurrent.read`."""
-        return self._network.read(ids, lens)
-
-    def start(self, source: ReadSources) -> DecoderState:
-        """See `Recurrent.start`."""
-        return self._network.start(source)
 
     def inputs(self, words: Tensor, source: ReadSources, rows: Tensor) -> StepInputs:
         """See `Recurrent.inputs`."""
         return StepInputs(self._unit_inputs[words], self._readout_inputs[words], rows)
-
-    def carry(self, state: DecoderState) -> DecoderCarried:
-        """See `Recurrent.carry`."""
-        return self._network.carry(state)
-
-    def step(
-        self, carried: DecoderCarried, inputs: StepInputs, source: ReadSources
-    ) -> DecoderState:
-        """See `Recurrent.step`."""
-        return self._network.step(carried, inputs, source)
-
-    def factors(self, state: DecoderState, inputs: StepInputs, source: ReadSources) -> Tensor:
-        """See `Recurrent.factors`."""
-        return self._network.factors(state, inputs, source)
 
 
 class AttentiveWordTables(WordTables):
@@ -77,7 +52,7 @@ class AttentiveWordTables(WordTables):
 
     def attention(self, carried: DecoderCarried, inputs: StepInputs, source: ReadSources) -> Tensor:
         """See `tries.generation.Attentive`: of the state before the step, which predicts the next word."""
-        context = self._network.context
+        context = self._narrow.context
         assert isinstance(context, Attention)
         return context.weights(carried.hidden, source.places, inputs.rows)
 
@@ -94,8 +69,7 @@ def in_precision(network: RnnSearch, dtype: torch.dtype) -> RnnSearch:
     for module in list(narrow.modules()):
         for name, layer in list(module.named_children()):
             if isinstance(layer, StepLinear) and name != "input":
-                replacement: nn.Module = NarrowLinear(layer, dtype)
-                setattr(module, name, replacement)
+                narrow_layers(module, [name], dtype)
     return narrow
 
 

@@ -23,15 +23,16 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from moses_bridge.config import AtLeast, check_limits
+from rescorer.initial_weights import draw_weights, scale_by_fan_in
+from rescorer.maxout import MAXOUT_PIECES, maxout
 from rescorer.scorers.rnnsearch.attention import Places
 from rescorer.scorers.rnnsearch.context import CONTEXTS, Context, ContextName, Readings
 from rescorer.scorers.rnnsearch.encoder import Encoder
 from rescorer.softmax.output_layer import even_out
 from rescorer.softmax.step_linear import StepLinear
-from rescorer.tries.recurrent import NO_WORD, to_device
+from rescorer.tries.recurrent import to_device, word_vectors
 from rescorer.units import GatedCarried, GatedState, GatedUnit
 
-MAXOUT_PIECES = 2
 # Standard deviations of the initial weights, Bahdanau et al. (2015), appendix B.1.
 INITIAL_DEVIATION = 0.01
 ATTENTION_DEVIATION = 0.001
@@ -168,20 +169,17 @@ class RnnSearch(nn.Module):
             deviation: standard deviation of all other weights (paper: 0.01, and 0.001 in the attention, whose v
                 is 0); None scales each matrix by its fan-in instead.
         """
-        for name, parameter in self.named_parameters():
-            if name.endswith("bias"):
-                nn.init.zeros_(parameter)
-            elif "recurrent" in name:
-                for block in torch.split(parameter.data, parameter.shape[1]):
-                    nn.init.orthogonal_(block)
-            elif deviation is None:
-                _scaled_by_fan_in(name, parameter)
+
+        def draw(name: str, parameter: nn.Parameter) -> None:
+            if deviation is None:
+                scale_by_fan_in(name, parameter)
             elif name == "context.energy":
                 nn.init.zeros_(parameter)
             else:
-                nn.init.normal_(
-                    parameter, std=ATTENTION_DEVIATION if "context." in name else deviation
-                )
+                std = ATTENTION_DEVIATION if "context." in name else deviation
+                nn.init.normal_(parameter, std=std)
+
+        draw_weights(self, draw)
 
     def even_out(self) -> None:
         """See `softmax.output_layer.even_out`."""
@@ -209,8 +207,7 @@ class RnnSearch(nn.Module):
 
     def inputs(self, words: Tensor, source: ReadSources, rows: Tensor) -> StepInputs:
         """See `Recurrent.inputs`."""
-        vectors = self.dropout(self.target_embedding(words.clamp(min=0)))
-        vectors = vectors * (words != NO_WORD).unsqueeze(1)
+        vectors = self.dropout(word_vectors(self.target_embedding, words))
         return StepInputs(self.decoder.inputs(vectors), self.word_to_readout(vectors), rows)
 
     def carry(self, state: DecoderState) -> DecoderCarried:
@@ -232,18 +229,5 @@ class RnnSearch(nn.Module):
 
     def factors(self, state: DecoderState, inputs: StepInputs, source: ReadSources) -> Tensor:
         """t_i, *Shape:* (n, m)."""
-        maxout = _maxout(state.readout)
-        factors: Tensor = self.dropout(maxout)
+        factors: Tensor = self.dropout(maxout(state.readout))
         return factors
-
-
-def _maxout(pieces: Tensor) -> Tensor:
-    """The maximum of each two neighbours, *Shape:* (n, 2 m) -> (n, m)."""
-    return pieces.view(len(pieces), -1, MAXOUT_PIECES).amax(dim=2)
-
-
-def _scaled_by_fan_in(name: str, parameter: nn.Parameter) -> None:
-    if "embedding" in name or name.startswith(("output", "context.energy")):
-        nn.init.normal_(parameter, std=0.1)
-    else:
-        nn.init.xavier_uniform_(parameter)

@@ -11,7 +11,7 @@ from rescorer.contract import TrainedModel
 from rescorer.scorers.seq2seq.network import Seq2Seq, WordInputs
 from rescorer.scorers.seq2seq.stack import LstmStack
 from rescorer.softmax.output_layer import output_layer
-from rescorer.softmax.products import NarrowLinear
+from rescorer.softmax.products import narrow_layers
 from rescorer.tries.scoring import TrieScorer
 from rescorer.units import LstmCarried, LstmState
 
@@ -37,6 +37,4 @@ def in_precision(network: Seq2Seq, dtype: torch.dtype) -> Seq2Seq:
 
 def _narrow(stack: LstmStack, dtype: torch.dtype) -> None:
     for number, unit in enumerate(stack.units):
-        names = ("recurrent", "input") if number else ("recurrent",)
-        for name in names:
-            setattr(unit, name, NarrowLinear(getattr(unit, name), dtype))
+        narrow_layers(unit, ("recurrent", "input") if number else ("recurrent",), dtype)

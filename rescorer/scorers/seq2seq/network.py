@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from moses_bridge.config import AtLeast, check_limits
+from rescorer.initial_weights import scale_by_fan_in
 from rescorer.scorers.seq2seq.stack import LstmStack
 from rescorer.softmax.output_layer import even_out
 from rescorer.tries.prefix_tree import build_prefix_tree
-from rescorer.tries.recurrent import NO_WORD, last_states, to_device
+from rescorer.tries.recurrent import last_states, to_device, word_vectors
 from rescorer.units import LstmCarried, LstmState
 
 # Initial weights lie between -0.08 and 0.08: Sutskever et al. (2014), section 3.4.
@@ -89,10 +90,8 @@ class Seq2Seq(nn.Module):
                 nn.init.uniform_(parameter, -limit, limit)
             elif name.endswith("bias"):
                 nn.init.zeros_(parameter)
-            elif "embedding" in name or name.startswith("output"):
-                nn.init.normal_(parameter, std=0.1)
             else:
-                nn.init.xavier_uniform_(parameter)
+                scale_by_fan_in(name, parameter)
         if limit is None:
             self.encoder.reset_bias()
             self.decoder.reset_bias()
@@ -115,8 +114,8 @@ class Seq2Seq(nn.Module):
 
     def inputs(self, words: Tensor, source: LstmState, rows: Tensor) -> WordInputs:
         """See `Recurrent.inputs`."""
-        vectors = self.dropout(self.target_embedding(words.clamp(min=0)))
-        return WordInputs(self.decoder.inputs(vectors * (words != NO_WORD).unsqueeze(1)))
+        vectors = self.dropout(word_vectors(self.target_embedding, words))
+        return WordInputs(self.decoder.inputs(vectors))
 
     def carry(self, state: LstmState) -> LstmCarried:
         """See `Recurrent.carry`."""

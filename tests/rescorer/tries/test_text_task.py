@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 from moses_bridge.errors import ConfigError
+from rescorer.softmax.predicted import output_loss
 from rescorer.training.loop import LoopConfig
+from rescorer.training.seeded_batch import SeededBatch
 from rescorer.tries import text_task as module
-from rescorer.tries.text_task import EncodedText, TextBatch, TextTask, TextTrainingConfig
+from rescorer.tries.text_task import EncodedText, TextTask, TextTrainingConfig
 
 N_WORDS = 60
 
@@ -95,7 +97,7 @@ def test_sentences_are_padded_behind_their_ends() -> None:
 def test_the_loss_of_a_batch_is_that_of_its_sentences(n_sampled: int) -> None:
     network, task, text = make_task(n_sampled=n_sampled)
     rows, all_sentences = np.array([5, 0, 7, 7, 101]), sentences(text)
-    loss, n_words = task.loss(TextBatch(rows, (1,)))
+    loss, n_words = task.loss(SeededBatch(rows, (1,)))
     assert n_words == sum(len(all_sentences[row]) + 1 for row in rows)
     expected = sum(network.loss(all_sentences[row]) for row in rows)
     assert loss.item() == pytest.approx(expected, rel=1e-5)
@@ -144,8 +146,9 @@ def test_the_sampled_loss_is_the_full_one_on_average() -> None:
     for seed in range(200):
         rows = rng.permutation(task.train_rows)[:18]
         with torch.no_grad():
-            found += task.loss(TextBatch(rows, (seed,)))[0].item()
-            expected += task._full_loss(*task._predicted(rows), rng).item()
+            found += task.loss(SeededBatch(rows, (seed,)))[0].item()
+            full = output_loss(task.network.output, *task._predicted(rows), torch.float32)
+            expected += full.item()
         words = [word for row in rows for word in [*all_sentences[row], 0]]
         expected += task._sampler.log_inclusion[words].sum()
     assert found == pytest.approx(expected, rel=0.01)
@@ -157,7 +160,7 @@ def test_a_batch_alone_says_what_is_drawn_in_it(settings: dict[str, Any]) -> Non
     rows = np.arange(10)
     with torch.no_grad():
         one, again, other = (
-            task.loss(TextBatch(rows, seed))[0].item() for seed in ((1, 2), (1, 2), (3,))
+            task.loss(SeededBatch(rows, seed))[0].item() for seed in ((1, 2), (1, 2), (3,))
         )
     assert one == again != other
 
@@ -166,7 +169,7 @@ def test_products_in_bfloat16_are_near() -> None:
     losses = []
     for product_type in ("float32", "bfloat16"):
         _, task, _ = make_task(loop=LoopConfig(product_type=product_type))  # type: ignore[arg-type]
-        losses.append(task.loss(TextBatch(np.arange(50), (1,)))[0].item())
+        losses.append(task.loss(SeededBatch(np.arange(50), (1,)))[0].item())
     assert losses[0] != losses[1] and losses[0] == pytest.approx(losses[1], rel=0.01)
 
 

@@ -14,10 +14,11 @@ from scipy.special import log_softmax, softmax
 from moses_bridge.errors import ConfigError
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
 from rescorer.training.loop import LoopConfig
+from rescorer.training.seeded_batch import SeededBatch
 from rescorer.vocabulary import Vocabulary
 from rescorer.windows import task as module
 from rescorer.windows.ngrams import sentence_ngrams
-from rescorer.windows.task import WindowBatch, WindowTask, WindowTrainingConfig
+from rescorer.windows.task import WindowTask, WindowTrainingConfig
 
 SIZES = CslmConfig(context_words=3, embedding_width=5, first_width=11, second_width=7)
 WORDS = [b"a", b"b", b"c", b"d"]
@@ -117,10 +118,10 @@ def counted_shares(task: WindowTask, n_sampled: int) -> NDArray[np.float64]:
     return counts / n_draws
 
 
-def random_batches(task: WindowTask, n: int) -> Iterator[WindowBatch]:
+def random_batches(task: WindowTask, n: int) -> Iterator[SeededBatch]:
     rng = np.random.default_rng(2)
     for draw in range(n):
-        yield WindowBatch(rng.permutation(len(task.train_rows))[:100], (1, 0, draw))
+        yield SeededBatch(rng.permutation(len(task.train_rows))[:100], (1, 0, draw))
 
 
 @pytest.mark.parametrize("n_sampled", [100, 200])
@@ -168,7 +169,7 @@ def test_the_full_loss_and_the_held_out_loss() -> None:
     task = WindowTask(network, rows, held_out, config, seed=1)
     numbers = np.array([5, 0, 100])
     with torch.no_grad():
-        loss, n_words = task.loss(WindowBatch(numbers, (1,)))
+        loss, n_words = task.loss(SeededBatch(numbers, (1,)))
     assert n_words == 3
     expected = network.losses(rows[~held_out][numbers]).sum()
     assert loss.item() == pytest.approx(expected, rel=1e-5)
@@ -210,7 +211,7 @@ def test_a_batch_alone_says_what_is_drawn_in_it(settings: dict[str, float]) -> N
     with torch.no_grad():
         in_order = [task.loss(batch)[0].item() for batch in batches[:5]]
         assert task.loss(batches[4])[0].item() == in_order[4]
-        other = WindowBatch(batches[4].rows, (9, 9, 9))
+        other = SeededBatch(batches[4].rows, (9, 9, 9))
         assert task.loss(other)[0].item() != in_order[4]
 
 
