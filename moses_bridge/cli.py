@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from moses_bridge.corpus.parallel_corpus import CorpusConfig, CorpusReport
     from moses_bridge.decoder import DecoderConfig
     from moses_bridge.prune import PruneConfig
+    from moses_bridge.selection import SelectConfig
 
 READABLE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 ANY_PATH = click.Path(allow_dash=True, path_type=Path)
@@ -89,6 +90,89 @@ def corpus(
     options = _corpus_settings(config, origin, source_file, target_file, jobs)
     report = prepare_corpus(source, target, out, options, source_file, target_file)
     _print_corpus(report)
+
+
+def _select_settings(
+    config: Path | None, lines: int | None, share: float | None, words: int | None
+) -> SelectConfig:
+    """The settings of `moses-bridge select`."""
+    from moses_bridge.selection import SelectConfig
+
+    options = {"n_lines": lines, "share": share, "n_words": words}
+    return with_options(load_config(SelectConfig, config), options)
+
+
+@main.command()
+@click.argument("texts", type=READABLE, nargs=-1, required=True)
+@click.option(
+    "--domain",
+    "domain_texts",
+    type=READABLE,
+    multiple=True,
+    help="Text of the domain; once for each TEXT, in the same order.",
+)
+@click.option(
+    "--domain-model",
+    "domain_models",
+    type=READABLE,
+    multiple=True,
+    help="Instead, n-gram models (ARPA) of the domain, one for each TEXT ...",
+)
+@click.option(
+    "--general-model",
+    "general_models",
+    type=READABLE,
+    multiple=True,
+    help="... and of general text.",
+)
+@click.option(
+    "--out",
+    "outs",
+    type=ANY_PATH,
+    multiple=True,
+    help="Where the chosen lines go; once for each TEXT, in the same order.",
+)
+@click.option("--scores", type=ANY_PATH, help="Where the score of each line goes.")
+@click.option("--lines", type=int, help="Lines to choose; sets the key n_lines.")
+@click.option("--share", type=float, help="Share of the lines to choose; sets the key share.")
+@click.option(
+    "--words",
+    type=int,
+    help="Choose lines with so many words of the first TEXT; sets the key n_words.",
+)
+@config_options(_select_settings)
+def select(
+    texts: tuple[Path, ...],
+    domain_texts: tuple[Path, ...],
+    domain_models: tuple[Path, ...],
+    general_models: tuple[Path, ...],
+    outs: tuple[Path, ...],
+    scores: Path | None,
+    lines: int | None,
+    share: float | None,
+    words: int | None,
+    config: Path | None,
+) -> None:
+    """Choose the lines of a text, or of two parallel TEXTS, that are closest to a domain.
+
+    By the difference of cross-entropies (Moore and Lewis, 2010), of parallel texts on both sides
+    (Axelrod et al., 2011).
+
+    \b
+    Example:
+      moses-bridge select corpus/train.en corpus/train.fr --domain corpus/dev.en \\
+          --domain corpus/dev.fr --out best.en --out best.fr --share 0.4 --scores scores.gz
+    """
+    from moses_bridge.selection import Domain, select_text
+
+    options = _select_settings(config, lines, share, words)
+    domain = Domain(domain_texts, domain_models, general_models)
+    report = select_text(texts, domain, options, outs, scores)
+    click.echo(
+        f"{report.n_chosen:,} of {report.n_lines:,} lines chosen, "
+        f"{report.n_chosen_words:,} of {report.n_words:,} words of {texts[0]}",
+        err=True,
+    )
 
 
 def _build_settings(config: Path | None, smoothing: str | None) -> BuildConfig:
