@@ -40,12 +40,13 @@ def _corpus_settings(
     origin: str | None,
     source_file: Path | None,
     target_file: Path | None,
+    files: tuple[Path, ...],
     jobs: int | None,
 ) -> CorpusConfig:
     """The settings of `moses-bridge corpus`."""
     from moses_bridge.corpus.parallel_corpus import CorpusConfig
 
-    if origin is None and (source_file or target_file):
+    if origin is None and (source_file or target_file or files):
         origin = "files"
     return with_options(load_config(CorpusConfig, config), {"origin": origin, "jobs": jobs})
 
@@ -58,11 +59,18 @@ def _corpus_settings(
     "--from",
     "origin",
     type=click.Choice(["debian", "debian+libreoffice", "files"]),
-    help="Package descriptions, these and the help of LibreOffice, or your own two files; "
+    help="Package descriptions, these and the help of LibreOffice, or your own files; "
     "sets the key origin.",
 )
 @click.option("--source-file", type=READABLE, help="Your own source text, one sentence a line.")
 @click.option("--target-file", type=READABLE, help="Its translation, line by line.")
+@click.option(
+    "--file",
+    "files",
+    type=READABLE,
+    multiple=True,
+    help="Your own file with both languages: .tmx, .po, .mo or .tsv. May be given several times.",
+)
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
@@ -76,6 +84,7 @@ def corpus(
     origin: str | None,
     source_file: Path | None,
     target_file: Path | None,
+    files: tuple[Path, ...],
     config: Path | None,
     jobs: int | None,
 ) -> None:
@@ -87,8 +96,8 @@ def corpus(
     """
     from moses_bridge.corpus.parallel_corpus import prepare_corpus
 
-    options = _corpus_settings(config, origin, source_file, target_file, jobs)
-    report = prepare_corpus(source, target, out, options, source_file, target_file)
+    options = _corpus_settings(config, origin, source_file, target_file, files, jobs)
+    report = prepare_corpus(source, target, out, options, source_file, target_file, files)
     _print_corpus(report)
 
 
