@@ -22,8 +22,9 @@ MO_MAGIC = (b"\xde\x12\x04\x95", b"\x95\x04\x12\xde")
 def catalogue_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str, str]]:
     """Yield the messages that are translated, sentence by sentence where both sides have as many.
 
-    Fuzzy and obsolete messages are left out. Of a plural, the singular goes with the first form, the plural with
-    the last. The header's "Language" says which side the translations are; without it, they are the target.
+    Fuzzy and obsolete messages are left out. Of a plural, the singular goes with the first form, the
+    plural with the last. The header's "Language" says which side the translations are; without it,
+    they are the target.
 
     Args:
         path: the catalogue; its suffix, before one of compression, tells .po from .mo.
@@ -83,9 +84,7 @@ def _fits(name: str, language: str) -> bool:
 
 
 def _texts(catalogue: Any) -> Iterator[tuple[str, str]]:
-    for entry in catalogue:
-        if entry.obsolete or not entry.translated():
-            continue
+    for entry in catalogue.translated_entries():
         if entry.msgid_plural:
             forms = [entry.msgstr_plural[number] for number in sorted(entry.msgstr_plural)]
             if len(forms) > 1:
