@@ -12,6 +12,7 @@ from moses_bridge.config_text import Setting, settings_of, toml_value
 from moses_bridge.corpus.parallel_corpus import CorpusConfig
 from moses_bridge.decoder import DecoderConfig
 from moses_bridge.prune import PruneConfig
+from moses_bridge.selection import SelectConfig
 from rescorer.architectures import ARCHITECTURES, load
 from tuning.evaluation import CompareConfig
 from tuning.loop import TuningConfig
@@ -79,6 +80,7 @@ def _of_architecture(name: str) -> Section:
 
 SECTIONS = (
     Section("moses-bridge corpus", CorpusConfig, ("corpus",)),
+    Section("moses-bridge select", SelectConfig),
     Section("moses-bridge build", BuildConfig, ("build",)),
     Section("moses-bridge prune", PruneConfig),
     Section("moses-bridge decode", DecoderConfig),

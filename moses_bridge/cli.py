@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from moses_bridge.corpus.parallel_corpus import CorpusConfig, CorpusReport
     from moses_bridge.decoder import DecoderConfig
     from moses_bridge.prune import PruneConfig
+    from moses_bridge.selection import SelectConfig
 
 READABLE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 ANY_PATH = click.Path(allow_dash=True, path_type=Path)
@@ -39,12 +40,13 @@ def _corpus_settings(
     origin: str | None,
     source_file: Path | None,
     target_file: Path | None,
+    files: tuple[Path, ...],
     jobs: int | None,
 ) -> CorpusConfig:
     """The settings of `moses-bridge corpus`."""
     from moses_bridge.corpus.parallel_corpus import CorpusConfig
 
-    if origin is None and (source_file or target_file):
+    if origin is None and (source_file or target_file or files):
         origin = "files"
     return with_options(load_config(CorpusConfig, config), {"origin": origin, "jobs": jobs})
 
@@ -57,11 +59,18 @@ def _corpus_settings(
     "--from",
     "origin",
     type=click.Choice(["debian", "debian+libreoffice", "files"]),
-    help="Package descriptions, these and the help of LibreOffice, or your own two files; "
+    help="Package descriptions, these and the help of LibreOffice, or your own files; "
     "sets the key origin.",
 )
 @click.option("--source-file", type=READABLE, help="Your own source text, one sentence a line.")
 @click.option("--target-file", type=READABLE, help="Its translation, line by line.")
+@click.option(
+    "--file",
+    "files",
+    type=READABLE,
+    multiple=True,
+    help="Your own file with both languages: .tmx, .po, .mo or .tsv. May be given several times.",
+)
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
@@ -75,6 +84,7 @@ def corpus(
     origin: str | None,
     source_file: Path | None,
     target_file: Path | None,
+    files: tuple[Path, ...],
     config: Path | None,
     jobs: int | None,
 ) -> None:
@@ -86,9 +96,92 @@ def corpus(
     """
     from moses_bridge.corpus.parallel_corpus import prepare_corpus
 
-    options = _corpus_settings(config, origin, source_file, target_file, jobs)
-    report = prepare_corpus(source, target, out, options, source_file, target_file)
+    options = _corpus_settings(config, origin, source_file, target_file, files, jobs)
+    report = prepare_corpus(source, target, out, options, source_file, target_file, files)
     _print_corpus(report)
+
+
+def _select_settings(
+    config: Path | None, lines: int | None, share: float | None, words: int | None
+) -> SelectConfig:
+    """The settings of `moses-bridge select`."""
+    from moses_bridge.selection import SelectConfig
+
+    options = {"n_lines": lines, "share": share, "n_words": words}
+    return with_options(load_config(SelectConfig, config), options)
+
+
+@main.command()
+@click.argument("texts", type=READABLE, nargs=-1, required=True)
+@click.option(
+    "--domain",
+    "domain_texts",
+    type=READABLE,
+    multiple=True,
+    help="Text of the domain; once for each TEXT, in the same order.",
+)
+@click.option(
+    "--domain-model",
+    "domain_models",
+    type=READABLE,
+    multiple=True,
+    help="Instead, n-gram models (ARPA) of the domain, one for each TEXT ...",
+)
+@click.option(
+    "--general-model",
+    "general_models",
+    type=READABLE,
+    multiple=True,
+    help="... and of general text.",
+)
+@click.option(
+    "--out",
+    "outs",
+    type=ANY_PATH,
+    multiple=True,
+    help="Where the chosen lines go; once for each TEXT, in the same order.",
+)
+@click.option("--scores", type=ANY_PATH, help="Where the score of each line goes.")
+@click.option("--lines", type=int, help="Lines to choose; sets the key n_lines.")
+@click.option("--share", type=float, help="Share of the lines to choose; sets the key share.")
+@click.option(
+    "--words",
+    type=int,
+    help="Choose lines with so many words of the first TEXT; sets the key n_words.",
+)
+@config_options(_select_settings)
+def select(
+    texts: tuple[Path, ...],
+    domain_texts: tuple[Path, ...],
+    domain_models: tuple[Path, ...],
+    general_models: tuple[Path, ...],
+    outs: tuple[Path, ...],
+    scores: Path | None,
+    lines: int | None,
+    share: float | None,
+    words: int | None,
+    config: Path | None,
+) -> None:
+    """Choose the lines of a text, or of two parallel TEXTS, that are closest to a domain.
+
+    By the difference of cross-entropies (Moore and Lewis, 2010), of parallel texts on both sides
+    (Axelrod et al., 2011).
+
+    \b
+    Example:
+      moses-bridge select corpus/train.en corpus/train.fr --domain corpus/dev.en \\
+          --domain corpus/dev.fr --out best.en --out best.fr --share 0.4 --scores scores.gz
+    """
+    from moses_bridge.selection import Domain, select_text
+
+    options = _select_settings(config, lines, share, words)
+    domain = Domain(domain_texts, domain_models, general_models)
+    report = select_text(texts, domain, options, outs, scores)
+    click.echo(
+        f"{report.n_chosen:,} of {report.n_lines:,} lines chosen, "
+        f"{report.n_chosen_words:,} of {report.n_words:,} words of {texts[0]}",
+        err=True,
+    )
 
 
 def _build_settings(config: Path | None, smoothing: str | None) -> BuildConfig:

@@ -156,6 +156,23 @@ def read_lines(path: StrPath) -> Iterator[bytes]:
         yield b"".join(begun)
 
 
+def read_pieces(path: StrPath) -> Iterator[bytes]:
+    """Yield the bytes of a file, decompressed, some hundred kilobytes at a time.
+
+    Raises:
+        InputError: the file cannot be read, or its compressed data is damaged.
+    """
+    with open_read(path) as stream:
+        while True:
+            try:
+                piece = stream.read(PIECE_BYTES)
+            except Exception as error:  # each compression has an error class of its own
+                raise _damaged(path, None, error) from error
+            if not piece:
+                return
+            yield piece
+
+
 def read_bytes(path: StrPath) -> bytes:
     """All bytes of a file, decompressed.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -14,15 +14,15 @@ from typing import Annotated, Literal
 from moses_bridge.config import AtLeast, check_limits
 from moses_bridge.corpus.debian_archive import DebianArchive
 from moses_bridge.corpus.libreoffice_help import help_package, help_pairs
+from moses_bridge.corpus.own_files import bilingual_pairs, line_pairs
 from moses_bridge.corpus.package_descriptions import description_pairs
-from moses_bridge.corpus.text_pair import TextPair, tidy
+from moses_bridge.corpus.text_pair import TextPair
 from moses_bridge.corpus.tokenization import tokenize_lines
-from moses_bridge.errors import ConfigError, InputError, UserError
-from moses_bridge.textio import open_write, read_parallel, write_lines
+from moses_bridge.errors import ConfigError, UserError
+from moses_bridge.textio import open_write, write_lines
 
 PARTS = ("train", "dev", "test")
 LANGUAGE_CODE = re.compile(r"^[a-z]{2,3}(?:_[A-Z]{2}|_[A-Z][a-z]{3})?$")
-LINES_PER_GROUP = 10
 NOT_A_WORD = re.compile(r"[\W_]+")
 
 Origin = Literal["debian", "debian+libreoffice", "files"]
@@ -34,7 +34,9 @@ class CorpusConfig:
 
     Attributes:
         origin: "debian" (package descriptions), "debian+libreoffice" (and the LibreOffice help, for
-            training only) or "files" (the user's own two files, a sentence on each line).
+            training only) or "files" (the user's own: two files with a sentence on each line, or files
+            with both languages).
+        columns: of a .tsv file, the source's and the target's, from 1.
         max_words: longest sentence kept, in tokens of either side.
         max_ratio: longest side / shortest side at most, in tokens.
         n_train: training pairs kept, chosen at random in order; 0 keeps all.
@@ -45,6 +47,7 @@ class CorpusConfig:
     """
 
     origin: Origin = "debian"
+    columns: tuple[Annotated[int, AtLeast(1)], Annotated[int, AtLeast(1)]] = (1, 2)
     max_words: Annotated[int, AtLeast(1)] = 80
     max_ratio: Annotated[float, AtLeast(1)] = 3.0
     n_train: Annotated[int, AtLeast(0)] = 0
@@ -96,6 +99,7 @@ def prepare_corpus(
     config: CorpusConfig,
     source_file: Path | None = None,
     target_file: Path | None = None,
+    files: Sequence[Path] = (),
 ) -> CorpusReport:
     """Make OUT/{train,dev,test}.LANG and, as raw text, OUT/{train,dev,test}.raw.LANG.
 
@@ -110,19 +114,20 @@ def prepare_corpus(
         config: origin and sizes.
         source_file: the user's source sentences, for the origin "files" alone.
         target_file: their translations, line by line.
+        files: the user's files that have both languages, for the origin "files": .tmx, .po, .mo, .tsv.
 
     Returns:
         The counts, as in OUT/corpus.json.
 
     Raises:
         ConfigError: languages or files do not fit.
-        InputError: a file cannot be read, is not UTF-8 or has fewer lines than the other one.
+        InputError: a file cannot be read, is malformed, not UTF-8 or has fewer lines than the other one.
         ToolError: apt failed.
         UserError: no apt here, no such index, or nothing left.
     """
     _check_languages(source, target)
     dropped: Counter[str] = Counter()
-    raw = list(_read(source, target, out, config, source_file, target_file, dropped))
+    raw = list(_read(source, target, out, config, source_file, target_file, files, dropped))
     tokenized = _tokenize(_with_words(raw, dropped), source, target, config.jobs)
     cleaned = _without_repeats(_clean(tokenized, config, dropped), dropped)
     if not cleaned:
@@ -150,14 +155,19 @@ def _read(
     config: CorpusConfig,
     source_file: Path | None,
     target_file: Path | None,
+    files: Sequence[Path],
     dropped: Counter[str],
 ) -> Iterator[TextPair]:
     if config.origin == "files":
-        if source_file is None or target_file is None:
-            raise ConfigError("the origin 'files' needs a source file and a target file")
-        yield from _file_pairs(source_file, target_file)
+        if (source_file is None) != (target_file is None) or not (source_file or files):
+            raise ConfigError(
+                "the origin 'files' needs a source file and a target file, or files with both"
+            )
+        if source_file is not None and target_file is not None:
+            yield from line_pairs(source_file, target_file)
+        yield from bilingual_pairs(files, source, target, config.columns, dropped)
         return
-    if source_file is not None or target_file is not None:
+    if source_file is not None or target_file is not None or files:
         raise ConfigError(f"files were given, but the origin is {config.origin!r}, not 'files'")
     archive = DebianArchive(out / "download", [source, target])
     indexes = archive.descriptions(source), archive.descriptions(target)
@@ -165,24 +175,6 @@ def _read(
     if config.origin == "debian+libreoffice":
         packages = archive.packages([help_package(language) for language in (source, target)])
         yield from help_pairs(packages[0], packages[1], source, target)
-
-
-def _file_pairs(source_file: Path, target_file: Path) -> Iterator[TextPair]:
-    for position, (left, right) in enumerate(read_parallel(source_file, target_file)):
-        yield TextPair(
-            f"lines {position // LINES_PER_GROUP:012d}",
-            tidy(_decode(left, source_file, position + 1)),
-            tidy(_decode(right, target_file, position + 1)),
-        )
-
-
-def _decode(line: bytes, path: Path, line_number: int) -> str:
-    try:
-        return line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            path, line_number, f"bytes that are {error.reason}", "UTF-8 text"
-        ) from error
 
 
 def _with_words(pairs: list[TextPair], dropped: Counter[str]) -> list[TextPair]:

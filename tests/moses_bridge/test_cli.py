@@ -24,6 +24,7 @@ from moses_bridge.decoder import DecoderConfig
 
 COMMANDS = [
     "corpus",
+    "select",
     "build",
     "filter",
     "prune",

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,7 +87,12 @@ class LmIndex:
             InputError: the file is malformed, lacks <s> or </s>, names an n-gram twice or an n-gram
                 whose context (all words but the last) is not in the model.
         """
-        arpa = _with_unknown_word(read_arpa(path))
+        return cls.of(read_arpa(path), path)
+
+    @classmethod
+    def of(cls, arpa: Arpa, path: textio.StrPath) -> LmIndex:
+        """Index a model that is in memory; `path` is for the messages of errors, as of `read`."""
+        arpa = _with_unknown_word(arpa)
         vocabulary = {word: number for number, word in enumerate(arpa.words)}
         for marker in (b"<s>", b"</s>"):
             if marker not in vocabulary:
@@ -109,6 +115,25 @@ class LmIndex:
         ids = np.array([self.word_id(word) for word in words] + [self.eos_id], np.int32)
         scores, lengths = _score_ids(self.tables, ids, self.bos_id, self.order)
         return scores.tolist(), lengths.tolist()
+
+    def sentence_sums(
+        self, words: Sequence[bytes], lengths: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Log10 probability of each of several sentences, </s> included.
+
+        Args:
+            words: the words of all sentences, one after another.
+            lengths: (n,) words of each sentence.
+
+        Returns:
+            (n,) sums.
+        """
+        numbers = map(self.vocabulary.get, words, repeat(self.unk_id))
+        ids = np.fromiter(numbers, np.int32, len(words))
+        sums: NDArray[np.float64] = _sum_sentences(
+            self.tables, ids, lengths, (self.bos_id, self.eos_id), self.order
+        )
+        return sums
 
 
 def _with_unknown_word(arpa: Arpa) -> Arpa:
@@ -326,3 +351,23 @@ def _score_ids(tables: LmTables, ids: Any, bos_id: int, order: int) -> tuple[Any
             tables, context, n_context, ids[i], context
         )
     return log_probs, lengths
+
+
+@njit(cache=True)
+def _sum_sentences(
+    tables: LmTables, ids: Any, lengths: Any, markers: tuple[int, int], order: int
+) -> Any:
+    bos_id, eos_id = markers
+    context = np.zeros(max(1, order - 1), np.int32)
+    sums = np.zeros(len(lengths))
+    start = 0
+    for sentence in range(len(lengths)):
+        end = start + lengths[sentence]
+        context[0] = bos_id
+        n_context = min(1, order - 1)
+        for i in range(start, end + 1):
+            word = ids[i] if i < end else np.int32(eos_id)
+            log_prob, n_context, _ = lm_score_matched(tables, context, n_context, word, context)
+            sums[sentence] += log_prob
+        start = end
+    return sums

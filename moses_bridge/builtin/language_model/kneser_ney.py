@@ -20,6 +20,7 @@ from moses_bridge.builtin.language_model.arpa_output import write_arpa
 from moses_bridge.builtin.language_model.ngram_counts import (
     BOS,
     NGramCounts,
+    Tokens,
     adjusted_counts,
     count_ngrams,
     read_tokens,
@@ -62,9 +63,20 @@ def estimate(text: Path, out: Path, order: int, prune: Sequence[int]) -> None:
         ConfigError: the order or the pruning makes no sense.
     """
     thresholds = pruning_thresholds(order, prune)
-    tokens = read_tokens(text)
-    orders = count_ngrams(tokens, order)
-    write_arpa(out, Arpa(tokens.words, _sections(orders, thresholds)))
+    write_arpa(out, model_of(read_tokens(text), thresholds))
+
+
+def model_of(tokens: Tokens, thresholds: list[int]) -> Arpa:
+    """The language model of a text.
+
+    A word that is numbered but not in the text has the share of the uniform lowest order. <unk> is
+    counted where it stands in the text.
+
+    Args:
+        tokens: the text.
+        thresholds: for each order, the occurrences up to which n-grams are left out.
+    """
+    return Arpa(tokens.words, _sections(count_ngrams(tokens, len(thresholds)), thresholds))
 
 
 def pruning_thresholds(order: int, prune: Sequence[int]) -> list[int]:

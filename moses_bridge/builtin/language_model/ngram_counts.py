@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +64,7 @@ def read_tokens(path: textio.StrPath) -> Tokens:
     ids: list[int] = []
     lengths: list[int] = []
     for line_number, line in enumerate(textio.read_lines(path), start=1):
-        words = [word for word in line.translate(SEPARATORS).split(b" ") if word]
+        words = words_of_line(line)
         sentence = [numbers.setdefault(word, len(numbers)) for word in words]
         if sentence and min(sentence) <= EOS:
             word = SPECIAL_WORDS[min(sentence)].decode()
@@ -74,6 +76,30 @@ def read_tokens(path: textio.StrPath) -> Tokens:
     if not lengths:
         raise InputError(path, None, "no lines", "a text with at least one line")
     return Tokens(list(numbers), np.array(ids, np.int32), _places(np.array(lengths)))
+
+
+def words_of_line(line: bytes) -> list[bytes]:
+    """The words of a line, as `lmplz` parts them."""
+    return [word for word in line.translate(SEPARATORS).split(b" ") if word]
+
+
+def tokens_within(sentences: Iterable[Sequence[bytes]], vocabulary: Sequence[bytes]) -> Tokens:
+    """Number the words of sentences by a vocabulary that is given; all others are <unk>.
+
+    Args:
+        sentences: the words of each sentence.
+        vocabulary: words, each once, none of <unk>, <s>, </s>; the same one gives the same numbers.
+    """
+    words = [*SPECIAL_WORDS, *vocabulary]
+    numbers = {word: number for number, word in enumerate(words) if number > EOS}
+    ids = array("i")
+    lengths = array("q")
+    for sentence in sentences:
+        ids.append(BOS)
+        ids.extend(map(numbers.get, sentence, repeat(UNK)))
+        ids.append(EOS)
+        lengths.append(len(sentence) + 2)
+    return Tokens(words, np.array(ids, np.int32), _places(np.array(lengths)))
 
 
 def _places(lengths: NDArray[np.int64]) -> NDArray[np.int32]:

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from moses_bridge.corpus.own_files import bilingual_pairs, column_pairs, format_of
+from moses_bridge.corpus.parallel_corpus import CorpusConfig, prepare_corpus
+from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.textio import read_lines
+
+TMX = (
+    '<tmx><body><tu><tuv xml:lang="en"><seg>A\n big   house.</seg></tuv>'
+    '<tuv xml:lang="fr"><seg>Une grande maison.</seg></tuv></tu></body></tmx>'
+)
+PO = 'msgid "Open it"\nmsgstr "Ouvrez-le"\n'
+TSV = "One house\tUne maison\t0.9\nA big house.\tUne grosse maison.\n"
+
+
+def files(folder: Path) -> list[Path]:
+    paths = [folder / name for name in ("x.tmx", "x.po", "x.tsv")]
+    for path, text in zip(paths, (TMX, PO, TSV), strict=True):
+        path.write_text(text)
+    return paths
+
+
+def test_all_formats_go_through_the_same_cleaning(tmp_path: Path) -> None:
+    sides = [tmp_path / "own.en", tmp_path / "own.fr"]
+    sides[0].write_text("Plain text\n")
+    sides[1].write_text("Du texte brut\n")
+    config = CorpusConfig(origin="files", n_dev=0, n_test=0, jobs=1)
+    report = prepare_corpus("en", "fr", tmp_path / "out", config, *sides, files(tmp_path))
+    found = [list(read_lines(tmp_path / "out" / f"train.{side}")) for side in ("en", "fr")]
+    assert found == [
+        [b"plain text", b"a big house .", b"open it", b"one house"],
+        [b"du texte brut", b"une grande maison .", b"ouvrez-le", b"une maison"],
+    ]
+    assert report.dropped == {"repeated source": 1}
+    alone = prepare_corpus("en", "fr", tmp_path / "alone", config, files=files(tmp_path)[:1])
+    assert alone.pairs["train"] == 1
+
+
+def test_groups_are_neighbours_in_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.tsv"
+    path.write_text("".join(f"a{i}\tb{i}\n" for i in range(25)))
+    pairs = list(bilingual_pairs([path, path], "en", "fr", (1, 2), Counter()))
+    groups = Counter(pair.group for pair in pairs)
+    assert sorted(groups.values()) == [5, 5, 10, 10, 10, 10]
+
+
+def test_columns_of_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "x.tsv"
+    path.write_text('1\t"Haus\t2\thouse"\n')
+    assert list(column_pairs(path, (4, 2))) == [('house"', '"Haus')]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"a\tb\nonly\n", r"x\.tsv:2: found 1 columns, expected texts in the columns 1 and 2"),
+        (b"a\tb\n\na\tb\n", r"x\.tsv:2: found 1 columns"),
+        (b"a\tb\nc\t\xe9\n", r"x\.tsv:2: .*expected UTF-8"),
+    ],
+)
+def test_faulty_tables(tmp_path: Path, data: bytes, message: str) -> None:
+    path = tmp_path / "x.tsv"
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=message):
+        list(column_pairs(path, (1, 2)))
+
+
+def test_formats_by_suffix() -> None:
+    names = ["a.b.TMX", "a.po.xz", "a.mo", "a.tsv.zst"]
+    assert [format_of(Path(name)) for name in names] == [".tmx", ".po", ".mo", ".tsv"]
+    for name in ("a.txt", "tmx", "a.gz"):
+        with pytest.raises(ConfigError, match=r"expected a file in \.tmx, \.po, \.mo, \.tsv"):
+            format_of(Path(name))
+
+
+def test_files_need_their_origin(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="the origin is 'debian'"):
+        prepare_corpus("en", "fr", tmp_path / "out", CorpusConfig(), files=files(tmp_path))
+    with pytest.raises(ConfigError, match="or files with both"):
+        prepare_corpus("en", "fr", tmp_path / "out", CorpusConfig(origin="files"))
+    with pytest.raises(ConfigError, match=r"columns is 0; the smallest value is 1"):
+        CorpusConfig(columns=(0, 1))
+    with pytest.raises(InputError, match="the end of the file"):
+        sides = tmp_path / "a", tmp_path / "b"
+        sides[0].write_text("a\n")
+        sides[1].write_text("")
+        prepare_corpus("en", "fr", tmp_path / "out", CorpusConfig(origin="files"), *sides)
