@@ -77,11 +77,12 @@ def run_step(command: Sequence[str], log: Path, name: str) -> int:
     """
     started, clock = datetime.now(UTC), time.monotonic()
     used = _used(resource.RUSAGE_CHILDREN)
-    try:
-        process = subprocess.Popen(command)
-    except OSError as error:
-        raise ToolError(command, None, str(error)) from error
-    with _forwarding_to(process):
+    with _forwarding() as signals:
+        try:
+            process = subprocess.Popen(command)
+        except OSError as error:
+            raise ToolError(command, None, str(error)) from error
+        signals.go_to(process)
         status = process.wait()
     status = SIGNALLED - status if status < 0 else status
     step = _step(name, shlex.join(command), started, clock, used, resource.RUSAGE_CHILDREN, status)
@@ -213,17 +214,39 @@ def _parsed(line: bytes, log: Path, number: int) -> Step:
 _KINDS = (str, str, str, str, float, float, int, int, str)
 
 
+class _Signals:
+    """Signals for a command, kept until it has started."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._early: list[int] = []
+
+    def forward(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal."""
+        if self._process is None:
+            self._early.append(number)
+        else:
+            self._process.send_signal(number)
+
+    def go_to(self, process: subprocess.Popen[bytes]) -> None:
+        """Send what came and what comes to this process."""
+        self._process = process
+        for number in self._early:
+            process.send_signal(number)
+
+
+def _left_to_the_command(number: int, frame: FrameType | None) -> None:
+    """An interrupt: a handler, since a command would inherit that it is ignored."""
+
+
 @contextlib.contextmanager
-def _forwarding_to(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """While a process runs, it gets the signals that this one is sent."""
-
-    def forward(number: int, frame: FrameType | None) -> None:
-        process.send_signal(number)
-
-    earlier = {number: signal.signal(number, forward) for number in FORWARDED}
-    earlier[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _forwarding() -> Iterator[_Signals]:
+    """In the block, the signals that this process is sent go to a command."""
+    signals = _Signals()
+    earlier = {number: signal.signal(number, signals.forward) for number in FORWARDED}
+    earlier[signal.SIGINT] = signal.signal(signal.SIGINT, _left_to_the_command)
     try:
-        yield
+        yield signals
     finally:
         sys.stdout.flush()
         for number, handler in earlier.items():

@@ -116,7 +116,7 @@ def huge(hidden_width: int) -> dict[str, int]:
         (lambda folder: (folder / "config.json").unlink(), "config.json: found"),
         (lambda folder: (folder / "config.json").write_text("[1]"), "no known architecture"),
         (lambda folder: (folder / "config.json").write_text('{"a": '), "config.json: found"),
-        (change(architecture="rnnsearch"), "no known architecture"),
+        (change(architecture="transformer"), "no known architecture"),
         (change(format_version=99), "format version 99, expected 1"),
         (change(model=3), "no sizes"),
         (

@@ -66,6 +66,7 @@ def run_make(corpus: Path, build: Path, *arguments: str) -> subprocess.Completed
             f"CORPUS={corpus}",
             f"BUILD={build}",
             "INSTALL=",
+            "--no-print-directory",
             *arguments,
         ],
         cwd=ROOT,

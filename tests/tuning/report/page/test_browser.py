@@ -326,7 +326,7 @@ def test_two_thousand_sentences_of_five_systems(
     assert (tmp_path / "report.html").stat().st_size < 6_000_000
     page = browser.new_page(viewport=WIDE)
     opened = Opened(page, tmp_path / "report.html")
-    assert opened.seconds < 20
+    assert opened.seconds < 60
     start = time.monotonic()
     page.fill("input[name=filter]", "serveur")
     assert "of" in page.inner_text("#place")
