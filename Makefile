@@ -214,7 +214,6 @@ $(eval $(call network,encdec,$(B)/filtered/moses.ini,$(TEXTS),$(FILTERED)))
 $(eval $(call network,encdec_counted,$(B)/filtered/moses.ini,$(TEXTS),$(FILTERED)))
 $(eval $(call network,cslm,$(CORPUS)/train.$(TARGET),--arch cslm,$(CORPUS)/train.$(TARGET)))
 $(eval $(call network,nnjm,$(MODEL)/moses.ini,--arch nnjm --source $(CORPUS)/train.$(SOURCE) --links $(LINKS),$(CORPUS)/train.$(TARGET)))
-
 $(eval $(call network,rnnsearch,$(CORPUS)/train.$(TARGET),--arch rnnsearch --source $(CORPUS)/train.$(SOURCE),$(CORPUS)/train.$(TARGET)))
 
 # $(call columns,SYSTEM,MODEL,OPTIONS): a table with added columns and its moses.ini.
@@ -238,7 +237,7 @@ $(START): $(B)/filtered/moses.ini $(CONFIG)/start.toml
 	$(STEP) $(TUNE) --ini $< --out $(@D) --seed 0 --config $(CONFIG)/start.toml $(call named,start)
 
 CSLM := --nbest-feature "CSLM0:LM0=$(BIN)/rescorer nbest {nbest} --source {source} --model $(B)/cslm --feature CSLM0 --out {out}"
-
+# The n-gram model stands in for it as for the CSLM, which is too much of one model: docs/experiments.md.
 RNNSEARCH := --nbest-feature "RNNSearch0:LM0=$(BIN)/rescorer nbest {nbest} --source {source} --model $(B)/rnnsearch --feature RNNSearch0 --out {out} --precision bfloat16"
 
 # The NNJM, which sees the source, is a feature of the search itself.

@@ -9,9 +9,9 @@ from typing import Any, BinaryIO
 
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.nbest import (
-    BAR,
     NBestEntry,
     check_feature_name,
+    escape_bars,
     format_entry,
     format_number,
 )
@@ -22,7 +22,6 @@ from rescorer.tries.generation import Generated, GenerationConfig, Generator
 from rescorer.unknown_words import NO_LEXICON, Lexicon, without_unknown_words
 from rescorer.vocabulary import UNKNOWN
 
-ESCAPED_BAR = b"&#124;&#124;&#124;"
 # Sentences that are read at a time, so that a long text needs no more memory than a short one.
 SENTENCES_AT_ONCE = 256
 
@@ -123,5 +122,5 @@ def _write_list(
 ) -> None:
     for line, (target, text) in enumerate(zip(targets, words, strict=True), start=1):
         value = f"{feature}= ".encode() + format_number(target.log_prob)
-        plain = b" ".join(text).replace(BAR, ESCAPED_BAR)
+        plain = escape_bars(b" ".join(text))
         stream.write(format_entry(NBestEntry(number, plain, value, target.score, (), line)) + b"\n")

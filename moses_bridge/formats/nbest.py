@@ -10,9 +10,19 @@ from dataclasses import dataclass
 from moses_bridge.errors import ConfigError, InputError, shown
 from moses_bridge.textio import StrPath, read_lines
 
-BAR = b"|||"
+BAR, ESCAPED_BAR = b"|||", b"&#124;&#124;&#124;"
 SEPARATOR = b" ||| "
 FEATURE_NAME = re.compile("[A-Za-z][A-Za-z0-9]*")
+
+
+def escape_bars(words: bytes) -> bytes:
+    """Words as they may stand in a list, whose fields three bars separate."""
+    return words.replace(BAR, ESCAPED_BAR)
+
+
+def without_escaped_bars(words: bytes) -> bytes:
+    """The words that `escape_bars` was given."""
+    return words.replace(ESCAPED_BAR, BAR)
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,10 +187,9 @@ class SentenceTask:
         return bool(self.config.n_sampled) and self.config.recipe.samples
 
     def _new_sampler(self) -> WordSampler:
-        n_words = self.network.output.out_features
-        counts = np.zeros(n_words)
-        for row in self.train_rows:
-            np.add.at(counts, self.data.targets[row, : self._n_words[row]], 1)
+        targets = self.data.targets[self.train_rows]
+        inside = np.arange(targets.shape[1]) < self._n_words[self.train_rows, None]
+        counts = np.bincount(targets[inside], minlength=self.network.output.out_features)
         return WordSampler(counts / counts.sum(), self.config.recipe.size, self.config.n_sampled)
 
     @property

@@ -7,15 +7,13 @@ from itertools import groupby
 
 from moses_bridge.builtin.decoder.forced import option_words, paths_of, target_numbers
 from moses_bridge.builtin.decoder.nbest_lines import (
-    BAR,
-    ESCAPED_BAR,
     NBestFormat,
     Sentence,
     nbest_lines,
 )
 from moses_bridge.builtin.decoder.translator import Translator
 from moses_bridge.errors import InputError, shown
-from moses_bridge.formats.nbest import NBestEntry, read_nbest
+from moses_bridge.formats.nbest import NBestEntry, read_nbest, without_escaped_bars
 from moses_bridge.formats.words import split_words
 from moses_bridge.textio import StrPath
 
@@ -60,14 +58,10 @@ def _sentence_lines(
         numbers.setdefault((*span, option_words(options, i)), i)
     derivations = [_derivation(translator, sentence, numbers, entry, nbest) for entry in entries]
     paths = paths_of(derivations, options, translator.weighted)
-    texts = [_plain(entry.words) for entry in entries]
+    texts = [without_escaped_bars(entry.words) for entry in entries]
     form = NBestFormat(len(entries), 1, True, all(len(entry.rest) > 1 for entry in entries))
     sentence_id = entries[0].sentence_id
     return nbest_lines(translator.model, sentence_id, sentence, texts, paths, form)
-
-
-def _plain(words: bytes) -> bytes:
-    return words.replace(ESCAPED_BAR, BAR)
 
 
 def _derivation(
@@ -75,7 +69,7 @@ def _derivation(
     nbest: StrPath,
 ) -> list[int]:  # fmt: skip
     """The options of an entry, in target order."""
-    words = split_words(_plain(entry.words))
+    words = split_words(without_escaped_bars(entry.words))
     target = target_numbers(translator.model, sentence, words)
     spans = _spans(entry, nbest)
     places = [place for _, _, place in spans] + [len(words)]

@@ -12,8 +12,7 @@ from moses_bridge.builtin.decoder.lattice import Paths, words_of_options
 from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, Options
 from moses_bridge.formats.alignment import parse_links
-
-BAR, ESCAPED_BAR = b"|||", b"&#124;&#124;&#124;"
+from moses_bridge.formats.nbest import escape_bars
 
 Values = Mapping[str, NDArray[np.float64]]
 NO_VALUES: Values = {}
@@ -87,8 +86,8 @@ def nbest_lines(
     lines = []
     for i, text in enumerate(texts):
         features = template % tuple(values[i])
-        text = text.replace(BAR, ESCAPED_BAR)
-        line = b"%d ||| %b  ||| %b ||| %g" % (sentence_id, text, features, totals[i])
+        words = escape_bars(text)
+        line = b"%d ||| %b  ||| %b ||| %g" % (sentence_id, words, features, totals[i])
         if nbest.segmentation or nbest.alignment:
             phrases = paths.options[paths.phrase_starts[i] : paths.phrase_starts[i + 1]]
             line += _fields(model, phrases.tolist(), sentence.options, nbest)
