@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import secrets
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,8 +93,11 @@ def publish(temporary: Path, target: Path) -> None:
 def remove_unfinished() -> None:
     """Remove what the writers of this process have not finished, before a signal ends it."""
     for temporary in tuple(_UNFINISHED):
-        with contextlib.suppress(OSError):
-            temporary.unlink()
+        if temporary.is_dir():
+            shutil.rmtree(temporary, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
 
 
 @contextlib.contextmanager
@@ -105,6 +109,37 @@ def temporary_beside(target: Path) -> Iterator[Path]:
         yield temporary
     finally:
         temporary.unlink(missing_ok=True)
+        _UNFINISHED.discard(temporary)
+
+
+@contextlib.contextmanager
+def open_directory(target: Path) -> Iterator[Path]:
+    """A new directory to be filled; it appears under its name only when complete.
+
+    On an error nothing is left behind. What the target may already be is an empty directory.
+
+    Raises:
+        OSError: the directory cannot be written, or the target is there.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with temporary_directory(target.parent, target.name) as temporary:
+        yield temporary
+        for path in temporary.iterdir():
+            _sync(path)
+        temporary.replace(target)
+        _sync(target.parent)
+
+
+@contextlib.contextmanager
+def temporary_directory(parent: Path, name: str) -> Iterator[Path]:
+    """A directory that nobody else uses; nothing of it is left behind."""
+    temporary = parent / f".{name}.{secrets.token_hex(8)}"
+    _UNFINISHED.add(temporary)
+    try:
+        temporary.mkdir()
+        yield temporary
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
         _UNFINISHED.discard(temporary)
 
 

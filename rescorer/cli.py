@@ -98,6 +98,11 @@ def _training_settings(
     metavar="SOURCE TARGET",
     help="Texts whose words are counted for the shortlists; else those of the phrase pairs are.",
 )
+@click.option(
+    "--cache",
+    type=DIRECTORY,
+    help="Keep the pairs of the table here; read them from here where they are kept already.",
+)
 @config_options(_training_settings)
 @click.option("--minutes", type=float, help="At most so many; sets the key loop.max_minutes.")
 @click.option("--epochs", type=int, help="Passes at most; sets the key loop.n_epochs.")
@@ -112,6 +117,7 @@ def train(
     source: Path | None,
     links: Path | None,
     texts: tuple[Path, Path] | None,
+    cache: Path | None,
     config: Path | None,
     minutes: float | None,
     epochs: int | None,
@@ -131,7 +137,7 @@ def train(
     from rescorer.training.run import train as run_training
 
     settings = _training_settings(config, arch, minutes, epochs, hidden_width)
-    asked = Data(data, source, links, texts)
+    asked = Data(data, source, links, texts, cache)
     report = run_training(arch, asked, out, settings, resume, choose_device(device), seed)
     click.echo(f"{out}: {_in_words(report)}")
 

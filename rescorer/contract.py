@@ -162,12 +162,14 @@ class Data:
         links: its word links in Pharaoh format, line by line.
         texts: source and target text whose words are counted for the shortlists of a model of phrase
             pairs; None counts those of the pairs.
+        cache: a directory in which the pairs of a phrase table are kept for later trainings.
     """
 
     path: StrPath
     source: StrPath | None = None
     links: StrPath | None = None
     texts: tuple[StrPath, StrPath] | None = None
+    cache: StrPath | None = None
 
 
 class TrainingSettings(Protocol):

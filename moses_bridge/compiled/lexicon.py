@@ -56,6 +56,14 @@ class Lexicon:
         self.tables = _empty(2 * len(old.starts), np.zeros(2 * len(old.text), np.uint8))
         _add_all(self.tables, old.text[:n_bytes], old.ends[:n_words])
 
+    def make_room(self, n_bytes: int) -> None:
+        """Grow until words of together n_bytes bytes can be added."""
+        while not (
+            len(self) + n_bytes < len(self.tables.starts)
+            and int(self.tables.sizes[1]) + n_bytes < len(self.tables.text)
+        ):
+            self.grow()
+
     def words(self) -> list[bytes]:
         """All words by number."""
         return words_of(self.tables)

@@ -23,6 +23,7 @@ from rescorer.training.recipes import RECIPES, Recipe, RecipeName
 from rescorer.training.state import TRAINING_STATE, load_training_state, save_training_state
 
 Batch = TypeVar("Batch")
+AnyBatch = TypeVar("AnyBatch", covariant=True)
 # Evaluations without a better held-out loss after which the rate is halved, where no end is planned.
 EVALUATIONS_TO_HALVE = 3
 UNTIL_IT_STOPS_FALLING = "train until the held-out loss stops falling"
@@ -89,10 +90,18 @@ class LoopConfig:
         return bool(self.n_epochs or self.max_minutes)
 
 
+class Batches(Protocol[AnyBatch]):
+    """The batches of an epoch by number, a list say."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, number: int, /) -> AnyBatch: ...
+
+
 class Task(Protocol, Generic[Batch]):
     """What is learned: the batches of an epoch and their loss."""
 
-    def batches(self, epoch: int) -> list[Batch]:
+    def batches(self, epoch: int) -> Batches[Batch]:
         """The batches of an epoch, in their order; the same ones for the same number."""
 
     def loss(self, batch: Batch) -> tuple[Tensor, float]:

@@ -1,128 +1,134 @@
-"""Phrase table to training pairs: distinct, weighted, with a held-out part."""
+"""Which rows of a phrase table are learned from, and the table read into records of numbers."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.errors import InputError
-from moses_bridge.formats.phrase_table import direct_prob, joint_count, read_blocks
+from moses_bridge.compiled.lexicon import Lexicon
+from moses_bridge.formats.phrase_table import check_row, columns_of, direct_prob, joint_count
 from moses_bridge.formats.words import split_words
 from moses_bridge.progress import Progress
-from moses_bridge.textio import StrPath
-from rescorer.vocabulary import count_words
-
-# Rows of the table that are in memory beside the pairs.
-ROWS_AT_ONCE = 50_000
+from moses_bridge.textio import StrPath, read_pieces
+from rescorer.training.record_spill import RecordSpill
+from rescorer.training.row_records import LOW_HALF, NOT_GIVEN, Given, Wanted, read_records
 
 Weighting = Literal["distinct", "sqrt-count", "count"]
 
 
 @dataclass(frozen=True)
-class PhrasePairs:
-    """Distinct phrase pairs, grouped by source.
+class PairChoice:
+    """Which rows of a phrase table are learned from.
 
     Attributes:
-        sources: the distinct sources.
-        targets: one target a pair.
-        groups: the source of each pair, rising, *Shape:* (n_pairs,).
-        weights: how much each pair counts in the loss, *Shape:* (n_pairs,).
+        max_phrase_words: pairs with a longer side are left out.
+        min_prob: pairs with a lower p(target | source), the third score, are left out.
+        with_counts: whether the joint counts are read; pairs with a count of 0 are left out then.
     """
 
-    sources: list[bytes]
-    targets: list[bytes]
-    groups: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    max_phrase_words: int = 7
+    min_prob: float = 0.0
+    with_counts: bool = False
 
-    def __len__(self) -> int:
-        return len(self.targets)
-
-    def word_counts(self) -> tuple[Counter[bytes], Counter[bytes]]:
-        """How often each word stands in the distinct sources and in the targets."""
-        return count_words(self.sources), count_words(self.targets)
-
-    def content(self) -> Iterator[bytes]:
-        """All of it as bytes."""
-        yield from self.sources
-        yield from self.targets
-        yield self.groups.tobytes()
-        yield self.weights.tobytes()
+    @classmethod
+    def of(cls, max_phrase_words: int, weighting: Weighting, min_prob: float = 0.0) -> PairChoice:
+        """What a weighting needs."""
+        return cls(max_phrase_words, min_prob, weighting != "distinct")
 
 
-def read_pairs(
-    table: StrPath, max_phrase_words: int, weighting: Weighting, min_prob: float = 0.0
-) -> PhrasePairs:
-    """The distinct pairs of a phrase table whose sides have at most max_phrase_words words each.
+def weights_of(counts: NDArray[np.float64], weighting: Weighting) -> NDArray[np.float64]:
+    """How much each pair counts in the loss, *Shape:* (n_pairs,).
+
+    Args:
+        counts: the joint count of each, *Shape:* (n_pairs,).
+        weighting: "distinct" counts each pair once, as in the paper (section 3.1: frequencies are
+            ignored); "count" weights it by its joint count, "sqrt-count" by the root of it.
+    """
+    if weighting == "distinct":
+        return np.ones(len(counts))
+    return counts if weighting == "count" else np.sqrt(counts)
+
+
+def spill_rows(table: StrPath, choice: PairChoice, lexicon: Lexicon, spill: RecordSpill) -> int:
+    """Read a table once, in pieces.
 
     Args:
         table: a phrase table.
-        max_phrase_words: longer pairs are left out.
-        min_prob: pairs with a lower p(target | source), the third score, are left out.
-        weighting: "distinct" counts each pair once, as in the paper (section 3.1: frequencies are
-            ignored); "count" weights it by its joint count, "sqrt-count" by the root of it. Pairs with a
-            count of 0 are left out.
+        choice: which rows are wanted.
+        lexicon: gets the words of those rows.
+        spill: gets the rows.
+
+    Returns:
+        How many rows the table has.
 
     Raises:
-        InputError: a row is malformed, a number is wanted but not there, or no pair is left.
+        InputError: a row is malformed, or a number is wanted but not there.
     """
-    pairs: dict[bytes, dict[bytes, float]] = {}
+    wanted = Wanted(0, min(choice.max_phrase_words, LOW_HALF), choice.min_prob, choice.with_counts)
     with Progress("read phrase pairs", unit="rows") as progress:
-        for block in read_blocks(table, ROWS_AT_ONCE):
-            rows = zip(block.lines, block.sources, block.targets, strict=True)
-            for line_number, (line, source, target) in enumerate(rows, start=block.first_line):
-                if any(_is_longer(phrase, max_phrase_words) for phrase in (source, target)):
-                    continue
-                if min_prob and direct_prob(line, table, line_number) < min_prob:
-                    continue
-                weight = _weight(weighting, line, table, line_number)
-                if weight:
-                    pairs.setdefault(source, {})[target] = weight
-            progress.update(len(block))
-    if not pairs:
-        raise InputError(
-            table,
-            None,
-            "no phrase pair",
-            f"pairs of at most {max_phrase_words} words and p(target | source) of {min_prob:g} or more",
-        )
-    return _grouped(pairs)
+        for piece in _ahead(_whole_rows(table)):
+            lexicon.make_room(len(piece))
+            spill.make_room(len(piece))
+            n_seen = spill.n_seen
+            wanted = _read_piece(piece, table, choice, wanted, lexicon, spill)
+            progress.update(spill.n_seen - n_seen)
+    return spill.n_seen
 
 
-def _is_longer(phrase: bytes, n_words: int) -> bool:
-    n_blanks = phrase.count(b" ") + phrase.count(b"\t")
-    return n_blanks >= n_words and len(split_words(phrase)) > n_words
+def _read_piece(
+    piece: bytes,
+    table: StrPath,
+    choice: PairChoice,
+    wanted: Wanted,
+    lexicon: Lexicon,
+    spill: RecordSpill,
+) -> Wanted:
+    """Append the rows of a piece; rows that compiled code cannot judge are looked at one by one."""
+    text, at, given = np.frombuffer(piece, np.uint8), 0, NOT_GIVEN
+    while True:
+        at = read_records(text, at, given, wanted, lexicon.tables, spill.records, spill.state)
+        if at == len(text):
+            return wanted
+        line = piece[at : piece.index(b"\n", at)]
+        place = (table, spill.n_seen + 1)
+        n_scores = check_row(line, *place, wanted.n_scores or None)
+        wanted = wanted._replace(n_scores=n_scores)
+        given = _numbers_of(line, *place, choice)
 
 
-def _weight(weighting: Weighting, line: bytes, table: StrPath, line_number: int) -> float:
-    if weighting == "distinct":
-        return 1.0
-    count = joint_count(line, table, line_number)
-    return count if weighting == "count" else count**0.5
+def _numbers_of(line: bytes, table: StrPath, line_number: int, choice: PairChoice) -> Given:
+    """What is wanted of a row's numbers, if its sides are not too long."""
+    phrases = columns_of(line)[:2]
+    if any(len(split_words(phrase)) > choice.max_phrase_words for phrase in phrases):
+        return Given(True, 0.0, 0.0)
+    prob = direct_prob(line, table, line_number) if choice.min_prob else 0.0
+    is_counted = choice.with_counts and prob >= choice.min_prob
+    return Given(True, prob, joint_count(line, table, line_number) if is_counted else 0.0)
 
 
-def _grouped(pairs: dict[bytes, dict[bytes, float]]) -> PhrasePairs:
-    sizes = [len(targets) for targets in pairs.values()]
-    return PhrasePairs(
-        sources=list(pairs),
-        targets=[target for targets in pairs.values() for target in targets],
-        groups=np.repeat(np.arange(len(pairs)), sizes),
-        weights=np.array([weight for targets in pairs.values() for weight in targets.values()]),
-    )
+def _whole_rows(table: StrPath) -> Iterator[bytes]:
+    """Pieces of a table that end with a row, each row followed by "\\n"."""
+    begun: list[bytes] = []
+    for piece in read_pieces(table):
+        cut = piece.rfind(b"\n") + 1
+        if cut:
+            yield b"".join((*begun, piece[:cut]))
+            begun.clear()
+        begun.append(piece[cut:])
+    rest = b"".join(begun)
+    if rest:
+        yield rest + b"\n"
 
 
-def sampled(pairs: PhrasePairs, n_pairs: int, seed: int) -> PhrasePairs:
-    """n_pairs of the pairs, or all if there are not more, drawn at random; their order stays."""
-    rng = np.random.default_rng(seed)
-    rows = np.sort(rng.permutation(len(pairs))[:n_pairs])
-    sources, groups = np.unique(pairs.groups[rows], return_inverse=True)
-    return PhrasePairs(
-        sources=[pairs.sources[source] for source in sources],
-        targets=[pairs.targets[row] for row in rows],
-        groups=groups,
-        weights=pairs.weights[rows],
-    )
+def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The pieces, the next one read (and decompressed) in a thread while one is used."""
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(next, pieces, b"")
+        while piece := future.result():
+            future = pool.submit(next, pieces, b"")
+            yield piece

@@ -50,7 +50,7 @@ def train(
     """
     entry = load(architecture)
     _check_kind(data, entry.data, architecture)
-    _check_texts(data, entry.data, architecture)
+    _check_options(data, entry.data, architecture)
     torch.manual_seed(seed)
     prepared = entry.prepare(data, settings, seed)
     network = prepared.network.to(device)
@@ -69,11 +69,13 @@ def _without_loop(settings: Any) -> dict[str, Any]:
     return values
 
 
-def _check_texts(data: Data, kind: DataKind, architecture: str) -> None:
+def _check_options(data: Data, kind: DataKind, architecture: str) -> None:
     if data.texts is not None and kind != "phrase pairs":
         raise ConfigError(
             f"{architecture} takes its shortlists from what it is trained on: leave --texts out"
         )
+    if data.cache is not None and kind != "phrase pairs":
+        raise ConfigError(f"{architecture} is trained on {kind}, not on a table: leave --cache out")
 
 
 def _check_kind(data: Data, kind: DataKind, architecture: str) -> None:

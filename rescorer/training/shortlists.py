@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from rescorer.contract import Shortlists
+from rescorer.training.word_counts import WordCounts
 from rescorer.vocabulary import SPECIALS, Vocabulary
 
 SIDES = ("source", "target")
@@ -42,7 +42,7 @@ class ChosenShortlists:
 
 
 def choose_shortlists(
-    counts: Sequence[Counter[bytes]], n_words: int, coverage: float
+    counts: Sequence[WordCounts], n_words: int, coverage: float
 ) -> ChosenShortlists:
     """The most frequent words of both sides.
 
@@ -52,24 +52,23 @@ def choose_shortlists(
         coverage: else the fewest words that make up this share of each side's running words.
     """
     source, target = (
-        Vocabulary.from_counts(of_side, _n_covering(of_side, coverage) if coverage else n_words)
+        Vocabulary(of_side.most_frequent(_n_covering(of_side, coverage) if coverage else n_words))
         for of_side in counts
     )
     covered = (_covered(source, counts[0]), _covered(target, counts[1]))
     return ChosenShortlists(Shortlists(source, target), covered)
 
 
-def _n_covering(counts: Counter[bytes], share: float) -> int:
+def _n_covering(counts: WordCounts, share: float) -> int:
     """How many of the most frequent words make up the share of all; one at least."""
-    ranked = np.sort([count for word, count in counts.items() if word not in SPECIALS])[::-1]
-    sums = np.cumsum(ranked)
+    sums = np.cumsum(counts.falling())
     wanted = share * sums[-1] if len(sums) else 0.0
     return int(min(np.searchsorted(sums, wanted) + 1, max(1, len(sums))))
 
 
-def _covered(words: Vocabulary, counts: Counter[bytes]) -> float:
-    known = sum(counts[word] for word in words.words[len(SPECIALS) :])
-    return known / max(1, sum(count for word, count in counts.items() if word not in SPECIALS))
+def _covered(words: Vocabulary, counts: WordCounts) -> float:
+    known = int(counts.falling()[: len(words) - len(SPECIALS)].sum())
+    return known / max(1, counts.n_running)
 
 
 def _n_words(words: Vocabulary | None) -> int:

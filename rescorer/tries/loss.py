@@ -6,16 +6,13 @@ number as the sum over pairs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rescorer.contract import Shortlists
 from rescorer.softmax.predicted import Predicted, output_loss
-from rescorer.training.phrase_pairs import PhrasePairs
+from rescorer.training.encoded_pairs import EncodedPairs
 from rescorer.tries.prefix_tree import PrefixTree, build_prefix_tree
 from rescorer.tries.recurrent import (
     NO_WORD,
@@ -31,40 +28,6 @@ from rescorer.tries.recurrent import (
     to_device,
 )
 from rescorer.vocabulary import Vocabulary
-
-
-@dataclass(frozen=True)
-class EncodedPairs:
-    """Phrase pairs as word ids.
-
-    Attributes:
-        sources: ids with </s> behind the words, *Shape:* (n_sources, source_len + 1).
-        source_lens: *Shape:* (n_sources,).
-        targets: *Shape:* (n_pairs, target_len + 1).
-        target_lens: *Shape:* (n_pairs,).
-        groups: the source of each pair, *Shape:* (n_pairs,).
-        weights: *Shape:* (n_pairs,).
-    """
-
-    sources: NDArray[np.int32]
-    source_lens: NDArray[np.int64]
-    targets: NDArray[np.int32]
-    target_lens: NDArray[np.int64]
-    groups: NDArray[np.int64]
-    weights: NDArray[np.float64]
-
-
-def encode_pairs(pairs: PhrasePairs, shortlists: Shortlists) -> EncodedPairs:
-    """Phrase pairs as word ids."""
-    source, target = shortlists
-    if source is None:
-        raise ValueError("phrase pairs need a shortlist of source words")
-    return EncodedPairs(
-        *source.encode_phrases(pairs.sources),
-        *target.encode_phrases(pairs.targets),
-        pairs.groups,
-        pairs.weights,
-    )
 
 
 def pairs_loss(

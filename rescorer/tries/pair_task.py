@@ -6,27 +6,22 @@ way).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from moses_bridge.config import AtLeast, AtMost, check_limits
-from moses_bridge.progress import print_note
-from moses_bridge.textio import read_lines
-from rescorer.contract import Data, Prepared, Shortlists
-from rescorer.training.data import digest, held_out_mask
+from rescorer.training.data import held_out_mask
+from rescorer.training.encoded_pairs import EncodedPairs
 from rescorer.training.loop import LoopConfig
-from rescorer.training.phrase_pairs import Weighting, read_pairs, sampled
+from rescorer.training.phrase_pairs import PairChoice, Weighting
 from rescorer.training.recipes import RecipeName
-from rescorer.training.shortlists import choose_shortlists
-from rescorer.tries.loss import EncodedPairs, encode_pairs, pairs_loss
-from rescorer.vocabulary import count_words
+from rescorer.tries.loss import pairs_loss
 
 # Held-out pairs are scored so many at a time, so that memory does not grow with their number.
 HELD_OUT_BATCH_PAIRS = 4096
@@ -61,6 +56,8 @@ class PairTrainingConfig:
         weighting: how much a pair counts: "distinct" (the paper), "sqrt-count" or "count".
         min_prob: pairs with a lower p(target | source) in the table are not learned from.
         max_pairs: so many pairs at most, drawn at random; 0 for all.
+        pool_pairs: pairs that are in memory at a time, some 150 bytes each. Of a larger table, batches are
+            drawn from one pool after another, each a sample of the sources of the whole table.
         shortlist: words of each side, </s> and <unk> not counted.
         shortlist_coverage: instead of their number the share of the running words of each side that they
             make up (Cho et al. 2014, section 4.1: 0.93), 0 for none. `--texts` names the text that is
@@ -78,6 +75,7 @@ class PairTrainingConfig:
     weighting: Weighting = "distinct"
     min_prob: Annotated[float, AtLeast(0)] = 0.0
     max_pairs: Annotated[int, AtLeast(0)] = 0
+    pool_pairs: Annotated[int, AtLeast(1)] = 2**22
     shortlist: Annotated[int, AtLeast(1)] = 15_000
     shortlist_coverage: Annotated[float, AtLeast(0), AtMost(1)] = 0.0
     n_held_out: Annotated[int, AtLeast(0)] = 5_000
@@ -88,6 +86,11 @@ class PairTrainingConfig:
 
     def __post_init__(self) -> None:
         check_limits(self)
+
+    @property
+    def choice(self) -> PairChoice:
+        """Which rows of a table are learned from."""
+        return PairChoice.of(self.max_phrase_words, self.weighting, self.min_prob)
 
     @property
     def pairs_per_update(self) -> int:
@@ -102,51 +105,12 @@ class PairTrainingConfig:
         return self.batching == "sources"
 
 
-def prepare_pairs(
-    data: Data,
-    config: PairTrainingConfig,
-    seed: int,
-    new_network: Callable[[Shortlists], nn.Module],
-) -> Prepared:
-    """Read the pairs of a phrase table and make a network for their words.
-
-    Args:
-        data: a phrase table; its distinct pairs are the data. Shortlists come from its `texts`.
-        config: settings.
-        seed: of held-out pairs and order.
-        new_network: makes the network, which must be a `Recurrent`.
-
-    Raises:
-        InputError: the table is malformed or has no usable pair.
-    """
-    pairs = read_pairs(data.path, config.max_phrase_words, config.weighting, config.min_prob)
-    if config.max_pairs:
-        pairs = sampled(pairs, config.max_pairs, seed)
-    if data.texts is None:
-        counts = pairs.word_counts()
-    else:
-        counts = count_words(read_lines(data.texts[0])), count_words(read_lines(data.texts[1]))
-    chosen = choose_shortlists(counts, config.shortlist, config.shortlist_coverage)
-    print_note(str(chosen))
-    shortlists = chosen.shortlists
-    network = new_network(shortlists)
-    task = PairTask(network, encode_pairs(pairs, shortlists), config, seed)
-    record = {
-        "held_out_words_per_pair": task.held_out_words_per_pair,
-        "shortlists": chosen.record(),
-    }
-    words = (
-        () if data.texts is None else (word for side in shortlists if side for word in side.words)
-    )
-    return Prepared(network, task, shortlists, digest(chain(pairs.content(), words)), record)
-
-
 class PairTask:
-    """The batches and losses of phrase pairs; a batch is an array of pair numbers.
+    """The batches and losses of phrase pairs in memory; a batch is an array of pair numbers.
 
     Args:
         network: is trained; a `Recurrent`.
-        data: all pairs.
+        data: the pairs.
         config: settings.
         seed: of the held-out pairs and of the order.
     """
@@ -182,6 +146,14 @@ class PairTask:
         loss = pairs_loss(self.network, self.data, batch, self._product_type, alpha)
         n_words = self.data.weights[batch] @ (self.data.target_lens[batch] + 1)
         return loss, float(n_words)
+
+    def held_out(self) -> PairTask:
+        """The task without the pairs that are learned from; their memory may go."""
+        alone = copy.copy(self)
+        alone.data = self.data.part(self.held_out_rows)
+        alone.train_rows = self.train_rows[:0]
+        alone.held_out_rows = np.arange(self.n_held_out)
+        return alone
 
     @property
     def held_out_words_per_pair(self) -> float | None:

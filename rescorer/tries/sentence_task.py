@@ -22,11 +22,12 @@ from rescorer.softmax.predicted import UpdateLoss
 from rescorer.softmax.sampled import WordSampler
 from rescorer.softmax.step_linear import shared_steps
 from rescorer.training.data import digest, held_out_mask
+from rescorer.training.encoded_pairs import EncodedPairs
 from rescorer.training.loop import LoopConfig
 from rescorer.training.recipes import RecipeName
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.training.text import read_parallel_text
-from rescorer.tries.loss import EncodedPairs, pairs_loss, predictions
+from rescorer.tries.loss import pairs_loss, predictions
 from rescorer.vocabulary import Vocabulary, count_words
 
 # Held-out sentences of so many words are scored at a time, so that memory does not grow with their number.

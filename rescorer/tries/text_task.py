@@ -19,9 +19,10 @@ from rescorer.softmax.predicted import Predicted, UpdateLoss, output_loss
 from rescorer.softmax.sampled import WordSampler
 from rescorer.softmax.step_linear import shared_steps
 from rescorer.training.dropout import with_dropout
+from rescorer.training.encoded_pairs import EncodedPairs
 from rescorer.training.loop import LoopConfig
 from rescorer.training.seeded_batch import SeededBatch
-from rescorer.tries.loss import EncodedPairs, predictions
+from rescorer.tries.loss import predictions
 from rescorer.vocabulary import Vocabulary
 
 # Words of held-out text that are scored at once, so that memory does not grow with their number.

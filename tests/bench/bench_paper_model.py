@@ -22,7 +22,8 @@ from rescorer.contract import Data
 from rescorer.model_directory import save_model
 from rescorer.scorers.encdec.task import EncDecTrainingConfig, empty_network
 from rescorer.training.loop import LoopConfig
-from rescorer.training.phrase_pairs import read_pairs
+from rescorer.training.pair_cache import stored_pairs
+from rescorer.training.phrase_pairs import PairChoice
 from rescorer.training.run import train
 from rescorer.training.shortlists import choose_shortlists
 
@@ -38,9 +39,9 @@ def main(table: Path, out: Path, device: str, minutes: float) -> None:
 
 def scoring(table: Path, device: str) -> Result:
     """Rows a second from file to file; prints the host's share."""
-    pairs = read_pairs(table, EncDecTrainingConfig.max_phrase_words, "distinct")
+    files = stored_pairs(table, PairChoice(EncDecTrainingConfig.max_phrase_words), None)
     n_words = EncDecTrainingConfig.shortlist
-    shortlists = choose_shortlists(pairs.word_counts(), n_words, 0.0).shortlists
+    shortlists = choose_shortlists(files.word_counts(), n_words, 0.0).shortlists
     rows = list(islice(read_lines(table), N_ROWS))
     with TemporaryDirectory() as name:
         network = empty_network(EncDecTrainingConfig(model=PAPER_SIZES), shortlists)

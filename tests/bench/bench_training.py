@@ -27,10 +27,12 @@ from torch import Tensor, nn
 from rescorer.compute import Precision, fastest_precision
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.encdec.task import EncDecTrainingConfig
+from rescorer.training.encoded_pairs import EncodedPairs
 from rescorer.training.loop import LoopConfig, Task
-from rescorer.training.phrase_pairs import read_pairs
+from rescorer.training.pair_cache import stored_pairs
+from rescorer.training.pair_pools import ChosenPairs, PairPools
+from rescorer.training.phrase_pairs import PairChoice
 from rescorer.training.shortlists import choose_shortlists
-from rescorer.tries.loss import EncodedPairs, encode_pairs
 from rescorer.tries.pair_task import PairTask
 
 PEER_SECONDS = 45.0
@@ -227,11 +229,13 @@ def main(table: Path, out: Path) -> None:
 
 def work_of(table: Path, sizes: EncDecConfig) -> Work:
     """The pairs of a table for a network of these sizes."""
-    pairs = read_pairs(table, EncDecTrainingConfig.max_phrase_words, "distinct")
+    files = stored_pairs(table, PairChoice(EncDecTrainingConfig.max_phrase_words), None)
     n_words = EncDecTrainingConfig.shortlist
-    shortlists = choose_shortlists(pairs.word_counts(), n_words, 0.0).shortlists
+    shortlists = choose_shortlists(files.word_counts(), n_words, 0.0).shortlists
     n_source_words, n_target_words = map(len, shortlists)
-    return Work(encode_pairs(pairs, shortlists), (n_source_words, n_target_words), sizes)
+    whole = ChosenPairs(files, pool_pairs=int(files.n_pairs.sum()), max_pairs=0, seed=0)
+    data = PairPools(whole, shortlists, "distinct").load(0)
+    return Work(data, (n_source_words, n_target_words), sizes)
 
 
 def measure(work: Work) -> Iterator[Result]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from rescorer.contract import Data, Prepared, Shortlists
 from rescorer.scorers.encdec.network import INITIAL_DEVIATION, EncDecConfig, EncoderDecoder
 from rescorer.training.recipes import RecipeName
-from rescorer.tries.pair_task import PairTrainingConfig, prepare_pairs
+from rescorer.tries.pair_task import PairTrainingConfig
+from rescorer.tries.pooled_pair_task import prepare_pairs
 
 # The paper's small weights suit its Adadelta over days; scaling by the fan-in suits minutes of Adam.
 INITIAL_DEVIATIONS: dict[RecipeName, float | None] = {"adam": None, "paper": INITIAL_DEVIATION}

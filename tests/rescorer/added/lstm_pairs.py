@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from rescorer.compute import Compute
 from rescorer.contract import Architecture, Data, Prepared, Shortlists, TrainedModel
 from rescorer.softmax.output_layer import output_layer
-from rescorer.tries.pair_task import PairTrainingConfig, prepare_pairs
+from rescorer.tries.pair_task import PairTrainingConfig
+from rescorer.tries.pooled_pair_task import prepare_pairs
 from rescorer.tries.prefix_tree import build_prefix_tree
 from rescorer.tries.recurrent import last_states, to_device
 from rescorer.tries.scoring import TrieScorer

@@ -5,10 +5,13 @@ from collections import Counter
 import pytest
 
 from rescorer.training.shortlists import choose_shortlists
+from rescorer.training.word_counts import WordCounts
 
 # 100 running words of the source, 40 of the target; markers do not count.
-SOURCE = Counter({b"the": 50, b"a": 30, b"cat": 12, b"dog": 7, b"emu": 1, b"</s>": 90, b"<unk>": 5})
-TARGET = Counter({b"le": 20, b"un": 10, b"chat": 10})
+SOURCE = WordCounts.of(
+    Counter({b"the": 50, b"a": 30, b"cat": 12, b"dog": 7, b"emu": 1, b"</s>": 90, b"<unk>": 5})
+)
+TARGET = WordCounts.of(Counter({b"le": 20, b"un": 10, b"chat": 10}))
 
 
 @pytest.mark.parametrize(
@@ -44,6 +47,6 @@ def test_what_is_said_and_kept() -> None:
 
 
 def test_a_text_without_words_has_an_empty_shortlist() -> None:
-    chosen = choose_shortlists([Counter(), Counter({b"</s>": 3})], 5, 0.5)
+    chosen = choose_shortlists([WordCounts.of(Counter(c)) for c in ({}, {b"</s>": 3})], 5, 0.5)
     assert [len(words) for words in chosen.shortlists if words] == [2, 2]
     assert chosen.covered == (0.0, 0.0)

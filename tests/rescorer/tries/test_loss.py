@@ -9,11 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from rescorer.contract import Shortlists
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.training.phrase_pairs import PhrasePairs
-from rescorer.tries.loss import EncodedPairs, encode_pairs, pairs_loss
-from rescorer.vocabulary import Vocabulary
+from rescorer.training.encoded_pairs import EncodedPairs
+from rescorer.tries.loss import pairs_loss
 
 N_SOURCE, N_TARGET = 11, 13
 MODEL = EncDecConfig(hidden_width=7, embedding_width=5, maxout_width=3)
@@ -88,23 +86,6 @@ def test_the_penalty_counts_each_word_of_each_pair_once() -> None:
         plain = pairs_loss(network, data, rows, torch.float64)
         penalised = pairs_loss(network, data, rows, torch.float64, alpha=0.1)
     assert (penalised - plain).item() == pytest.approx(0.1 * expected)
-
-
-def test_pairs_as_numbers() -> None:
-    pairs = PhrasePairs(
-        [b"a b", b"b"], [b"x", b"", b"x z"], np.array([0, 0, 1]), np.array([1.0, 2.0, 3.0])
-    )
-    found = encode_pairs(pairs, Shortlists(Vocabulary([b"a", b"b"]), Vocabulary([b"x"])))
-    assert found.sources.tolist() == [[2, 3, 0], [3, 0, 0]]
-    assert found.targets.tolist() == [[2, 0, 0], [0, 0, 0], [2, 1, 0]]
-    assert (found.source_lens.tolist(), found.target_lens.tolist()) == ([2, 1], [1, 0, 2])
-    assert (found.groups.tolist(), found.weights.tolist()) == ([0, 0, 1], [1.0, 2.0, 3.0])
-
-
-def test_pairs_need_source_words() -> None:
-    pairs = PhrasePairs([b"a"], [b"x"], np.zeros(1, np.int64), np.ones(1))
-    with pytest.raises(ValueError, match="source words"):
-        encode_pairs(pairs, Shortlists(None, Vocabulary([b"x"])))
 
 
 def test_a_word_that_the_network_does_not_know_is_refused() -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,14 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from moses_bridge.config import from_mapping
-from moses_bridge.errors import ConfigError, InputError
-from rescorer.contract import Data, Shortlists
+from moses_bridge.errors import ConfigError
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.encdec.task import EncDecTrainingConfig
+from rescorer.training.encoded_pairs import EncodedPairs
 from rescorer.training.loop import LoopConfig
 from rescorer.tries import pair_task
-from rescorer.tries.loss import EncodedPairs
-from rescorer.tries.pair_task import PairTask, PairTrainingConfig, prepare_pairs
+from rescorer.tries.pair_task import PairTask
 
 N_SOURCE, N_TARGET = 11, 13
 MODEL = EncDecConfig(hidden_width=7, embedding_width=5, maxout_width=3)
@@ -111,40 +109,6 @@ def test_the_loss_of_a_batch_and_its_words() -> None:
 def test_without_held_out_pairs_there_is_no_such_loss() -> None:
     task = PairTask(make_network(), make_data(), EncDecTrainingConfig(n_held_out=0), seed=4)
     assert (task.n_held_out, task.held_out_loss(), task.held_out_words_per_pair) == (0, None, None)
-
-
-def test_the_data_are_read_and_the_network_is_made_for_their_words(tmp_path: Path) -> None:
-    table = tmp_path / "table"
-    table.write_bytes(b"".join(b"s%d ||| t u ||| 1 1 1 1\n" % n for n in range(30)))
-    asked: list[Shortlists] = []
-
-    def new_network(shortlists: Shortlists) -> EncoderDecoder:
-        asked.append(shortlists)
-        return EncoderDecoder(MODEL, *map(len, shortlists))
-
-    config = PairTrainingConfig(n_held_out=2, shortlist=20)
-    prepared = prepare_pairs(Data(table), config, 1, new_network)
-    (shortlists,) = asked
-    assert prepared.shortlists is shortlists
-    assert tuple(map(len, shortlists)) == (22, 4)
-    assert prepared.record == {
-        "held_out_words_per_pair": 3.0,
-        "shortlists": {
-            "source": {"words": 20, "covered": pytest.approx(20 / 30, abs=1e-6)},
-            "target": {"words": 2, "covered": 1.0},
-        },
-    }
-    again = prepare_pairs(Data(table), config, 2, new_network)
-    few = prepare_pairs(Data(table), PairTrainingConfig(max_pairs=20), 1, new_network)
-    assert again.digest == prepared.digest != few.digest
-    assert len(few.task.train_rows) + few.task.n_held_out == 20  # type: ignore[attr-defined]
-
-
-def test_a_table_without_usable_pairs_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "table").write_bytes(b"a b ||| x ||| 1 1 1 1\n")
-    config = PairTrainingConfig(max_phrase_words=1)
-    with pytest.raises(InputError, match="no phrase pair"):
-        prepare_pairs(Data(tmp_path / "table"), config, 1, lambda _: make_network())
 
 
 @pytest.mark.parametrize(

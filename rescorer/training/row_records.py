@@ -1,0 +1,314 @@
+"""Rows of a phrase table as numbers: compiled code reads them a piece of the table at a time.
+
+A record is a run of uint32: the row's number, the words of both sides (source in the low half, target in
+the high one), the joint count as a float64 in two halves, the numbers of the source's words, and those of
+the target's.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numba import njit
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from moses_bridge.compiled.bytes_by_name import BLANK, TAB
+from moses_bridge.compiled.hash_table import hash_next, hash_number
+from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.lexicon import LexiconTables, add_word
+from moses_bridge.compiled.number_reader import NO_NUMBER, is_exact, read_number, value_of
+from moses_bridge.compiled.plain_numbers import LARGEST_EXPONENT
+from moses_bridge.compiled.scanning import column_end, line_end, next_token, same_bytes
+
+HEADER = 4
+BAR_BYTES = 3
+HALF = 16
+LOW_HALF = 2**HALF - 1
+CLOSING_BRACKET = ord("]")
+DIRECT_PROB = JOINT_COUNT = 2  # each is the third number of its column
+N_ROWS, N_NUMBERS, N_SEEN = 0, 1, 2
+NO_RECORD = -1
+
+
+class Wanted(NamedTuple):
+    """Which rows are kept.
+
+    Attributes:
+        n_scores: dense scores of each row.
+        max_words: rows with a longer side are left out.
+        min_prob: rows with a lower third score are left out; with 0 it is not looked at.
+        with_counts: whether the joint count is read; rows with a count of 0 are left out.
+    """
+
+    n_scores: int
+    max_words: int
+    min_prob: float
+    with_counts: bool
+
+
+class Given(NamedTuple):
+    """What the caller has found in the first row to be read, where it is none of the plain ones.
+
+    Attributes:
+        is_given: whether there is such a row; it has been checked.
+        prob: its third score.
+        joint_count: of the row.
+    """
+
+    is_given: bool
+    prob: float
+    joint_count: float
+
+
+NOT_GIVEN = Given(False, 0.0, 0.0)
+
+
+@intrinsic
+def float64_as_bits(context: Any, number: Any) -> Any:
+    """The 64 bits of a float64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], context.get_value_type(numba.uint64))
+
+    return numba.uint64(numba.float64), generate
+
+
+@intrinsic
+def bits_as_float64(context: Any, bits: Any) -> Any:
+    """The float64 that has these 64 bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], context.get_value_type(numba.float64))
+
+    return numba.float64(numba.uint64), generate
+
+
+class _Columns(NamedTuple):
+    """Where the columns of a row begin and end.
+
+    Attributes:
+        source: where the source begins, and the row.
+        source_end: where it ends.
+        target: where the target begins.
+        target_end: where it ends; at the end of the row if there is no third column.
+        scores: where the scores begin.
+        scores_end: where they end.
+        end: of the row, before its "\n".
+    """
+
+    source: int
+    source_end: int
+    target: int
+    target_end: int
+    scores: int
+    scores_end: int
+    end: int
+
+
+@njit(cache=True, nogil=True)
+def read_records(
+    text: NDArray[np.uint8],
+    at: int,
+    given: Given,
+    wanted: Wanted,
+    lexicon: LexiconTables,
+    records: NDArray[np.uint32],
+    state: NDArray[np.int64],
+) -> int:
+    """Append the records of whole rows, as far as they are plain.
+
+    Args:
+        text: rows, each followed by "\n".
+        at: where the first one begins.
+        given: what is known of the first one.
+        wanted: which rows are kept.
+        lexicon: gets the words that are new; it must have room for those of the text.
+        records: must have room for len(text) numbers more.
+        state: rows in `records`, numbers in it, and rows seen; these go on.
+
+    Returns:
+        Where the first row begins that is not plain and must be looked at; len(text) if there is none.
+    """
+    last_start = last_end = at
+    last_record = NO_RECORD
+    while at < len(text):
+        row = _columns(text, at)
+        n_source = _n_tokens(text, row.source, row.source_end, wanted.max_words)
+        n_target = _n_tokens(text, row.target, row.target_end, wanted.max_words)
+        is_short = n_source <= wanted.max_words and n_target <= wanted.max_words
+        found = given if given.is_given else _numbers(text, row, wanted, is_short)
+        if not found.is_given:
+            return at
+        given = Given(False, 0.0, 0.0)
+        if is_short and _is_wanted(found, wanted):
+            record = state[N_NUMBERS]
+            _set_header(records, record, state[N_SEEN], n_source, n_target, found.joint_count)
+            length = row.source_end - row.source
+            is_same = last_record != NO_RECORD and length == last_end - last_start
+            if is_same and same_bytes(text, row.source, text, last_start, length):
+                _copy(records, last_record + HEADER, record + HEADER, n_source)
+            else:
+                _add_words(text, row.source, row.source_end, lexicon, records, record + HEADER)
+            behind = record + HEADER + n_source
+            _add_words(text, row.target, row.target_end, lexicon, records, behind)
+            last_start, last_end, last_record = row.source, row.source_end, record
+            state[N_ROWS] += 1
+            state[N_NUMBERS] = behind + n_target
+        state[N_SEEN] += 1
+        at = row.end + 1
+    return int(at)
+
+
+@inner
+def _columns(text: Any, at: int) -> _Columns:
+    end = line_end(text, at)
+    source_end = column_end(text, at, end)
+    target = min(source_end + BAR_BYTES, end)
+    target_end = column_end(text, target, end)
+    scores = min(target_end + BAR_BYTES, end)
+    scores_end = column_end(text, scores, end)
+    return _Columns(at, source_end, target, target_end, scores, scores_end, end)
+
+
+@inner
+def _numbers(text: Any, row: _Columns, wanted: Wanted, is_short: bool) -> Given:
+    """The numbers of a row; not given where it is not plain."""
+    nothing, prob, count = Given(False, 0.0, 0.0), 0.0, 0.0
+    if row.target_end == row.end or not _is_plain_source(text, row.source, row.source_end):
+        return nothing
+    third = _third_score(text, row.scores, row.scores_end, wanted.n_scores)
+    if third == -math.inf:
+        return nothing
+    if is_short and wanted.min_prob > 0:
+        if math.isnan(third):
+            return nothing
+        prob = third
+    if is_short and wanted.with_counts and prob >= wanted.min_prob:
+        count = _joint_count(text, row.scores_end, row.end)
+        if math.isnan(count):
+            return nothing
+    return Given(True, prob, count)
+
+
+@inner
+def _is_wanted(found: Given, wanted: Wanted) -> bool:
+    return found.prob >= wanted.min_prob and (found.joint_count != 0.0 or not wanted.with_counts)
+
+
+@inner
+def _set_header(
+    records: Any, record: int, row: int, n_source: int, n_target: int, count: float
+) -> None:
+    bits = float64_as_bits(count)
+    records[record] = row
+    records[record + 1] = n_source | (n_target << HALF)
+    records[record + 2] = np.uint32(bits & np.uint64(0xFFFFFFFF))
+    records[record + 3] = np.uint32(bits >> np.uint64(32))
+
+
+@inner
+def _copy(records: Any, first: int, second: int, n_words: int) -> None:
+    for word in range(n_words):
+        records[second + word] = records[first + word]
+
+
+@inner
+def _is_plain_source(text: Any, start: int, end: int) -> bool:
+    """Whether a source has a word, and does not end in a bracket as rules do."""
+    while end > start and (text[end - 1] == BLANK or text[end - 1] == TAB):
+        end -= 1
+    return bool(end > start and text[end - 1] != CLOSING_BRACKET)
+
+
+@inner
+def _third_score(text: Any, start: int, end: int, n_scores: int) -> float:
+    """The third score; NaN if it is none that is read exactly, -inf if the scores are not plain."""
+    third, at, n_found = math.nan, _behind_blanks(text, start, end), 0
+    while at < end:
+        number = read_number(text, at, end)
+        is_finite = number.n_dropped == 0 and number.exponent <= LARGEST_EXPONENT
+        if number.end == NO_NUMBER or not is_finite:
+            return -math.inf
+        if number.end < end and text[number.end] != BLANK:
+            return -math.inf
+        if n_found == DIRECT_PROB and is_exact(number) and not number.is_negative:
+            third = value_of(number)
+        n_found += 1
+        at = _behind_blanks(text, number.end, end)
+    return third if n_found == n_scores else -math.inf
+
+
+@inner
+def _joint_count(text: Any, scores_end: int, end: int) -> float:
+    """The third number of the fifth column; NaN if there is none that is read exactly."""
+    links = min(scores_end + BAR_BYTES, end)
+    counts = min(column_end(text, links, end) + BAR_BYTES, end)
+    counts_end = column_end(text, counts, end)
+    token = token_end = counts
+    for _ in range(JOINT_COUNT + 1):
+        token, token_end = next_token(text, token_end, counts_end)
+    number = read_number(text, token, token_end)
+    if number.end != token_end or number.is_negative or not is_exact(number):
+        return math.nan
+    return float(value_of(number))
+
+
+@inner
+def _behind_blanks(text: Any, at: int, end: int) -> int:
+    while at < end and text[at] == BLANK:
+        at += 1
+    return int(at)
+
+
+@inner
+def _n_tokens(text: Any, start: int, end: int, most: int) -> int:
+    """Words of a phrase; those behind one more than `most` are not counted."""
+    n_tokens = 0
+    token, at = next_token(text, start, end)
+    while token < at and n_tokens <= most:
+        n_tokens += 1
+        token, at = next_token(text, at, end)
+    return n_tokens
+
+
+@inner
+def _add_words(
+    text: Any, start: int, end: int, lexicon: LexiconTables, records: Any, first: int
+) -> None:
+    token, at = next_token(text, start, end)
+    while token < at:
+        records[first] = add_word(lexicon, text, token, at)
+        first += 1
+        token, at = next_token(text, at, end)
+
+
+@inner
+def source_words(records: Any, record: int) -> int:
+    """How many words the source of a record has."""
+    return int(records[record + 1] & np.uint32(LOW_HALF))
+
+
+@inner
+def target_words(records: Any, record: int) -> int:
+    """How many words the target of a record has."""
+    return int(records[record + 1] >> np.uint32(HALF))
+
+
+@inner
+def joint_count_of(records: Any, record: int) -> float:
+    """The joint count of a record."""
+    high = np.uint64(records[record + 3]) << np.uint64(32)
+    return float(bits_as_float64(high | np.uint64(records[record + 2])))
+
+
+@inner
+def hash_words(records: Any, first: int, n_words: int) -> Any:
+    """A hash of a phrase."""
+    code = hash_number(n_words + 1)
+    for word in range(first, first + n_words):
+        code = hash_next(code, records[word])
+    return code

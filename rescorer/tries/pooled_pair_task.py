@@ -1,0 +1,166 @@
+"""Training on phrase pairs of which one pool is in memory at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from moses_bridge.progress import print_note
+from moses_bridge.textio import read_lines
+from rescorer.contract import Data, Prepared, Shortlists
+from rescorer.training.data import digest
+from rescorer.training.pair_cache import stored_pairs
+from rescorer.training.pair_pools import ChosenPairs, PairPools
+from rescorer.training.shortlists import choose_shortlists
+from rescorer.training.word_counts import WordCounts
+from rescorer.tries.pair_task import PairTask, PairTrainingConfig
+from rescorer.vocabulary import count_words
+
+
+def prepare_pairs(
+    data: Data,
+    config: PairTrainingConfig,
+    seed: int,
+    new_network: Callable[[Shortlists], nn.Module],
+) -> Prepared:
+    """Read the pairs of a phrase table and make a network for their words.
+
+    Args:
+        data: a phrase table; its distinct pairs are the data. Shortlists come from its `texts`.
+        config: settings.
+        seed: of held-out pairs and order.
+        new_network: makes the network, which must be a `Recurrent`.
+
+    Raises:
+        InputError: the table is malformed or has no usable pair, or `cache` is no cache.
+        ConfigError: `cache` has other pairs.
+    """
+    files = stored_pairs(data.path, config.choice, data.cache)
+    pairs = ChosenPairs(files, config.pool_pairs, config.max_pairs, seed)
+    if data.texts is None:
+        counts: Sequence[WordCounts] = pairs.word_counts()
+    else:
+        counts = [WordCounts.of(count_words(read_lines(text))) for text in data.texts]
+    chosen = choose_shortlists(counts, config.shortlist, config.shortlist_coverage)
+    print_note(str(chosen))
+    shortlists = chosen.shortlists
+    network = new_network(shortlists)
+    task = PooledPairTask(network, PairPools(pairs, shortlists, config.weighting), config, seed)
+    record = {
+        "held_out_words_per_pair": task.held_out_words_per_pair,
+        "shortlists": chosen.record(),
+    }
+    words = (
+        () if data.texts is None else (word for side in shortlists if side for word in side.words)
+    )
+    return Prepared(network, task, shortlists, digest(chain(pairs.content(), words)), record)
+
+
+class PoolBatch(NamedTuple):
+    """The pairs of an update.
+
+    Attributes:
+        pool: their pool.
+        rows: their numbers in it, *Shape:* (n,).
+    """
+
+    pool: int
+    rows: NDArray[np.int64]
+
+
+class PooledPairTask:
+    """The batches and losses of phrase pairs in pools.
+
+    An epoch goes through the pools in random order, and through each as a `PairTask` does; with one pool
+    it is the same as that. Held-out pairs are some of the first pool, which is a sample of all sources.
+
+    Args:
+        network: is trained; a `Recurrent`.
+        pools: all pairs.
+        config: settings.
+        seed: of the held-out pairs and of the order.
+    """
+
+    def __init__(
+        self, network: Any, pools: PairPools, config: PairTrainingConfig, seed: int
+    ) -> None:
+        self.network = network
+        self.config = config
+        self.seed = seed
+        self._pools = pools
+        self._pool, self._task = 0, PairTask(network, pools.load(0), config, seed)
+        self._held_out = self._task.held_out()
+        self.sizes = [len(self._task.train_rows), *pools.sizes[1:]]
+
+    @property
+    def n_held_out(self) -> int:
+        """Pairs that are held out."""
+        return self._held_out.n_held_out
+
+    @property
+    def held_out_words_per_pair(self) -> float | None:
+        """Words with </s>, weighted as in training; None if there are no held-out pairs."""
+        return self._held_out.held_out_words_per_pair
+
+    def held_out_loss(self) -> float | None:
+        """Nats per word of the held-out pairs, weighted as in training; None if there are none."""
+        return self._held_out.held_out_loss()
+
+    def batches(self, epoch: int) -> PoolBatches:
+        """The pairs of each update of an epoch."""
+        return PoolBatches(self, epoch)
+
+    def loss(self, batch: PoolBatch) -> tuple[Tensor, float]:
+        """Summed weighted loss of the pairs of a batch, and the weight of their words."""
+        return self.pool(batch.pool).loss(batch.rows)
+
+    def pool(self, number: int) -> PairTask:
+        """The task of one pool; the one before leaves the memory."""
+        if number != self._pool:
+            del self._task
+            config = self.config if number == 0 else replace(self.config, n_held_out=0)
+            self._pool, self._task = (
+                number,
+                PairTask(self.network, self._pools.load(number), config, self.seed),
+            )
+        return self._task
+
+
+class PoolBatches:
+    """The batches of an epoch; those of a pool are drawn when the first of them is asked for.
+
+    Args:
+        task: has the pools.
+        epoch: its number.
+    """
+
+    def __init__(self, task: PooledPairTask, epoch: int) -> None:
+        self._task = task
+        self._epoch = epoch
+        n_pools = len(task.sizes)
+        self._order = np.random.default_rng((task.seed, epoch, n_pools)).permutation(n_pools)
+        sizes = np.array([max(1, size // task.config.pairs_per_update) for size in task.sizes])
+        self._ends = np.cumsum(sizes[self._order])
+        self._drawn: tuple[int, list[NDArray[np.int64]]] = (-1, [])
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def __getitem__(self, number: int, /) -> PoolBatch:
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        place = int(np.searchsorted(self._ends, number, side="right"))
+        pool = int(self._order[place])
+        if pool != self._drawn[0]:
+            self._drawn = pool, self._task.pool(pool).batches(self._epoch)
+        batches = self._drawn[1]
+        return PoolBatch(pool, batches[number - int(self._ends[place]) + len(batches)])
+
+    def __iter__(self) -> Iterator[PoolBatch]:
+        return (self[number] for number in range(len(self)))

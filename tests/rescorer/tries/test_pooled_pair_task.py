@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from moses_bridge.errors import ConfigError, InputError
+from rescorer.contract import Data, Shortlists
+from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.scorers.encdec.task import EncDecTrainingConfig
+from rescorer.training.encoded_pairs import EncodedPairs
+from rescorer.training.loop import LoopConfig
+from rescorer.training.run import train
+from rescorer.tries.pair_task import PairTask, PairTrainingConfig
+from rescorer.tries.pooled_pair_task import PoolBatch, PooledPairTask, prepare_pairs
+
+MODEL = EncDecConfig(hidden_width=7, embedding_width=5, maxout_width=3)
+CONFIG = EncDecTrainingConfig(n_held_out=9, batch_pairs=16, model=MODEL)
+N_SOURCE, N_TARGET = 11, 13
+
+
+class Pools:
+    """Pools in memory."""
+
+    def __init__(self, *pools: EncodedPairs) -> None:
+        self.pools = pools
+        self.sizes = [len(pool) for pool in pools]
+        self.loaded: list[int] = []
+
+    def load(self, pool: int) -> EncodedPairs:
+        self.loaded.append(pool)
+        return self.pools[pool]
+
+
+def make_data(n_pairs: int, seed: int) -> EncodedPairs:
+    rng = np.random.default_rng(seed)
+
+    def phrases(n: int, n_words: int, max_len: int) -> tuple[np.ndarray, np.ndarray]:
+        lens = rng.integers(0, max_len + 1, n)
+        ids = rng.integers(1, n_words, (n, max_len + 1)).astype(np.int32)
+        ids[np.arange(max_len + 1) >= lens[:, None]] = 0
+        return ids, lens
+
+    groups = np.sort(rng.integers(0, 17, n_pairs))
+    weights = rng.uniform(0.5, 3.0, n_pairs)
+    sources, targets = phrases(17, N_SOURCE, 4), phrases(n_pairs, 5, 3)
+    return EncodedPairs(*sources, *targets, groups, weights)
+
+
+def make_network() -> EncoderDecoder:
+    torch.manual_seed(3)
+    network = EncoderDecoder(MODEL, N_SOURCE, N_TARGET)
+    for parameter in network.parameters():
+        nn.init.normal_(parameter, std=0.4)
+    return network
+
+
+def make_task(pools: Pools) -> PooledPairTask:
+    return PooledPairTask(make_network(), pools, CONFIG, seed=4)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("batching", ["sources", "pairs"])
+def test_one_pool_gives_the_batches_and_losses_of_all_pairs_in_memory(batching: str) -> None:
+    data, config = make_data(101, 8), replace(CONFIG, batching=batching)
+    pooled = PooledPairTask(make_network(), Pools(data), config, seed=4)  # type: ignore[arg-type]
+    whole = PairTask(make_network(), data, config, seed=4)
+    for epoch in range(3):
+        batches = whole.batches(epoch)
+        assert len(pooled.batches(epoch)) == len(batches)
+        for found, rows in zip(pooled.batches(epoch), batches, strict=True):
+            np.testing.assert_array_equal(found.rows, rows)
+            (loss, n_words), (other, n_others) = pooled.loss(found), whole.loss(rows)
+            assert (loss.item(), n_words) == (other.item(), n_others)
+    with torch.no_grad():
+        assert pooled.held_out_loss() == whole.held_out_loss()
+    assert pooled.held_out_words_per_pair == whole.held_out_words_per_pair
+    assert pooled.n_held_out == whole.n_held_out == 9
+
+
+def test_an_epoch_has_each_learned_pair_once_pool_by_pool() -> None:
+    pools = Pools(*(make_data(n_pairs, n_pairs) for n_pairs in (101, 60, 16, 5)))
+    task = make_task(pools)
+    orders = set()
+    for epoch in range(6):
+        batches = [*task.batches(epoch)]
+        assert len(batches) == len(task.batches(epoch)) == 92 // 16 + 60 // 16 + 1 + 1
+        order = [batch.pool for batch in batches]
+        assert sum(one != other for one, other in itertools.pairwise(order)) == 3
+        orders.add(tuple(order))
+        for pool, size in enumerate(task.sizes):
+            rows = np.concatenate([batch.rows for batch in batches if batch.pool == pool])
+            assert len(rows) == len({*rows.tolist()}) == size
+    assert len(orders) > 2 and task.sizes == [92, 60, 16, 5]
+
+
+def test_batches_are_the_same_wherever_an_epoch_begins() -> None:
+    pools = Pools(make_data(80, 1), make_data(90, 2))
+    task = make_task(pools)
+    whole = [*task.batches(1)]
+    for number in (8, 2, 5, 0):
+        batch = make_task(pools).batches(1)[number]
+        assert batch.pool == whole[number].pool
+        np.testing.assert_array_equal(batch.rows, whole[number].rows)
+    with pytest.raises(IndexError):
+        task.batches(1)[len(whole)]
+
+
+def test_a_pool_is_read_once_an_epoch() -> None:
+    pools = Pools(make_data(80, 1), make_data(90, 2), make_data(70, 3))
+    task = make_task(pools)
+    pools.loaded.clear()
+    for batch in task.batches(0):
+        task.loss(batch)
+    assert len(pools.loaded) in (2, 3) and len({*pools.loaded}) == len(pools.loaded)
+
+
+def test_a_loss_is_that_of_the_pairs_of_its_pool() -> None:
+    first, second = make_data(80, 1), make_data(90, 2)
+    rows = np.array([3, 50, 7])
+    alone = PairTask(make_network(), second, CONFIG, seed=4).loss(rows)
+    task = make_task(Pools(first, second))
+    with torch.no_grad():
+        held_out = task.held_out_loss()
+        found = task.loss(PoolBatch(1, rows))
+        assert (found[0].item(), found[1]) == (alone[0].item(), alone[1])
+        assert task.held_out_loss() == held_out
+
+
+def test_the_data_are_read_and_the_network_is_made_for_their_words(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    table.write_bytes(b"".join(b"s%d ||| t u ||| 1 1 1 1\n" % n for n in range(30)))
+    asked: list[Shortlists] = []
+
+    def new_network(shortlists: Shortlists) -> EncoderDecoder:
+        asked.append(shortlists)
+        return EncoderDecoder(MODEL, *map(len, shortlists))
+
+    config = PairTrainingConfig(n_held_out=2, shortlist=20)
+    prepared = prepare_pairs(Data(table), config, 1, new_network)
+    (shortlists,) = asked
+    assert prepared.shortlists is shortlists
+    assert tuple(map(len, shortlists)) == (22, 4)
+    assert prepared.record == {
+        "held_out_words_per_pair": 3.0,
+        "shortlists": {
+            "source": {"words": 20, "covered": pytest.approx(20 / 30, abs=1e-6)},
+            "target": {"words": 2, "covered": 1.0},
+        },
+    }
+    again = prepare_pairs(Data(table), config, 2, new_network)
+    few = prepare_pairs(Data(table), PairTrainingConfig(max_pairs=20), 1, new_network)
+    assert again.digest == prepared.digest != few.digest
+    assert sum(few.task.sizes) + few.task.n_held_out == 20  # type: ignore[attr-defined]
+
+
+def test_a_table_without_usable_pairs_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "table").write_bytes(b"a b ||| x ||| 1 1 1 1\n")
+    config = PairTrainingConfig(max_phrase_words=1)
+    with pytest.raises(InputError, match="no phrase pair"):
+        prepare_pairs(Data(tmp_path / "table"), config, 1, lambda _: make_network())
+
+
+@pytest.mark.parametrize("pool_pairs", [20, 40])
+def test_a_training_in_pools_is_the_same_with_a_cache_and_without(
+    tmp_path: Path, pool_pairs: int
+) -> None:
+    table = tmp_path / "table"
+    rows = [b"s%d ||| t%s ||| 1 1 1 1\n" % (n % 30, b" t" * (n % 2)) for n in range(90)]
+    table.write_bytes(b"".join(rows))
+    loop = LoopConfig(n_epochs=2, learning_rate=0.01)
+    config = replace(CONFIG, pool_pairs=pool_pairs, n_held_out=2, loop=loop)
+    weights = []
+    for name, cache in (("passing", None), ("kept", tmp_path / "c"), ("again", tmp_path / "c")):
+        report = train("encdec", Data(table, cache=cache), tmp_path / name, config)
+        assert report.held_out_loss is not None
+        weights.append((tmp_path / name / "model.safetensors").read_bytes())
+    assert len({*weights}) == 1
+
+
+def test_text_has_no_cache(tmp_path: Path) -> None:
+    from rescorer.scorers.cslm.task import CslmTrainingConfig
+
+    with pytest.raises(ConfigError, match="leave --cache out"):
+        train("cslm", Data("d", cache="c"), tmp_path / "m", CslmTrainingConfig())
