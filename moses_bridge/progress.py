@@ -15,6 +15,7 @@ from moses_bridge.duration import duration
 Item = TypeVar("Item")
 SECONDS_BEFORE_FIRST_LOG_LINE = 2.0
 SECONDS_BETWEEN_LOG_LINES = 15.0
+_SAYS = {"progress": True}
 
 
 class Progress:
@@ -46,7 +47,7 @@ class Progress:
                 mininterval=0.2,
                 initial=done,
             )
-            if sys.stderr.isatty()
+            if sys.stderr.isatty() and _SAYS["progress"]
             else None
         )
 
@@ -82,6 +83,8 @@ class Progress:
 
     def _print_line(self) -> None:
         self._last_shown, self._has_been_shown = time.monotonic(), True
+        if not _SAYS["progress"]:
+            return
         seconds = self._last_shown - self._start
         share = f"/{self.total:,} ({100 * self.done / self.total:.0f}%)" if self.total else ""
         n_now = self.done - self._done_before
@@ -102,8 +105,15 @@ class Progress:
 
 def print_note(text: str) -> None:
     """Say something about long work on standard error, on a line of its own, bars or not."""
+    if not _SAYS["progress"]:
+        return
     tqdm.write(text, file=sys.stderr)
     sys.stderr.flush()
+
+
+def be_silent() -> None:
+    """Show no progress in this process: another one that does the same work shows it."""
+    _SAYS["progress"] = False
 
 
 def track(

@@ -16,6 +16,7 @@ from moses_bridge.config import load_config, with_options
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.nbest import check_feature_name
 from moses_bridge.ngram_scorer import serve_ngrams
+from moses_bridge.progress import be_silent
 from moses_bridge.textio import is_stream
 from rescorer.architectures import ARCHITECTURES
 from rescorer.parallel import let_waiting_threads_sleep
@@ -128,18 +129,24 @@ def train(
 ) -> None:
     """Train a network on the distinct pairs of a phrase table (or, --arch cslm, on target text).
 
-    Without a limit of minutes or epochs it trains until the held-out loss stops falling.
+    Without a limit of minutes or epochs it trains until the held-out loss stops falling. Several
+    processes train together by torchrun --nproc-per-node N -m rescorer train ...
 
     Example: rescorer train model/phrase-table.gz --out rnn
     """
     from rescorer.compute import choose_device
     from rescorer.contract import Data
+    from rescorer.training.peers import peers_on
     from rescorer.training.run import train as run_training
 
     settings = _training_settings(config, arch, minutes, epochs, hidden_width)
     asked = Data(data, source, links, texts, cache)
-    report = run_training(arch, asked, out, settings, resume, choose_device(device), seed)
-    click.echo(f"{out}: {_in_words(report)}")
+    with peers_on(choose_device(device)) as (peers, own_device):
+        if not peers.is_first:
+            be_silent()
+        report = run_training(arch, asked, out, settings, resume, own_device, seed, peers)
+    if peers.is_first:
+        click.echo(f"{out}: {_in_words(report)}")
 
 
 def _in_words(report: Any) -> str:

@@ -16,6 +16,8 @@ from torch import Tensor, nn
 from rescorer.softmax.loss import summed_loss
 from rescorer.softmax.sampled import WordSampler
 
+NO_WORDS: NDArray[np.int64] = np.empty(0, np.int64)
+
 
 class Predicted(NamedTuple):
     """Words that are predicted from rows, by rising rows.
@@ -69,17 +71,26 @@ class UpdateLoss:
     product_type: torch.dtype
     alpha: float
 
-    def of(self, rows: Tensor, predicted: Predicted, rng: np.random.Generator) -> Tensor:
+    def of(
+        self,
+        rows: Tensor,
+        predicted: Predicted,
+        rng: np.random.Generator,
+        others: NDArray[np.integer] = NO_WORDS,
+    ) -> Tensor:
         """Weighted sum of -log p, natural log, *Shape:* (); see `softmax.sampled`.
 
         Args:
             rows: what is multiplied with the layer's weight, *Shape:* (n, w).
             predicted: the words of the update.
             rng: says which words are drawn.
+            others: words of other parts of the update, which all parts have among theirs, *Shape:* (m,).
         """
         if self.sampler is None:
             return output_loss(self.output, rows, predicted, self.product_type, self.alpha)
-        candidates, log_inclusion = self.sampler.draw(predicted.words, rng)
+        candidates, log_inclusion = self.sampler.draw(
+            np.concatenate([predicted.words, others]), rng
+        )
         chosen = torch.from_numpy(candidates).to(rows.device)
         correction = torch.from_numpy(log_inclusion).to(rows)
         weight, bias = self.output.weight[chosen], self.output.bias[chosen] - correction

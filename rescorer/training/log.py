@@ -41,6 +41,16 @@ class LogRecord:
     learning_rate: float
 
 
+class NoLog:
+    """The log of a process that writes none."""
+
+    def append(self, record: LogRecord) -> None:
+        """Forget a record."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
 class TrainingLog:
     """training.jsonl and the event file of a directory; close it at the end.
 

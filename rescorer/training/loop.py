@@ -18,7 +18,8 @@ from moses_bridge.config import AtLeast, check_limits
 from moses_bridge.errors import ConfigError, UserError
 from moses_bridge.progress import Progress
 from rescorer.compute import DTYPES, Precision, fastest_precision
-from rescorer.training.log import LogRecord, TrainingLog
+from rescorer.training.log import LogRecord, NoLog, TrainingLog
+from rescorer.training.peers import ALONE, Peers
 from rescorer.training.recipes import RECIPES, Recipe, RecipeName
 from rescorer.training.state import TRAINING_STATE, load_training_state, save_training_state
 
@@ -28,7 +29,14 @@ AnyBatch = TypeVar("AnyBatch", covariant=True)
 EVALUATIONS_TO_HALVE = 3
 UNTIL_IT_STOPS_FALLING = "train until the held-out loss stops falling"
 # What may change when a training is continued.
-LIMITS = ("n_epochs", "max_minutes", "patience", "evaluation_minutes", "checkpoint_minutes")
+LIMITS = (
+    "n_epochs",
+    "max_minutes",
+    "patience",
+    "evaluation_minutes",
+    "checkpoint_minutes",
+    "accumulation",
+)
 
 
 @dataclass(frozen=True)
@@ -51,6 +59,8 @@ class LoopConfig:
         evaluation_minutes: where max_minutes is set, it is measured at least so often.
         patience: stop after so many evaluations in a row without a better held-out loss.
         checkpoint_minutes: how often the state is saved.
+        accumulation: parts of an update that a process computes one after another, so that a large batch
+            needs the memory of a part.
         product_type: type of the output layer's products with the recipe "adam", in networks over windows
             of the hidden layers' too; "fastest" is bfloat16 where the processor has instructions for it,
             else float32: then the weights depend on the processor.
@@ -66,6 +76,7 @@ class LoopConfig:
     evaluation_minutes: Annotated[float, AtLeast(0)] = 1.0
     patience: Annotated[int, AtLeast(1)] = 10
     checkpoint_minutes: Annotated[float, AtLeast(0)] = 1.0
+    accumulation: Annotated[int, AtLeast(1)] = 1
     product_type: Precision | Literal["fastest"] = "float32"
 
     def __post_init__(self) -> None:
@@ -104,8 +115,18 @@ class Task(Protocol, Generic[Batch]):
     def batches(self, epoch: int) -> Batches[Batch]:
         """The batches of an epoch, in their order; the same ones for the same number."""
 
+    @property
+    def batch_size(self) -> int:
+        """Items of an update, whatever it counts."""
+
+    def parts(self, batch: Batch, n_parts: int) -> list[Batch]:
+        """A batch in at most so many parts, none empty: their losses sum up to that of the batch."""
+
+    def n_words(self, batch: Batch) -> float:
+        """The weight of the words of a batch."""
+
     def loss(self, batch: Batch) -> tuple[Tensor, float]:
-        """Summed loss (natural log) of a batch, and the weight of the words in it."""
+        """Summed loss (natural log) of a batch or a part, and the weight of the words in it."""
 
     @property
     def n_held_out(self) -> int:
@@ -147,6 +168,7 @@ class Trainer(Generic[Batch]):
         config: recipe and limits.
         directory: gets the training state and the log.
         settings: what else must be the same when training continues.
+        peers: the processes that train together.
     """
 
     def __init__(
@@ -156,11 +178,13 @@ class Trainer(Generic[Batch]):
         config: LoopConfig,
         directory: Path,
         settings: Mapping[str, Any],
+        peers: Peers = ALONE,
     ) -> None:
         self.network = network
         self.task = task
         self.config = config
         self.directory = directory
+        self.peers = peers
         self.settings = json.loads(json.dumps({**settings, "loop": _without_limits(config)}))
         self.recipe = config.how
         self.optimizer = self.recipe.optimizer(network.parameters(), config)
@@ -174,7 +198,8 @@ class Trainer(Generic[Batch]):
         """Train until a limit is reached; with resume, from where an earlier run was saved.
 
         Raises:
-            ConfigError: the saved state was made with other settings, or nothing ends the training.
+            ConfigError: the saved state was made with other settings, nothing ends the training, or a
+                batch has fewer items than parts.
             InputError: the saved state is damaged.
             UserError: a loss is not a number any more.
         """
@@ -183,21 +208,39 @@ class Trainer(Generic[Batch]):
                 "no data are held out, so nothing tells when to stop: "
                 "set loop.n_epochs or loop.max_minutes"
             )
+        self._check_parts()
         self.directory.mkdir(parents=True, exist_ok=True)
-        if not (resume and self._resume()):
+        resumed = resume and self.peers.together(self._resume, first_alone=False)
+        self.peers.agree(self.report.n_updates, "a saved state")
+        self.peers.share(self.network.state_dict().values())
+        if not resumed and self.peers.is_first:
             (self.directory / TRAINING_STATE).unlink(missing_ok=True)
-        log = TrainingLog(self.directory, self.evaluated_update, self.report.minutes)
-        with closing(log):
+        with closing(self._new_log()) as log:
             self._train(log)
         self.report.ended = self._end() or ""
         self._save()
         self.network.load_state_dict(self.best_weights)
         return self.report
 
-    def _train(self, log: TrainingLog) -> None:
+    def _check_parts(self) -> None:
+        """Refuse more parts than a batch has items."""
+        n_parts = self.peers.size * self.config.accumulation
+        if n_parts > self.task.batch_size:
+            raise ConfigError(
+                f"a batch of {self.task.batch_size} cannot be cut into {n_parts} parts "
+                f"({self.peers.size} processes, loop.accumulation {self.config.accumulation}): start fewer "
+                "processes, or make batches larger"
+            )
+
+    def _new_log(self) -> TrainingLog | NoLog:
+        if not self.peers.is_first:
+            return NoLog()
+        return TrainingLog(self.directory, self.evaluated_update, self.report.minutes)
+
+    def _train(self, log: TrainingLog | NoLog) -> None:
         """Make the updates that are left, and evaluate the last one."""
         loss = None
-        self._clock = self._saved = self._evaluated = time.monotonic()
+        self._clock = self._saved = self._evaluated = self._now()
         planned, done = self._n_updates_planned(), self.report.n_updates
         label = "train" if self.config.has_planned_end else UNTIL_IT_STOPS_FALLING
         with Progress(label, planned, "updates", done) as progress:
@@ -228,18 +271,29 @@ class Trainer(Generic[Batch]):
         for group in self.optimizer.param_groups:
             group["lr"] = self._learning_rate()
         self.optimizer.zero_grad(set_to_none=True)
-        loss, n_words = self.task.loss(batch)
-        loss_per_word = float(loss.detach()) / n_words
+        n_words = self.task.n_words(batch)
+        scale, own_loss = self.recipe.scale(n_words), 0.0
+        for part in self._own_parts(batch):
+            loss, _ = self.task.loss(part)
+            (loss * scale).backward()  # type: ignore[no-untyped-call]
+            own_loss += float(loss.detach())
+        loss_per_word = self.peers.sum(own_loss) / n_words
         if not math.isfinite(loss_per_word):
             raise UserError(
                 f"the loss is {loss_per_word} after {self.report.n_updates} updates; "
                 "train with a lower learning_rate"
             )
-        (loss * self.recipe.scale(n_words)).backward()  # type: ignore[no-untyped-call]
+        self.peers.sum_gradients(self.network.parameters())
         nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip_norm)
         self.optimizer.step()
         self.report.n_updates += 1
         return loss_per_word
+
+    def _own_parts(self, batch: Batch) -> list[Batch]:
+        """The parts of a batch that this process computes; there may be none."""
+        n_own = self.config.accumulation
+        parts = self.task.parts(batch, self.peers.size * n_own)
+        return parts[self.peers.rank * n_own : (self.peers.rank + 1) * n_own]
 
     def _learning_rate(self) -> float:
         rate = self.recipe.rate(self.config, self.report.n_updates, self._share_done())
@@ -268,9 +322,13 @@ class Trainer(Generic[Batch]):
         )
 
     def _tick(self) -> None:
-        now = time.monotonic()
+        now = self._now()
         self.report.minutes += (now - self._clock) / 60
         self._clock = now
+
+    def _now(self) -> float:
+        """Seconds, the same in all processes: what time decides is decided alike."""
+        return self.peers.first(time.monotonic())
 
     def _evaluation_is_due(self) -> bool:
         waited = self._clock - self._evaluated
@@ -281,6 +339,8 @@ class Trainer(Generic[Batch]):
         """Measure the held-out loss and keep the weights if they are the best."""
         self.network.eval()
         held_out = self.task.held_out_loss()
+        if held_out is not None:
+            held_out = self.peers.first(held_out)
         self.network.train()
         if held_out is not None and not math.isfinite(held_out):
             raise UserError(
@@ -316,6 +376,8 @@ class Trainer(Generic[Batch]):
         )
 
     def _save(self) -> None:
+        if not self.peers.is_first:
+            return
         progress = {
             "settings": self.settings,
             "report": asdict(self.report),

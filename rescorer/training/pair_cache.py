@@ -1,4 +1,4 @@
-"""The pairs of a phrase table, read once, and kept in a directory for later trainings or until the end of one."""
+"""The pairs of a phrase table, read once: kept in a directory for later trainings, or for one."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from rescorer.architectures import load
 from rescorer.contract import Data, DataKind, TrainingSettings
 from rescorer.model_directory import save_model
 from rescorer.training.loop import Trainer, TrainingReport
+from rescorer.training.peers import ALONE, Peers
 
 NEEDED: Mapping[DataKind, tuple[str, ...]] = {
     "phrase pairs": (),
@@ -31,6 +32,7 @@ def train(
     resume: bool = False,
     device: torch.device | str = "cpu",
     seed: int = 1,
+    peers: Peers = ALONE,
 ) -> TrainingReport:
     """Train a network and write its model directory.
 
@@ -43,19 +45,27 @@ def train(
         device: "cpu" or "cuda".
         seed: of weights, held-out data, order and samples; the same seed and settings give the same
             model, interrupted and resumed or not, where passes and not minutes limit the training.
+        peers: the processes that train together; the first one writes.
 
     Raises:
         InputError: the data are malformed or there are none.
-        ConfigError: the interrupted training had other settings, or other data are needed.
+        ConfigError: the interrupted training had other settings, other data are needed, or processes
+            have different ones.
     """
-    entry = load(architecture)
-    _check_kind(data, entry.data, architecture)
-    _check_options(data, entry.data, architecture)
-    torch.manual_seed(seed)
-    prepared = entry.prepare(data, settings, seed)
-    network = prepared.network.to(device)
-    fixed = {"config": _without_loop(settings), "seed": seed, "data": prepared.digest}
-    report = Trainer(network, prepared.task, settings.loop, out, fixed).run(resume)
+    with peers.one_voice():
+        entry = load(architecture)
+        _check_kind(data, entry.data, architecture)
+        _check_options(data, entry.data, architecture)
+        torch.manual_seed(seed)
+        prepared = peers.together(
+            lambda: entry.prepare(data, settings, seed), first_alone=data.cache is not None
+        )
+        network = prepared.network.to(device)
+        fixed = {"config": _without_loop(settings), "seed": seed, "data": prepared.digest}
+        peers.agree((fixed, asdict(settings.loop), resume), "data or settings")
+        report = Trainer(network, prepared.task, settings.loop, out, fixed, peers).run(resume)
+    if not peers.is_first:
+        return report
     if prepared.finish and (log_z := prepared.finish()):
         report = replace(report, log_z_mean=log_z.mean, log_z_sd=log_z.sd)
     record = {**fixed, "loop": asdict(settings.loop), "report": asdict(report), **prepared.record}

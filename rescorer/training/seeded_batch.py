@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+NO_ROWS: NDArray[np.int64] = np.empty(0, np.int64)
+
 
 class SeededBatch(NamedTuple):
     """The items of an update: windows, sentences or sentence pairs.
@@ -15,7 +17,28 @@ class SeededBatch(NamedTuple):
         rows: their numbers, *Shape:* (n,).
         seed: of what is drawn at random in it; of the batch alone, so that a training that is resumed in
             the middle of an epoch draws the same.
+        part: the number of this part, where the batch is one of several parts of an update.
+        others: what the other parts have, *Shape:* (m,).
     """
 
     rows: NDArray[np.int64]
     seed: tuple[int, ...]
+    part: int = 0
+    others: NDArray[np.int64] = NO_ROWS
+
+    def parts(self, n_parts: int) -> list[SeededBatch]:
+        """The batch in at most so many parts, none of which is empty; see `even_parts`."""
+        pieces = even_parts(self.rows, n_parts)
+        if len(pieces) < 2:
+            return [self]
+        return [
+            SeededBatch(
+                piece, self.seed, number, np.concatenate(pieces[:number] + pieces[number + 1 :])
+            )
+            for number, piece in enumerate(pieces)
+        ]
+
+
+def even_parts(rows: NDArray[np.int64], n_parts: int) -> list[NDArray[np.int64]]:
+    """Rows in their order in at most n_parts parts of about the same size, none of which is empty."""
+    return np.array_split(rows, max(1, min(n_parts, len(rows))))

@@ -140,12 +140,15 @@ class PairTask:
         rows = rng.permutation(self.train_rows)
         return list(np.array_split(rows, max(1, len(rows) // self.config.pairs_per_update)))
 
+    def n_words(self, batch: NDArray[np.int64]) -> float:
+        """The weight of the words of a batch, </s> included."""
+        return float(self.data.weights[batch] @ (self.data.target_lens[batch] + 1))
+
     def loss(self, batch: NDArray[np.int64]) -> tuple[Tensor, float]:
         """Summed weighted loss of the pairs of a batch, and the weight of their words."""
         alpha = self.config.self_normalisation
         loss = pairs_loss(self.network, self.data, batch, self._product_type, alpha)
-        n_words = self.data.weights[batch] @ (self.data.target_lens[batch] + 1)
-        return loss, float(n_words)
+        return loss, self.n_words(batch)
 
     def held_out(self) -> PairTask:
         """The task without the pairs that are learned from; their memory may go."""
@@ -158,9 +161,8 @@ class PairTask:
     @property
     def held_out_words_per_pair(self) -> float | None:
         """Words with </s>, weighted as in training; None if there are no held-out pairs."""
-        rows, weights = self.held_out_rows, self.data.weights
-        words = weights[rows] @ (self.data.target_lens[rows] + 1)
-        return float(words / weights[rows].sum()) if len(rows) else None
+        rows = self.held_out_rows
+        return float(self.n_words(rows) / self.data.weights[rows].sum()) if len(rows) else None
 
     def held_out_loss(self) -> float | None:
         """Nats per word of the held-out pairs, weighted as in training; None if there are none."""
@@ -168,7 +170,7 @@ class PairTask:
         for start in range(0, len(self.held_out_rows), HELD_OUT_BATCH_PAIRS):
             rows = self.held_out_rows[start : start + HELD_OUT_BATCH_PAIRS]
             total += float(pairs_loss(self.network, self.data, rows, torch.float32))
-            n_words += float(self.data.weights[rows] @ (self.data.target_lens[rows] + 1))
+            n_words += self.n_words(rows)
         return total / n_words if n_words else None
 
 

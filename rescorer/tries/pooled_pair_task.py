@@ -17,6 +17,7 @@ from rescorer.contract import Data, Prepared, Shortlists
 from rescorer.training.data import digest
 from rescorer.training.pair_cache import stored_pairs
 from rescorer.training.pair_pools import ChosenPairs, PairPools
+from rescorer.training.seeded_batch import even_parts
 from rescorer.training.shortlists import choose_shortlists
 from rescorer.training.word_counts import WordCounts
 from rescorer.tries.pair_task import PairTask, PairTrainingConfig
@@ -115,6 +116,19 @@ class PooledPairTask:
     def batches(self, epoch: int) -> PoolBatches:
         """The pairs of each update of an epoch."""
         return PoolBatches(self, epoch)
+
+    @property
+    def batch_size(self) -> int:
+        """Pairs of an update."""
+        return self.config.pairs_per_update
+
+    def parts(self, batch: PoolBatch, n_parts: int) -> list[PoolBatch]:
+        """A batch in at most so many parts; neighbours share most sources."""
+        return [PoolBatch(batch.pool, rows) for rows in even_parts(batch.rows, n_parts)]
+
+    def n_words(self, batch: PoolBatch) -> float:
+        """The weight of the words of a batch, </s> included."""
+        return self.pool(batch.pool).n_words(batch.rows)
 
     def loss(self, batch: PoolBatch) -> tuple[Tensor, float]:
         """Summed weighted loss of the pairs of a batch, and the weight of their words."""

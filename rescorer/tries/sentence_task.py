@@ -219,14 +219,28 @@ class SentenceTask:
         lens = (self.data.source_lens[rows], self.data.target_lens[rows])
         return np.asarray(rows[np.lexsort(lens)])
 
+    @property
+    def batch_size(self) -> int:
+        """Words or pairs of an update."""
+        return self.config.recipe.size
+
+    def parts(self, batch: SeededBatch, n_parts: int) -> list[SeededBatch]:
+        """See `SeededBatch.parts`."""
+        return batch.parts(n_parts)
+
+    def n_words(self, batch: SeededBatch) -> float:
+        """How many target words the pairs of a batch have, </s> included."""
+        return float(self._n_words[batch.rows].sum())
+
     def loss(self, batch: SeededBatch) -> tuple[Tensor, float]:
         """Summed loss of the pairs of a batch, and how many words they have."""
         rng = np.random.default_rng(batch.seed)
-        torch.manual_seed(int(rng.integers(2**62)))
+        torch.manual_seed(int(rng.integers(2**62)) + batch.part)
         with shared_steps(self.network, self._product_type):
             factors, predicted = predictions(self.network, self.data, batch.rows)
-        loss = self._update_loss.of(factors, predicted, rng)
-        return loss, float(self._n_words[batch.rows].sum())
+        others = self.data.targets[batch.others].ravel()
+        loss = self._update_loss.of(factors, predicted, rng, others)
+        return loss, self.n_words(batch)
 
     def held_out_loss(self) -> float | None:
         """Nats per word, </s> included; None if nothing is held out."""

@@ -134,13 +134,27 @@ class TextTask:
             for number, place in enumerate(rng.permutation(len(parts)))
         ]
 
+    @property
+    def batch_size(self) -> int:
+        """Words of an update."""
+        return self.config.batch_words
+
+    def parts(self, batch: SeededBatch, n_parts: int) -> list[SeededBatch]:
+        """See `SeededBatch.parts`."""
+        return batch.parts(n_parts)
+
+    def n_words(self, batch: SeededBatch) -> float:
+        """How many words the sentences of a batch have, </s> included."""
+        return self._n_words(batch.rows)
+
     def loss(self, batch: SeededBatch) -> tuple[Tensor, float]:
         """Summed loss of the sentences of a batch, and how many words they have, </s> included."""
         rng = np.random.default_rng(batch.seed)
         with shared_steps(self.network, self._product_type):
             factors, predicted = self._predicted(batch.rows)
-        factors = with_dropout(factors, self.config.dropout, rng)
-        return self._update_loss.of(factors, predicted, rng), self._n_words(batch.rows)
+        factors = with_dropout(factors, self.config.dropout, rng, batch.part)
+        others = self.text.padded(batch.others).ravel()
+        return self._update_loss.of(factors, predicted, rng, others), self.n_words(batch)
 
     def held_out_loss(self) -> float | None:
         """Nats per word, </s> included; None if nothing is held out."""

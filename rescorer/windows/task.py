@@ -101,12 +101,26 @@ class WindowTask:
         parts = np.array_split(order, max(1, len(order) // self.config.batch_words))
         return [SeededBatch(rows, (self.seed, epoch, number)) for number, rows in enumerate(parts)]
 
+    @property
+    def batch_size(self) -> int:
+        """Windows of an update."""
+        return self.config.batch_words
+
+    def parts(self, batch: SeededBatch, n_parts: int) -> list[SeededBatch]:
+        """See `SeededBatch.parts`."""
+        return batch.parts(n_parts)
+
+    def n_words(self, batch: SeededBatch) -> float:
+        """How many windows a batch has."""
+        return len(batch.rows)
+
     def loss(self, batch: SeededBatch) -> tuple[Tensor, float]:
         """Summed loss of the windows of a batch, and how many there are."""
         rng = np.random.default_rng(batch.seed)
         rows = self.train_rows[batch.rows]
-        hidden = with_dropout(self._narrow_hidden(rows), self.config.dropout, rng)
-        return self._update_loss.of(hidden, _predicted(rows), rng), len(rows)
+        hidden = with_dropout(self._narrow_hidden(rows), self.config.dropout, rng, batch.part)
+        others = self.train_rows[batch.others, -1]
+        return self._update_loss.of(hidden, _predicted(rows), rng, others), self.n_words(batch)
 
     def held_out_loss(self) -> float | None:
         """Nats per word, </s> included; None if nothing is held out."""

@@ -40,10 +40,14 @@ class Examples:
     Attributes:
         rows: their numbers, *Shape:* (n,).
         seed: of the sample.
+        part: of parts, the first one.
+        others: of other parts, none.
     """
 
     rows: NDArray[np.int64]
     seed: tuple[int, ...]
+    part: int
+    others: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -37,6 +37,14 @@ class Slope:
     def batches(self, epoch: int) -> list[int]:
         return [0, 1]
 
+    batch_size = 2
+
+    def parts(self, batch: int, n_parts: int) -> list[int]:
+        return [batch]
+
+    def n_words(self, batch: int) -> float:
+        return 2.0
+
     def loss(self, batch: int) -> tuple[Tensor, float]:
         return self.slope * self.network.w, 2.0
 

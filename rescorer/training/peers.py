@@ -1,0 +1,182 @@
+"""The processes of one training: each computes a part of a batch, and all make the same update."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NoReturn, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from moses_bridge.errors import ConfigError, UserError
+
+Value = TypeVar("Value")
+FAILED = 1
+
+
+class Peers:
+    """The processes that train together; one alone talks to nobody.
+
+    Args:
+        rank: of this process, from 0.
+        size: how many there are.
+        device: where tensors must be to be sent.
+    """
+
+    def __init__(self, rank: int = 0, size: int = 1, device: torch.device | str = "cpu") -> None:
+        self.rank = rank
+        self.size = size
+        self.device = torch.device(device)
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process is the one that writes and reports."""
+        return self.rank == 0
+
+    def sum(self, value: float) -> float:
+        """The sum of the processes' numbers."""
+        if self.size == 1:
+            return value
+        total = torch.tensor([value], dtype=torch.float64, device=self.device)
+        torch.distributed.all_reduce(total)
+        return float(total)
+
+    def first(self, value: float) -> float:
+        """The number of the first process."""
+        if self.size == 1:
+            return value
+        told = torch.tensor([value], dtype=torch.float64, device=self.device)
+        torch.distributed.broadcast(told, 0)
+        return float(told)
+
+    def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Replace the gradients by their sums over the processes; where one has none it is 0."""
+        if self.size == 1:
+            return
+        gradients = []
+        for parameter in parameters:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            gradients.append(parameter.grad)
+        flat = torch.cat([gradient.flatten() for gradient in gradients])
+        torch.distributed.all_reduce(flat)
+        sizes = [gradient.numel() for gradient in gradients]
+        for gradient, total in zip(gradients, torch.split(flat, sizes), strict=True):
+            gradient.copy_(total.view_as(gradient))
+
+    def share(self, tensors: Iterable[Tensor]) -> None:
+        """Give all processes the tensors of the first one."""
+        if self.size > 1:
+            for tensor in tensors:
+                torch.distributed.broadcast(tensor, 0)
+
+    def agree(self, value: object, what: str) -> None:
+        """Refuse to go on if a process has another value than the first one.
+
+        Raises:
+            ConfigError: a process has another value.
+        """
+        values = self._all(value)
+        odd = [rank for rank, other in enumerate(values) if other != values[0]]
+        if odd:
+            raise ConfigError(
+                f"process {odd[0]} of {self.size} has {what} unlike those of process 0: start all "
+                "processes with the same command, where they see the same files"
+            )
+
+    def together(self, make: Callable[[], Value], first_alone: bool) -> Value:
+        """What each process makes; where one fails all do.
+
+        Args:
+            make: may raise a UserError or an OSError.
+            first_alone: whether the first process makes it before the others begin.
+
+        Raises:
+            UserError: one of them failed.
+        """
+        if self.size == 1:
+            return make()
+        made: list[Value] = []
+        for turn in (True, False) if first_alone else (self.is_first,):
+            error: UserError | OSError | None = None
+            if turn == self.is_first:
+                try:
+                    made.append(make())
+                except (UserError, OSError) as raised:
+                    error = raised
+            self._stop_at(error)
+        return made[0]
+
+    def _stop_at(self, error: UserError | OSError | None) -> None:
+        """Raise the error of the first process that has one."""
+        messages = self._all(None if error is None else str(error))
+        for rank, message in enumerate(messages):
+            if message is not None and rank == self.rank and error is not None:
+                raise error
+            if message is not None:
+                raise UserError(f"process {rank} of {self.size}: {message}")
+
+    @contextlib.contextmanager
+    def one_voice(self) -> Iterator[None]:
+        """Let the first process tell the errors that all processes have, and end the others in silence."""
+        try:
+            yield
+        except UserError:
+            if self.is_first:
+                raise
+            _end_in_silence()
+
+    def _all(self, value: Value) -> list[Value]:
+        """The values of all processes."""
+        if self.size == 1:
+            return [value]
+        values: list[Any] = [None] * self.size
+        torch.distributed.all_gather_object(values, value)
+        return values
+
+
+ALONE = Peers()
+
+
+@contextlib.contextmanager
+def peers_on(device: torch.device) -> Iterator[tuple[Peers, torch.device]]:
+    """The processes that `torchrun` has started, and the device of this one; alone without it.
+
+    They talk by gloo on the CPU and by NCCL on GPUs, of which each process has one.
+
+    Raises:
+        ConfigError: there are fewer GPUs than processes on this machine.
+    """
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    if size == 1:
+        yield ALONE, device
+        return
+    rank = int(os.environ["RANK"])
+    if device.type == "cuda":
+        device = _own_gpu(int(os.environ["LOCAL_RANK"]))
+        torch.cuda.set_device(device)
+    torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    try:
+        yield Peers(rank, size, device), device
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+def _own_gpu(local_rank: int) -> torch.device:
+    n_gpus = torch.cuda.device_count()
+    if local_rank < n_gpus:
+        return torch.device("cuda", local_rank)
+    if local_rank > n_gpus:
+        _end_in_silence()
+    raise ConfigError(
+        f"more processes than the {n_gpus} GPUs of this machine: start {n_gpus} with "
+        "--nproc-per-node, or use --device cpu"
+    )
+
+
+def _end_in_silence() -> NoReturn:
+    """End this process; another one says why."""
+    sys.exit(FAILED)
