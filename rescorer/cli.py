@@ -68,6 +68,7 @@ def _training_settings(
     minutes: float | None,
     epochs: int | None,
     hidden_width: int | None,
+    reverse: bool,
 ) -> TrainingSettings:
     """The settings of `rescorer train`."""
     from rescorer.architectures import load
@@ -76,6 +77,7 @@ def _training_settings(
         "loop.max_minutes": minutes,
         "loop.n_epochs": epochs,
         "model.hidden_width": hidden_width,
+        "reverse_sides": reverse or None,
     }
     settings: TrainingSettings = with_options(load_config(load(arch).settings, config), options)
     return settings
@@ -102,6 +104,11 @@ def _training_settings(
 @click.option("--minutes", type=float, help="At most so many; sets the key loop.max_minutes.")
 @click.option("--epochs", type=int, help="Passes at most; sets the key loop.n_epochs.")
 @click.option("--hidden-width", type=int, help="Sets the key model.hidden_width.")
+@click.option(
+    "--reverse",
+    is_flag=True,
+    help="Learn p(source | target) of phrase pairs; sets the key reverse_sides.",
+)
 @click.option("--resume", is_flag=True, help="Continue an interrupted training.")
 @DEVICE
 @click.option("--seed", type=int, default=1, show_default=True)
@@ -116,6 +123,7 @@ def train(
     minutes: float | None,
     epochs: int | None,
     hidden_width: int | None,
+    reverse: bool,
     resume: bool,
     device: Device,
     seed: int,
@@ -130,7 +138,7 @@ def train(
     from rescorer.contract import Data
     from rescorer.training.run import train as run_training
 
-    settings = _training_settings(config, arch, minutes, epochs, hidden_width)
+    settings = _training_settings(config, arch, minutes, epochs, hidden_width, reverse)
     asked = Data(data, source, links, texts)
     report = run_training(arch, asked, out, settings, resume, choose_device(device), seed)
     click.echo(f"{out}: {_in_words(report)}")

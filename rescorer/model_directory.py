@@ -26,6 +26,7 @@ from rescorer.contract import (
     recorded_log_z,
 )
 from rescorer.controls import Control, scorer_of_control
+from rescorer.reversed_sides import REVERSED_NOTE, in_own_order
 from rescorer.tensor_files import check_weights, load_tensors, save_tensors
 from rescorer.tries.generation import Generator
 from rescorer.tries.scoring import TrieScorer
@@ -184,7 +185,9 @@ def fingerprint(directory: Path) -> str:
 
 
 def scorer_of_model(directory: Path, compute: Compute) -> NamedScorer:
-    """The scorer of a model directory; a language model scores the target alone.
+    """The scorer of a model directory.
+
+    A language model scores the target alone; a model with reversed sides scores the source, given the target.
 
     Args:
         directory: what `rescorer train` wrote.
@@ -198,8 +201,11 @@ def scorer_of_model(directory: Path, compute: Compute) -> NamedScorer:
     model = load_model(directory)
     _check_denominator(model, directory, compute)
     architecture = load(model.architecture)
-    note = f" ({architecture.column_note})" if architecture.column_note else ""
-    scorer = architecture.scorer(model, compute)
+    notes = [
+        *filter(None, [REVERSED_NOTE if model.reverses_sides else "", architecture.column_note])
+    ]
+    note = f" ({', '.join(notes)})" if notes else ""
+    scorer = in_own_order(model, architecture.scorer(model, compute))
     return NamedScorer(f"{directory}{note}", scorer, f"{fingerprint(directory)} {compute}")
 
 
