@@ -170,7 +170,12 @@ def _tell_log_z(model: Path, unnormalized: bool) -> None:
     "models",
     type=MODEL_DIRECTORY,
     multiple=True,
-    help="Model directory; several give a column each.",
+    help="Model directory; several give a column each, or one with --mean.",
+)
+@click.option(
+    "--mean",
+    type=click.Choice(["sentence-log-probs", "word-probs"]),
+    help="One column of several models: the mean of log-probabilities of pairs, or of probabilities of words.",
 )
 @click.option(
     "--control",
@@ -217,6 +222,7 @@ def _tell_log_z(model: Path, unnormalized: bool) -> None:
 def score(
     table: str,
     models: tuple[Path, ...],
+    mean: Mean | None,
     control: Control | None,
     seed: int,
     out: str,
@@ -241,6 +247,7 @@ def score(
     """
     from rescorer.agreement import table_agreement
     from rescorer.compute import Compute
+    from rescorer.ensemble import named_ensemble
     from rescorer.model_directory import scorers_of
     from rescorer.tables.column import ColumnConfig, parse_columns
     from rescorer.tables.rows import parse_shard
@@ -248,6 +255,8 @@ def score(
 
     compute = Compute(precision, device, unnormalized)
     scorers = scorers_of(models, control, seed, compute)
+    if mean is not None:
+        scorers = [named_ensemble(scorers, mean)]
     if unnormalized and not is_stream(table):
         for model in models:
             _tell_log_z(model, unnormalized)
@@ -649,14 +658,14 @@ def generate(
 ) -> None:
     """Write the targets that a network prefers, or draws, for source phrases, with log-probabilities.
 
-    PHRASES has one source phrase a line. A language model, which sees no source, continues the lines
-    instead: an empty one gives whole sentences.
+    PHRASES has one source phrase a line, or one target phrase for a model trained with --reverse. A language
+    model, which sees no source, continues the lines instead: an empty one gives whole sentences.
 
     Example: rescorer generate rnn phrases.en --n 5 --table model/phrase-table.gz
     """
     from rescorer.compute import Compute
     from rescorer.generated_phrases import generate_phrases
-    from rescorer.model_directory import generator_of_model
+    from rescorer.model_directory import generator_of_model, reverses_sides
     from rescorer.tries.generation import GenerationConfig
 
     config = GenerationConfig(
@@ -669,6 +678,8 @@ def generate(
         unknown_words=not no_unknown,
         seed=seed,
     )
+    if table is not None and reverses_sides(model):
+        raise ConfigError(f"{model} generates sources of target phrases: leave --table out")
     generator = generator_of_model(model, Compute(device=device))
     generate_phrases(generator, phrases, config, out, form, table)
 

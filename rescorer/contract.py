@@ -267,8 +267,7 @@ class TrainedModel(Generic[Network]):
     @property
     def reverses_sides(self) -> bool:
         """Whether the network was trained on swapped sides: it knows p(source | target)."""
-        settings = self.description.get("training", {}).get("config", {})
-        return bool(settings.get("reverse_sides"))
+        return reversed_sides_recorded(self.description)
 
     @property
     def is_self_normalised(self) -> bool:
@@ -280,6 +279,12 @@ class TrainedModel(Generic[Network]):
     def log_z(self) -> LogZ | None:
         """That of the held-out text of the training; None where it was not measured."""
         return recorded_log_z(self.description)
+
+
+def reversed_sides_recorded(description: Mapping[str, Any]) -> bool:
+    """Whether a config.json is that of a model which was trained on swapped sides."""
+    settings = description.get("training", {}).get("config", {})
+    return bool(settings.get("reverse_sides"))
 
 
 def recorded_log_z(description: Mapping[str, Any]) -> LogZ | None:

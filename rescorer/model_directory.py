@@ -24,6 +24,7 @@ from rescorer.contract import (
     Shortlists,
     TrainedModel,
     recorded_log_z,
+    reversed_sides_recorded,
 )
 from rescorer.controls import Control, scorer_of_control
 from rescorer.reversed_sides import REVERSED_NOTE, in_own_order
@@ -215,6 +216,15 @@ def _check_denominator(model: TrainedModel[Any], directory: Path, compute: Compu
             f"{directory} was trained without self_normalisation, so its scores need the denominator:"
             " leave --unnormalized out, or train with self_normalisation = 0.1 in --config"
         )
+
+
+def reverses_sides(directory: Path) -> bool:
+    """Whether the model of a directory was trained on swapped sides.
+
+    Raises:
+        InputError: the directory is not a whole model.
+    """
+    return reversed_sides_recorded(_read_description(directory / DESCRIPTION))
 
 
 def log_z_of(directory: Path) -> LogZ | None:

@@ -24,6 +24,7 @@ from rescorer.compute import Compute
 from rescorer.contract import Batch, Data, TrainedModel, WordScorer
 from rescorer.model_directory import load_model, save_model, scorer_of_model
 from rescorer.nbest import add_feature
+from rescorer.perplexity import load_text_model
 from rescorer.tables.column import ColumnConfig, add_columns
 from rescorer.tables.source_table import SourceTable
 from rescorer.training import loop as loop_module
@@ -524,6 +525,8 @@ def test_reversed_sides_are_those_of_a_swapped_table(
     expected = other.scorer.values(Batch([t for _, t in PAIRS], [s for s, _ in PAIRS]))
     np.testing.assert_allclose(one.scorer.values(batch()), expected, atol=1e-6)
     assert expected.std() > 0.1
+    with pytest.raises(InputError, match="a model with reversed sides, which predicts the source"):
+        load_text_model(tmp_path / "reversed", Compute())
     assert one.scorer.shortlist is not None and set(one.scorer.shortlist.words[2:]) <= {
         word for target in TARGETS for word in target.split()
     }
