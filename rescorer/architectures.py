@@ -18,6 +18,7 @@ ARCHITECTURES = {
     "rnnsearch": "rescorer.scorers.rnnsearch",
     "seq2seq": "rescorer.scorers.seq2seq",
     "cstm": "rescorer.scorers.cstm",
+    "bae": "rescorer.scorers.bae",
 }
 
 
