@@ -5,9 +5,10 @@ go through hidden layers that all target words share, and each place of the targ
 
     p(t_1 ... t_m | s) = product over k of p_k(t_k | s), with t_{m+1} = </s>
 
-Given the source, the target's words know nothing of each other. Two things differ from the authors' program:
+Given the source, the target's words know nothing of each other. Three things differ from the authors' program:
 </s> is predicted behind the last word (behind the last place it is sure), so that the probabilities of all
-targets add up to 1, and the value is the sum of the logarithms, not their mean.
+targets add up to 1; the value is the sum of the logarithms, not their mean; and a word outside the shortlist is
+<unk>, where a pair with such a word has the table's probability there.
 
 Notation: n sources, N places on each side, r embedding_width, d width of the last hidden layer, V predicted
 words.
