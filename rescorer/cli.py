@@ -69,6 +69,7 @@ def _training_settings(
     minutes: float | None,
     epochs: int | None,
     hidden_width: int | None,
+    reverse: bool,
 ) -> TrainingSettings:
     """The settings of `rescorer train`."""
     from rescorer.architectures import load
@@ -77,6 +78,7 @@ def _training_settings(
         "loop.max_minutes": minutes,
         "loop.n_epochs": epochs,
         "model.hidden_width": hidden_width,
+        "reverse_sides": reverse or None,
     }
     settings: TrainingSettings = with_options(load_config(load(arch).settings, config), options)
     return settings
@@ -108,6 +110,11 @@ def _training_settings(
 @click.option("--minutes", type=float, help="At most so many; sets the key loop.max_minutes.")
 @click.option("--epochs", type=int, help="Passes at most; sets the key loop.n_epochs.")
 @click.option("--hidden-width", type=int, help="Sets the key model.hidden_width.")
+@click.option(
+    "--reverse",
+    is_flag=True,
+    help="Learn p(source | target) of phrase pairs; sets the key reverse_sides.",
+)
 @click.option("--resume", is_flag=True, help="Continue an interrupted training.")
 @DEVICE
 @click.option("--seed", type=int, default=1, show_default=True)
@@ -123,6 +130,7 @@ def train(
     minutes: float | None,
     epochs: int | None,
     hidden_width: int | None,
+    reverse: bool,
     resume: bool,
     device: Device,
     seed: int,
@@ -139,7 +147,7 @@ def train(
     from rescorer.training.peers import peers_on
     from rescorer.training.run import train as run_training
 
-    settings = _training_settings(config, arch, minutes, epochs, hidden_width)
+    settings = _training_settings(config, arch, minutes, epochs, hidden_width, reverse)
     asked = Data(data, source, links, texts, cache)
     with peers_on(choose_device(device)) as (peers, own_device):
         if not peers.is_first:
@@ -175,7 +183,12 @@ def _tell_log_z(model: Path, unnormalized: bool) -> None:
     "models",
     type=MODEL_DIRECTORY,
     multiple=True,
-    help="Model directory; several give a column each.",
+    help="Model directory; several give a column each, or one with --mean.",
+)
+@click.option(
+    "--mean",
+    type=click.Choice(["sentence-log-probs", "word-probs"]),
+    help="One column of several models: the mean of log-probabilities of pairs, or of probabilities of words.",
 )
 @click.option(
     "--control",
@@ -222,6 +235,7 @@ def _tell_log_z(model: Path, unnormalized: bool) -> None:
 def score(
     table: str,
     models: tuple[Path, ...],
+    mean: Mean | None,
     control: Control | None,
     seed: int,
     out: str,
@@ -246,6 +260,7 @@ def score(
     """
     from rescorer.agreement import table_agreement
     from rescorer.compute import Compute
+    from rescorer.ensemble import named_ensemble
     from rescorer.model_directory import scorers_of
     from rescorer.tables.column import ColumnConfig, parse_columns
     from rescorer.tables.rows import parse_shard
@@ -253,6 +268,8 @@ def score(
 
     compute = Compute(precision, device, unnormalized)
     scorers = scorers_of(models, control, seed, compute)
+    if mean is not None:
+        scorers = [named_ensemble(scorers, mean)]
     if unnormalized and not is_stream(table):
         for model in models:
             _tell_log_z(model, unnormalized)
@@ -654,14 +671,14 @@ def generate(
 ) -> None:
     """Write the targets that a network prefers, or draws, for source phrases, with log-probabilities.
 
-    PHRASES has one source phrase a line. A language model, which sees no source, continues the lines
-    instead: an empty one gives whole sentences.
+    PHRASES has one source phrase a line, or one target phrase for a model trained with --reverse. A language
+    model, which sees no source, continues the lines instead: an empty one gives whole sentences.
 
     Example: rescorer generate rnn phrases.en --n 5 --table model/phrase-table.gz
     """
     from rescorer.compute import Compute
     from rescorer.generated_phrases import generate_phrases
-    from rescorer.model_directory import generator_of_model
+    from rescorer.model_directory import generator_of_model, reverses_sides
     from rescorer.tries.generation import GenerationConfig
 
     config = GenerationConfig(
@@ -674,6 +691,8 @@ def generate(
         unknown_words=not no_unknown,
         seed=seed,
     )
+    if table is not None and reverses_sides(model):
+        raise ConfigError(f"{model} generates sources of target phrases: leave --table out")
     generator = generator_of_model(model, Compute(device=device))
     generate_phrases(generator, phrases, config, out, form, table)
 

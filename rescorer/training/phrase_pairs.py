@@ -29,16 +29,24 @@ class PairChoice:
         max_phrase_words: pairs with a longer side are left out.
         min_prob: pairs with a lower p(target | source), the third score, are left out.
         with_counts: whether the joint counts are read; pairs with a count of 0 are left out then.
+        reverse_sides: whether targets are read as sources and sources as targets.
     """
 
     max_phrase_words: int = 7
     min_prob: float = 0.0
     with_counts: bool = False
+    reverse_sides: bool = False
 
     @classmethod
-    def of(cls, max_phrase_words: int, weighting: Weighting, min_prob: float = 0.0) -> PairChoice:
+    def of(
+        cls,
+        max_phrase_words: int,
+        weighting: Weighting,
+        min_prob: float = 0.0,
+        reverse_sides: bool = False,
+    ) -> PairChoice:
         """What a weighting needs."""
-        return cls(max_phrase_words, min_prob, weighting != "distinct")
+        return cls(max_phrase_words, min_prob, weighting != "distinct", reverse_sides)
 
 
 def weights_of(counts: NDArray[np.float64], weighting: Weighting) -> NDArray[np.float64]:
@@ -69,7 +77,8 @@ def spill_rows(table: StrPath, choice: PairChoice, lexicon: Lexicon, spill: Reco
     Raises:
         InputError: a row is malformed, or a number is wanted but not there.
     """
-    wanted = Wanted(0, min(choice.max_phrase_words, LOW_HALF), choice.min_prob, choice.with_counts)
+    max_words = min(choice.max_phrase_words, LOW_HALF)
+    wanted = Wanted(0, max_words, choice.min_prob, choice.with_counts, choice.reverse_sides)
     with Progress("read phrase pairs", unit="rows") as progress:
         for piece in _ahead(_whole_rows(table)):
             lexicon.make_room(len(piece))

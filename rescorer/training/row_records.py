@@ -2,7 +2,7 @@
 
 A record is a run of uint32: the row's number, the words of both sides (source in the low half, target in
 the high one), the joint count as a float64 in two halves, the numbers of the source's words, and those of
-the target's.
+the target's. With reversed sides a record's source is the target of the row.
 """
 
 from __future__ import annotations
@@ -42,12 +42,14 @@ class Wanted(NamedTuple):
         max_words: rows with a longer side are left out.
         min_prob: rows with a lower third score are left out; with 0 it is not looked at.
         with_counts: whether the joint count is read; rows with a count of 0 are left out.
+        reverse_sides: whether targets are sources, and sources targets.
     """
 
     n_scores: int
     max_words: int
     min_prob: float
     with_counts: bool
+    reverse_sides: bool
 
 
 class Given(NamedTuple):
@@ -137,8 +139,9 @@ def read_records(
     last_record = NO_RECORD
     while at < len(text):
         row = _columns(text, at)
-        n_source = _n_tokens(text, row.source, row.source_end, wanted.max_words)
-        n_target = _n_tokens(text, row.target, row.target_end, wanted.max_words)
+        source, source_end, target, target_end = _sides(row, wanted.reverse_sides)
+        n_source = _n_tokens(text, source, source_end, wanted.max_words)
+        n_target = _n_tokens(text, target, target_end, wanted.max_words)
         is_short = n_source <= wanted.max_words and n_target <= wanted.max_words
         found = given if given.is_given else _numbers(text, row, wanted, is_short)
         if not found.is_given:
@@ -147,15 +150,15 @@ def read_records(
         if is_short and _is_wanted(found, wanted):
             record = state[N_NUMBERS]
             _set_header(records, record, state[N_SEEN], n_source, n_target, found.joint_count)
-            length = row.source_end - row.source
+            length = source_end - source
             is_same = last_record != NO_RECORD and length == last_end - last_start
-            if is_same and same_bytes(text, row.source, text, last_start, length):
+            if is_same and same_bytes(text, source, text, last_start, length):
                 _copy(records, last_record + HEADER, record + HEADER, n_source)
             else:
-                _add_words(text, row.source, row.source_end, lexicon, records, record + HEADER)
+                _add_words(text, source, source_end, lexicon, records, record + HEADER)
             behind = record + HEADER + n_source
-            _add_words(text, row.target, row.target_end, lexicon, records, behind)
-            last_start, last_end, last_record = row.source, row.source_end, record
+            _add_words(text, target, target_end, lexicon, records, behind)
+            last_start, last_end, last_record = source, source_end, record
             state[N_ROWS] += 1
             state[N_NUMBERS] = behind + n_target
         state[N_SEEN] += 1
@@ -172,6 +175,14 @@ def _columns(text: Any, at: int) -> _Columns:
     scores = min(target_end + BAR_BYTES, end)
     scores_end = column_end(text, scores, end)
     return _Columns(at, source_end, target, target_end, scores, scores_end, end)
+
+
+@inner
+def _sides(row: _Columns, reverse_sides: bool) -> tuple[int, int, int, int]:
+    """Where the source of a record begins and ends, and its target."""
+    if reverse_sides:
+        return row.target, row.target_end, row.source, row.source_end
+    return row.source, row.source_end, row.target, row.target_end
 
 
 @inner

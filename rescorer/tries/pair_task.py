@@ -7,6 +7,7 @@ way).
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -47,6 +48,12 @@ PAIR_RECIPES: dict[RecipeName, PairRecipe] = {
 }
 
 
+# The weighted sum of -log p, from the network, all pairs, the rows that are meant, the type of the output
+# layer's products and the weight of log^2 Z; see `tries.loss.pairs_loss`. That of a batch is the sum over
+# its parts.
+PairsLoss = Callable[[Any, EncodedPairs, NDArray[np.int64], torch.dtype, float], Tensor]
+
+
 @dataclass(frozen=True)
 class PairTrainingConfig:
     """Settings of a training on phrase pairs.
@@ -54,7 +61,8 @@ class PairTrainingConfig:
     Attributes:
         max_phrase_words: pairs with a longer side are not learned from.
         weighting: how much a pair counts: "distinct" (the paper), "sqrt-count" or "count".
-        min_prob: pairs with a lower p(target | source) in the table are not learned from.
+        min_prob: pairs with a lower p(target | source) in the table are not learned from, whichever side
+            is predicted.
         max_pairs: so many pairs at most, drawn at random; 0 for all.
         pool_pairs: pairs that are in memory at a time, some 150 bytes each. Of a larger table, batches are
             drawn from one pool after another, each a sample of the sources of the whole table.
@@ -66,6 +74,8 @@ class PairTrainingConfig:
         batch_pairs: pairs of an update; 0 takes 64 with the recipe "paper", 512 otherwise.
         batching: "sources" puts all targets of a source into one batch, so that they share work;
             "pairs" draws pairs at random, as the paper does; "auto" takes the recipe's way.
+        reverse_sides: learn p(source | target): the network reads the targets of the table and predicts its
+            sources. The model's record says so, and its scores of a table are those then.
         self_normalisation: weight alpha of log^2 Z in the loss (Devlin et al. 2014, section 2.3, use
             0.1), with which `rescorer score --unnormalized` can leave the denominator Z out; 0 for none.
         loop: recipe and limits; the default learning rate is 6e-3.
@@ -81,6 +91,7 @@ class PairTrainingConfig:
     n_held_out: Annotated[int, AtLeast(0)] = 5_000
     batch_pairs: Annotated[int, AtLeast(0)] = 0
     batching: Literal["auto", "sources", "pairs"] = "auto"
+    reverse_sides: bool = False
     self_normalisation: Annotated[float, AtLeast(0)] = 0.0
     loop: LoopConfig = field(default_factory=lambda: LoopConfig(learning_rate=6e-3))
 
@@ -90,7 +101,9 @@ class PairTrainingConfig:
     @property
     def choice(self) -> PairChoice:
         """Which rows of a table are learned from."""
-        return PairChoice.of(self.max_phrase_words, self.weighting, self.min_prob)
+        return PairChoice.of(
+            self.max_phrase_words, self.weighting, self.min_prob, self.reverse_sides
+        )
 
     @property
     def pairs_per_update(self) -> int:
@@ -109,16 +122,23 @@ class PairTask:
     """The batches and losses of phrase pairs in memory; a batch is an array of pair numbers.
 
     Args:
-        network: is trained; a `Recurrent`.
+        network: is trained; what `pairs_loss` takes.
         data: the pairs.
         config: settings.
         seed: of the held-out pairs and of the order.
+        pairs_loss: of some pairs; the default takes a `Recurrent`.
     """
 
     def __init__(
-        self, network: Any, data: EncodedPairs, config: PairTrainingConfig, seed: int
+        self,
+        network: Any,
+        data: EncodedPairs,
+        config: PairTrainingConfig,
+        seed: int,
+        pairs_loss: PairsLoss = pairs_loss,
     ) -> None:
         self.network = network
+        self.pairs_loss = pairs_loss
         self.data = data
         self.config = config
         self.seed = seed
@@ -147,7 +167,7 @@ class PairTask:
     def loss(self, batch: NDArray[np.int64]) -> tuple[Tensor, float]:
         """Summed weighted loss of the pairs of a batch, and the weight of their words."""
         alpha = self.config.self_normalisation
-        loss = pairs_loss(self.network, self.data, batch, self._product_type, alpha)
+        loss = self.pairs_loss(self.network, self.data, batch, self._product_type, alpha)
         return loss, self.n_words(batch)
 
     def held_out(self) -> PairTask:
@@ -169,7 +189,7 @@ class PairTask:
         total = n_words = 0.0
         for start in range(0, len(self.held_out_rows), HELD_OUT_BATCH_PAIRS):
             rows = self.held_out_rows[start : start + HELD_OUT_BATCH_PAIRS]
-            total += float(pairs_loss(self.network, self.data, rows, torch.float32))
+            total += float(self.pairs_loss(self.network, self.data, rows, torch.float32, 0.0))
             n_words += self.n_words(rows)
         return total / n_words if n_words else None
 

@@ -20,7 +20,8 @@ from rescorer.training.pair_pools import ChosenPairs, PairPools
 from rescorer.training.seeded_batch import even_parts
 from rescorer.training.shortlists import choose_shortlists
 from rescorer.training.word_counts import WordCounts
-from rescorer.tries.pair_task import PairTask, PairTrainingConfig
+from rescorer.tries.loss import pairs_loss
+from rescorer.tries.pair_task import PairsLoss, PairTask, PairTrainingConfig
 from rescorer.vocabulary import count_words
 
 
@@ -29,6 +30,8 @@ def prepare_pairs(
     config: PairTrainingConfig,
     seed: int,
     new_network: Callable[[Shortlists], nn.Module],
+    loss: PairsLoss = pairs_loss,
+    whole_batches: bool = False,
 ) -> Prepared:
     """Read the pairs of a phrase table and make a network for their words.
 
@@ -36,7 +39,9 @@ def prepare_pairs(
         data: a phrase table; its distinct pairs are the data. Shortlists come from its `texts`.
         config: settings.
         seed: of held-out pairs and order.
-        new_network: makes the network, which must be a `Recurrent`.
+        new_network: makes the network, which must be what `loss` takes.
+        loss: of some pairs; the default takes a `Recurrent`.
+        whole_batches: whether the loss of a batch is more than the sum over its pairs.
 
     Raises:
         InputError: the table is malformed or has no usable pair, or `cache` is no cache.
@@ -44,22 +49,22 @@ def prepare_pairs(
     """
     files = stored_pairs(data.path, config.choice, data.cache)
     pairs = ChosenPairs(files, config.pool_pairs, config.max_pairs, seed)
-    if data.texts is None:
+    texts = data.texts[::-1] if data.texts and config.reverse_sides else data.texts
+    if texts is None:
         counts: Sequence[WordCounts] = pairs.word_counts()
     else:
-        counts = [WordCounts.of(count_words(read_lines(text))) for text in data.texts]
+        counts = [WordCounts.of(count_words(read_lines(text))) for text in texts]
     chosen = choose_shortlists(counts, config.shortlist, config.shortlist_coverage)
     print_note(str(chosen))
     shortlists = chosen.shortlists
     network = new_network(shortlists)
-    task = PooledPairTask(network, PairPools(pairs, shortlists, config.weighting), config, seed)
+    pools = PairPools(pairs, shortlists, config.weighting)
+    task = PooledPairTask(network, pools, config, seed, loss, whole_batches)
     record = {
         "held_out_words_per_pair": task.held_out_words_per_pair,
         "shortlists": chosen.record(),
     }
-    words = (
-        () if data.texts is None else (word for side in shortlists if side for word in side.words)
-    )
+    words = () if texts is None else (word for side in shortlists if side for word in side.words)
     return Prepared(network, task, shortlists, digest(chain(pairs.content(), words)), record)
 
 
@@ -82,20 +87,30 @@ class PooledPairTask:
     it is the same as that. Held-out pairs are some of the first pool, which is a sample of all sources.
 
     Args:
-        network: is trained; a `Recurrent`.
+        network: is trained; what `loss` takes.
         pools: all pairs.
         config: settings.
         seed: of the held-out pairs and of the order.
+        loss: of some pairs; the default takes a `Recurrent`.
+        whole_batches: whether the loss of a batch is more than the sum over its pairs; then it is not cut.
     """
 
     def __init__(
-        self, network: Any, pools: PairPools, config: PairTrainingConfig, seed: int
+        self,
+        network: Any,
+        pools: PairPools,
+        config: PairTrainingConfig,
+        seed: int,
+        loss: PairsLoss = pairs_loss,
+        whole_batches: bool = False,
     ) -> None:
         self.network = network
         self.config = config
         self.seed = seed
         self._pools = pools
-        self._pool, self._task = 0, PairTask(network, pools.load(0), config, seed)
+        self._loss = loss
+        self._whole_batches = whole_batches
+        self._pool, self._task = 0, PairTask(network, pools.load(0), config, seed, loss)
         self._held_out = self._task.held_out()
         self.sizes = [len(self._task.train_rows), *pools.sizes[1:]]
 
@@ -124,6 +139,8 @@ class PooledPairTask:
 
     def parts(self, batch: PoolBatch, n_parts: int) -> list[PoolBatch]:
         """A batch in at most so many parts; neighbours share most sources."""
+        if self._whole_batches:
+            return [batch]
         return [PoolBatch(batch.pool, rows) for rows in even_parts(batch.rows, n_parts)]
 
     def n_words(self, batch: PoolBatch) -> float:
@@ -139,10 +156,9 @@ class PooledPairTask:
         if number != self._pool:
             del self._task
             config = self.config if number == 0 else replace(self.config, n_held_out=0)
-            self._pool, self._task = (
-                number,
-                PairTask(self.network, self._pools.load(number), config, self.seed),
-            )
+            data = self._pools.load(number)
+            self._pool = number
+            self._task = PairTask(self.network, data, config, self.seed, self._loss)
         return self._task
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -154,3 +155,13 @@ def test_a_malformed_table_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t").write_bytes(b"a ||| x\n")
     with pytest.raises(InputError, match="t:1: found 2 columns"):
         table_agreement(saved(tmp_path / "m", 0.1), str(tmp_path / "t"), 1, ON_CPU)
+
+
+def test_a_reversed_model_is_compared_on_what_it_reads(tmp_path: Path) -> None:
+    model = load_model(saved(tmp_path / "m", 0.1))
+    description = {"training": {"config": {"self_normalisation": 0.1, "reverse_sides": True}}}
+    turned = replace(model, description=description)
+    asked = Batch([b"x y", b"x"], [b"a b", b"b"])
+    found = agreement(turned, asked, ON_CPU)
+    assert found == agreement(model, asked.sides_swapped(), ON_CPU)
+    assert found != agreement(model, asked, ON_CPU)

@@ -62,6 +62,7 @@ def test_an_empty_directory_becomes_a_cache(tmp_path: Path) -> None:
         (ROWS.replace(b"y", b"z"), PairChoice(), "pairs of another table"),
         (ROWS, PairChoice(5), "max_phrase_words 7, not 5"),
         (ROWS, PairChoice(with_counts=True), "with_counts False, not True"),
+        (ROWS, PairChoice(reverse_sides=True), "reverse_sides False, not True"),
     ],
 )
 def test_other_pairs_are_refused(
@@ -123,5 +124,10 @@ def test_what_a_cache_says_of_itself(tmp_path: Path) -> None:
     stored_pairs(write(tmp_path), PairChoice(), tmp_path / "cache")
     header = json.loads((tmp_path / "cache" / "pairs.json").read_text())
     assert header["table"]["bytes"] == len(ROWS)
-    assert header["choice"] == {"max_phrase_words": 7, "min_prob": 0.0, "with_counts": False}
+    assert header["choice"] == {
+        "max_phrase_words": 7,
+        "min_prob": 0.0,
+        "with_counts": False,
+        "reverse_sides": False,
+    }
     assert (header["format"], header["n_words"], len(header["parts"])) == (1, 4, 256)

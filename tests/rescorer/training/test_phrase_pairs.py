@@ -8,7 +8,7 @@ import pytest
 
 from moses_bridge.errors import InputError
 from moses_bridge.textio import read_lines
-from rescorer.training import phrase_pairs
+from rescorer.training import phrase_pairs, record_spill
 from rescorer.training.pair_cache import stored_pairs
 from rescorer.training.pair_files import PairFiles
 from rescorer.training.pair_pools import ChosenPairs
@@ -218,3 +218,27 @@ def test_all_of_the_data_is_in_the_digest(tmp_path: Path) -> None:
         digest(b"".join(reversed(TABLE.splitlines(keepends=True))), counted),
     ]
     assert len(set(kinds)) == 5 and kinds[0] == digest(TABLE, counted)
+
+
+@pytest.mark.parametrize("run_numbers", [2**24, 8])
+def test_reversed_sides_are_grouped_by_what_were_the_targets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_numbers: int
+) -> None:
+    """The scores and counts of a row stay its own; odd rows are swapped too."""
+    monkeypatch.setattr(record_spill, "RUN_NUMBERS", run_numbers)
+    odd = b"a b||| |||1 1\t0.5 1 ||| ||| 1 1 25\n"
+    table = write(tmp_path, TABLE + odd)
+    choice = PairChoice.of(2, "sqrt-count", 0.1, reverse_sides=True)
+    found = pairs_of(stored_pairs(table, choice, None), "sqrt-count")
+    assert found == [("x", "a", 1.0), ("x", "a b", 2.0), ("", "a b", 5.0)]
+
+
+def test_reversed_pairs_are_those_of_a_swapped_table(tmp_path: Path) -> None:
+    columns = [line.split(b" ||| ") for line in TABLE.splitlines(keepends=True)]
+    swapped = b"".join(b" ||| ".join([c[1], c[0], *c[2:]]) for c in columns)
+    reverse = PairChoice(with_counts=True, reverse_sides=True)
+    one = stored_pairs(write(tmp_path), reverse, None)
+    other = stored_pairs(write(tmp_path, swapped), PairChoice(with_counts=True), None)
+    assert pairs_of(one, "count") == pairs_of(other, "count")
+    forward = stored_pairs(write(tmp_path), PairChoice(with_counts=True), None)
+    assert one.digest == other.digest != forward.digest

@@ -16,6 +16,7 @@ from rescorer.scorers.encdec.task import EncDecTrainingConfig
 from rescorer.training.encoded_pairs import EncodedPairs
 from rescorer.training.loop import LoopConfig
 from rescorer.training.run import train
+from rescorer.tries.loss import pairs_loss
 from rescorer.tries.pair_task import PairTask, PairTrainingConfig
 from rescorer.tries.pooled_pair_task import PoolBatch, PooledPairTask, prepare_pairs
 
@@ -156,6 +157,27 @@ def test_the_data_are_read_and_the_network_is_made_for_their_words(tmp_path: Pat
     few = prepare_pairs(Data(table), PairTrainingConfig(max_pairs=20), 1, new_network)
     assert again.digest == prepared.digest != few.digest
     assert sum(few.task.sizes) + few.task.n_held_out == 20  # type: ignore[attr-defined]
+
+
+def test_texts_of_reversed_sides_change_places(tmp_path: Path) -> None:
+    for name, text in (("table", b"a ||| x ||| 1\n"), ("en", b"a b\n"), ("fr", b"x\n")):
+        (tmp_path / name).write_bytes(text)
+    config = PairTrainingConfig(n_held_out=0, reverse_sides=True)
+    data = Data(tmp_path / "table", texts=(tmp_path / "en", tmp_path / "fr"))
+    prepared = prepare_pairs(data, config, 1, lambda _: make_network())
+    source, target = prepared.shortlists
+    assert source is not None
+    assert (source.words[2:], target.words[2:]) == ((b"x",), (b"a", b"b"))
+
+
+def test_a_loss_of_whole_batches_is_not_cut() -> None:
+    data = Pools(make_data(80, 1))
+    cut, whole = (
+        PooledPairTask(make_network(), data, CONFIG, 4, pairs_loss, whole_batches)  # type: ignore[arg-type]
+        for whole_batches in (False, True)
+    )
+    batch = whole.batches(0)[0]
+    assert whole.parts(batch, 3) == [batch] and len(cut.parts(batch, 3)) == 3
 
 
 def test_a_table_without_usable_pairs_is_refused(tmp_path: Path) -> None:
