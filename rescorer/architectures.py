@@ -17,6 +17,7 @@ ARCHITECTURES = {
     "rnn_lm": "rescorer.scorers.rnn_lm",
     "rnnsearch": "rescorer.scorers.rnnsearch",
     "seq2seq": "rescorer.scorers.seq2seq",
+    "cstm": "rescorer.scorers.cstm",
 }
 
 

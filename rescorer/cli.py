@@ -68,6 +68,7 @@ def _training_settings(
     minutes: float | None,
     epochs: int | None,
     hidden_width: int | None,
+    reverse: bool,
 ) -> TrainingSettings:
     """The settings of `rescorer train`."""
     from rescorer.architectures import load
@@ -76,6 +77,7 @@ def _training_settings(
         "loop.max_minutes": minutes,
         "loop.n_epochs": epochs,
         "model.hidden_width": hidden_width,
+        "reverse_sides": reverse or None,
     }
     settings: TrainingSettings = with_options(load_config(load(arch).settings, config), options)
     return settings
@@ -102,6 +104,11 @@ def _training_settings(
 @click.option("--minutes", type=float, help="At most so many; sets the key loop.max_minutes.")
 @click.option("--epochs", type=int, help="Passes at most; sets the key loop.n_epochs.")
 @click.option("--hidden-width", type=int, help="Sets the key model.hidden_width.")
+@click.option(
+    "--reverse",
+    is_flag=True,
+    help="Learn p(source | target) of phrase pairs; sets the key reverse_sides.",
+)
 @click.option("--resume", is_flag=True, help="Continue an interrupted training.")
 @DEVICE
 @click.option("--seed", type=int, default=1, show_default=True)
@@ -116,6 +123,7 @@ def train(
     minutes: float | None,
     epochs: int | None,
     hidden_width: int | None,
+    reverse: bool,
     resume: bool,
     device: Device,
     seed: int,
@@ -130,7 +138,7 @@ def train(
     from rescorer.contract import Data
     from rescorer.training.run import train as run_training
 
-    settings = _training_settings(config, arch, minutes, epochs, hidden_width)
+    settings = _training_settings(config, arch, minutes, epochs, hidden_width, reverse)
     asked = Data(data, source, links, texts)
     report = run_training(arch, asked, out, settings, resume, choose_device(device), seed)
     click.echo(f"{out}: {_in_words(report)}")
@@ -162,7 +170,12 @@ def _tell_log_z(model: Path, unnormalized: bool) -> None:
     "models",
     type=MODEL_DIRECTORY,
     multiple=True,
-    help="Model directory; several give a column each.",
+    help="Model directory; several give a column each, or one with --mean.",
+)
+@click.option(
+    "--mean",
+    type=click.Choice(["sentence-log-probs", "word-probs"]),
+    help="One column of several models: the mean of log-probabilities of pairs, or of probabilities of words.",
 )
 @click.option(
     "--control",
@@ -209,6 +222,7 @@ def _tell_log_z(model: Path, unnormalized: bool) -> None:
 def score(
     table: str,
     models: tuple[Path, ...],
+    mean: Mean | None,
     control: Control | None,
     seed: int,
     out: str,
@@ -233,6 +247,7 @@ def score(
     """
     from rescorer.agreement import table_agreement
     from rescorer.compute import Compute
+    from rescorer.ensemble import named_ensemble
     from rescorer.model_directory import scorers_of
     from rescorer.tables.column import ColumnConfig, parse_columns
     from rescorer.tables.rows import parse_shard
@@ -240,6 +255,8 @@ def score(
 
     compute = Compute(precision, device, unnormalized)
     scorers = scorers_of(models, control, seed, compute)
+    if mean is not None:
+        scorers = [named_ensemble(scorers, mean)]
     if unnormalized and not is_stream(table):
         for model in models:
             _tell_log_z(model, unnormalized)
@@ -641,14 +658,14 @@ def generate(
 ) -> None:
     """Write the targets that a network prefers, or draws, for source phrases, with log-probabilities.
 
-    PHRASES has one source phrase a line. A language model, which sees no source, continues the lines
-    instead: an empty one gives whole sentences.
+    PHRASES has one source phrase a line, or one target phrase for a model trained with --reverse. A language
+    model, which sees no source, continues the lines instead: an empty one gives whole sentences.
 
     Example: rescorer generate rnn phrases.en --n 5 --table model/phrase-table.gz
     """
     from rescorer.compute import Compute
     from rescorer.generated_phrases import generate_phrases
-    from rescorer.model_directory import generator_of_model
+    from rescorer.model_directory import generator_of_model, reverses_sides
     from rescorer.tries.generation import GenerationConfig
 
     config = GenerationConfig(
@@ -661,6 +678,8 @@ def generate(
         unknown_words=not no_unknown,
         seed=seed,
     )
+    if table is not None and reverses_sides(model):
+        raise ConfigError(f"{model} generates sources of target phrases: leave --table out")
     generator = generator_of_model(model, Compute(device=device))
     generate_phrases(generator, phrases, config, out, form, table)
 

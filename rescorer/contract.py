@@ -18,6 +18,7 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.errors import UserError, shown
 from moses_bridge.textio import StrPath
 from rescorer.vocabulary import Vocabulary
 
@@ -70,6 +71,42 @@ class Batch:
     def __len__(self) -> int:
         return len(self.targets)
 
+    def sides_swapped(self) -> Batch:
+        """The same pairs with targets as sources and sources as targets."""
+        links = None if self.links is None else [_turned(links) for links in self.links]
+        return Batch(self.targets, self.sources, links)
+
+
+def _turned(links: bytes) -> bytes:
+    """Word links target-source."""
+    return b" ".join(b"-".join(link.split(b"-")[::-1]) for link in links.split())
+
+
+class UnfitPair(UserError):
+    """A pair that a scorer has no value for; who knows where it comes from tells the place.
+
+    Args:
+        row: of the batch.
+        asked: the batch.
+        side: the phrase that is at fault.
+        fault: what is wrong with it.
+        expected: what it should be.
+        hint: what to do about it.
+    """
+
+    def __init__(
+        self, row: int, asked: Batch, side: Side, fault: str, expected: str, hint: str
+    ) -> None:
+        self.row, self.side, self.fault = row, side, fault
+        self.expected, self.hint = expected, hint
+        pair = shown(b" ||| ".join([asked.sources[row], asked.targets[row]]))
+        super().__init__(f"{pair}: found {self.found}, expected {expected}. {hint}")
+
+    @property
+    def found(self) -> str:
+        """The fault and its side."""
+        return f"{self.fault} on the {self.side} side"
+
 
 class LogZ(NamedTuple):
     """Natural log of the softmax's denominator over held-out text.
@@ -108,6 +145,9 @@ class Scorer(Protocol):
 
         Returns:
             *Shape:* (n_pairs,).
+
+        Raises:
+            UnfitPair: the scorer has no value for a pair.
         """
 
 
@@ -225,6 +265,11 @@ class TrainedModel(Generic[Network]):
     description: Mapping[str, Any]
 
     @property
+    def reverses_sides(self) -> bool:
+        """Whether the network was trained on swapped sides: it knows p(source | target)."""
+        return reversed_sides_recorded(self.description)
+
+    @property
     def is_self_normalised(self) -> bool:
         """Whether the network was trained to have a softmax denominator of 1."""
         settings = self.description.get("training", {}).get("config", {})
@@ -234,6 +279,12 @@ class TrainedModel(Generic[Network]):
     def log_z(self) -> LogZ | None:
         """That of the held-out text of the training; None where it was not measured."""
         return recorded_log_z(self.description)
+
+
+def reversed_sides_recorded(description: Mapping[str, Any]) -> bool:
+    """Whether a config.json is that of a model which was trained on swapped sides."""
+    settings = description.get("training", {}).get("config", {})
+    return bool(settings.get("reverse_sides"))
 
 
 def recorded_log_z(description: Mapping[str, Any]) -> LogZ | None:

@@ -16,7 +16,7 @@ from scipy.special import logsumexp
 
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.words import split_words
-from rescorer.contract import Batch, Scorer, WordScorer
+from rescorer.contract import Batch, NamedScorer, Scorer, WordScorer
 from rescorer.vocabulary import Vocabulary
 
 Mean = Literal["sentence-log-probs", "word-probs"]
@@ -126,3 +126,24 @@ def ensemble(scorers: Sequence[Scorer], mean: Mean, per_word: bool = False) -> S
     """
     one = scorers[0] if len(scorers) == 1 else MEANS[mean](scorers)
     return PerWord(one) if per_word else one
+
+
+def named_ensemble(scorers: Sequence[NamedScorer], mean: Mean) -> NamedScorer:
+    """One scorer of some, by name.
+
+    Args:
+        scorers: two at least.
+        mean: which.
+
+    Raises:
+        ConfigError: there is one alone, one comes twice, or as of `MeanOfWordProbs`.
+    """
+    names, prints = [each.name for each in scorers], [each.fingerprint for each in scorers]
+    if len(scorers) < 2:
+        raise ConfigError(
+            "a mean is taken of several models: name two at least, or leave --mean out"
+        )
+    if len(set(prints)) < len(prints):
+        raise ConfigError(f"a model comes twice: {', '.join(names)}")
+    name = f"mean of {mean} of {', '.join(names)}"
+    return NamedScorer(name, ensemble([each.scorer for each in scorers], mean), f"{mean} {prints}")

@@ -24,8 +24,10 @@ from rescorer.contract import (
     Shortlists,
     TrainedModel,
     recorded_log_z,
+    reversed_sides_recorded,
 )
 from rescorer.controls import Control, scorer_of_control
+from rescorer.reversed_sides import REVERSED_NOTE, in_own_order
 from rescorer.tensor_files import check_weights, load_tensors, save_tensors
 from rescorer.tries.generation import Generator
 from rescorer.tries.scoring import TrieScorer
@@ -184,7 +186,9 @@ def fingerprint(directory: Path) -> str:
 
 
 def scorer_of_model(directory: Path, compute: Compute) -> NamedScorer:
-    """The scorer of a model directory; a language model scores the target alone.
+    """The scorer of a model directory.
+
+    A language model scores the target alone; a model with reversed sides scores the source, given the target.
 
     Args:
         directory: what `rescorer train` wrote.
@@ -198,8 +202,11 @@ def scorer_of_model(directory: Path, compute: Compute) -> NamedScorer:
     model = load_model(directory)
     _check_denominator(model, directory, compute)
     architecture = load(model.architecture)
-    note = f" ({architecture.column_note})" if architecture.column_note else ""
-    scorer = architecture.scorer(model, compute)
+    notes = [
+        *filter(None, [REVERSED_NOTE if model.reverses_sides else "", architecture.column_note])
+    ]
+    note = f" ({', '.join(notes)})" if notes else ""
+    scorer = in_own_order(model, architecture.scorer(model, compute))
     return NamedScorer(f"{directory}{note}", scorer, f"{fingerprint(directory)} {compute}")
 
 
@@ -209,6 +216,15 @@ def _check_denominator(model: TrainedModel[Any], directory: Path, compute: Compu
             f"{directory} was trained without self_normalisation, so its scores need the denominator:"
             " leave --unnormalized out, or train with self_normalisation = 0.1 in --config"
         )
+
+
+def reverses_sides(directory: Path) -> bool:
+    """Whether the model of a directory was trained on swapped sides.
+
+    Raises:
+        InputError: the directory is not a whole model.
+    """
+    return reversed_sides_recorded(_read_description(directory / DESCRIPTION))
 
 
 def log_z_of(directory: Path) -> LogZ | None:

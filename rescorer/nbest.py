@@ -23,7 +23,7 @@ from moses_bridge.formats.nbest import (
 )
 from moses_bridge.progress import Progress
 from moses_bridge.textio import open_write, read_lines
-from rescorer.contract import Batch, Scorer
+from rescorer.contract import Batch, Scorer, UnfitPair
 from rescorer.parallel import map_in_order
 
 LINKS = re.compile(rb"(\d+-\d+( \d+-\d+)*)?")
@@ -77,7 +77,7 @@ def add_feature(
     with open_write(out) as stream, Progress(feature, unit="hypotheses") as progress:
         blocks = _blocks(nbest, source, len(sentences), feature, scorer.needs_links)
         for lines in map_in_order(
-            lambda block: _with_scores(block, sentences, scorer, feature), blocks, jobs
+            lambda block: _with_scores(block, sentences, scorer, feature, nbest), blocks, jobs
         ):
             stream.writelines(line + b"\n" for line in lines)
             n_entries += len(lines)
@@ -157,16 +157,21 @@ def _check(entry: NBestEntry, nbest: str, source: Path, n_sentences: int, featur
 
 
 def _with_scores(
-    block: Sequence[_Hypothesis], sentences: Sequence[bytes], scorer: Scorer, feature: str
+    block: Sequence[_Hypothesis],
+    sentences: Sequence[bytes],
+    scorer: Scorer,
+    feature: str,
+    nbest: str,
 ) -> list[bytes]:
+    values = _values(block, sentences, scorer, nbest)
     return [
         with_feature(hypothesis.line, feature, value)
-        for hypothesis, value in zip(block, _values(block, sentences, scorer), strict=True)
+        for hypothesis, value in zip(block, values, strict=True)
     ]
 
 
 def _values(
-    block: Sequence[_Hypothesis], sentences: Sequence[bytes], scorer: Scorer
+    block: Sequence[_Hypothesis], sentences: Sequence[bytes], scorer: Scorer, nbest: str
 ) -> list[float]:
     """The value of each hypothesis; equal ones of a sentence are computed once."""
     keys = [
@@ -179,5 +184,16 @@ def _values(
         [key.words for key in numbers],
         [key.links for key in numbers] if scorer.needs_links else None,
     )
-    values = scorer.values(asked)
+    try:
+        values = scorer.values(asked)
+    except UnfitPair as error:
+        raise _no_value(error, block, list(numbers)[error.row], nbest) from error
     return [float(values[numbers[key]]) for key in keys]
+
+
+def _no_value(error: UnfitPair, block: Sequence[_Hypothesis], key: _Key, nbest: str) -> InputError:
+    """What to say of an entry that the scorer has no value for."""
+    lines = (each.entry for each in block if each.entry.sentence_id == key.sentence_id)
+    line = next(entry.line_number for entry in lines if entry.words == key.words)
+    hint = "It is a model of phrases: use it with `rescorer score`"
+    return InputError(nbest, line, error.found, error.expected, hint)

@@ -27,6 +27,7 @@ from rescorer.compute import Compute
 from rescorer.contract import Batch, Data, Shortlists, WordScorer
 from rescorer.model_directory import load_model
 from rescorer.ngram_model import read_ngram_model
+from rescorer.reversed_sides import in_own_order
 from rescorer.training.text import read_parallel_text, read_text
 from rescorer.vocabulary import Vocabulary
 
@@ -135,12 +136,14 @@ def load_text_model(path: Path, compute: Compute) -> TextModel:
         return TextModel(str(path), f"{ngrams.order}-gram", ngrams, ngrams.is_known)
     model = load_model(path)
     architecture = load(model.architecture)
-    scorer = architecture.scorer(model, compute)
+    scorer = in_own_order(model, architecture.scorer(model, compute))
     if not isinstance(scorer, WordScorer):
         raise InputError(
             path,
             None,
-            f"the architecture {model.architecture!r}, which does not predict word by word",
+            f"the architecture {model.architecture!r}, which does not predict word by word"
+            if not model.reverses_sides
+            else "a model with reversed sides, which predicts the source",
             "a model that knows the probability of each target word",
         )
     return TextModel(

@@ -27,7 +27,7 @@ from moses_bridge.formats.phrase_table import (
 )
 from moses_bridge.progress import Progress, track
 from moses_bridge.textio import is_stream, write_lines
-from rescorer.contract import Batch, NamedScorer, Scorer
+from rescorer.contract import Batch, NamedScorer, Scorer, UnfitPair
 from rescorer.parallel import map_in_order
 from rescorer.tables.form import FITTED_FORMS, fit_predictions, form_of, needs_fit
 from rescorer.tables.partial_file import PartialFile, StreamOutput, compress
@@ -130,7 +130,7 @@ def add_columns(
         _write_blocks(
             blocks,
             sink,
-            lambda block: _score_block(block, scorers, predictions, config, Path(out)),
+            lambda block: _score_block(block, table, scorers, predictions, config, Path(out)),
             config.jobs,
         )
     report = ColumnReport(
@@ -208,12 +208,13 @@ class _ScoredBlock:
 
 def _score_block(
     block: Block,
+    table: SourceTable,
     scorers: Sequence[NamedScorer],
     predictions: Predictions,
     config: ColumnConfig,
     out: Path,
 ) -> _ScoredBlock:
-    values = _values(block, scorers, predictions, config)
+    values = _values(block, table, scorers, predictions, config)
     written = moses_prob if config.column_format == "prob" else floored_log
     rows = append_score_columns(_old_lines(block, config.n_replaced), written(values))
     counts = {"rows": len(block)}
@@ -230,14 +231,19 @@ def _old_lines(block: Block, n_replaced: int) -> list[bytes]:
 
 
 def _values(
-    block: Block, scorers: Sequence[NamedScorer], predictions: Predictions, config: ColumnConfig
+    block: Block,
+    table: SourceTable,
+    scorers: Sequence[NamedScorer],
+    predictions: Predictions,
+    config: ColumnConfig,
 ) -> NDArray[np.float64]:
     """What each column adds to the log-linear model, *Shape:* (n_rows, n_columns)."""
     known = _known(block, config)
+    # Where rows may be left out, lines of a block do not follow one another.
+    first_line = None if table.bad_rows.limit else block.first_line
     values = []
     for n_earlier, named in enumerate(scorers):
-        own = named.scorer.values(_batch(block, named.scorer))
-        _check_finite(own, named, block)
+        own = _own_values(block, named, table.path, first_line)
         for column in config.columns:
             if column != "unknown-words":
                 values.append(form_of(column, predictions[named.name])(known, own))
@@ -275,8 +281,7 @@ def _predictions(
     known = _known(block, config)
     found = {}
     for named in scorers:
-        own = named.scorer.values(_batch(block, named.scorer))
-        _check_finite(own, named, block)
+        own = _own_values(block, named, table.path, None)
         found[named.name] = fit_predictions(config.columns, known, own)
     return found
 
@@ -294,6 +299,28 @@ def _check_fit(table: SourceTable, config: ColumnConfig) -> None:
             f"Moses's {N_SCORES}, which the residual goes by",
             "Use another form of the column",
         )
+
+
+def _own_values(
+    block: Block, named: NamedScorer, path: str, first_line: int | None
+) -> NDArray[np.float64]:
+    """What a scorer gives for the rows of a block, *Shape:* (n_rows,).
+
+    Args:
+        block: rows of the table.
+        named: the scorer.
+        path: of the table.
+        first_line: number of the first row; None where they do not stand one after another.
+    """
+    try:
+        values = named.scorer.values(_batch(block, named.scorer))
+    except UnfitPair as error:
+        pair = shown(b" ||| ".join([block.sources[error.row], block.targets[error.row]]))
+        found = f"{error.found} of {pair}"
+        line = None if first_line is None else first_line + error.row
+        raise InputError(path, line, found, error.expected, error.hint) from error
+    _check_finite(values, named, block)
+    return values
 
 
 def _batch(block: Block, scorer: Scorer) -> Batch:

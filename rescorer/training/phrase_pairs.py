@@ -126,3 +126,16 @@ def sampled(pairs: PhrasePairs, n_pairs: int, seed: int) -> PhrasePairs:
         groups=groups,
         weights=pairs.weights[rows],
     )
+
+
+def sides_swapped(pairs: PhrasePairs) -> PhrasePairs:
+    """The pairs with targets as sources and sources as targets, grouped by what are the sources now."""
+    numbers = {target: number for number, target in enumerate(dict.fromkeys(pairs.targets))}
+    groups = np.array([numbers[target] for target in pairs.targets], np.int64)
+    order = np.argsort(groups, kind="stable")
+    return PhrasePairs(
+        sources=list(numbers),
+        targets=[pairs.sources[pairs.groups[row]] for row in order],
+        groups=groups[order],
+        weights=pairs.weights[order],
+    )

@@ -22,7 +22,7 @@ from moses_bridge.textio import read_lines
 from rescorer.contract import Data, Prepared, Shortlists
 from rescorer.training.data import digest, held_out_mask
 from rescorer.training.loop import LoopConfig
-from rescorer.training.phrase_pairs import Weighting, read_pairs, sampled
+from rescorer.training.phrase_pairs import Weighting, read_pairs, sampled, sides_swapped
 from rescorer.training.recipes import RecipeName
 from rescorer.training.shortlists import choose_shortlists
 from rescorer.tries.loss import EncodedPairs, encode_pairs, pairs_loss
@@ -52,6 +52,11 @@ PAIR_RECIPES: dict[RecipeName, PairRecipe] = {
 }
 
 
+# The weighted sum of -log p, from the network, all pairs, the rows that are meant, the type of the output
+# layer's products and the weight of log^2 Z; see `tries.loss.pairs_loss`.
+PairsLoss = Callable[[Any, EncodedPairs, NDArray[np.int64], torch.dtype, float], Tensor]
+
+
 @dataclass(frozen=True)
 class PairTrainingConfig:
     """Settings of a training on phrase pairs.
@@ -59,7 +64,8 @@ class PairTrainingConfig:
     Attributes:
         max_phrase_words: pairs with a longer side are not learned from.
         weighting: how much a pair counts: "distinct" (the paper), "sqrt-count" or "count".
-        min_prob: pairs with a lower p(target | source) in the table are not learned from.
+        min_prob: pairs with a lower p(target | source) in the table are not learned from, whichever side
+            is predicted.
         max_pairs: so many pairs at most, drawn at random; 0 for all.
         shortlist: words of each side, </s> and <unk> not counted.
         shortlist_coverage: instead of their number the share of the running words of each side that they
@@ -69,6 +75,8 @@ class PairTrainingConfig:
         batch_pairs: pairs of an update; 0 takes 64 with the recipe "paper", 512 otherwise.
         batching: "sources" puts all targets of a source into one batch, so that they share work;
             "pairs" draws pairs at random, as the paper does; "auto" takes the recipe's way.
+        reverse_sides: learn p(source | target): the network reads the targets of the table and predicts its
+            sources. The model's record says so, and its scores of a table are those then.
         self_normalisation: weight alpha of log^2 Z in the loss (Devlin et al. 2014, section 2.3, use
             0.1), with which `rescorer score --unnormalized` can leave the denominator Z out; 0 for none.
         loop: recipe and limits; the default learning rate is 6e-3.
@@ -83,6 +91,7 @@ class PairTrainingConfig:
     n_held_out: Annotated[int, AtLeast(0)] = 5_000
     batch_pairs: Annotated[int, AtLeast(0)] = 0
     batching: Literal["auto", "sources", "pairs"] = "auto"
+    reverse_sides: bool = False
     self_normalisation: Annotated[float, AtLeast(0)] = 0.0
     loop: LoopConfig = field(default_factory=lambda: LoopConfig(learning_rate=6e-3))
 
@@ -107,6 +116,7 @@ def prepare_pairs(
     config: PairTrainingConfig,
     seed: int,
     new_network: Callable[[Shortlists], nn.Module],
+    loss: PairsLoss = pairs_loss,
 ) -> Prepared:
     """Read the pairs of a phrase table and make a network for their words.
 
@@ -114,30 +124,32 @@ def prepare_pairs(
         data: a phrase table; its distinct pairs are the data. Shortlists come from its `texts`.
         config: settings.
         seed: of held-out pairs and order.
-        new_network: makes the network, which must be a `Recurrent`.
+        new_network: makes the network, which must be what `loss` takes.
+        loss: of some pairs; the default takes a `Recurrent`.
 
     Raises:
         InputError: the table is malformed or has no usable pair.
     """
     pairs = read_pairs(data.path, config.max_phrase_words, config.weighting, config.min_prob)
+    texts = data.texts
+    if config.reverse_sides:
+        pairs, texts = sides_swapped(pairs), texts and (texts[1], texts[0])
     if config.max_pairs:
         pairs = sampled(pairs, config.max_pairs, seed)
-    if data.texts is None:
+    if texts is None:
         counts = pairs.word_counts()
     else:
-        counts = count_words(read_lines(data.texts[0])), count_words(read_lines(data.texts[1]))
+        counts = count_words(read_lines(texts[0])), count_words(read_lines(texts[1]))
     chosen = choose_shortlists(counts, config.shortlist, config.shortlist_coverage)
     print_note(str(chosen))
     shortlists = chosen.shortlists
     network = new_network(shortlists)
-    task = PairTask(network, encode_pairs(pairs, shortlists), config, seed)
+    task = PairTask(network, encode_pairs(pairs, shortlists), config, seed, loss)
     record = {
         "held_out_words_per_pair": task.held_out_words_per_pair,
         "shortlists": chosen.record(),
     }
-    words = (
-        () if data.texts is None else (word for side in shortlists if side for word in side.words)
-    )
+    words = () if texts is None else (word for side in shortlists if side for word in side.words)
     return Prepared(network, task, shortlists, digest(chain(pairs.content(), words)), record)
 
 
@@ -145,16 +157,23 @@ class PairTask:
     """The batches and losses of phrase pairs; a batch is an array of pair numbers.
 
     Args:
-        network: is trained; a `Recurrent`.
+        network: is trained; what `pairs_loss` takes.
         data: all pairs.
         config: settings.
         seed: of the held-out pairs and of the order.
+        pairs_loss: of some pairs; the default takes a `Recurrent`.
     """
 
     def __init__(
-        self, network: Any, data: EncodedPairs, config: PairTrainingConfig, seed: int
+        self,
+        network: Any,
+        data: EncodedPairs,
+        config: PairTrainingConfig,
+        seed: int,
+        pairs_loss: PairsLoss = pairs_loss,
     ) -> None:
         self.network = network
+        self.pairs_loss = pairs_loss
         self.data = data
         self.config = config
         self.seed = seed
@@ -179,7 +198,7 @@ class PairTask:
     def loss(self, batch: NDArray[np.int64]) -> tuple[Tensor, float]:
         """Summed weighted loss of the pairs of a batch, and the weight of their words."""
         alpha = self.config.self_normalisation
-        loss = pairs_loss(self.network, self.data, batch, self._product_type, alpha)
+        loss = self.pairs_loss(self.network, self.data, batch, self._product_type, alpha)
         n_words = self.data.weights[batch] @ (self.data.target_lens[batch] + 1)
         return loss, float(n_words)
 
@@ -195,7 +214,7 @@ class PairTask:
         total = n_words = 0.0
         for start in range(0, len(self.held_out_rows), HELD_OUT_BATCH_PAIRS):
             rows = self.held_out_rows[start : start + HELD_OUT_BATCH_PAIRS]
-            total += float(pairs_loss(self.network, self.data, rows, torch.float32))
+            total += float(self.pairs_loss(self.network, self.data, rows, torch.float32, 0.0))
             n_words += float(self.data.weights[rows] @ (self.data.target_lens[rows] + 1))
         return total / n_words if n_words else None
 

@@ -15,6 +15,7 @@ from rescorer.architectures import ARCHITECTURES, load
 from rescorer.compute import Compute
 from rescorer.contract import Architecture, Side, Summaries, TrainedModel
 from rescorer.model_directory import DESCRIPTION, fingerprint, load_model
+from rescorer.reversed_sides import OTHER_SIDE
 from rescorer.vocabulary import SPECIALS, Vocabulary
 
 
@@ -63,7 +64,8 @@ class Learned:
             InputError: the network has no vectors of words, or none of this side.
         """
         embeddings = load(self.model.architecture).embeddings
-        vectors = {} if embeddings is None else embeddings(self.model)
+        of_network = {} if embeddings is None else embeddings(self.model)
+        vectors = {self._turned(own): of_side for own, of_side in of_network.items()}
         if side not in vectors:
             others = " and ".join(vectors)
             self._refuse(
@@ -71,7 +73,7 @@ class Learned:
                 f"--side {others}" if others else _architectures(lambda has: has.embeddings),
             )
         n_specials = len(SPECIALS)
-        words = list(self._shortlist(side).words[n_specials:])
+        words = list(self._shortlist(self._turned(side)).words[n_specials:])
         return words, np.ascontiguousarray(vectors[side][n_specials:], np.float32)
 
     def summaries(self, compute: Compute) -> Summaries:
@@ -92,6 +94,10 @@ class Learned:
     def reads(self) -> Vocabulary:
         """The words of the phrases that `summaries` takes."""
         return self._shortlist("source")
+
+    def _turned(self, side: Side) -> Side:
+        """The network's side of a side of the table, and the other way round."""
+        return OTHER_SIDE[side] if self.model.reverses_sides else side
 
     def _shortlist(self, side: Side) -> Vocabulary:
         shortlists = self.model.shortlists

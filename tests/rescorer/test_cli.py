@@ -130,6 +130,11 @@ def test_nbest(folder: Path, model: str) -> None:
             1,
             "a control has no denominator",
         ),
+        (
+            ["score", "table.gz", "--out", "DIR/o", "--model", "rnn", "--mean", "word-probs"],
+            1,
+            "name two at least",
+        ),
         (["train", "table.gz", "--out", "DIR/o", "--source", "moses.ini"], 1, "leave --source out"),
         (["score", "table.gz", "--out", "-", "--control", "length", "--resume"], 1, "resumed"),
         (
@@ -151,6 +156,26 @@ def test_faults_end_with_one_line(
     assert result.exit_code == status
     assert message in result.stderr and "Traceback" not in result.stderr
     assert not (folder / "o").exists()
+
+
+@pytest.mark.parametrize("mean", ["sentence-log-probs", "word-probs"])
+def test_models_of_phrases_are_one_column(folder: Path, mean: str) -> None:
+    def column(*options: str) -> list[float]:
+        result = run(folder, "score", "table.gz", "--out", "DIR/out", "--jobs", "1", *options)
+        assert result.exit_code == 0, result.output
+        rows = (folder / "out").read_bytes().splitlines()
+        assert {len(row.split(b"|||")[2].split()) for row in rows} == {3}
+        return [float(row.split(b"|||")[2].split()[2]) for row in rows]
+
+    models = ("--model", "rnn", "--model", "cslm")
+    rnn, cslm, both = column(*models[:2]), column(*models[2:]), column(*models, "--mean", mean)
+    for one, other, mean_value in zip(rnn, cslm, both, strict=True):
+        assert min(one, other) <= mean_value <= max(one, other)
+    if mean == "sentence-log-probs":
+        assert both == pytest.approx(np.sqrt(np.multiply(rnn, cslm)), rel=1e-5)
+    sidecar = json.loads((folder / "out.json").read_bytes())
+    (added,) = sidecar["columns"]
+    assert added["scorer"].startswith(f"mean of {mean} of {folder / 'rnn'}, {folder / 'cslm'}")
 
 
 def test_damaged_model_is_refused(folder: Path) -> None:
@@ -226,6 +251,17 @@ def test_the_command_line_stands_beside_the_table(
     monkeypatch.setattr(sys, "argv", ["/bin/rescorer", "score", "a table"])
     assert run(folder, "score", "table.gz", "--out", "DIR/o", "--control", "length").exit_code == 0
     assert json.loads((folder / "o.json").read_bytes())["command"] == "rescorer score 'a table'"
+
+
+def test_a_reversed_model_generates_sources(folder: Path) -> None:
+    path = folder / "rnn" / "config.json"
+    description = json.loads(path.read_bytes())
+    description["training"]["config"] = {"reverse_sides": True}
+    path.write_text(json.dumps(description))
+    (folder / "phrases").write_bytes(b"x\n")
+    result = run(folder, "generate", "rnn", "DIR/phrases", "--table", "table.gz")
+    assert result.exit_code == 1 and "generates sources of target phrases" in result.stderr
+    assert run(folder, "generate", "rnn", "DIR/phrases").exit_code == 0
 
 
 def test_generate(folder: Path) -> None:

@@ -5,8 +5,8 @@ import pytest
 from numpy.typing import NDArray
 
 from moses_bridge.errors import ConfigError
-from rescorer.contract import Batch, WordLogProbs
-from rescorer.ensemble import ensemble
+from rescorer.contract import Batch, NamedScorer, WordLogProbs
+from rescorer.ensemble import ensemble, named_ensemble
 from rescorer.vocabulary import Vocabulary
 
 PAIRS = Batch([b"a", b"b", b"a b"], [b"x y", b"", b"y"])
@@ -75,3 +75,26 @@ def test_a_model_of_sentences_takes_part_in_means_of_sentences() -> None:
 def test_models_with_other_words_have_no_mean_of_words() -> None:
     with pytest.raises(ConfigError, match="know other target words"):
         ensemble([ONE, Words([0.5] * 6, (b"x", b"z"))], "word-probs")
+
+
+def test_an_ensemble_is_named_and_changes_with_its_models() -> None:
+    one, other = NamedScorer("one", ONE, "1"), NamedScorer("other", OTHER, "2")
+    both = named_ensemble([one, other], "word-probs")
+    assert both.name == "mean of word-probs of one, other"
+    np.testing.assert_allclose(
+        both.scorer.values(PAIRS), ensemble([ONE, OTHER], "word-probs").values(PAIRS)
+    )
+    prints = {
+        both.fingerprint,
+        named_ensemble([one, other], "sentence-log-probs").fingerprint,
+        named_ensemble([one, NamedScorer("other", OTHER, "3")], "word-probs").fingerprint,
+    }
+    assert len(prints) == 3
+
+
+@pytest.mark.parametrize(
+    ("prints", "message"), [(["1"], "name two at least"), (["1", "2", "1"], "a model comes twice")]
+)
+def test_a_mean_of_one_model_is_refused(prints: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        named_ensemble([NamedScorer("m", ONE, each) for each in prints], "sentence-log-probs")

@@ -24,6 +24,7 @@ from rescorer.compute import Compute
 from rescorer.contract import Batch, Data, TrainedModel, WordScorer
 from rescorer.model_directory import load_model, save_model, scorer_of_model
 from rescorer.nbest import add_feature
+from rescorer.perplexity import load_text_model
 from rescorer.tables.column import ColumnConfig, add_columns
 from rescorer.tables.source_table import SourceTable
 from rescorer.training import loop as loop_module
@@ -253,6 +254,18 @@ def as_deep_lstm(stack: Any) -> torch.nn.LSTM:
     return lstm
 
 
+def plain_cstm(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
+    """Pair by pair through the network's own log_probs, which its tests compare with NumPy."""
+    network, result = model.network, []
+    for source, target in zip(asked.sources, asked.targets, strict=True):
+        words = model.shortlists.source.encode_words(source.split()).tolist()
+        window = [*words, *[network.empty_id] * (network.config.phrase_words - len(words))]
+        targets, lens = model.shortlists.target.encode_phrases([target])
+        arrays = torch.from_numpy(targets).long(), torch.from_numpy(lens)
+        result.append(network.log_probs(torch.tensor([window]), *arrays).item())
+    return np.array(result)
+
+
 def plain_rnn_lm(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
     """Sentence by sentence through the network's own log_probs, which its tests compare with NumPy."""
     result = []
@@ -269,6 +282,7 @@ PLAIN = {
     "rnn_lm": plain_rnn_lm,
     "rnnsearch": plain_rnnsearch,
     "seq2seq": plain_seq2seq,
+    "cstm": plain_cstm,
     "lstm": plain_lstm,
     "linked": plain_linked,
 }
@@ -482,6 +496,56 @@ def test_links_that_are_needed_and_missing_are_told(
     nbest.write_bytes(b"0 ||| x  ||| LM0= -1 ||| -1\n")
     with pytest.raises(InputError, match=r"nbest:1: found no word links"):
         add_feature(str(nbest), text / "source", named.scorer, "New0", str(tmp_path / "n"))
+
+
+PAIR_NAMES = ["encdec", "cstm", "lstm"]
+
+
+def test_phrase_models_are_all_here() -> None:
+    assert {name for name in NAMES if load(name).data == "phrase pairs"} == set(PAIR_NAMES)
+
+
+@pytest.mark.parametrize("name", PAIR_NAMES)
+def test_reversed_sides_are_those_of_a_swapped_table(
+    name: str, table: Path, tmp_path: Path
+) -> None:
+    """The same weights, and the score of a row is the one that the swapped row has."""
+    swapped = tmp_path / "swapped"
+    by_target = sorted(PAIRS, key=lambda pair: TARGETS.index(pair[1]))
+    swapped.write_bytes(b"".join(b"%s ||| %s ||| 1 1 1 1\n" % (t, s) for s, t in by_target))
+    mapping = {"n_held_out": 4, "shortlist": 4, "loop": LOOP}
+    configs = [
+        from_mapping(load(name).settings, {**mapping, "reverse_sides": is_reversed}, "the test")
+        for is_reversed in (True, False)
+    ]
+    train(name, Data(table), tmp_path / "reversed", configs[0])
+    train(name, Data(swapped), tmp_path / "forward", configs[1])
+    one, other = (scorer_of_model(tmp_path / d, Compute()) for d in ("reversed", "forward"))
+    assert one.name == f"{tmp_path / 'reversed'} (p(source | target))"
+    expected = other.scorer.values(Batch([t for _, t in PAIRS], [s for s, _ in PAIRS]))
+    np.testing.assert_allclose(one.scorer.values(batch()), expected, atol=1e-6)
+    assert expected.std() > 0.1
+    with pytest.raises(InputError, match="a model with reversed sides, which predicts the source"):
+        load_text_model(tmp_path / "reversed", Compute())
+    assert one.scorer.shortlist is not None and set(one.scorer.shortlist.words[2:]) <= {
+        word for target in TARGETS for word in target.split()
+    }
+
+
+@pytest.mark.parametrize("name", PAIR_NAMES)
+def test_the_command_trains_reversed_sides(name: str, table: Path, tmp_path: Path) -> None:
+    command = ["train", table, "--arch", name, "--out", tmp_path / "m", "--reverse", "--epochs", 1]
+    run = CliRunner().invoke(main, [str(word) for word in command])
+    assert run.exit_code == 0, run.output
+    assert load_model(tmp_path / "m").reverses_sides
+    assert not TrainedModel(name, None, load_model(tmp_path / "m").shortlists, {}).reverses_sides
+
+
+def test_sides_of_other_data_are_not_reversed(table: Path, text: Path, tmp_path: Path) -> None:
+    command = ["train", text / "target", "--arch", "cslm", "--out", tmp_path / "m", "--reverse"]
+    run = CliRunner().invoke(main, [str(word) for word in command])
+    assert run.exit_code == 1 and "reverse_sides" in run.output
+    assert not (tmp_path / "m").exists()
 
 
 def test_an_unknown_architecture_names_the_nearest() -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 import rescorer.nbest
 from moses_bridge.errors import ConfigError, InputError
 from moses_bridge.formats.nbest import read_nbest
-from rescorer.contract import Batch, Scorer
+from rescorer.contract import Batch, Scorer, UnfitPair
 from rescorer.controls import RandomScorer
 from rescorer.nbest import add_feature, with_feature
 
@@ -184,3 +184,19 @@ def test_bad_entries_are_refused(source: Path, nbest: bytes, line: int, found: s
     assert caught.value.line == line
     del caught  # and the frames in it, so that the file in them is closed now
     assert not (source.parent / "out").exists()
+
+
+class Phrases(LengthsInThousands):
+    """A model of targets of one word."""
+
+    def values(self, asked: Batch) -> NDArray[np.float64]:
+        for row, target in enumerate(asked.targets):
+            if len(target.split()) > 1:
+                raise UnfitPair(row, asked, "target", "2 words", "at most 1", "Cut it")
+        return super().values(asked)
+
+
+def test_a_model_of_phrases_refuses_a_sentence_with_its_line(source: Path) -> None:
+    message = r"nbest:3: found 2 words on the target side, expected at most 1.*`rescorer score`"
+    with pytest.raises(InputError, match=message):
+        written(b"0 ||| c ||| ||| 1\n0 ||| d ||| ||| 1\n1 ||| a b ||| ||| 1\n", source, Phrases())

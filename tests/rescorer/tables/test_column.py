@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.errors import ConfigError, InputError, UserError
 from rescorer.compute import Compute
-from rescorer.contract import Batch, NamedScorer, Shortlists, TrainedModel
+from rescorer.contract import Batch, NamedScorer, Shortlists, TrainedModel, UnfitPair
 from rescorer.controls import LengthScorer, RandomScorer
 from rescorer.scorers.cslm.inference import cslm_scorer
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
@@ -281,6 +281,40 @@ def test_a_table_without_links_is_refused_where_they_are_needed(tmp_path: Path) 
     with pytest.raises(InputError, match=r"found no word links.*which my links needs"):
         add_columns(SourceTable.open(str(table)), str(out), scorers, ColumnConfig())
     assert not list(tmp_path.glob("*out*"))
+
+
+class OneWord:
+    """A model of single words."""
+
+    shortlist = None
+    needs_links = False
+
+    def values(self, asked: Batch) -> NDArray[np.float64]:
+        for row, target in enumerate(asked.targets):
+            if len(target.split()) > 1:
+                raise UnfitPair(row, asked, "target", "too many words", "one", "Cut it")
+        return np.zeros(len(asked))
+
+
+@pytest.mark.parametrize(
+    ("columns", "max_bad_rows", "place"),
+    [(("sum",), 0, ":2"), (("sum",), 1, ""), (("length-neutral",), 0, "")],
+)
+def test_a_row_without_a_value_is_named(
+    columns: tuple[Column, ...], max_bad_rows: int, place: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "table"
+    path.write_bytes(b"a ||| x ||| 0.5\nb ||| x y ||| 0.5\nc ||| y z ||| 0.5\n")
+    named = NamedScorer("one", OneWord(), "1")
+    message = rf"table{place}: found too many words on the target side of 'b \|\|\| x y', expected one. Cut it"
+    with pytest.raises(InputError, match=message):
+        add_columns(
+            SourceTable.open(str(path), max_bad_rows),
+            str(tmp_path / "out"),
+            [named],
+            ColumnConfig(columns),
+        )
+    assert not (tmp_path / "out").exists()
 
 
 def test_scores_that_are_not_there_cannot_be_replaced(table: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from moses_bridge.errors import InputError
 from moses_bridge.textio import read_lines
-from rescorer.training.phrase_pairs import PhrasePairs, read_pairs, sampled
+from rescorer.training.phrase_pairs import PhrasePairs, read_pairs, sampled, sides_swapped
 
 TABLE = b"""\
 a ||| x ||| 0.1 0.2 0.5 0.4 ||| 0-0 ||| 2 4 1 ||| |||
@@ -151,3 +151,12 @@ def test_all_of_the_data_is_in_the_content() -> None:
         content([b"x", b"y"], weight=2.0),
     ]
     assert len(set(kinds)) == 4 and kinds[0] == content([b"x", b"y"])
+
+
+def test_swapped_sides_are_grouped_by_what_were_the_targets() -> None:
+    pairs = PhrasePairs(
+        [b"a", b"b"], [b"x", b"y", b"y", b"x"], np.array([0, 0, 1, 1]), np.arange(1.0, 5.0)
+    )
+    found = sides_swapped(pairs)
+    assert (found.sources, found.targets) == ([b"x", b"y"], [b"a", b"b", b"a", b"b"])
+    assert found.groups.tolist() == [0, 0, 1, 1] and found.weights.tolist() == [1, 4, 2, 3]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +40,17 @@ def test_words_of_both_sides(encdec: Path) -> None:
         words, vectors = learned.word_vectors(side)  # type: ignore[arg-type]
         assert len(words) == 8 and b"<unk>" not in words
         np.testing.assert_array_equal(vectors, table.weight.detach()[2:])
+
+
+def test_words_of_a_model_with_reversed_sides_stand_on_their_own(encdec: Path) -> None:
+    learned = Learned.load(encdec)
+    description = {"training": {"config": {"reverse_sides": True}}}
+    turned = replace(learned, model=replace(learned.model, description=description))
+    for side, other in (("source", "target"), ("target", "source")):
+        words, vectors = turned.word_vectors(side)  # type: ignore[arg-type]
+        expected_words, expected = learned.word_vectors(other)  # type: ignore[arg-type]
+        assert words == expected_words
+        np.testing.assert_array_equal(vectors, expected)
 
 
 def test_words_of_windows(cslm: Path, nnjm: Path) -> None:

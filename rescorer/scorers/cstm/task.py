@@ -1,0 +1,60 @@
+"""Training of a CSTM on the pairs of a phrase table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from moses_bridge.errors import ConfigError
+from rescorer.contract import Data, Prepared, Shortlists
+from rescorer.scorers.cstm.loss import cstm_loss
+from rescorer.scorers.cstm.network import INITIAL_LIMIT, Cstm, CstmConfig
+from rescorer.training.recipes import RecipeName
+from rescorer.tries.pair_task import PairTrainingConfig, prepare_pairs
+
+# Of the authors' program the recipe "paper" has the initial weights alone: its optimiser was SGD.
+INITIAL_LIMITS: dict[RecipeName, float | None] = {"adam": None, "paper": INITIAL_LIMIT}
+
+
+@dataclass(frozen=True)
+class CstmTrainingConfig(PairTrainingConfig):
+    """Settings of the training of a CSTM.
+
+    Attributes:
+        self_normalisation: 0 alone: a source's denominators are computed once for all its targets, so
+            there is no time to be saved by leaving them out.
+        model: sizes.
+    """
+
+    model: CstmConfig = field(default_factory=CstmConfig)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.self_normalisation:
+            raise ConfigError(
+                "self_normalisation: a CSTM computes denominators once a source, so leave it at 0"
+            )
+        if self.max_phrase_words > self.model.phrase_words:
+            raise ConfigError(
+                f"max_phrase_words is {self.max_phrase_words}, but the network has places for"
+                f" {self.model.phrase_words} words: raise phrase_words in [model], or lower max_phrase_words"
+            )
+
+
+def prepare(data: Data, config: CstmTrainingConfig, seed: int) -> Prepared:
+    """See `contract.Architecture`."""
+    return prepare_pairs(
+        data, config, seed, lambda shortlists: new_network(config, shortlists), cstm_loss
+    )
+
+
+def new_network(config: CstmTrainingConfig, shortlists: Shortlists) -> Cstm:
+    """A network with initial weights."""
+    network = empty_network(config, shortlists)
+    network.initialise(INITIAL_LIMITS[config.loop.recipe])
+    return network
+
+
+def empty_network(config: CstmTrainingConfig, shortlists: Shortlists) -> Cstm:
+    """A network whose weights are still to come."""
+    source, target = shortlists
+    return Cstm(config.model, len(source or ()), len(target))
