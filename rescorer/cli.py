@@ -69,6 +69,7 @@ def _training_settings(
     epochs: int | None,
     hidden_width: int | None,
     reverse: bool,
+    right_to_left: bool,
 ) -> TrainingSettings:
     """The settings of `rescorer train`."""
     from rescorer.architectures import load
@@ -78,6 +79,7 @@ def _training_settings(
         "loop.n_epochs": epochs,
         "model.hidden_width": hidden_width,
         "reverse_sides": reverse or None,
+        "right_to_left": right_to_left or None,
     }
     settings: TrainingSettings = with_options(load_config(load(arch).settings, config), options)
     return settings
@@ -107,7 +109,12 @@ def _training_settings(
 @click.option(
     "--reverse",
     is_flag=True,
-    help="Learn p(source | target) of phrase pairs; sets the key reverse_sides.",
+    help="Learn p(source | target); sets the key reverse_sides.",
+)
+@click.option(
+    "--right-to-left",
+    is_flag=True,
+    help="Learn to predict the last word of a sentence first; sets the key right_to_left.",
 )
 @click.option("--resume", is_flag=True, help="Continue an interrupted training.")
 @DEVICE
@@ -124,6 +131,7 @@ def train(
     epochs: int | None,
     hidden_width: int | None,
     reverse: bool,
+    right_to_left: bool,
     resume: bool,
     device: Device,
     seed: int,
@@ -138,7 +146,9 @@ def train(
     from rescorer.contract import Data
     from rescorer.training.run import train as run_training
 
-    settings = _training_settings(config, arch, minutes, epochs, hidden_width, reverse)
+    settings = _training_settings(
+        config, arch, minutes, epochs, hidden_width, reverse, right_to_left
+    )
     asked = Data(data, source, links, texts)
     report = run_training(arch, asked, out, settings, resume, choose_device(device), seed)
     click.echo(f"{out}: {_in_words(report)}")
@@ -659,7 +669,8 @@ def generate(
     """Write the targets that a network prefers, or draws, for source phrases, with log-probabilities.
 
     PHRASES has one source phrase a line, or one target phrase for a model trained with --reverse. A language
-    model, which sees no source, continues the lines instead: an empty one gives whole sentences.
+    model, which sees no source, continues the lines instead (one from right to left puts words before them): an
+    empty one gives whole sentences.
 
     Example: rescorer generate rnn phrases.en --n 5 --table model/phrase-table.gz
     """
@@ -719,7 +730,7 @@ def translate(
     Example: rescorer translate rnn test.en --out test.rnn.fr --nbest test.nbest.gz --nbest-size 20
     """
     from rescorer.compute import Compute
-    from rescorer.model_directory import generator_of_model
+    from rescorer.model_directory import translator_of_model
     from rescorer.translation import NBestOutput
     from rescorer.translation import translate as run_translation
     from rescorer.tries.generation import GenerationConfig
@@ -732,7 +743,7 @@ def translate(
         max_words=max_words,
         unknown_words=not no_unknown,
     )
-    generator = generator_of_model(model, Compute(device=device))
+    generator = translator_of_model(model, Compute(device=device))
     words = read_lexicon(lexicon, generator.shortlists.target) if lexicon else NO_LEXICON
     lists = NBestOutput(nbest, feature) if nbest else None
     n_unknown = run_translation(generator, text, config, out, lists, words)

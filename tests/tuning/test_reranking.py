@@ -189,7 +189,7 @@ def test_commands_of_the_run_are_not_run_unasked(system: FixedSystem, tmp_path: 
     texts = system["source"], [system["reference"]]
     config = replace(CONFIG, decoder=DecoderConfig(neural_lm="NN0=touch ran"))
     tune(system["moses.ini"], *texts, tmp_path / "base", config)
-    with pytest.raises(ConfigError, match="the feature NN0 of this run.*--run-commands"):
+    with pytest.raises(ConfigError, match=r"the feature NN0 of this run.*--run-commands"):
         reranked(system, tmp_path / "base", tmp_path / "run")
 
 
