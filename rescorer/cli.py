@@ -324,6 +324,11 @@ def merge(parts: tuple[Path, ...], out: Path, ini: Path | None, ini_out: Path | 
 )
 @click.option("--per-word", is_flag=True, help="Divide by the number of words, </s> included.")
 @click.option("--feature", required=True, help="Its name: letters and digits.")
+@click.option(
+    "--per-word-feature",
+    default="",
+    help="Name of a second feature: the same value by the number of words, </s> included.",
+)
 @click.option("--out", required=True, help="N-best list to write, compressed by suffix.")
 @UNNORMALIZED
 @PRECISION
@@ -336,6 +341,7 @@ def nbest(
     mean: Mean,
     per_word: bool,
     feature: str,
+    per_word_feature: str,
     out: str,
     unnormalized: bool,
     precision: Precision,
@@ -352,13 +358,15 @@ def nbest(
     from rescorer.nbest import add_feature
 
     check_feature_name(feature)
+    if per_word and per_word_feature:
+        raise ConfigError("--per-word divides the one feature already: leave one of both out")
     compute = Compute(precision, device, unnormalized)
     scorers = [scorer_of_model(model, compute).scorer for model in models]
     if unnormalized:
         for model in models:
             _tell_log_z(model, unnormalized)
     scorer = ensemble(scorers, mean, per_word)
-    add_feature(nbest, source, scorer, feature, out, jobs)
+    add_feature(nbest, source, scorer, feature, out, jobs, per_word_feature)
 
 
 @main.command()
