@@ -155,7 +155,7 @@ CORPUS ?= $(B)/corpus
 MODEL ?= $(B)/model
 LINKS ?= $(MODEL)/aligned.grow-diag-final-and.gz
 CONFIG := $(B)/config
-SECTIONS := corpus build encdec encdec_counted cslm nnjm rnnsearch start tune compare
+SECTIONS := corpus build encdec encdec_counted cslm nnjm rnnsearch start tune rerank compare
 DEV := $(CORPUS)/dev
 TEST := $(CORPUS)/test
 
@@ -166,6 +166,7 @@ STEP = $(BIN)/moses-bridge step --log $(STEPS) --name $(patsubst $(B)/%,%,$@) --
 table1: $(B)/table.json $(B)/controls/table.json $(B)/report.html
 	@cat $(B)/table.txt
 	@echo
+	@[ ! -e $(B)/reranking/table.txt ] || { echo 'Lists of the best system, reranked:'; cat $(B)/reranking/table.txt; echo; }
 	@echo 'What is known to help, left out and added back:'
 	@cat $(B)/controls/table.txt
 	@echo
@@ -200,12 +201,12 @@ FILTERED := $(B)/filtered/phrase-table.gz
 # What is complete but older than its inputs is made anew; what was interrupted is continued.
 FRESH = @[ ! -e $@ ] || rm -r $(@D)
 
-# $(call network,NAME,PREREQUISITE,OPTIONS,TRAINING FILE)
+# $(call network,NAME,PREREQUISITE,OPTIONS,TRAINING FILE,SEED,SECTION): by default 1, and the section of its name.
 define network
-$(B)/$(1)/trained: $(2) $(CONFIG)/$(1).toml | $(INSTALL)
+$(B)/$(1)/trained: $(2) $(CONFIG)/$(or $(6),$(1)).toml | $(INSTALL)
 	$$(FRESH)
-	OMP_NUM_THREADS=$(JOBS) $$(STEP) $(BIN)/rescorer train $(4) --out $$(@D) --config $(CONFIG)/$(1).toml \
-	    --resume --seed 1 $(3) $(call named,$(1))
+	OMP_NUM_THREADS=$(JOBS) $$(STEP) $(BIN)/rescorer train $(4) --out $$(@D) --config $(CONFIG)/$(or $(6),$(1)).toml \
+	    --resume --seed $(or $(5),1) $(3) $(call named,$(1))
 	@touch $$@
 endef
 # Shortlists hold a share of the running words of the training text, of which the table knows phrases alone.
@@ -215,6 +216,7 @@ $(eval $(call network,encdec_counted,$(B)/filtered/moses.ini,$(TEXTS),$(FILTERED
 $(eval $(call network,cslm,$(CORPUS)/train.$(TARGET),--arch cslm,$(CORPUS)/train.$(TARGET)))
 $(eval $(call network,nnjm,$(MODEL)/moses.ini,--arch nnjm --source $(CORPUS)/train.$(SOURCE) --links $(LINKS),$(CORPUS)/train.$(TARGET)))
 $(eval $(call network,rnnsearch,$(CORPUS)/train.$(TARGET),--arch rnnsearch --source $(CORPUS)/train.$(SOURCE),$(CORPUS)/train.$(TARGET)))
+$(eval $(call network,rnnsearch2,$(CORPUS)/train.$(TARGET),--arch rnnsearch --source $(CORPUS)/train.$(SOURCE),$(CORPUS)/train.$(TARGET),2,rnnsearch))
 
 # $(call columns,SYSTEM,MODEL,OPTIONS): a table with added columns and its moses.ini.
 define columns
@@ -237,8 +239,9 @@ $(START): $(B)/filtered/moses.ini $(CONFIG)/start.toml
 	$(STEP) $(TUNE) --ini $< --out $(@D) --seed 0 --config $(CONFIG)/start.toml $(call named,start)
 
 CSLM := --nbest-feature "CSLM0:LM0=$(BIN)/rescorer nbest {nbest} --source {source} --model $(B)/cslm --feature CSLM0 --out {out}"
-# The n-gram model stands in for it as for the CSLM, which is too much of one model: docs/experiments.md.
-RNNSEARCH := --nbest-feature "RNNSearch0:LM0=$(BIN)/rescorer nbest {nbest} --source {source} --model $(B)/rnnsearch --feature RNNSearch0 --out {out} --precision bfloat16"
+# $(call rnnsearch,NETWORKS): one, or an ensemble. The search cannot have it, and lists made without what it takes
+# over in a tuning lead astray (docs/experiments.md): so it chooses from the lists of runs that stay as they are.
+rnnsearch = --nbest-feature "RNNSearch0=$(BIN)/rescorer nbest {nbest} --source {source} $(1:%=--model $(B)/%) --feature RNNSearch0 --out {out} --precision bfloat16"
 
 # The NNJM, which sees the source, is a feature of the search itself.
 NNJM := --neural-lm "NNJM0=$(BIN)/rescorer serve $(B)/nnjm --unnormalized"
@@ -274,12 +277,31 @@ $(eval $(call system,cslm-nnjm-rnn,$(B)/tables/rnn/moses.ini,$(CSLM) $(NNJM),$(B
 $(foreach seed,$(NOISE),$(eval $(call run,random,$(B)/tables/random-$(seed)/moses.ini,,,$(seed),$(START))))
 $(eval $(call translated,random,$(NOISE)))
 SYSTEMS += random
+
+# $(call reranking,NAME,RUN,FEATURE,PREREQUISITE,SEED): the lists of a run are weighed anew.
+define reranking
+$(B)/runs/$(1)-$(5)/weights.json: $(B)/runs/$(2)-$(5)/weights.json $(4) $(CONFIG)/rerank.toml
+	$$(FRESH)
+	$$(STEP) $(BIN)/tuning rerank $(B)/runs/$(2)-$(5) --source $(DEV).$(SOURCE) --reference $(DEV).$(TARGET) --out $$(@D) \
+	    --seed $(5) --config $(CONFIG)/rerank.toml --resume --run-commands --jobs $(JOBS) $(3) $(call named,$(1)-$(5))
+endef
+# $(call reranked,NAME,SYSTEM,NETWORKS): without a network it is the control, which tells what weights for the lists give.
+define reranked
+$(foreach seed,$(SEEDS),$(eval $(call reranking,$(1),$(2),$(if $(3),$(call rnnsearch,$(3))),$(3:%=$(B)/%/trained),$(seed))))
+$(eval $(call translated,$(1),$(SEEDS)))
+RERANKED += $(1)
+endef
 ifeq ($(SCALE),full)
 $(eval $(call system,rnn-counted,$(B)/tables/rnn-counted/moses.ini))
-$(eval $(call system,rnnsearch,$(B)/filtered/moses.ini,$(RNNSEARCH),$(B)/rnnsearch/trained))
-$(eval $(call system,cslm-nnjm-rnnsearch,$(B)/filtered/moses.ini,$(CSLM) $(NNJM) $(RNNSEARCH),$(B)/cslm/trained $(B)/nnjm/trained $(B)/rnnsearch/trained))
-EXTRA_ROWS = '+RNN trained on counts=$(call runs,rnn-counted)' '+RNNsearch=$(call runs,rnnsearch)' \
-    '+CSLM+NNJM+RNNsearch=$(call runs,cslm-nnjm-rnnsearch)'
+$(foreach system,baseline cslm-nnjm,$(eval $(call reranked,$(system)-reranked,$(system))))
+$(foreach system,baseline cslm-nnjm,$(eval $(call reranked,$(system)-rnnsearch,$(system),rnnsearch)))
+$(foreach system,baseline cslm-nnjm,$(eval $(call reranked,$(system)-ensemble,$(system),rnnsearch rnnsearch2)))
+SYSTEMS += $(RERANKED)
+RERANKED_ROWS = '$(1)reranked=$(call runs,$(2)-reranked)' '$(1)RNNsearch=$(call runs,$(2)-rnnsearch)' \
+    '$(1)ensemble of two RNNsearch=$(call runs,$(2)-ensemble)'
+EXTRA_ROWS = '+RNN trained on counts=$(call runs,rnn-counted)' $(call RERANKED_ROWS,+,baseline) \
+    $(call RERANKED_ROWS,+CSLM+NNJM+,cslm-nnjm)
+TABLES := $(B)/reranking/table.json
 endif
 
 comma := ,
@@ -294,6 +316,12 @@ $(B)/table.json: $(SYSTEMS:%=$(B)/runs/%.translated) $(TEST).$(TARGET) $(CONFIG)
 	    '+NNJM=$(call runs,nnjm)' '+CSLM+NNJM=$(call runs,cslm-nnjm)' '+CSLM+NNJM+RNN=$(call runs,cslm-nnjm-rnn)' \
 	    'control: random columns=$(call runs,random,$(NOISE))' --control 'control: random columns' \
 	    $(EXTRA_ROWS) >/dev/null
+
+# What an RNNsearch adds to the best system, set against that system and against its lists with weights of their own.
+$(B)/reranking/table.json: $(RERANKED:%=$(B)/runs/%.translated) $(B)/runs/cslm-nnjm.translated $(TEST).$(TARGET) $(CONFIG)/compare.toml
+	$(STEP) $(BIN)/tuning compare --run-commands --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --out $(@D) \
+	    --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS) '+CSLM+NNJM=$(call runs,cslm-nnjm)' \
+	    $(call RERANKED_ROWS,,cslm-nnjm) --control reranked >/dev/null
 
 # The positive control: what is known to help is left out and, from there, added back as the others are. A chain that does not find it finds nothing.
 KNOWN_START := $(B)/runs/known-start/weights.json
@@ -317,8 +345,8 @@ $(B)/controls/table.json: $(B)/runs/known-out.translated $(B)/runs/known-back.tr
 # Both tables, the runs, the networks and the translations as one page; MAPS names files of points for it.
 MAPS ?=
 
-$(B)/report.html: $(B)/table.json $(B)/controls/table.json $(B)/tables/rnn/moses.ini $(MAPS)
-	$(STEP) $(BIN)/tuning report --table $(B)/table.json --table $(B)/controls/table.json \
+$(B)/report.html: $(B)/table.json $(B)/controls/table.json $(TABLES) $(B)/tables/rnn/moses.ini $(MAPS)
+	$(STEP) $(BIN)/tuning report --table $(B)/table.json --table $(B)/controls/table.json $(TABLES:%=--table %) \
 	    --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --scored $(B)/tables/rnn/phrase-table.gz \
 	    $(MAPS:%=--map %) $$([ ! -e $(STEPS) ] || echo --steps $(STEPS)) \
 	    --title '$(SOURCE)-$(TARGET), $(SCALE)' --out $@ >/dev/null
@@ -339,6 +367,8 @@ bench: $(B)/tables/rnn/moses.ini $(foreach name,baseline cslm nnjm,$(B)/runs/$(n
 	    $(abspath $(MODEL)/aligned.grow-diag-final-and.gz) $(RESULTS)/window_training.json
 	$(BENCH) bench_sentences.py $(abspath $(B)/runs/baseline-1/iter01.nbest.gz) $(abspath $(DEV).$(SOURCE)) \
 	    $(abspath $(CORPUS)/train.$(SOURCE)) $(abspath $(CORPUS)/train.$(TARGET)) $(RESULTS)/sentences.json
+	$(BENCH) bench_long_lists.py $(abspath $(CORPUS)/train.$(SOURCE)) $(abspath $(CORPUS)/train.$(TARGET)) \
+	    $(RESULTS)/long_lists.json
 	$(BENCH) bench_lookups.py $(abspath $(CORPUS)/train.$(SOURCE)) $(abspath $(CORPUS)/train.$(TARGET)) \
 	    $(RESULTS)/lookups.json
 	$(BENCH) bench_report.py $(abspath $(CORPUS)/train.$(SOURCE)) $(abspath $(CORPUS)/train.$(TARGET)) $(RESULTS)/report.json

@@ -17,6 +17,7 @@ from rescorer.architectures import ARCHITECTURES, load
 from tuning.evaluation import CompareConfig
 from tuning.loop import TuningConfig
 from tuning.optimizer import OptimizerConfig
+from tuning.reranking import RerankConfig
 from tuning.scan import ScanConfig
 
 PAGE = Path(__file__).with_name("settings.md")
@@ -86,6 +87,7 @@ SECTIONS = (
     Section("moses-bridge decode", DecoderConfig),
     *map(_of_architecture, ARCHITECTURES),
     Section("tuning tune", TuningConfig, ("start", "tune")),
+    Section("tuning rerank", RerankConfig, ("rerank",)),
     Section("tuning optimize", OptimizerConfig),
     Section("tuning compare", CompareConfig, ("compare",)),
     Section("tuning scan", ScanConfig),

@@ -70,6 +70,7 @@ def _training_settings(
     epochs: int | None,
     hidden_width: int | None,
     reverse: bool,
+    right_to_left: bool,
 ) -> TrainingSettings:
     """The settings of `rescorer train`."""
     from rescorer.architectures import load
@@ -79,6 +80,7 @@ def _training_settings(
         "loop.n_epochs": epochs,
         "model.hidden_width": hidden_width,
         "reverse_sides": reverse or None,
+        "right_to_left": right_to_left or None,
     }
     settings: TrainingSettings = with_options(load_config(load(arch).settings, config), options)
     return settings
@@ -113,7 +115,12 @@ def _training_settings(
 @click.option(
     "--reverse",
     is_flag=True,
-    help="Learn p(source | target) of phrase pairs; sets the key reverse_sides.",
+    help="Learn p(source | target); sets the key reverse_sides.",
+)
+@click.option(
+    "--right-to-left",
+    is_flag=True,
+    help="Learn to predict the last word of a sentence first; sets the key right_to_left.",
 )
 @click.option("--resume", is_flag=True, help="Continue an interrupted training.")
 @DEVICE
@@ -131,6 +138,7 @@ def train(
     epochs: int | None,
     hidden_width: int | None,
     reverse: bool,
+    right_to_left: bool,
     resume: bool,
     device: Device,
     seed: int,
@@ -147,7 +155,9 @@ def train(
     from rescorer.training.peers import peers_on
     from rescorer.training.run import train as run_training
 
-    settings = _training_settings(config, arch, minutes, epochs, hidden_width, reverse)
+    settings = _training_settings(
+        config, arch, minutes, epochs, hidden_width, reverse, right_to_left
+    )
     asked = Data(data, source, links, texts, cache)
     with peers_on(choose_device(device)) as (peers, own_device):
         if not peers.is_first:
@@ -327,6 +337,11 @@ def merge(parts: tuple[Path, ...], out: Path, ini: Path | None, ini_out: Path | 
 )
 @click.option("--per-word", is_flag=True, help="Divide by the number of words, </s> included.")
 @click.option("--feature", required=True, help="Its name: letters and digits.")
+@click.option(
+    "--per-word-feature",
+    default="",
+    help="Name of a second feature: the same value by the number of words, </s> included.",
+)
 @click.option("--out", required=True, help="N-best list to write, compressed by suffix.")
 @UNNORMALIZED
 @PRECISION
@@ -339,6 +354,7 @@ def nbest(
     mean: Mean,
     per_word: bool,
     feature: str,
+    per_word_feature: str,
     out: str,
     unnormalized: bool,
     precision: Precision,
@@ -355,13 +371,15 @@ def nbest(
     from rescorer.nbest import add_feature
 
     check_feature_name(feature)
+    if per_word and per_word_feature:
+        raise ConfigError("--per-word divides the one feature already: leave one of both out")
     compute = Compute(precision, device, unnormalized)
     scorers = [scorer_of_model(model, compute).scorer for model in models]
     if unnormalized:
         for model in models:
             _tell_log_z(model, unnormalized)
     scorer = ensemble(scorers, mean, per_word)
-    add_feature(nbest, source, scorer, feature, out, jobs)
+    add_feature(nbest, source, scorer, feature, out, jobs, per_word_feature)
 
 
 @main.command()
@@ -672,7 +690,8 @@ def generate(
     """Write the targets that a network prefers, or draws, for source phrases, with log-probabilities.
 
     PHRASES has one source phrase a line, or one target phrase for a model trained with --reverse. A language
-    model, which sees no source, continues the lines instead: an empty one gives whole sentences.
+    model, which sees no source, continues the lines instead (one from right to left puts words before them): an
+    empty one gives whole sentences.
 
     Example: rescorer generate rnn phrases.en --n 5 --table model/phrase-table.gz
     """
@@ -732,7 +751,7 @@ def translate(
     Example: rescorer translate rnn test.en --out test.rnn.fr --nbest test.nbest.gz --nbest-size 20
     """
     from rescorer.compute import Compute
-    from rescorer.model_directory import generator_of_model
+    from rescorer.model_directory import translator_of_model
     from rescorer.translation import NBestOutput
     from rescorer.translation import translate as run_translation
     from rescorer.tries.generation import GenerationConfig
@@ -745,7 +764,7 @@ def translate(
         max_words=max_words,
         unknown_words=not no_unknown,
     )
-    generator = generator_of_model(model, Compute(device=device))
+    generator = translator_of_model(model, Compute(device=device))
     words = read_lexicon(lexicon, generator.shortlists.target) if lexicon else NO_LEXICON
     lists = NBestOutput(nbest, feature) if nbest else None
     n_unknown = run_translation(generator, text, config, out, lists, words)

@@ -272,6 +272,12 @@ class TrainedModel(Generic[Network]):
         return reversed_sides_recorded(self.description)
 
     @property
+    def goes_right_to_left(self) -> bool:
+        """Whether the network was trained on turned sentences: it predicts the last word first."""
+        settings = self.description.get("training", {}).get("config", {})
+        return bool(settings.get("right_to_left"))
+
+    @property
     def is_self_normalised(self) -> bool:
         """Whether the network was trained to have a softmax denominator of 1."""
         settings = self.description.get("training", {}).get("config", {})

@@ -17,6 +17,7 @@ from scipy.special import logsumexp
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.words import split_words
 from rescorer.contract import Batch, NamedScorer, Scorer, WordScorer
+from rescorer.right_to_left import RightToLeft
 from rescorer.vocabulary import Vocabulary
 
 Mean = Literal["sentence-log-probs", "word-probs"]
@@ -58,7 +59,8 @@ class MeanOfWordProbs(_Ensemble):
         scorers: each of them a `WordScorer`, all with the same target words.
 
     Raises:
-        ConfigError: a model does not predict word by word, or knows other words: then <unk> is another event.
+        ConfigError: a model does not predict word by word, goes from the other end than another, or knows other
+            words: then <unk> is another event.
     """
 
     def __init__(self, scorers: Sequence[Scorer]) -> None:
@@ -67,6 +69,11 @@ class MeanOfWordProbs(_Ensemble):
         if not all(isinstance(scorer, WordScorer) for scorer in scorers):
             raise ConfigError(
                 "a model does not predict word by word: use the mean sentence-log-probs"
+            )
+        if len({isinstance(scorer, RightToLeft) for scorer in scorers}) > 1:
+            raise ConfigError(
+                "some models predict the last word first, so a word's probabilities stand behind other words: "
+                "use the mean sentence-log-probs"
             )
         if len(known) < len(scorers) or len(set(known)) > 1:
             raise ConfigError(

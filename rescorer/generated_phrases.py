@@ -15,7 +15,7 @@ from moses_bridge.formats.phrase_table import read_blocks
 from moses_bridge.formats.words import split_words
 from moses_bridge.progress import Progress
 from moses_bridge.textio import open_write, read_lines
-from rescorer.tries.generation import Generated, GenerationConfig, Generator
+from rescorer.tries.generation import Generated, GenerationConfig, TargetGenerator
 
 OutputFormat = Literal["text", "json"]
 BLOCK_ROWS = 1000
@@ -38,7 +38,7 @@ class PhraseTargets:
 
 
 def generate_phrases(
-    generator: Generator[Any, Any, Any, Any],
+    generator: TargetGenerator,
     phrases: str,
     config: GenerationConfig,
     out: str,
@@ -76,7 +76,7 @@ def generate_phrases(
 
 
 def _targets(
-    generator: Generator[Any, Any, Any, Any], lines: Sequence[bytes], config: GenerationConfig
+    generator: TargetGenerator, lines: Sequence[bytes], config: GenerationConfig
 ) -> Iterator[list[Generated]]:
     if generator.shortlists.source is None:
         return generator.generate([b""] * len(lines), config, beginnings=lines)

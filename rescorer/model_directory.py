@@ -28,8 +28,9 @@ from rescorer.contract import (
 )
 from rescorer.controls import Control, scorer_of_control
 from rescorer.reversed_sides import REVERSED_NOTE, in_own_order
+from rescorer.right_to_left import RightToLeftGenerator
 from rescorer.tensor_files import check_weights, load_tensors, save_tensors
-from rescorer.tries.generation import Generator
+from rescorer.tries.generation import Generator, TargetGenerator
 from rescorer.tries.scoring import TrieScorer
 from rescorer.vocabulary import Vocabulary
 
@@ -273,8 +274,25 @@ def ngram_scorer_of_model(directory: Path, compute: Compute) -> NgramScorer:
     return ngrams(model, compute)
 
 
-def generator_of_model(directory: Path, compute: Compute) -> Generator[Any, Any, Any, Any]:
+def translator_of_model(directory: Path, compute: Compute) -> TargetGenerator:
+    """What translates source text, from the directory of a model over tries.
+
+    Raises:
+        InputError: as of `generator_of_model`.
+        ConfigError: the model reads target text, or as of `scorer_of_model`.
+    """
+    if reverses_sides(directory):
+        raise ConfigError(
+            f"{directory} was trained with reverse_sides: it reads target text and predicts its source. "
+            "Translate with a model that was trained without"
+        )
+    return generator_of_model(directory, compute)
+
+
+def generator_of_model(directory: Path, compute: Compute) -> TargetGenerator:
     """What generates targets, from the directory of a model over tries.
+
+    They are in their own order; those of a model with reversed sides are sources.
 
     Raises:
         InputError: the directory is not a whole model, or the model does not go word by word.
@@ -289,4 +307,5 @@ def generator_of_model(directory: Path, compute: Compute) -> Generator[Any, Any,
             f"the architecture {model.architecture!r}, which cannot generate",
             'a recurrent network, such as "encdec" or "rnn_lm"',
         )
-    return Generator(scorer.network, model.shortlists)
+    generator: Generator[Any, Any, Any, Any] = Generator(scorer.network, model.shortlists)
+    return RightToLeftGenerator(generator) if model.goes_right_to_left else generator

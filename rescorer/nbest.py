@@ -1,4 +1,4 @@
-"""An n-best list with one more named feature.
+"""An n-best list with one more named feature, or with two: a value, and the same by the number of words.
 
 Moses's tuning reads a label that holds "_" as a sparse feature (mert/Data.cpp:227), and its numbers
 without care for nan, so a name has letters and digits only and a value is a plain finite decimal.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from moses_bridge.errors import InputError
+from moses_bridge.errors import ConfigError, InputError
 from moses_bridge.formats.nbest import (
     BAR,
     NBestEntry,
@@ -21,6 +21,7 @@ from moses_bridge.formats.nbest import (
     parse_entry,
     parse_features,
 )
+from moses_bridge.formats.words import split_words
 from moses_bridge.progress import Progress
 from moses_bridge.textio import open_write, read_lines
 from rescorer.contract import Batch, Scorer, UnfitPair
@@ -48,7 +49,13 @@ class _Key(NamedTuple):
 
 
 def add_feature(
-    nbest: str, source: Path, scorer: Scorer, feature: str, out: str, jobs: int = 1
+    nbest: str,
+    source: Path,
+    scorer: Scorer,
+    feature: str,
+    out: str,
+    jobs: int = 1,
+    per_word_feature: str = "",
 ) -> int:
     """Append `NAME= value` to the features of each entry; every other byte stays.
 
@@ -63,21 +70,24 @@ def add_feature(
         feature: the name.
         out: n-best list to write, compressed by suffix.
         jobs: blocks that are scored at a time, each on one processor.
+        per_word_feature: the name of a second feature, the value divided by the number of words + 1; ""
+            for none.
 
     Returns:
         How many entries were written.
 
     Raises:
-        ConfigError: the name is not letters and digits.
+        ConfigError: a name is not letters and digits, or both are the same.
         InputError: an entry is malformed, has the feature already, or an id has no source sentence.
     """
-    check_feature_name(feature)
+    features = [feature, *filter(None, [per_word_feature])]
+    _check_names(features)
     sentences = list(read_lines(source))
     n_entries = 0
     with open_write(out) as stream, Progress(feature, unit="hypotheses") as progress:
-        blocks = _blocks(nbest, source, len(sentences), feature, scorer.needs_links)
+        blocks = _blocks(nbest, source, len(sentences), features, scorer.needs_links)
         for lines in map_in_order(
-            lambda block: _with_scores(block, sentences, scorer, feature, nbest), blocks, jobs
+            lambda block: _with_scores(block, sentences, scorer, features, nbest), blocks, jobs
         ):
             stream.writelines(line + b"\n" for line in lines)
             n_entries += len(lines)
@@ -106,13 +116,13 @@ def with_feature(line: bytes, feature: str, value: float) -> bytes:
 
 
 def _blocks(
-    nbest: str, source: Path, n_sentences: int, feature: str, needs_links: bool
+    nbest: str, source: Path, n_sentences: int, features: Sequence[str], needs_links: bool
 ) -> Iterator[list[_Hypothesis]]:
     """Runs of whole sentences, large enough to be a good batch."""
     block: list[_Hypothesis] = []
     for line_number, line in enumerate(read_lines(nbest), start=1):
         entry = parse_entry(line, nbest, line_number)
-        _check(entry, nbest, source, n_sentences, feature)
+        _check(entry, nbest, source, n_sentences, features)
         full = len(block) >= ENTRIES_AT_ONCE
         if full and entry.sentence_id != block[-1].entry.sentence_id:
             yield block
@@ -137,7 +147,16 @@ def _links(entry: NBestEntry, nbest: str) -> bytes:
     return links
 
 
-def _check(entry: NBestEntry, nbest: str, source: Path, n_sentences: int, feature: str) -> None:
+def _check_names(features: Sequence[str]) -> None:
+    for name in features:
+        check_feature_name(name)
+    if len(set(features)) < len(features):
+        raise ConfigError(f"two features of the name {features[0]}; use another one for the second")
+
+
+def _check(
+    entry: NBestEntry, nbest: str, source: Path, n_sentences: int, features: Sequence[str]
+) -> None:
     if entry.sentence_id >= n_sentences:
         raise InputError(
             nbest,
@@ -146,7 +165,8 @@ def _check(entry: NBestEntry, nbest: str, source: Path, n_sentences: int, featur
             f"an id below {n_sentences}, the number of lines of {source}",
             "Is this the text that was translated?",
         )
-    if feature in parse_features(entry, nbest):
+    given = parse_features(entry, nbest)
+    for feature in (name for name in features if name in given):
         raise InputError(
             nbest,
             entry.line_number,
@@ -160,14 +180,17 @@ def _with_scores(
     block: Sequence[_Hypothesis],
     sentences: Sequence[bytes],
     scorer: Scorer,
-    feature: str,
+    features: Sequence[str],
     nbest: str,
 ) -> list[bytes]:
-    values = _values(block, sentences, scorer, nbest)
-    return [
-        with_feature(hypothesis.line, feature, value)
-        for hypothesis, value in zip(block, values, strict=True)
-    ]
+    """The lines with the values, and behind each value the one per word where it has a name."""
+    lines = []
+    for hypothesis, value in zip(block, _values(block, sentences, scorer, nbest), strict=True):
+        line, n_words = hypothesis.line, len(split_words(hypothesis.entry.words)) + 1
+        for name, divisor in zip(features, (1, n_words), strict=False):
+            line = with_feature(line, name, value / divisor)
+        lines.append(line)
+    return lines
 
 
 def _values(

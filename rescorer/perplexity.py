@@ -148,7 +148,7 @@ def load_text_model(path: Path, compute: Compute) -> TextModel:
         )
     return TextModel(
         str(path),
-        model.architecture,
+        f"{model.architecture}, right to left" if model.goes_right_to_left else model.architecture,
         scorer,
         _knows(model.shortlists),
         needs_source=architecture.data != "text",

@@ -1,4 +1,7 @@
-"""A model of p(source | target), trained on swapped sides, as a scorer of pairs in their own order."""
+"""A model of p(source | target), trained on swapped sides, as a scorer of pairs in their own order.
+
+`in_own_order` knows what a model's record says of sides and of words (`right_to_left.py`).
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rescorer.contract import Batch, Scorer, Side, TrainedModel, UnfitPair
+from rescorer.right_to_left import RightToLeft
 from rescorer.vocabulary import Vocabulary
 
 # Of a column: what its values are the logarithms of.
@@ -46,5 +50,13 @@ class ReversedSides:
 
 
 def in_own_order(model: TrainedModel[Any], scorer: Scorer) -> Scorer:
-    """The scorer of a model for pairs in their own order, whichever side the model predicts."""
+    """The scorer of a model for pairs in their own order.
+
+    Args:
+        model: with its record.
+        scorer: of what the network was trained on; where that was turned it predicts word by word.
+    """
+    if model.goes_right_to_left:
+        words: Any = scorer
+        scorer = RightToLeft(words)
     return ReversedSides(scorer, model.shortlists.source) if model.reverses_sides else scorer

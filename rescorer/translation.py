@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.nbest import (
@@ -18,7 +18,7 @@ from moses_bridge.formats.nbest import (
 from moses_bridge.formats.words import split_words
 from moses_bridge.progress import Progress
 from moses_bridge.textio import open_write, read_lines
-from rescorer.tries.generation import Generated, GenerationConfig, Generator
+from rescorer.tries.generation import Generated, GenerationConfig, TargetGenerator
 from rescorer.unknown_words import NO_LEXICON, Lexicon, without_unknown_words
 from rescorer.vocabulary import UNKNOWN
 
@@ -40,7 +40,7 @@ class NBestOutput:
 
 
 def translate(
-    generator: Generator[Any, Any, Any, Any],
+    generator: TargetGenerator,
     text: str,
     config: GenerationConfig,
     out: str,
@@ -93,7 +93,7 @@ def translate(
 
 
 def _translated(
-    generator: Generator[Any, Any, Any, Any], text: str, config: GenerationConfig
+    generator: TargetGenerator, text: str, config: GenerationConfig
 ) -> Iterator[tuple[list[bytes], list[Generated]]]:
     """The words of each line, and its translations, the best ones first; none of an empty line."""
     for sentences in _blocks(text):

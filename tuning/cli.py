@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tuning.loop import TuningConfig
     from tuning.optimizer import OptimizerConfig
     from tuning.optimizers import OptimizerName
+    from tuning.reranking import RerankConfig
     from tuning.scan import ScanConfig
 
 FORMATS = ("json", "text", "markdown", "latex")
@@ -149,6 +150,83 @@ def tune(
             init_weights,
         )
     click.echo(f"dev BLEU {run.dev_bleu:.2f}, weights in {out / 'weights.json'}")
+
+
+def _rerank_settings(
+    config: Path | None,
+    optimizer: OptimizerName | None,
+    nbest_size: int | None,
+    run_commands: bool,
+) -> RerankConfig:
+    """The settings of `tuning rerank`."""
+    from tuning.reranking import RerankConfig
+
+    options = {
+        "optimizer": optimizer,
+        "nbest_size": nbest_size,
+        "run_commands": run_commands or None,
+    }
+    return with_options(load_config(RerankConfig, config), options)
+
+
+@main.command()
+@click.argument("run", type=DIRECTORY)
+@SOURCE
+@REFERENCE
+@click.option("--out", type=DIRECTORY, required=True, help="Run directory to write.")
+@click.option(
+    "--nbest-feature",
+    "nbest_features",
+    multiple=True,
+    help="NAME=COMMAND that adds a feature to n-best lists; {nbest}, {source}, {out} are paths. Without "
+    "any, RUN's own features are weighed anew: the control.",
+)
+@click.option(
+    "--optimizer",
+    type=click.Choice(OPTIMIZER_NAMES),
+    help="How weights are found; sets the key optimizer.",
+)
+@click.option(
+    "--nbest-size",
+    type=click.IntRange(min=1),
+    help="Different translations of a sentence in an n-best list; sets the key nbest_size.",
+)
+@SEED
+@click.option("--resume", is_flag=True, help="Continue what stands in --out.")
+@click.option("--run-commands", is_flag=True, help=f"{RUN_COMMANDS}; sets the key run_commands.")
+@config_options(_rerank_settings)
+@JOBS
+def rerank(
+    run: Path,
+    source: Path,
+    references: tuple[Path, ...],
+    out: Path,
+    nbest_features: tuple[str, ...],
+    optimizer: OptimizerName | None,
+    nbest_size: int | None,
+    seed: int,
+    resume: bool,
+    run_commands: bool,
+    config: Path | None,
+    jobs: int,
+) -> None:
+    """Tune weights that choose from the n-best lists of RUN, whose search stays as it is.
+
+    What is written is a run for `tuning translate` and `tuning compare`.
+
+    Example: tuning rerank run1 --source dev.en --reference dev.fr --out reranked1
+    --nbest-feature "NN0=rescorer nbest {nbest} --source {source} --model rnn --feature NN0 --out {out}"
+    """
+    from moses_bridge.steps import LOG_NAME, recorded_step
+    from tuning.rerank import NBestFeature
+    from tuning.reranking import rerank_run
+
+    settings = _rerank_settings(config, optimizer, nbest_size, run_commands)
+    features = [NBestFeature.parse(text) for text in nbest_features]
+    with recorded_step(out / LOG_NAME, str(out), command_line()):
+        texts = (source, references, out)
+        reranked = rerank_run(run, *texts, settings, seed, jobs, resume, features)
+    click.echo(f"dev BLEU {reranked.dev_bleu:.2f}, weights in {out / 'weights.json'}")
 
 
 def _optimizer_settings(config: Path | None) -> OptimizerConfig:

@@ -26,6 +26,7 @@ from tuning.run_directory import (
     check_unchanged,
     file_hash,
     load_run,
+    refuse_commands,
 )
 from tuning.significance import (
     SystemOutputs,
@@ -224,7 +225,7 @@ def translate_all(
     """
     outputs = {directory: output_path(directory, source) for directory in runs}
     if not run_commands:
-        _refuse_commands({path: run for path, run in runs.items() if not outputs[path].exists()})
+        refuse_commands({path: run for path, run in runs.items() if not outputs[path].exists()})
 
     def system_of(directory: Path) -> tuple[str, str]:
         return runs[directory].ini, json.dumps(runs[directory].decoder)
@@ -236,19 +237,17 @@ def translate_all(
             with open_decoder(Path(ini), config, jobs) as decoder:
                 for directory in missing:
                     run, output = runs[directory], outputs[directory]
-                    features, size = run.nbest_features, run.nbest_size
-                    translate(decoder, source, output, None, run.weights, features, size)
+                    translate(
+                        decoder,
+                        source,
+                        output,
+                        None,
+                        run.weights,
+                        run.nbest_features,
+                        run.nbest_size,
+                        run.fixed_search,
+                    )
     return outputs
-
-
-def _refuse_commands(runs: Mapping[Path, TuningRun]) -> None:
-    """A run directory may come from anywhere, so what stands in it is no command to be obeyed unasked."""
-    for directory, run in runs.items():
-        for name, command in run.commands().items():
-            raise ConfigError(
-                f"{directory}: the feature {name} of this run comes from the command {command!r}. "
-                "Look at it, then let such commands be run by --run-commands"
-            )
 
 
 def output_path(directory: Path, source: Path) -> Path:

@@ -146,14 +146,14 @@ def tune(
     claim(out, fingerprint, resume)
     run.hashes = files | texts
     with open_decoder(ini, config.decoder, jobs) as decoder:
-        loop = _Loop(decoder, source, reference, out, config, run, jobs)
+        loop = Loop(decoder, source, reference, out, config, run, jobs)
         loop.run_to_end(start)
     save_run(run, out)
-    _write_tuned_ini(ini, run.weights, out / INI_NAME)
+    write_tuned_ini(ini, run.weights, out / INI_NAME)
     return run
 
 
-def _write_tuned_ini(ini: Path, weights: Weights, out: Path) -> None:
+def write_tuned_ini(ini: Path, weights: Weights, out: Path) -> None:
     """The ini with the weights of its features; those without a weight line get one at the end."""
     parsed = read_ini(ini)
     unweighted = [each.name for each in parsed.features if each.name not in parsed.weights]
@@ -174,8 +174,18 @@ def _added(config: TuningConfig, nbest_features: Sequence[NBestFeature]) -> dict
     return dict(added)
 
 
-class _Loop:
-    """The state of `tune` between iterations."""
+class Loop:
+    """The state of `tune` between iterations.
+
+    Args:
+        decoder: an open decoder.
+        source: dev source text.
+        references: of the dev text.
+        out: the run directory.
+        config: settings.
+        run: takes the iterations.
+        jobs: threads of the optimiser.
+    """
 
     def __init__(
         self,
@@ -206,7 +216,7 @@ class _Loop:
             if not self.run.end:
                 following = self.optimise(number, iteration)
                 self.run.end = self.end_of(iteration, weights, following)
-            _report(number, iteration)
+            report(number, iteration)
             if self.run.end:
                 break
             weights = following
@@ -314,8 +324,9 @@ def translate(
     weights: Weights,
     nbest_features: Sequence[NBestFeature],
     nbest_size: int,
+    fixed_search: Mapping[str, Sequence[float]] | None = None,
 ) -> None:
-    """Decode a text; with n-best features the output is the best of the reranked list.
+    """Decode a text; with n-best features or a fixed search the output is the best of the reranked list.
 
     Args:
         decoder: an open decoder.
@@ -326,9 +337,10 @@ def translate(
             for their stand-ins in the search too.
         nbest_features: features to add.
         nbest_size: hypotheses for a sentence.
+        fixed_search: weights that the lists are made with, where those of the reranking are others.
     """
-    known = search_weights(weights, nbest_features)
-    if not nbest_features:
+    known = fixed_search or search_weights(weights, nbest_features)
+    if not nbest_features and not fixed_search:
         decoder.decode(source, output, known, nbest, nbest_size)
         return
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".nbest.") as directory:
@@ -354,7 +366,8 @@ def _unit(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(weights / max(np.abs(weights).sum(), 1e-12))
 
 
-def _report(number: int, iteration: Iteration) -> None:
+def report(number: int, iteration: Iteration) -> None:
+    """Say on standard error what an iteration came to."""
     promised = "" if iteration.pool_bleu is None else f", {iteration.pool_bleu:.2f} on the pool"
     print(
         f"iteration {number}: dev BLEU {iteration.bleu:.2f}{promised}, "

@@ -63,6 +63,8 @@ class TuningRun:
         iterations: in their order.
         hashes: SHA-256 of the ini, its tables, the texts, and the files that commands name.
         end: why there was no further iteration.
+        fixed_search: weights that the decoder makes its n-best lists with, where the run's are those of
+            a reranking of these lists; without it ({}) it goes by the run's.
     """
 
     ini: str
@@ -75,6 +77,7 @@ class TuningRun:
     iterations: list[Iteration] = field(default_factory=list)
     hashes: dict[str, str] = field(default_factory=dict)
     end: str = ""
+    fixed_search: Weights = field(default_factory=dict)
 
     @property
     def kept(self) -> int:
@@ -179,6 +182,20 @@ def check_unchanged(runs: Mapping[Path, TuningRun]) -> None:
             raise ConfigError(
                 f"{directory}: its weights were tuned with other files than {run.ini} and its commands "
                 f"name now: {', '.join(changed)} changed; tune again or put them back"
+            )
+
+
+def refuse_commands(runs: Mapping[Path, TuningRun]) -> None:
+    """A run directory may come from anywhere, so what stands in it is no command to be obeyed unasked.
+
+    Raises:
+        ConfigError: a run, by directory, has commands.
+    """
+    for directory, run in runs.items():
+        for name, command in run.commands().items():
+            raise ConfigError(
+                f"{directory}: the feature {name} of this run comes from the command {command!r}. "
+                "Look at it, then let such commands be run by --run-commands"
             )
 
 

@@ -18,6 +18,7 @@ from tuning.run_directory import (
     fingerprint_commands,
     fingerprint_ini,
     load_run,
+    refuse_commands,
 )
 from tuning.start import initial_weights
 
@@ -101,17 +102,18 @@ def system_of_run(directory: Path, run_commands: bool) -> ScannedSystem:
 
     Raises:
         InputError: it is no run.
-        ConfigError: its files have changed, or it has commands and they may not be run.
+        ConfigError: its files have changed, it has commands and they may not be run, or it is a reranking.
     """
     run = load_run(directory)
     check_unchanged({directory: run})
     commands = run.commands()
-    for name, command in commands.items():
-        if not run_commands:
-            raise ConfigError(
-                f"{directory}: the feature {name} of this run comes from the command {command!r}. "
-                "Look at it, then let such commands be run by --run-commands"
-            )
+    if not run_commands:
+        refuse_commands({directory: run})
+    if run.fixed_search:
+        raise ConfigError(
+            f"{directory}: its weights rerank lists that the search makes with others; scan the run whose "
+            "lists these are"
+        )
     decoder = from_mapping(DecoderConfig, json.loads(json.dumps(run.decoder)), str(directory))
     ini, features = Path(run.ini), run.nbest_features
     return ScannedSystem(ini, run.weights, decoder, features, run.nbest_size, commands)

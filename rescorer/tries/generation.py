@@ -108,6 +108,22 @@ class Generated(NamedTuple):
     places: tuple[int, ...]
 
 
+class TargetGenerator(Protocol):
+    """What generates targets of sources."""
+
+    @property
+    def shortlists(self) -> Shortlists:
+        """The words of the network; without a source shortlist no source is read."""
+
+    def generate(
+        self,
+        sources: Sequence[bytes],
+        config: GenerationConfig,
+        beginnings: Sequence[bytes] | None = None,
+    ) -> Iterator[list[Generated]]:
+        """See `Generator.generate`."""
+
+
 class Generator(Generic[Source, State, Carried, Inputs]):
     """Targets of sources, from a recurrent network.
 

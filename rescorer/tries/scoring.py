@@ -35,6 +35,10 @@ from rescorer.tries.recurrent import (
 )
 from rescorer.vocabulary import Vocabulary
 
+# Words of sources that are read at a time: their annotations, of 1,000 numbers each in float32, are 131 MB.
+# More stand in a block where hypotheses are the sources: those of a model with reversed sides.
+SOURCE_WORDS_AT_ONCE = 32_768
+
 
 class _Predictions(NamedTuple):
     """What predicts the next word of some nodes.
@@ -94,11 +98,30 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
         """The target words that the network knows."""
         return self.shortlists.target
 
-    @torch.inference_mode()
     def values(self, asked: Batch) -> NDArray[np.float64]:
         """Natural log p(target | source), </s> included; see `contract.Scorer`."""
-        if not len(asked):
-            return np.zeros(0)
+        return np.concatenate([np.zeros(0), *map(self._values, self._parts(asked))])
+
+    def _parts(self, asked: Batch) -> Iterator[Batch]:
+        """The pairs in runs whose distinct sources have not too many words; a source too long is alone."""
+        if self.shortlists.source is None:
+            yield from [asked] if len(asked) else []
+            return
+        first, n_words, seen = 0, 0, set[bytes]()
+        for row, source in enumerate(asked.sources):
+            if source in seen:
+                continue
+            size = source.count(b" ") + 2
+            if row > first and n_words + size > SOURCE_WORDS_AT_ONCE:
+                yield Batch(asked.sources[first:row], asked.targets[first:row])
+                first, n_words, seen = row, 0, set()
+            seen.add(source)
+            n_words += size
+        if first < len(asked):
+            yield Batch(asked.sources[first:], asked.targets[first:])
+
+    @torch.inference_mode()
+    def _values(self, asked: Batch) -> NDArray[np.float64]:
         tree, source = self._read(asked)
         result, prefixes = np.empty(len(tree.lens)), np.zeros(tree.n_groups)
         for depth in self._walk(tree, source):
@@ -106,11 +129,17 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
             result[depth.rows] = prefixes[depth.ends] + depth.end_log_probs
         return result
 
-    @torch.inference_mode()
     def word_log_probs(self, asked: Batch) -> WordLogProbs:
         """Natural log of each word given the words before; see `contract.WordScorer`."""
-        if not len(asked):
-            return WordLogProbs(np.zeros(0), np.zeros(0, np.int64))
+        found, n_pairs = [WordLogProbs(np.zeros(0), np.zeros(0, np.int64))], 0
+        for part in self._parts(asked):
+            one = self._word_log_probs(part)
+            found.append(one._replace(pairs=one.pairs + n_pairs))
+            n_pairs += len(part)
+        return WordLogProbs(*map(np.concatenate, zip(*found, strict=True)))
+
+    @torch.inference_mode()
+    def _word_log_probs(self, asked: Batch) -> WordLogProbs:
         tree, source = self._read(asked)
         by_place = np.zeros((len(tree.lens), len(tree.levels) + 1))
         for number, depth in enumerate(self._walk(tree, source)):

@@ -18,6 +18,7 @@ from moses_bridge.config import AtLeast, Below, check_limits
 from moses_bridge.errors import InputError
 from moses_bridge.textio import StrPath
 from rescorer.contract import Data, Prepared, Shortlists
+from rescorer.right_to_left import turned
 from rescorer.softmax.predicted import UpdateLoss
 from rescorer.softmax.sampled import WordSampler
 from rescorer.softmax.step_linear import shared_steps
@@ -71,6 +72,9 @@ class SentenceTrainingConfig:
             anew each time; 0 takes the whole shortlist, as the recipe "paper" always does. Held-out losses
             are always exact.
         dropout: share of the words' vectors and of the readout that is left out in training.
+        reverse_sides: learn p(source | target): the network reads the target text and predicts the source. The
+            model's record says so, and its values of sentence pairs are those then.
+        right_to_left: predict the last word first; the model's record says so too.
         self_normalisation: weight alpha of log^2 Z in the loss (Devlin et al. 2014, section 2.3, use
             0.1), with which `rescorer nbest --unnormalized` can leave the denominator Z out; 0 for none.
         loop: recipe and limits.
@@ -82,6 +86,8 @@ class SentenceTrainingConfig:
     batch_size: Annotated[int, AtLeast(0)] = 0
     n_sampled: Annotated[int, AtLeast(0)] = 2_000
     dropout: Annotated[float, AtLeast(0), Below(1)] = 0.2
+    reverse_sides: bool = False
+    right_to_left: bool = False
     self_normalisation: Annotated[float, AtLeast(0)] = 0.0
     loop: LoopConfig = field(default_factory=LoopConfig)
 
@@ -113,7 +119,9 @@ def prepare_sentences(
         InputError: the texts have not as many lines, or no pair is short enough.
     """
     text = read_parallel_text(data)
-    sides = (text.sources, text.targets)
+    sides = (text.targets, text.sources) if config.reverse_sides else (text.sources, text.targets)
+    if config.right_to_left:
+        sides = sides[0], turned(sides[1])
     shortlists = Shortlists(
         *(Vocabulary.from_counts(count_words(side), config.shortlist) for side in sides)
     )

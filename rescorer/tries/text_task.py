@@ -43,6 +43,8 @@ class TextTrainingConfig:
         n_sampled: words beside those of the batch over which the softmax of an update is taken, drawn
             anew each time; 0 takes the whole shortlist. Held-out losses are always exact.
         dropout: share of the units below the softmax that are left out in training.
+        right_to_left: predict the last word first; the model's record says so, and values, samples and
+            perplexities are of text in its own order.
         self_normalisation: weight alpha of log^2 Z in the loss (Devlin et al. 2014, section 2.3, use
             0.1), with which `rescorer score --unnormalized` can leave the denominator Z out; 0 for none.
         loop: recipe and limits.
@@ -54,6 +56,7 @@ class TextTrainingConfig:
     batch_words: Annotated[int, AtLeast(1)] = 1024
     n_sampled: Annotated[int, AtLeast(0)] = 1500
     dropout: Annotated[float, AtLeast(0), Below(1)] = 0.0
+    right_to_left: bool = False
     self_normalisation: Annotated[float, AtLeast(0)] = 0.0
     loop: LoopConfig = field(default_factory=LoopConfig)
 

@@ -21,7 +21,8 @@ from rescorer.architectures import load
 from rescorer.compute import Compute
 from rescorer.contract import Batch
 from rescorer.model_directory import DESCRIPTION, load_model
-from rescorer.tries.attention_matrix import AttentionReader
+from rescorer.right_to_left import RightToLeftReader
+from rescorer.tries.attention_matrix import AttentionReader, MatrixReader
 from rescorer.tries.generation import Attentive
 from rescorer.tries.scoring import TrieScorer
 from rescorer.views.alignment_error import AlignmentError
@@ -99,16 +100,19 @@ def _check_range(
             )
 
 
-def attention_reader_of_model(
-    directory: Path, compute: Compute
-) -> AttentionReader[Any, Any, Any, Any]:
+def attention_reader_of_model(directory: Path, compute: Compute) -> MatrixReader:
     """What makes the matrices, from a model directory.
 
     Raises:
         InputError: the directory is not a whole model, or its network has no attention.
-        ConfigError: a GPU is asked for and there is none.
+        ConfigError: the model reads target text, or a GPU is asked for and there is none.
     """
     model = load_model(directory)
+    if model.reverses_sides:
+        raise ConfigError(
+            f"{directory} was trained with reverse_sides, so source words look at target words: align with a "
+            "model that was trained without"
+        )
     scorer: object = load(model.architecture).scorer(model, compute)
     source = model.shortlists.source
     network: Any = scorer.network if isinstance(scorer, TrieScorer) else None
@@ -120,11 +124,12 @@ def attention_reader_of_model(
             'one with it, such as "rnnsearch" with the context "attention"',
         )
     attentive: Any = network  # both a Recurrent and Attentive
-    return AttentionReader(attentive, source, model.shortlists.target)
+    reader = AttentionReader(attentive, source, model.shortlists.target)
+    return RightToLeftReader(reader) if model.goes_right_to_left else reader
 
 
 def align(
-    reader: AttentionReader[Any, Any, Any, Any],
+    reader: MatrixReader,
     pairs: Sequence[SentencePair],
     out: str,
     matrix: str | None = None,

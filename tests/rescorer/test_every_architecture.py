@@ -21,10 +21,11 @@ from moses_bridge.errors import ConfigError, InputError
 from rescorer.architectures import ARCHITECTURES, load
 from rescorer.cli import main
 from rescorer.compute import Compute
-from rescorer.contract import Batch, Data, TrainedModel, WordScorer
+from rescorer.contract import Batch, Data, Scorer, TrainedModel, WordScorer
 from rescorer.model_directory import load_model, save_model, scorer_of_model
 from rescorer.nbest import add_feature
 from rescorer.perplexity import load_text_model
+from rescorer.right_to_left import turned
 from rescorer.tables.column import ColumnConfig, add_columns
 from rescorer.tables.source_table import SourceTable
 from rescorer.training import loop as loop_module
@@ -558,6 +559,58 @@ def test_the_command_trains_reversed_sides(name: str, table: Path, tmp_path: Pat
     assert run.exit_code == 0, run.output
     assert load_model(tmp_path / "m").reverses_sides
     assert not TrainedModel(name, None, load_model(tmp_path / "m").shortlists, {}).reverses_sides
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in ARCHITECTURES if load(name).data == "parallel text"]
+)
+@pytest.mark.parametrize(
+    "options", [["--reverse"], ["--right-to-left"], ["--reverse", "--right-to-left"]]
+)
+def test_sentence_models_of_swapped_sides_and_turned_words(
+    name: str, options: list[str], text: Path, tmp_path: Path
+) -> None:
+    """The same weights as from text that was swapped and turned before, and the values of its pairs."""
+
+    def other_way(asked: Batch) -> Batch:
+        swapped = asked.sides_swapped() if "--reverse" in options else asked
+        turn = turned if "--right-to-left" in options else list
+        return Batch(swapped.sources, turn(swapped.targets))
+
+    settings = tmp_path / "settings.toml"
+    settings.write_text(
+        "n_held_out = 4\nshortlist = 4\n[loop]\nn_epochs = 3\nevaluations_per_epoch = 1\n"
+    )
+
+    def made(directory: str, given: Batch, *options: str) -> Scorer:
+        for side, lines in (("s", given.sources), ("t", given.targets)):
+            (tmp_path / side).write_bytes(b"".join(line + b"\n" for line in lines))
+        files = ["--source", tmp_path / "s", "--config", settings, "--out", tmp_path / directory]
+        run = CliRunner().invoke(
+            main, [*map(str, ["train", tmp_path / "t", "--arch", name, *files]), *options]
+        )
+        assert run.exit_code == 0, run.output
+        return scorer_of_model(tmp_path / directory, Compute(device="cpu")).scorer
+
+    pairs = Batch(*([pair[side] for pair in PAIRS * 3] for side in (0, 1)))
+    found = made("other", pairs, *options).values(pairs)
+    expected = made("plain", other_way(pairs)).values(other_way(pairs))
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert expected.std() > 0.1
+
+
+def test_a_language_model_from_right_to_left(text: Path, tmp_path: Path) -> None:
+    targets = [target for _, target in PAIRS * 3]
+    (tmp_path / "turned").write_bytes(b"".join(line + b"\n" for line in turned(targets)))
+    mapping = {"n_held_out": 4, "shortlist": 4, "loop": LOOP}
+    ours = from_mapping(load("rnn_lm").settings, {**mapping, "right_to_left": True}, "the test")
+    plain = from_mapping(load("rnn_lm").settings, mapping, "the test")
+    train("rnn_lm", Data(text / "target"), tmp_path / "ours", ours)
+    train("rnn_lm", Data(tmp_path / "turned"), tmp_path / "plain", plain)
+    one, other = (scorer_of_model(tmp_path / d, Compute()).scorer for d in ("ours", "plain"))
+    nothing = [b""] * len(targets)
+    expected = other.values(Batch(nothing, turned(targets)))
+    np.testing.assert_allclose(one.values(Batch(nothing, targets)), expected, atol=1e-6)
 
 
 def test_sides_of_other_data_are_not_reversed(table: Path, text: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 import rescorer.nbest
 from moses_bridge.errors import ConfigError, InputError
-from moses_bridge.formats.nbest import read_nbest
+from moses_bridge.formats.nbest import parse_features, read_nbest
 from rescorer.contract import Batch, Scorer, UnfitPair
 from rescorer.controls import RandomScorer
 from rescorer.nbest import add_feature, with_feature
@@ -63,6 +63,21 @@ def test_feature_is_appended_and_all_else_stays(source: Path) -> None:
 2 |||   ||| LM0= 1 RNN0= 1000.000000 ||| 0
 """
     )
+
+
+def test_a_second_feature_has_the_values_per_word(source: Path) -> None:
+    path, out = source.parent / "nbest", source.parent / "out"
+    path.write_bytes(NBEST)
+    scorer = LengthsInThousands()
+    add_feature(str(path), source, scorer, "RNN0", str(out), per_word_feature="RNN1")
+    found = [parse_features(entry, str(out)) for entry in read_nbest(out)]
+    assert [features["RNN0"] for features in found] == [(1002,), (1002,), (1001,), (1000,)]
+    assert [features["RNN1"] for features in found] == [(334,), (334,), (500.5,), (1000,)]
+    assert len(scorer.seen) == 3
+    with pytest.raises(ConfigError, match="two features of the name RNN2"):
+        add_feature(str(path), source, scorer, "RNN2", str(out), per_word_feature="RNN2")
+    with pytest.raises(InputError, match="the feature LM0"):
+        add_feature(str(path), source, scorer, "RNN2", str(out), per_word_feature="LM0")
 
 
 def test_equal_hypotheses_of_a_sentence_are_scored_once(source: Path) -> None:

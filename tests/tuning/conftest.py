@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from moses_bridge.decoder import DecoderConfig
 from moses_bridge.formats.tuning_data import read_init_opt
 from moses_bridge.textio import write_lines
-from tuning import evaluation, loop
+from tuning import evaluation, loop, reranking
 from tuning.bleu_stats import bleu
 from tuning.loop import TuningConfig, tune
 from tuning.moses_pool import read_moses_pool
@@ -143,8 +143,8 @@ def open_fixed(ini: Path, config: DecoderConfig, jobs: int) -> Iterator[FixedDec
 
 @pytest.fixture
 def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FixedSystem:
-    monkeypatch.setattr(loop, "open_decoder", open_fixed)
-    monkeypatch.setattr(evaluation, "open_decoder", open_fixed)
+    for module in (loop, evaluation, reranking):
+        monkeypatch.setattr(module, "open_decoder", open_fixed)
     FixedDecoder.calls = 0
     files = FixedSystem(
         {name: tmp_path / name for name in ("moses.ini", "source", "reference", "lm")}

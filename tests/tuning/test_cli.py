@@ -17,6 +17,7 @@ from tuning.evaluation import CompareConfig
 from tuning.loop import TuningConfig
 from tuning.optimizer import OptimizerConfig
 from tuning.optimizers import OPTIMIZER_NAMES
+from tuning.reranking import RerankConfig
 from tuning.scan import ScanConfig
 
 FEATURES = """\
@@ -109,7 +110,7 @@ def test_faults_end_in_one_line(files: dict[str, str], arguments: list[str], mes
 
 
 @pytest.mark.parametrize(
-    "command", ["tune", "optimize", "evaluate", "compare", "translate", "plot", "scan"]
+    "command", ["tune", "rerank", "optimize", "evaluate", "compare", "translate", "plot", "scan"]
 )
 def test_each_command_shows_an_example(command: str) -> None:
     status, output = call(command, "--help")
@@ -121,6 +122,7 @@ def test_each_command_shows_an_example(command: str) -> None:
     ("command", "kind"),
     [
         ("tune", TuningConfig),
+        ("rerank", RerankConfig),
         ("optimize", OptimizerConfig),
         ("compare", CompareConfig),
         ("scan", ScanConfig),

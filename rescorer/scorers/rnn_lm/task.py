@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from moses_bridge.errors import InputError
 from rescorer.contract import Data, Prepared, Shortlists
+from rescorer.right_to_left import turned
 from rescorer.scorers.rnn_lm.network import RnnLm, RnnLmConfig
 from rescorer.training.data import digest, held_out_mask
 from rescorer.training.text import read_text
@@ -31,6 +32,8 @@ def prepare(data: Data, config: RnnLmTrainingConfig, seed: int) -> Prepared:
         InputError: the text is empty, or all its sentences are too long.
     """
     sentences = read_text(data.path)
+    if config.right_to_left:
+        sentences = turned(sentences)
     vocabulary = Vocabulary.from_counts(count_words(sentences), config.shortlist)
     shortlists = Shortlists(None, vocabulary)
     network = empty_network(config, shortlists)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from rescorer.parallel import map_in_order
 from rescorer.scorers.encdec.inference import EncDecScorer, encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.softmax.output_layer import ExactOutputLayer
-from rescorer.tries import recurrent
+from rescorer.tries import recurrent, scoring
 from rescorer.tries.scoring import TrieScorer
 from rescorer.vocabulary import Vocabulary
 
@@ -246,3 +246,28 @@ def test_a_language_model_has_one_source_for_all_targets() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     assert network.read_sources == [([[Vocabulary.end_id]], [0])]
     assert scorer.shortlist.n_unknown([b"a c"]).tolist() == [1] and not scorer.needs_links
+
+
+@pytest.mark.parametrize("most", [1, 7, 40])
+def test_so_many_words_of_sources_are_read_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Sources that no target shares, as hypotheses are where sides are reversed; a long one is read alone."""
+    pairs = Batch(*make_pairs(60)[::-1])
+    scorer = make_scorer(make_model(n_words=40))
+    expected, words = scorer.values(pairs), scorer.word_log_probs(pairs)
+    read, sizes = scorer.network.read, []
+
+    def counted(ids: NDArray[np.int32], lens: NDArray[np.int64]) -> Any:
+        sizes.append((len(lens), int((lens + 1).sum())))
+        return read(ids, lens)
+
+    monkeypatch.setattr(scorer.network, "read", counted)
+    monkeypatch.setattr(scoring, "SOURCE_WORDS_AT_ONCE", most)
+    np.testing.assert_allclose(scorer.values(pairs), expected, atol=1e-5)
+    assert all(n_sources == 1 or n_words <= most for n_sources, n_words in sizes)
+    assert len(sizes) > 1
+    found = scorer.word_log_probs(pairs)
+    np.testing.assert_array_equal(found.pairs, words.pairs)
+    np.testing.assert_allclose(found.log_probs, words.log_probs, atol=1e-5)
+    assert len(scorer.values(Batch([], []))) == len(scorer.word_log_probs(Batch([], [])).pairs) == 0
