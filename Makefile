@@ -238,7 +238,7 @@ $(START): $(B)/filtered/moses.ini $(CONFIG)/start.toml
 	$(FRESH)
 	$(STEP) $(TUNE) --ini $< --out $(@D) --seed 0 --config $(CONFIG)/start.toml $(call named,start)
 
-CSLM := --nbest-feature "CSLM0:LM0=$(BIN)/rescorer nbest {nbest} --source {source} --model $(B)/cslm --feature CSLM0 --out {out}"
+CSLM := --nbest-feature "CSLM0:LM0=$(BIN)/rescorer serve $(B)/cslm --unnormalized"
 # $(call rnnsearch,NETWORKS): one, or an ensemble. The search cannot have it, and lists made without what it takes
 # over in a tuning lead astray (docs/experiments.md): so it chooses from the lists of runs that stay as they are.
 rnnsearch = --nbest-feature "RNNSearch0=$(BIN)/rescorer nbest {nbest} --source {source} $(1:%=--model $(B)/%) --feature RNNSearch0 --out {out} --precision bfloat16"

@@ -6,7 +6,6 @@ without care for nan, so a name has letters and digits only and a value is a pla
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,11 +14,11 @@ from typing import NamedTuple
 
 from moses_bridge.errors import ConfigError, InputError
 from moses_bridge.formats.nbest import (
-    BAR,
     NBestEntry,
     check_feature_name,
     parse_entry,
     parse_features,
+    with_feature,
 )
 from moses_bridge.formats.words import split_words
 from moses_bridge.progress import Progress
@@ -28,7 +27,6 @@ from rescorer.contract import Batch, Scorer, UnfitPair
 from rescorer.parallel import map_in_order
 
 LINKS = re.compile(rb"(\d+-\d+( \d+-\d+)*)?")
-FEATURES_FIELD = 2
 # Enough for whole batches of the network, few enough for each processor to have blocks of its own.
 ENTRIES_AT_ONCE = 2_000
 
@@ -93,26 +91,6 @@ def add_feature(
             n_entries += len(lines)
             progress.update(len(lines))
     return n_entries
-
-
-def with_feature(line: bytes, feature: str, value: float) -> bytes:
-    """The line of an n-best list with one more feature behind those it has.
-
-    Args:
-        line: without its "\\n".
-        feature: letters and digits.
-        value: natural log-probability.
-
-    Raises:
-        ValueError: the value is not finite.
-    """
-    if not math.isfinite(value):
-        raise ValueError(f"a feature of an n-best list must be finite, not {value}")
-    fields = line.split(BAR)
-    body = fields[FEATURES_FIELD].rstrip(b" ")
-    blanks = fields[FEATURES_FIELD][len(body) :]
-    fields[FEATURES_FIELD] = body + f" {feature}= {value:.6f}".encode() + blanks
-    return BAR.join(fields)
 
 
 def _blocks(

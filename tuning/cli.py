@@ -92,8 +92,9 @@ def _tuning_settings(
     "--nbest-feature",
     "nbest_features",
     multiple=True,
-    help="NAME=COMMAND that adds a feature to n-best lists; {nbest}, {source}, {out} are paths. With "
-    "NAME:LM0=COMMAND the decoder's LM0 has the weights of both while it searches.",
+    help="NAME=COMMAND that adds a feature to n-best lists; {nbest}, {source}, {out} are paths. A command "
+    'without them stays open and gives the values: "CSLM0=rescorer serve cslm". With NAME:LM0=COMMAND the '
+    "decoder's LM0 has the weights of both while it searches.",
 )
 @click.option(
     "--neural-lm",

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.config import AtLeast, check_limits, from_mapping
-from moses_bridge.decoder import DecoderConfig, open_decoder
+from moses_bridge.decoder import Decoder, DecoderConfig, open_decoder
 from moses_bridge.errors import ConfigError
 from tuning.bleu_stats import References, bleu, length_ratio, precisions
 from tuning.comparison import Comparison, Contrast, ResultRow, RunSummary
 from tuning.detokenised import DetokenisedReferences, DetokenisedScores
+from tuning.list_features import ListFeatures
 from tuning.loop import translate
 from tuning.run_directory import (
     TuningRun,
@@ -236,18 +237,14 @@ def translate_all(
             config = from_mapping(DecoderConfig, json.loads(decoder_settings), ini)
             with open_decoder(Path(ini), config, jobs) as decoder:
                 for directory in missing:
-                    run, output = runs[directory], outputs[directory]
-                    translate(
-                        decoder,
-                        source,
-                        output,
-                        None,
-                        run.weights,
-                        run.nbest_features,
-                        run.nbest_size,
-                        run.fixed_search,
-                    )
+                    _translate_run(decoder, runs[directory], source, outputs[directory])
     return outputs
+
+
+def _translate_run(decoder: Decoder, run: TuningRun, source: Path, output: Path) -> None:
+    with ListFeatures(run.nbest_features) as lists:
+        size, fixed = run.nbest_size, run.fixed_search
+        translate(decoder, source, output, None, run.weights, lists, size, fixed)
 
 
 def output_path(directory: Path, source: Path) -> Path:

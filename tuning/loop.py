@@ -19,10 +19,11 @@ from moses_bridge.errors import ConfigError
 from moses_bridge.formats.moses_ini import parse_ini, read_ini, with_weights, write_ini
 from moses_bridge.json_files import read_json, write_json
 from tuning.bleu_stats import References, bleu, length_ratio, log_sentence_bleu
+from tuning.list_features import ListFeatures
 from tuning.nbest_pool import NBestPool, grouped_weights, merge_pools, read_pool
 from tuning.optimizer import OptimizerConfig
 from tuning.optimizers import OptimizerName, load_optimizer
-from tuning.rerank import NBestFeature, add_features, rerank, search_weights
+from tuning.rerank import NBestFeature, rerank, search_weights
 from tuning.run_directory import (
     INI_NAME,
     Iteration,
@@ -105,7 +106,7 @@ def tune(
         seed: of the optimiser and of the scattered start.
         jobs: processes of the decoder, threads of the optimiser.
         resume: continue what stands in out.
-        nbest_features: features that external commands add to the n-best lists.
+        nbest_features: features that commands add to the n-best lists, or give the values of.
         init_weights: weights.json of another run, or such a table; weights it does not have keep the
             ini's.
 
@@ -145,8 +146,8 @@ def tune(
     out.mkdir(parents=True, exist_ok=True)
     claim(out, fingerprint, resume)
     run.hashes = files | texts
-    with open_decoder(ini, config.decoder, jobs) as decoder:
-        loop = Loop(decoder, source, reference, out, config, run, jobs)
+    with open_decoder(ini, config.decoder, jobs) as decoder, ListFeatures(nbest_features) as lists:
+        loop = Loop(decoder, lists, source, reference, out, config, run, jobs)
         loop.run_to_end(start)
     save_run(run, out)
     write_tuned_ini(ini, run.weights, out / INI_NAME)
@@ -179,6 +180,7 @@ class Loop:
 
     Args:
         decoder: an open decoder.
+        lists: adds the run's features to n-best lists.
         source: dev source text.
         references: of the dev text.
         out: the run directory.
@@ -190,6 +192,7 @@ class Loop:
     def __init__(
         self,
         decoder: Decoder,
+        lists: ListFeatures,
         source: Path,
         references: References,
         out: Path,
@@ -198,6 +201,7 @@ class Loop:
         jobs: int,
     ) -> None:
         self.decoder = decoder
+        self.lists = lists
         self.source = source
         self.references = references
         self.out = out
@@ -237,7 +241,7 @@ class Loop:
                 output,
                 nbest,
                 weights,
-                self.run.nbest_features,
+                self.lists,
                 self.config.nbest_size,
             )
             write_json(done, weights)
@@ -322,7 +326,7 @@ def translate(
     output: Path,
     nbest: Path | None,
     weights: Weights,
-    nbest_features: Sequence[NBestFeature],
+    lists: ListFeatures,
     nbest_size: int,
     fixed_search: Mapping[str, Sequence[float]] | None = None,
 ) -> None:
@@ -335,19 +339,19 @@ def translate(
         nbest: the n-best list, with the added features; None keeps none.
         weights: by feature; those that the decoder does not know count in the reranking alone, or
             for their stand-ins in the search too.
-        nbest_features: features to add.
+        lists: adds features to n-best lists.
         nbest_size: hypotheses for a sentence.
         fixed_search: weights that the lists are made with, where those of the reranking are others.
     """
-    known = fixed_search or search_weights(weights, nbest_features)
-    if not nbest_features and not fixed_search:
+    known = fixed_search or search_weights(weights, lists.features)
+    if not lists.features and not fixed_search:
         decoder.decode(source, output, known, nbest, nbest_size)
         return
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".nbest.") as directory:
         plain, full = Path(directory) / "plain.gz", Path(directory) / "full.gz"
         first = Path(directory) / "first"  # the output's name is for what was reranked
         decoder.decode(source, first, known, plain, nbest_size)
-        add_features(plain, source, nbest_features, full)
+        lists.add(plain, source, full)
         rerank(full, weights, source, output)
         if nbest is not None:
             full.replace(nbest)

@@ -1,20 +1,18 @@
-"""Features that no decoder computes, added to n-best lists by an external command; reranking by them."""
+"""Features of n-best lists that no decoder computes, and reranking by them."""
 
 from __future__ import annotations
 
 import math
 import shlex
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.nbest import check_feature_name, parse_features, read_nbest
-from moses_bridge.programs import run_program
 from moses_bridge.textio import StrPath, count_lines, write_lines
 
-PLACEHOLDERS = ("{nbest}", "{out}")
+PLACEHOLDERS = ("{nbest}", "{source}", "{out}")
+NEEDED = ("{nbest}", "{out}")
 
 
 @dataclass(frozen=True)
@@ -23,7 +21,8 @@ class NBestFeature:
 
     Attributes:
         name: as it stands in the list, without "="; see `check_feature_name`.
-        command: adds the feature to a list; {nbest}, {source} and {out} are replaced by paths.
+        command: adds the feature to a list; {nbest}, {source} and {out} are replaced by paths. One without any
+            of them stays open and is asked for n-grams (`moses_bridge.ngram_scorer`).
         initial_weight: weight at the start of tuning.
         stand_in: a feature of the decoder that counts for this one in the search, which cannot see
             it: it has the weights of both there. Without it ("") the search goes by weights of
@@ -37,7 +36,7 @@ class NBestFeature:
 
     def __post_init__(self) -> None:
         check_feature_name(self.name)
-        for placeholder in PLACEHOLDERS:
+        for placeholder in () if self.is_scorer else NEEDED:
             if placeholder not in self.command:
                 raise ConfigError(
                     f"the command of {self.name} has no {placeholder}: {self.command}"
@@ -49,6 +48,11 @@ class NBestFeature:
                 f"the command of {self.name}: found {self.command!r} ({error}), expected closed quotes "
                 "and {nbest}, {source}, {out} in braces; double any other braces"
             ) from error
+
+    @property
+    def is_scorer(self) -> bool:
+        """Whether the command is a process to be asked for n-grams, and none that writes a list."""
+        return not any(placeholder in self.command for placeholder in PLACEHOLDERS)
 
     def words(self, nbest: str, source: str, out: str) -> list[str]:
         """The command and its arguments for these paths."""
@@ -88,32 +92,6 @@ def search_weights(
                 )
             known[feature.stand_in][0] += weights[feature.name][0]
     return known
-
-
-def add_features(nbest: Path, source: Path, features: Sequence[NBestFeature], out: Path) -> None:
-    """Run the command of each feature, one after the other.
-
-    Raises:
-        ToolError: a command failed.
-        InputError: it wrote no n-best list.
-        ConfigError: it did not add its feature.
-    """
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=".features.") as directory:
-        current = nbest
-        for number, feature in enumerate(features):
-            following = Path(directory) / f"{number}.nbest.gz"
-            run_program(feature.words(str(current), str(source), str(following)))
-            _check_added(feature, following)
-            current = following
-        current.replace(out)
-
-
-def _check_added(feature: NBestFeature, nbest: Path) -> None:
-    first = next(read_nbest(nbest), None)
-    if first is not None and feature.name not in parse_features(first, nbest):
-        raise ConfigError(
-            f"the command of {feature.name} wrote a list without {feature.name}=: {feature.command}"
-        )
 
 
 def rerank(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
@@ -18,6 +19,7 @@ from moses_bridge.config import AtLeast, check_limits, from_mapping
 from moses_bridge.decoder import DecoderConfig, open_decoder
 from moses_bridge.errors import ConfigError
 from tuning.bleu_stats import References, bleu, length_ratio
+from tuning.list_features import ListFeatures
 from tuning.loop import Loop, TuningConfig, report, write_tuned_ini
 from tuning.optimizer import OptimizerConfig
 from tuning.optimizers import OptimizerName
@@ -120,8 +122,10 @@ def rerank_run(
         search=config.search,
         decoder=decoder_config,
     )
-    with open_decoder(Path(run.ini), decoder_config, jobs) as decoder:
-        _optimise(Loop(decoder, source, reference, out, settings, run, jobs), weights)
+    with ExitStack() as stack:
+        decoder = stack.enter_context(open_decoder(Path(run.ini), decoder_config, jobs))
+        lists = stack.enter_context(ListFeatures(run.nbest_features))
+        _optimise(Loop(decoder, lists, source, reference, out, settings, run, jobs), weights)
     save_run(run, out)
     write_tuned_ini(Path(run.ini), run.fixed_search, out / INI_NAME)
     return run

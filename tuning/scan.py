@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -23,6 +24,7 @@ from moses_bridge.decoder import Decoder, DecoderConfig, open_decoder
 from moses_bridge.errors import ConfigError
 from tuning.bleu_stats import References, bleu, mean_precision
 from tuning.equal_length import DIGITS, Decoding, at_length, next_weights
+from tuning.list_features import ListFeatures
 from tuning.loop import translate
 from tuning.run_directory import Weights, claim, file_hash
 from tuning.scanned_system import ScannedSystem, system_of_ini, system_of_run
@@ -166,8 +168,10 @@ def scan(
     out.mkdir(parents=True, exist_ok=True)
     claim(out, scanned.fingerprint() | {"text": texts, "columns": names}, resume)
     own = scanned.columns()
-    with open_decoder(scanned.ini, scanned.decoder, jobs) as decoder:
-        outputs = _Outputs(scanned, decoder, source, reference, out / OUTPUTS_NAME, names)
+    with ExitStack() as stack:
+        decoder = stack.enter_context(open_decoder(scanned.ini, scanned.decoder, jobs))
+        lists = stack.enter_context(ListFeatures(scanned.nbest_features))
+        outputs = _Outputs(scanned, decoder, lists, source, reference, out / OUTPUTS_NAME, names)
         points, without = _points(outputs, round(own[names[1]], DIGITS), config)
     return Scan(str(system), *names, own[names[0]], len(reference), points, without)
 
@@ -188,6 +192,7 @@ class _Outputs:
 
     system: ScannedSystem
     decoder: Decoder
+    lists: ListFeatures
     source: Path
     references: References
     folder: Path
@@ -198,9 +203,8 @@ class _Outputs:
         output = self.folder / f"{weight:+.{DIGITS}f}{against:+.{DIGITS}f}.out"
         if not output.exists():
             self.folder.mkdir(exist_ok=True)
-            features, size = self.system.nbest_features, self.system.nbest_size
-            weights = self._weights(weight, against)
-            translate(self.decoder, self.source, output, None, weights, features, size)
+            weights, size = self._weights(weight, against), self.system.nbest_size
+            translate(self.decoder, self.source, output, None, weights, self.lists, size)
         statistics = self.references.output_statistics(output)
         return Decoding(against, statistics.astype(np.float64))
 

@@ -12,6 +12,7 @@ from moses_bridge.textio import StrPath, read_lines
 
 BAR, ESCAPED_BAR = b"|||", b"&#124;&#124;&#124;"
 SEPARATOR = b" ||| "
+FEATURES_FIELD = 2
 FEATURE_NAME = re.compile("[A-Za-z][A-Za-z0-9]*")
 
 
@@ -86,6 +87,26 @@ def format_entry(entry: NBestEntry) -> bytes:
         *entry.rest,
     ]
     return SEPARATOR.join(fields)
+
+
+def with_feature(line: bytes, feature: str, value: float) -> bytes:
+    """The line of an n-best list with one more feature behind those it has.
+
+    Args:
+        line: without its "\\n".
+        feature: letters and digits.
+        value: natural log-probability.
+
+    Raises:
+        ValueError: the value is not finite.
+    """
+    if not math.isfinite(value):
+        raise ValueError(f"a feature of an n-best list must be finite, not {value}")
+    fields = line.split(BAR)
+    body = fields[FEATURES_FIELD].rstrip(b" ")
+    blanks = fields[FEATURES_FIELD][len(body) :]
+    fields[FEATURES_FIELD] = body + f" {feature}= {value:.6f}".encode() + blanks
+    return BAR.join(fields)
 
 
 def format_number(value: float) -> bytes:

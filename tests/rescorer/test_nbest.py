@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 import rescorer.nbest
 from moses_bridge.errors import ConfigError, InputError
-from moses_bridge.formats.nbest import parse_features, read_nbest
+from moses_bridge.formats.nbest import parse_features, read_nbest, with_feature
 from rescorer.contract import Batch, Scorer, UnfitPair
 from rescorer.controls import RandomScorer
-from rescorer.nbest import add_feature, with_feature
+from rescorer.nbest import add_feature
 
 SOURCE = b"zero\nun e\ntwo\n"
 NBEST = b"""\

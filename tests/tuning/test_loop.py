@@ -19,6 +19,7 @@ from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.textio import read_lines, write_lines
 from tuning import loop
 from tuning.evaluation import CompareConfig, compare
+from tuning.list_features import ListFeatures
 from tuning.loop import TuningConfig, translate, tune
 from tuning.nbest_pool import NBestPool, make_pool
 from tuning.optimizer import OptimizerResult
@@ -198,7 +199,9 @@ def test_no_output_stands_for_one_that_was_not_reranked(
     broken = NBestFeature("A0", "false {nbest} {out}")
     output, weights = tmp_path / "output", {"Distortion0": [0.5], "LM0": [0.5], "A0": [1.0]}
     with pytest.raises(ToolError, match="false"):
-        translate(system.decoder(), system["source"], output, None, weights, [broken], 2)
+        translate(
+            system.decoder(), system["source"], output, None, weights, ListFeatures([broken]), 2
+        )
     assert system.decoder.calls == 1
     assert not output.exists()
 
@@ -209,7 +212,7 @@ def test_the_decoder_searches_with_the_weights_of_both(system: FixedSystem, tmp_
     zero = NBestFeature("A0", command, stand_in="LM0")
     output, nbest = tmp_path / "output", tmp_path / "nbest"
     weights = {"Distortion0": [1.0], "LM0": [0.0], "A0": [1.0]}
-    translate(system.decoder(), system["source"], output, nbest, weights, [zero], 1)
+    translate(system.decoder(), system["source"], output, nbest, weights, ListFeatures([zero]), 1)
     assert next(read_lines(output)) == b"a b x d e"
 
 
