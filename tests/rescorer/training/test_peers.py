@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -104,7 +105,7 @@ def losses_of(model: Path) -> list[float]:
 
 
 WORK = """
-import importlib.util, json, sys
+import importlib.util, json, os, sys
 from pathlib import Path
 import torch
 from moses_bridge.errors import UserError
@@ -114,6 +115,7 @@ from rescorer.training.run import train
 
 command = ["train", f"{sys.argv[2]}/table", "--out", f"{sys.argv[2]}/model", "--epochs", "2"]
 main([*command, "--config", f"{sys.argv[2]}/toml"], standalone_mode=False)
+os.environ["MASTER_PORT"] = os.environ["OTHER_PORT"]
 spec = importlib.util.spec_from_file_location("test_peers", sys.argv[1])
 tests = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(tests)
@@ -133,18 +135,24 @@ with peers_on(torch.device("cpu")) as (peers, device):
 """
 
 
-def start(rank: int, *command: str) -> subprocess.Popen[str]:
+def start(rank: int, ports: list[str], *command: str) -> subprocess.Popen[str]:
     """One of two processes, as torchrun starts it."""
     place = {"RANK": f"{rank}", "LOCAL_RANK": f"{rank}", "WORLD_SIZE": "2"}
-    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": f"{PORT}", "OMP_NUM_THREADS": "1"}
+    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": ports[0], "OTHER_PORT": ports[1]}
     return subprocess.Popen(
-        [sys.executable, *command], env={**os.environ, **place, **meeting}, stderr=-1, text=True
+        [sys.executable, *command],
+        env={**os.environ, **place, **meeting, "OMP_NUM_THREADS": "1"},
+        stderr=-1,
+        text=True,
     )
 
 
-with socket.socket() as _free:
-    _free.bind(("127.0.0.1", 0))
-    PORT = _free.getsockname()[1]
+def free_ports(n_ports: int) -> list[str]:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(n_ports)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [str(one.getsockname()[1]) for one in sockets]
 
 
 @pytest.fixture(scope="module")
@@ -152,8 +160,14 @@ def worked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which two processes have trained."""
     folder = tmp_path_factory.mktemp("peers")
     write_data(folder)
-    both = [start(rank, "-c", WORK, __file__, str(folder)) for rank in range(2)]
-    errors = [process.communicate(timeout=300)[1] for process in both]
+    ports = free_ports(2)
+    both = [start(rank, ports, "-c", WORK, __file__, str(folder)) for rank in range(2)]
+    try:
+        errors = [process.communicate(timeout=400)[1] for process in both]
+    finally:
+        for process in both:
+            process.kill()
+            process.wait()
     assert [process.returncode for process in both] == [0, 0], errors
     for rank, said in enumerate(errors):
         (folder / f"said{rank}").write_text(said)
