@@ -59,3 +59,13 @@ def test_a_bar_on_a_terminal(
         shown.update(3, "loss 1")
     printed = capsys.readouterr().err
     assert "work: 100%" in printed and "3/3" in printed
+
+
+def test_a_silent_process_shows_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "_SAYS", {"progress": True})
+    progress.be_silent()
+    assert [*track([1, 2], "count")] == [1, 2]
+    progress.print_note("a note")
+    assert capsys.readouterr() == ("", "")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from moses_bridge import textio
 from moses_bridge.errors import InputError
 from moses_bridge.textio import (
     count_lines,
@@ -214,3 +215,35 @@ def test_damage_in_a_file_read_whole_is_told(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-5])
     with pytest.raises(InputError, match="damaged data"):
         read_bytes(path)
+
+
+def test_a_directory_appears_when_it_is_complete(tmp_path: Path) -> None:
+    target = tmp_path / "new" / "folder"
+    with textio.open_directory(target) as directory:
+        (directory / "file").write_text("text")
+        assert not target.exists()
+    assert (target / "file").read_text() == "text"
+    assert [path.name for path in target.parent.iterdir()] == ["folder"]
+
+
+def test_of_a_directory_that_is_not_completed_nothing_is_left(tmp_path: Path) -> None:
+    with pytest.raises(InputError), textio.open_directory(tmp_path / "folder") as directory:
+        (directory / "file").write_text("text")
+        raise InputError("t", 3, "x", "y")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_full_directory_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "old").write_text("text")
+    with pytest.raises(OSError), textio.open_directory(tmp_path):
+        pass
+    assert (tmp_path / "old").read_text() == "text"
+
+
+def test_unfinished_directories_are_removed_before_a_signal_ends_the_process(
+    tmp_path: Path,
+) -> None:
+    with textio.temporary_directory(tmp_path, "pairs") as directory:
+        (directory / "file").write_text("text")
+        textio.remove_unfinished()
+        assert not [*tmp_path.iterdir()]

@@ -82,3 +82,12 @@ def test_words_may_stay_in_their_text() -> None:
 @pytest.mark.parametrize("n_bytes", [1 << 16, 1 << 20])
 def test_what_does_not_fit_is_told_before_it_is_entered(n_bytes: int) -> None:
     assert not room(Lexicon().tables, n_bytes)
+
+
+def test_room_is_made_for_words_that_come() -> None:
+    words = Lexicon(WORDS)
+    words.make_room(100_000)
+    assert room(words.tables, 100_000) and words.words() == WORDS
+    tables = words.tables
+    words.make_room(50_000)
+    assert words.tables is tables
