@@ -3,10 +3,10 @@
     python bench_phrase_models.py TABLE OUT.json NAME=MODEL[,MODEL...] ...
 
 Several models joined by commas are the mean of their log-probabilities; NAME=word-probs:MODEL,MODEL is that of
-their words' probabilities. Correlations are Spearman's between a model's value and log p(target | source),
-among the targets of one source, in the mean over the sources of a band of frequency that have five targets at
-least (and not all with the same p). Rows a second are of the processor's time, in bfloat16; reading and
-writing of the table are left out.
+their words' probabilities. Correlations are Spearman's between a model's value and the table's p(target |
+source) or p(source | target), among the targets of one source, in the mean over the sources of a band of
+frequency that have five targets at least (and not all with the same p). Rows a second are of the processor's
+time, in bfloat16; reading and writing of the table are left out.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from moses_bridge.formats.phrase_table import direct_prob, read_blocks, source_count
+from moses_bridge.formats.phrase_table import direct_prob, inverse_prob, read_blocks, source_count
 from rescorer.compute import Compute
 from rescorer.contract import Batch, NamedScorer
 from rescorer.ensemble import named_ensemble
@@ -41,29 +41,32 @@ class Rows:
 
     Attributes:
         blocks: runs of rows with whole sources.
-        log_probs: log p(target | source) of each row, *Shape:* (n,).
+        probs: of each row p(target | source), and p(source | target), *Shape:* (n,) each.
         starts: the first row of each source, *Shape:* (n_sources,).
         counts: how often each source was extracted, *Shape:* (n_sources,).
     """
 
     blocks: list[Batch]
-    log_probs: NDArray[np.float64]
+    probs: dict[str, NDArray[np.float64]]
     starts: NDArray[np.int64]
     counts: NDArray[np.float64]
 
 
 def read(table: Path) -> Rows:
     """All rows of a table."""
-    blocks, log_probs, starts, counts = [], list[float](), list[int](), list[float]()
+    blocks, direct, inverse = [], list[float](), list[float]()
+    starts, counts = list[int](), list[float]()
     for block in read_blocks(table, BLOCK_ROWS):
         blocks.append(Batch(block.sources, block.targets))
         for row, line in enumerate(block.lines):
             number = block.first_line + row
             if not row or block.sources[row] != block.sources[row - 1]:
-                starts.append(len(log_probs))
+                starts.append(len(direct))
                 counts.append(source_count(line, table, number))
-            log_probs.append(math.log(max(direct_prob(line, table, number), 1e-30)))
-    return Rows(blocks, np.array(log_probs), np.array(starts), np.array(counts))
+            direct.append(direct_prob(line, table, number))
+            inverse.append(inverse_prob(line, table, number))
+    probs = {"p(t | s)": np.array(direct), "p(s | t)": np.array(inverse)}
+    return Rows(blocks, probs, np.array(starts), np.array(counts))
 
 
 def scorer_of(text: str) -> NamedScorer:
@@ -83,19 +86,24 @@ def measure(scorer: NamedScorer, rows: Rows) -> dict[str, float]:
     values = np.concatenate([scorer.scorer.values(block) for block in rows.blocks])
     seconds = time.process_time() - start
     found = {"rows/s": len(values) / seconds}
+    for name, probs in rows.probs.items():
+        found |= by_band(values, probs, rows, name)
+    return found
+
+
+def by_band(
+    values: NDArray[np.float64], probs: NDArray[np.float64], rows: Rows, name: str
+) -> dict[str, float]:
+    """The mean correlation over the sources of each band, and how many they are."""
     ends = [*rows.starts[1:], len(values)]
-    by_source = np.array(
-        [
-            correlation(values[first:last], rows.log_probs[first:last])
-            for first, last in zip(rows.starts, ends, strict=True)
-        ]
-    )
-    for number, lowest in enumerate(BANDS):
-        below = BANDS[number + 1] if number + 1 < len(BANDS) else math.inf
+    spans = [slice(first, last) for first, last in zip(rows.starts, ends, strict=True)]
+    by_source = np.array([correlation(values[span], probs[span]) for span in spans])
+    found = {}
+    for lowest, below in zip(BANDS, (*BANDS[1:], math.inf), strict=True):
         chosen = by_source[(rows.counts >= lowest) & (rows.counts < below)]
         chosen = chosen[np.isfinite(chosen)]
-        found[f"rho from {lowest}"] = float(chosen.mean()) if len(chosen) else math.nan
-        found[f"sources from {lowest}"] = len(chosen)
+        found[f"{name} from {lowest}"] = float(chosen.mean()) if len(chosen) else math.nan
+        found[f"{name} sources from {lowest}"] = len(chosen)
     return found
 
 
