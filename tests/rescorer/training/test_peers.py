@@ -19,8 +19,12 @@ from torch import nn
 from moses_bridge.errors import ConfigError, UserError
 from rescorer.contract import Data
 from rescorer.model_directory import load_model
+from rescorer.scorers.bae.network import BaeConfig
+from rescorer.scorers.bae.task import BaeTrainingConfig
 from rescorer.scorers.cslm.network import CslmConfig
 from rescorer.scorers.cslm.task import CslmTrainingConfig
+from rescorer.scorers.cstm.network import CstmConfig
+from rescorer.scorers.cstm.task import CstmTrainingConfig
 from rescorer.scorers.encdec.network import EncDecConfig
 from rescorer.scorers.encdec.task import EncDecTrainingConfig
 from rescorer.scorers.rnn_lm.network import RnnLmConfig
@@ -59,6 +63,14 @@ TEXT = RnnLmTrainingConfig(
 SENTENCES = RnnSearchTrainingConfig(
     n_held_out=4, batch_size=40, n_sampled=5, dropout=0.0, loop=loop(1), model=SMALL
 )
+SIDES = CstmTrainingConfig(
+    n_held_out=5,
+    batch_pairs=11,
+    reverse_sides=True,
+    loop=loop(1),
+    model=CstmConfig(embedding_width=4, first_width=6, second_width=5),
+)
+BAGS = BaeTrainingConfig(n_held_out=5, batch_pairs=11, loop=loop(1), model=BaeConfig(6))
 PAPER = EncDecTrainingConfig(
     n_held_out=5, loop=loop(2, recipe="paper", checkpoint_minutes=0.0), model=EncDecConfig(8, 6, 5)
 )
@@ -91,6 +103,8 @@ def case(name: str, folder: Path, out: Path, rank: int = 0) -> tuple[Any, ...]:
         "windows": ("cslm", Data(folder / "target"), WINDOWS),
         "text": ("rnn_lm", Data(folder / "target"), TEXT),
         "sentences": ("rnnsearch", texts, SENTENCES),
+        "sides": ("cstm", Data(folder / "table"), SIDES),
+        "bags": ("bae", Data(folder / "table"), BAGS),
         "half": ("encdec", Data(folder / "table"), PAPER),
         "disagree": ("encdec", Data(folder / ("table", "other")[rank]), PAPER),
         "missing": ("encdec", only_first, PAPER),
@@ -121,7 +135,8 @@ tests = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(tests)
 folder, ended = Path(sys.argv[2]), {}
 with peers_on(torch.device("cpu")) as (peers, device):
-    for name in ("pairs", "windows", "text", "sentences", "half", "disagree", "missing", "small"):
+    names = "pairs windows text sentences sides bags half disagree missing small"
+    for name in names.split():
         out = folder / "two" / name
         try:
             train(*tests.case(name, folder, out, peers.rank)[:2], out,
@@ -178,7 +193,7 @@ def ended(folder: Path, rank: int, name: str) -> str:
     return str(json.loads((folder / f"ended{rank}").read_text())[name])
 
 
-@pytest.mark.parametrize("name", ["pairs", "windows", "text", "sentences"])
+@pytest.mark.parametrize("name", ["pairs", "windows", "text", "sentences", "sides", "bags"])
 def test_two_processes_make_the_updates_of_one(worked: Path, name: str) -> None:
     architecture, data, settings = case(name, worked, worked / "one" / name)
     train(architecture, data, worked / "one" / name, settings)
