@@ -360,6 +360,7 @@ RESULTS := $(abspath $(BUILD))/bench
 bench: $(B)/tables/rnn/moses.ini $(foreach name,baseline cslm nnjm,$(B)/runs/$(name)-1/weights.json) | $(INSTALL)
 	$(BENCH) bench_scoring.py $(abspath $(FILTERED)) $(abspath $(B)/encdec) $(RESULTS)/scoring.json
 	$(BENCH) bench_generation.py $(abspath $(FILTERED)) $(abspath $(B)/encdec) $(RESULTS)/generation.json
+	$(BENCH) bench_phrase_models.py $(abspath $(FILTERED)) $(RESULTS)/phrase_models.json encdec=$(abspath $(B)/encdec)
 	$(BENCH) bench_training.py $(abspath $(FILTERED)) $(RESULTS)/training.json
 	$(BENCH) bench_decoding.py $(abspath $(DEV).$(SOURCE)) $(RESULTS)/decoding.json \
 	    $(abspath $(B)/runs/cslm-1 $(B)/runs/nnjm-1 $(B)/cslm $(B)/nnjm)
