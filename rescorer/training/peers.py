@@ -53,19 +53,21 @@ class Peers:
         return float(told)
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Replace the gradients by their sums over the processes; where one has none it is 0."""
+        """Replace the gradients by their sums over the processes; where one has none it is 0.
+
+        What has none in any process has none afterwards: an optimiser leaves such a parameter alone, but
+        moves one whose gradient is 0.
+        """
         if self.size == 1:
             return
-        gradients = []
-        for parameter in parameters:
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-            gradients.append(parameter.grad)
-        flat = torch.cat([gradient.flatten() for gradient in gradients])
+        every = list(parameters)
+        has_one = torch.tensor([float(each.grad is not None) for each in every], device=self.device)
+        own = [torch.zeros_like(each) if each.grad is None else each.grad for each in every]
+        flat = torch.cat([has_one, *(gradient.flatten() for gradient in own)])
         torch.distributed.all_reduce(flat)
-        sizes = [gradient.numel() for gradient in gradients]
-        for gradient, total in zip(gradients, torch.split(flat, sizes), strict=True):
-            gradient.copy_(total.view_as(gradient))
+        n_found, *totals = torch.split(flat, [len(every), *(each.numel() for each in every)])
+        for parameter, found, total in zip(every, n_found.tolist(), totals, strict=True):
+            parameter.grad = total.view_as(parameter) if found else None
 
     def share(self, tensors: Iterable[Tensor]) -> None:
         """Give all processes the tensors of the first one."""
