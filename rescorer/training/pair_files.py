@@ -158,7 +158,9 @@ class PairFiles:
         ):
             _check_size(directory / name, int(total) * np.dtype(kind).itemsize)
             self._files.append(_opened(directory / name, self))
-        self._words = WordList((directory / WORDS).read_bytes(), _numbers(directory / WORD_ENDS))
+        ends = _numbers(directory / WORD_ENDS)
+        _check_size(directory / WORDS, int(ends[-1]) + 1)
+        self._words = WordList((directory / WORDS).read_bytes(), ends)
         self._counts = [_numbers(directory / name) for name in (SOURCE_COUNTS, TARGET_COUNTS)]
 
     @property
@@ -208,7 +210,7 @@ def read_header(directory: Path) -> dict[str, Any]:
     """
     path = directory / HEADER_NAME
     header = read_json(path) if path.exists() else None
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
+    if not isinstance(header, dict) or header.get("format") != FORMAT or not header.get("parts"):
         found = "another format" if path.exists() else f"no {HEADER_NAME}"
         raise InputError(
             directory,

@@ -83,7 +83,7 @@ def test_counts_are_those_of_the_last_row(tmp_path: Path) -> None:
     assert np.concatenate([part.counts for part in plain.parts()]).tolist() == [1, 1]
 
 
-@pytest.mark.parametrize("header", [None, "[]", '{"format": 99}', "{"])
+@pytest.mark.parametrize("header", [None, "[]", '{"format": 99}', '{"format": 1}', "{"])
 def test_a_directory_of_something_else_is_refused(tmp_path: Path, header: str | None) -> None:
     cache = tmp_path / "cache"
     cache.mkdir()
@@ -95,7 +95,7 @@ def test_a_directory_of_something_else_is_refused(tmp_path: Path, header: str | 
     assert (cache / "letter").read_text() == "Dear all"
 
 
-@pytest.mark.parametrize("name", ["target_words", "word_ends", "source_counts"])
+@pytest.mark.parametrize("name", ["target_words", "word_ends", "source_counts", "words"])
 @pytest.mark.parametrize("is_gone", [True, False])
 def test_a_damaged_cache_is_named(tmp_path: Path, name: str, is_gone: bool) -> None:
     table, cache = write(tmp_path), tmp_path / "cache"

@@ -120,7 +120,8 @@ def test_one_pool_is_the_table_as_it_is_read_plainly(
 
 
 def phrases_of(files: Any, words: Any, lens: Any) -> list[bytes]:
-    flat = [files.words.at(np.array([number]))[0] for number in words]
+    names = [*files.words]
+    flat = [names[number] for number in words]
     cuts = np.cumsum([0, *lens])
     return [b" ".join(flat[first:end]) for first, end in itertools.pairwise(cuts)]
 

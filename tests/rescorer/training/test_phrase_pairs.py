@@ -39,10 +39,10 @@ def read(
 
 
 def pairs_of(files: PairFiles, weighting: Weighting) -> list[Weighted]:
-    columns = ChosenPairs(files, 1 << 22, 0, 1).columns(0)
+    columns, names = ChosenPairs(files, 1 << 22, 0, 1).columns(0), [*files.words]
 
     def phrases(words: np.ndarray, lens: np.ndarray) -> list[str]:
-        flat = iter(files.words.at(words))
+        flat = (names[word] for word in words)
         return [b" ".join(next(flat) for _ in range(n)).decode() for n in lens]
 
     sources = phrases(columns.source_words, columns.source_lens)
