@@ -21,7 +21,7 @@ from moses_bridge.formats.nbest import (
     parse_entry,
     parse_features,
 )
-from moses_bridge.progress import Progress
+from moses_bridge.line_progress import LineProgress
 from moses_bridge.textio import open_write, read_lines
 from rescorer.contract import Batch, Scorer
 from rescorer.parallel import map_in_order
@@ -74,7 +74,7 @@ def add_feature(
     check_feature_name(feature)
     sentences = list(read_lines(source))
     n_entries = 0
-    with open_write(out) as stream, Progress(feature, unit="hypotheses") as progress:
+    with open_write(out) as stream, LineProgress(feature, nbest, "hypotheses") as progress:
         blocks = _blocks(nbest, source, len(sentences), feature, scorer.needs_links)
         for lines in map_in_order(
             lambda block: _with_scores(block, sentences, scorer, feature), blocks, jobs

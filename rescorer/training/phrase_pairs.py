@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from moses_bridge.errors import InputError
 from moses_bridge.formats.phrase_table import direct_prob, joint_count, read_blocks
 from moses_bridge.formats.words import split_words
-from moses_bridge.progress import Progress
+from moses_bridge.line_progress import LineProgress
 from moses_bridge.textio import StrPath
 from rescorer.vocabulary import count_words
 
@@ -71,7 +71,7 @@ def read_pairs(
         InputError: a row is malformed, a number is wanted but not there, or no pair is left.
     """
     pairs: dict[bytes, dict[bytes, float]] = {}
-    with Progress("read phrase pairs", unit="rows") as progress:
+    with LineProgress("read phrase pairs", table) as progress:
         for block in read_blocks(table, ROWS_AT_ONCE):
             rows = zip(block.lines, block.sources, block.targets, strict=True)
             for line_number, (line, source, target) in enumerate(rows, start=block.first_line):

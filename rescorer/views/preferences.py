@@ -20,7 +20,7 @@ from moses_bridge.formats.phrase_table import (
     source_count,
 )
 from moses_bridge.formats.words import split_words
-from moses_bridge.progress import Progress
+from moses_bridge.line_progress import LineProgress
 from rescorer.contract import Batch, NamedScorer
 from rescorer.views.shown_text import as_text
 
@@ -212,7 +212,7 @@ def _refuse_apart(source: bytes, before: Container[bytes], table: Path, line_num
 
 
 def _blocks(table: Path, label: str) -> Iterator[Block]:
-    with Progress(label, unit="rows") as progress:
+    with LineProgress(label, table) as progress:
         for block in read_blocks(table, ROWS_AT_ONCE):
             yield block
             progress.update(len(block))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from importlib import import_module
 
 import pytest
@@ -11,5 +12,5 @@ from tuning.optimizers import OPTIMIZER_NAMES, OptimizerName, load_optimizer
 
 @pytest.mark.parametrize("name", OPTIMIZER_NAMES)
 def test_each_name_is_that_of_a_module_and_its_function(name: OptimizerName) -> None:
-    found = load_optimizer(name)
+    found = inspect.unwrap(load_optimizer(name))
     assert found is getattr(import_module(f"tuning.{name}"), f"optimize_{name}")

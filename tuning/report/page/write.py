@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from moses_bridge.progress import Progress
 from moses_bridge.textio import open_write
 from tuning.report.page.contents import PageContents, ReportInputs, gather
 from tuning.report.page.library import plotting_library
@@ -36,9 +37,14 @@ def write_report(inputs: ReportInputs, out: Path) -> None:
             is installed.
         OSError: the page cannot be written.
     """
-    page = render(gather(inputs), plotting_library())
-    with open_write(out) as stream:
-        stream.write(page.encode("utf-8", "replace"))
+    contents = gather(inputs)
+    with Progress("report: page", 2, "steps") as progress:
+        library = plotting_library()
+        progress.update(note="scripts joined")
+        page = render(contents, library)
+        with open_write(out) as stream:
+            stream.write(page.encode("utf-8", "replace"))
+        progress.update(note="written")
 
 
 def render(contents: PageContents, library: str) -> str:
