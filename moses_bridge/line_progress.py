@@ -59,7 +59,7 @@ def estimated_lines(path: StrPath) -> int | None:
     """About how many lines a file has, if the rest is as its first megabyte is.
 
     Returns:
-        None for a pipe, a file that cannot be read, and compressions other than gzip.
+        None for a pipe, a file that cannot be read or has no line there, and compressions other than gzip.
     """
     file = Path(path)
     if is_stream(path) or not file.is_file():
@@ -74,9 +74,7 @@ def estimated_lines(path: StrPath) -> int | None:
         n_lines = _packed_lines(seen)
     else:
         n_lines = None if file.suffix in COMPRESSIONS else seen.count(b"\n")
-    if n_lines is None or not seen:
-        return n_lines
-    return round(n_lines * size / len(seen))
+    return round(n_lines * size / len(seen)) if n_lines else None
 
 
 def _packed_lines(packed: bytes) -> int | None:

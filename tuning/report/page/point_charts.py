@@ -99,7 +99,7 @@ def map_chart(points: PointMap, number: int) -> Chart:
     ]
     spec["transform"] = [
         {
-            "calculate": "shade === 'length' ? datum.length : log(max(datum.frequency, 1)) / LN10",
+            "calculate": "shade === 'length' ? datum.length : log(max(datum.frequency || 1, 1)) / LN10",
             "as": "tone",
         },
         {
@@ -127,7 +127,14 @@ def map_chart(points: PointMap, number: int) -> Chart:
         f"{len(rows):,} points; the most frequent ones in sight have labels, or those that are found. "
         "Drag to move; zoom with the buttons or with Ctrl and the wheel."
     )
-    return Chart(f"map-{number}", points.path.stem, note, spec, "canvas", "sight")
+    if points.shares is not None:
+        share, chance = points.shares
+        note += (
+            f" The translations of {share:.1%} of them share a linked word with those of their nearest "
+            f"neighbour; by chance it would be {chance:.1%}."
+        )
+    title = points.name[:1].upper() + points.name[1:]
+    return Chart(f"map-{number}", title, note, spec, "canvas", "sight")
 
 
 def _points(place: Spec) -> Spec:
@@ -153,12 +160,16 @@ def _points(place: Spec) -> Spec:
                     "gradientLength": 160,
                 },
             },
-            "shape": {"field": "kind", "type": "nominal", "title": None},
             "opacity": {
                 "condition": {"test": "length(find) > 0 && !datum.found", "value": 0.2},
                 "value": 0.8,
             },
-            "tooltip": [{"field": field} for field in ("label", "kind", "length", "frequency")],
+            "tooltip": [
+                {"field": "label"},
+                {"field": "counterpart", "title": "translation"},
+                {"field": "length"},
+                {"field": "frequency"},
+            ],
         },
     }
 

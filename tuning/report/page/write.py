@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from base64 import b64encode
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from moses_bridge.progress import Progress
 from moses_bridge.textio import open_write
 from tuning.report.page.contents import PageContents, ReportInputs, gather
 from tuning.report.page.library import plotting_library
-from tuning.report.page.sentences import TranslatedText
+from tuning.report.page.sentences import Output, TranslatedText
 
 HERE = Path(__file__).parent
 # What would end a script element, or be read as the begin of a comment in it, is written as an escape.
@@ -104,16 +105,25 @@ def _script_data(value: Any) -> Markup:
 
 
 def _text_data(text: TranslatedText) -> dict[str, Any]:
-    """Sentences as short lists: source, references, and for each system text, BLEU, chrF and changed words."""
-    sentences = [
-        [
-            sentence.source,
-            sentence.references,
-            [
-                [each.text, round(each.bleu, 2), round(each.chrf, 2), each.gone, each.added]
-                for each in sentence.outputs
-            ],
-        ]
-        for sentence in text.sentences
+    """Sentences as short lists: source, references, different outputs, and which of them each system has."""
+    return {
+        "systems": text.systems,
+        "sentences": [
+            [sentence.source, sentence.references, *_distinct(sentence.outputs)]
+            for sentence in text.sentences
+        ],
+    }
+
+
+def _distinct(outputs: Sequence[Output]) -> tuple[list[list[Any]], list[int]]:
+    """Text, BLEU, chrF and changed words of each different output; and which of them each system has.
+
+    Systems often agree, and what stands there once is read once.
+    """
+    distinct = {output.text: output for output in outputs}
+    places = {text: place for place, text in enumerate(distinct)}
+    rows = [
+        [each.text, round(each.bleu, 2), round(each.chrf, 2), each.gone, each.added]
+        for each in distinct.values()
     ]
-    return {"systems": text.systems, "sentences": sentences}
+    return rows, [places[output.text] for output in outputs]

@@ -31,7 +31,7 @@ FLAGS = [
     "--disable-sync",
 ]
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
-READY = "document.documentElement.dataset.ready === 'true'"
+DRAWN = "document.documentElement.dataset.drawn === 'true'"
 # Elements whose right edge is out of sight, or that hide a part of what is in them. What lies in a region that
 # scrolls is reached by scrolling; the link that skips to the contents is there for the keyboard.
 CUT = """() => {
@@ -97,7 +97,7 @@ class Opened:
         self.address = path.as_uri()
         start = time.monotonic()
         page.goto(self.address)
-        page.wait_for_function(READY)
+        page.wait_for_function(DRAWN)
         self.seconds = time.monotonic() - start
 
 
