@@ -60,23 +60,29 @@ def read_point_map(path: Path) -> PointMap:
         InputError: it is something else, or has no points.
     """
     value = read_json(path)
+    entries = value.get("points") if isinstance(value, dict) else None
+    if not isinstance(entries, list) or not entries:
+        raise InputError(path, None, "no list of points", EXPECTED)
+    points = [_point(entry, path, number) for number, entry in enumerate(entries, 1)]
     try:
-        points = [_point(entry) for entry in value["points"]]
-        found = PointMap(path, f"{value['side']} {value['kind']}", points, _shares(value["purity"]))
+        name = f"{value['side']} {value['kind']}"
+        return PointMap(path, name, points, _shares(value["purity"]))
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(path, None, f"{type(error).__name__} {error}", EXPECTED) from error
-    if not points:
-        raise InputError(path, None, "no points", EXPECTED)
-    return found
 
 
-def _point(entry: Any) -> MapPoint:
-    seen = entry["frequency"]
-    x, y, frequency = float(entry["x"]), float(entry["y"]), None if seen is None else float(seen)
-    if not all(map(math.isfinite, (x, y, frequency or 0.0))):
-        raise ValueError("a number that is not finite")
-    text, counterpart = str(entry["text"]), str(entry["counterpart"])
-    return MapPoint(text, x, y, int(entry["length"]), frequency, counterpart)
+def _point(entry: Any, path: Path, number: int) -> MapPoint:
+    try:
+        seen = entry["frequency"]
+        frequency = None if seen is None else float(seen)
+        x, y = float(entry["x"]), float(entry["y"])
+        if not all(map(math.isfinite, (x, y, frequency or 0.0))):
+            raise ValueError("a number that is not finite")
+        text, counterpart = str(entry["text"]), str(entry["counterpart"])
+        return MapPoint(text, x, y, int(entry["length"]), frequency, counterpart)
+    except (KeyError, TypeError, ValueError) as error:
+        found = f"{type(error).__name__} {error} in point {number}"
+        raise InputError(path, None, found, EXPECTED) from error
 
 
 def _shares(purity: Any) -> tuple[float, float] | None:

@@ -50,6 +50,7 @@ def test_the_purity_of_neighbours_on_the_map(tmp_path: Path) -> None:
         "text",
         [POINT],
         MAP | {"points": []},
+        MAP | {"points": 3},
         MAP | {"points": [1]},
         MAP | {"points": [POINT, {"text": "x"}]},
         MAP | {"points": [POINT | {"x": "left"}]},
