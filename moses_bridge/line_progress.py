@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -12,6 +12,7 @@ from moses_bridge.progress import Progress
 from moses_bridge.textio import COMPRESSIONS, StrPath, is_stream
 
 Item = TypeVar("Item")
+Block = TypeVar("Block", bound=Sized)
 GZIP = b"\x1f\x8b"
 GZIP_HEADER = 16 + zlib.MAX_WBITS
 BYTES_SEEN = 1 << 20
@@ -53,6 +54,14 @@ def track_lines(
         for line in lines:
             yield line
             progress.update()
+
+
+def track_blocks(blocks: Iterable[Block], label: str, path: StrPath) -> Iterator[Block]:
+    """Yield runs of rows of a file and show how many rows have been consumed."""
+    with LineProgress(label, path) as progress:
+        for block in blocks:
+            yield block
+            progress.update(len(block))
 
 
 def estimated_lines(path: StrPath) -> int | None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from moses_bridge.errors import InputError
 from moses_bridge.formats.phrase_table import direct_prob, joint_count, read_blocks
 from moses_bridge.formats.words import split_words
-from moses_bridge.line_progress import LineProgress
+from moses_bridge.line_progress import track_blocks
 from moses_bridge.textio import StrPath
 from rescorer.vocabulary import count_words
 
@@ -71,18 +71,16 @@ def read_pairs(
         InputError: a row is malformed, a number is wanted but not there, or no pair is left.
     """
     pairs: dict[bytes, dict[bytes, float]] = {}
-    with LineProgress("read phrase pairs", table) as progress:
-        for block in read_blocks(table, ROWS_AT_ONCE):
-            rows = zip(block.lines, block.sources, block.targets, strict=True)
-            for line_number, (line, source, target) in enumerate(rows, start=block.first_line):
-                if any(_is_longer(phrase, max_phrase_words) for phrase in (source, target)):
-                    continue
-                if min_prob and direct_prob(line, table, line_number) < min_prob:
-                    continue
-                weight = _weight(weighting, line, table, line_number)
-                if weight:
-                    pairs.setdefault(source, {})[target] = weight
-            progress.update(len(block))
+    for block in track_blocks(read_blocks(table, ROWS_AT_ONCE), "read phrase pairs", table):
+        rows = zip(block.lines, block.sources, block.targets, strict=True)
+        for line_number, (line, source, target) in enumerate(rows, start=block.first_line):
+            if any(_is_longer(phrase, max_phrase_words) for phrase in (source, target)):
+                continue
+            if min_prob and direct_prob(line, table, line_number) < min_prob:
+                continue
+            weight = _weight(weighting, line, table, line_number)
+            if weight:
+                pairs.setdefault(source, {})[target] = weight
     if not pairs:
         raise InputError(
             table,

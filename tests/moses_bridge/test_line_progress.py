@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from moses_bridge import line_progress
-from moses_bridge.line_progress import LineProgress, estimated_lines, track_lines
+from moses_bridge.line_progress import LineProgress, estimated_lines, track_blocks, track_lines
 
 RNG = random.Random(1)
 LINES = [b"number %d ||| %f" % (number, RNG.random()) for number in range(50_000)]
@@ -78,3 +78,12 @@ def test_an_error_is_not_the_end(tmp_path: Path, capsys: pytest.CaptureFixture[s
         raise RuntimeError
     assert progress.total == 2
     assert capsys.readouterr().err == ""
+
+
+def test_blocks_count_by_their_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path / "text", b"one\ntwo\nthree\n")
+    assert list(track_blocks([["one", "two"], ["three"]], "read", path)) == [
+        ["one", "two"],
+        ["three"],
+    ]
+    assert capsys.readouterr().err.startswith("read: 3/3 (100%) rows, ")
