@@ -75,6 +75,8 @@ def make_experiment(
         for number, run in enumerate(systems[name]):
             _make_run(run, place, number)
             changed = [_changed(line, 0.3 - 0.04 * place, rng) for line in references]
+            if hostile:  # whole, in texts without a changed word and behind one
+                changed[: len(HOSTILE)] = [f"petit {line}" if place else line for line in HOSTILE]
             _write(output_path(run, source), changed)
             _write(output_path(run, short), _shortened(changed))
     comparison = compare(systems, short, [short], CompareConfig(n_samples=2))
