@@ -11,6 +11,7 @@ from pathlib import Path
 
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.nbest import check_feature_name, parse_features, read_nbest
+from moses_bridge.line_progress import track_lines
 from moses_bridge.programs import run_program
 from moses_bridge.textio import StrPath, count_lines, write_lines
 
@@ -128,7 +129,7 @@ def rerank(
         out: one translation a line.
     """
     best: dict[int, tuple[float, bytes]] = {}
-    for entry in read_nbest(nbest):
+    for entry in track_lines(read_nbest(nbest), "rerank", nbest, "hypotheses"):
         features = parse_features(entry, nbest)
         score = sum(
             weight * value
