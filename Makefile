@@ -342,8 +342,13 @@ $(B)/controls/table.json: $(B)/runs/known-out.translated $(B)/runs/known-back.tr
 	    --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS) \
 	    'without $(KNOWN)=$(call runs,known-out)' 'added back=$(call runs,known-back)' >/dev/null
 
-# Both tables, the runs, the networks and the translations as one page; MAPS names files of points for it.
-MAPS ?=
+# What the phrase network has learned: phrases.json is written last.
+$(B)/maps/phrases.json: $(B)/encdec/trained $(B)/filtered/moses.ini | $(INSTALL)
+	$(STEP) $(BIN)/rescorer map $(B)/encdec $(FILTERED) --out $(@D) $(call named,maps)
+$(B)/maps/words.json: $(B)/maps/phrases.json ;
+
+# Both tables, the runs, the networks, the maps and the translations as one page.
+MAPS ?= $(B)/maps/words.json $(B)/maps/phrases.json
 
 $(B)/report.html: $(B)/table.json $(B)/controls/table.json $(TABLES) $(B)/tables/rnn/moses.ini $(MAPS)
 	$(STEP) $(BIN)/tuning report --table $(B)/table.json --table $(B)/controls/table.json $(TABLES:%=--table %) \

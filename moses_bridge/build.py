@@ -17,6 +17,7 @@ from moses_bridge.builtin.extraction.reordering import reordering_probs
 from moses_bridge.builtin.extraction.table_output import write_phrase_table, write_reordering_table
 from moses_bridge.builtin.language_model.arpa import MAX_ORDER
 from moses_bridge.builtin.language_model.kneser_ney import estimate
+from moses_bridge.compiled.notice import CompilationNotice
 from moses_bridge.config import AtLeast, AtMost, check_limits
 from moses_bridge.errors import InputError
 from moses_bridge.formats.moses_ini import new_ini, write_ini
@@ -29,6 +30,9 @@ TABLE_NAME = "phrase-table.gz"
 REORDERING_NAME = "reordering-table.wbe-msd-bidirectional-fe.gz"
 LANGUAGE_MODEL_NAME = "lm.arpa.gz"
 INI_NAME = "moses.ini"
+# What is compiled, and how many functions that are with numba 0.68.
+EXTRACTION = "the extraction of phrases (10 s to a minute)", 90
+ARPA_OUTPUT = "the output of language models (some seconds)", 11
 
 
 @dataclass(frozen=True)
@@ -143,7 +147,10 @@ def _write_tables(
     lexical = lexical_table(corpus)
     write_lexical_tables(corpus, lexical, e2f, f2e)
     n_words, at_once = config.max_phrase_words, config.occurrences_at_once
-    with collected_pairs(corpus, n_words, at_once, phrase_table) as pairs:
+    with (
+        CompilationNotice(*EXTRACTION),
+        collected_pairs(corpus, n_words, at_once, phrase_table) as pairs,
+    ):
         if not pairs.n_rows:
             raise InputError(inputs[0], None, "no phrase pair", "sentences with linked words")
         scorer = pair_scorer(corpus, pairs, lexical, config.smoothing)
@@ -155,7 +162,8 @@ def _estimate(text: Path, out: Path, config: BuildConfig) -> None:
     """The language model by `lmplz` where it is installed, else by the built-in estimator."""
     program = find_program("lmplz")
     if program is None:
-        estimate(text, out, config.lm_order, config.lm_prune)
+        with CompilationNotice(*ARPA_OUTPUT):
+            estimate(text, out, config.lm_order, config.lm_prune)
         return
     plain = out.with_suffix("")
     prune = [str(count) for count in config.lm_prune]

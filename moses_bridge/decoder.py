@@ -31,7 +31,9 @@ from moses_bridge.programs import find_program, run_program
 from moses_bridge.progress import Progress
 from moses_bridge.textio import open_write, read_lines, write_lines
 
-WHAT_IS_COMPILED = "the built-in decoder (half a minute to two)"
+# What is compiled, and how many functions that are with numba 0.68.
+READING = "the reading of a model (10 s to a minute)", 122
+SEARCH = "the search of the built-in decoder (half a minute to two)", 128
 Weights = Mapping[str, Sequence[float]]
 DecoderKind = Literal["auto", "moses", "builtin"]
 
@@ -171,8 +173,8 @@ class BuiltinDecoder:
     def __init__(self, ini: Path, config: DecoderConfig, jobs: int) -> None:
         self._config = config
         self._jobs = jobs
-        self._notice = CompilationNotice(WHAT_IS_COMPILED)
-        with self._notice:
+        self._notice = CompilationNotice(*SEARCH)
+        with CompilationNotice(*READING):
             self._model = load_model(ini, config.table_limit, config.distortion_limit)
         self._limits = Limits(
             config.stack_size,

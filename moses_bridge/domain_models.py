@@ -21,7 +21,7 @@ from moses_bridge.builtin.language_model.ngram_counts import (
     words_of_line,
 )
 from moses_bridge.errors import InputError
-from moses_bridge.progress import track
+from moses_bridge.line_progress import track_lines
 from moses_bridge.textio import read_parallel
 
 ROWS_AT_ONCE = 4096
@@ -88,8 +88,12 @@ def estimate_domain_models(
     Raises:
         InputError: a text is empty, has no word often enough, or has fewer lines than another one.
     """
-    rows = list(track(read_parallel(*domain), "domain"))
-    sample = draw_rows(track(read_parallel(*general), "draw general text"), n_words(rows), seed)
+    rows = list(track_lines(read_parallel(*domain), "domain", domain[0], "lines"))
+    sample = draw_rows(
+        track_lines(read_parallel(*general), "draw general text", general[0], "lines"),
+        n_words(rows),
+        seed,
+    )
     thresholds = pruning_thresholds(order, ())
     models = []
     for i, (one, other) in enumerate(zip(domain, general, strict=True)):

@@ -21,7 +21,7 @@ from moses_bridge.formats.phrase_table import (
     source_column,
 )
 from moses_bridge.formats.words import split_words
-from moses_bridge.progress import track
+from moses_bridge.line_progress import track_lines
 from moses_bridge.textio import StrPath, read_lines, write_lines
 
 MAX_PHRASE_WORDS = 7  # the longest phrases that Moses extracts by default
@@ -104,7 +104,7 @@ def usable_rows(table: StrPath, phrases: SourcePhrases, n_columns: int = 2) -> I
         InputError: a row to keep has fewer columns, a row has none, or the table is hierarchical.
     """
     last_column, usable = None, False
-    rows = track(read_lines(table), f"filter {Path(table).name}", unit="rows")
+    rows = track_lines(read_lines(table), f"filter {Path(table).name}", table)
     for line_number, row in enumerate(rows, start=1):
         column = source_column(row)
         if column != last_column:

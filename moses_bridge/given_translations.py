@@ -21,9 +21,10 @@ from moses_bridge.builtin.decoder.translator import (
 )
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel, make_weighted_model
 from moses_bridge.compiled.notice import CompilationNotice
-from moses_bridge.decoder import WHAT_IS_COMPILED, DecoderConfig, Weights
+from moses_bridge.decoder import READING, SEARCH, DecoderConfig, Weights
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.words import split_words
+from moses_bridge.line_progress import track_lines
 from moses_bridge.ngram_scorer import ScorerProcesses
 from moses_bridge.progress import Progress
 from moses_bridge.textio import open_write, read_lines, read_parallel, write_lines
@@ -79,8 +80,9 @@ def force_translations(
     form = None if nbest is None else NBestFormat(1, 1, config.segmentation, config.alignment)
     n_missed = 0
     with ExitStack() as stack:
-        stack.enter_context(CompilationNotice(WHAT_IS_COMPILED))
-        translator = _forced_translator(ini, config, weights, [line for _, line in lines])
+        with CompilationNotice(*READING):
+            translator = _forced_translator(ini, config, weights, [line for _, line in lines])
+        stack.enter_context(CompilationNotice(*SEARCH))
         text_file = stack.enter_context(open_write(out))
         nbest_file = stack.enter_context(open_write(nbest)) if nbest is not None else None
         progress = stack.enter_context(Progress("decode", len(lines)))
@@ -118,10 +120,11 @@ def score_entries(ini: Path, source: Path, nbest: Path, out: Path, weights: Weig
         InputError: a file cannot be read, or an entry has no segmentation into phrase pairs of the
             model.
     """
-    with CompilationNotice(WHAT_IS_COMPILED):
+    with CompilationNotice(*READING):
         model = load_model(ini, ALL_ROWS, None)
         translator = Translator(model, _weighted(model, weights), NO_SEARCH)
-        write_lines(out, rescored_lines(translator, list(read_lines(source)), nbest))
+        lines = rescored_lines(translator, list(read_lines(source)), nbest)
+        write_lines(out, track_lines(lines, "score n-best list", nbest, "hypotheses"))
 
 
 def _weighted(model: Model, weights: Weights | None) -> WeightedModel:

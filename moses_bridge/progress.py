@@ -23,7 +23,7 @@ class Progress:
 
     Args:
         label: what is being done.
-        total: how many units there are, if known.
+        total: how many units there are, if known; one that turns out too small is raised.
         unit: what is counted, in the plural.
         done: units that an earlier run has finished; they count in the share, but not in the rate.
     """
@@ -68,6 +68,8 @@ class Progress:
     def update(self, n_units: int = 1, note: str = "") -> None:
         """Count n_units more as done; the note (a loss, say) is shown behind the count."""
         self.done += n_units
+        if self.total is not None and self.done > self.total:
+            self._set_total(self.done)
         self.note = note or self.note
         if self._bar is not None:
             self._bar.update(n_units)
@@ -75,6 +77,15 @@ class Progress:
                 self._bar.set_postfix_str(note, refresh=False)
         elif time.monotonic() - self._last_shown >= self._seconds_to_wait():
             self._print_line()
+
+    def settle(self) -> None:
+        """Take what is done for all, where the total was an estimate."""
+        self._set_total(self.done)
+
+    def _set_total(self, total: int) -> None:
+        self.total = total
+        if self._bar is not None:
+            self._bar.total = total
 
     def _seconds_to_wait(self) -> float:
         if self._has_been_shown:

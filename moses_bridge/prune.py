@@ -25,6 +25,7 @@ from moses_bridge.formats.phrase_table import (
     parse_row,
 )
 from moses_bridge.formats.words import split_words
+from moses_bridge.line_progress import track_lines
 from moses_bridge.pair_significance import significance
 from moses_bridge.progress import track
 from moses_bridge.textio import is_stream, read_lines, write_lines
@@ -134,7 +135,7 @@ def _read_values(
     counts = [array("d"), array("d"), array("d")]
     first_rows, words = array("q"), array("b")
     last_source, n_scores = b"", None
-    rows = track(read_lines(table), "read scores", unit="rows")
+    rows = track_lines(read_lines(table), "read scores", table)
     for number, line in enumerate(rows, start=1):
         row = parse_row(line, table, number, n_scores)
         if n_scores is None:

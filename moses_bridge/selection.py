@@ -20,6 +20,7 @@ from moses_bridge.domain_models import (
     score_rows,
 )
 from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.line_progress import track_lines
 from moses_bridge.progress import track
 from moses_bridge.textio import is_stream, open_write, read_parallel, write_lines
 
@@ -121,7 +122,9 @@ def select_text(
     """
     _check(texts, domain, config, outs, scores_out)
     models = _models(texts, domain, config)
-    scores, words = score_rows(track(read_parallel(*texts), "score"), models)
+    scores, words = score_rows(
+        track_lines(read_parallel(*texts), "score", texts[0], "lines"), models
+    )
     if not len(scores):
         raise InputError(texts[0], None, "no lines", "a text with at least one line")
     if scores_out is not None:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.phrase_table import read_blocks
 from moses_bridge.formats.words import split_words
+from moses_bridge.line_progress import track_blocks
 from moses_bridge.progress import Progress
 from moses_bridge.textio import open_write, read_lines
 from rescorer.tries.generation import Generated, GenerationConfig, TargetGenerator
@@ -102,12 +103,10 @@ def table_targets(table: Path, sources: AbstractSet[bytes]) -> dict[bytes, set[b
         InputError: the table is malformed.
     """
     found = defaultdict[bytes, set[bytes]](set)
-    with Progress(f"read {table.name}", unit="rows") as progress:
-        for block in read_blocks(table, BLOCK_ROWS):
-            for source, target in zip(block.sources, block.targets, strict=True):
-                if source in sources:
-                    found[source].add(b" ".join(split_words(target)))
-            progress.update(len(block))
+    for block in track_blocks(read_blocks(table, BLOCK_ROWS), f"read {table.name}", table):
+        for source, target in zip(block.sources, block.targets, strict=True):
+            if source in sources:
+                found[source].add(b" ".join(split_words(target)))
     return found
 
 

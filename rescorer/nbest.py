@@ -21,7 +21,7 @@ from moses_bridge.formats.nbest import (
     with_feature,
 )
 from moses_bridge.formats.words import split_words
-from moses_bridge.progress import Progress
+from moses_bridge.line_progress import LineProgress
 from moses_bridge.textio import open_write, read_lines
 from rescorer.contract import Batch, Scorer, UnfitPair
 from rescorer.parallel import map_in_order
@@ -82,7 +82,7 @@ def add_feature(
     _check_names(features)
     sentences = list(read_lines(source))
     n_entries = 0
-    with open_write(out) as stream, Progress(feature, unit="hypotheses") as progress:
+    with open_write(out) as stream, LineProgress(feature, nbest, "hypotheses") as progress:
         blocks = _blocks(nbest, source, len(sentences), features, scorer.needs_links)
         for lines in map_in_order(
             lambda block: _with_scores(block, sentences, scorer, features, nbest), blocks, jobs

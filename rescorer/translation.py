@@ -16,7 +16,7 @@ from moses_bridge.formats.nbest import (
     format_number,
 )
 from moses_bridge.formats.words import split_words
-from moses_bridge.progress import Progress
+from moses_bridge.line_progress import LineProgress
 from moses_bridge.textio import open_write, read_lines
 from rescorer.tries.generation import Generated, GenerationConfig, TargetGenerator
 from rescorer.unknown_words import NO_LEXICON, Lexicon, without_unknown_words
@@ -79,7 +79,7 @@ def translate(
     with contextlib.ExitStack() as files:
         stream = files.enter_context(open_write(out))
         lists = files.enter_context(open_write(nbest.path)) if nbest else None
-        progress = files.enter_context(Progress("translate", unit="sentences"))
+        progress = files.enter_context(LineProgress("translate", text, "sentences"))
         translated = _translated(generator, text, config)
         for number, (source, targets) in enumerate(translated):
             words = [without_unknown_words(t.words, t.places, source, lexicon) for t in targets]

@@ -485,7 +485,7 @@ def plot(runs: tuple[Path, ...], out: Path) -> None:
     "maps",
     type=READABLE,
     multiple=True,
-    help="Map as JSON: a list of points with label, x, y, length, frequency and kind.",
+    help="Map that rescorer map wrote: words.json or phrases.json.",
 )
 @click.option("--steps", type=READABLE, help="Log of moses-bridge step.")
 @click.option("--title", default="Tuning report", show_default=True)

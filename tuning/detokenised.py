@@ -50,7 +50,7 @@ class DetokenisedReferences:
 
     def scores(self, outputs: Sequence[Path]) -> list[DetokenisedScores]:
         """Scores of each output, tokenised and with as many lines as the references."""
-        texts = [self._read(path) for path in outputs]
+        texts = [self._read(path) for path in track(outputs, "detokenise", len(outputs), "texts")]
         pairs = [list(zip(text, self._by_sentence, strict=True)) for text in texts]
         edits = _count_edits([pair for text in pairs for pair in text], self._jobs)
         return [
@@ -59,7 +59,9 @@ class DetokenisedReferences:
                 self._chrf.corpus_score(text, self._texts).score,
                 _ter_of(own_pairs, edits),
             )
-            for text, own_pairs in zip(texts, pairs, strict=True)
+            for text, own_pairs in track(
+                zip(texts, pairs, strict=True), "BLEU and chrF", len(texts), "texts"
+            )
         ]
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from moses_bridge.config import AtLeast, check_limits, from_mapping
 from moses_bridge.decoder import Decoder, DecoderConfig, open_decoder
 from moses_bridge.errors import ConfigError
+from moses_bridge.progress import track
 from tuning.bleu_stats import References, bleu, length_ratio, precisions
 from tuning.comparison import Comparison, Contrast, ResultRow, RunSummary
 from tuning.detokenised import DetokenisedReferences, DetokenisedScores
@@ -110,8 +110,7 @@ def compare(
     against_baseline = _contrasts(of_systems, next(iter(systems)))
     against_control = _contrasts(of_systems, config.control) if config.control else {}
     rows = []
-    for system, directories in systems.items():
-        print(f"compare: {system}", file=sys.stderr, flush=True)
+    for system, directories in track(systems.items(), "compare", len(systems), "systems"):
         row = _row(
             system,
             {path: all_runs[path] for path in directories},

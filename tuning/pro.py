@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
+from moses_bridge.progress import track
 from tuning.bleu_stats import bleu, log_sentence_bleu
 from tuning.bounds import Bounds
 from tuning.envelope import Direction, best_step
@@ -55,8 +56,10 @@ def optimize_pro(
         rng = np.random.default_rng((seed, number))
         return _regress(pool, _draw_pairs(pool, quality, rng), start, free)
 
+    n_samples = N_SAMPLES if free.any() else 0
     with ThreadPoolExecutor(jobs) as threads:
-        learned = list(threads.map(learn, range(N_SAMPLES))) if free.any() else []
+        regressions = threads.map(learn, range(n_samples))
+        learned = list(track(regressions, "PRO", n_samples, "regressions"))
     reached = [_bleu(pool, weights) for weights in learned]
     weights, trace = _interpolate(pool, start, learned, bounds, config.min_gain)
     return result_of(pool, weights, free, bounds, reached, trace)
@@ -71,9 +74,9 @@ def _interpolate(
 ) -> tuple[NDArray[np.float64], list[float]]:
     """Line searches from the start towards each of the learned weights; BLEU after each sweep of them."""
     weights, trace = start, [_bleu(pool, start)]
-    for _ in range(MAX_SWEEPS):
+    for number in range(1, MAX_SWEEPS + 1):
         swept = weights
-        for target in learned:
+        for target in track(learned, f"PRO: sweep {number}", len(learned), "lines"):
             swept = _best_between(pool, swept, target, bounds)
         value = _bleu(pool, swept)
         if value <= trace[-1]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.nbest import check_feature_name, parse_features, read_nbest
+from moses_bridge.line_progress import track_lines
 from moses_bridge.textio import StrPath, count_lines, write_lines
 
 PLACEHOLDERS = ("{nbest}", "{source}", "{out}")
@@ -106,7 +107,7 @@ def rerank(
         out: one translation a line.
     """
     best: dict[int, tuple[float, bytes]] = {}
-    for entry in read_nbest(nbest):
+    for entry in track_lines(read_nbest(nbest), "rerank", nbest, "hypotheses"):
         features = parse_features(entry, nbest)
         score = sum(
             weight * value

@@ -15,6 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from moses_bridge.progress import Progress
 from tuning.bleu_stats import MAX_ORDER, N_STATISTICS, bleu
 from tuning.bounds import Bounds
 from tuning.nbest_pool import NBestPool
@@ -45,10 +46,12 @@ def optimize_xbleu(
     spread = _spread_within(pool)
     points = np.concatenate([starts[:1], _random_starts(starts[0], spread, free, seed)])
 
-    def climb(start: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], list[float]]:
-        return _climb(pool, bounds.clip(start), spread, free, bounds)
+    n_climbs = len(points) * len(SHARPNESS) if free.any() else 0
+    with ThreadPoolExecutor(jobs) as threads, Progress("xBLEU", n_climbs, "climbs") as progress:
 
-    with ThreadPoolExecutor(jobs) as threads:
+        def climb(start: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], list[float]]:
+            return _climb(pool, bounds.clip(start), spread, free, bounds, progress)
+
         found = list(threads.map(climb, points))
     _, weights, trace = max(found, key=lambda each: each[0])
     reached = [float(bleu(pool.statistics_of(each))) for _, each, _ in found]
@@ -80,6 +83,7 @@ def _climb(
     spread: NDArray[np.float64],
     free: NDArray[np.bool_],
     bounds: Bounds,
+    progress: Progress,
 ) -> tuple[float, NDArray[np.float64], list[float]]:
     """Expected log BLEU at the last sharpness, the weights, and BLEU of the winners after each."""
     weights = start.copy()
@@ -100,6 +104,7 @@ def _climb(
         )
         weights[free], value = found.x / spread[free], -float(found.fun)
         trace.append(float(bleu(pool.statistics_of(weights))))
+        progress.update()
     return value, weights, trace
 
 

@@ -15,6 +15,7 @@ from typing import Any, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.compiled.notice import CompilationNotice
 from moses_bridge.errors import ConfigError, InputError, UserError, shown
 from moses_bridge.formats.phrase_table import (
     Block,
@@ -25,7 +26,7 @@ from moses_bridge.formats.phrase_table import (
     score_matrix,
     without_last_scores,
 )
-from moses_bridge.progress import Progress, track
+from moses_bridge.line_progress import LineProgress, track_lines
 from moses_bridge.textio import is_stream, write_lines
 from rescorer.contract import Batch, NamedScorer, Scorer, UnfitPair
 from rescorer.parallel import map_in_order
@@ -43,6 +44,8 @@ from rescorer.tables.report import (
 from rescorer.tables.row_sample import sample_rows
 from rescorer.tables.source_table import SourceTable
 
+# What is compiled, and how many functions that are with numba 0.68.
+ROW_BYTES = "the reading and writing of rows (some seconds)", 24
 # By the name of the scorer and of the column.
 Predictions = Mapping[str, Mapping[str, Prediction]]
 # e^88 is just below the largest float32, which Moses reads scores into.
@@ -126,10 +129,12 @@ def add_columns(
     predictions = _predictions(table, scorers, config)
     settings = _settings(table, scorers, config, predictions)
     blocks = blocks_of_rows(table.rows, table.path, config.block_rows)
+    n_parts = table.shard.n_shards if table.shard else 1
     with _sink(out, settings, resume) as sink:
         _write_blocks(
             blocks,
             sink,
+            LineProgress("score", table.path, done=sink.progress.get("rows", 0), n_parts=n_parts),
             lambda block: _score_block(block, table, scorers, predictions, config, Path(out)),
             config.jobs,
         )
@@ -175,13 +180,13 @@ def _check_links(table: SourceTable, scorers: Sequence[NamedScorer]) -> None:
 def _write_blocks(
     blocks: Iterator[Block],
     sink: PartialFile | StreamOutput,
+    progress: LineProgress,
     score: Callable[[Block], _ScoredBlock],
     jobs: int,
 ) -> None:
     """Score the blocks that an earlier run did not, and write them in their order."""
-    n_done = sink.progress.get("rows", 0)
-    with Progress("score", unit="rows", done=n_done) as progress:
-        for scored in map_in_order(score, _behind(blocks, n_done), jobs):
+    with CompilationNotice(*ROW_BYTES), progress:
+        for scored in map_in_order(score, _behind(blocks, progress.done), jobs):
             sink.append(scored.data, scored.counts)
             progress.update(scored.counts["rows"])
         sink.publish()
@@ -274,7 +279,7 @@ def _predictions(
         return {named.name: {} for named in scorers}
     _check_fit(table, config)
     whole = SourceTable.open(table.path, table.bad_rows.limit)
-    rows = sample_rows(track(whole.rows, "rows to fit on", unit="rows"), config.fit_rows)
+    rows = sample_rows(track_lines(whole.rows, "rows to fit on", table.path), config.fit_rows)
     for line_number, line in rows:
         check_row(line, table.path, line_number, table.n_scores)
     (block,) = blocks_of_rows(rows, table.path, config.fit_rows + 1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from moses_bridge.errors import ConfigError, InputError
 from moses_bridge.formats.phrase_table import check_row, source_column
-from moses_bridge.progress import Progress
+from moses_bridge.line_progress import LineProgress
 from moses_bridge.textio import StrPath, read_lines
 
 NumberedRow = tuple[int, bytes]
@@ -63,7 +63,7 @@ def shard_rows(table: StrPath, shard: Shard) -> Generator[NumberedRow, None, Non
 
 def _n_rows(table: StrPath) -> int:
     n_rows = 0
-    with Progress("count rows", unit="rows") as progress:
+    with LineProgress("count rows", table) as progress:
         for n_rows, _ in enumerate(read_lines(table), start=1):
             if n_rows % 100_000 == 0:
                 progress.update(100_000)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from moses_bridge.compiled.lexicon import Lexicon
 from moses_bridge.formats.phrase_table import check_row, columns_of, direct_prob, joint_count
 from moses_bridge.formats.words import split_words
-from moses_bridge.progress import Progress
+from moses_bridge.line_progress import LineProgress
 from moses_bridge.textio import StrPath, read_pieces
 from rescorer.training.record_spill import RecordSpill
 from rescorer.training.row_records import LOW_HALF, NOT_GIVEN, Given, Wanted, read_records
@@ -79,7 +79,7 @@ def spill_rows(table: StrPath, choice: PairChoice, lexicon: Lexicon, spill: Reco
     """
     max_words = min(choice.max_phrase_words, LOW_HALF)
     wanted = Wanted(0, max_words, choice.min_prob, choice.with_counts, choice.reverse_sides)
-    with Progress("read phrase pairs", unit="rows") as progress:
+    with LineProgress("read phrase pairs", table) as progress:
         for piece in _ahead(_whole_rows(table)):
             lexicon.make_room(len(piece))
             spill.make_room(len(piece))

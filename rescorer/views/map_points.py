@@ -24,7 +24,7 @@ from moses_bridge.formats.phrase_table import (
     target_count,
 )
 from moses_bridge.formats.words import split_words
-from moses_bridge.progress import Progress
+from moses_bridge.line_progress import track_blocks
 from rescorer.compute import Compute
 from rescorer.contract import Side
 from rescorer.views.learned import Learned
@@ -142,12 +142,10 @@ def _best_translations(
     """The translation of highest probability of each phrase; of equal ones the first in the table."""
     best: dict[bytes, _Translation] = {}
     wanted = set(phrases)
-    with Progress("read translations", unit="rows") as progress:
-        for block in read_blocks(table, ROWS_AT_ONCE):
-            for phrase, found in _translations(block, wanted, table, side):
-                if phrase not in best or found.prob > best[phrase].prob:
-                    best[phrase] = found
-            progress.update(len(block))
+    for block in track_blocks(read_blocks(table, ROWS_AT_ONCE), "read translations", table):
+        for phrase, found in _translations(block, wanted, table, side):
+            if phrase not in best or found.prob > best[phrase].prob:
+                best[phrase] = found
     return best
 
 

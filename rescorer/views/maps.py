@@ -14,6 +14,7 @@ from moses_bridge.config import AtLeast, check_limits
 from moses_bridge.errors import InputError
 from moses_bridge.formats.words import split_words
 from moses_bridge.json_files import write_json
+from moses_bridge.progress import Progress
 from rescorer.compute import Compute
 from rescorer.contract import Side
 from rescorer.tables.source_table import table_identity
@@ -158,9 +159,13 @@ def _draw(made: Map, config: MapConfig, path: Path) -> None:
     shades, legend = _shades(points, config.colour)
     title = f"{len(points):,} {config.side} {points.kind}"
     picture = Picture(title, made.layout.places, points.texts, shades, legend)
-    draw_map(picture, made.windows, path)
-    for number, window in enumerate(made.windows, start=1):
-        draw_zoom(picture, window, number, path.with_name(f"{path.name}-zoom{number}"))
+    n_pictures = 1 + len(made.windows)
+    with Progress(f"draw {points.kind}", n_pictures, "pictures") as progress:
+        draw_map(picture, made.windows, path)
+        progress.update()
+        for number, window in enumerate(made.windows, start=1):
+            draw_zoom(picture, window, number, path.with_name(f"{path.name}-zoom{number}"))
+            progress.update()
 
 
 def _shades(points: MapPoints, colour: Colour) -> tuple[NDArray[np.float64], str]:

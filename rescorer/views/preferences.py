@@ -20,7 +20,7 @@ from moses_bridge.formats.phrase_table import (
     source_count,
 )
 from moses_bridge.formats.words import split_words
-from moses_bridge.progress import Progress
+from moses_bridge.line_progress import track_blocks
 from rescorer.contract import Batch, NamedScorer
 from rescorer.views.shown_text import as_text
 
@@ -182,7 +182,7 @@ def _thresholds(counts: NDArray[np.float64], share: float, table: Path) -> tuple
 def _long_sources(table: Path, config: PreferencesConfig) -> dict[bytes, float]:
     """The source phrases that are long enough and have enough targets, with their counts."""
     found: dict[bytes, float] = {}
-    for block in _blocks(table, "find long phrases"):
+    for block in track_blocks(read_blocks(table, ROWS_AT_ONCE), "find long phrases", table):
         for first, n_rows in _groups(block):
             source = block.sources[first]
             if n_rows >= config.min_targets and len(split_words(source)) >= config.min_words:
@@ -211,13 +211,6 @@ def _refuse_apart(source: bytes, before: Container[bytes], table: Path, line_num
         )
 
 
-def _blocks(table: Path, label: str) -> Iterator[Block]:
-    with Progress(label, unit="rows") as progress:
-        for block in read_blocks(table, ROWS_AT_ONCE):
-            yield block
-            progress.update(len(block))
-
-
 def _groups(block: Block) -> Iterator[tuple[int, int]]:
     """First row and number of rows of each run of one source."""
     first = 0
@@ -230,7 +223,7 @@ def _groups(block: Block) -> Iterator[tuple[int, int]]:
 def _drawn_phrases(table: Path, kinds: Mapping[bytes, Kind]) -> Iterator[SourcePhrase]:
     """The drawn phrases with all their rows."""
     met = set[bytes]()
-    for block in _blocks(table, "read drawn phrases"):
+    for block in track_blocks(read_blocks(table, ROWS_AT_ONCE), "read drawn phrases", table):
         for first, n_rows in _groups(block):
             source = block.sources[first]
             if source in kinds:

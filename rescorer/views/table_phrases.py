@@ -9,7 +9,8 @@ import numpy as np
 from moses_bridge.errors import InputError
 from moses_bridge.formats.phrase_table import read_blocks
 from moses_bridge.formats.words import split_words
-from moses_bridge.progress import Progress, print_note
+from moses_bridge.line_progress import track_blocks
+from moses_bridge.progress import print_note
 from moses_bridge.textio import StrPath
 from rescorer.contract import Side
 from rescorer.vocabulary import Vocabulary
@@ -27,11 +28,8 @@ def distinct_phrases(table: StrPath, side: Side) -> list[bytes]:
         InputError: a row is malformed, or there is no phrase.
     """
     found: set[bytes] = set()
-    with Progress("read phrases", unit="rows") as progress:
-        for block in read_blocks(table, ROWS_AT_ONCE):
-            column = block.sources if side == "source" else block.targets
-            found.update(set(column))
-            progress.update(len(block))
+    for block in track_blocks(read_blocks(table, ROWS_AT_ONCE), "read phrases", table):
+        found.update(block.sources if side == "source" else block.targets)
     phrases = {b" ".join(split_words(phrase)) for phrase in found} - {b""}
     if not phrases:
         raise InputError(table, None, f"no {side} phrase", "rows with one")

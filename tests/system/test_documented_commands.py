@@ -118,6 +118,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 shutil.copy(f"corpus/{part}.{language}", f"{part}.{language}")
         for name, content in SETTINGS.items():
             Path(name).write_text(content)
+        Path("phrases.en").write_text("can be used\nfor example\n")
         corpus = ("--corpus", "corpus/train", "--source", "en", "--target", "fr")
         run(["moses-bridge", "build", *corpus, "--out", "model", "--jobs", "1"])
         train = ["rescorer", "train", "model/phrase-table.gz", "--out", "rnn"]
@@ -131,7 +132,7 @@ def prepared(page: Path, system: Path, folder: Path) -> None:
         "README.md": ("model", "dev.en", "dev.fr", "test.en", "test.fr"),
         "quickstart.md": ("model", "dev.en", "dev.fr", "test.en", "test.fr"),
         "tutorial.md": ("corpus",),  # which its first command fetches
-        "views.md": ("corpus", "model", "rnn"),
+        "views.md": ("corpus", "model", "rnn", "phrases.en"),
     }
     for name in (*given[page.name], *SETTINGS):
         place = system / name

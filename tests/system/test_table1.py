@@ -114,6 +114,7 @@ def test_from_corpus_to_table(corpus: Path, tmp_path: Path) -> None:
     page = report.read_text()
     assert all(f'<td class="words">{row}</td>' in page for row in ("encdec", "cslm", "nnjm"))
     assert "runs/cslm-nnjm-rnn-2/weights.json" in page
+    assert all(f"<strong>Source {kind}</strong>" in page for kind in ("words", "phrases"))
     again = run_make(corpus, tmp_path)
     assert again.returncode == 0
     assert "tuning tune" not in again.stdout

@@ -79,13 +79,13 @@ def test_optimize_finds_the_perfect_hypotheses(files: dict[str, str], optimizer:
 
 
 def test_evaluate_prints_bleu(files: dict[str, str]) -> None:
-    status, output = call(
-        "evaluate", "--output", files["output"], "--reference", files["reference"]
-    )
-    assert status == 0
-    assert json.loads(output)["bleu"] == pytest.approx(100)
-    assert json.loads(output)["length_ratio"] == 1
-    assert len(json.loads(output)["signatures"]) == 3
+    arguments = ["evaluate", "--output", files["output"], "--reference", files["reference"]]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0
+    scores = json.loads(result.stdout)
+    assert scores["bleu"] == pytest.approx(100)
+    assert scores["length_ratio"] == 1
+    assert len(scores["signatures"]) == 3
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from moses_bridge.builtin.decoder.source_trie import longest_phrase
 from moses_bridge.compiled.lexicon import Lexicon, words_of
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.moses_ini import Feature, MosesIni, read_ini
+from moses_bridge.progress import Progress
 
 REORDERING_TYPE = re.compile(r"(wbe-|phrase-)?msd-bidirectional-fe(-allff)?")
 FIRST_SLOT = {
@@ -130,10 +132,15 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
     table_feature = _only(ini, "PhraseDictionaryMemory")
     if table_feature is None:
         raise ConfigError(f"{ini.path}: no PhraseDictionaryMemory; the built-in decoder needs one")
-    lm = _read_language_model(ini)
-    lexicon = Lexicon(list(lm.vocabulary))
-    table = load_table(_file(ini, table_feature), table_feature.n_scores, lexicon)
-    reordering = _read_reordering(ini, table, lexicon)
+    sizes = _file_sizes(ini)
+    with Progress("load the model", sum(sizes.values()), "kB") as progress:
+        lm = _read_language_model(ini)
+        progress.update(sizes["KENLM"])
+        lexicon = Lexicon(list(lm.vocabulary))
+        table = load_table(_file(ini, table_feature), table_feature.n_scores, lexicon)
+        progress.update(sizes["PhraseDictionaryMemory"])
+        reordering = _read_reordering(ini, table, lexicon)
+        progress.update(sizes["LexicalReordering"])
     target_words = lexicon.words()
     source_words = words_of(table.source_words)
     return Model(
@@ -209,6 +216,15 @@ def _file(ini: MosesIni, feature: Feature) -> Path:
         raise ConfigError(f"{ini.path}: {feature.name} has no path=")
     path, packed = ini.resolve(argument), ini.resolve(f"{argument}.gz")
     return packed if packed.exists() and not path.exists() else path
+
+
+def _file_sizes(ini: MosesIni) -> Counter[str]:
+    """Kilobytes of the file of each kind of feature that is there."""
+    features = [each for each in ini.features if "path" in each.arguments]
+    paths = {each.kind: _file(ini, each) for each in features}
+    return Counter(
+        {kind: -(-path.stat().st_size // 1000) for kind, path in paths.items() if path.exists()}
+    )
 
 
 def _read_language_model(ini: MosesIni) -> LmIndex:

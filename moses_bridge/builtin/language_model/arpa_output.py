@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,8 +13,9 @@ from moses_bridge import textio
 from moses_bridge.builtin.language_model.arpa import Arpa, NGrams
 from moses_bridge.compiled.bytes_by_name import BLANK, MINUS, NEWLINE, POINT, TAB, ZERO
 from moses_bridge.compiled.inner import inner
+from moses_bridge.progress import Progress
 
-ROWS_AT_ONCE = 1 << 18  # some 10 MB of text
+ROWS_AT_ONCE = 1 << 16  # some 3 MB of text
 N_DECIMALS = 7  # what a float32 between 1 and 10 holds
 SCALE = 10**N_DECIMALS
 NUMBER_WIDTH = 24  # sign, point, 7 decimals, a tab and the digits of any log10 of a float32
@@ -29,14 +31,18 @@ class PackedWords(NamedTuple):
 def write_arpa(path: textio.StrPath, arpa: Arpa) -> None:
     """Write a model with 7 decimals, compressed by suffix; the file appears only when complete."""
     words = _pack(arpa.words)
-    with textio.open_write(path) as stream:
+    n_ngrams = sum(len(section.log_probs) for section in arpa.sections)
+    with (
+        textio.open_write(path) as stream,
+        Progress(Path(path).name, n_ngrams, "n-grams") as progress,
+    ):
         stream.write(_header(arpa))
         for order, section in enumerate(arpa.sections, start=1):
             stream.write(b"\n\\%d-grams:\n" % order)
             for first in range(0, len(section.log_probs), ROWS_AT_ONCE):
-                stream.write(
-                    _format(words, section, first, has_backoffs=order < arpa.order).tobytes()
-                )
+                text = _format(words, section, first, has_backoffs=order < arpa.order)
+                stream.write(text.tobytes())
+                progress.update(len(section.log_probs[first : first + ROWS_AT_ONCE]))
         stream.write(b"\n\\end\\\n")
 
 

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from moses_bridge import textio
 from moses_bridge.errors import InputError
+from moses_bridge.line_progress import track_lines
+from moses_bridge.progress import track
 
 SPECIAL_WORDS = (b"<unk>", b"<s>", b"</s>")
 UNK, BOS, EOS = range(3)
@@ -63,7 +65,9 @@ def read_tokens(path: textio.StrPath) -> Tokens:
     numbers = {word: number for number, word in enumerate(SPECIAL_WORDS)}
     ids: list[int] = []
     lengths: list[int] = []
-    for line_number, line in enumerate(textio.read_lines(path), start=1):
+    for line_number, line in enumerate(
+        track_lines(textio.read_lines(path), "read words", path, "lines"), start=1
+    ):
         words = words_of_line(line)
         sentence = [numbers.setdefault(word, len(numbers)) for word in words]
         if sentence and min(sentence) <= EOS:
@@ -115,7 +119,7 @@ def count_ngrams(tokens: Tokens, order: int) -> list[NGramCounts]:
     nothing = np.zeros(n_words, np.int64)
     raw = np.bincount(kinds[ends], minlength=n_words)
     orders = [NGramCounts(np.arange(n_words, dtype=np.int32), nothing, nothing, raw)]
-    for length in range(2, order + 1):
+    for length in track(range(2, order + 1), "count n-grams", order - 1, "orders"):
         ends = ends[tokens.places[ends] >= length - 1]
         first_words = tokens.ids[ends - (length - 1)]
         keys, positions, inverse, raw = np.unique(

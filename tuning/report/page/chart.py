@@ -119,6 +119,12 @@ def tooltip(*fields: str, digits: int = 3) -> list[Spec]:
     return shown
 
 
+def moved_by_hand(name: str) -> Spec:
+    """A parameter: what of both axes is in sight, dragged, and zoomed by Ctrl and the wheel."""
+    select = {"type": "interval", "zoom": "wheel![event.ctrlKey]"}
+    return {"name": name, "select": select, "bind": "scales"}
+
+
 def highlighted_by_legend(name: str, field: str) -> Spec:
     """A parameter: what is clicked in the legend stays, the rest fades."""
     return {"name": name, "select": {"type": "point", "fields": [field]}, "bind": "legend"}

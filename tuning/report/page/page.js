@@ -48,8 +48,8 @@ function showSentences(text) {
   const list = document.getElementById("list");
   const place = document.getElementById("place");
   const buttons = { previous: document.getElementById("previous"), next: document.getElementById("next") };
-  const searched = text.sentences.map(([source, references, outputs]) =>
-    [source, ...references, ...outputs.map((output) => output[TEXT])].join("\n").toLowerCase());
+  const numbers = [...text.sentences.keys()];
+  let searched = null; // in lower case, made when something is searched for
   let chosen = [];
   let first = 0;
 
@@ -58,8 +58,15 @@ function showSentences(text) {
   const size = () => Number(form.elements.size.value);
 
   function change(number) {
-    const outputs = text.sentences[number][2];
-    return outputs[system()][measure()] - outputs[0][measure()];
+    const [, , distinct, places] = text.sentences[number];
+    return distinct[places[system()]][measure()] - distinct[places[0]][measure()];
+  }
+
+  function having(wanted) {
+    if (!wanted) return [...numbers];
+    searched ??= text.sentences.map(([source, references, distinct]) =>
+      [source, ...references, ...distinct.map((output) => output[TEXT])].join("\n").toLowerCase());
+    return numbers.filter((number) => searched[number].includes(wanted));
   }
 
   const orders = {
@@ -70,8 +77,7 @@ function showSentences(text) {
   };
 
   function choose() {
-    const wanted = form.elements.filter.value.toLowerCase();
-    chosen = [...searched.keys()].filter((number) => searched[number].includes(wanted));
+    chosen = having(form.elements.filter.value.toLowerCase());
     chosen.sort(orders[form.elements.order.value]);
     first = 0;
     show();
@@ -87,7 +93,8 @@ function showSentences(text) {
   }
 
   function article(number) {
-    const [source, references, outputs] = text.sentences[number];
+    const [source, references, distinct, places] = text.sentences[number];
+    const outputs = places.map((place) => distinct[place]);
     const rows = [["Source", [source]]];
     references.forEach((reference, i) => rows.push([references.length > 1 ? `Reference ${i + 1}` : "Reference", [reference]]));
     const own = outputs[system()];
@@ -188,15 +195,27 @@ async function draw(name, chart) {
   return view;
 }
 
-// One after the other, so that the page can be used meanwhile.
+function isInSight([name]) {
+  return document.getElementById(`chart-${name}`).getBoundingClientRect().top < window.innerHeight;
+}
+
+// Those in sight first: then the page is ready. One after the other, so that the page can be used meanwhile.
 async function drawAll() {
-  const views = {};
-  for (const [name, chart] of Object.entries(read("chart-data"))) {
-    views[name] = await draw(name, chart);
+  const charts = Object.entries(read("chart-data"));
+  const first = charts.filter(isInSight);
+  const later = charts.filter((chart) => !first.includes(chart));
+  window.views = {};
+  await drawEach(first);
+  document.documentElement.dataset.ready = "true";
+  await drawEach(later);
+  document.documentElement.dataset.drawn = "true";
+}
+
+async function drawEach(charts) {
+  for (const [name, chart] of charts) {
+    window.views[name] = await draw(name, chart);
     await new Promise((resolve) => setTimeout(resolve));
   }
-  window.views = views;
-  document.documentElement.dataset.ready = "true";
 }
 
 const text = read("text-data");

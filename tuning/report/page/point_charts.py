@@ -13,6 +13,7 @@ from tuning.report.page.chart import (
     Row,
     Spec,
     base_spec,
+    moved_by_hand,
     number_axis,
     tooltip,
 )
@@ -55,13 +56,7 @@ def scatter_chart(sample: ScoredSample, number: int) -> Chart:
     spec = base_spec(rows, "The model's log-probability of phrase pairs against the table's.", 380)
     names = [class_name(lowest) for lowest in sample.classes]
     scale = {"domain": names, "range": list(SEQUENTIAL[-len(names) :])}
-    spec["params"] = [
-        {
-            "name": "sight",
-            "select": {"type": "interval", "zoom": "wheel![event.ctrlKey]"},
-            "bind": "scales",
-        }
-    ]
+    spec["params"] = [moved_by_hand("sight")]
     spec["mark"] = {"type": "point", "filled": True, "size": 22, "opacity": 0.65, "aria": False}
     spec["encoding"] = {
         "x": number_axis("table", "log p(target | source), the table (nats)"),
@@ -99,7 +94,7 @@ def map_chart(points: PointMap, number: int) -> Chart:
     ]
     spec["transform"] = [
         {
-            "calculate": "shade === 'length' ? datum.length : log(max(datum.frequency, 1)) / LN10",
+            "calculate": "shade === 'length' ? datum.length : log(max(datum.frequency || 1, 1)) / LN10",
             "as": "tone",
         },
         {
@@ -107,39 +102,37 @@ def map_chart(points: PointMap, number: int) -> Chart:
             "as": "found",
         },
     ]
-    place = {
-        "x": {
-            "field": "x",
-            "type": "quantitative",
-            "axis": None,
-            "scale": {"domain": x, "nice": False},
-        },
-        "y": {
-            "field": "y",
-            "type": "quantitative",
-            "axis": None,
-            "scale": {"domain": y, "nice": False},
-        },
-    }
+    place = {axis: _plain_axis(axis, ends) for axis, ends in {"x": x, "y": y}.items()}
     spec["view"] = {"stroke": GRID}
     spec["layer"] = [_points(place), _found(place), *_labels(place, x, y)]
+    title = points.name[:1].upper() + points.name[1:]
+    return Chart(f"map-{number}", title, _map_note(points), spec, "canvas", "sight")
+
+
+def _map_note(points: PointMap) -> str:
     note = (
-        f"{len(rows):,} points; the most frequent ones in sight have labels, or those that are found. "
-        "Drag to move; zoom with the buttons or with Ctrl and the wheel."
+        f"{len(points.points):,} points; the most frequent ones in sight have labels, or those that are "
+        "found. Drag to move; zoom with the buttons or with Ctrl and the wheel."
     )
-    return Chart(f"map-{number}", points.path.stem, note, spec, "canvas", "sight")
+    if points.shares is None:
+        return note
+    share, chance = points.shares
+    return (
+        f"{note} The translations of {share:.1%} of them share a linked word with those of their nearest "
+        f"neighbour; by chance it would be {chance:.1%}."
+    )
+
+
+def _plain_axis(field: str, ends: list[float]) -> Spec:
+    """A position without an axis."""
+    scale = {"domain": ends, "nice": False}
+    return {"field": field, "type": "quantitative", "axis": None, "scale": scale}
 
 
 def _points(place: Spec) -> Spec:
     label = "shade === 'length' ? datum.label : format(pow(10, datum.value), ',.0f')"
     return {
-        "params": [
-            {
-                "name": "sight",
-                "select": {"type": "interval", "zoom": "wheel![event.ctrlKey]"},
-                "bind": "scales",
-            }
-        ],
+        "params": [moved_by_hand("sight")],
         "mark": {"type": "point", "filled": True, "size": 24, "aria": False},
         "encoding": place
         | {
@@ -153,12 +146,16 @@ def _points(place: Spec) -> Spec:
                     "gradientLength": 160,
                 },
             },
-            "shape": {"field": "kind", "type": "nominal", "title": None},
             "opacity": {
                 "condition": {"test": "length(find) > 0 && !datum.found", "value": 0.2},
                 "value": 0.8,
             },
-            "tooltip": [{"field": field} for field in ("label", "kind", "length", "frequency")],
+            "tooltip": [
+                {"field": "label"},
+                {"field": "counterpart", "title": "translation"},
+                {"field": "length"},
+                {"field": "frequency"},
+            ],
         },
     }
 

@@ -1,4 +1,4 @@
-"""Points of a map of words or phrases, as JSON."""
+"""Maps of words and phrases as `rescorer map` writes them, JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 from moses_bridge.errors import InputError
 from moses_bridge.json_files import read_json
 
-FIELDS = "label, x, y, length, frequency, kind"
+FIELDS = "text, x, y, length, frequency and counterpart"
+EXPECTED = f'what `rescorer map` writes: "kind", "side", "purity" and "points" with {FIELDS}'
 
 
 @dataclass(frozen=True)
@@ -22,16 +23,16 @@ class MapPoint:
         x: coordinate without unit.
         y: the other one.
         length: its words.
-        frequency: how often it was seen.
-        kind: a word for what it is.
+        frequency: how often it was seen; None where that is not known.
+        counterpart: its best translation; "" for none.
     """
 
     label: str
     x: float
     y: float
     length: int
-    frequency: float
-    kind: str
+    frequency: float | None
+    counterpart: str
 
 
 @dataclass(frozen=True)
@@ -40,32 +41,54 @@ class PointMap:
 
     Attributes:
         path: its file.
+        name: what is on it: "source phrases".
         points: one at least.
+        shares: of points whose nearest neighbour on the map has the same linked word in its translation, and
+            the same by chance, 0 to 1; None where that is not known.
     """
 
     path: Path
+    name: str
     points: list[MapPoint]
+    shares: tuple[float, float] | None
 
 
 def read_point_map(path: Path) -> PointMap:
-    """Read a map: a list of objects with label, x, y, length, frequency and kind.
+    """Read a map.
 
     Raises:
-        InputError: it is something else, or empty.
+        InputError: it is something else, or has no points.
     """
     value = read_json(path)
-    if not isinstance(value, list) or not value:
-        raise InputError(path, None, type(value).__name__, f"a list of points with {FIELDS}")
-    return PointMap(path, [_point(entry, path, number) for number, entry in enumerate(value, 1)])
+    entries = value.get("points") if isinstance(value, dict) else None
+    if not isinstance(entries, list) or not entries:
+        raise InputError(path, None, "no list of points", EXPECTED)
+    points = [_point(entry, path, number) for number, entry in enumerate(entries, 1)]
+    try:
+        name = f"{value['side']} {value['kind']}"
+        return PointMap(path, name, points, _shares(value["purity"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(path, None, f"{type(error).__name__} {error}", EXPECTED) from error
 
 
 def _point(entry: Any, path: Path, number: int) -> MapPoint:
     try:
-        x, y, frequency = float(entry["x"]), float(entry["y"]), float(entry["frequency"])
-        if not all(map(math.isfinite, (x, y, frequency))):
+        seen = entry["frequency"]
+        frequency = None if seen is None else float(seen)
+        x, y = float(entry["x"]), float(entry["y"])
+        if not all(map(math.isfinite, (x, y, frequency or 0.0))):
             raise ValueError("a number that is not finite")
-        label, kind = str(entry["label"]), str(entry["kind"])
-        return MapPoint(label, x, y, int(entry["length"]), frequency, kind)
+        text, counterpart = str(entry["text"]), str(entry["counterpart"])
+        return MapPoint(text, x, y, int(entry["length"]), frequency, counterpart)
     except (KeyError, TypeError, ValueError) as error:
         found = f"{type(error).__name__} {error} in point {number}"
-        raise InputError(path, None, found, FIELDS) from error
+        raise InputError(path, None, found, EXPECTED) from error
+
+
+def _shares(purity: Any) -> tuple[float, float] | None:
+    """Those of all neighbours on the map, by linked word."""
+    wanted = {"space": "map", "neighbors": "all", "together": "linked word"}
+    for row in purity:
+        if all(row[key] == value for key, value in wanted.items()):
+            return float(row["share"]), float(row["chance"])
+    return None

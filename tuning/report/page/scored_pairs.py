@@ -21,7 +21,7 @@ from moses_bridge.formats.phrase_table import (
     split_row,
 )
 from moses_bridge.json_files import read_json
-from moses_bridge.progress import track
+from moses_bridge.line_progress import track_lines
 from moses_bridge.textio import read_lines
 
 CLASSES = (1, 2, 4, 10, 100)  # the lowest frequency of each class of pairs
@@ -93,7 +93,9 @@ def sample_scored_pairs(table: Path, n_points: int, seed: int) -> ScoredSample:
     drawn: dict[int, list[tuple[int, bytes]]] = {lowest: [] for lowest in CLASSES}
     seen = dict.fromkeys(CLASSES, 0)
     n_rows = 0
-    for number, line in enumerate(track(read_lines(table), f"report: {table.name}"), start=1):
+    for number, line in enumerate(
+        track_lines(read_lines(table), f"report: {table.name}", table), start=1
+    ):
         n_rows = number
         lowest = max((each for each in CLASSES if each <= _joint_count(line)), default=CLASSES[0])
         seen[lowest] += 1

@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 from base64 import b64encode
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from moses_bridge.progress import Progress
 from moses_bridge.textio import open_write
 from tuning.report.page.contents import PageContents, ReportInputs, gather
 from tuning.report.page.library import plotting_library
-from tuning.report.page.sentences import TranslatedText
+from tuning.report.page.sentences import Output, TranslatedText
 
 HERE = Path(__file__).parent
 # What would end a script element, or be read as the begin of a comment in it, is written as an escape.
@@ -36,9 +38,14 @@ def write_report(inputs: ReportInputs, out: Path) -> None:
             is installed.
         OSError: the page cannot be written.
     """
-    page = render(gather(inputs), plotting_library())
-    with open_write(out) as stream:
-        stream.write(page.encode("utf-8", "replace"))
+    contents = gather(inputs)
+    with Progress("report: page", 2, "steps") as progress:
+        library = plotting_library()
+        progress.update(note="scripts joined")
+        page = render(contents, library)
+        with open_write(out) as stream:
+            stream.write(page.encode("utf-8", "replace"))
+        progress.update(note="written")
 
 
 def render(contents: PageContents, library: str) -> str:
@@ -98,16 +105,25 @@ def _script_data(value: Any) -> Markup:
 
 
 def _text_data(text: TranslatedText) -> dict[str, Any]:
-    """Sentences as short lists: source, references, and for each system text, BLEU, chrF and changed words."""
-    sentences = [
-        [
-            sentence.source,
-            sentence.references,
-            [
-                [each.text, round(each.bleu, 2), round(each.chrf, 2), each.gone, each.added]
-                for each in sentence.outputs
-            ],
-        ]
-        for sentence in text.sentences
+    """Sentences as short lists: source, references, different outputs, and which of them each system has."""
+    return {
+        "systems": text.systems,
+        "sentences": [
+            [sentence.source, sentence.references, *_distinct(sentence.outputs)]
+            for sentence in text.sentences
+        ],
+    }
+
+
+def _distinct(outputs: Sequence[Output]) -> tuple[list[list[Any]], list[int]]:
+    """Text, BLEU, chrF and changed words of each different output; and which of them each system has.
+
+    Systems often agree, and what stands there once is read once.
+    """
+    distinct = {output.text: output for output in outputs}
+    places = {text: place for place, text in enumerate(distinct)}
+    rows = [
+        [each.text, round(each.bleu, 2), round(each.chrf, 2), each.gone, each.added]
+        for each in distinct.values()
     ]
-    return {"systems": text.systems, "sentences": sentences}
+    return rows, [places[output.text] for output in outputs]

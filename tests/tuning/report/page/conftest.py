@@ -75,6 +75,8 @@ def make_experiment(
         for number, run in enumerate(systems[name]):
             _make_run(run, place, number)
             changed = [_changed(line, 0.3 - 0.04 * place, rng) for line in references]
+            if hostile:  # whole, in texts without a changed word and behind one
+                changed[: len(HOSTILE)] = [f"petit {line}" if place else line for line in HOSTILE]
             _write(output_path(run, source), changed)
             _write(output_path(run, short), _shortened(changed))
     comparison = compare(systems, short, [short], CompareConfig(n_samples=2))
@@ -135,16 +137,19 @@ class Maker:
         rng = random.Random(2)
         points = [
             {
-                "label": HOSTILE[n] if n < 3 else f"phrase {n}",
+                "text": HOSTILE[n] if n < 3 else f"phrase {n}",
                 "x": rng.gauss(0, 1),
                 "y": rng.gauss(0, 1),
                 "length": rng.randint(1, 5),
-                "frequency": rng.randint(1, 1000),
-                "kind": rng.choice(["source", "target"]),
+                "frequency": None if n == 3 else rng.randint(1, 1000),
+                "counterpart": HOSTILE[n] if n < 3 else f"traduction {n}",
             }
             for n in range(n_points)
         ]
-        path.write_text(json.dumps(points))
+        purity = {"space": "map", "neighbors": "all", "together": "linked word"}
+        shares = {"n_points": n_points, "share": 0.25, "chance": 0.03}
+        drawn = {"kind": "phrases", "side": "source", "purity": [purity | shares]}
+        path.write_text(json.dumps({"format_version": 1, **drawn, "points": points}))
         return path
 
     @staticmethod

@@ -31,7 +31,7 @@ FLAGS = [
     "--disable-sync",
 ]
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
-READY = "document.documentElement.dataset.ready === 'true'"
+DRAWN = "document.documentElement.dataset.drawn === 'true'"
 # Elements whose right edge is out of sight, or that hide a part of what is in them. What lies in a region that
 # scrolls is reached by scrolling; the link that skips to the contents is there for the keyboard.
 CUT = """() => {
@@ -97,7 +97,7 @@ class Opened:
         self.address = path.as_uri()
         start = time.monotonic()
         page.goto(self.address)
-        page.wait_for_function(READY)
+        page.wait_for_function(DRAWN)
         self.seconds = time.monotonic() - start
 
 
@@ -240,6 +240,16 @@ def test_hostile_text_is_shown_as_text(opened: Opened) -> None:
     assert sources[1].startswith("</script><script>window.hacked = 2</script> <!--")
     assert "{{ 7*7 }}" in sources[2]
     assert sources[4] == "w" * 10_000
+    sentences = page.evaluate(
+        "JSON.parse(document.getElementById('text-data').textContent).sentences"
+    )
+    for (source, references, distinct, places), article in zip(
+        sentences, page.locator("article").all(), strict=False
+    ):
+        shown = article.locator("dd").all_text_contents()
+        expected = [source, *references, *(distinct[place][0] for place in places)]
+        assert [text.split() for text in shown] == [text.split() for text in expected]
+    assert page.locator("article :is(img, script, b)").count() == 0
     direction = (
         page.locator("article dd")
         .nth(3 * 4)

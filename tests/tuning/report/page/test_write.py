@@ -118,12 +118,22 @@ def test_every_sentence_is_there_as_it_stands(hostile: Experiment, text: str) ->
     lines = hostile.source.read_bytes().decode().split("\n")[:-1]
     assert data["systems"] == ["Baseline", "+RNN <b>&\"'</b>"]
     assert len(data["sentences"]) == len(lines)
-    for (source, references, outputs), line in zip(data["sentences"], lines, strict=True):
+    for (source, references, distinct, places), line in zip(data["sentences"], lines, strict=True):
         assert source == " ".join(word for word in line.split(" ") if word)
         assert references == [source]
-        assert len(outputs) == 2
+        assert len(places) == 2
+        assert set(places) == set(range(len(distinct)))
     assert "<script>window.hacked" not in text
     assert text.count("</script>") == text.count("<script") == 4
+
+
+def test_outputs_that_are_equal_stand_there_once(maker: type[Maker], tmp_path: Path) -> None:
+    made = maker.experiment(tmp_path, ["A", "B", "C"], 1, 3, False)
+    for number, lines in enumerate(("x\ny\nz\n", "x\nw\nz\n", "v\ny\nz\n")):
+        output_path(made.runs[number], made.source).write_text(lines)
+    data = Page(render(gather(made.inputs()), LIBRARY)).data("text-data")
+    shown = [([output[0] for output in each[2]], each[3]) for each in data["sentences"]]
+    assert shown == [(["x", "v"], [0, 0, 1]), (["y", "w"], [0, 1, 0]), (["z"], [0, 0, 0])]
 
 
 def test_runs_without_a_table(hostile: Experiment) -> None:
@@ -216,11 +226,11 @@ def test_what_does_not_fit_is_refused(hostile: Experiment, tmp_path: Path) -> No
 
 def test_an_error_leaves_no_page_and_no_traceback(hostile: Experiment, tmp_path: Path) -> None:
     out = tmp_path / "report.html"
-    (tmp_path / "map.json").write_text("[{}]")
+    (tmp_path / "map.json").write_text('{"points": [{}]}')
     words = ["report", str(hostile.runs[0]), "--map", str(tmp_path / "map.json")]
     result = CliRunner().invoke(main, [*words, "--out", str(out)])
     assert result.exit_code == 1
-    assert "map.json: found KeyError 'x' in point 1" in result.stderr
+    assert "map.json: found KeyError 'frequency' in point 1" in result.stderr
     assert "Traceback" not in result.stderr
     assert not out.exists()
 
