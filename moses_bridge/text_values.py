@@ -13,9 +13,6 @@ from moses_bridge.errors import UserError
 from moses_bridge.formats.words import split_words
 from moses_bridge.ngram_scorer import NgramScorer
 
-# Texts of a call to the model: few beside those whose n-grams are kept.
-TEXTS_AT_ONCE = 1_000
-
 
 class TextValues:
     """Natural log-probabilities of texts, their ends included; an n-gram is asked for once.
@@ -40,15 +37,13 @@ class TextValues:
         self._ids: dict[bytes, int] = {}
 
     def __call__(self, texts: Sequence[bytes]) -> NDArray[np.float64]:
-        """The value of each text, *Shape:* (n_texts,).
+        """The value of each text, *Shape:* (n_texts,); some thousand texts are best for a call.
 
         Raises:
             UserError: the model fails, or a value is not a finite number.
         """
-        parts = [texts[i : i + TEXTS_AT_ONCE] for i in range(0, len(texts), TEXTS_AT_ONCE)]
-        return np.concatenate([np.zeros(0), *map(self._of_part, parts)])
-
-    def _of_part(self, texts: Sequence[bytes]) -> NDArray[np.float64]:
+        if not texts:
+            return np.zeros(0)
         split = [split_words(text) for text in texts]
         self._encode({word for words in split for word in words})
         ngrams = np.concatenate([self._ngrams(words) for words in split])

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import shlex
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Self
 
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.nbest import parse_entry, parse_features, read_nbest, with_feature
+from moses_bridge.line_progress import LineProgress
 from moses_bridge.ngram_scorer import ScorerProcesses
 from moses_bridge.programs import run_program
 from moses_bridge.text_values import TextValues
 from moses_bridge.textio import open_write, read_lines
 from tuning.rerank import NBestFeature
+
+# Hypotheses of a call to a scorer: few beside those whose n-grams it keeps.
+HYPOTHESES_AT_ONCE = 1_000
 
 
 class ListFeatures:
@@ -67,12 +72,20 @@ class ListFeatures:
         if feature.name not in self._values:
             process = self._processes.of(tuple(shlex.split(feature.command)))
             self._values[feature.name] = TextValues(process)
-        lines = list(read_lines(nbest))
-        texts = [parse_entry(line, nbest, i).words for i, line in enumerate(lines, start=1)]
-        values = self._values[feature.name](texts).tolist()
-        with open_write(out) as stream:
-            for line, value in zip(lines, values, strict=True):
-                stream.write(with_feature(line, feature.name, value) + b"\n")
+        values = self._values[feature.name]
+        with open_write(out) as stream, LineProgress(feature.name, nbest, "hypotheses") as progress:
+            for lines in _blocks(nbest):
+                texts = [parse_entry(line, nbest, number).words for number, line in lines]
+                for (_, line), value in zip(lines, values(texts).tolist(), strict=True):
+                    stream.write(with_feature(line, feature.name, value) + b"\n")
+                progress.update(len(lines))
+
+
+def _blocks(nbest: Path) -> Iterator[list[tuple[int, bytes]]]:
+    """Runs of numbered lines."""
+    numbered = enumerate(read_lines(nbest), start=1)
+    while block := list(islice(numbered, HYPOTHESES_AT_ONCE)):
+        yield block
 
 
 def _run(feature: NBestFeature, nbest: Path, source: Path, out: Path) -> None:

@@ -1,4 +1,4 @@
-"""Values of whole texts against sums by hand, whatever the parts they are asked in."""
+"""Values of whole texts against sums by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from moses_bridge import text_values
 from moses_bridge.errors import UserError
 from moses_bridge.ngram_scorer import NoScorer
 from moses_bridge.text_values import TextValues
@@ -40,14 +39,12 @@ def by_hand(scorer: RandomScorer, text: bytes) -> float:
     )
 
 
-@pytest.mark.parametrize("texts_at_once", [1, 2, 1000])
-def test_values_are_sums_over_all_words_and_the_end(
-    monkeypatch: pytest.MonkeyPatch, texts_at_once: int
-) -> None:
-    monkeypatch.setattr(text_values, "TEXTS_AT_ONCE", texts_at_once)
+def test_values_are_sums_over_all_words_and_the_end() -> None:
     scorer, texts = RandomScorer(), [b"a b", b"", b"d d d a", b"a b", b"c"]
     expected = [by_hand(scorer, text) for text in texts]
-    assert TextValues(scorer)(texts) == pytest.approx(expected, abs=1e-5)
+    values = TextValues(scorer)
+    assert values(texts) == pytest.approx(expected, abs=1e-5)
+    assert values(texts[::-1]) == pytest.approx(expected[::-1], abs=1e-5)
 
 
 def test_no_texts_have_no_values() -> None:
