@@ -6,13 +6,14 @@ import heapq
 import random
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.blocks import blocks_of
 from moses_bridge.builtin.decoder.lm_index import LN10, LmIndex
 from moses_bridge.builtin.language_model.kneser_ney import model_of, pruning_thresholds
 from moses_bridge.builtin.language_model.ngram_counts import (
@@ -146,18 +147,6 @@ def draw_rows(rows: Rows, size: int, seed: int) -> list[tuple[bytes, ...]]:
         while heap and total - heap[0][2] >= size:
             total -= heapq.heappop(heap)[2]
     return [row for _, _, _, row in sorted(heap, key=lambda entry: entry[1])]
-
-
-def blocks_of(rows: Rows, n_rows: int) -> Iterator[list[tuple[bytes, ...]]]:
-    """The rows, so many at a time."""
-    block: list[tuple[bytes, ...]] = []
-    for row in rows:
-        block.append(row)
-        if len(block) == n_rows:
-            yield block
-            block = []
-    if block:
-        yield block
 
 
 def score_rows(

@@ -24,6 +24,7 @@ from moses_bridge.formats.words import split_words
 from moses_bridge.line_progress import LineProgress
 from moses_bridge.textio import open_write, read_lines
 from rescorer.contract import Batch, Scorer, UnfitPair
+from rescorer.distinct import distinct
 from rescorer.parallel import map_in_order
 
 LINKS = re.compile(rb"(\d+-\d+( \d+-\d+)*)?")
@@ -179,17 +180,18 @@ def _values(
         _Key(hypothesis.entry.sentence_id, hypothesis.entry.words, hypothesis.links)
         for hypothesis in block
     ]
-    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    different, which = distinct(keys)
     asked = Batch(
-        [sentences[key.sentence_id] for key in numbers],
-        [key.words for key in numbers],
-        [key.links for key in numbers] if scorer.needs_links else None,
+        [sentences[key.sentence_id] for key in different],
+        [key.words for key in different],
+        [key.links for key in different] if scorer.needs_links else None,
     )
     try:
         values = scorer.values(asked)
     except UnfitPair as error:
-        raise _no_value(error, block, list(numbers)[error.row], nbest) from error
-    return [float(values[numbers[key]]) for key in keys]
+        raise _no_value(error, block, different[error.row], nbest) from error
+    found: list[float] = values[which].tolist()
+    return found
 
 
 def _no_value(error: UnfitPair, block: Sequence[_Hypothesis], key: _Key, nbest: str) -> InputError:

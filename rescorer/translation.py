@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
+from moses_bridge.blocks import blocks_of
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.nbest import (
     NBestEntry,
@@ -96,21 +97,11 @@ def _translated(
     generator: TargetGenerator, text: str, config: GenerationConfig
 ) -> Iterator[tuple[list[bytes], list[Generated]]]:
     """The words of each line, and its translations, the best ones first; none of an empty line."""
-    for sentences in _blocks(text):
+    for sentences in blocks_of(map(split_words, read_lines(text)), SENTENCES_AT_ONCE):
         full = [b" ".join(words) for words in sentences if words]
         targets = generator.generate(full, config)
         for words in sentences:
             yield words, next(targets) if words else []
-
-
-def _blocks(text: str) -> Iterator[list[list[bytes]]]:
-    block: list[list[bytes]] = []
-    for line in read_lines(text):
-        block.append(split_words(line))
-        if len(block) == SENTENCES_AT_ONCE:
-            yield block
-            block = []
-    yield block
 
 
 def _write_list(

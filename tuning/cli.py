@@ -34,6 +34,16 @@ REFERENCE = click.option(
     multiple=True,
     help="Tokenised reference; may be given several times.",
 )
+OPTIMIZER = click.option(
+    "--optimizer",
+    type=click.Choice(OPTIMIZER_NAMES),
+    help="How weights are found; sets the key optimizer.",
+)
+NBEST_SIZE = click.option(
+    "--nbest-size",
+    type=click.IntRange(min=1),
+    help="Different translations of a sentence in an n-best list; sets the key nbest_size.",
+)
 RUN_COMMANDS = "Run the commands that stand in the runs' weights.json"
 SEED = click.option("--seed", type=int, default=1, show_default=True)
 
@@ -70,16 +80,8 @@ def _tuning_settings(
 @SOURCE
 @REFERENCE
 @click.option("--out", type=DIRECTORY, required=True, help="Run directory.")
-@click.option(
-    "--optimizer",
-    type=click.Choice(OPTIMIZER_NAMES),
-    help="How weights are found; sets the key optimizer.",
-)
-@click.option(
-    "--nbest-size",
-    type=click.IntRange(min=1),
-    help="Different translations of a sentence in an n-best list; sets the key nbest_size.",
-)
+@OPTIMIZER
+@NBEST_SIZE
 @click.option(
     "--max-iterations",
     type=click.IntRange(min=1),
@@ -182,16 +184,8 @@ def _rerank_settings(
     help="NAME=COMMAND that adds a feature to n-best lists; {nbest}, {source}, {out} are paths. Without "
     "any, RUN's own features are weighed anew: the control.",
 )
-@click.option(
-    "--optimizer",
-    type=click.Choice(OPTIMIZER_NAMES),
-    help="How weights are found; sets the key optimizer.",
-)
-@click.option(
-    "--nbest-size",
-    type=click.IntRange(min=1),
-    help="Different translations of a sentence in an n-best list; sets the key nbest_size.",
-)
+@OPTIMIZER
+@NBEST_SIZE
 @SEED
 @click.option("--resume", is_flag=True, help="Continue what stands in --out.")
 @click.option("--run-commands", is_flag=True, help=f"{RUN_COMMANDS}; sets the key run_commands.")

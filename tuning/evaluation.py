@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated
@@ -235,15 +235,25 @@ def translate_all(
         if missing:
             config = from_mapping(DecoderConfig, json.loads(decoder_settings), ini)
             with open_decoder(Path(ini), config, jobs) as decoder:
-                for directory in missing:
-                    _translate_run(decoder, runs[directory], source, outputs[directory])
+                _translate_runs(decoder, {path: runs[path] for path in missing}, source, outputs)
     return outputs
 
 
-def _translate_run(decoder: Decoder, run: TuningRun, source: Path, output: Path) -> None:
-    with ListFeatures(run.nbest_features) as lists:
-        size, fixed = run.nbest_size, run.fixed_search
-        translate(decoder, source, output, None, run.weights, lists, size, fixed)
+def _translate_runs(
+    decoder: Decoder, runs: Mapping[Path, TuningRun], source: Path, outputs: Mapping[Path, Path]
+) -> None:
+    """Translate with each run's weights; runs with the same features share what gives their values."""
+
+    def features_of(directory: Path) -> str:
+        return json.dumps([asdict(feature) for feature in runs[directory].nbest_features])
+
+    for _, members in groupby(sorted(runs, key=features_of), key=features_of):
+        directories = list(members)
+        with ListFeatures(runs[directories[0]].nbest_features) as lists:
+            for directory in directories:
+                run, output = runs[directory], outputs[directory]
+                size, fixed = run.nbest_size, run.fixed_search
+                translate(decoder, source, output, None, run.weights, lists, size, fixed)
 
 
 def output_path(directory: Path, source: Path) -> Path:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 import tempfile
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
+from moses_bridge.blocks import blocks_of
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.nbest import parse_entry, parse_features, read_nbest, with_feature
 from moses_bridge.line_progress import LineProgress
@@ -74,18 +74,11 @@ class ListFeatures:
             self._values[feature.name] = TextValues(process)
         values = self._values[feature.name]
         with open_write(out) as stream, LineProgress(feature.name, nbest, "hypotheses") as progress:
-            for lines in _blocks(nbest):
+            for lines in blocks_of(enumerate(read_lines(nbest), start=1), HYPOTHESES_AT_ONCE):
                 texts = [parse_entry(line, nbest, number).words for number, line in lines]
                 for (_, line), value in zip(lines, values(texts).tolist(), strict=True):
                     stream.write(with_feature(line, feature.name, value) + b"\n")
                 progress.update(len(lines))
-
-
-def _blocks(nbest: Path) -> Iterator[list[tuple[int, bytes]]]:
-    """Runs of numbered lines."""
-    numbered = enumerate(read_lines(nbest), start=1)
-    while block := list(islice(numbered, HYPOTHESES_AT_ONCE)):
-        yield block
 
 
 def _run(feature: NBestFeature, nbest: Path, source: Path, out: Path) -> None:

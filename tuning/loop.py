@@ -31,9 +31,9 @@ from tuning.run_directory import (
     Weights,
     best_iteration,
     claim,
-    file_hash,
     fingerprint_commands,
     fingerprint_ini,
+    fingerprint_texts,
     save_run,
 )
 from tuning.sparse_features import is_sparse
@@ -133,8 +133,7 @@ def tune(
         [*nbest_features],
     )
     files = fingerprint_ini(ini) | fingerprint_commands(run.commands())
-    texts = {"source": file_hash(source)}
-    texts |= {f"reference{i}": file_hash(path) for i, path in enumerate(references)}
+    texts = fingerprint_texts(source, references)
     fingerprint = {
         "files": files,
         "text": texts,

@@ -34,6 +34,7 @@ from tuning.run_directory import (
     file_hash,
     fingerprint_commands,
     fingerprint_ini,
+    fingerprint_texts,
     load_run,
     refuse_commands,
     save_run,
@@ -165,8 +166,7 @@ def _claim(
 ) -> None:
     """Make a directory the one of this reranking, and record the files that it stands on."""
     files = fingerprint_ini(Path(run.ini)) | fingerprint_commands(run.commands())
-    texts = {"source": file_hash(source)}
-    texts |= {f"reference{number}": file_hash(path) for number, path in enumerate(references)}
+    texts = fingerprint_texts(source, references)
     fingerprint = {
         "base": file_hash(base / "weights.json"),
         "files": files,

@@ -214,6 +214,12 @@ def fingerprint_ini(path: Path) -> dict[str, str]:
     return hashes
 
 
+def fingerprint_texts(source: Path, references: Sequence[Path]) -> dict[str, str]:
+    """Hashes of a text and its references."""
+    hashes = {"source": file_hash(source)}
+    return hashes | {f"reference{i}": file_hash(path) for i, path in enumerate(references)}
+
+
 def fingerprint_commands(commands: Mapping[str, str]) -> dict[str, str]:
     """Hashes of the files that command lines name, by feature and path; of a directory those in it.
 

@@ -26,7 +26,7 @@ from tuning.bleu_stats import References, bleu, mean_precision
 from tuning.equal_length import DIGITS, Decoding, at_length, next_weights
 from tuning.list_features import ListFeatures
 from tuning.loop import translate
-from tuning.run_directory import Weights, claim, file_hash
+from tuning.run_directory import Weights, claim, fingerprint_texts
 from tuning.scanned_system import ScannedSystem, system_of_ini, system_of_run
 from tuning.significance import jackknife_error
 
@@ -163,8 +163,7 @@ def scan(
     reference = References.read(references, source)
     if len(reference) < 2:
         raise ConfigError(f"{source}: one sentence; a scan needs two or more")
-    texts = {"source": file_hash(source)}
-    texts |= {f"reference{i}": file_hash(path) for i, path in enumerate(references)}
+    texts = fingerprint_texts(source, references)
     out.mkdir(parents=True, exist_ok=True)
     claim(out, scanned.fingerprint() | {"text": texts, "columns": names}, resume)
     own = scanned.columns()

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.compiled.lexicon import Lexicon
@@ -94,8 +93,10 @@ class _Writer:
 
     def append(self, columns: PairColumns, with_counts: bool) -> None:
         """Write the pairs of a part, and count their words."""
-        _count(columns.source_words, self._counts[0])
-        _count(columns.target_words, self._counts[1])
+        for counts, words in zip(
+            self._counts, (columns.source_words, columns.target_words), strict=True
+        ):
+            counts += np.bincount(words, minlength=len(counts))
         kept = columns if with_counts else columns._replace(counts=np.empty(0))
         for name, column in kept._asdict().items():
             data = memoryview(column.astype(COLUMN_TYPES[name], copy=False)).cast("B")
@@ -121,12 +122,6 @@ class _Writer:
 
     def _write(self, name: str, numbers: NDArray[np.int64]) -> None:
         (self.directory / name).write_bytes(numbers.astype(WORD_TYPE).tobytes())
-
-
-@njit(cache=True, nogil=True)
-def _count(words: NDArray[np.uint32], counts: NDArray[np.int64]) -> None:
-    for word in words:
-        counts[word] += 1
 
 
 class PairFiles:

@@ -53,7 +53,7 @@ class RecordSpill:
 
     def __init__(self, file: BinaryIO) -> None:
         self.records = np.empty(RUN_NUMBERS, np.uint32)
-        self.state = np.zeros(3, np.int64)
+        self.state = np.zeros(2, np.int64)
         self._parted = np.empty(RUN_NUMBERS, np.uint32)
         self._file = file
         self._runs: list[_Run] = []

@@ -30,7 +30,7 @@ HALF = 16
 LOW_HALF = 2**HALF - 1
 CLOSING_BRACKET = ord("]")
 DIRECT_PROB = JOINT_COUNT = 2  # each is the third number of its column
-N_ROWS, N_NUMBERS, N_SEEN = 0, 1, 2
+N_NUMBERS, N_SEEN = 0, 1
 NO_RECORD = -1
 
 
@@ -130,7 +130,7 @@ def read_records(
         wanted: which rows are kept.
         lexicon: gets the words that are new; it must have room for those of the text.
         records: must have room for len(text) numbers more.
-        state: rows in `records`, numbers in it, and rows seen; these go on.
+        state: numbers in `records`, and rows seen; these go on.
 
     Returns:
         Where the first row begins that is not plain and must be looked at; len(text) if there is none.
@@ -159,7 +159,6 @@ def read_records(
             behind = record + HEADER + n_source
             _add_words(text, target, target_end, lexicon, records, behind)
             last_start, last_end, last_record = source, source_end, record
-            state[N_ROWS] += 1
             state[N_NUMBERS] = behind + n_target
         state[N_SEEN] += 1
         at = row.end + 1

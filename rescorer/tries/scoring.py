@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rescorer.contract import Batch, Shortlists, WordLogProbs
+from rescorer.distinct import distinct
 from rescorer.softmax.output_layer import OutputLayer
 from rescorer.tries.prefix_tree import PrefixTree, build_prefix_tree
 from rescorer.tries.recurrent import (
@@ -165,9 +166,8 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
         if vocabulary is None:
             empty = np.full((1, 1), Vocabulary.end_id, np.int32), np.zeros(1, np.int64)
             return empty, np.zeros(len(sources), np.int64)
-        numbers = {source: number for number, source in enumerate(dict.fromkeys(sources))}
-        groups = np.fromiter((numbers[source] for source in sources), np.int64, len(sources))
-        return vocabulary.encode_phrases(list(numbers)), groups
+        different, groups = distinct(sources)
+        return vocabulary.encode_phrases(different), groups
 
     def _walk(self, tree: PrefixTree, source: Source) -> Iterator[_Depth]:
         """Level by level, the roots first."""

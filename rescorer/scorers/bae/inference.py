@@ -12,6 +12,7 @@ from torch.nn.functional import cosine_similarity
 
 from rescorer.compute import Compute
 from rescorer.contract import Batch, Shortlists, Side, Summaries, TrainedModel
+from rescorer.distinct import distinct
 from rescorer.scorers.bae.bags import bags_of
 from rescorer.scorers.bae.network import Bae
 from rescorer.vocabulary import Vocabulary
@@ -55,9 +56,8 @@ def _codes_of_all(
     network: Bae, vectors: nn.Embedding, words: Vocabulary, phrases: Sequence[bytes]
 ) -> Tensor:
     """The code of each phrase; equal ones are computed once, *Shape:* (n, D)."""
-    numbers = {phrase: number for number, phrase in enumerate(dict.fromkeys(phrases))}
-    codes = _codes(network, vectors, words, list(numbers))
-    which = np.fromiter((numbers[phrase] for phrase in phrases), np.int64, len(phrases))
+    different, which = distinct(phrases)
+    codes = _codes(network, vectors, words, different)
     return codes[torch.from_numpy(which).to(codes.device)]
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from moses_bridge.errors import UserError, shown
 from rescorer.compute import Compute
 from rescorer.contract import Batch, Side, Summaries, TrainedModel, UnfitPair, WordLogProbs
+from rescorer.distinct import distinct
 from rescorer.scorers.cstm.network import Cstm, source_windows
 from rescorer.softmax.output_layer import OutputLayer, output_layer
 from rescorer.vocabulary import Vocabulary
@@ -90,16 +91,15 @@ class CstmScorer:
         return by_place, lens
 
     def _read(self, asked: Batch) -> _Sources:
-        numbers = {source: number for number, source in enumerate(dict.fromkeys(asked.sources))}
-        of_pairs = np.fromiter((numbers[source] for source in asked.sources), np.int64, len(asked))
-        ids, lens = self.source.encode_phrases(list(numbers))
+        different, of_pairs = distinct(asked.sources)
+        ids, lens = self.source.encode_phrases(different)
         self._check(lens[of_pairs], asked, "source")
         # Sources that differ in unknown words alone are one.
         rows = source_windows(ids, lens, self.network.config.phrase_words, self.network.empty_id)
-        distinct, which = distinct_rows(rows)
-        windows = torch.from_numpy(distinct).long().to(self.network.embedding.weight.device)
+        windows, which = distinct_rows(rows)
+        on_device = torch.from_numpy(windows).long().to(self.network.embedding.weight.device)
         hidden = torch.cat(
-            [self.network.hidden(part) for part in torch.split(windows, ROWS_AT_ONCE)]
+            [self.network.hidden(part) for part in torch.split(on_device, ROWS_AT_ONCE)]
         )
         return _Sources(hidden, which[of_pairs].astype(np.int64))
 
