@@ -28,7 +28,7 @@ JOBS := $(shell echo $$((($(PROCESSORS) + $(AT_ONCE) - 1) / $(AT_ONCE))))
 endif
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
 
-.PHONY: help install check format settings docs test browser fuzz faults mutate table1 bench bench-significance bench-paper-model clean
+.PHONY: help install development check format settings docs test browser fuzz faults mutate table1 bench bench-significance bench-paper-model clean
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
 	@echo 'make test | check | format | settings | docs | fuzz | faults | mutate | bench | bench-significance | bench-paper-model | install | clean'
@@ -38,10 +38,15 @@ help:
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 # INSTALL= (empty) takes the virtual environment as it is.
 INSTALL ?= install
+# Compiling every module takes half of an installation; Python compiles those that are used.
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+PIP_INSTALL := $(PIP) install -q --no-compile -c constraints.txt
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 install: $(VENV)/package.stamp
+
+# What the checks, the tests and the documentation want besides.
+development: $(VENV)/development.stamp install
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -53,52 +58,64 @@ $(VENV)/bin/python:
 # of CUDA libraries: first from where pip looks, then from PyTorch's own index, which uv knows.
 $(VENV)/torch.stamp: constraints.txt | $(VENV)/bin/python
 	@if command -v nvidia-smi >/dev/null; then \
-	    $(PIP) install -q 'torch==$(TORCH)'; \
+	    $(PIP_INSTALL) 'torch==$(TORCH)'; \
 	else \
-	    $(PIP) install -q 'torch==$(TORCH)+cpu' 2>/dev/null \
-	    || { $(PIP) install -q uv \
+	    $(PIP_INSTALL) 'torch==$(TORCH)+cpu' 2>/dev/null \
+	    || { $(PIP_INSTALL) uv \
 	         && $(BIN)/uv pip install -q --python $(BIN)/python --torch-backend cpu 'torch==$(TORCH)'; } \
-	    || $(PIP) install -q 'torch==$(TORCH)'; \
+	    || $(PIP_INSTALL) 'torch==$(TORCH)'; \
 	fi
 	@touch $@
 
+# $(call dependencies,EXPRESSION): what it names in the project's table p of pyproject.toml.
+dependencies = $(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print(*$(1), sep="\n")'
+
 $(VENV)/dependencies.stamp: pyproject.toml constraints.txt $(VENV)/torch.stamp
 	@echo 'Installing the dependencies into $(VENV)'
-	$(PIP) install -q -c constraints.txt setuptools wheel
-	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-	    print(*p["dependencies"], *(name for extra in ("dev", "docs") for name in p["optional-dependencies"][extra]), sep="\n")' > $(VENV)/requirements.txt
-	$(PIP) install -q -c constraints.txt -r $(VENV)/requirements.txt
+	$(PIP_INSTALL) setuptools wheel
+	$(call dependencies,p["dependencies"]) > $(VENV)/requirements.txt
+	$(PIP_INSTALL) -r $(VENV)/requirements.txt
+	@touch $@
+
+# $(call extras,NAMES): installs extras of pyproject.toml.
+define extras
+$(call dependencies,(name for extra in "$(1)".split() for name in p["optional-dependencies"][extra])) > $(VENV)/extras.txt
+	$(PIP_INSTALL) -r $(VENV)/extras.txt
+endef
+
+$(VENV)/development.stamp: $(VENV)/dependencies.stamp
+	$(call extras,dev docs)
 	@touch $@
 
 # What numba has kept of functions whose classes have other names now cannot be read: it is removed.
 $(VENV)/package.stamp: $(VENV)/dependencies.stamp $(SOURCES)
 	@rm -rf build/lib build/bdist.*
 	@find $(PACKAGES:%=$(VENV)/lib/python*/site-packages/%) -name '*.nb[ic]' -delete 2>/dev/null || true
-	$(PIP) install -q --no-deps --no-build-isolation --force-reinstall .
+	$(PIP_INSTALL) --no-deps --no-build-isolation --force-reinstall .
 	@touch $@
 
 # --- Checks ------------------------------------------------------------------------------------
 
-check: install
+check: development
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --config setup.cfg
 
-format: install
+format: development
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 # docs/settings.md from the dataclasses of settings; `make test` compares the two.
-settings: install
+settings: development
 	$(BIN)/python docs/make_settings.py
 
 # The documentation as a site; a warning ends it.
-docs: install
+docs: development
 	$(BIN)/mkdocs build --quiet
 	@echo 'Open build/site/index.html'
 
-test: install browser
+test: development browser
 	$(BIN)/pytest
 
 # The tests of the page want Chromium and are skipped without it; what cannot be installed is left.
@@ -111,20 +128,18 @@ browser:
 	    >/dev/null 2>&1 || echo 'It could not be installed: those tests are skipped'
 
 # More of what `make test` does a little of: mutated files, and commands that are killed or lack room.
-fuzz: install
+fuzz: development
 	FUZZ_CASES=20000 $(BIN)/pytest tests/fuzz
 
-faults: install
+faults: development
 	FAULT_POINTS=50 $(BIN)/pytest tests/faults
 
 # The code is changed in one place at a time, and its tests must notice: docs/mutations.md. Hours for all
 # modules; MODULES="tuning/rerank.py ..." names some, SURVIVORS=1 leaves out what was killed the last time.
 MODULES ?=
 MUTATE := $(BIN)/python tests/mutation/mutate.py $(if $(SURVIVORS),--survivors)
-mutate: install
-	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-	    print(*p["optional-dependencies"]["mutation"], sep="\n")' > $(VENV)/mutation.txt
-	$(PIP) install -q -c constraints.txt -r $(VENV)/mutation.txt
+mutate: development
+	$(call extras,mutation)
 	$(MUTATE) --faults
 	$(MUTATE) $(MODULES)
 
