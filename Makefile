@@ -28,10 +28,10 @@ JOBS := $(shell echo $$((($(PROCESSORS) + $(AT_ONCE) - 1) / $(AT_ONCE))))
 endif
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
 
-.PHONY: help install development check format settings docs test browser fuzz faults mutate table1 bench bench-significance bench-paper-model clean
+.PHONY: help install development check format settings docs test browser fuzz faults mutate table1 bench bench-significance bench-optimizers bench-paper-model clean
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
-	@echo 'make test | check | format | settings | docs | fuzz | faults | mutate | bench | bench-significance | bench-paper-model | install | clean'
+	@echo 'make test | check | format | settings | docs | fuzz | faults | mutate | bench | bench-significance | bench-optimizers | bench-paper-model | install | clean'
 
 # --- Installation ------------------------------------------------------------------------------
 
@@ -261,11 +261,11 @@ rnnsearch = --nbest-feature "RNNSearch0=$(BIN)/rescorer nbest {nbest} --source {
 # The NNJM, which sees the source, is a feature of the search itself.
 NNJM := --neural-lm "NNJM0=$(BIN)/rescorer serve $(B)/nnjm --unnormalized"
 
-# $(call run,SYSTEM,INI,OPTIONS,PREREQUISITE,SEED,START)
+# $(call run,SYSTEM,INI,OPTIONS,PREREQUISITE,SEED,START,SETTINGS): by default those of the section "tune".
 define run
-$(B)/runs/$(1)-$(5)/weights.json: $(2) $(6) $(4) $(CONFIG)/tune.toml
+$(B)/runs/$(1)-$(5)/weights.json: $(2) $(6) $(4) $(CONFIG)/$(or $(7),tune).toml
 	$$(FRESH)
-	$$(STEP) $(TUNE) --ini $(2) --out $$(@D) --seed $(5) --init-weights $(6) --config $(CONFIG)/tune.toml $(3) \
+	$$(STEP) $(TUNE) --ini $(2) --out $$(@D) --seed $(5) --init-weights $(6) --config $(CONFIG)/$(or $(7),tune).toml $(3) \
 	    $(call named,$(1)-$(5))
 endef
 # $(call translated,SYSTEM,SEEDS): the test text under the weights of its runs.
@@ -401,6 +401,25 @@ bench: $(B)/tables/rnn/moses.ini $(foreach name,baseline cslm nnjm,$(B)/runs/$(n
 bench-significance: $(B)/filtered/moses.ini $(START) $(TEST).$(SOURCE) | $(INSTALL)
 	$(BENCH) bench_significance.py $(abspath $(B)/filtered/moses.ini) $(abspath $(START)) \
 	    $(abspath $(DEV).$(SOURCE)) $(abspath $(TEST).$(SOURCE)) $(TARGET) $(RESULTS)/significance
+
+# What each optimiser makes of the baseline. Batch MIRA keeps its last weights, as the table's runs do, the others the best ones of dev, as Moses does.
+OPTIMIZERS ?= kbmira mert xbleu pro
+OPTIMIZER_SEEDS ?= 1 2 3 4 5 6 7 8 9 10
+
+$(CONFIG)/tune-best.toml: $(CONFIG)/tune.toml
+	sed 's/^\("keep" =\).*/\1 "best"/' $< > $@
+
+$(foreach name,$(OPTIMIZERS),$(foreach seed,$(OPTIMIZER_SEEDS),$(eval $(call run,$(name),$(B)/filtered/moses.ini,--optimizer \
+    $(name),,$(seed),$(START),$(if $(filter kbmira,$(name)),tune,tune-best)))))
+$(foreach name,$(OPTIMIZERS),$(eval $(call translated,$(name),$(OPTIMIZER_SEEDS))))
+
+$(B)/optimizers/table.json: $(OPTIMIZERS:%=$(B)/runs/%.translated) $(TEST).$(TARGET) $(CONFIG)/compare.toml
+	$(STEP) $(BIN)/tuning compare --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --out $(@D) \
+	    --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS) \
+	    $(foreach name,$(OPTIMIZERS),'$(name)=$(call runs,$(name),$(OPTIMIZER_SEEDS))') >/dev/null
+
+bench-optimizers: $(B)/optimizers/table.json
+	@cat $(<D)/table.txt
 
 # The paper's sizes want a GPU: make bench-paper-model SCALE=full DEVICE=cuda
 DEVICE ?= cpu
