@@ -15,7 +15,7 @@ PACKAGES := moses_bridge rescorer tuning
 # processors, four at most, with 1.5 GB of memory for each; AT_ONCE=1 does one after the other. The processors
 # are divided among them: JOBS processes or threads a step.
 PROCESSORS := $(shell nproc)
-ifeq ($(MAKECMDGOALS),table1)
+ifneq ($(filter table1 regimes bench-optimizers,$(MAKECMDGOALS)),)
 ifndef AT_ONCE
 AT_ONCE := $(shell awk -v most=$$(($(PROCESSORS) < 4 ? $(PROCESSORS) : 4)) '/^MemAvailable/ { \
     n = int($$2 / 1.5e6); print n < 1 ? 1 : n < most ? n : most }' /proc/meminfo)
@@ -28,9 +28,10 @@ JOBS := $(shell echo $$((($(PROCESSORS) + $(AT_ONCE) - 1) / $(AT_ONCE))))
 endif
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
 
-.PHONY: help install development check format settings docs test browser fuzz faults mutate table1 bench bench-significance bench-optimizers bench-paper-model clean
+.PHONY: help install development check format settings docs test browser fuzz faults mutate table1 regimes bench bench-significance bench-optimizers bench-paper-model clean
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
+	@echo 'make regimes                                               where the phrase network gains: hours'
 	@echo 'make test | check | format | settings | docs | fuzz | faults | mutate | bench | bench-significance | bench-optimizers | bench-paper-model | install | clean'
 
 # --- Installation ------------------------------------------------------------------------------
@@ -370,6 +371,26 @@ $(B)/report.html: $(B)/table.json $(B)/controls/table.json $(TABLES) $(B)/tables
 	    --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --scored $(B)/tables/rnn/phrase-table.gz \
 	    $(MAPS:%=--map %) $$([ ! -e $(STEPS) ] || echo --steps $(STEPS)) \
 	    --title '$(SOURCE)-$(TARGET), $(SCALE)' --out $@ >/dev/null
+
+# --- Regimes ----------------------------------------------------------------------------------------
+# When does the phrase network's column pay? The default experiment on other data, each changed by one file.
+
+REGIMES ?= 5000-pairs 20000-pairs 60000-pairs all-pairs no-smoothing mismatched-20 mismatched-40 mixed-domains other-domain
+REGIME_TABLE := $(notdir $(B))/regime/table.json
+
+$(B)/regime/table.json: $(foreach system,baseline rnn random,$(B)/runs/$(system).translated) $(TEST).$(TARGET) $(CONFIG)/compare.toml
+	$(STEP) $(BIN)/tuning compare --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --out $(@D) \
+	    --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS) \
+	    'Baseline=$(call runs,baseline)' '+RNN=$(call runs,rnn)' \
+	    'control: random columns=$(call runs,random,$(NOISE))' --control 'control: random columns' >/dev/null
+
+$(REGIMES:%=regime-%): regime-%: | $(INSTALL)
+	+$(MAKE) BUILD=$(BUILD)/regimes/$* EXPERIMENT='$(EXPERIMENT) tuning/experiments/regimes/$*.toml' INSTALL= JOBS=$(JOBS) \
+	    $(BUILD)/regimes/$*/$(REGIME_TABLE)
+
+regimes: $(REGIMES:%=regime-%)
+	$(BIN)/tuning gains $(foreach name,$(REGIMES),$(name)=$(BUILD)/regimes/$(name)/$(REGIME_TABLE)) --system +RNN \
+	    --out $(BUILD)/regimes
 
 # --- Benchmarks ------------------------------------------------------------------------------------
 # On the tables of `make table1`; peers that are not on the PATH are left out.

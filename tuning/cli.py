@@ -339,6 +339,23 @@ def compare(
     click.echo(write_comparison(comparison, out), nl=False)
 
 
+@main.command()
+@click.argument("tables", nargs=-1, required=True)
+@click.option("--system", required=True, help="A row of each table, as +RNN.")
+@click.option("--out", type=DIRECTORY, required=True, help="Directory for table and picture.")
+def gains(tables: tuple[str, ...], system: str, out: Path) -> None:
+    """Put what a system gains in several TABLES, each NAME=table.json of tuning compare, side by side.
+
+    Example: tuning gains small=a/table.json large=b/table.json --system +RNN --out gains
+    """
+    from tuning.gains import gains_of
+    from tuning.report.table_file import read_comparison
+    from tuning.report.write import write_gains
+
+    comparisons = {name: read_comparison(path) for name, path in _parse_tables(tables).items()}
+    click.echo(write_gains(gains_of(comparisons, system), out), nl=False)
+
+
 def _scan_settings(
     config: Path | None,
     grid: str | None,
@@ -527,6 +544,18 @@ def report(
     )
     write_report(inputs, out)
     click.echo(f"report in {out}")
+
+
+def _parse_tables(tables: tuple[str, ...]) -> dict[str, Path]:
+    parsed: dict[str, Path] = {}
+    for text in tables:
+        name, _, path = text.partition("=")
+        if not (name and path):
+            raise ConfigError(f"found {text!r}, expected NAME=TABLE")
+        if name in parsed:
+            raise ConfigError(f"the table {name} is given twice")
+        parsed[name] = Path(path)
+    return parsed
 
 
 def _parse_systems(systems: tuple[str, ...]) -> dict[str, list[Path]]:
