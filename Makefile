@@ -28,11 +28,11 @@ JOBS := $(shell echo $$((($(PROCESSORS) + $(AT_ONCE) - 1) / $(AT_ONCE))))
 endif
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
 
-.PHONY: help install development check format settings docs test browser fuzz faults mutate table1 regimes bench bench-significance bench-optimizers bench-paper-model clean
+.PHONY: help install development check format settings docs test browser fuzz faults mutate table1 regimes bench bench-significance bench-optimizers bench-long-tables bench-paper-model clean
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
 	@echo 'make regimes                                               where the phrase network gains: hours'
-	@echo 'make test | check | format | settings | docs | fuzz | faults | mutate | bench | bench-significance | bench-optimizers | bench-paper-model | install | clean'
+	@echo 'make test | check | format | settings | docs | fuzz | faults | mutate | bench | bench-significance | bench-optimizers | bench-long-tables | bench-paper-model | install | clean'
 
 # --- Installation ------------------------------------------------------------------------------
 
@@ -422,6 +422,12 @@ bench: $(B)/tables/rnn/moses.ini $(foreach name,baseline cslm nnjm,$(B)/runs/$(n
 bench-significance: $(B)/filtered/moses.ini $(START) $(TEST).$(SOURCE) | $(INSTALL)
 	$(BENCH) bench_significance.py $(abspath $(B)/filtered/moses.ini) $(abspath $(START)) \
 	    $(abspath $(DEV).$(SOURCE)) $(abspath $(TEST).$(SOURCE)) $(TARGET) $(RESULTS)/significance
+
+# Training from a table of any length: make bench-long-tables ROWS=100000000 wants 15 GB of disk.
+ROWS ?= 10000000
+bench-long-tables: | $(INSTALL)
+	mkdir -p $(RESULTS)
+	$(BENCH) bench_long_tables.py $(ROWS) $(RESULTS) $(RESULTS)/long_tables.json
 
 # What each optimiser makes of the baseline. Batch MIRA keeps its last weights, as the table's runs do, the others the best ones of dev, as Moses does.
 OPTIMIZERS ?= kbmira mert xbleu pro
