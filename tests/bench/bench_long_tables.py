@@ -3,7 +3,7 @@
     python bench_long_tables.py N_ROWS FOLDER OUT.json
 
 The table is made: phrases of 3.6 words in the mean from a million words with a Zipf-like distribution, one row
-of ten equal to an earlier one, every second block of a million rows in no order. It takes 53 bytes a
+of ten equal to an earlier one, every second block of a million rows in no order. It takes 20 bytes a
 row in FOLDER, which keeps it for the next time, and the rows and pairs on their way to the network some 80 more
 in the folder for temporary files.
 """
