@@ -21,11 +21,11 @@ from rescorer.contract import Batch, NamedScorer, Shortlists, TrainedModel, Unfi
 from rescorer.controls import LengthScorer, RandomScorer
 from rescorer.scorers.cslm.inference import cslm_scorer
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
+from rescorer.tables.block_scoring import moses_prob
 from rescorer.tables.column import (
     Column,
     ColumnConfig,
     add_columns,
-    moses_prob,
     parse_columns,
 )
 from rescorer.tables.source_table import SourceTable
