@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,3 +36,27 @@ def golden(request: pytest.FixtureRequest) -> Path:
 def small_golden() -> Path:
     """Outputs of Moses on generated text, for what the large ones lack."""
     return SMALL
+
+
+@pytest.fixture(scope="session")
+def ray() -> Any:
+    """The library, where the extra `cluster` is installed."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    return pytest.importorskip("ray", reason="Ray, the extra `cluster`, is not installed")
+
+
+@pytest.fixture(scope="session")
+def ray_cluster(ray: Any) -> Iterator[Any]:
+    """A Ray cluster of one machine with two processors, for all tests; its start takes seconds."""
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+    yield cluster
+    cluster.shutdown()
+
+
+@pytest.fixture
+def ray_address(ray_cluster: Any) -> str:
+    """Where that cluster is."""
+    address: str = ray_cluster.address
+    return address
