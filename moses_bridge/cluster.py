@@ -35,6 +35,7 @@ Preparation = Callable[[], Callable[[Item], Result]]
 
 LOCAL = "local"
 INSTALL = "Ray is not installed: pip install 'rescorer[cluster]'"
+TOKEN = ". Where the cluster asks for a token, set RAY_AUTH_MODE=token"
 SECONDS_TO_CONNECT = 5.0
 ITEMS_AT_A_WORKER = (
     2  # one in work and one that waits, so that a worker need not wait for the driver
@@ -103,7 +104,7 @@ def open_cluster(
             try:
                 ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **own)
             except (OSError, RuntimeError, ValueError) as error:
-                raise _no_cluster(address, error) from error
+                raise _no_cluster(address, error, TOKEN) from error
         stack.callback(ray.shutdown)
         yield _cluster(ray.cluster_resources(), n_workers, unit)
 
@@ -133,8 +134,8 @@ def _check_address(address: str) -> None:
         raise _no_cluster(address, error) from error
 
 
-def _no_cluster(address: str, error: Exception) -> UserError:
-    return UserError(f"no Ray cluster at {address}: {_first_line(error)}")
+def _no_cluster(address: str, error: Exception, hint: str = "") -> UserError:
+    return UserError(f"no Ray cluster at {address}: {_first_line(error)}{hint}")
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,8 +41,10 @@ def small_golden() -> Path:
 
 @pytest.fixture(scope="session")
 def ray() -> Any:
-    """The library, where the extra `cluster` is installed."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    """The library, where the extra `cluster` is installed; what knows no token cannot use its clusters."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ["RAY_AUTH_MODE"] = "token"
+    os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
     return pytest.importorskip("ray", reason="Ray, the extra `cluster`, is not installed")
 
 

@@ -60,7 +60,7 @@ def test_each_worker_prepares_once_and_works_in_a_process_of_its_own(
     assert len(found) == 2 and os.getpid() not in found
 
 
-def test_items_are_not_all_read_ahead(cluster: Cluster) -> None:
+def test_items_are_not_all_read_ahead(one_worker: Cluster) -> None:
     n_read = 0
 
     def items() -> Iterator[int]:
@@ -69,9 +69,9 @@ def test_items_are_not_all_read_ahead(cluster: Cluster) -> None:
             n_read += 1
             yield number
 
-    results = cluster.map_in_order(prepared(lambda number: number), items())
+    results = one_worker.map_in_order(prepared(lambda number: number), items())
     assert [next(results) for _ in range(3)] == [0, 1, 2]
-    assert n_read <= 3 + 2 * ITEMS_HELD
+    assert n_read <= 3 + ITEMS_HELD
     results.close()  # type: ignore[attr-defined]
 
 
@@ -109,7 +109,7 @@ def test_workers_that_cannot_be_started_are_given_up(one_worker: Cluster) -> Non
 
 
 @pytest.mark.parametrize("in_preparation", [True, False])
-def test_a_fault_of_the_user_is_raised_as_it_is(cluster: Cluster, in_preparation: bool) -> None:
+def test_a_fault_of_the_user_is_raised_as_it_is(one_worker: Cluster, in_preparation: bool) -> None:
     def fail(number: int = 5) -> int:
         if number == 5:
             raise InputError("table", 3, "nothing", "a row", "Mend it")
@@ -121,13 +121,13 @@ def test_a_fault_of_the_user_is_raised_as_it_is(cluster: Cluster, in_preparation
         return fail
 
     with pytest.raises(InputError) as caught:
-        list(cluster.map_in_order(prepare, range(9)))
+        list(one_worker.map_in_order(prepare, range(9)))
     assert (caught.value.line, caught.value.hint) == (3, "Mend it")
 
 
-def test_any_other_error_is_raised_with_its_place(cluster: Cluster) -> None:
+def test_any_other_error_is_raised_with_its_place(one_worker: Cluster) -> None:
     def fail(number: int) -> float:
         return 1 / number
 
     with pytest.raises(ZeroDivisionError, match="in fail"):
-        list(cluster.map_in_order(prepared(fail), range(9)))
+        list(one_worker.map_in_order(prepared(fail), range(9)))

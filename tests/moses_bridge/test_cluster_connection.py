@@ -45,13 +45,13 @@ def test_where_nobody_answers(ray: Any) -> None:
 
 
 def test_who_answers_is_no_cluster(ray: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ray's own words, which may be many, are one line."""
+    """Ray's own words, which may be many, are one line, with a hint."""
 
     def init(*_: object, **__: object) -> None:
         raise ConnectionError("ray: nobody there\nsince noon")
 
     monkeypatch.setattr(ray, "init", init)
-    message = "^no Ray cluster at auto: ray: nobody there$"
+    message = "^no Ray cluster at auto: ray: nobody there. Where the cluster asks for a token"
     with pytest.raises(UserError, match=message), open_cluster("auto"):
         raise AssertionError("connected")
 
