@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, Self, TypeVar
 
 from moses_bridge.errors import ConfigError, UserError
 from moses_bridge.processors import n_processors
@@ -57,22 +57,20 @@ class Cluster:
     n_workers: int
     unit: Unit = "CPU"
 
+    def workers(self, prepare: Preparation[Item, Result]) -> Workers[Item, Result]:
+        """The processes, from `with` to the end of the block.
+
+        Args:
+            prepare: makes what works on items, once in each of them; it is sent there, as the items are.
+        """
+        return Workers(self, prepare)
+
     def map_in_order(
         self, prepare: Preparation[Item, Result], items: Iterable[Item]
     ) -> Iterator[Result]:
-        """Yield what the prepared function gives for each item, in their order.
-
-        Four items a worker at most are in memory here: read, handed out or done before an earlier one.
-
-        Args:
-            prepare: makes the function, once in each worker; it is sent there, as items and results are.
-            items: read while the workers work.
-
-        Raises:
-            UserError: the function raised it; or no worker could be started, or several were lost at one item.
-        """
-        with _Pool[Item, Result](self, prepare) as pool:
-            yield from pool.results(enumerate(items))
+        """`Workers.map_in_order`, with workers for these items alone."""
+        with self.workers(prepare) as workers:
+            yield from workers.map_in_order(items)
 
 
 @contextlib.contextmanager
@@ -173,8 +171,8 @@ class _Worker(Generic[Item, Result]):
         return self.function(item)
 
 
-class _Pool(Generic[Item, Result]):
-    """The workers of one `map_in_order`, and what each of them has.
+class Workers(Generic[Item, Result]):
+    """Processes of a cluster that have made ready the same, and what each of them has to do.
 
     Args:
         cluster: where they run.
@@ -198,12 +196,13 @@ class _Pool(Generic[Item, Result]):
         self.failed_starts = 0
         self.done: dict[int, Result] = {}
 
-    def __enter__(self) -> _Pool[Item, Result]:
+    def __enter__(self) -> Self:
         for _ in range(self.n_workers):
             self._start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        """End them, whatever they do."""
         for worker in [*self.starting.values(), *self.ready]:
             self.ray.kill(worker)
 
@@ -211,10 +210,21 @@ class _Pool(Generic[Item, Result]):
         worker = self.actor.remote()
         self.starting[worker.prepare.remote(self.prepare)] = worker
 
-    def results(self, items: Iterator[tuple[int, Item]]) -> Iterator[Result]:
-        """See `Cluster.map_in_order`."""
-        following = 0
-        while self._hand_out(items):
+    def map_in_order(self, items: Iterable[Item]) -> Iterator[Result]:
+        """Yield what the workers make of each item, in their order.
+
+        Four items a worker at most are in memory here: read, handed out or done before an earlier one. Who
+        breaks off ends the workers.
+
+        Args:
+            items: read while the workers work.
+
+        Raises:
+            UserError: a worker raised it; or none could be started, or several were lost at one item.
+        """
+        following, numbered = 0, enumerate(items)
+        self.losses.clear()
+        while self._hand_out(numbered):
             self._wait()
             while following in self.done:
                 yield self.done.pop(following)

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moses_bridge.command import JOBS, VERSION, CommandGroup, command_line, config_options
+from moses_bridge.command import (
+    JOBS,
+    RAY,
+    VERSION,
+    WORKERS,
+    CommandGroup,
+    check_workers,
+    command_line,
+    config_options,
+)
 from moses_bridge.config import load_config, with_options
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.nbest import check_feature_name
@@ -239,18 +248,8 @@ def _tell_log_z(model: Path, unnormalized: bool) -> None:
 @click.option(
     "--shard", metavar="I/N", help="Score the I-th of N parts; `rescorer merge` joins them."
 )
-@click.option(
-    "--ray",
-    "address",
-    metavar="ADDRESS",
-    help="Score on a Ray cluster: HOST:PORT of its head, auto, or local, which starts one here. "
-    "Needs the extra cluster.",
-)
-@click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    help="Of --ray.  [default: one for each processor, or GPU, of the cluster]",
-)
+@RAY
+@WORKERS
 @PRECISION
 @DEVICE
 @click.option("--resume", is_flag=True, help="Continue where an interrupted run stopped.")
@@ -291,8 +290,7 @@ def score(
     from rescorer.tables.rows import parse_shard
     from rescorer.tables.scored_table import score_table
 
-    if workers is not None and address is None:
-        raise ConfigError("--workers are those of a cluster: name one with --ray, or use --jobs")
+    check_workers(address, workers)
     compute = Compute(precision, device if address is None else "auto", unnormalized)
     asked = AskedScorers(models, mean, control, seed, compute)
     scorers = asked.named()
