@@ -203,8 +203,11 @@ class Workers(Generic[Item, Result]):
 
     def __exit__(self, *_: object) -> None:
         """End them, whatever they do."""
-        for worker in [*self.starting.values(), *self.ready]:
-            self.ray.kill(worker)
+        if (
+            self.ray.is_initialized()
+        ):  # else they have ended, and Ray would start a cluster to say so
+            for worker in [*self.starting.values(), *self.ready]:
+                self.ray.kill(worker)
 
     def _start(self) -> None:
         worker = self.actor.remote()

@@ -32,6 +32,16 @@ def test_when_a_machine_is_lost_the_others_do_its_work(ray_cluster: Any) -> None
     assert len({place for _, place in found}) == 2
 
 
+def test_what_is_left_of_items_when_the_cluster_is_closed_ends_with_it(
+    ray: Any, ray_address: str
+) -> None:
+    with open_cluster(ray_address, 1) as cluster:
+        results = cluster.map_in_order(lambda: str, range(9))
+        assert next(results) == "0"
+    results.close()  # type: ignore[attr-defined]
+    assert not ray.is_initialized()
+
+
 def test_a_handler_of_sigterm_stays(ray_address: str) -> None:
     before = signal.getsignal(signal.SIGTERM)
     with open_cluster(ray_address):
