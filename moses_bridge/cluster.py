@@ -37,9 +37,7 @@ LOCAL = "local"
 INSTALL = "Ray is not installed: pip install 'rescorer[cluster]'"
 TOKEN = ". Where the cluster asks for a token, set RAY_AUTH_MODE=token"
 SECONDS_TO_CONNECT = 5.0
-ITEMS_AT_A_WORKER = (
-    2  # one in work and one that waits, so that a worker need not wait for the driver
-)
+ITEMS_AT_A_WORKER = 2  # one in work and one that waits, so that it need not wait for the driver
 ITEMS_HELD = 4  # for each worker: read, and not yet given back in order
 LOSSES = 3  # of workers at the same item: then it is the item
 SECONDS_BEFORE_A_NOTE = 30.0
@@ -180,13 +178,9 @@ class Workers(Generic[Item, Result]):
     """
 
     def __init__(self, cluster: Cluster, prepare: Preparation[Item, Result]) -> None:
-        import ray
-
-        self.ray = ray
-        self.prepare = ray.put(prepare)
+        self.prepare = prepare
         self.n_workers = cluster.n_workers
-        share = {"num_cpus": 1} if cluster.unit == "CPU" else {"num_cpus": 0, "num_gpus": 1}
-        self.actor = ray.remote(**share, max_restarts=0)(_Worker)
+        self.unit = cluster.unit
         self.starting: dict[Any, Any] = {}  # worker by the promise that it is ready
         self.given: dict[Any, tuple[Any, int]] = {}  # worker and number of the item by the promise
         self.ready: dict[Any, int] = {}  # how many items each worker has
@@ -197,27 +191,33 @@ class Workers(Generic[Item, Result]):
         self.done: dict[int, Result] = {}
 
     def __enter__(self) -> Self:
+        """Start them."""
+        import ray
+
+        self.ray = ray
+        self.sent = ray.put(self.prepare)
+        share = {"num_cpus": 1} if self.unit == "CPU" else {"num_cpus": 0, "num_gpus": 1}
+        self.actor = ray.remote(**share, max_restarts=0)(_Worker)
         for _ in range(self.n_workers):
             self._start()
         return self
 
     def __exit__(self, *_: object) -> None:
         """End them, whatever they do."""
-        if (
-            self.ray.is_initialized()
-        ):  # else they have ended, and Ray would start a cluster to say so
+        # Where the connection is closed they have ended, and Ray would start a cluster to be told so.
+        if self.ray.is_initialized():
             for worker in [*self.starting.values(), *self.ready]:
                 self.ray.kill(worker)
 
     def _start(self) -> None:
         worker = self.actor.remote()
-        self.starting[worker.prepare.remote(self.prepare)] = worker
+        self.starting[worker.prepare.remote(self.sent)] = worker
 
     def map_in_order(self, items: Iterable[Item]) -> Iterator[Result]:
         """Yield what the workers make of each item, in their order.
 
-        Four items a worker at most are in memory here: read, handed out or done before an earlier one. Who
-        breaks off ends the workers.
+        Four items a worker at most are in memory here: read, handed out or done before an earlier one. All
+        results of an earlier call must have been taken.
 
         Args:
             items: read while the workers work.
@@ -288,7 +288,8 @@ class Workers(Generic[Item, Result]):
         if promise in self.starting:
             worker, lost = self.starting.pop(promise), []
             self.failed_starts += 1
-            self._check_losses(self.failed_starts, "could not be started", error)
+            if self.failed_starts >= LOSSES * self.n_workers:
+                raise _lost(self.failed_starts, "could not be started", error)
         else:
             worker, _ = self.given[promise]
             lost = [each for each, (whose, _) in self.given.items() if whose is worker]
@@ -297,13 +298,14 @@ class Workers(Generic[Item, Result]):
             _, number = self.given.pop(each)
             heapq.heappush(self.again, number)
             self.losses[number] = self.losses.get(number, 0) + 1
-            self._check_losses(self.losses[number], "were lost at the same piece of work", error)
+            if self.losses[number] >= LOSSES:
+                raise _lost(LOSSES, "were lost at the same piece of work", error)
         print_note("a worker was lost: what it had is done again")
         self.ray.kill(worker)
         self._start()
 
-    def _check_losses(self, n_losses: int, what: str, error: Exception) -> None:
-        if n_losses >= LOSSES:
-            raise UserError(
-                f"{n_losses} workers {what}, perhaps for want of memory: {_first_line(error)}"
-            ) from error
+
+def _lost(n_workers: int, what: str, error: Exception) -> UserError:
+    return UserError(
+        f"{n_workers} workers {what}, perhaps for want of memory: {_first_line(error)}"
+    )

@@ -16,7 +16,7 @@ from moses_bridge.errors import ConfigError, UserError
 
 CONFIG = DecoderConfig(kind="builtin", stack_size=20, pop_limit=40, alignment=True)
 
-NOBODY = Cluster(0)
+NOBODY = Cluster(1)  # it is not asked for anything
 
 
 @pytest.fixture(scope="module")
