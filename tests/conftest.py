@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,12 +41,16 @@ def small_golden() -> Path:
 
 
 @pytest.fixture(scope="session")
-def ray() -> Any:
+def ray() -> Iterator[Any]:
     """The library, where the extra `cluster` is installed; what knows no token cannot use its clusters."""
+    # Before it is loaded, or it looks for no token.
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ["RAY_AUTH_MODE"] = "token"
     os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
-    return pytest.importorskip("ray", reason="Ray, the extra `cluster`, is not installed")
+    # Names of sockets must be short, so pytest's own folders are too deep.
+    with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
+        os.environ["RAY_TMPDIR"] = folder
+        yield pytest.importorskip("ray", reason="Ray, the extra `cluster`, is not installed")
 
 
 @pytest.fixture(scope="session")
