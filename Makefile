@@ -171,7 +171,7 @@ CORPUS ?= $(B)/corpus
 MODEL ?= $(B)/model
 LINKS ?= $(MODEL)/aligned.grow-diag-final-and.gz
 CONFIG := $(B)/config
-SECTIONS := corpus build encdec encdec_counted cslm nnjm rnnsearch start tune rerank compare
+SECTIONS := corpus build encdec encdec_counted cslm nnjm rnn_lm rnnsearch start tune rerank compare
 DEV := $(CORPUS)/dev
 TEST := $(CORPUS)/test
 
@@ -231,6 +231,7 @@ $(eval $(call network,encdec,$(B)/filtered/moses.ini,$(TEXTS),$(FILTERED)))
 $(eval $(call network,encdec_counted,$(B)/filtered/moses.ini,$(TEXTS),$(FILTERED)))
 $(eval $(call network,cslm,$(CORPUS)/train.$(TARGET),--arch cslm,$(CORPUS)/train.$(TARGET)))
 $(eval $(call network,nnjm,$(MODEL)/moses.ini,--arch nnjm --source $(CORPUS)/train.$(SOURCE) --links $(LINKS),$(CORPUS)/train.$(TARGET)))
+$(eval $(call network,rnn_lm,$(CORPUS)/train.$(TARGET),--arch rnn_lm,$(CORPUS)/train.$(TARGET)))
 $(eval $(call network,rnnsearch,$(CORPUS)/train.$(TARGET),--arch rnnsearch --source $(CORPUS)/train.$(SOURCE),$(CORPUS)/train.$(TARGET)))
 $(eval $(call network,rnnsearch2,$(CORPUS)/train.$(TARGET),--arch rnnsearch --source $(CORPUS)/train.$(SOURCE),$(CORPUS)/train.$(TARGET),2,rnnsearch))
 
@@ -255,9 +256,12 @@ $(START): $(B)/filtered/moses.ini $(CONFIG)/start.toml
 	$(STEP) $(TUNE) --ini $< --out $(@D) --seed 0 --config $(CONFIG)/start.toml $(call named,start)
 
 CSLM := --nbest-feature "CSLM0:LM0=$(BIN)/rescorer serve $(B)/cslm --unnormalized"
-# $(call rnnsearch,NETWORKS): one, or an ensemble. The search cannot have it, and lists made without what it takes
-# over in a tuning lead astray (docs/experiments.md): so it chooses from the lists of runs that stay as they are.
-rnnsearch = --nbest-feature "RNNSearch0=$(BIN)/rescorer nbest {nbest} --source {source} $(1:%=--model $(B)/%) --feature RNNSearch0 --out {out} --precision bfloat16"
+# $(call on_lists,FEATURE,NETWORKS): one network, or an ensemble. The search cannot have it, and lists made without what
+# it takes over in a tuning lead astray (docs/experiments.md): so it chooses from the lists of runs that stay as they are.
+on_lists = --nbest-feature "$(1)=$(BIN)/rescorer nbest {nbest} --source {source} $(2:%=--model $(B)/%) --feature $(1) --out {out} --precision bfloat16"
+RNNSEARCH := $(call on_lists,RNNSearch0,rnnsearch)
+ENSEMBLE := $(call on_lists,RNNSearch0,rnnsearch rnnsearch2)
+RNN_LM := $(call on_lists,RNNLM0,rnn_lm)
 
 # The NNJM, which sees the source, is a feature of the search itself.
 NNJM := --neural-lm "NNJM0=$(BIN)/rescorer serve $(B)/nnjm --unnormalized"
@@ -301,20 +305,26 @@ $(B)/runs/$(1)-$(5)/weights.json: $(B)/runs/$(2)-$(5)/weights.json $(4) $(CONFIG
 	$$(STEP) $(BIN)/tuning rerank $(B)/runs/$(2)-$(5) --source $(DEV).$(SOURCE) --reference $(DEV).$(TARGET) --out $$(@D) \
 	    --seed $(5) --config $(CONFIG)/rerank.toml --resume --run-commands --jobs $(JOBS) $(3) $(call named,$(1)-$(5))
 endef
-# $(call reranked,NAME,SYSTEM,NETWORKS): without a network it is the control, which tells what weights for the lists give.
+# $(call reranked,NAME,SYSTEM,FEATURES,NETWORKS): without a feature it is the control, which tells what weights for the lists give.
 define reranked
-$(foreach seed,$(SEEDS),$(eval $(call reranking,$(1),$(2),$(if $(3),$(call rnnsearch,$(3))),$(3:%=$(B)/%/trained),$(seed))))
+$(foreach seed,$(SEEDS),$(eval $(call reranking,$(1),$(2),$(3),$(4:%=$(B)/%/trained),$(seed))))
 $(eval $(call translated,$(1),$(SEEDS)))
 RERANKED += $(1)
 endef
 ifeq ($(SCALE),full)
 $(eval $(call system,rnn-counted,$(B)/tables/rnn-counted/moses.ini))
-$(foreach system,baseline cslm-nnjm,$(eval $(call reranked,$(system)-reranked,$(system))))
-$(foreach system,baseline cslm-nnjm,$(eval $(call reranked,$(system)-rnnsearch,$(system),rnnsearch)))
-$(foreach system,baseline cslm-nnjm,$(eval $(call reranked,$(system)-ensemble,$(system),rnnsearch rnnsearch2)))
+define reranked_systems
+$(call reranked,$(1)-reranked,$(1))
+$(call reranked,$(1)-rnn_lm,$(1),$(RNN_LM),rnn_lm)
+$(call reranked,$(1)-rnnsearch,$(1),$(RNNSEARCH),rnnsearch)
+$(call reranked,$(1)-ensemble,$(1),$(ENSEMBLE),rnnsearch rnnsearch2)
+$(call reranked,$(1)-all,$(1),$(ENSEMBLE) $(RNN_LM),rnnsearch rnnsearch2 rnn_lm)
+endef
+$(foreach system,baseline cslm-nnjm,$(eval $(call reranked_systems,$(system))))
 SYSTEMS += $(RERANKED)
-RERANKED_ROWS = '$(1)reranked=$(call runs,$(2)-reranked)' '$(1)RNNsearch=$(call runs,$(2)-rnnsearch)' \
-    '$(1)ensemble of two RNNsearch=$(call runs,$(2)-ensemble)'
+RERANKED_ROWS = '$(1)reranked=$(call runs,$(2)-reranked)' '$(1)RNN LM=$(call runs,$(2)-rnn_lm)' \
+    '$(1)RNNsearch=$(call runs,$(2)-rnnsearch)' '$(1)ensemble of two RNNsearch=$(call runs,$(2)-ensemble)' \
+    '$(1)ensemble+RNN LM=$(call runs,$(2)-all)'
 EXTRA_ROWS = '+RNN trained on counts=$(call runs,rnn-counted)' $(call RERANKED_ROWS,+,baseline) \
     $(call RERANKED_ROWS,+CSLM+NNJM+,cslm-nnjm)
 TABLES := $(B)/reranking/table.json
@@ -333,7 +343,7 @@ $(B)/table.json: $(SYSTEMS:%=$(B)/runs/%.translated) $(TEST).$(TARGET) $(CONFIG)
 	    'control: random columns=$(call runs,random,$(NOISE))' --control 'control: random columns' \
 	    $(EXTRA_ROWS) >/dev/null
 
-# What an RNNsearch adds to the best system, set against that system and against its lists with weights of their own.
+# What networks on lists add to the best system, set against that system and against its lists with weights of their own.
 $(B)/reranking/table.json: $(RERANKED:%=$(B)/runs/%.translated) $(B)/runs/cslm-nnjm.translated $(TEST).$(TARGET) $(CONFIG)/compare.toml
 	$(STEP) $(BIN)/tuning compare --run-commands --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --out $(@D) \
 	    --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS) '+CSLM+NNJM=$(call runs,cslm-nnjm)' \
