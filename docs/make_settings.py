@@ -40,6 +40,7 @@ EXPERIMENT_SECTIONS = {
     "encdec": ("encdec", "encdec_counted"),
     "cslm": ("cslm",),
     "nnjm": ("nnjm",),
+    "rnn_lm": ("rnn_lm",),
     "rnnsearch": ("rnnsearch",),
 }
 HEADER = "| key | meaning | type | default | limits |\n|---|---|---|---|---|\n"
