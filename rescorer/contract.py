@@ -23,13 +23,15 @@ from moses_bridge.textio import StrPath
 from rescorer.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
     from moses_bridge.ngram_scorer import NgramScorer
     from rescorer.compute import Compute
     from rescorer.training.loop import LoopConfig, Task
 
 Side = Literal["source", "target"]
+# From numbers of some phrase pairs, *Shape:* (n,), to their values, *Shape:* (n,), with gradients.
+PhraseValues = Callable[[NDArray[np.int64]], "Tensor"]
 # From phrases to what the network makes of each, *Shape:* (n, d), float32.
 Summaries = Callable[[Sequence[bytes]], NDArray[np.float32]]
 DataKind = Literal["phrase pairs", "text", "parallel text", "linked text"]
@@ -317,6 +319,8 @@ class Architecture(Generic[Settings, Network]):
         embeddings: the vectors of the words of each side that the network reads, row by id in the shortlist,
             *Shape:* (n_words, r); where words have vectors.
         summaries: of phrases of the language that the network reads, where it makes one vector of a phrase.
+        phrase_values: of given phrase pairs by their numbers, through which gradients flow into the network,
+            where it can be trained on whole translations.
     """
 
     data: DataKind
@@ -328,3 +332,4 @@ class Architecture(Generic[Settings, Network]):
     column_note: str = ""
     embeddings: Callable[[TrainedModel[Network]], Mapping[Side, NDArray[np.float32]]] | None = None
     summaries: Callable[[TrainedModel[Network], Compute], Summaries] | None = None
+    phrase_values: Callable[[TrainedModel[Network], Batch], PhraseValues] | None = None
