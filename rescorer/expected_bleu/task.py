@@ -44,13 +44,13 @@ class ExpectedBleuConfig:
         loop: recipe and limits.
     """
 
-    column_weight: float = 0.01
-    sharpness: Annotated[float, AtLeast(0)] = 10.0
+    column_weight: float = 0.02
+    sharpness: Annotated[float, AtLeast(0)] = 20.0
     lists_per_update: Annotated[int, AtLeast(1)] = 32
     n_held_out: Annotated[int, AtLeast(0)] = 200
     loop: LoopConfig = field(
         default_factory=lambda: LoopConfig(
-            learning_rate=1e-3, n_epochs=10, evaluations_per_epoch=1, warmup_updates=50
+            learning_rate=2e-3, n_epochs=5, evaluations_per_epoch=1, warmup_updates=50
         )
     )
 
