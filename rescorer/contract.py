@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from moses_bridge.ngram_scorer import NgramScorer
     from rescorer.compute import Compute
+    from rescorer.pair_folds import Fold
     from rescorer.training.loop import LoopConfig, Task
 
 Side = Literal["source", "target"]
@@ -72,6 +73,11 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.targets)
+
+    def part(self, rows: NDArray[np.int64]) -> Batch:
+        """Some of the pairs by their numbers."""
+        sources, targets = ([side[row] for row in rows] for side in (self.sources, self.targets))
+        return Batch(sources, targets, self.links and [self.links[row] for row in rows])
 
     def sides_swapped(self) -> Batch:
         """The same pairs with targets as sources and sources as targets."""
@@ -205,6 +211,7 @@ class Data:
         texts: source and target text whose words are counted for the shortlists of a model of phrase
             pairs; None counts those of the pairs.
         cache: a directory in which the pairs of a phrase table are kept for later trainings.
+        left_out: the fold whose pairs are not learned from.
     """
 
     path: StrPath
@@ -212,6 +219,7 @@ class Data:
     links: StrPath | None = None
     texts: tuple[StrPath, StrPath] | None = None
     cache: StrPath | None = None
+    left_out: Fold | None = None
 
 
 class TrainingSettings(Protocol):
