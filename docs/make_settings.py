@@ -14,6 +14,7 @@ from moses_bridge.decoder import DecoderConfig
 from moses_bridge.prune import PruneConfig
 from moses_bridge.selection import SelectConfig
 from rescorer.architectures import ARCHITECTURES, load
+from rescorer.expected_bleu.task import ExpectedBleuConfig
 from tuning.evaluation import CompareConfig
 from tuning.loop import TuningConfig
 from tuning.optimizer import OptimizerConfig
@@ -87,6 +88,7 @@ SECTIONS = (
     Section("moses-bridge prune", PruneConfig),
     Section("moses-bridge decode", DecoderConfig),
     *map(_of_architecture, ARCHITECTURES),
+    Section("rescorer expected-bleu", ExpectedBleuConfig),
     Section("tuning tune", TuningConfig, ("start", "tune")),
     Section("tuning rerank", RerankConfig, ("rerank",)),
     Section("tuning optimize", OptimizerConfig),

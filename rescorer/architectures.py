@@ -19,6 +19,7 @@ ARCHITECTURES = {
     "seq2seq": "rescorer.scorers.seq2seq",
     "cstm": "rescorer.scorers.cstm",
     "bae": "rescorer.scorers.bae",
+    "cptm": "rescorer.scorers.cptm",
 }
 
 

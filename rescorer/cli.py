@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rescorer.contract import NamedScorer, Side, TrainingSettings
     from rescorer.controls import Control
     from rescorer.ensemble import Mean
+    from rescorer.expected_bleu.task import ExpectedBleuConfig
     from rescorer.generated_phrases import OutputFormat
     from rescorer.tables.report import ColumnFormat
     from rescorer.views.map_points import Kind
@@ -132,6 +133,13 @@ def _training_settings(
     is_flag=True,
     help="Learn to predict the last word of a sentence first; sets the key right_to_left.",
 )
+@click.option(
+    "--folds",
+    type=click.IntRange(min=2),
+    metavar="K",
+    help="Train K networks on the pairs of a table, each without one of K parts; `rescorer score` takes "
+    "for each pair the one that has not seen it.",
+)
 @click.option("--resume", is_flag=True, help="Continue an interrupted training.")
 @DEVICE
 @click.option("--seed", type=int, default=1, show_default=True)
@@ -149,6 +157,7 @@ def train(
     hidden_width: int | None,
     reverse: bool,
     right_to_left: bool,
+    folds: int | None,
     resume: bool,
     device: Device,
     seed: int,
@@ -162,6 +171,7 @@ def train(
     """
     from rescorer.compute import choose_device
     from rescorer.contract import Data
+    from rescorer.training.folds import train_folds
     from rescorer.training.peers import peers_on
     from rescorer.training.run import train as run_training
 
@@ -172,9 +182,73 @@ def train(
     with peers_on(choose_device(device)) as (peers, own_device):
         if not peers.is_first:
             be_silent()
-        report = run_training(arch, asked, out, settings, resume, own_device, seed, peers)
-    if peers.is_first:
+        rest = (resume, own_device, seed, peers)
+        if folds is None:
+            reports = [run_training(arch, asked, out, settings, *rest)]
+        else:
+            reports = train_folds(arch, asked, out, settings, folds, *rest)
+    for report in reports if peers.is_first else ():
         click.echo(f"{out}: {_in_words(report)}")
+
+
+def _expected_bleu_settings(
+    config: Path | None, minutes: float | None, epochs: int | None
+) -> ExpectedBleuConfig:
+    """The settings of `rescorer expected-bleu`."""
+    from rescorer.expected_bleu.task import ExpectedBleuConfig
+
+    options = {"loop.max_minutes": minutes, "loop.n_epochs": epochs}
+    return with_options(load_config(ExpectedBleuConfig, config), options)
+
+
+@main.command()
+@click.argument("model", type=MODEL_DIRECTORY)
+@click.argument("nbest", type=READABLE)
+@click.option("--source", type=READABLE, required=True, help="The text that was translated.")
+@click.option(
+    "--reference",
+    "references",
+    type=READABLE,
+    multiple=True,
+    required=True,
+    help="Its translation; may be given several times.",
+)
+@click.option("--out", type=DIRECTORY, required=True, help="Model directory to write.")
+@config_options(_expected_bleu_settings)
+@click.option("--minutes", type=float, help="At most so many; sets the key loop.max_minutes.")
+@click.option("--epochs", type=int, help="Passes at most; sets the key loop.n_epochs.")
+@click.option("--resume", is_flag=True, help="Continue an interrupted training.")
+@DEVICE
+@click.option("--seed", type=int, default=1, show_default=True)
+def expected_bleu(
+    model: Path,
+    nbest: Path,
+    source: Path,
+    references: tuple[Path, ...],
+    out: Path,
+    config: Path | None,
+    minutes: float | None,
+    epochs: int | None,
+    resume: bool,
+    device: Device,
+    seed: int,
+) -> None:
+    """Train a phrase model (--arch cptm) on, for the BLEU that is expected on n-best lists.
+
+    NBEST has the segmentation of each translation (-include-segmentation-in-n-best); the weights of the other
+    features are those that it was made with.
+
+    Example: rescorer expected-bleu cptm train.nbest.gz --source train.en --reference train.fr --out cptm-bleu
+    """
+    from rescorer.compute import choose_device
+    from rescorer.expected_bleu.run import ListText, train_for_expected_bleu
+
+    settings = _expected_bleu_settings(config, minutes, epochs)
+    lists = ListText(nbest, source, references)
+    place = choose_device(device)
+    before, report = train_for_expected_bleu(model, lists, out, settings, resume, place, seed)
+    first = "" if before is None else f"held out loss before {before:.4g}, "
+    click.echo(f"{out}: {first}{_in_words(report)}")
 
 
 def _in_words(report: Any) -> str:

@@ -23,13 +23,16 @@ from moses_bridge.textio import StrPath
 from rescorer.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
     from moses_bridge.ngram_scorer import NgramScorer
     from rescorer.compute import Compute
+    from rescorer.pair_folds import Fold
     from rescorer.training.loop import LoopConfig, Task
 
 Side = Literal["source", "target"]
+# From numbers of some phrase pairs, *Shape:* (n,), to their values, *Shape:* (n,), with gradients.
+PhraseValues = Callable[[NDArray[np.int64]], "Tensor"]
 # From phrases to what the network makes of each, *Shape:* (n, d), float32.
 Summaries = Callable[[Sequence[bytes]], NDArray[np.float32]]
 DataKind = Literal["phrase pairs", "text", "parallel text", "linked text"]
@@ -70,6 +73,11 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.targets)
+
+    def part(self, rows: NDArray[np.int64]) -> Batch:
+        """Some of the pairs by their numbers."""
+        sources, targets = ([side[row] for row in rows] for side in (self.sources, self.targets))
+        return Batch(sources, targets, self.links and [self.links[row] for row in rows])
 
     def sides_swapped(self) -> Batch:
         """The same pairs with targets as sources and sources as targets."""
@@ -203,6 +211,7 @@ class Data:
         texts: source and target text whose words are counted for the shortlists of a model of phrase
             pairs; None counts those of the pairs.
         cache: a directory in which the pairs of a phrase table are kept for later trainings.
+        left_out: the fold whose pairs are not learned from.
     """
 
     path: StrPath
@@ -210,6 +219,7 @@ class Data:
     links: StrPath | None = None
     texts: tuple[StrPath, StrPath] | None = None
     cache: StrPath | None = None
+    left_out: Fold | None = None
 
 
 class TrainingSettings(Protocol):
@@ -317,6 +327,8 @@ class Architecture(Generic[Settings, Network]):
         embeddings: the vectors of the words of each side that the network reads, row by id in the shortlist,
             *Shape:* (n_words, r); where words have vectors.
         summaries: of phrases of the language that the network reads, where it makes one vector of a phrase.
+        phrase_values: of given phrase pairs by their numbers, through which gradients flow into the network,
+            where it can be trained on whole translations.
     """
 
     data: DataKind
@@ -328,3 +340,4 @@ class Architecture(Generic[Settings, Network]):
     column_note: str = ""
     embeddings: Callable[[TrainedModel[Network]], Mapping[Side, NDArray[np.float32]]] | None = None
     summaries: Callable[[TrainedModel[Network], Compute], Summaries] | None = None
+    phrase_values: Callable[[TrainedModel[Network], Batch], PhraseValues] | None = None

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from moses_bridge.errors import ConfigError, InputError, shown
 from moses_bridge.textio import StrPath, read_lines
@@ -14,6 +15,7 @@ BAR, ESCAPED_BAR = b"|||", b"&#124;&#124;&#124;"
 SEPARATOR = b" ||| "
 FEATURES_FIELD = 2
 FEATURE_NAME = re.compile("[A-Za-z][A-Za-z0-9]*")
+SEGMENTATION = "a segmentation as 0-1=0 2=1-2 that covers the words"
 
 
 def escape_bars(words: bytes) -> bytes:
@@ -45,6 +47,22 @@ class NBestEntry:
     total: float
     rest: tuple[bytes, ...]
     line_number: int
+
+
+class Segment(NamedTuple):
+    """A phrase pair of a hypothesis.
+
+    Attributes:
+        source_start: its first source word.
+        source_end: the source word behind its last one.
+        target_start: its first target word.
+        target_end: the target word behind its last one; the first one where it has none.
+    """
+
+    source_start: int
+    source_end: int
+    target_start: int
+    target_end: int
 
 
 def read_nbest(path: StrPath) -> Iterator[NBestEntry]:
@@ -139,6 +157,35 @@ def parse_features(entry: NBestEntry, path: StrPath) -> dict[str, tuple[float, .
         else:
             values.append(_number(token, path, entry.line_number))
     return {name: tuple(numbers) for name, numbers in features.items()}
+
+
+def parse_segmentation(entry: NBestEntry, n_words: int, path: StrPath) -> list[Segment]:
+    """The phrase pairs of an entry in target order, from its first further field.
+
+    Where a target phrase ends is told by the next one's place: Moses prints an empty one as if it
+    had a word.
+
+    Args:
+        entry: of a list made with -include-segmentation-in-n-best.
+        n_words: of the hypothesis.
+        path: of the list.
+
+    Raises:
+        InputError: there is no segmentation, or it does not cover the words.
+    """
+    try:
+        pairs = [segment.split(b"=") for segment in entry.rest[0].split()]
+        spans = [
+            (int(source.split(b"-")[0]), int(source.split(b"-")[-1]) + 1, int(place.split(b"-")[0]))
+            for source, place in pairs
+        ]
+    except (ValueError, IndexError):
+        spans = []
+    places = [*(place for _, _, place in spans), n_words]
+    if not spans or places[0] != 0 or places != sorted(places):
+        found = shown(entry.rest[0]) if entry.rest else "no segmentation"
+        raise InputError(path, entry.line_number, found, SEGMENTATION)
+    return [Segment(*span, following) for span, following in zip(spans, places[1:], strict=True)]
 
 
 def check_feature_name(name: str) -> None:

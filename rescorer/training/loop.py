@@ -169,6 +169,7 @@ class Trainer(Generic[Batch]):
         directory: gets the training state and the log.
         settings: what else must be the same when training continues.
         peers: the processes that train together.
+        unit: of the loss, for those who watch.
     """
 
     def __init__(
@@ -179,12 +180,14 @@ class Trainer(Generic[Batch]):
         directory: Path,
         settings: Mapping[str, Any],
         peers: Peers = ALONE,
+        unit: str = "nats/word",
     ) -> None:
         self.network = network
         self.task = task
         self.config = config
         self.directory = directory
         self.peers = peers
+        self.unit = unit
         self.settings = json.loads(json.dumps({**settings, "loop": _without_limits(config)}))
         self.recipe = config.how
         self.optimizer = self.recipe.optimizer(network.parameters(), config)
@@ -317,7 +320,7 @@ class Trainer(Generic[Batch]):
 
     def _note(self, loss: float) -> str:
         held_out = self.report.held_out_loss
-        return f"loss {loss:.3f} nats/word" + (
+        return f"loss {loss:.3f} {self.unit}" + (
             "" if held_out is None else f", held-out {held_out:.3f}"
         )
 

@@ -13,11 +13,14 @@ from moses_bridge.builtin.decoder.nbest_lines import (
 )
 from moses_bridge.builtin.decoder.translator import Translator
 from moses_bridge.errors import InputError, shown
-from moses_bridge.formats.nbest import NBestEntry, read_nbest, without_escaped_bars
+from moses_bridge.formats.nbest import (
+    NBestEntry,
+    parse_segmentation,
+    read_nbest,
+    without_escaped_bars,
+)
 from moses_bridge.formats.words import split_words
 from moses_bridge.textio import StrPath
-
-SEGMENTATION = "a segmentation as 0-1=0 2=1-2 that covers the words"
 
 Phrase = tuple[int, int, tuple[int, ...]]  # source words start..end-1, numbers of target words
 
@@ -71,12 +74,8 @@ def _derivation(
     """The options of an entry, in target order."""
     words = split_words(without_escaped_bars(entry.words))
     target = target_numbers(translator.model, sentence, words)
-    spans = _spans(entry, nbest)
-    places = [place for _, _, place in spans] + [len(words)]
-    if places[0] != 0 or places != sorted(places):
-        raise InputError(nbest, entry.line_number, shown(entry.rest[0]), SEGMENTATION)
     derivation = []
-    for (start, end, place), following in zip(spans, places[1:], strict=True):
+    for start, end, place, following in parse_segmentation(entry, len(words), nbest):
         phrase = (start, end, target[place:following]) if target is not None else None
         if phrase is None or phrase not in numbers:
             made = shown(b" ".join(words[place:following]))
@@ -84,23 +83,3 @@ def _derivation(
             raise InputError(nbest, entry.line_number, found, "a phrase pair of the table")
         derivation.append(numbers[phrase])
     return derivation
-
-
-def _spans(entry: NBestEntry, nbest: StrPath) -> list[tuple[int, int, int]]:
-    """Start and end of the source phrases, and the place of each in the target.
-
-    Where a target phrase ends is told by the next one's place: Moses prints an empty one as if it
-    had a word.
-    """
-    try:
-        pairs = [segment.split(b"=") for segment in entry.rest[0].split()]
-        spans = [
-            (int(source.split(b"-")[0]), int(source.split(b"-")[-1]) + 1, int(place.split(b"-")[0]))
-            for source, place in pairs
-        ]
-        if not spans:
-            raise ValueError
-    except (ValueError, IndexError) as error:
-        found = shown(entry.rest[0]) if entry.rest else "no segmentation"
-        raise InputError(nbest, entry.line_number, found, SEGMENTATION) from error
-    return spans

@@ -9,6 +9,7 @@ from moses_bridge.formats.nbest import (
     check_feature_name,
     format_entry,
     parse_features,
+    parse_segmentation,
     read_nbest,
 )
 from moses_bridge.textio import read_lines
@@ -125,3 +126,23 @@ def test_names_that_moses_reads_are_taken(name: str) -> None:
 def test_names_that_moses_misreads_are_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="letters and digits"):
         check_feature_name(name)
+
+
+def test_a_segmentation_by_hand(tmp_path: Path) -> None:
+    """The second phrase has no words, which Moses prints as if it had one."""
+    path = nbest(tmp_path, b"0 ||| a b c ||| LM0= -1 ||| -1 ||| 2-3=0-1 0=2 1=2 ||| 0-0 ")
+    (entry,) = read_nbest(path)
+    assert parse_segmentation(entry, 3, path) == [(2, 4, 0, 2), (0, 1, 2, 2), (1, 2, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [b"", b" ||| 0-0 1-1 ", b" ||| 0=1 1=2", b" ||| 0=2 1=0", b" ||| 0=0 1=4", b" ||| a=0"],
+)
+def test_a_segmentation_that_does_not_cover_the_words_is_refused(
+    fields: bytes, tmp_path: Path
+) -> None:
+    path = nbest(tmp_path, b"0 ||| a b c ||| LM0= -1 ||| -1" + fields)
+    (entry,) = read_nbest(path)
+    with pytest.raises(InputError, match=r"nbest:1: found .* expected a segmentation as 0-1=0"):
+        parse_segmentation(entry, 3, path)

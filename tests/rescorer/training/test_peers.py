@@ -21,6 +21,8 @@ from rescorer.contract import Data
 from rescorer.model_directory import load_model
 from rescorer.scorers.bae.network import BaeConfig
 from rescorer.scorers.bae.task import BaeTrainingConfig
+from rescorer.scorers.cptm.network import CptmConfig
+from rescorer.scorers.cptm.task import CptmTrainingConfig
 from rescorer.scorers.cslm.network import CslmConfig
 from rescorer.scorers.cslm.task import CslmTrainingConfig
 from rescorer.scorers.cstm.network import CstmConfig
@@ -71,6 +73,7 @@ SIDES = CstmTrainingConfig(
     model=CstmConfig(embedding_width=4, first_width=6, second_width=5),
 )
 BAGS = BaeTrainingConfig(n_held_out=5, batch_pairs=11, loop=loop(1), model=BaeConfig(6))
+CONTRAST = CptmTrainingConfig(n_held_out=5, batch_pairs=11, loop=loop(1), model=CptmConfig(6, 6))
 PAPER = EncDecTrainingConfig(
     n_held_out=5, loop=loop(2, recipe="paper", checkpoint_minutes=0.0), model=EncDecConfig(8, 6, 5)
 )
@@ -105,6 +108,7 @@ def case(name: str, folder: Path, out: Path, rank: int = 0) -> tuple[Any, ...]:
         "sentences": ("rnnsearch", texts, SENTENCES),
         "sides": ("cstm", Data(folder / "table"), SIDES),
         "bags": ("bae", Data(folder / "table"), BAGS),
+        "contrast": ("cptm", Data(folder / "table"), CONTRAST),
         "half": ("encdec", Data(folder / "table"), PAPER),
         "disagree": ("encdec", Data(folder / ("table", "other")[rank]), PAPER),
         "missing": ("encdec", only_first, PAPER),
@@ -135,7 +139,7 @@ tests = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(tests)
 folder, ended = Path(sys.argv[2]), {}
 with peers_on(torch.device("cpu")) as (peers, device):
-    names = "pairs windows text sentences sides bags half disagree missing small"
+    names = "pairs windows text sentences sides bags contrast half disagree missing small"
     for name in names.split():
         out = folder / "two" / name
         try:
@@ -193,7 +197,9 @@ def ended(folder: Path, rank: int, name: str) -> str:
     return str(json.loads((folder / f"ended{rank}").read_text())[name])
 
 
-@pytest.mark.parametrize("name", ["pairs", "windows", "text", "sentences", "sides", "bags"])
+@pytest.mark.parametrize(
+    "name", ["pairs", "windows", "text", "sentences", "sides", "bags", "contrast"]
+)
 def test_two_processes_make_the_updates_of_one(worked: Path, name: str) -> None:
     architecture, data, settings = case(name, worked, worked / "one" / name)
     train(architecture, data, worked / "one" / name, settings)
