@@ -16,7 +16,7 @@ from moses_bridge.builtin.extraction.phrase_scores import Smoothing, pair_scorer
 from moses_bridge.builtin.extraction.reordering import reordering_probs
 from moses_bridge.builtin.extraction.table_output import write_phrase_table, write_reordering_table
 from moses_bridge.builtin.language_model.arpa import MAX_ORDER
-from moses_bridge.builtin.language_model.kneser_ney import estimate
+from moses_bridge.builtin.language_model.kneser_ney import NGRAMS_AT_ONCE, estimate
 from moses_bridge.compiled.notice import CompilationNotice
 from moses_bridge.config import AtLeast, AtMost, check_limits
 from moses_bridge.errors import InputError
@@ -48,6 +48,8 @@ class BuildConfig:
             last one holds for all longer ones).
         occurrences_at_once: how many occurrences of phrase pairs are sorted together, about 250
             bytes of memory each; the others wait on the disk. The tables do not depend on it.
+        ngrams_at_once: how many n-grams of the language model are counted together, about 90 bytes of
+            memory each; the others wait on the disk. The model does not depend on it.
     """
 
     aligner: Aligner = "eflomal"
@@ -56,6 +58,7 @@ class BuildConfig:
     lm_order: Annotated[int, AtLeast(1), AtMost(MAX_ORDER)] = 5
     lm_prune: tuple[Annotated[int, AtLeast(0)], ...] = (0, 0, 1)
     occurrences_at_once: Annotated[int, AtLeast(1)] = 1 << 18
+    ngrams_at_once: Annotated[int, AtLeast(1)] = NGRAMS_AT_ONCE
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -163,7 +166,7 @@ def _estimate(text: Path, out: Path, config: BuildConfig) -> None:
     program = find_program("lmplz")
     if program is None:
         with CompilationNotice(*ARPA_OUTPUT):
-            estimate(text, out, config.lm_order, config.lm_prune)
+            estimate(text, out, config.lm_order, config.lm_prune, config.ngrams_at_once)
         return
     plain = out.with_suffix("")
     prune = [str(count) for count in config.lm_prune]
