@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.language_model.array_file import (
+from moses_bridge.builtin.array_file import (
     ArrayFiles,
     Numbers,
     numbers_below,
@@ -93,10 +93,13 @@ class NGramRuns:
         bounds = np.unique(samples[self._samples_of_a_shard :: self._samples_of_a_shard])
         cuts = [self._cuts(first, end, bounds) for first, end in pairwise(self._ends)]
         n_before = 0
-        for shard in range(len(bounds) + 1):
+        for shard in range(len(bounds) + 1 if cuts else 0):
             slices = [(int(cut[shard]), int(cut[shard + 1])) for cut in cuts]
             columns = self._keys, self._contexts, self._counts
-            distinct, places = counted(*(_gathered(column, slices) for column in columns))
+            distinct = CountedKeys(*(_gathered(column, slices) for column in columns))
+            places = np.arange(len(distinct.keys))
+            if len(cuts) > 1:
+                distinct, places = counted(*distinct)
             self._put_numbers(slices, n_before + places)
             n_before += len(distinct.keys)
             yield distinct

@@ -15,7 +15,7 @@ from moses_bridge.textio import write_lines
 
 def test_order_of_the_vocabulary_holds_with_the_bar(tmp_path: Path) -> None:
     write_lines(tmp_path / "text", [b"{ a \x01", b"", b"z\ta"])
-    text = read_text(tmp_path / "text")
+    text = read_text(tmp_path / "text", tmp_path)
     assert text.vocabulary == [b"\x01", b"a", b"z", b"{", b"|||"]
     assert [text.words[a:b].tolist() for a, b in itertools.pairwise(text.starts)] == [
         [3, 1, 0],
@@ -43,4 +43,4 @@ def test_faults_are_told_with_their_line(
     for path, lines in zip(paths, (source, target, links), strict=True):
         write_lines(path, lines)
     with pytest.raises(InputError, match=message):
-        read_aligned_corpus(*paths)
+        read_aligned_corpus(*paths, tmp_path)

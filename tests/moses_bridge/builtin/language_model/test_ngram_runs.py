@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from moses_bridge.builtin.array_file import ArrayFiles
 from moses_bridge.builtin.language_model import ngram_runs
-from moses_bridge.builtin.language_model.array_file import ArrayFiles
 from moses_bridge.builtin.language_model.ngram_runs import CountedKeys, NGramRuns, counted
 
 N_KEYS = 5000

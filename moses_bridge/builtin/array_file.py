@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
 import tempfile
 from collections.abc import Iterator
@@ -63,6 +64,16 @@ class ArrayFile(Generic[Kind]):
                 raise EOFError(f"{end} numbers were asked for of {self._length}")
             data, offset = data[n_read:], offset + n_read
         return cast("NDArray[Kind]", values)
+
+    def mapped(self) -> NDArray[Kind]:
+        """All numbers, as an array that the system reads in as they are asked for.
+
+        They can be changed, but must not grow. The array stays when the file is closed.
+        """
+        if not self._length:
+            return cast("NDArray[Kind]", np.empty(0, self._kind))
+        n_bytes = self._length * self._kind.itemsize
+        return np.frombuffer(mmap.mmap(self._file.fileno(), n_bytes), self._kind)
 
     def take(self, places: NDArray[Any]) -> NDArray[Kind]:
         """The numbers at places that ascend; equal ones are allowed.
