@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.array_file import ArrayFile, ArrayFiles, parts
 from moses_bridge.blocks import blocks_of
-from moses_bridge.builtin.array_file import ArrayFile, ArrayFiles, parts
 from moses_bridge.errors import InputError
 from moses_bridge.formats.alignment import parse_links
 from moses_bridge.formats.phrase_table import BAR

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.array_file import ArrayFiles, parts
+from moses_bridge.array_file import ArrayFiles, parts
 from moses_bridge.builtin.extraction.aligned_corpus import (
     WORDS_AT_ONCE,
     AlignedCorpus,

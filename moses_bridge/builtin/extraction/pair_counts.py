@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.array_file import ArrayFiles
+from moses_bridge.array_file import ArrayFiles
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, Links
 from moses_bridge.builtin.extraction.occurrence_shards import OccurrenceShards
 from moses_bridge.builtin.extraction.occurrences import (

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.array_file import ArrayFile, ArrayFiles, Numbers, parts
+from moses_bridge.array_file import ArrayFile, ArrayFiles, Numbers, parts
 from moses_bridge.builtin.language_model.arpa import MAX_ORDER, Arpa, NGrams
 from moses_bridge.builtin.language_model.arpa_output import Section, write_sections
 from moses_bridge.builtin.language_model.context_sums import Shares, context_sums

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.array_file import (
+from moses_bridge.array_file import (
     ArrayFile,
     ArrayFiles,
     Numbers,

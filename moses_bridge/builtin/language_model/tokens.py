@@ -11,7 +11,7 @@ from itertools import repeat
 import numpy as np
 
 from moses_bridge import textio
-from moses_bridge.builtin.array_file import ArrayFile, ArrayFiles
+from moses_bridge.array_file import ArrayFile, ArrayFiles
 from moses_bridge.errors import InputError
 from moses_bridge.line_progress import track_lines
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from moses_bridge.builtin.array_file import ArrayFile, ArrayFiles
+from moses_bridge.array_file import ArrayFile, ArrayFiles
 from moses_bridge.builtin.language_model.ngram_counts import (
     NGramCounts,
     adjusted_counts,

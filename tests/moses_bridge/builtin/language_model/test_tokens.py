@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.builtin.array_file import ArrayFiles
+from moses_bridge.array_file import ArrayFiles
 from moses_bridge.builtin.language_model import tokens as tokens_module
 from moses_bridge.builtin.language_model.tokens import (
     BOS,

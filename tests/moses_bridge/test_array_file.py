@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import pytest
 
-from moses_bridge.builtin.array_file import ArrayFiles, numbers_below, parts
+from moses_bridge.array_file import ArrayFiles, numbers_below, parts
 
 
 @pytest.fixture
