@@ -36,7 +36,7 @@ COPIES = (1, 3, 10)
 CHANGED, NEW = 0.15, 0.02
 SEED = 1
 POLL_SECONDS = 0.05
-SETTINGS = "pairs_at_once = 8000\noccurrences_at_once = 65536\nngrams_at_once = 65536\n"
+SETTINGS = "pairs_at_once = {}\noccurrences_at_once = 65536\nngrams_at_once = 65536\n"
 STAGES = {LINKS_NAME: "word links", REORDERING_NAME: "tables", LANGUAGE_MODEL_NAME: "n-grams"}
 COMMAND = (sys.executable, "-c", "from moses_bridge.cli import main; main()", "build")
 
@@ -169,7 +169,7 @@ def main() -> None:
                 write_lines(folder / "links", links * n_copies)
                 options += ["--links", folder / "links"]
             else:
-                (folder / "settings.toml").write_text(SETTINGS)
+                (folder / "settings.toml").write_text(SETTINGS.format(int(n_pairs) // 2))
                 options += ["--config", folder / "settings.toml"]
             command = [*COMMAND, "--source", source, "--target", target, *map(str, options)]
             samples, processor = measure(command)

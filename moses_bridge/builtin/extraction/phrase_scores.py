@@ -65,7 +65,7 @@ def pair_scorer(
 ) -> PairScorer:
     """What scores the pairs of a corpus; their counts are counted over all of them.
 
-    Probabilities of words stand in files without names in `directory`, 16 bytes a link and 16 a word pair.
+    Probabilities of words stand in files without names in `directory`, 16 bytes a link and 8 a word.
     """
     discounts = np.ones(HIGHEST_COUNT_OF_COUNTS, np.float32)
     if smoothing == "good-turing":

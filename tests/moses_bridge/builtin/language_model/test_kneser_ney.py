@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import BinaryIO
@@ -11,6 +12,7 @@ import kenlm
 import numpy as np
 import pytest
 
+from moses_bridge.builtin.language_model import tokens
 from moses_bridge.builtin.language_model.arpa import Arpa, read_arpa
 from moses_bridge.builtin.language_model.kneser_ney import discounts, estimate, pruning_thresholds
 from moses_bridge.errors import ConfigError, InputError
@@ -197,6 +199,22 @@ def test_models_do_not_depend_on_what_is_in_memory(tmp_path: Path, at_once: int)
     estimate(text, tmp_path / "parts.arpa", 4, (0, 0, 1), at_once)
     assert (tmp_path / "parts.arpa").read_bytes() == (tmp_path / "whole.arpa").read_bytes()
     assert {path.name for path in tmp_path.iterdir()} == {"text", "whole.arpa", "parts.arpa"}
+
+
+def test_memory_does_not_grow_with_the_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokens, "TOKENS_AT_ONCE", 500)
+    peaks = []
+    for n_lines in (800, 8000):
+        sentences = random_text(n_lines)
+        text = write_text(tmp_path, "\n".join(map(" ".join, sentences)).encode())
+        estimate(text, tmp_path / "lm.arpa", 4, (0,), 1000)  # imports and compiled code come before
+        tracemalloc.start()
+        estimate(text, tmp_path / "lm.arpa", 4, (0,), 1000)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.2 * peaks[0]
 
 
 def test_a_full_disk_is_told_with_the_name_of_the_model(
