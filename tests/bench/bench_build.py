@@ -169,7 +169,7 @@ def main() -> None:
                 write_lines(folder / "links", links * n_copies)
                 options += ["--links", folder / "links"]
             else:
-                (folder / "settings.toml").write_text(SETTINGS.format(int(n_pairs) // 2))
+                (folder / "settings.toml").write_text(SETTINGS.format(int(n_pairs) * 4 // 5))
                 options += ["--config", folder / "settings.toml"]
             command = [*COMMAND, "--source", source, "--target", target, *map(str, options)]
             samples, processor = measure(command)
