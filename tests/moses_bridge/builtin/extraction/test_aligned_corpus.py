@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from moses_bridge.builtin.extraction import aligned_corpus
 from moses_bridge.builtin.extraction.aligned_corpus import (
     read_aligned_corpus,
     read_text,
@@ -44,3 +45,20 @@ def test_faults_are_told_with_their_line(
         write_lines(path, lines)
     with pytest.raises(InputError, match=message):
         read_aligned_corpus(*paths, tmp_path)
+
+
+@pytest.mark.parametrize("sentences_at_once", [1, 3, 10_000])
+def test_links_are_ascending_for_each_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sentences_at_once: int
+) -> None:
+    monkeypatch.setattr(aligned_corpus, "SENTENCES_AT_ONCE", sentences_at_once)
+    paths = (tmp_path / "f", tmp_path / "e", tmp_path / "links")
+    write_lines(paths[0], [b"a b", b"", b"c", b"d a e"])
+    write_lines(paths[1], [b"x", b"y", b"z w", b"x y"])
+    write_lines(paths[2], [b"1-0 0-0", b"", b"0-1", b"2-1 2-0 0-1 2-1"])
+    corpus = read_aligned_corpus(*paths, tmp_path)
+    assert corpus.of_source.starts.tolist() == [0, 1, 2, 3, 4, 4, 6]
+    assert corpus.of_source.others.tolist() == [0, 0, 3, 5, 4, 5]
+    assert corpus.of_target.starts.tolist() == [0, 2, 2, 2, 3, 4, 6]
+    assert corpus.of_target.others.tolist() == [0, 1, 2, 5, 3, 5]
+    assert corpus.source.starts.tolist() == [0, 2, 2, 3, 6]

@@ -191,7 +191,7 @@ def test_kenlm_finds_distributions_that_sum_to_one(
     assert total == pytest.approx(1.0, abs=1e-5)
 
 
-@pytest.mark.parametrize("at_once", [1, 50, 999])
+@pytest.mark.parametrize("at_once", [3, 50, 999])
 def test_models_do_not_depend_on_what_is_in_memory(tmp_path: Path, at_once: int) -> None:
     sentences = random_text(120)
     text = write_text(tmp_path, "\n".join(map(" ".join, sentences)).encode())
