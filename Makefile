@@ -15,7 +15,7 @@ PACKAGES := moses_bridge rescorer tuning
 # processors, four at most, with 1.5 GB of memory for each; AT_ONCE=1 does one after the other. The processors
 # are divided among them: JOBS processes or threads a step.
 PROCESSORS := $(shell nproc)
-ifeq ($(MAKECMDGOALS),table1)
+ifneq ($(filter table1 regimes bench-optimizers,$(MAKECMDGOALS)),)
 ifndef AT_ONCE
 AT_ONCE := $(shell awk -v most=$$(($(PROCESSORS) < 4 ? $(PROCESSORS) : 4)) '/^MemAvailable/ { \
     n = int($$2 / 1.5e6); print n < 1 ? 1 : n < most ? n : most }' /proc/meminfo)
@@ -28,20 +28,26 @@ JOBS := $(shell echo $$((($(PROCESSORS) + $(AT_ONCE) - 1) / $(AT_ONCE))))
 endif
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
 
-.PHONY: help install check format settings docs test browser fuzz faults mutate table1 bench bench-build bench-significance bench-paper-model clean
+.PHONY: help install development check format settings docs test browser fuzz faults mutate table1 regimes bench bench-build bench-significance bench-optimizers bench-long-tables bench-paper-model clean
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
-	@echo 'make test | check | format | settings | docs | fuzz | faults | mutate | bench | bench-build | bench-significance | bench-paper-model | install | clean'
+	@echo 'make regimes                                               where the phrase network gains: hours'
+	@echo 'make test | check | format | settings | docs | fuzz | faults | mutate | bench | bench-build | bench-significance | bench-optimizers | bench-long-tables | bench-paper-model | install | clean'
 
 # --- Installation ------------------------------------------------------------------------------
 
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 # INSTALL= (empty) takes the virtual environment as it is.
 INSTALL ?= install
+# Compiling every module takes half of an installation; Python compiles those that are used.
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+PIP_INSTALL := $(PIP) install -q --no-compile -c constraints.txt
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 install: $(VENV)/package.stamp
+
+# What the checks, the tests and the documentation want besides.
+development: $(VENV)/development.stamp install
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -53,52 +59,64 @@ $(VENV)/bin/python:
 # of CUDA libraries: first from where pip looks, then from PyTorch's own index, which uv knows.
 $(VENV)/torch.stamp: constraints.txt | $(VENV)/bin/python
 	@if command -v nvidia-smi >/dev/null; then \
-	    $(PIP) install -q 'torch==$(TORCH)'; \
+	    $(PIP_INSTALL) 'torch==$(TORCH)'; \
 	else \
-	    $(PIP) install -q 'torch==$(TORCH)+cpu' 2>/dev/null \
-	    || { $(PIP) install -q uv \
+	    $(PIP_INSTALL) 'torch==$(TORCH)+cpu' 2>/dev/null \
+	    || { $(PIP_INSTALL) uv \
 	         && $(BIN)/uv pip install -q --python $(BIN)/python --torch-backend cpu 'torch==$(TORCH)'; } \
-	    || $(PIP) install -q 'torch==$(TORCH)'; \
+	    || $(PIP_INSTALL) 'torch==$(TORCH)'; \
 	fi
 	@touch $@
 
+# $(call dependencies,EXPRESSION): what it names in the project's table p of pyproject.toml.
+dependencies = $(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print(*$(1), sep="\n")'
+
 $(VENV)/dependencies.stamp: pyproject.toml constraints.txt $(VENV)/torch.stamp
 	@echo 'Installing the dependencies into $(VENV)'
-	$(PIP) install -q -c constraints.txt setuptools wheel
-	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-	    print(*p["dependencies"], *(name for extra in ("dev", "docs") for name in p["optional-dependencies"][extra]), sep="\n")' > $(VENV)/requirements.txt
-	$(PIP) install -q -c constraints.txt -r $(VENV)/requirements.txt
+	$(PIP_INSTALL) setuptools wheel
+	$(call dependencies,p["dependencies"]) > $(VENV)/requirements.txt
+	$(PIP_INSTALL) -r $(VENV)/requirements.txt
+	@touch $@
+
+# $(call extras,NAMES): installs extras of pyproject.toml.
+define extras
+$(call dependencies,(name for extra in "$(1)".split() for name in p["optional-dependencies"][extra])) > $(VENV)/extras.txt
+	$(PIP_INSTALL) -r $(VENV)/extras.txt
+endef
+
+$(VENV)/development.stamp: $(VENV)/dependencies.stamp
+	$(call extras,dev docs)
 	@touch $@
 
 # What numba has kept of functions whose classes have other names now cannot be read: it is removed.
 $(VENV)/package.stamp: $(VENV)/dependencies.stamp $(SOURCES)
 	@rm -rf build/lib build/bdist.*
 	@find $(PACKAGES:%=$(VENV)/lib/python*/site-packages/%) -name '*.nb[ic]' -delete 2>/dev/null || true
-	$(PIP) install -q --no-deps --no-build-isolation --force-reinstall .
+	$(PIP_INSTALL) --no-deps --no-build-isolation --force-reinstall .
 	@touch $@
 
 # --- Checks ------------------------------------------------------------------------------------
 
-check: install
+check: development
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --config setup.cfg
 
-format: install
+format: development
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 # docs/settings.md from the dataclasses of settings; `make test` compares the two.
-settings: install
+settings: development
 	$(BIN)/python docs/make_settings.py
 
 # The documentation as a site; a warning ends it.
-docs: install
+docs: development
 	$(BIN)/mkdocs build --quiet
 	@echo 'Open build/site/index.html'
 
-test: install browser
+test: development browser
 	$(BIN)/pytest
 
 # The tests of the page want Chromium and are skipped without it; what cannot be installed is left.
@@ -111,20 +129,18 @@ browser:
 	    >/dev/null 2>&1 || echo 'It could not be installed: those tests are skipped'
 
 # More of what `make test` does a little of: mutated files, and commands that are killed or lack room.
-fuzz: install
+fuzz: development
 	FUZZ_CASES=20000 $(BIN)/pytest tests/fuzz
 
-faults: install
+faults: development
 	FAULT_POINTS=50 $(BIN)/pytest tests/faults
 
 # The code is changed in one place at a time, and its tests must notice: docs/mutations.md. Hours for all
 # modules; MODULES="tuning/rerank.py ..." names some, SURVIVORS=1 leaves out what was killed the last time.
 MODULES ?=
 MUTATE := $(BIN)/python tests/mutation/mutate.py $(if $(SURVIVORS),--survivors)
-mutate: install
-	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-	    print(*p["optional-dependencies"]["mutation"], sep="\n")' > $(VENV)/mutation.txt
-	$(PIP) install -q -c constraints.txt -r $(VENV)/mutation.txt
+mutate: development
+	$(call extras,mutation)
 	$(MUTATE) --faults
 	$(MUTATE) $(MODULES)
 
@@ -246,11 +262,11 @@ rnnsearch = --nbest-feature "RNNSearch0=$(BIN)/rescorer nbest {nbest} --source {
 # The NNJM, which sees the source, is a feature of the search itself.
 NNJM := --neural-lm "NNJM0=$(BIN)/rescorer serve $(B)/nnjm --unnormalized"
 
-# $(call run,SYSTEM,INI,OPTIONS,PREREQUISITE,SEED,START)
+# $(call run,SYSTEM,INI,OPTIONS,PREREQUISITE,SEED,START,SETTINGS): by default those of the section "tune".
 define run
-$(B)/runs/$(1)-$(5)/weights.json: $(2) $(6) $(4) $(CONFIG)/tune.toml
+$(B)/runs/$(1)-$(5)/weights.json: $(2) $(6) $(4) $(CONFIG)/$(or $(7),tune).toml
 	$$(FRESH)
-	$$(STEP) $(TUNE) --ini $(2) --out $$(@D) --seed $(5) --init-weights $(6) --config $(CONFIG)/tune.toml $(3) \
+	$$(STEP) $(TUNE) --ini $(2) --out $$(@D) --seed $(5) --init-weights $(6) --config $(CONFIG)/$(or $(7),tune).toml $(3) \
 	    $(call named,$(1)-$(5))
 endef
 # $(call translated,SYSTEM,SEEDS): the test text under the weights of its runs.
@@ -356,6 +372,26 @@ $(B)/report.html: $(B)/table.json $(B)/controls/table.json $(TABLES) $(B)/tables
 	    $(MAPS:%=--map %) $$([ ! -e $(STEPS) ] || echo --steps $(STEPS)) \
 	    --title '$(SOURCE)-$(TARGET), $(SCALE)' --out $@ >/dev/null
 
+# --- Regimes ----------------------------------------------------------------------------------------
+# When does the phrase network's column pay? The default experiment on other data, each changed by one file.
+
+REGIMES ?= 5000-pairs 20000-pairs 60000-pairs all-pairs no-smoothing mismatched-20 mismatched-40 mixed-domains other-domain
+REGIME_TABLE := $(notdir $(B))/regime/table.json
+
+$(B)/regime/table.json: $(foreach system,baseline rnn random,$(B)/runs/$(system).translated) $(TEST).$(TARGET) $(CONFIG)/compare.toml
+	$(STEP) $(BIN)/tuning compare --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --out $(@D) \
+	    --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS) \
+	    'Baseline=$(call runs,baseline)' '+RNN=$(call runs,rnn)' \
+	    'control: random columns=$(call runs,random,$(NOISE))' --control 'control: random columns' >/dev/null
+
+$(REGIMES:%=regime-%): regime-%: | $(INSTALL)
+	+$(MAKE) BUILD=$(BUILD)/regimes/$* EXPERIMENT='$(EXPERIMENT) tuning/experiments/regimes/$*.toml' INSTALL= JOBS=$(JOBS) \
+	    $(BUILD)/regimes/$*/$(REGIME_TABLE)
+
+regimes: $(REGIMES:%=regime-%)
+	$(BIN)/tuning gains $(foreach name,$(REGIMES),$(name)=$(BUILD)/regimes/$(name)/$(REGIME_TABLE)) --system +RNN \
+	    --out $(BUILD)/regimes
+
 # --- Benchmarks ------------------------------------------------------------------------------------
 # On the tables of `make table1`; peers that are not on the PATH are left out.
 
@@ -391,6 +427,31 @@ bench-build: $(CORPUS)/train.$(SOURCE) $(CORPUS)/train.$(TARGET) | $(INSTALL)
 bench-significance: $(B)/filtered/moses.ini $(START) $(TEST).$(SOURCE) | $(INSTALL)
 	$(BENCH) bench_significance.py $(abspath $(B)/filtered/moses.ini) $(abspath $(START)) \
 	    $(abspath $(DEV).$(SOURCE)) $(abspath $(TEST).$(SOURCE)) $(TARGET) $(RESULTS)/significance
+
+# Training from a table of any length: make bench-long-tables ROWS=100000000 wants 15 GB of disk.
+ROWS ?= 10000000
+bench-long-tables: | $(INSTALL)
+	mkdir -p $(RESULTS)
+	$(BENCH) bench_long_tables.py $(ROWS) $(RESULTS) $(RESULTS)/long_tables.json
+
+# What each optimiser makes of the baseline. Batch MIRA keeps its last weights, as the table's runs do, the others the best ones of dev, as Moses does.
+OPTIMIZERS ?= kbmira mert xbleu pro
+OPTIMIZER_SEEDS ?= 1 2 3 4 5 6 7 8 9 10
+
+$(CONFIG)/tune-best.toml: $(CONFIG)/tune.toml
+	sed 's/^\("keep" =\).*/\1 "best"/' $< > $@
+
+$(foreach name,$(OPTIMIZERS),$(foreach seed,$(OPTIMIZER_SEEDS),$(eval $(call run,$(name),$(B)/filtered/moses.ini,--optimizer \
+    $(name),,$(seed),$(START),$(if $(filter kbmira,$(name)),tune,tune-best)))))
+$(foreach name,$(OPTIMIZERS),$(eval $(call translated,$(name),$(OPTIMIZER_SEEDS))))
+
+$(B)/optimizers/table.json: $(OPTIMIZERS:%=$(B)/runs/%.translated) $(TEST).$(TARGET) $(CONFIG)/compare.toml
+	$(STEP) $(BIN)/tuning compare --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --out $(@D) \
+	    --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS) \
+	    $(foreach name,$(OPTIMIZERS),'$(name)=$(call runs,$(name),$(OPTIMIZER_SEEDS))') >/dev/null
+
+bench-optimizers: $(B)/optimizers/table.json
+	@cat $(<D)/table.txt
 
 # The paper's sizes want a GPU: make bench-paper-model SCALE=full DEVICE=cuda
 DEVICE ?= cpu

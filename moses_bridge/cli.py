@@ -453,12 +453,13 @@ def score_nbest(nbest: Path, ini: Path, source: Path, out: Path, weights: Path |
 
 
 @main.command(name="config")
-@click.argument("experiment", type=READABLE)
+@click.argument("experiments", type=READABLE, nargs=-1, required=True)
 @click.option("--out", type=DIRECTORY, required=True, help="Directory for one file a table.")
-def config_command(experiment: Path, out: Path) -> None:
-    """Take an experiment file apart: one file of settings for each command.
+def config_command(experiments: tuple[Path, ...], out: Path) -> None:
+    """Take experiment files apart: one file of settings for each command.
 
-    A file whose content stays the same is not touched.
+    Keys of a later file stand in the place of those of the ones before. A file whose content stays the same
+    is not touched.
 
     \b
     Example:
@@ -466,7 +467,7 @@ def config_command(experiment: Path, out: Path) -> None:
     """
     from moses_bridge.experiment import split_experiment
 
-    split_experiment(experiment, out)
+    split_experiment(experiments, out)
 
 
 @main.command(context_settings={"ignore_unknown_options": True})

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import click
 
 from moses_bridge.config_text import commented_toml
-from moses_bridge.errors import UserError
+from moses_bridge.errors import ConfigError, UserError
 from moses_bridge.processors import n_processors
 from moses_bridge.textio import remove_unfinished
 
@@ -37,6 +37,18 @@ CONFIG = click.option(
     type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
     help="Settings in TOML; an unknown key is an error.",
 )
+RAY = click.option(
+    "--ray",
+    "address",
+    metavar="ADDRESS",
+    help="Work on a Ray cluster: HOST:PORT of its head, auto, or local, which starts one here. "
+    "Needs the extra cluster.",
+)
+WORKERS = click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    help="Of --ray.  [default: one for each processor, or GPU, of the cluster]",
+)
 PRINT_CONFIG = "--print-config"
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
@@ -46,6 +58,16 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def command_line() -> str:
     """The command line of this process, as a shell takes it."""
     return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+
+
+def check_workers(address: str | None, workers: int | None) -> None:
+    """Refuse --workers without --ray.
+
+    Raises:
+        ConfigError: there is no cluster that they could be of.
+    """
+    if workers is not None and address is None:
+        raise ConfigError("--workers are those of a cluster: name one with --ray, or use --jobs")
 
 
 def config_options(settings: Callable[..., object]) -> Callable[[Function], Function]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from moses_bridge.builtin.decoder.model import load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.translator import (
+    Translation,
     Translator,
     effective_distortion_limit,
 )
@@ -168,6 +169,9 @@ class BuiltinDecoder:
         ini: the model, loaded here.
         config: settings of the search.
         jobs: processes; they share the model's memory.
+
+    Attributes:
+        scorers: processes of neural models, kept from one text to the next.
     """
 
     def __init__(self, ini: Path, config: DecoderConfig, jobs: int) -> None:
@@ -183,7 +187,7 @@ class BuiltinDecoder:
         )
         self._lm_scores = np.full(len(self._model.table.rows.nodes), np.nan, np.float32)
         self._neural = config.neural_lms
-        self._scorers = ScorerProcesses()  # their start takes seconds, and a tuning decodes often
+        self.scorers = ScorerProcesses()  # their start takes seconds, and a tuning decodes often
         names = {column.name for column in self._model.features}
         for lm in self._neural:
             if lm.name in names:
@@ -194,7 +198,7 @@ class BuiltinDecoder:
 
     def __exit__(self, *_: object) -> None:
         """End the processes of neural models."""
-        self._scorers.end()
+        self.scorers.end()
 
     def feature_names(self) -> list[tuple[str, int]]:
         """See `Decoder`."""
@@ -211,20 +215,35 @@ class BuiltinDecoder:
     ) -> None:
         """See `Decoder`."""
         lines = list(read_lines(source))
-        nbest_format = None if nbest is None else self._nbest_format(nbest_size)
-        work = self._work(weights, nbest_format)
+        translations = self.translations(lines, weights, None if nbest is None else nbest_size)
         with ExitStack() as stack:
             stack.enter_context(self._notice)
             text_file = stack.enter_context(open_write(out))
             nbest_file = stack.enter_context(open_write(nbest)) if nbest is not None else None
             progress = stack.enter_context(Progress("decode", len(lines)))
-            for text, entries in translate_lines(work, lines, self._jobs, self._scorers):
+            for text, entries in translations:
                 text_file.write(text + b"\n")
                 if nbest_file is not None:
                     nbest_file.writelines([entry + b"\n" for entry in entries])
                 progress.update()
 
-    def _work(self, weights: Weights | None, nbest: NBestFormat | None) -> Work:
+    def translations(
+        self, lines: Sequence[bytes], weights: Weights | None, nbest_size: int | None
+    ) -> Iterator[Translation]:
+        """The translation and the n-best lines of each line, in order; see `work`."""
+        return translate_lines(self.work(weights, nbest_size), lines, self._jobs, self.scorers)
+
+    def work(self, weights: Weights | None, nbest_size: int | None) -> Work:
+        """What translates under some weights.
+
+        Args:
+            weights: see `Decoder.decode`.
+            nbest_size: translations in the list of a sentence; None for no lists.
+
+        Raises:
+            ConfigError: as of `Decoder.decode`.
+        """
+        nbest = None if nbest_size is None else self._nbest_format(nbest_size)
         model, limits = self._model, self._limits
         given = {**model.ini.weights, **(weights or {})}
         neural = tuple(_only_weight(lm.name, given.pop(lm.name, ())) for lm in self._neural)

@@ -46,6 +46,10 @@ class InputError(UserError):
         advice = f". {hint}" if hint else ""
         super().__init__(f"{place}: found {found}, expected {expected}{advice}")
 
+    def __reduce__(self) -> tuple[type[InputError], tuple[object, ...]]:
+        """What another process makes the same error of."""
+        return type(self), (self.path, self.line, self.found, self.expected, self.hint)
+
 
 class ConfigError(UserError):
     """A setting that does not exist, has the wrong type or does not fit another one."""
@@ -66,3 +70,7 @@ class ToolError(UserError):
         self.stderr_tail = stderr_tail
         outcome = "could not be started" if exit_code is None else f"failed with status {exit_code}"
         super().__init__(f"{shlex.join(command)}: {outcome}: {stderr_tail.strip()}")
+
+    def __reduce__(self) -> tuple[type[ToolError], tuple[object, ...]]:
+        """What another process makes the same error of."""
+        return type(self), (self.command, self.exit_code, self.stderr_tail)

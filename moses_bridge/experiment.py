@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from moses_bridge.config import load_toml
 from moses_bridge.config_text import to_toml
@@ -10,27 +12,43 @@ from moses_bridge.errors import ConfigError
 from moses_bridge.textio import StrPath, open_write
 
 
-def split_experiment(experiment: StrPath, out: Path) -> list[Path]:
-    """Write each top-level table of an experiment file to OUT/NAME.toml.
+def split_experiment(experiments: Sequence[StrPath], out: Path) -> list[Path]:
+    """Write each top-level table of experiment files to OUT/NAME.toml.
 
-    A file whose text would stay the same is not touched, so that make reruns only what depends on a
-    table that changed.
+    Where several files are given, keys of a later one stand in the place of those of the ones before. A
+    file whose text would stay the same is not touched, so that make reruns only what depends on a table
+    that changed.
 
     Returns:
         The files, changed or not.
 
     Raises:
-        InputError: the experiment is missing or is not TOML.
+        InputError: an experiment is missing or is not TOML.
         ConfigError: a key stands outside any table.
     """
-    paths = []
-    for name, table in load_toml(experiment).items():
-        if not isinstance(table, dict):
-            raise ConfigError(f"{experiment}: the key {name!r} stands outside any table")
+    merged: dict[str, Any] = {}
+    for experiment in experiments:
+        merged = _merged(merged, _tables(experiment))
+    for name, table in merged.items():
         path = out / f"{name}.toml"
         text = to_toml(table).encode()
         if not (path.exists() and path.read_bytes() == text):
             with open_write(path) as stream:
                 stream.write(text)
-        paths.append(path)
-    return paths
+    return [out / f"{name}.toml" for name in merged]
+
+
+def _tables(experiment: StrPath) -> dict[str, dict[str, Any]]:
+    tables = load_toml(experiment)
+    for name, table in tables.items():
+        if not isinstance(table, dict):
+            raise ConfigError(f"{experiment}: the key {name!r} stands outside any table")
+    return tables
+
+
+def _merged(before: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+    merged = {**before, **later}
+    for name in before.keys() & later.keys():
+        if isinstance(before[name], dict) and isinstance(later[name], dict):
+            merged[name] = _merged(before[name], later[name])
+    return merged

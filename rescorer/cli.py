@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -11,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moses_bridge.command import JOBS, VERSION, CommandGroup, command_line, config_options
+from moses_bridge.command import (
+    JOBS,
+    RAY,
+    VERSION,
+    WORKERS,
+    CommandGroup,
+    check_workers,
+    command_line,
+    config_options,
+)
 from moses_bridge.config import load_config, with_options
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.nbest import check_feature_name
@@ -238,6 +248,8 @@ def _tell_log_z(model: Path, unnormalized: bool) -> None:
 @click.option(
     "--shard", metavar="I/N", help="Score the I-th of N parts; `rescorer merge` joins them."
 )
+@RAY
+@WORKERS
 @PRECISION
 @DEVICE
 @click.option("--resume", is_flag=True, help="Continue where an interrupted run stopped.")
@@ -258,6 +270,8 @@ def score(
     skip_bad: int,
     unnormalized: bool,
     shard: str | None,
+    address: str | None,
+    workers: int | None,
     precision: Precision,
     device: Device,
     resume: bool,
@@ -269,34 +283,40 @@ def score(
     --ini model/moses.ini --ini-out rnn/moses.ini
     """
     from rescorer.agreement import table_agreement
+    from rescorer.asked_scorers import AskedScorers
+    from rescorer.cluster_scoring import open_scoring, packed
     from rescorer.compute import Compute
-    from rescorer.ensemble import named_ensemble
-    from rescorer.model_directory import scorers_of
     from rescorer.tables.column import ColumnConfig, parse_columns
     from rescorer.tables.rows import parse_shard
     from rescorer.tables.scored_table import score_table
 
-    compute = Compute(precision, device, unnormalized)
-    scorers = scorers_of(models, control, seed, compute)
-    if mean is not None:
-        scorers = [named_ensemble(scorers, mean)]
+    check_workers(address, workers)
+    compute = Compute(precision, device if address is None else "auto", unnormalized)
+    asked = AskedScorers(models, mean, control, seed, compute)
+    scorers = asked.named()
     if unnormalized and not is_stream(table):
         for model in models:
             _tell_log_z(model, unnormalized)
             click.echo(f"{model}: {table_agreement(model, table, seed, compute)}", err=True)
-    lines = score_table(
-        table,
-        out,
-        scorers,
-        ColumnConfig(parse_columns(columns, unknown_words), column_format, jobs=jobs),
-        skip_bad,
-        parse_shard(shard) if shard else None,
-        ini,
-        ini_out,
-        resume,
-        replace,
-        command_line(),
-    )
+    with contextlib.ExitStack() as stack:
+        elsewhere = None
+        if address is not None:
+            scoring = open_scoring(address, workers, device, packed(asked, scorers))
+            elsewhere = stack.enter_context(scoring)
+        lines = score_table(
+            table,
+            out,
+            scorers,
+            ColumnConfig(parse_columns(columns, unknown_words), column_format, jobs=jobs),
+            skip_bad,
+            parse_shard(shard) if shard else None,
+            ini,
+            ini_out,
+            resume,
+            replace,
+            command_line(),
+            elsewhere,
+        )
     for line in lines:
         click.echo(line, err=True)
 

@@ -180,10 +180,15 @@ def _digest(path: Path) -> str:
 def fingerprint(directory: Path) -> str:
     """A digest of all files of a model."""
     digest = blake2b(digest_size=16)
-    for name in MODEL_FILES:
-        path = directory / name
-        digest.update(path.read_bytes() if path.exists() else b"")
+    for content in model_files(directory).values():
+        digest.update(content)
     return digest.hexdigest()
+
+
+def model_files(directory: Path) -> dict[str, bytes]:
+    """The content of all files of a model, by name."""
+    paths = [directory / name for name in MODEL_FILES]
+    return {path.name: path.read_bytes() for path in paths if path.exists()}
 
 
 def scorer_of_model(directory: Path, compute: Compute) -> NamedScorer:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import secrets
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,3 +38,33 @@ def golden(request: pytest.FixtureRequest) -> Path:
 def small_golden() -> Path:
     """Outputs of Moses on generated text, for what the large ones lack."""
     return SMALL
+
+
+@pytest.fixture(scope="session")
+def ray() -> Iterator[Any]:
+    """The library, where the extra `cluster` is installed; what knows no token cannot use its clusters."""
+    # Before it is loaded, or it looks for no token.
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ["RAY_AUTH_MODE"] = "token"
+    os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+    # Names of sockets must be short, so pytest's own folders are too deep.
+    with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
+        os.environ["RAY_TMPDIR"] = folder
+        yield pytest.importorskip("ray", reason="Ray, the extra `cluster`, is not installed")
+
+
+@pytest.fixture(scope="session")
+def ray_cluster(ray: Any) -> Iterator[Any]:
+    """A Ray cluster of one machine with two processors, for all tests; its start takes seconds."""
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+    yield cluster
+    cluster.shutdown()
+
+
+@pytest.fixture
+def ray_address(ray_cluster: Any) -> str:
+    """Where that cluster is."""
+    address: str = ray_cluster.address
+    return address

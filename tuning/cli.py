@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 from pathlib import Path
@@ -9,7 +10,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_bridge.command import JOBS, VERSION, CommandGroup, command_line, config_options
+from moses_bridge.command import (
+    JOBS,
+    RAY,
+    VERSION,
+    WORKERS,
+    CommandGroup,
+    check_workers,
+    command_line,
+    config_options,
+)
 from moses_bridge.config import load_config, with_options
 from moses_bridge.errors import ConfigError
 from tuning.optimizers import OPTIMIZER_NAMES
@@ -112,6 +122,8 @@ def _tuning_settings(
     help="A column that stays at weight 0, as TranslationModel0_2; sets the key left_out.",
 )
 @config_options(_tuning_settings)
+@RAY
+@WORKERS
 @JOBS
 def tune(
     ini: Path,
@@ -128,18 +140,25 @@ def tune(
     neural_lms: tuple[str, ...],
     left_out: tuple[str, ...],
     config: Path | None,
+    address: str | None,
+    workers: int | None,
     jobs: int,
 ) -> None:
     """Decode, pool, optimise, until the weights settle; write weights.json and moses.ini.
 
     Example: tuning tune --ini moses.ini --source dev.en --reference dev.fr --out run1 --seed 1
     """
+    from moses_bridge.cluster import open_cluster
     from moses_bridge.steps import LOG_NAME, recorded_step
     from tuning.loop import tune as run_tuning
     from tuning.rerank import NBestFeature
 
+    check_workers(address, workers)
     settings = _tuning_settings(config, optimizer, nbest_size, max_iterations, neural_lms, left_out)
-    with recorded_step(out / LOG_NAME, str(out), command_line()):
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(recorded_step(out / LOG_NAME, str(out), command_line()))
+        connected = None if address is None else open_cluster(address, workers, "CPU")
+        cluster = None if connected is None else stack.enter_context(connected)
         run = run_tuning(
             ini,
             source,
@@ -151,6 +170,7 @@ def tune(
             resume,
             [NBestFeature.parse(text) for text in nbest_features],
             init_weights,
+            cluster,
         )
     click.echo(f"dev BLEU {run.dev_bleu:.2f}, weights in {out / 'weights.json'}")
 
@@ -337,6 +357,23 @@ def compare(
     settings = _compare_settings(config, target, control, run_commands)
     comparison = compare_systems(_parse_systems(systems), source, references, settings, jobs)
     click.echo(write_comparison(comparison, out), nl=False)
+
+
+@main.command()
+@click.argument("tables", nargs=-1, required=True)
+@click.option("--system", required=True, help="A row of each table, as +RNN.")
+@click.option("--out", type=DIRECTORY, required=True, help="Directory for table and picture.")
+def gains(tables: tuple[str, ...], system: str, out: Path) -> None:
+    """Put what a system gains in several TABLES, each NAME=table.json of tuning compare, side by side.
+
+    Example: tuning gains small=a/table.json large=b/table.json --system +RNN --out gains
+    """
+    from tuning.gains import gains_of
+    from tuning.report.table_file import read_comparison
+    from tuning.report.write import write_gains
+
+    comparisons = {name: read_comparison(path) for name, path in _parse_tables(tables).items()}
+    click.echo(write_gains(gains_of(comparisons, system), out), nl=False)
 
 
 def _scan_settings(
@@ -527,6 +564,18 @@ def report(
     )
     write_report(inputs, out)
     click.echo(f"report in {out}")
+
+
+def _parse_tables(tables: tuple[str, ...]) -> dict[str, Path]:
+    parsed: dict[str, Path] = {}
+    for text in tables:
+        name, _, path = text.partition("=")
+        if not (name and path):
+            raise ConfigError(f"found {text!r}, expected NAME=TABLE")
+        if name in parsed:
+            raise ConfigError(f"the table {name} is given twice")
+        parsed[name] = Path(path)
+    return parsed
 
 
 def _parse_systems(systems: tuple[str, ...]) -> dict[str, list[Path]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sacrebleu.metrics.bleu import BLEU
@@ -21,6 +22,7 @@ from moses_bridge.textio import read_lines
 PAIRS_A_TASK = 256  # a second or so of TER: much more than handing a task to a process costs
 
 Pair = tuple[str, tuple[str, ...]]
+InOrder = Callable[[Callable[[Any], Any], Sequence[Any], int], Iterable[Any]]
 
 
 @dataclass(frozen=True)
@@ -38,36 +40,34 @@ class DetokenisedReferences:
     Args:
         references: one tokenised text each.
         target: language of the detokenizer.
-        jobs: processes that count the edits of TER.
+        jobs: processes that count.
     """
 
     def __init__(self, references: Sequence[Path], target: str, jobs: int = 1) -> None:
         self._detokenizer = MosesDetokenizer(lang=target)
         self._texts = [self._read(path) for path in references]
         self._by_sentence = list(zip(*self._texts, strict=True))
-        self._bleu, self._chrf = BLEU(), CHRF()
         self._jobs = jobs
 
     def scores(self, outputs: Sequence[Path]) -> list[DetokenisedScores]:
         """Scores of each output, tokenised and with as many lines as the references."""
         texts = [self._read(path) for path in track(outputs, "detokenise", len(outputs), "texts")]
         pairs = [list(zip(text, self._by_sentence, strict=True)) for text in texts]
-        edits = _count_edits([pair for text in pairs for pair in text], self._jobs)
-        return [
-            DetokenisedScores(
-                self._bleu.corpus_score(text, self._texts).score,
-                self._chrf.corpus_score(text, self._texts).score,
-                _ter_of(own_pairs, edits),
-            )
-            for text, own_pairs in track(
-                zip(texts, pairs, strict=True), "BLEU and chrF", len(texts), "texts"
-            )
-        ]
+        with _processes(self._jobs if sum(map(len, texts)) > PAIRS_A_TASK else 1) as in_order:
+            edits = _count_edits([pair for text in pairs for pair in text], in_order)
+            matches = in_order(_bleu_and_chrf, [(text, self._texts) for text in texts], 1)
+            shown = track(matches, "BLEU and chrF", len(texts), "texts")
+            return [
+                DetokenisedScores(bleu, chrf, _ter_of(own_pairs, edits))
+                for (bleu, chrf), own_pairs in zip(shown, pairs, strict=True)
+            ]
 
     @property
     def signatures(self) -> list[str]:
-        """How BLEU, chrF and TER were counted; known once there are scores."""
-        metrics = {"BLEU": self._bleu, "chrF": self._chrf, "TER": _ter(len(self._texts))}
+        """How BLEU, chrF and TER were counted."""
+        metrics = {"BLEU": BLEU(), "chrF": CHRF(), "TER": TER()}
+        for metric in metrics.values():
+            metric.corpus_score([""], [[""]] * len(self._texts))
         return [f"{name}|detokenised|{metric.get_signature()}" for name, metric in metrics.items()]
 
     def _read(self, path: Path) -> list[str]:
@@ -78,39 +78,39 @@ class DetokenisedReferences:
         ]
 
 
-@cache
-def _ter(n_references: int) -> TER:
-    """The metric, ready to tell its signature."""
-    metric = TER()
-    metric.sentence_score("", [""] * n_references)
-    return metric
+@contextmanager
+def _processes(jobs: int) -> Iterator[InOrder]:
+    """A function as `map`, with so many items a task, over so many processes."""
+    if jobs == 1:
+        yield lambda function, items, _: map(function, items)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as processes:
+        yield lambda function, items, size: processes.map(function, items, chunksize=size)
 
 
-def _count_edits(pairs: Sequence[Pair], jobs: int) -> dict[Pair, tuple[float, float]]:
+def _count_edits(pairs: Sequence[Pair], in_order: InOrder) -> dict[Pair, tuple[float, float]]:
     """Edits and reference words of each distinct pair of output and references.
 
     Outputs of one text have many lines in common, and the search for shifts is slow.
     """
     distinct = list(dict.fromkeys(pairs))
-    if len(distinct) <= PAIRS_A_TASK:
-        return dict(zip(distinct, map(_edits, distinct), strict=True))
-    if jobs == 1:
-        return _shown(distinct, map(_edits, distinct))
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as processes:
-        counted = processes.map(_edits, distinct, chunksize=PAIRS_A_TASK)
-        return _shown(distinct, counted)
-
-
-def _shown(
-    pairs: Sequence[Pair], counted: Iterable[tuple[float, float]]
-) -> dict[Pair, tuple[float, float]]:
-    return dict(zip(pairs, track(counted, "TER", len(pairs), "sentences"), strict=True))
+    counted = track(in_order(_edits, distinct, PAIRS_A_TASK), "TER", len(distinct), "sentences")
+    return dict(zip(distinct, counted, strict=True))
 
 
 def _edits(pair: Pair) -> tuple[float, float]:
     output, references = pair
-    score = _ter(len(references)).sentence_score(output, list(references))
+    score = TER().sentence_score(output, list(references))
     return score.num_edits, score.ref_length
+
+
+def _bleu_and_chrf(texts: tuple[list[str], list[list[str]]]) -> tuple[float, float]:
+    """Scores of a whole output against references."""
+    output, references = texts
+    return (
+        BLEU().corpus_score(output, references).score,
+        CHRF().corpus_score(output, references).score,
+    )
 
 
 def _ter_of(pairs: Sequence[Pair], edits: Mapping[Pair, tuple[float, float]]) -> float:

@@ -13,6 +13,8 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.cluster import Cluster
+from moses_bridge.cluster_decoder import ClusterDecoder
 from moses_bridge.config import AtLeast, check_limits
 from moses_bridge.decoder import Decoder, DecoderConfig, open_decoder
 from moses_bridge.errors import ConfigError
@@ -94,6 +96,7 @@ def tune(
     resume: bool = False,
     nbest_features: Sequence[NBestFeature] = (),
     init_weights: Path | None = None,
+    cluster: Cluster | None = None,
 ) -> TuningRun:
     """Find weights with a high dev BLEU.
 
@@ -109,6 +112,7 @@ def tune(
         nbest_features: features that commands add to the n-best lists, or give the values of.
         init_weights: weights.json of another run, or such a table; weights it does not have keep the
             ini's.
+        cluster: where texts are decoded; None for here.
 
     Returns:
         The run; its weights are those with the best *decoded* dev BLEU, or the last decoded ones.
@@ -145,7 +149,12 @@ def tune(
     out.mkdir(parents=True, exist_ok=True)
     claim(out, fingerprint, resume)
     run.hashes = files | texts
-    with open_decoder(ini, config.decoder, jobs) as decoder, ListFeatures(nbest_features) as lists:
+    opened = (
+        open_decoder(ini, config.decoder, jobs)
+        if cluster is None
+        else ClusterDecoder(ini, config.decoder, cluster)
+    )
+    with opened as decoder, ListFeatures(nbest_features) as lists:
         loop = Loop(decoder, lists, source, reference, out, config, run, jobs)
         loop.run_to_end(start)
     save_run(run, out)

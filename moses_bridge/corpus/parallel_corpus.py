@@ -6,12 +6,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, Literal
 
-from moses_bridge.config import AtLeast, check_limits
+from moses_bridge.config import AtLeast, AtMost, check_limits
 from moses_bridge.corpus.debian_archive import DebianArchive
 from moses_bridge.corpus.libreoffice_help import help_package, help_pairs
 from moses_bridge.corpus.own_files import bilingual_pairs, line_pairs
@@ -25,7 +25,7 @@ PARTS = ("train", "dev", "test")
 LANGUAGE_CODE = re.compile(r"^[a-z]{2,3}(?:_[A-Z]{2}|_[A-Z][a-z]{3})?$")
 NOT_A_WORD = re.compile(r"[\W_]+")
 
-Origin = Literal["debian", "debian+libreoffice", "files"]
+Origin = Literal["debian", "debian+libreoffice", "libreoffice", "files"]
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,15 @@ class CorpusConfig:
 
     Attributes:
         origin: "debian" (package descriptions), "debian+libreoffice" (and the LibreOffice help, for
-            training only) or "files" (the user's own: two files with a sentence on each line, or files
-            with both languages).
+            training only), "libreoffice" (the help alone for training, the descriptions for tuning and
+            testing) or "files" (the user's own: two files with a sentence on each line, or files with both
+            languages).
         columns: of a .tsv file, the source's and the target's, from 1.
         max_words: longest sentence kept, in tokens of either side.
         max_ratio: longest side / shortest side at most, in tokens.
         n_train: training pairs kept, chosen at random in order; 0 keeps all.
+        mismatched: share of the training pairs that get the target of another one of about the same
+            length, as text from the web has them; for experiments.
         n_dev: pairs for tuning.
         n_test: pairs for testing; dev and test together get at most half of all pairs.
         seed: of the choice of packages and of training pairs.
@@ -51,6 +54,7 @@ class CorpusConfig:
     max_words: Annotated[int, AtLeast(1)] = 80
     max_ratio: Annotated[float, AtLeast(1)] = 3.0
     n_train: Annotated[int, AtLeast(0)] = 0
+    mismatched: Annotated[float, AtLeast(0), AtMost(1)] = 0.0
     n_dev: Annotated[int, AtLeast(0)] = 1500
     n_test: Annotated[int, AtLeast(0)] = 2000
     seed: int = 1
@@ -172,7 +176,7 @@ def _read(
     archive = DebianArchive(out / "download", [source, target])
     indexes = archive.descriptions(source), archive.descriptions(target)
     yield from description_pairs(*indexes, source, target, dropped)
-    if config.origin == "debian+libreoffice":
+    if config.origin != "debian":
         packages = archive.packages([help_package(language) for language in (source, target)])
         yield from help_pairs(packages[0], packages[1], source, target)
 
@@ -257,8 +261,11 @@ def split_parts(
             parts[part] += groups[name]
         dropped["over in dev or test"] += len(parts[part]) - size
         del parts[part][size:]
+    if config.origin == "libreoffice":
+        held_out |= groups.keys()
     train = [pair for pair in pairs if pair.raw.group not in held_out]
-    return {"train": _sample(train, config, dropped), "dev": parts["dev"], "test": parts["test"]}
+    sample = _with_mismatches(_sample(train, config, dropped), config)
+    return {"train": sample, "dev": parts["dev"], "test": parts["test"]}
 
 
 def _held_out_sizes(n_pairs: int, config: CorpusConfig) -> tuple[int, int]:
@@ -282,6 +289,20 @@ def _sample(
     limit = sorted(keys)[config.n_train]
     dropped["over n_train"] += len(pairs) - config.n_train
     return [pair for pair, key in zip(pairs, keys, strict=True) if key < limit]
+
+
+def _with_mismatches(pairs: list[CorpusPair], config: CorpusConfig) -> list[CorpusPair]:
+    """Some pairs, chosen by a keyed hash, pass their targets on to the next longer one of them."""
+    keys = [_random_key(config.seed, f"mismatched\t{pair.raw.source}") for pair in pairs]
+    chosen = sorted(range(len(pairs)), key=keys.__getitem__)[
+        : round(config.mismatched * len(pairs))
+    ]
+    chosen.sort(key=lambda place: (_n_words(pairs[place].target), keys[place]))
+    mismatched = list(pairs)
+    for place, giver in zip(chosen, chosen[-1:] + chosen[:-1], strict=True):
+        raw = replace(pairs[place].raw, target=pairs[giver].raw.target)
+        mismatched[place] = replace(pairs[place], raw=raw, target=pairs[giver].target)
+    return mismatched
 
 
 def _report(

@@ -7,34 +7,32 @@ lines 199-205). So what is added is exp of the value that shall count in the log
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, cast, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
 from moses_bridge.compiled.notice import CompilationNotice
-from moses_bridge.errors import ConfigError, InputError, UserError, shown
-from moses_bridge.formats.phrase_table import (
-    Block,
-    alignment_column,
-    append_score_columns,
-    blocks_of_rows,
-    check_row,
-    score_matrix,
-    without_last_scores,
-)
+from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.formats.phrase_table import Block, blocks_of_rows, check_row
 from moses_bridge.line_progress import LineProgress, track_lines
 from moses_bridge.textio import is_stream, write_lines
-from rescorer.contract import Batch, NamedScorer, Scorer, UnfitPair
+from rescorer.contract import NamedScorer
 from rescorer.parallel import map_in_order
-from rescorer.tables.form import FITTED_FORMS, fit_predictions, form_of, needs_fit
-from rescorer.tables.partial_file import PartialFile, StreamOutput, compress
-from rescorer.tables.prediction import N_SCORES, KnownOfRows, Prediction
+from rescorer.tables.block_scoring import (
+    BlockScoring,
+    Elsewhere,
+    Predictions,
+    ScoredBlock,
+    known_of_rows,
+    needs_scores,
+    own_values,
+)
+from rescorer.tables.form import FITTED_FORMS, fit_predictions, needs_fit
+from rescorer.tables.partial_file import PartialFile, StreamOutput
+from rescorer.tables.prediction import N_SCORES
 from rescorer.tables.report import (
-    LOWEST_PROB,
     Column,
     ColumnFormat,
     ColumnReport,
@@ -46,10 +44,6 @@ from rescorer.tables.source_table import SourceTable
 
 # What is compiled, and how many functions that are with numba 0.68.
 ROW_BYTES = "the reading and writing of rows (some seconds)", 24
-# By the name of the scorer and of the column.
-Predictions = Mapping[str, Mapping[str, Prediction]]
-# e^88 is just below the largest float32, which Moses reads scores into.
-HIGHEST_LOG = 88.0
 
 
 @dataclass(frozen=True)
@@ -79,19 +73,6 @@ class ColumnConfig:
     fit_rows: int = 50_000
 
 
-def moses_prob(log_values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What is written for a value that shall enter the log-linear model: its exp, from 1e-30 to e^88.
-
-    The limits keep clear of the denormal numbers of float32 and of its infinity.
-    """
-    return np.maximum(np.exp(np.minimum(log_values, HIGHEST_LOG)), LOWEST_PROB)
-
-
-def floored_log(log_values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The same for a table of logarithms: the value itself, at least log 1e-30."""
-    return np.maximum(log_values, np.log(LOWEST_PROB))
-
-
 def add_columns(
     table: SourceTable,
     out: str,
@@ -99,6 +80,7 @@ def add_columns(
     config: ColumnConfig,
     resume: bool = False,
     command: str = "",
+    elsewhere: Elsewhere | None = None,
 ) -> ColumnReport:
     """Write the table with added dense scores, the last of each row; every other byte stays.
 
@@ -113,6 +95,7 @@ def add_columns(
         config: which columns.
         resume: continue where an earlier run of the same settings was stopped.
         command: the command line, for the record.
+        elsewhere: scores the blocks; None for the scorers here.
 
     Raises:
         InputError: a row of the table is not one that Moses reads as it is meant, or lacks what a scorer
@@ -128,6 +111,16 @@ def add_columns(
         raise InputError(table.path, None, f"{table.n_scores} scores", expected)
     predictions = _predictions(table, scorers, config)
     settings = _settings(table, scorers, config, predictions)
+    scoring = BlockScoring(
+        table.path,
+        not table.bad_rows.limit,
+        config.columns,
+        config.column_format,
+        config.n_replaced,
+        predictions,
+        Path(out),
+    )
+    scored = elsewhere or partial(_scored_here, scorers, config.jobs)
     blocks = blocks_of_rows(table.rows, table.path, config.block_rows)
     n_parts = table.shard.n_shards if table.shard else 1
     with _sink(out, settings, resume) as sink:
@@ -135,8 +128,7 @@ def add_columns(
             blocks,
             sink,
             LineProgress("score", table.path, done=sink.progress.get("rows", 0), n_parts=n_parts),
-            lambda block: _score_block(block, table, scorers, predictions, config, Path(out)),
-            config.jobs,
+            partial(scored, scoring),
         )
     report = ColumnReport(
         n_rows=sink.progress.get("rows", 0),
@@ -156,6 +148,12 @@ def add_columns(
     if table.bad_rows.rows:
         write_lines(bad_rows_path(Path(out)), table.bad_rows.rows)
     return report
+
+
+def _scored_here(
+    scorers: Sequence[NamedScorer], jobs: int, scoring: BlockScoring, blocks: Iterator[Block]
+) -> Iterator[ScoredBlock]:
+    return map_in_order(partial(scoring.scored, scorers), blocks, jobs)
 
 
 def _check_streams(table: SourceTable, out: str, resume: bool) -> None:
@@ -181,14 +179,13 @@ def _write_blocks(
     blocks: Iterator[Block],
     sink: PartialFile | StreamOutput,
     progress: LineProgress,
-    score: Callable[[Block], _ScoredBlock],
-    jobs: int,
+    scored: Callable[[Iterator[Block]], Iterator[ScoredBlock]],
 ) -> None:
     """Score the blocks that an earlier run did not, and write them in their order."""
     with CompilationNotice(*ROW_BYTES), progress:
-        for scored in map_in_order(score, _behind(blocks, progress.done), jobs):
-            sink.append(scored.data, scored.counts)
-            progress.update(scored.counts["rows"])
+        for block in scored(_behind(blocks, progress.done)):
+            sink.append(block.data, block.counts)
+            progress.update(block.counts["rows"])
         sink.publish()
 
 
@@ -205,72 +202,6 @@ def _sink(out: str, settings: dict[str, Any], resume: bool) -> PartialFile | Str
     return StreamOutput(out) if is_stream(out) else PartialFile(Path(out), settings, resume)
 
 
-@dataclass(frozen=True)
-class _ScoredBlock:
-    data: bytes
-    counts: dict[str, int]
-
-
-def _score_block(
-    block: Block,
-    table: SourceTable,
-    scorers: Sequence[NamedScorer],
-    predictions: Predictions,
-    config: ColumnConfig,
-    out: Path,
-) -> _ScoredBlock:
-    values = _values(block, table, scorers, predictions, config)
-    written = moses_prob if config.column_format == "prob" else floored_log
-    rows = append_score_columns(_old_lines(block, config.n_replaced), written(values))
-    counts = {"rows": len(block)}
-    outside = (values < np.log(LOWEST_PROB)) | (values > HIGHEST_LOG)
-    for column, floored in enumerate(outside.sum(axis=0)):
-        counts[f"floored {column}"] = int(floored)
-    return _ScoredBlock(compress(rows, out), counts)
-
-
-def _old_lines(block: Block, n_replaced: int) -> list[bytes]:
-    if not n_replaced:
-        return block.lines
-    return [without_last_scores(line, n_replaced) for line in block.lines]
-
-
-def _values(
-    block: Block,
-    table: SourceTable,
-    scorers: Sequence[NamedScorer],
-    predictions: Predictions,
-    config: ColumnConfig,
-) -> NDArray[np.float64]:
-    """What each column adds to the log-linear model, *Shape:* (n_rows, n_columns)."""
-    known = _known(block, config)
-    # Where rows may be left out, lines of a block do not follow one another.
-    first_line = None if table.bad_rows.limit else block.first_line
-    values = []
-    for n_earlier, named in enumerate(scorers):
-        own = _own_values(block, named, table.path, first_line)
-        for column in config.columns:
-            if column != "unknown-words":
-                values.append(form_of(column, predictions[named.name])(known, own))
-            elif n_earlier == 0 and named.scorer.shortlist is not None:
-                n_unknown = named.scorer.shortlist.n_unknown(block.targets)
-                values.append(n_unknown.astype(np.float64))
-    return np.stack(values, axis=1)
-
-
-def _known(block: Block, config: ColumnConfig) -> KnownOfRows:
-    """What the forms of columns may go by; scores are read only where a prediction needs them."""
-    if not _needs_scores(config.columns):
-        return KnownOfRows(block.sources, block.targets, np.empty((len(block), 0)))
-    scores = score_matrix(block.lines, N_SCORES)
-    logs = scores if config.column_format == "log" else np.log(np.maximum(scores, LOWEST_PROB))
-    return KnownOfRows(block.sources, block.targets, logs)
-
-
-def _needs_scores(columns: Sequence[Column]) -> bool:
-    return any(FITTED_FORMS.get(column) == "lengths and scores" for column in columns)
-
-
 def _predictions(
     table: SourceTable, scorers: Sequence[NamedScorer], config: ColumnConfig
 ) -> Predictions:
@@ -283,10 +214,10 @@ def _predictions(
     for line_number, line in rows:
         check_row(line, table.path, line_number, table.n_scores)
     (block,) = blocks_of_rows(rows, table.path, config.fit_rows + 1)
-    known = _known(block, config)
+    known = known_of_rows(block, config.columns, config.column_format)
     found = {}
     for named in scorers:
-        own = _own_values(block, named, table.path, None)
+        own = own_values(block, named, table.path, None)
         found[named.name] = fit_predictions(config.columns, known, own)
     return found
 
@@ -296,51 +227,13 @@ def _check_fit(table: SourceTable, config: ColumnConfig) -> None:
         names = ", ".join(column for column in config.columns if column in FITTED_FORMS)
         raise ConfigError(f"{names}: fitted on the table's rows first, so it must be a file")
     n_old = table.n_scores - config.n_replaced
-    if _needs_scores(config.columns) and n_old < N_SCORES:
+    if needs_scores(config.columns) and n_old < N_SCORES:
         raise InputError(
             table.path,
             None,
             f"{n_old} scores",
             f"Moses's {N_SCORES}, which the residual goes by",
             "Use another form of the column",
-        )
-
-
-def _own_values(
-    block: Block, named: NamedScorer, path: str, first_line: int | None
-) -> NDArray[np.float64]:
-    """What a scorer gives for the rows of a block, *Shape:* (n_rows,).
-
-    Args:
-        block: rows of the table.
-        named: the scorer.
-        path: of the table.
-        first_line: number of the first row; None where they do not stand one after another.
-    """
-    try:
-        values = named.scorer.values(_batch(block, named.scorer))
-    except UnfitPair as error:
-        pair = shown(b" ||| ".join([block.sources[error.row], block.targets[error.row]]))
-        found = f"{error.found} of {pair}"
-        line = None if first_line is None else first_line + error.row
-        raise InputError(path, line, found, error.expected, error.hint) from error
-    _check_finite(values, named, block)
-    return values
-
-
-def _batch(block: Block, scorer: Scorer) -> Batch:
-    links = [alignment_column(line) for line in block.lines] if scorer.needs_links else None
-    return Batch(block.sources, block.targets, links)
-
-
-def _check_finite(values: NDArray[np.float64], named: NamedScorer, block: Block) -> None:
-    strange = np.flatnonzero(~np.isfinite(values))
-    if len(strange):
-        row = int(strange[0])
-        pair = shown(b" ||| ".join([block.sources[row], block.targets[row]]))
-        raise UserError(
-            f"{named.name} gives {values[row]} for {pair}; train the model again, "
-            "with a lower learning_rate"
         )
 
 

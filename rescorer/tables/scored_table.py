@@ -9,6 +9,7 @@ from pathlib import Path
 from moses_bridge.errors import ConfigError, InputError
 from moses_bridge.textio import STANDARD_STREAM, is_stream
 from rescorer.contract import NamedScorer
+from rescorer.tables.block_scoring import Elsewhere
 from rescorer.tables.column import ColumnConfig, add_columns, planned_columns
 from rescorer.tables.ini_patch import binary_table_commands, patch_ini, refuse_unfit_ini
 from rescorer.tables.merging import merged
@@ -36,6 +37,7 @@ def score_table(
     resume: bool = False,
     replace: bool = False,
     command: str = "",
+    elsewhere: Elsewhere | None = None,
 ) -> list[str]:
     """Add columns to a table and patch its moses.ini; see `column.add_columns`.
 
@@ -52,6 +54,7 @@ def score_table(
         replace: put the columns in the place of those that an earlier run added to the table, as
             TABLE.json says, and in their format.
         command: the command line, for the record.
+        elsewhere: scores the blocks; None for the scorers here.
 
     Returns:
         Lines for the user: what was written, and what Moses must be told.
@@ -74,7 +77,7 @@ def score_table(
         config = replacing(table, config)
     if ini is not None and ini_out is not None:
         refuse_unfit_ini(ini, ini_out, Path(path), Path(out), table.n_scores)
-    report = add_columns(table, out, scorers, config, resume, command)
+    report = add_columns(table, out, scorers, config, resume, command, elsewhere)
     lines = _summary(out, report)
     if ini is not None and ini_out is not None:
         lines += _patched(ini, ini_out, Path(path), Path(out), report)

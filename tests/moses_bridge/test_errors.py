@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -23,3 +24,5 @@ from moses_bridge.errors import ConfigError, InputError, ToolError, UserError
 def test_messages(error: UserError, message: str) -> None:
     assert str(error) == message
     assert isinstance(error, UserError)
+    sent = pickle.loads(pickle.dumps(error))  # to another process
+    assert (type(sent), str(sent), vars(sent)) == (type(error), message, vars(error))

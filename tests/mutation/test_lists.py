@@ -24,7 +24,11 @@ def test_every_module_of_tuning_and_of_the_scoring_engine_is_mutated() -> None:
         for path in (ROOT / folder).glob("*.py")
         if path.name != "__init__.py"
     }
-    single = {"rescorer/softmax/output_layer.py", "rescorer/tables/column.py"}
+    single = {
+        "rescorer/softmax/output_layer.py",
+        "rescorer/tables/block_scoring.py",
+        "rescorer/tables/column.py",
+    }
     paths = [module["path"] for module in MODULES]
     assert sorted(paths) == sorted((code | single) - LEFT_OUT)
 

@@ -26,6 +26,7 @@ from rescorer.architectures import ARCHITECTURES
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SCRIPT = DOCS / "make_settings.py"
 EXPERIMENTS = sorted((DOCS.parent / "tuning/experiments").glob("*.toml"))
+REGIMES = sorted((DOCS.parent / "tuning/experiments/regimes").glob("*.toml"))
 PROGRAMS = {
     "moses-bridge": moses_bridge.cli.main,
     "rescorer": rescorer.cli.main,
@@ -139,3 +140,16 @@ def test_each_section_names_the_nearest_key_in_its_tables(script: dict[str, Any]
 )
 def test_text_in_a_cell_stays_text(script: dict[str, Any], text: str, expected: str) -> None:
     assert script["_escaped"](text) == expected
+
+
+@pytest.mark.parametrize("regime", REGIMES, ids=lambda path: path.stem)
+def test_a_regime_changes_settings_that_there_are(script: dict[str, Any], regime: Path) -> None:
+    kinds = {name: section.kind for section in script["SECTIONS"] for name in section.names}
+    for name, table in load_toml(regime).items():
+        from_mapping(kinds[name], table, str(regime))
+
+
+def test_make_knows_every_regime() -> None:
+    makefile = (DOCS.parent / "Makefile").read_text()
+    listed = next(line for line in makefile.splitlines() if line.startswith("REGIMES ?= "))
+    assert {path.stem for path in REGIMES} == set(listed.split()[2:])

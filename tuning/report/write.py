@@ -9,9 +9,12 @@ import pandas as pd
 
 from moses_bridge.textio import open_write
 from tuning.comparison import Comparison
+from tuning.gains import Gains
 from tuning.output_scores import OutputScores
 from tuning.report.as_json import to_json
 from tuning.report.frames import comparison_frame, comparison_notes, scores_frame
+from tuning.report.gains_frames import gains_frame, gains_notes
+from tuning.report.gains_plot import plot_gains
 from tuning.report.latex import to_latex
 from tuning.report.markdown import to_markdown
 from tuning.report.scan_frames import scan_frame, scan_notes
@@ -35,11 +38,7 @@ def write_comparison(comparison: Comparison, out: Path) -> str:
         The text of table.txt.
     """
     frame, notes = comparison_frame(comparison), comparison_notes(comparison)
-    contents = {suffix: RENDERERS[form](frame, notes) for suffix, form in SUFFIXES.items()}
-    for suffix, content in (contents | {"json": to_json(comparison)}).items():
-        with open_write(out / f"table.{suffix}") as stream:
-            stream.write(content.encode())
-    return contents["txt"]
+    return _write_forms(frame, notes, to_json(comparison), out / "table")
 
 
 def write_scan(scan: Scan, out: Path) -> str:
@@ -51,12 +50,30 @@ def write_scan(scan: Scan, out: Path) -> str:
     Raises:
         ConfigError: matplotlib is not installed.
     """
-    frame, notes = scan_frame(scan), scan_notes(scan)
-    contents = {suffix: RENDERERS[form](frame, notes) for suffix, form in SUFFIXES.items()}
-    for suffix, content in (contents | {"json": to_json(scan)}).items():
-        with open_write(out / f"scan.{suffix}") as stream:
-            stream.write(content.encode())
+    text = _write_forms(scan_frame(scan), scan_notes(scan), to_json(scan), out / "scan")
     plot_scan(scan, out / "scan.svg")
+    return text
+
+
+def write_gains(gains: Gains, out: Path) -> str:
+    """Write OUT/gains.txt, .md, .tex, .json and the picture gains.svg.
+
+    Returns:
+        The text of gains.txt.
+
+    Raises:
+        ConfigError: matplotlib is not installed.
+    """
+    text = _write_forms(gains_frame(gains), gains_notes(gains), to_json(gains), out / "gains")
+    plot_gains(gains, out / "gains.svg")
+    return text
+
+
+def _write_forms(frame: pd.DataFrame, notes: Sequence[str], as_json: str, out: Path) -> str:
+    contents = {suffix: RENDERERS[form](frame, notes) for suffix, form in SUFFIXES.items()}
+    for suffix, content in (contents | {"json": as_json}).items():
+        with open_write(out.with_suffix(f".{suffix}")) as stream:
+            stream.write(content.encode())
     return contents["txt"]
 
 

@@ -25,7 +25,6 @@ from rescorer.tables.column import (
     Column,
     ColumnConfig,
     add_columns,
-    moses_prob,
     parse_columns,
 )
 from rescorer.tables.source_table import SourceTable
@@ -174,32 +173,6 @@ def test_two_models_with_a_shortlist_count_unknown_words_once(table: Path, tmp_p
     add_columns(SourceTable.open(str(table)), str(tmp_path / "out"), scorers, config)
     first = (tmp_path / "out").read_bytes().split(b"\n")[0].split(b"|||")[2].split()
     np.testing.assert_allclose(np.log([float(s) for s in first[4:]]), [-2, 1, -2], atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("log_value", "expected"),
-    [
-        (0.0, 1.0),
-        (-1.0, 1 / math.e),
-        (-69.0, math.exp(-69)),
-        (-70.0, 1e-30),
-        (-1e9, 1e-30),
-        (2, math.e**2),
-        (88.0, math.exp(88)),
-        (88.1, math.exp(88)),
-        (1e9, math.exp(88)),
-        (-np.inf, 1e-30),
-    ],
-)
-def test_moses_prob(log_value: float, expected: float) -> None:
-    assert moses_prob(np.array([log_value]))[0] == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize("log_value", [-1e9, -70.0, -1.0, 0.0, 88.0, 1e9])
-def test_what_moses_reads_is_finite_and_no_denormal_number(log_value: float) -> None:
-    """It reads scores into float32: moses/TranslationModel/RuleTable/LoaderStandard.cpp."""
-    found = np.float32(moses_prob(np.array([log_value]))[0])
-    assert np.finfo(np.float32).tiny < found < np.inf
 
 
 class Given:

@@ -5,53 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
 
 from moses_bridge.config import from_mapping
 from moses_bridge.errors import ConfigError
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.encdec.task import EncDecTrainingConfig
-from rescorer.training.encoded_pairs import EncodedPairs
 from rescorer.training.loop import LoopConfig
 from rescorer.tries import pair_task
 from rescorer.tries.pair_task import PairTask
-
-N_SOURCE, N_TARGET = 11, 13
-MODEL = EncDecConfig(hidden_width=7, embedding_width=5, maxout_width=3)
-
-
-def make_data(n_sources: int = 17, n_pairs: int = 101) -> EncodedPairs:
-    rng = np.random.default_rng(8)
-
-    def phrases(n: int, n_words: int, max_len: int) -> tuple[Any, Any]:
-        lens = rng.integers(0, max_len + 1, n)
-        ids = rng.integers(1, n_words, (n, max_len + 1)).astype(np.int32)
-        ids[np.arange(max_len + 1) >= lens[:, None]] = 0
-        return ids, lens
-
-    groups = np.sort(rng.integers(0, n_sources, n_pairs))
-    weights = rng.uniform(0.5, 3.0, n_pairs)
-    sources, targets = phrases(n_sources, N_SOURCE, 4), phrases(n_pairs, 5, 3)
-    return EncodedPairs(*sources, *targets, groups, weights)
-
-
-def make_network() -> EncoderDecoder:
-    torch.manual_seed(3)
-    network = EncoderDecoder(MODEL, N_SOURCE, N_TARGET).double()
-    for parameter in network.parameters():
-        nn.init.normal_(parameter, std=0.4)
-    return network
-
-
-def pair_by_pair(network: EncoderDecoder, data: EncodedPairs, rows: Any) -> Tensor:
-    groups = data.groups[rows]
-    log_probs = network.log_probs(
-        torch.from_numpy(data.sources[groups]).long(),
-        torch.from_numpy(data.source_lens[groups]),
-        torch.from_numpy(data.targets[rows]).long(),
-        torch.from_numpy(data.target_lens[rows]),
-    )
-    return -(torch.from_numpy(data.weights[rows]) * log_probs).sum()
+from tests.rescorer.tries.conftest import MODEL, make_data, make_network, pair_by_pair
 
 
 def test_held_out_loss_is_nats_per_word() -> None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from moses_bridge.builtin.decoder.model import Model, load_model
+from moses_bridge.builtin.decoder.search import Limits
+from moses_bridge.builtin.decoder.translator import Translator, effective_distortion_limit
+from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
 
 Places = Callable[[Sequence[tuple[int, int]], int, int], list[int]]
 ARPA = """\\data\\
@@ -53,6 +57,25 @@ LexicalReordering0= 0.1 0.2 0.15 0.05 0.1 0.3
 Distortion0= 0.2
 LM0= 0.4
 """
+SEARCH_INI = """[distortion-limit]
+{limit}
+[feature]
+UnknownWordPenalty
+WordPenalty
+PhrasePenalty
+PhraseDictionaryMemory name=TranslationModel0 num-features=2 path=table
+LexicalReordering name=LexicalReordering0 num-features=6 type=wbe-msd-bidirectional-fe-allff path=reordering
+Distortion
+KENLM name=LM0 factor=0 path=lm.arpa order=3
+[weight]
+UnknownWordPenalty0= 1
+WordPenalty0= -0.2
+PhrasePenalty0= 0.1
+TranslationModel0= 0.3 0.1
+LexicalReordering0= 0.1 0.2 0.15 0.05 0.1 0.3
+Distortion0= 0.2
+LM0= 0.4
+"""
 PAIRS = {
     ("u", "a"): (0.5, 0.2, 0.3, 0.6, 0.1, 0.3, 0.4),
     ("u", "b a"): (0.4, 0.6, 0.3, 0.2, 0.5, 0.3, 0.2),
@@ -62,6 +85,13 @@ PAIRS = {
     ("u v", "a b"): (0.2, 0.2, 0.1, 0.4, 0.1, 0.7, 0.1),
     ("v w", "b a b"): (0.25, 0.4, 0.5, 0.1, 0.2, 0.3, 0.5),
 }
+
+
+def make_translator(model: Model, stack: int, pops: int) -> Translator:
+    limit = effective_distortion_limit(model.distortion_limit)
+    lm_scores = np.full(len(model.table.rows.nodes), np.nan, np.float32)
+    weighted = make_weighted_model(model, lm_scores, model.weight_vector(None))
+    return Translator(model, weighted, Limits(stack, pops, limit))
 
 
 @pytest.fixture

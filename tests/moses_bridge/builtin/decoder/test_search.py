@@ -15,64 +15,9 @@ from moses_bridge.builtin.decoder import feature_slots as slots
 from moses_bridge.builtin.decoder.features import score_path
 from moses_bridge.builtin.decoder.model import Model, load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
-from moses_bridge.builtin.decoder.search import Limits
-from moses_bridge.builtin.decoder.translator import (
-    Translator,
-    effective_distortion_limit,
-)
-from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
+from moses_bridge.builtin.decoder.translator import Translator
 from moses_bridge.formats.nbest import NBestEntry, parse_features, read_nbest
-
-ARPA = b"""\\data\\
-ngram 1=5
-ngram 2=4
-ngram 3=2
-
-\\1-grams:
--1.5\t<unk>\t0
-0\t<s>\t-0.3
--1.0\t</s>\t0
--0.7\ta\t-0.2
--0.9\tb\t-0.4
-
-\\2-grams:
--0.2\t<s> a\t-0.1
--0.6\ta b\t-0.3
--0.1\tb </s>\t0
--0.8\tb a\t-0.25
-
-\\3-grams:
--0.1\t<s> a b
--0.3\tb a b
-
-\\end\\
-"""
-INI = """[distortion-limit]
-{limit}
-[feature]
-UnknownWordPenalty
-WordPenalty
-PhrasePenalty
-PhraseDictionaryMemory name=TranslationModel0 num-features=2 path=table
-LexicalReordering name=LexicalReordering0 num-features=6 type=wbe-msd-bidirectional-fe-allff path=reordering
-Distortion
-KENLM name=LM0 factor=0 path=lm.arpa order=3
-[weight]
-UnknownWordPenalty0= 1
-WordPenalty0= -0.2
-PhrasePenalty0= 0.1
-TranslationModel0= 0.3 0.1
-LexicalReordering0= 0.1 0.2 0.15 0.05 0.1 0.3
-Distortion0= 0.2
-LM0= 0.4
-"""
-
-
-def make_translator(model: Model, stack: int, pops: int) -> Translator:
-    limit = effective_distortion_limit(model.distortion_limit)
-    lm_scores = np.full(len(model.table.rows.nodes), np.nan, np.float32)
-    weighted = make_weighted_model(model, lm_scores, model.weight_vector(None))
-    return Translator(model, weighted, Limits(stack, pops, limit))
+from tests.moses_bridge.builtin.decoder.conftest import ARPA, SEARCH_INI, make_translator
 
 
 @dataclass
@@ -113,8 +58,8 @@ class ToyModel:
             reordering.append(f"{' '.join(span)} ||| {target} ||| {' '.join(numbers[2:])}\n")
         (self.folder / "table").write_text("".join(table))
         (self.folder / "reordering").write_text("".join(reordering))
-        (self.folder / "lm.arpa").write_bytes(ARPA)
-        (self.folder / "moses.ini").write_text(INI.format(limit=self.limit))
+        (self.folder / "lm.arpa").write_text(ARPA)
+        (self.folder / "moses.ini").write_text(SEARCH_INI.format(limit=self.limit))
 
     def derivations(self, source: list[str]) -> Iterator[list[tuple[int, int, str]]]:
         """All sequences of (start, end, target) that Moses's limits allow."""
@@ -181,7 +126,7 @@ def test_wide_search_finds_the_best_of_all_derivations(
     tmp_path: Path, limit: int, seed: int, sentence: str
 ) -> None:
     toy = ToyModel(tmp_path, limit if limit >= 0 else 99, seed)
-    (tmp_path / "moses.ini").write_text(INI.format(limit=limit))
+    (tmp_path / "moses.ini").write_text(SEARCH_INI.format(limit=limit))
     source = sentence.split()
     best: dict[str, float] = {}
     for path in toy.derivations(source):
@@ -201,7 +146,7 @@ def test_wide_search_finds_the_best_of_all_derivations(
 def test_features_may_be_absent(tmp_path: Path, kept: str) -> None:
     ToyModel(tmp_path, 3, 1)
     kinds = {"KENLM": "LM0=", "LexicalReordering": "LexicalReordering0=", "Distortion": "Dist"}
-    lines = INI.format(limit=3).splitlines()
+    lines = SEARCH_INI.format(limit=3).splitlines()
     gone = [name for kind, weight in kinds.items() if kind != kept for name in (kind, weight)]
     lines = [line for line in lines if not line.startswith(tuple(gone))]
     (tmp_path / "moses.ini").write_text("\n".join(lines))

@@ -1,0 +1,87 @@
+"""Connections to Ray clusters, and what becomes of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from moses_bridge.cluster import open_cluster
+from moses_bridge.errors import ConfigError, UserError
+
+
+def test_when_a_machine_is_lost_the_others_do_its_work(ray_cluster: Any) -> None:
+    """Its processor is gone, so no new worker can be started."""
+
+    def which(number: int) -> tuple[int, str]:
+        time.sleep(0.02)
+        return number, os.environ["RAY_RAYLET_PID"]
+
+    machine = ray_cluster.add_node(num_cpus=1)
+    found = []
+    with open_cluster(ray_cluster.address, 3) as cluster:
+        for result in cluster.map_in_order(lambda: which, range(100)):
+            found.append(result)
+            if len(found) == 30:
+                ray_cluster.remove_node(machine, allow_graceful=False)
+    assert [number for number, _ in found] == [*range(100)]
+    assert len({place for _, place in found}) == 2
+
+
+def test_what_is_left_of_items_when_the_cluster_is_closed_ends_with_it(
+    ray: Any, ray_address: str
+) -> None:
+    with open_cluster(ray_address, 1) as cluster:
+        results = cluster.map_in_order(lambda: str, range(9))
+        assert next(results) == "0"
+    results.close()  # type: ignore[attr-defined]
+    assert not ray.is_initialized()
+
+
+def test_a_handler_of_sigterm_stays(ray_address: str) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with open_cluster(ray_address):
+        assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_where_nobody_answers(ray: Any) -> None:
+    message = r"no Ray cluster at 127\.0\.0\.1:1: .*refused"
+    with pytest.raises(UserError, match=message), open_cluster("127.0.0.1:1"):
+        raise AssertionError("connected")
+
+
+def test_who_answers_is_no_cluster(ray: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray's own words, which may be many, are one line, with a hint."""
+
+    def init(*_: object, **__: object) -> None:
+        raise ConnectionError("ray: nobody there\nsince noon")
+
+    monkeypatch.setattr(ray, "init", init)
+    message = "^no Ray cluster at auto: ray: nobody there. Where the cluster asks for a token"
+    with pytest.raises(UserError, match=message), open_cluster("auto"):
+        raise AssertionError("connected")
+
+
+@pytest.mark.parametrize("address", ["here", "ray://localhost:10001", ":1", "host:port"])
+def test_addresses_that_are_none(ray: Any, address: str) -> None:
+    with pytest.raises(ConfigError, match=f"found --ray {address}, expected HOST:PORT"):
+        open_cluster(address).__enter__()
+
+
+def test_a_cluster_without_gpus(ray_address: str) -> None:
+    with (
+        pytest.raises(ConfigError, match="has no GPU to work with"),
+        open_cluster(ray_address, unit="GPU"),
+    ):
+        raise AssertionError("connected")
+
+
+def test_without_ray_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    expected = r"^Ray is not installed: pip install 'rescorer\[cluster\]'$"
+    with pytest.raises(ConfigError, match=expected), open_cluster("local"):
+        raise AssertionError("connected")
