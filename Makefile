@@ -28,11 +28,11 @@ JOBS := $(shell echo $$((($(PROCESSORS) + $(AT_ONCE) - 1) / $(AT_ONCE))))
 endif
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
 
-.PHONY: help install development check format settings docs test browser fuzz faults mutate table1 regimes bench bench-significance bench-optimizers bench-long-tables bench-paper-model clean
+.PHONY: help install development check format settings docs test browser fuzz faults mutate table1 regimes bench bench-build bench-significance bench-optimizers bench-long-tables bench-paper-model clean
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
 	@echo 'make regimes                                               where the phrase network gains: hours'
-	@echo 'make test | check | format | settings | docs | fuzz | faults | mutate | bench | bench-significance | bench-optimizers | bench-long-tables | bench-paper-model | install | clean'
+	@echo 'make test | check | format | settings | docs | fuzz | faults | mutate | bench | bench-build | bench-significance | bench-optimizers | bench-long-tables | bench-paper-model | install | clean'
 
 # --- Installation ------------------------------------------------------------------------------
 
@@ -427,6 +427,11 @@ bench: $(B)/tables/rnn/moses.ini $(foreach name,baseline cslm nnjm,$(B)/runs/$(n
 	$(BENCH) bench_busy_machine.py $(abspath $(FILTERED)) $(abspath $(B)/encdec) $(RESULTS)/busy_machine.json
 	$(BENCH) bench_tuning.py $(abspath $(B)/runs/baseline-1/iter01.nbest.gz) \
 	    $(abspath $(DEV).$(TARGET)) $(RESULTS)/tuning.json
+
+# Time and memory of a model for 1, 3 and 10 times a part of the corpus: some minutes.
+PAIRS ?= 10000
+bench-build: $(CORPUS)/train.$(SOURCE) $(CORPUS)/train.$(TARGET) | $(INSTALL)
+	$(BENCH) bench_build.py $(abspath $(CORPUS)/train) $(SOURCE) $(TARGET) $(PAIRS) $(RESULTS)/build.json
 
 # How often the table would call equal systems different: 72 tunings of columns of noise, about an hour.
 bench-significance: $(B)/filtered/moses.ini $(START) $(TEST).$(SOURCE) | $(INSTALL)

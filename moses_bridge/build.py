@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from moses_bridge.builtin.aligner import Aligner, align
-from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, read_aligned_corpus
+from moses_bridge.builtin.aligner import PAIRS_AT_ONCE, Aligner, align
+from moses_bridge.builtin.extraction.aligned_corpus import read_aligned_corpus
 from moses_bridge.builtin.extraction.lexical import lexical_table, write_lexical_tables
 from moses_bridge.builtin.extraction.occurrences import MAX_WORDS
 from moses_bridge.builtin.extraction.pair_counts import collected_pairs
@@ -16,13 +16,13 @@ from moses_bridge.builtin.extraction.phrase_scores import Smoothing, pair_scorer
 from moses_bridge.builtin.extraction.reordering import reordering_probs
 from moses_bridge.builtin.extraction.table_output import write_phrase_table, write_reordering_table
 from moses_bridge.builtin.language_model.arpa import MAX_ORDER
-from moses_bridge.builtin.language_model.kneser_ney import estimate
+from moses_bridge.builtin.language_model.kneser_ney import NGRAMS_AT_ONCE, estimate
 from moses_bridge.compiled.notice import CompilationNotice
 from moses_bridge.config import AtLeast, AtMost, check_limits
 from moses_bridge.errors import InputError
 from moses_bridge.formats.moses_ini import new_ini, write_ini
 from moses_bridge.programs import find_program, run_program
-from moses_bridge.textio import read_lines, write_lines
+from moses_bridge.textio import named_errors, read_lines, write_lines
 
 LINKS_NAME = "aligned.grow-diag-final-and.gz"
 LEXICAL_NAMES = ("lex.e2f", "lex.f2e")
@@ -41,6 +41,9 @@ class BuildConfig:
 
     Attributes:
         aligner: what links the words of a sentence pair; docs/aligners.md compares them.
+        pairs_at_once: how many sentence pairs are aligned together; a longer corpus is cut into equal
+            parts with models of their own. The aligner needs about 90 bytes a word of both texts, twice
+            that with two jobs or more.
         max_phrase_words: longest phrase on either side.
         smoothing: of the relative frequencies in the phrase table.
         lm_order: longest n-gram of the language model.
@@ -48,14 +51,18 @@ class BuildConfig:
             last one holds for all longer ones).
         occurrences_at_once: how many occurrences of phrase pairs are sorted together, about 250
             bytes of memory each; the others wait on the disk. The tables do not depend on it.
+        ngrams_at_once: how many n-grams of the language model are counted together, about 90 bytes of
+            memory each; the others wait on the disk. The model does not depend on it.
     """
 
     aligner: Aligner = "eflomal"
+    pairs_at_once: Annotated[int, AtLeast(1)] = PAIRS_AT_ONCE
     max_phrase_words: Annotated[int, AtLeast(1), AtMost(MAX_WORDS)] = 7
     smoothing: Smoothing = "good-turing"
     lm_order: Annotated[int, AtLeast(1), AtMost(MAX_ORDER)] = 5
     lm_prune: tuple[Annotated[int, AtLeast(0)], ...] = (0, 0, 1)
     occurrences_at_once: Annotated[int, AtLeast(1)] = 1 << 18
+    ngrams_at_once: Annotated[int, AtLeast(1)] = NGRAMS_AT_ONCE
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -105,8 +112,8 @@ def build_model(
         _make(
             [links],
             texts,
-            [config.aligner],
-            lambda: align(texts[0], texts[1], aligned, config.aligner, jobs),
+            [config.aligner, config.pairs_at_once],
+            lambda: align(texts[0], texts[1], aligned, config.aligner, jobs, config.pairs_at_once),
         )
     tables = [out / name for name in (*LEXICAL_NAMES, TABLE_NAME, REORDERING_NAME)]
     inputs = [*texts, links]
@@ -142,8 +149,10 @@ def _make(
 def _write_tables(
     inputs: Sequence[Path], tables: Sequence[Path], config: BuildConfig, jobs: int
 ) -> None:
-    corpus: AlignedCorpus = read_aligned_corpus(*inputs)
     e2f, f2e, phrase_table, reordering_table = tables
+    source, target, links = inputs
+    with named_errors(phrase_table):
+        corpus = read_aligned_corpus(source, target, links, phrase_table.parent)
     lexical = lexical_table(corpus)
     write_lexical_tables(corpus, lexical, e2f, f2e)
     n_words, at_once = config.max_phrase_words, config.occurrences_at_once
@@ -153,7 +162,7 @@ def _write_tables(
     ):
         if not pairs.n_rows:
             raise InputError(inputs[0], None, "no phrase pair", "sentences with linked words")
-        scorer = pair_scorer(corpus, pairs, lexical, config.smoothing)
+        scorer = pair_scorer(corpus, pairs, lexical, config.smoothing, phrase_table.parent)
         write_phrase_table(phrase_table, corpus, pairs, scorer.scores, jobs)
         write_reordering_table(reordering_table, corpus, pairs, reordering_probs, jobs)
 
@@ -163,7 +172,7 @@ def _estimate(text: Path, out: Path, config: BuildConfig) -> None:
     program = find_program("lmplz")
     if program is None:
         with CompilationNotice(*ARPA_OUTPUT):
-            estimate(text, out, config.lm_order, config.lm_prune)
+            estimate(text, out, config.lm_order, config.lm_prune, config.ngrams_at_once)
         return
     plain = out.with_suffix("")
     prune = [str(count) for count in config.lm_prune]

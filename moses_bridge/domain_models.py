@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from moses_bridge.blocks import blocks_of
 from moses_bridge.builtin.decoder.lm_index import LN10, LmIndex
-from moses_bridge.builtin.language_model.kneser_ney import model_of, pruning_thresholds
-from moses_bridge.builtin.language_model.ngram_counts import (
+from moses_bridge.builtin.language_model.kneser_ney import model_within, pruning_thresholds
+from moses_bridge.builtin.language_model.tokens import (
     SPECIAL_WORDS,
-    tokens_within,
     words_of_line,
 )
 from moses_bridge.errors import InputError
@@ -106,7 +105,7 @@ def estimate_domain_models(
         if not vocabulary:
             found = f"no word at least {min_count} times"
             raise InputError(one, None, found, "more text of the domain", "Or set min_count = 1")
-        arpas = [model_of(tokens_within(text, vocabulary), thresholds) for text in texts]
+        arpas = [model_within(text, vocabulary, thresholds) for text in texts]
         models.append(DomainModels(LmIndex.of(arpas[0], one), LmIndex.of(arpas[1], other)))
     return models
 

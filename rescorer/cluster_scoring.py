@@ -33,7 +33,7 @@ class PackedScorers:
 
     Attributes:
         asked: which they are.
-        files: of each model, content by name.
+        files: of each model, content by place in its directory.
         names: of the scorers, for reports.
     """
 
@@ -46,8 +46,8 @@ class PackedScorers:
         with tempfile.TemporaryDirectory() as folder:
             models = tuple(Path(folder, str(number)) for number in range(len(self.files)))
             for model, files in zip(models, self.files, strict=True):
-                model.mkdir()
                 for name, content in files.items():
+                    (model / name).parent.mkdir(parents=True, exist_ok=True)
                     (model / name).write_bytes(content)
             compute = replace(self.asked.compute, device=device)
             scorers = replace(self.asked, models=models, compute=compute).named()

@@ -203,10 +203,11 @@ def _check_sides(models: Sequence[TextModel], data: Data) -> None:
 
 def _read(data: Data) -> Batch:
     if data.source is None:
-        targets = read_text(data.path)
+        targets = list(read_text(data.path))
         return Batch([b""] * len(targets), targets)
     text = read_parallel_text(data)
-    return Batch(text.sources, text.targets, text.links)
+    links = None if text.links is None else list(text.links)
+    return Batch(list(text.sources), list(text.targets), links)
 
 
 def _known_tokens(

@@ -6,7 +6,7 @@ on the beginning. The network itself is the same: it has been trained on turned 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 def turned(sentences: Sequence[bytes]) -> list[bytes]:
     """The words of each sentence from the last one to the first."""
     return [b" ".join(split_words(sentence)[::-1]) for sentence in sentences]
+
+
+def turned_lines(sentences: Iterable[bytes]) -> Iterator[bytes]:
+    """The same of a long text."""
+    for sentence in sentences:
+        yield from turned([sentence])
 
 
 class SentenceScorer(Scorer, WordScorer, Protocol):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from itertools import islice, pairwise
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +21,7 @@ from moses_bridge.progress import track
 from moses_bridge.textio import read_lines, read_parallel, write_lines
 
 Aligner = Literal["hmm", "fast-align", "eflomal"]
+PAIRS_AT_ONCE = 500_000
 SEED = 1
 IBM1_ITERATIONS = 4
 HMM_ITERATIONS = 4
@@ -28,7 +31,14 @@ EFLOMAL_SAMPLERS = 3
 EFLOMAL_DECODING = (1, 6, 2)
 
 
-def align(source: Path, target: Path, out: Path, aligner: Aligner, jobs: int) -> None:
+def align(
+    source: Path,
+    target: Path,
+    out: Path,
+    aligner: Aligner,
+    jobs: int,
+    pairs_at_once: int = PAIRS_AT_ONCE,
+) -> None:
     """Write the grow-diag-final-and links of a parallel text, in Pharaoh format.
 
     Args:
@@ -37,45 +47,82 @@ def align(source: Path, target: Path, out: Path, aligner: Aligner, jobs: int) ->
         out: the links, source-target, one line a sentence pair.
         aligner: the model; see docs/aligners.md.
         jobs: 1 aligns one direction after the other, more both at once.
+        pairs_at_once: a longer text is cut into equal parts of at most so many sentence pairs, each of
+            which has models of its own.
 
     Raises:
         InputError: one text has fewer lines.
         UserError: the library failed.
     """
     n_sentences = sum(1 for _ in read_parallel(source, target))
-    with TemporaryDirectory(dir=out.parent, prefix=".align.") as name:
-        folder = Path(name)
-        texts = {"source": source, "target": target}
-        plain = {key: _numbered(path, folder / key) for key, path in texts.items()}
+    n_parts = max(1, -(-n_sentences // pairs_at_once))
+    bounds = [n_sentences * part // n_parts for part in range(n_parts + 1)]
+    context = get_context("spawn")
+    with (
+        TemporaryDirectory(dir=out.parent, prefix=".align.") as name,
+        ProcessPoolExecutor(min(jobs, 2), mp_context=context) as processes,
+    ):
+        parts = _Parts(source, target, Path(name), aligner, processes)
+        write_lines(out, parts.links([end - first for first, end in pairwise(bounds)]))
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Aligns a parallel text part by part.
+
+    Attributes:
+        source, target: the texts.
+        folder: an empty directory.
+        aligner: the model.
+        processes: those that align.
+    """
+
+    source: Path
+    target: Path
+    folder: Path
+    aligner: Aligner
+    processes: ProcessPoolExecutor
+
+    def links(self, sizes: Sequence[int]) -> Iterator[bytes]:
+        """Yield the lines of all parts, of which the numbers of sentence pairs are given."""
+        texts = read_lines(self.source), read_lines(self.target)
+        for number, size in enumerate(sizes, start=1):
+            source, target = self.folder / "source", self.folder / "target"
+            for text, copy in zip(texts, (source, target), strict=True):
+                _write_numbered(islice(text, size), copy)
+            self._align(source, target, f" ({number} of {len(sizes)})" if len(sizes) > 1 else "")
+            links = symmetrize(self.folder / "forward", self.folder / "reverse")
+            yield from track(links, "symmetrise", size, "sentences")
+
+    def _align(self, source: Path, target: Path, part: str) -> None:
         directions = [
-            (plain["source"], plain["target"], folder / "forward", False),
-            (plain["target"], plain["source"], folder / "reverse", True),
+            (source, target, self.folder / "forward", False, part),
+            (target, source, self.folder / "reverse", True, part),
         ]
-        context = get_context("spawn")
         try:
-            with ProcessPoolExecutor(min(jobs, 2), mp_context=context) as processes:
-                tasks = [processes.submit(_align_one_way, aligner, *args) for args in directions]
-                for task in tasks:
-                    task.result()
+            tasks = [
+                self.processes.submit(_align_one_way, self.aligner, *args) for args in directions
+            ]
+            for task in tasks:
+                task.result()
         except BrokenProcessPool as error:
-            raise UserError(f"the word aligner died on {source} and {target}") from error
-        links = symmetrize(folder / "forward", folder / "reverse")
-        write_lines(out, track(links, "symmetrise", n_sentences, "sentences"))
+            raise UserError(f"the word aligner died on {self.source} and {self.target}") from error
 
 
-def _numbered(path: Path, copy: Path) -> Path:
-    """A copy with a number for each word, so that no byte of a word can mean anything to the library."""
+def _write_numbered(text: Iterable[bytes], copy: Path) -> None:
+    """Write a number for each word, so that no byte of a word can mean anything to the library."""
     numbers: dict[bytes, int] = {}
     lines = (
         b" ".join(b"%d" % numbers.setdefault(word, len(numbers) + 1) for word in split_words(line))
-        for line in read_lines(path)
+        for line in text
     )
     write_lines(copy, lines)
-    return copy
 
 
-def _align_one_way(aligner: Aligner, source: Path, target: Path, out: Path, turned: bool) -> None:
-    label = f"align {'target to source' if turned else 'source to target'}"
+def _align_one_way(
+    aligner: Aligner, source: Path, target: Path, out: Path, turned: bool, part: str
+) -> None:
+    label = f"align {'target to source' if turned else 'source to target'}{part}"
     model = MODELS[aligner](str(source), str(target), label)
     write_lines(out, _links(model, turned))
 

@@ -2,12 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from moses_bridge.blocks import blocks_of
 from moses_bridge.errors import InputError
-from moses_bridge.textio import StrPath, read_lines, read_parallel
+from moses_bridge.textio import StrPath, named_errors, read_lines, read_parallel
 from rescorer.contract import Data
+
+PIECE_BYTES = 1 << 20  # are read and written together
+SENTENCES_AT_ONCE = 10_000  # are encoded together: some 20 MB
+
+
+class SpilledLines:
+    """Lines that stand in a file without a name, which goes with the object; read as often as one likes.
+
+    They stand in the directory of temporary files (TMPDIR).
+    """
+
+    def __init__(self) -> None:
+        self._file, path = tempfile.mkstemp()
+        os.unlink(path)
+        weakref.finalize(self, os.close, self._file)
+        self._waiting = bytearray()
+        self._n_bytes = 0
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def append(self, line: bytes) -> None:
+        r"""Put a line without "\n" behind those that are there.
+
+        Raises:
+            OSError: the disk is full.
+        """
+        self._waiting += line + b"\n"
+        self._length += 1
+        if len(self._waiting) >= PIECE_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        data = bytes(self._waiting)
+        self._waiting.clear()
+        while data:
+            with named_errors(tempfile.gettempdir()):
+                n_written = os.pwrite(self._file, data, self._n_bytes)
+            self._n_bytes += n_written
+            data = data[n_written:]
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The lines without their "\\n"."""
+        self._flush()
+        place, rest = 0, b""
+        while place < self._n_bytes:
+            piece = os.pread(self._file, PIECE_BYTES, place)
+            place += len(piece)
+            *lines, rest = (rest + piece).split(b"\n")
+            yield from lines
 
 
 @dataclass(frozen=True)
@@ -20,9 +75,9 @@ class ParallelText:
         links: in Pharaoh format, one a pair; None where none are wanted.
     """
 
-    sources: list[bytes]
-    targets: list[bytes]
-    links: list[bytes] | None
+    sources: SpilledLines
+    targets: SpilledLines
+    links: SpilledLines | None
 
     def content(self) -> Iterator[bytes]:
         """All of it as bytes."""
@@ -31,14 +86,18 @@ class ParallelText:
         yield from self.links or ()
 
 
-def read_text(path: StrPath) -> list[bytes]:
+def read_text(path: StrPath) -> SpilledLines:
     """The sentences of a text, empty lines left out.
 
     Raises:
         InputError: there is none.
+        OSError: the disk is full.
     """
-    sentences = [line for line in read_lines(path) if line.strip()]
-    if not sentences:
+    sentences = SpilledLines()
+    for line in read_lines(path):
+        if line.strip():
+            sentences.append(line)
+    if not len(sentences):
         raise InputError(path, None, "no sentence", "target text, one sentence a line")
     return sentences
 
@@ -48,10 +107,20 @@ def read_parallel_text(data: Data) -> ParallelText:
 
     Raises:
         InputError: the files have not as many lines, or no pair is left.
+        OSError: the disk is full.
     """
     paths = [path for path in (data.source, data.path, data.links) if path is not None]
-    rows = [row for row in read_parallel(*paths) if row[0].strip() and row[1].strip()]
-    if not rows:
+    sides = [SpilledLines() for _ in paths]
+    for row in read_parallel(*paths):
+        if row[0].strip() and row[1].strip():
+            for side, line in zip(sides, row, strict=True):
+                side.append(line)
+    if not len(sides[0]):
         raise InputError(data.path, None, "no sentence pair", "parallel text, one sentence a line")
-    sides = [list(column) for column in zip(*rows, strict=True)]
     return ParallelText(sides[0], sides[1], sides[2] if data.links is not None else None)
+
+
+def columns_of(rows: Iterable[tuple[bytes, ...]]) -> Iterator[list[list[bytes]]]:
+    """The columns of some rows at a time."""
+    for block in blocks_of(rows, SENTENCES_AT_ONCE):
+        yield [list(column) for column in zip(*block, strict=True)]

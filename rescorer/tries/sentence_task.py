@@ -5,7 +5,7 @@ A batch holds sentences of about the same length, so that most of them are still
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -14,20 +14,22 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from moses_bridge.array_file import parts
 from moses_bridge.config import AtLeast, Below, check_limits
 from moses_bridge.errors import InputError
 from moses_bridge.textio import StrPath
 from rescorer.contract import Data, Prepared, Shortlists
-from rescorer.right_to_left import turned
+from rescorer.right_to_left import turned_lines
 from rescorer.softmax.predicted import UpdateLoss
 from rescorer.softmax.sampled import WordSampler
 from rescorer.softmax.step_linear import shared_steps
 from rescorer.training.data import digest, held_out_mask
 from rescorer.training.encoded_pairs import EncodedPairs
 from rescorer.training.loop import LoopConfig
+from rescorer.training.mapped_text import mapped_phrases
 from rescorer.training.recipes import RecipeName
 from rescorer.training.seeded_batch import SeededBatch
-from rescorer.training.text import read_parallel_text
+from rescorer.training.text import SENTENCES_AT_ONCE, SpilledLines, read_parallel_text
 from rescorer.tries.loss import pairs_loss, predictions
 from rescorer.vocabulary import Vocabulary, count_words
 
@@ -120,45 +122,45 @@ def prepare_sentences(
     """
     text = read_parallel_text(data)
     sides = (text.targets, text.sources) if config.reverse_sides else (text.sources, text.targets)
-    if config.right_to_left:
-        sides = sides[0], turned(sides[1])
     shortlists = Shortlists(
         *(Vocabulary.from_counts(count_words(side), config.shortlist) for side in sides)
     )
-    pairs = encode_sentences(*sides, shortlists, config.max_sentence_words, data.path)
+    targets = turned_lines(sides[1]) if config.right_to_left else sides[1]
+    pairs = encode_sentences(sides[0], targets, shortlists, config.max_sentence_words, data.path)
     network = new_network(shortlists)
     task = SentenceTask(network, pairs, config, seed)
     return Prepared(network, task, shortlists, digest(text.content()))
 
 
 def encode_sentences(
-    sources: list[bytes],
-    targets: list[bytes],
+    sources: Iterable[bytes],
+    targets: Iterable[bytes],
     shortlists: Shortlists,
     max_words: int,
     path: StrPath,
 ) -> EncodedPairs:
-    """Sentence pairs as word ids; those with a longer side are left out.
+    """Sentence pairs as word ids in mapped files; those with a longer side are left out.
 
     Raises:
         InputError: none is left.
     """
     source, target = shortlists
     assert source is not None
-    kept = [
-        pair
-        for pair in zip(sources, targets, strict=True)
-        if all(len(side.split()) <= max_words for side in pair)
-    ]
-    if not kept:
+    kept = SpilledLines(), SpilledLines()
+    for pair in zip(sources, targets, strict=True):
+        if all(len(side.split()) <= max_words for side in pair):
+            for lines, side in zip(kept, pair, strict=True):
+                lines.append(side)
+    n_kept = len(kept[0])
+    if not n_kept:
         raise InputError(
             path, None, "only longer sentences", f"pairs of at most {max_words} words a side"
         )
     return EncodedPairs(
-        *source.encode_phrases([pair[0] for pair in kept]),
-        *target.encode_phrases([pair[1] for pair in kept]),
-        np.arange(len(kept)),
-        np.ones(len(kept)),
+        *mapped_phrases(source, kept[0]),
+        *mapped_phrases(target, kept[1]),
+        np.arange(n_kept),
+        np.ones(n_kept),
     )
 
 
@@ -196,9 +198,12 @@ class SentenceTask:
         return bool(self.config.n_sampled) and self.config.recipe.samples
 
     def _new_sampler(self) -> WordSampler:
-        targets = self.data.targets[self.train_rows]
-        inside = np.arange(targets.shape[1]) < self._n_words[self.train_rows, None]
-        counts = np.bincount(targets[inside], minlength=self.network.output.out_features)
+        counts = np.zeros(self.network.output.out_features, np.int64)
+        for first, end in parts(len(self.train_rows), SENTENCES_AT_ONCE):
+            rows = self.train_rows[first:end]
+            targets = self.data.targets[rows]
+            inside = np.arange(targets.shape[1]) < self._n_words[rows, None]
+            counts += np.bincount(targets[inside], minlength=len(counts))
         return WordSampler(counts / counts.sum(), self.config.recipe.size, self.config.n_sampled)
 
     @property

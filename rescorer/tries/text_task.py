@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from moses_bridge.array_file import parts
 from moses_bridge.config import AtLeast, Below, check_limits
 from rescorer.softmax.predicted import Predicted, UpdateLoss, output_loss
 from rescorer.softmax.sampled import WordSampler
@@ -22,6 +23,7 @@ from rescorer.training.dropout import with_dropout
 from rescorer.training.encoded_pairs import EncodedPairs
 from rescorer.training.loop import LoopConfig
 from rescorer.training.seeded_batch import SeededBatch
+from rescorer.training.text import SENTENCES_AT_ONCE
 from rescorer.tries.loss import predictions
 from rescorer.vocabulary import Vocabulary
 
@@ -188,7 +190,12 @@ def _word_shares(text: EncodedText, rows: NDArray[np.int64], n_words: int) -> ND
     """How much of the predicted words each word is, </s> included, *Shape:* (n_words,)."""
     chosen = np.zeros(len(text.lens), np.bool_)
     chosen[rows] = True
-    counts = np.bincount(text.ids[np.repeat(chosen, text.lens)], minlength=n_words)
+    counts, n_before = np.zeros(n_words, np.int64), 0
+    for first, end in parts(len(text.lens), SENTENCES_AT_ONCE):
+        is_chosen = np.repeat(chosen[first:end], text.lens[first:end])
+        ids = text.ids[n_before : n_before + len(is_chosen)]
+        counts += np.bincount(ids[is_chosen], minlength=n_words)
+        n_before += len(ids)
     counts[Vocabulary.end_id] += len(rows)
     return np.asarray(counts / max(1, counts.sum()), np.float64)
 

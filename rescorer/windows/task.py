@@ -20,11 +20,13 @@ from rescorer.softmax.sampled import WordSampler
 from rescorer.training.dropout import with_dropout
 from rescorer.training.loop import LoopConfig
 from rescorer.training.seeded_batch import SeededBatch
+from rescorer.windows.rows import WindowRows
 
 # Held-out windows are scored so many at a time, so that memory does not grow with their number.
 HELD_OUT_BATCH = 8192
 # Windows of the training data from which the linear part of log Z is found: seconds of work.
 EVENING_WINDOWS = 20_000
+COUNTED_AT_ONCE = 1 << 18  # windows whose predicted words are counted together
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,7 @@ class WindowTask:
 
     Args:
         network: is trained; a `Windowed`.
-        rows: windows with the predicted word behind each, *Shape:* (n, width + 1).
-        held_out: which of them are held out, *Shape:* (n,).
+        rows: windows with the predicted word behind each.
         config: settings.
         seed: of the order and the samples.
     """
@@ -69,19 +70,18 @@ class WindowTask:
     def __init__(
         self,
         network: Any,
-        rows: NDArray[np.int32],
-        held_out: NDArray[np.bool_],
+        rows: WindowRows,
         config: WindowTrainingConfig,
         seed: int,
     ) -> None:
         self.network = network
         self.config = config
         self.seed = seed
-        self.train_rows = rows[~held_out]
-        self.held_out_rows = rows[held_out]
+        self.train_rows, self.held_out_rows = rows
         self._product_type = config.loop.product_dtype
         n_words = network.output.out_features
-        shares = np.bincount(self.train_rows[:, -1], minlength=n_words) / len(rows)
+        counts = _predicted_words(self.train_rows, n_words)
+        shares = counts / (len(rows.train) + len(rows.held_out))
         self._sampler = WordSampler(shares, config.batch_words, config.n_sampled)
         self._update_loss = UpdateLoss(
             network.output,
@@ -168,6 +168,14 @@ class WindowTask:
 def _parts(rows: NDArray[np.int32]) -> Iterator[NDArray[np.int32]]:
     for start in range(0, len(rows), HELD_OUT_BATCH):
         yield rows[start : start + HELD_OUT_BATCH]
+
+
+def _predicted_words(rows: NDArray[np.int32], n_words: int) -> NDArray[np.int64]:
+    """How often each word is predicted, *Shape:* (n_words,)."""
+    counts = np.zeros(n_words, np.int64)
+    for start in range(0, len(rows), COUNTED_AT_ONCE):
+        counts += np.bincount(rows[start : start + COUNTED_AT_ONCE, -1], minlength=n_words)
+    return counts
 
 
 def _predicted(rows: NDArray[np.int32]) -> Predicted:

@@ -10,8 +10,8 @@ import pytest
 
 from moses_bridge.builtin.decoder.lm_index import LmIndex
 from moses_bridge.builtin.language_model.arpa_output import write_arpa
-from moses_bridge.builtin.language_model.kneser_ney import estimate, model_of
-from moses_bridge.builtin.language_model.ngram_counts import tokens_within, words_of_line
+from moses_bridge.builtin.language_model.kneser_ney import estimate, model_within
+from moses_bridge.builtin.language_model.tokens import words_of_line
 from moses_bridge.domain_models import (
     DomainModels,
     draw_rows,
@@ -69,10 +69,9 @@ def test_one_word_by_hand(tmp_path: Path) -> None:
 def test_sides_are_summed_over_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     models = []
     for seed in (1, 3):
-        tokens = [
-            tokens_within([line.split() for line in text(s, 200)], WORDS) for s in (seed, seed + 1)
-        ]
-        models.append(DomainModels(*(LmIndex.of(model_of(t, [0, 0]), "text") for t in tokens)))
+        texts = [[line.split() for line in text(s, 200)] for s in (seed, seed + 1)]
+        arpas = [model_within(sentences, WORDS, [0, 0]) for sentences in texts]
+        models.append(DomainModels(*(LmIndex.of(arpa, "text") for arpa in arpas)))
     rows = list(zip(text(5, 23), text(6, 23), strict=True))
     expected = sum(model.differences([row[i] for row in rows])[0] for i, model in enumerate(models))
     monkeypatch.setattr("moses_bridge.domain_models.ROWS_AT_ONCE", 10)
@@ -86,9 +85,9 @@ def test_a_given_vocabulary_makes_unknown_words_countable_and_distributions_whol
 ) -> None:
     """Checked by kenlm: the probabilities of all words behind any context sum to one."""
     sentences = [line.split() for line in text(1, 200)]
-    tokens = tokens_within(sentences, [b"a", b"b", b"never"])
-    assert tokens.words == [b"<unk>", b"<s>", b"</s>", b"a", b"b", b"never"]
-    write_arpa(tmp_path / "lm.arpa", model_of(tokens, [0, 0, 0]))
+    arpa = model_within(sentences, [b"a", b"b", b"never"], [0, 0, 0])
+    assert arpa.words == [b"<unk>", b"<s>", b"</s>", b"a", b"b", b"never"]
+    write_arpa(tmp_path / "lm.arpa", arpa)
     model = kenlm.Model(str(tmp_path / "lm.arpa"))
     state, after = kenlm.State(), kenlm.State()
     model.BeginSentenceWrite(state)

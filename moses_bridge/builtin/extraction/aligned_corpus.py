@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.array_file import ArrayFile, ArrayFiles, parts
+from moses_bridge.blocks import blocks_of
 from moses_bridge.errors import InputError
 from moses_bridge.formats.alignment import parse_links
 from moses_bridge.formats.phrase_table import BAR
 from moses_bridge.formats.words import split_words
 from moses_bridge.textio import StrPath, read_lines, read_parallel
+
+SENTENCES_AT_ONCE = 10_000
+WORDS_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -57,63 +64,94 @@ class AlignedCorpus:
     of_target: Links
 
 
-def read_aligned_corpus(source: StrPath, target: StrPath, links: StrPath) -> AlignedCorpus:
+def read_aligned_corpus(
+    source: StrPath, target: StrPath, links: StrPath, directory: Path
+) -> AlignedCorpus:
     """Read two tokenised texts and the links between them, line by line.
 
-    Words are what stands between blanks and tabs.
+    Words are what stands between blanks and tabs. In memory are the distinct words; all arrays stand in
+    files without names, which go with them: 12 bytes a word and 8 a link.
+
+    Args:
+        source: source text.
+        target: target text.
+        links: the links, source-target.
+        directory: where there is room for the files.
 
     Raises:
         InputError: a file is shorter than another, a link is malformed or points past the end of
             its sentence, or a word is `|||`.
+        OSError: the disk is full.
     """
-    source_text, target_text = read_text(source), read_text(target)
-    pairs = _read_links(links, source_text, target_text)
-    _check_same_length(source, target, links, source_text, target_text)
-    return AlignedCorpus(
-        source_text,
-        target_text,
-        _links_from(pairs[:, 0], pairs[:, 1], len(source_text.words)),
-        _links_from(pairs[:, 1], pairs[:, 0], len(target_text.words)),
-    )
+    source_text, target_text = read_text(source, directory), read_text(target, directory)
+    with ArrayFiles(directory) as files:
+        of_source, of_target = _SpilledLinks(files), _SpilledLinks(files)
+        lines = enumerate(read_lines(links))
+        for block in blocks_of(lines, SENTENCES_AT_ONCE):
+            pairs = _read_links(links, block, source_text, target_text)
+            first, end = block[0][0], block[-1][0] + 1
+            of_source.add(
+                pairs[:, 0], pairs[:, 1], source_text.starts[first], source_text.starts[end]
+            )
+            of_target.add(
+                pairs[:, 1], pairs[:, 0], target_text.starts[first], target_text.starts[end]
+            )
+        _check_same_length(source, target, links, source_text, target_text)
+        return AlignedCorpus(source_text, target_text, of_source.finish(), of_target.finish())
 
 
-def read_text(path: StrPath) -> Text:
-    """Read one tokenised text.
+def read_text(path: StrPath, directory: Path) -> Text:
+    """Read one tokenised text; its arrays stand in files in `directory`.
 
     Raises:
         InputError: a word is `|||`, which separates the columns of a table.
     """
-    numbers: dict[bytes, int] = {BAR: 0}
-    words, starts = array("i"), array("q", [0])
-    for line_number, line in enumerate(read_lines(path), start=1):
-        tokens = split_words(line)
-        if BAR in tokens:
-            raise InputError(
-                path,
-                line_number,
-                "the word '|||'",
-                "text in which bars are escaped",
-                "Write &#124; for a bar, as the tokenizer of Moses does",
-            )
-        words.extend(numbers.setdefault(token, len(numbers)) for token in tokens)
-        starts.append(len(words))
-    return _in_sorted_numbers(numbers, np.array(words), np.array(starts))
+    numbers: defaultdict[bytes, int] = defaultdict()
+    numbers.default_factory = numbers.__len__  # a new word gets the next number
+    numbers[BAR] = 0
+    waiting = array("i")
+    with ArrayFiles(directory) as files:
+        words, starts = files.new(np.int32), files.new(np.int64)
+        starts.append(np.zeros(1))
+        lines = enumerate(read_lines(path), start=1)
+        for block in blocks_of(lines, SENTENCES_AT_ONCE):
+            ends = array("q")
+            for line_number, line in block:
+                tokens = split_words(line)
+                if BAR in tokens:
+                    raise InputError(
+                        path,
+                        line_number,
+                        "the word '|||'",
+                        "text in which bars are escaped",
+                        "Write &#124; for a bar, as the tokenizer of Moses does",
+                    )
+                waiting.extend([numbers[token] for token in tokens])
+                ends.append(len(words) + len(waiting))
+            words.append(np.array(waiting))
+            starts.append(np.array(ends))
+            del waiting[:]
+        return _in_sorted_numbers(dict(numbers), words, starts)
 
 
 def _in_sorted_numbers(
-    numbers: dict[bytes, int], words: NDArray[np.int32], starts: NDArray[np.int64]
+    numbers: dict[bytes, int], words: ArrayFile[np.int32], starts: ArrayFile[np.int64]
 ) -> Text:
     vocabulary = sorted(numbers, key=lambda word: word + b" ")
     rank = np.empty(len(numbers), np.int32)
     rank[[numbers[word] for word in vocabulary]] = np.arange(len(numbers), dtype=np.int32)
-    return Text(vocabulary, rank[words], starts, int(rank[numbers[BAR]]))
+    for first, end in parts(len(words), WORDS_AT_ONCE):
+        words.write(first, rank[words.read(first, end)])
+    return Text(vocabulary, words.mapped(), starts.mapped(), int(rank[numbers[BAR]]))
 
 
-def _read_links(path: StrPath, source: Text, target: Text) -> NDArray[np.int32]:
-    """(n_links, 2) positions in the running texts, distinct, ascending."""
+def _read_links(
+    path: StrPath, block: list[tuple[int, bytes]], source: Text, target: Text
+) -> NDArray[np.int32]:
+    """(n_links, 2) positions in the running texts, distinct, of some sentences."""
     ends = array("i")
     n_sentences = min(len(source.starts), len(target.starts)) - 1
-    for sentence, line in enumerate(read_lines(path)):
+    for sentence, line in block:
         if sentence >= n_sentences:
             raise InputError(path, sentence + 1, "a line", f"{n_sentences} lines, as the text has")
         source_start, source_end = map(int, source.starts[sentence : sentence + 2])
@@ -129,7 +167,7 @@ def _read_links(path: StrPath, source: Text, target: Text) -> NDArray[np.int32]:
                     "The links must belong to these very texts",
                 )
             ends.extend((source_start + i, target_start + j))
-    return np.array(ends).reshape(-1, 2)
+    return np.array(ends, np.int32).reshape(-1, 2)
 
 
 def _check_same_length(
@@ -149,10 +187,21 @@ def _find_shorter(*paths: StrPath) -> None:
         pass
 
 
-def _links_from(ones: NDArray[np.int32], others: NDArray[np.int32], n_words: int) -> Links:
-    order = np.lexsort((others, ones))
-    counts = np.bincount(ones, minlength=n_words)
-    return Links(np.concatenate(([0], np.cumsum(counts))).astype(np.int64), others[order])
+class _SpilledLinks:
+    """Takes the links of sentences that follow each other."""
+
+    def __init__(self, files: ArrayFiles) -> None:
+        self._starts, self._others = files.new(np.int64), files.new(np.int32)
+        self._starts.append(np.zeros(1))
+
+    def add(self, ones: NDArray[np.int32], others: NDArray[np.int32], first: int, end: int) -> None:
+        """The links of the words from `first` to before `end`, in any order."""
+        counts = np.bincount(ones - first, minlength=int(end - first))
+        self._starts.append(len(self._others) + np.cumsum(counts))
+        self._others.append(others[np.lexsort((others, ones))])
+
+    def finish(self) -> Links:
+        return Links(self._starts.mapped(), self._others.mapped())
 
 
 def words_of(text: Text, numbers: Iterable[int]) -> bytes:

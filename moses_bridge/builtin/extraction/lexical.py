@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, Links
+from moses_bridge.array_file import ArrayFiles, parts
+from moses_bridge.builtin.extraction.aligned_corpus import (
+    WORDS_AT_ONCE,
+    AlignedCorpus,
+    Links,
+    Text,
+)
 from moses_bridge.textio import StrPath, write_lines
 
 NULL = b"NULL"
@@ -36,10 +44,13 @@ class LexicalTable:
     target_given_source: NDArray[np.float64]
     n_targets: int
 
+    @cached_property
+    def _keys(self) -> NDArray[np.int64]:
+        return self.sources * self.n_targets + self.targets
+
     def rows_of(self, sources: NDArray[np.int64], targets: NDArray[np.int64]) -> NDArray[np.int64]:
         """Rows of word pairs that are known to be in the table."""
-        keys = self.sources * self.n_targets + self.targets
-        return np.searchsorted(keys, sources * self.n_targets + targets)
+        return np.searchsorted(self._keys, sources * self.n_targets + targets)
 
 
 class LinkProbs(NamedTuple):
@@ -54,58 +65,95 @@ class LinkProbs(NamedTuple):
     null: NDArray[np.float64]
 
 
+class _Linked(NamedTuple):
+    """Words of one side and what they are linked with; a word without link is with NULL.
+
+    Attributes:
+        words: (n,) numbers of words, in the order of the text; each as often as it has links.
+        others: (n,) numbers of the words of the other side.
+        is_link: (n,) False where the other word is NULL.
+        firsts: (n_words,) place of the first link of each running word.
+    """
+
+    words: NDArray[np.int64]
+    others: NDArray[np.int64]
+    is_link: NDArray[np.bool_]
+    firsts: NDArray[np.int64]
+
+
+def _linked(text: Text, other: Text, links: Links) -> Iterator[_Linked]:
+    """All words of a text, part by part."""
+    for first, end in parts(len(text.words), WORDS_AT_ONCE):
+        starts = links.starts[first : end + 1]
+        n_links = np.diff(starts)
+        sizes = np.maximum(n_links, 1)
+        words = np.repeat(text.words[first:end], sizes).astype(np.int64)
+        is_link = np.repeat(n_links > 0, sizes)
+        others = np.full(len(words), len(other.vocabulary))
+        others[is_link] = other.words[links.others[starts[0] : starts[-1]]]
+        yield _Linked(words, others, is_link, np.cumsum(sizes) - sizes)
+
+
 def lexical_table(corpus: AlignedCorpus) -> LexicalTable:
-    """Count the links of the whole corpus."""
+    """Count the links of the whole corpus; in memory are the distinct word pairs, some 100 bytes each."""
     n_sources = len(corpus.source.vocabulary) + 1
     n_targets = len(corpus.target.vocabulary) + 1
-    n_links = _n_links(corpus.of_target)
-    bare_sources = corpus.source.words[_n_links(corpus.of_source) == 0]
-    bare_targets = corpus.target.words[n_links == 0]
-    nulls_for_targets = np.full(len(bare_targets), n_sources - 1)
-    nulls_for_sources = np.full(len(bare_sources), n_targets - 1)
-    linked_sources = corpus.source.words[corpus.of_target.others]
-    linked_targets = np.repeat(corpus.target.words, n_links)
-    sources = np.concatenate((linked_sources, bare_sources, nulls_for_targets)).astype(np.int64)
-    targets = np.concatenate((linked_targets, nulls_for_sources, bare_targets)).astype(np.int64)
-    keys, counts = np.unique(sources * n_targets + targets, return_counts=True)
+    keys, counts = np.empty(0, np.int64), np.empty(0, np.int64)
+    for part in _linked(corpus.target, corpus.source, corpus.of_target):
+        keys, counts = _added(keys, counts, part.others * n_targets + part.words)
+    for part in _linked(corpus.source, corpus.target, corpus.of_source):
+        bare = part.words[~part.is_link]
+        keys, counts = _added(keys, counts, bare * n_targets + n_targets - 1)
     row_sources, row_targets = np.divmod(keys, n_targets)
+    of_sources = np.bincount(row_sources, counts, minlength=n_sources)
+    of_targets = np.bincount(row_targets, counts, minlength=n_targets)
     return LexicalTable(
         row_sources,
         row_targets,
-        np.round(counts / np.bincount(targets, minlength=n_targets)[row_targets], N_DECIMALS),
-        np.round(counts / np.bincount(sources, minlength=n_sources)[row_sources], N_DECIMALS),
+        np.round(counts / of_targets[row_targets], N_DECIMALS),
+        np.round(counts / of_sources[row_sources], N_DECIMALS),
         n_targets,
     )
 
 
-def _n_links(links: Links) -> NDArray[np.int64]:
-    return np.diff(links.starts)
+def _added(
+    keys: NDArray[np.int64], counts: NDArray[np.int64], more: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Distinct keys, ascending, and how often they came, after more of them."""
+    new_keys, new_counts = np.unique(more, return_counts=True)
+    both, places = np.unique(np.concatenate([keys, new_keys]), return_inverse=True)
+    totals = np.zeros(len(both), np.int64)
+    totals[places[: len(keys)]] = counts
+    totals[places[len(keys) :]] += new_counts
+    return both, totals
 
 
-def target_link_probs(corpus: AlignedCorpus, table: LexicalTable) -> LinkProbs:
-    """p(target word | source word) beside the links of the target words."""
-    n_links = _n_links(corpus.of_target)
-    targets = corpus.target.words.astype(np.int64)
-    sources = corpus.source.words[corpus.of_target.others].astype(np.int64)
-    bare = n_links == 0
-    nulls = np.full(int(bare.sum()), len(corpus.source.vocabulary), np.int64)
-    null_probs = np.zeros(len(targets))
-    null_probs[bare] = table.target_given_source[table.rows_of(nulls, targets[bare])]
-    linked_rows = table.rows_of(sources, np.repeat(targets, n_links))
-    return LinkProbs(table.target_given_source[linked_rows], null_probs)
+def target_link_probs(corpus: AlignedCorpus, table: LexicalTable, directory: Path) -> LinkProbs:
+    """p(target word | source word) beside the links of the target words, in a file in `directory`."""
+    linked = _linked(corpus.target, corpus.source, corpus.of_target)
+    probs = ((part, table.rows_of(part.others, part.words)) for part in linked)
+    return _beside_links(table.target_given_source, probs, directory)
 
 
-def source_link_probs(corpus: AlignedCorpus, table: LexicalTable) -> LinkProbs:
-    """p(source word | target word) beside the links of the source words."""
-    n_links = _n_links(corpus.of_source)
-    sources = corpus.source.words.astype(np.int64)
-    targets = corpus.target.words[corpus.of_source.others].astype(np.int64)
-    bare = n_links == 0
-    nulls = np.full(int(bare.sum()), len(corpus.target.vocabulary), np.int64)
-    null_probs = np.zeros(len(sources))
-    null_probs[bare] = table.source_given_target[table.rows_of(sources[bare], nulls)]
-    linked_rows = table.rows_of(np.repeat(sources, n_links), targets)
-    return LinkProbs(table.source_given_target[linked_rows], null_probs)
+def source_link_probs(corpus: AlignedCorpus, table: LexicalTable, directory: Path) -> LinkProbs:
+    """p(source word | target word) beside the links of the source words, in a file in `directory`."""
+    linked = _linked(corpus.source, corpus.target, corpus.of_source)
+    probs = ((part, table.rows_of(part.words, part.others)) for part in linked)
+    return _beside_links(table.source_given_target, probs, directory)
+
+
+def _beside_links(
+    probs: NDArray[np.float64],
+    rows: Iterable[tuple[_Linked, NDArray[np.int64]]],
+    directory: Path,
+) -> LinkProbs:
+    with ArrayFiles(directory) as files:
+        links, nulls = files.new(np.float64), files.new(np.float64)
+        for part, of_part in rows:
+            links.append(probs[of_part[part.is_link]])
+            of_words = probs[of_part[part.firsts]]
+            nulls.append(np.where(part.is_link[part.firsts], 0.0, of_words))
+        return LinkProbs(links.mapped(), nulls.mapped())
 
 
 def write_lexical_tables(

@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.array_file import ArrayFiles
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, Links
 from moses_bridge.builtin.extraction.occurrence_shards import OccurrenceShards
 from moses_bridge.builtin.extraction.occurrences import (
@@ -72,8 +73,8 @@ def collected_pairs(
     """All phrase pairs of at most `max_words` words on each side, brought together and counted.
 
     They stand in a file without a name, 50 bytes a pair, which goes with the context; while they
-    are collected, all occurrences do so too, 11 bytes each. In memory are some 250 bytes for each
-    of `occurrences_at_once`, and 60 for each word of the target text.
+    are collected, all occurrences do so too, 11 bytes each, and totals of target phrases, 28 bytes a
+    word. In memory are some 250 bytes for each of `occurrences_at_once`.
 
     Args:
         corpus: where the phrase pairs are found.
@@ -87,17 +88,21 @@ def collected_pairs(
     with spilled_rows(beside, NO_PAIRS) as pairs:
         with spilled_rows(beside, NO_OCCURRENCES) as rows:
             shards = OccurrenceShards(corpus.source, rows, occurrences_at_once)
-            _collect(corpus, shards, _spill(corpus, max_words, shards), pairs)
+            totals = _spill(corpus, max_words, shards, beside.parent)
+            _collect(corpus, shards, totals, pairs)
         yield pairs
 
 
-def _spill(corpus: AlignedCorpus, max_words: int, shards: OccurrenceShards) -> NDArray[np.int32]:
+def _spill(
+    corpus: AlignedCorpus, max_words: int, shards: OccurrenceShards, directory: Path
+) -> NDArray[np.int32]:
     """Find all occurrences; the totals of their target phrases, as `TargetCounts` tells them."""
-    totals = TargetCounts(corpus.target)
-    for part in extract(corpus, max_words):
-        shards.add(part)
-        totals.add(part)
-    return totals.finish()
+    with ArrayFiles(directory) as files:
+        totals = TargetCounts(corpus.target, files)
+        for part in extract(corpus, max_words):
+            shards.add(part)
+            totals.add(part)
+        return totals.finish()
 
 
 def _collect(

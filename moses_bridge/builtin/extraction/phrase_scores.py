@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -60,13 +61,20 @@ def pair_scorer(
     pairs: SpilledRows[PairCounts],
     table: LexicalTable,
     smoothing: Smoothing,
+    directory: Path,
 ) -> PairScorer:
-    """What scores the pairs of a corpus; their counts are counted over all of them."""
+    """What scores the pairs of a corpus; their counts are counted over all of them.
+
+    Probabilities of words stand in files without names in `directory`, 16 bytes a link and 8 a word.
+    """
     discounts = np.ones(HIGHEST_COUNT_OF_COUNTS, np.float32)
     if smoothing == "good-turing":
         discounts = good_turing_discounts(_counts_of_counts(pairs))
     return PairScorer(
-        corpus, source_link_probs(corpus, table), target_link_probs(corpus, table), discounts
+        corpus,
+        source_link_probs(corpus, table, directory),
+        target_link_probs(corpus, table, directory),
+        discounts,
     )
 
 

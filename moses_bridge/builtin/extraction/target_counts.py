@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.extraction.aligned_corpus import Text
+from moses_bridge.array_file import ArrayFile, ArrayFiles, parts
+from moses_bridge.builtin.extraction.aligned_corpus import WORDS_AT_ONCE, Text
 from moses_bridge.builtin.extraction.occurrences import MAX_WORDS, Occurrences
+from moses_bridge.builtin.language_model.ngram_runs import NGramRuns, counted
 
 
 class TargetCounts:
     """Counts occurrences part by part; afterwards tells the total of any phrase by its place.
 
-    Memory is 7 bytes a target word while it counts (a place of the text is in at most 28 phrase
-    pairs), 28 more afterwards, whatever the number of phrase pairs.
+    On the disk are 7 bytes a target word while it counts (a place of the text is in at most 28 phrase
+    pairs), 28 more afterwards; in memory some 90 for each of `WORDS_AT_ONCE`.
 
     Args:
         target: the target text.
+        files: where the counts stand.
     """
 
-    def __init__(self, target: Text) -> None:
+    def __init__(self, target: Text, files: ArrayFiles) -> None:
         self._target = target
-        self._here = np.zeros((len(target.words), MAX_WORDS), np.uint8)
+        self._files = files
+        self._here = files.new(np.uint8)
+        self._here.lengthen(len(target.words) * MAX_WORDS)
 
     def add(self, occurrences: Occurrences) -> None:
         """Count occurrences of sentences that have not been counted yet."""
@@ -32,40 +34,56 @@ class TargetCounts:
             return
         first = int(occurrences.target_starts.min())
         places = (occurrences.target_starts - first) * MAX_WORDS + occurrences.target_lens - 1
-        here = self._here[first:].reshape(-1)
         counts = np.bincount(places)
-        here[: len(counts)] += counts.astype(np.uint8)
+        here = self._here.read(first * MAX_WORDS, first * MAX_WORDS + len(counts))
+        self._here.write(first * MAX_WORDS, here + counts)
 
     def finish(self) -> NDArray[np.int32]:
         """(n_words, 7) occurrences in the whole corpus of the phrase of 1 to 7 words from each word.
 
         0 where no phrase pair was found.
         """
-        totals = np.zeros(self._here.shape, np.int32)
-        numbers = np.zeros(len(totals), np.int32)
-        for i in range(min(MAX_WORDS, len(totals))):
-            keys = _keys(self._target, numbers, i)
-            _add_equal(keys, np.argsort(keys), self._here[:, i], numbers, totals[:, i])
-        return totals
+        n_words = len(self._target.words)
+        totals = self._files.new(np.int32)
+        with ArrayFiles(self._files.directory) as scratch:
+            numbers = scratch.new(np.int32)
+            numbers.lengthen(n_words)
+            for length in range(1, MAX_WORDS + 1):
+                self._count(length, numbers, totals)
+        return totals.mapped().reshape(MAX_WORDS, n_words).T
 
+    def _count(
+        self, length: int, numbers: ArrayFile[np.int32], totals: ArrayFile[np.int32]
+    ) -> None:
+        """Append the totals of the phrases of `length` words; `numbers` are of those one word shorter."""
+        n_words = len(self._target.words)
+        with ArrayFiles(self._files.directory) as scratch:
+            runs, places = NGramRuns(scratch, n_words, WORDS_AT_ONCE), scratch.new(np.int32)
+            for first, end in parts(n_words, WORDS_AT_ONCE):
+                keys = self._keys(numbers.read(first, end), first, length)
+                here = self._here.read(first * MAX_WORDS, end * MAX_WORDS)
+                run, of_keys = counted(
+                    keys,
+                    np.zeros(len(keys), np.int8),
+                    here[length - 1 :: MAX_WORDS].astype(np.int64),
+                )
+                runs.add(run)
+                places.append(of_keys)
+            of_phrases = scratch.new(np.int32)
+            for part in runs.merged():
+                of_phrases.append(part.counts)
+            for number, (first, end) in enumerate(parts(n_words, WORDS_AT_ONCE)):
+                of_run, of_places = runs.numbers_of_run(number), places.read(first, end)
+                numbers.write(first, of_run[of_places])
+                totals.append(of_phrases.take(of_run)[of_places])
 
-def _keys(text: Text, numbers: NDArray[np.int32], n_words: int) -> NDArray[np.int64]:
-    """(n,) numbers of the `n_words` + 1 words from each word, given those of `n_words` words."""
-    keys = numbers.astype(np.int64) * (len(text.vocabulary) + 1)
-    n = len(keys) - n_words
-    keys[:n] += text.words[n_words:]
-    keys[n:] += len(text.vocabulary)
-    return keys
+    def _keys(self, numbers: NDArray[np.int32], first: int, length: int) -> NDArray[np.int64]:
+        """(n,) numbers of `length` words from each place on, given those of one word less.
 
-
-@njit(cache=True, nogil=True)
-def _add_equal(keys: Any, order: Any, here: Any, numbers: Any, totals: Any) -> None:
-    """For places with equal keys put one number into `numbers`, the sum of `here` into `totals`."""
-    begin = number = total = 0
-    for end in range(len(order) + 1):
-        if end == len(order) or keys[order[end]] != keys[order[begin]]:
-            for i in range(begin, end):
-                numbers[order[i]], totals[order[i]] = number, total
-            begin, number, total = end, number + 1, 0
-        if end < len(order):
-            total += here[order[end]]
+        Behind the text stands a word that is none.
+        """
+        n_kinds = len(self._target.vocabulary) + 1
+        keys = numbers.astype(np.int64) * n_kinds + n_kinds - 1
+        words = self._target.words[first + length - 1 : first + length - 1 + len(keys)]
+        keys[: len(words)] += words - (n_kinds - 1)
+        return keys

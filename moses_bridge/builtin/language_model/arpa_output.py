@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,29 +29,43 @@ class PackedWords(NamedTuple):
     starts: NDArray[np.int64]
 
 
+class Section(NamedTuple):
+    """The n-grams of one order, part by part.
+
+    Attributes:
+        n_ngrams: how many there are.
+        parts: in the order in which they are written.
+    """
+
+    n_ngrams: int
+    parts: Iterable[NGrams]
+
+
 def write_arpa(path: textio.StrPath, arpa: Arpa) -> None:
     """Write a model with 7 decimals, compressed by suffix; the file appears only when complete."""
-    words = _pack(arpa.words)
-    n_ngrams = sum(len(section.log_probs) for section in arpa.sections)
+    write_sections(path, arpa.words, [Section(len(s.log_probs), [s]) for s in arpa.sections])
+
+
+def write_sections(path: textio.StrPath, words: list[bytes], sections: Sequence[Section]) -> None:
+    """As `write_arpa`, for a model of which a part is in memory at a time."""
+    packed = _pack(words)
     with (
         textio.open_write(path) as stream,
-        Progress(Path(path).name, n_ngrams, "n-grams") as progress,
+        Progress(Path(path).name, sum(s.n_ngrams for s in sections), "n-grams") as progress,
     ):
-        stream.write(_header(arpa))
-        for order, section in enumerate(arpa.sections, start=1):
+        stream.write(_header(sections))
+        for order, section in enumerate(sections, start=1):
             stream.write(b"\n\\%d-grams:\n" % order)
-            for first in range(0, len(section.log_probs), ROWS_AT_ONCE):
-                text = _format(words, section, first, has_backoffs=order < arpa.order)
-                stream.write(text.tobytes())
-                progress.update(len(section.log_probs[first : first + ROWS_AT_ONCE]))
+            for part in section.parts:
+                for first in range(0, len(part.log_probs), ROWS_AT_ONCE):
+                    text = _format(packed, part, first, has_backoffs=order < len(sections))
+                    stream.write(text.tobytes())
+                    progress.update(len(part.log_probs[first : first + ROWS_AT_ONCE]))
         stream.write(b"\n\\end\\\n")
 
 
-def _header(arpa: Arpa) -> bytes:
-    counts = [
-        b"ngram %d=%d\n" % (order, len(section.log_probs))
-        for order, section in enumerate(arpa.sections, start=1)
-    ]
+def _header(sections: Sequence[Section]) -> bytes:
+    counts = [b"ngram %d=%d\n" % (order, s.n_ngrams) for order, s in enumerate(sections, start=1)]
     return b"\\data\\\n" + b"".join(counts)
 
 

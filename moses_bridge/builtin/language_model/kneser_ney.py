@@ -8,28 +8,33 @@ estimation (ACL 2013).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import gettempdir
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.array_file import ArrayFile, ArrayFiles, Numbers, parts
 from moses_bridge.builtin.language_model.arpa import MAX_ORDER, Arpa, NGrams
-from moses_bridge.builtin.language_model.arpa_output import write_arpa
+from moses_bridge.builtin.language_model.arpa_output import Section, write_sections
+from moses_bridge.builtin.language_model.context_sums import Shares, context_sums
 from moses_bridge.builtin.language_model.ngram_counts import (
-    BOS,
     NGramCounts,
-    Tokens,
     adjusted_counts,
     count_ngrams,
-    read_tokens,
 )
+from moses_bridge.builtin.language_model.tokens import BOS, Tokens, read_tokens, tokens_within
 from moses_bridge.errors import ConfigError
 from moses_bridge.progress import Progress
+from moses_bridge.textio import named_errors
 
 FALLBACK_DISCOUNTS = (0.0, 0.5, 1.0, 1.5)  # lmplz --discount_fallback
+NGRAMS_AT_ONCE = 1 << 20  # some 90 MB
 SMALLEST = 1e-99  # its log10 is the -99 that ARPA files have for a probability of 0
+N_COUNTS = 5  # counts of 1 to 4 tell the discounts, all others are counted together
 
 
 @dataclass(frozen=True)
@@ -37,19 +42,32 @@ class Smoothed:
     """Probabilities of one order.
 
     Attributes:
+        counts: the n-grams.
+        threshold: those with at most so many occurrences are pruned; None where none is.
         probs: (n,) interpolated probability of each n-gram.
-        kept: (n,) whether the n-gram survives pruning.
         lower_weights: probability mass that each context (n-gram one order lower) leaves to the
             lower order; NaN where the n-gram is no context.
     """
 
-    probs: NDArray[np.float64]
-    kept: NDArray[np.bool_]
-    lower_weights: NDArray[np.float64]
+    counts: NGramCounts
+    threshold: int | None
+    probs: ArrayFile[np.float64]
+    lower_weights: ArrayFile[np.float64]
+
+    def kept(self, first: int, end: int) -> NDArray[np.bool_]:
+        """Which n-grams from `first` to before `end` survive pruning."""
+        if self.threshold is None:
+            return np.ones(end - first, np.bool_)
+        return self.counts.raw.read(first, end) > self.threshold
 
 
-def estimate(text: Path, out: Path, order: int, prune: Sequence[int]) -> None:
+def estimate(
+    text: Path, out: Path, order: int, prune: Sequence[int], ngrams_at_once: int = NGRAMS_AT_ONCE
+) -> None:
     """Estimate a language model from a text with one sentence a line and write it as ARPA.
+
+    The words of the text and its n-grams stand in files without names beside `out`; in memory are the
+    distinct words and some 90 bytes for each of `ngrams_at_once`.
 
     Args:
         text: words between blanks; compressed or not.
@@ -57,26 +75,51 @@ def estimate(text: Path, out: Path, order: int, prune: Sequence[int]) -> None:
         order: length of the longest n-grams.
         prune: for each order from 1 on, n-grams with at most that many occurrences are left out;
             the last number holds for all higher orders; empty for no pruning.
+        ngrams_at_once: how many n-grams are in memory at a time; the model does not depend on it.
 
     Raises:
         InputError: the text is empty or holds <s>, </s> or <unk>.
         ConfigError: the order or the pruning makes no sense.
+        OSError: the disk is full; it names `out`.
     """
     thresholds = pruning_thresholds(order, prune)
-    write_arpa(out, model_of(read_tokens(text), thresholds))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with named_errors(out), ArrayFiles(out.parent) as files:
+        tokens = read_tokens(text, files)
+        smoothed = _smooth(tokens, thresholds, files, ngrams_at_once)
+        write_sections(out, tokens.words, _sections(smoothed, ngrams_at_once))
 
 
-def model_of(tokens: Tokens, thresholds: list[int]) -> Arpa:
-    """The language model of a text.
+def model_within(
+    sentences: Iterable[Sequence[bytes]], vocabulary: Sequence[bytes], thresholds: list[int]
+) -> Arpa:
+    """The language model of a text over a vocabulary that is given, in memory; all other words are <unk>.
 
-    A word that is numbered but not in the text has the share of the uniform lowest order. <unk> is
-    counted where it stands in the text.
+    A word that is not in the text has the share of the uniform lowest order. <unk> is counted where it
+    stands in the text. While it is made, n-grams stand in the directory of temporary files.
 
     Args:
-        tokens: the text.
+        sentences: the words of each sentence.
+        vocabulary: words, each once, none of <unk>, <s>, </s>; the same one gives the same numbers.
         thresholds: for each order, the occurrences up to which n-grams are left out.
+
+    Raises:
+        OSError: the disk is full.
     """
-    return Arpa(tokens.words, _sections(count_ngrams(tokens, len(thresholds)), thresholds))
+    directory = Path(gettempdir())
+    with named_errors(directory), ArrayFiles(directory) as files:
+        tokens = tokens_within(sentences, vocabulary, files)
+        sections = _sections(_smooth(tokens, thresholds, files, NGRAMS_AT_ONCE), NGRAMS_AT_ONCE)
+        return Arpa(tokens.words, [_joined(section) for section in sections])
+
+
+def _joined(section: Section) -> NGrams:
+    rows = list(section.parts)
+    return NGrams(
+        np.concatenate([part.ids for part in rows]),
+        np.concatenate([part.log_probs for part in rows]),
+        np.concatenate([part.backoffs for part in rows]),
+    )
 
 
 def pruning_thresholds(order: int, prune: Sequence[int]) -> list[int]:
@@ -97,41 +140,67 @@ def pruning_thresholds(order: int, prune: Sequence[int]) -> list[int]:
     return given + [given[-1]] * (order - len(given))
 
 
-def _sections(orders: list[NGramCounts], thresholds: list[int]) -> list[NGrams]:
-    smoothed = _smooth(orders, thresholds)
-    no_weights = np.full(len(orders[-1]), np.nan)
-    weights = [*(higher.lower_weights for higher in smoothed[1:]), no_weights]
-    ids = np.arange(len(orders[0]), dtype=np.int32)[:, None]
-    sections: list[NGrams] = []
-    for counts, own, weight in zip(orders, smoothed, weights, strict=True):
-        if sections:
-            ids = np.concatenate([counts.first_words[:, None], ids[counts.suffixes]], axis=1)
-        log_probs = _log10(np.minimum(own.probs, 1.0))
-        backoffs = _log10(np.where(np.isnan(weight), 1.0, weight))
-        sections.append(NGrams(ids[own.kept], log_probs[own.kept], backoffs[own.kept]))
-    sections[0].log_probs[BOS] = 0.0
+def _sections(smoothed: list[Smoothed], at_once: int) -> list[Section]:
+    weights = [*(higher.lower_weights for higher in smoothed[1:]), None]
+    sections = []
+    for i, (own, own_weights) in enumerate(zip(smoothed, weights, strict=True)):
+        orders = [lower.counts for lower in smoothed[: i + 1]]
+        n_kept = sum(int(own.kept(*place).sum()) for place in parts(len(own.counts), at_once))
+        sections.append(Section(n_kept, _rows(orders, own, own_weights, at_once)))
     return sections
+
+
+def _rows(
+    orders: list[NGramCounts], own: Smoothed, weights: ArrayFile[np.float64] | None, at_once: int
+) -> Iterator[NGrams]:
+    """The n-grams that are kept, part by part; `orders` ends with theirs, `weights` are of the order above."""
+    for first, end in parts(len(own.counts), at_once):
+        rows = first + np.flatnonzero(own.kept(first, end))
+        log_probs = _log10(np.minimum(own.probs.take(rows), 1.0))
+        backoffs = np.zeros(len(rows), np.float32)
+        if weights is not None:
+            weight = weights.take(rows)
+            backoffs = _log10(np.where(np.isnan(weight), 1.0, weight))
+        if len(orders) == 1:
+            log_probs[rows == BOS] = 0.0
+        yield NGrams(_words(orders, rows), log_probs, backoffs)
+
+
+def _words(orders: list[NGramCounts], rows: NDArray[Any]) -> NDArray[np.int32]:
+    """(n_rows, order) words of n-grams of the last order, given by their numbers, which ascend."""
+    ids = np.empty((len(rows), len(orders)), np.int32)
+    for column, counts in enumerate(reversed(orders)):
+        ids[:, column] = counts.first_words.take(rows)
+        rows = counts.suffixes.take(rows)
+    return ids
 
 
 def _log10(values: NDArray[np.float64]) -> NDArray[np.float32]:
     return np.log10(np.maximum(values, SMALLEST)).astype(np.float32)
 
 
-def _smooth(orders: list[NGramCounts], thresholds: list[int]) -> list[Smoothed]:
+def _smooth(
+    tokens: Tokens, thresholds: list[int], files: ArrayFiles, at_once: int
+) -> list[Smoothed]:
+    orders = count_ngrams(tokens, len(thresholds), files, at_once)
     # The lowest order is interpolated with the uniform distribution over all words but <s>.
-    lower_probs = np.full(len(orders[0]), 1.0 / (len(orders[0]) - 1))
-    n_contexts = len(orders[0])
+    lower_probs, n_contexts = files.new(np.float64), 1
+    lower_probs.append(np.array([1.0 / (len(orders[0]) - 1)]))
     smoothed = []
     fallbacks: list[int] = []
     with Progress("language model", len(orders), "orders") as progress:
-        for i, (counts, adjusted) in enumerate(zip(orders, adjusted_counts(orders), strict=True)):
-            amounts = discounts(adjusted)
+        adjusted_orders = adjusted_counts(orders, files, at_once)
+        for i, (counts, adjusted) in enumerate(zip(orders, adjusted_orders, strict=True)):
+            amounts = discounts(_counts_of_counts(adjusted, at_once))
             if amounts is None:
                 amounts = FALLBACK_DISCOUNTS
                 fallbacks.append(i + 1)
-            kept = (counts.raw > thresholds[i]) | (i == 0)
-            smoothed.append(_interpolate(counts, adjusted, kept, amounts, lower_probs, n_contexts))
-            lower_probs, n_contexts = smoothed[-1].probs, len(counts)
+            own = Smoothed(
+                counts, thresholds[i] if i else None, files.new(np.float64), files.new(np.float64)
+            )
+            _interpolate(own, adjusted, amounts, lower_probs, n_contexts, files.directory, at_once)
+            smoothed.append(own)
+            lower_probs, n_contexts = own.probs, len(counts)
             progress.update(note=_warning(fallbacks))
     return smoothed
 
@@ -141,13 +210,25 @@ def _warning(fallbacks: list[int]) -> str:
     return f"warning: too little text, fixed discounts for order {orders}" if fallbacks else ""
 
 
-def discounts(adjusted: NDArray[np.int64]) -> tuple[float, ...] | None:
+def _counts_of_counts(adjusted: Numbers, at_once: int) -> NDArray[np.int64]:
+    """(6,) how many n-grams have the count 0 to 4, and 5 or more."""
+    total = np.zeros(N_COUNTS + 1, np.int64)
+    for place in parts(len(adjusted), at_once):
+        some = np.minimum(adjusted.read(*place), N_COUNTS)
+        total += np.bincount(some, minlength=N_COUNTS + 1)
+    return total
+
+
+def discounts(counts_of_counts: NDArray[np.int64]) -> tuple[float, ...] | None:
     """What to subtract from adjusted counts 0, 1, 2 and 3 or more (Chen and Goodman, equation 26).
+
+    Args:
+        counts_of_counts: how many n-grams have the adjusted count 0, 1, 2, 3 and 4.
 
     Returns:
         The four amounts, or None where a small or artificial text gives no sensible ones.
     """
-    n = np.bincount(np.minimum(adjusted, 5), minlength=5).astype(np.float64)
+    n = counts_of_counts.astype(np.float64)
     if not n[1:4].all():
         return None
     y = n[1] / (n[1] + 2.0 * n[2])
@@ -157,22 +238,31 @@ def discounts(adjusted: NDArray[np.int64]) -> tuple[float, ...] | None:
 
 
 def _interpolate(
-    counts: NGramCounts,
-    adjusted: NDArray[np.int64],
-    kept: NDArray[np.bool_],
+    own: Smoothed,
+    adjusted: Numbers,
     amounts: tuple[float, ...],
-    lower_probs: NDArray[np.float64],
+    lower_probs: ArrayFile[np.float64],
     n_contexts: int,
-) -> Smoothed:
+    directory: Path,
+    at_once: int,
+) -> None:
     """Discounted counts over the context's total, plus the mass set free times the lower order.
 
     The whole count of a pruned n-gram goes to the lower order; its context's total stays.
     """
-    subtracted = np.array(amounts)[np.minimum(adjusted, 3)]
-    freed = np.where(kept, subtracted, adjusted)
-    totals = np.bincount(counts.contexts, weights=adjusted, minlength=n_contexts)
-    with np.errstate(invalid="ignore"):
-        lower_weights = np.bincount(counts.contexts, weights=freed, minlength=n_contexts) / totals
-    probs = (adjusted - subtracted) / totals[counts.contexts]
-    probs += lower_weights[counts.contexts] * lower_probs[counts.suffixes]
-    return Smoothed(probs, kept, lower_weights)
+    by_count = np.array(amounts)
+    contexts_of = own.counts.contexts.read
+    with ArrayFiles(directory) as scratch:
+        sums = context_sums(n_contexts, scratch, at_once)
+        for place in parts(len(adjusted), at_once):
+            counts = adjusted.read(*place)
+            subtracted = by_count[np.minimum(counts, 3)]
+            freed = np.where(own.kept(*place), subtracted, counts)
+            sums.add(Shares(contexts_of(*place), counts, freed))
+        sums.finish(own.lower_weights)
+        for number, place in enumerate(parts(len(adjusted), at_once)):
+            counts = adjusted.read(*place)
+            totals, weights = sums.of_ngrams(number, contexts_of(*place))
+            probs = (counts - by_count[np.minimum(counts, 3)]) / totals
+            probs += weights * lower_probs.take(own.counts.suffixes.read(*place))
+            own.probs.append(probs)

@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, repeat
+from itertools import pairwise
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge import textio
-from moses_bridge.errors import InputError
-from moses_bridge.line_progress import track_lines
-from moses_bridge.progress import track
+from moses_bridge.array_file import (
+    ArrayFile,
+    ArrayFiles,
+    Numbers,
+    numbers_below,
+    parts,
+)
+from moses_bridge.builtin.language_model.ngram_runs import NGramRuns, counted
+from moses_bridge.builtin.language_model.tokens import BOS, Tokens
+from moses_bridge.progress import Progress
 
-SPECIAL_WORDS = (b"<unk>", b"<s>", b"</s>")
-UNK, BOS, EOS = range(3)
-# What lmplz parts words at (lm/builder/corpus_count.cc), but for the blank and the line feed.
-SEPARATORS = bytes.maketrans(b"\0\t\r", b"   ")
-
-
-@dataclass(frozen=True)
-class Tokens:
-    """A text as one row of word numbers, each sentence as <s> w1 ... wn </s>.
-
-    Attributes:
-        words: the words by number, numbered as they first appear behind <unk>, <s> and </s>.
-        ids: (n_tokens,) int32.
-        places: (n_tokens,) int32, distance from the sentence's <s>.
-    """
-
-    words: list[bytes]
-    ids: NDArray[np.int32]
-    places: NDArray[np.int32]
+NONE = -1  # where no n-gram of the order ends
 
 
 @dataclass(frozen=True)
@@ -41,113 +28,153 @@ class NGramCounts:
     """The different n-grams of one order, sorted by last word, then the word before it, and so on.
 
     Attributes:
-        first_words: (n,) int32, number of the first word.
-        suffixes: (n,) int64, index of the n-gram without its first word, one order lower.
-        contexts: (n,) int64, index of the n-gram without its last word, one order lower.
-        raw: (n,) int64, occurrences in the text.
+        first_words: (n,) number of the first word.
+        suffixes: (n,) number of the n-gram without its first word, one order lower; ascending.
+        contexts: (n,) number of the n-gram without its last word, one order lower.
+        raw: (n,) occurrences in the text.
     """
 
-    first_words: NDArray[np.int32]
-    suffixes: NDArray[np.int64]
-    contexts: NDArray[np.int64]
-    raw: NDArray[np.int64]
+    first_words: ArrayFile[np.int32]
+    suffixes: Numbers
+    contexts: Numbers
+    raw: Numbers
 
     def __len__(self) -> int:
         return len(self.raw)
 
 
-def read_tokens(path: textio.StrPath) -> Tokens:
-    """Number the words of a text; lines end at a line feed, words at blanks, tabs, NUL and CR.
+def count_ngrams(tokens: Tokens, order: int, files: ArrayFiles, at_once: int) -> list[NGramCounts]:
+    """Count the n-grams of orders 1 to `order`; unigram i is word i, <s> counts 0.
 
-    Raises:
-        InputError: the text has no line, or one of <unk>, <s>, </s> as a word.
-    """
-    numbers = {word: number for number, word in enumerate(SPECIAL_WORDS)}
-    ids: list[int] = []
-    lengths: list[int] = []
-    for line_number, line in enumerate(
-        track_lines(textio.read_lines(path), "read words", path, "lines"), start=1
-    ):
-        words = words_of_line(line)
-        sentence = [numbers.setdefault(word, len(numbers)) for word in words]
-        if sentence and min(sentence) <= EOS:
-            word = SPECIAL_WORDS[min(sentence)].decode()
-            raise InputError(
-                path, line_number, f"the word {word}", "plain words", "Escape or remove it"
-            )
-        ids += (BOS, *sentence, EOS)
-        lengths.append(len(sentence) + 2)
-    if not lengths:
-        raise InputError(path, None, "no lines", "a text with at least one line")
-    return Tokens(list(numbers), np.array(ids, np.int32), _places(np.array(lengths)))
-
-
-def words_of_line(line: bytes) -> list[bytes]:
-    """The words of a line, as `lmplz` parts them."""
-    return [word for word in line.translate(SEPARATORS).split(b" ") if word]
-
-
-def tokens_within(sentences: Iterable[Sequence[bytes]], vocabulary: Sequence[bytes]) -> Tokens:
-    """Number the words of sentences by a vocabulary that is given; all others are <unk>.
+    Each order is counted from the one below: an n-gram is the number of its suffix and a first word. So
+    all that is sorted are pairs of numbers, at most `at_once` of them at a time.
 
     Args:
-        sentences: the words of each sentence.
-        vocabulary: words, each once, none of <unk>, <s>, </s>; the same one gives the same numbers.
+        tokens: the text.
+        order: words of the longest n-grams.
+        files: where the counts stand.
+        at_once: places of the text that are counted in memory, some 90 bytes each.
     """
-    words = [*SPECIAL_WORDS, *vocabulary]
-    numbers = {word: number for number, word in enumerate(words) if number > EOS}
-    ids = array("i")
-    lengths = array("q")
-    for sentence in sentences:
-        ids.append(BOS)
-        ids.extend(map(numbers.get, sentence, repeat(UNK)))
-        ids.append(EOS)
-        lengths.append(len(sentence) + 2)
-    return Tokens(words, np.array(ids, np.int32), _places(np.array(lengths)))
-
-
-def _places(lengths: NDArray[np.int64]) -> NDArray[np.int32]:
-    starts = np.cumsum(lengths) - lengths
-    return (np.arange(lengths.sum()) - np.repeat(starts, lengths)).astype(np.int32)
-
-
-def count_ngrams(tokens: Tokens, order: int) -> list[NGramCounts]:
-    """Count the n-grams of orders 1 to `order`; unigram i is word i, <unk> and <s> count 0."""
-    n_words = len(tokens.words)
-    ends = np.flatnonzero(tokens.places > 0)
-    kinds = tokens.ids.astype(np.int64)
-    nothing = np.zeros(n_words, np.int64)
-    raw = np.bincount(kinds[ends], minlength=n_words)
-    orders = [NGramCounts(np.arange(n_words, dtype=np.int32), nothing, nothing, raw)]
-    for length in track(range(2, order + 1), "count n-grams", order - 1, "orders"):
-        ends = ends[tokens.places[ends] >= length - 1]
-        first_words = tokens.ids[ends - (length - 1)]
-        keys, positions, inverse, raw = np.unique(
-            kinds[ends] * n_words + first_words,
-            return_index=True,
-            return_inverse=True,
-            return_counts=True,
-        )
-        suffixes, first = np.divmod(keys, n_words)
-        contexts = kinds[ends[positions] - 1]
-        orders.append(NGramCounts(first.astype(np.int32), suffixes, contexts, raw))
-        kinds = np.full_like(kinds, -1)
-        kinds[ends] = inverse
+    orders = [_count_words(tokens, files, at_once)]
+    with (
+        Progress("count n-grams", len(tokens.ids) * (order - 1), "n-grams") as progress,
+        ArrayFiles(files.directory) as scratch,
+    ):
+        limit, ends = len(tokens.ids), cast(Numbers, tokens.ids)
+        spare = numbers_below(limit, scratch), numbers_below(limit, scratch)
+        for length in range(2, order + 1):
+            text = _Ends(tokens.ids, ends, len(tokens.words), length)
+            ends = spare[length % 2]
+            orders.append(_count_order(text, ends, length < order, files, at_once, progress))
     return orders
 
 
-def adjusted_counts(orders: list[NGramCounts]) -> list[NDArray[np.int64]]:
+def _count_words(tokens: Tokens, files: ArrayFiles, at_once: int) -> NGramCounts:
+    n_words = len(tokens.words)
+    raw = np.zeros(n_words, np.int64)
+    for first, end in parts(len(tokens.ids), at_once):
+        raw += np.bincount(tokens.ids.read(first, end), minlength=n_words)
+    raw[BOS] = 0
+    counts = _no_counts(len(tokens.ids), files)
+    counts.first_words.append(np.arange(n_words))
+    counts.suffixes.lengthen(n_words)
+    counts.contexts.lengthen(n_words)
+    counts.raw.append(raw)
+    return counts
+
+
+def _no_counts(limit: int, files: ArrayFiles) -> NGramCounts:
+    return NGramCounts(files.new(np.int32), *(numbers_below(limit, files) for _ in range(3)))
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """Where the n-grams of one order end in the text.
+
+    Attributes:
+        ids: numbers of the words.
+        lower: number of the n-gram one order lower that ends at each place, NONE if there is none.
+        n_words: how many different words there are.
+        length: words of an n-gram.
+    """
+
+    ids: ArrayFile[np.int32]
+    lower: Numbers
+    n_words: int
+    length: int
+
+    def read(
+        self, first: int, end: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
+        """Those from `first` to before `end`: their places from `first` on, keys and contexts.
+
+        The order of the keys is that of the n-grams.
+        """
+        begin = max(first - (self.length - 1), 0)
+        ids = self.ids.read(begin, end)
+        lower = self.lower.read(begin, end)
+        places = np.arange(max(first, 1) - begin, end - begin)
+        places = places[(ids[places] != BOS) & (lower[places - 1] != NONE)]
+        keys = lower[places].astype(np.int64) * self.n_words + ids[places - (self.length - 1)]
+        return places - (first - begin), keys, lower[places - 1]
+
+
+def _count_order(
+    text: _Ends,
+    numbers: Numbers,
+    numbered: bool,
+    files: ArrayFiles,
+    at_once: int,
+    progress: Progress,
+) -> NGramCounts:
+    """Count the n-grams; if `numbered`, put the number of the one that ends at each place into `numbers`."""
+    limit = len(text.ids)
+    counts = _no_counts(limit, files)
+    with ArrayFiles(files.directory) as scratch:
+        runs, places_in_run = NGramRuns(scratch, limit, at_once), scratch.new(np.int32)
+        for first, end in parts(len(text.ids), at_once):
+            places, keys, contexts = text.read(first, end)
+            run, of_keys = counted(keys, contexts, None)
+            runs.add(run)
+            if numbered:
+                of_places = np.full(end - first, NONE, np.int32)
+                of_places[places] = of_keys
+                places_in_run.append(of_places)
+            progress.update(end - first)
+        for part in runs.merged():
+            suffixes, first_words = np.divmod(part.keys, text.n_words)
+            counts.suffixes.append(suffixes)
+            counts.first_words.append(first_words)
+            counts.contexts.append(part.contexts)
+            counts.raw.append(part.counts)
+        for run_number, (first, end) in enumerate(parts(len(places_in_run), at_once)):
+            # NONE is the last place, behind the n-grams of the run
+            of_run = np.append(runs.numbers_of_run(run_number), NONE)
+            numbers.write(first, of_run[places_in_run.read(first, end)])
+    return counts
+
+
+def adjusted_counts(orders: list[NGramCounts], files: ArrayFiles, at_once: int) -> list[Numbers]:
     """Counts as Kneser-Ney smoothing wants them (Chen and Goodman 1998, section 3; Heafield 2013).
 
     The highest order and n-grams that begin with <s> keep their occurrences, all others count the
     different words that stand before them.
     """
-    adjusted = [
-        np.where(
-            lower.first_words == BOS,
-            lower.raw,
-            np.bincount(higher.suffixes, minlength=len(lower)),
-        )
-        for lower, higher in pairwise(orders)
-    ]
+    adjusted = [_words_before(lower, higher, files, at_once) for lower, higher in pairwise(orders)]
     return [*adjusted, orders[-1].raw]
+
+
+def _words_before(
+    lower: NGramCounts, higher: NGramCounts, files: ArrayFiles, at_once: int
+) -> Numbers:
+    counts = numbers_below(len(higher), files)
+    counts.lengthen(len(lower))
+    for first, end in parts(len(higher), at_once):
+        suffixes = higher.suffixes.read(first, end)
+        begins = np.flatnonzero(np.diff(suffixes, prepend=NONE))
+        counts.add(suffixes[begins], np.diff(begins, append=len(suffixes)))
+    for first, end in parts(len(lower), at_once):
+        is_start = lower.first_words.read(first, end) == BOS
+        both = lower.raw.read(first, end), counts.read(first, end)
+        counts.write(first, np.where(is_start, *both))
+    return counts

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from moses_bridge.blocks import blocks_of
 from rescorer.contract import Data, Prepared, Shortlists
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
 from rescorer.training.data import digest, held_out_mask
-from rescorer.training.text import read_text
+from rescorer.training.text import SENTENCES_AT_ONCE, read_text
 from rescorer.vocabulary import Vocabulary, count_words
 from rescorer.windows.ngrams import sentence_ngrams
+from rescorer.windows.rows import mapped_rows
 from rescorer.windows.task import WindowTask, WindowTrainingConfig
 
 
@@ -36,12 +38,16 @@ def prepare(data: Data, config: CslmTrainingConfig, seed: int) -> Prepared:
     network = empty_network(config, shortlists)
     if config.self_normalisation:
         network.even_out()
-    ids, lens = vocabulary.encode_text(sentences)
-    ngrams, sentence = sentence_ngrams(
-        ids, lens, config.model.context_words, network.start_id, vocabulary.end_id
+    held_out = held_out_mask(len(sentences), config.n_held_out, seed)
+    width, start_id = config.model.context_words, network.start_id
+    rows = mapped_rows(
+        (
+            sentence_ngrams(*vocabulary.encode_text(block), width, start_id, vocabulary.end_id)
+            for block in blocks_of(sentences, SENTENCES_AT_ONCE)
+        ),
+        held_out,
     )
-    held_out = held_out_mask(len(sentences), config.n_held_out, seed)[sentence]
-    task = WindowTask(network, ngrams, held_out, config, seed)
+    task = WindowTask(network, rows, config, seed)
     finish = task.finish if config.self_normalisation else None
     return Prepared(network, task, shortlists, digest(sentences), finish=finish)
 

@@ -8,8 +8,9 @@ from rescorer.contract import Batch, Data, Prepared, Shortlists
 from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig
 from rescorer.scorers.nnjm.windows import fill_windows, n_input_words
 from rescorer.training.data import digest, held_out_mask
-from rescorer.training.text import read_parallel_text
+from rescorer.training.text import columns_of, read_parallel_text
 from rescorer.vocabulary import Vocabulary, count_words
+from rescorer.windows.rows import mapped_rows
 from rescorer.windows.task import WindowTask, WindowTrainingConfig
 
 
@@ -38,10 +39,16 @@ def prepare(data: Data, config: NnjmTrainingConfig, seed: int) -> Prepared:
     network = empty_network(config, shortlists)
     if config.self_normalisation:
         network.even_out()
-    asked = Batch(text.sources, text.targets, text.links)
-    rows, pairs = fill_windows(asked, shortlists, config.model, data.links or "links")
-    held_out = held_out_mask(len(text.targets), config.n_held_out, seed)[pairs]
-    task = WindowTask(network, rows, held_out, config, seed)
+    held_out = held_out_mask(len(text.targets), config.n_held_out, seed)
+    lines = zip(text.sources, text.targets, text.links or (), strict=True)
+    rows = mapped_rows(
+        (
+            fill_windows(Batch(*columns), shortlists, config.model, data.links or "links")
+            for columns in columns_of(lines)
+        ),
+        held_out,
+    )
+    task = WindowTask(network, rows, config, seed)
     finish = task.finish if config.self_normalisation else None
     return Prepared(network, task, shortlists, digest(text.content()), finish=finish)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from moses_bridge.errors import InputError
 from rescorer.contract import Data, Prepared, Shortlists
-from rescorer.right_to_left import turned
+from rescorer.right_to_left import turned_lines
 from rescorer.scorers.rnn_lm.network import RnnLm, RnnLmConfig
 from rescorer.training.data import digest, held_out_mask
+from rescorer.training.mapped_text import mapped_text
 from rescorer.training.text import read_text
 from rescorer.tries.text_task import EncodedText, TextTask, TextTrainingConfig
 from rescorer.vocabulary import Vocabulary, count_words
@@ -31,16 +33,18 @@ def prepare(data: Data, config: RnnLmTrainingConfig, seed: int) -> Prepared:
     Raises:
         InputError: the text is empty, or all its sentences are too long.
     """
-    sentences = read_text(data.path)
-    if config.right_to_left:
-        sentences = turned(sentences)
-    vocabulary = Vocabulary.from_counts(count_words(sentences), config.shortlist)
+    lines = read_text(data.path)
+
+    def sentences() -> Iterable[bytes]:
+        return turned_lines(lines) if config.right_to_left else lines
+
+    vocabulary = Vocabulary.from_counts(count_words(sentences()), config.shortlist)
     shortlists = Shortlists(None, vocabulary)
     network = empty_network(config, shortlists)
     if config.self_normalisation:
         network.even_out()
-    held_out = held_out_mask(len(sentences), config.n_held_out, seed)
-    text = EncodedText(*vocabulary.encode_text(sentences))
+    held_out = held_out_mask(len(lines), config.n_held_out, seed)
+    text = EncodedText(*mapped_text(vocabulary, sentences()))
     task = TextTask(network, text, held_out, config, seed)
     if not len(task.train_rows):
         raise InputError(
@@ -50,7 +54,7 @@ def prepare(data: Data, config: RnnLmTrainingConfig, seed: int) -> Prepared:
             f"sentences of at most {config.max_sentence_words} words",
             "Raise max_sentence_words in --config",
         )
-    return Prepared(network, task, shortlists, digest(sentences))
+    return Prepared(network, task, shortlists, digest(sentences()))
 
 
 def empty_network(config: RnnLmTrainingConfig, shortlists: Shortlists) -> RnnLm:

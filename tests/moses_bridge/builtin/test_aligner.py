@@ -105,6 +105,21 @@ def test_links_do_not_depend_on_the_run_or_the_number_of_processes(tmp_path: Pat
     assert (tmp_path / "links1").read_bytes() == (tmp_path / "links2").read_bytes()
 
 
+def test_parts_of_a_long_text_are_aligned_by_themselves(tmp_path: Path) -> None:
+    source, target = write_reversed_text(tmp_path, 297)
+    align(source, target, tmp_path / "links", "eflomal", 1, pairs_at_once=150)
+    lines = list(read_lines(tmp_path / "links"))
+    assert len(lines) == 300
+    for part in (0, 1):
+        folder = tmp_path / f"part{part}"
+        folder.mkdir()
+        for path in (source, target):
+            some = list(read_lines(path))[150 * part : 150 * (part + 1)]
+            write_lines(folder / path.name, some)
+        align(folder / "f", folder / "e", folder / "links", "eflomal", jobs=1)
+        assert list(read_lines(folder / "links")) == lines[150 * part : 150 * (part + 1)]
+
+
 def test_texts_of_different_length_are_refused(tmp_path: Path) -> None:
     write_lines(tmp_path / "f", [b"a", b"b"])
     write_lines(tmp_path / "e", [b"x"])

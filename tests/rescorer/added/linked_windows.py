@@ -13,8 +13,9 @@ from rescorer.compute import Compute
 from rescorer.contract import Architecture, Batch, Data, Prepared, Shortlists, TrainedModel
 from rescorer.softmax.output_layer import output_layer
 from rescorer.training.data import digest, held_out_mask
-from rescorer.training.text import read_parallel_text
+from rescorer.training.text import columns_of, read_parallel_text
 from rescorer.vocabulary import Vocabulary, count_words
+from rescorer.windows.rows import mapped_rows
 from rescorer.windows.scoring import FilledWindows, WindowScorer
 from rescorer.windows.task import WindowTask, WindowTrainingConfig
 
@@ -93,9 +94,10 @@ def prepare(data: Data, config: LinkedConfig, seed: int) -> Prepared:
         )
     )
     network = LinkedWindows(config, shortlists)
-    rows, pairs = fill(Batch(text.sources, text.targets, text.links), shortlists)
-    held_out = held_out_mask(len(text.targets), config.n_held_out, seed)[pairs]
-    task = WindowTask(network, rows, held_out, config, seed)
+    held_out = held_out_mask(len(text.targets), config.n_held_out, seed)
+    lines = zip(text.sources, text.targets, text.links or (), strict=True)
+    filled = (fill(Batch(*columns), shortlists) for columns in columns_of(lines))
+    task = WindowTask(network, mapped_rows(filled, held_out), config, seed)
     return Prepared(network, task, shortlists, digest(text.content()))
 
 

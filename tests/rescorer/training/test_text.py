@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from moses_bridge.errors import InputError
 from rescorer.contract import Data
-from rescorer.training.text import read_parallel_text, read_text
+from rescorer.training import text as text_module
+from rescorer.training.text import SpilledLines, columns_of, read_parallel_text, read_text
 
 
 def written(folder: Path, **texts: bytes) -> dict[str, Path]:
@@ -17,7 +19,7 @@ def written(folder: Path, **texts: bytes) -> dict[str, Path]:
 
 def test_empty_lines_are_no_sentences(tmp_path: Path) -> None:
     paths = written(tmp_path, text=b"a b\n\n \t\n c\xa0\r\nlast")
-    assert read_text(paths["text"]) == [b"a b", b" c\xa0\r", b"last"]
+    assert [*read_text(paths["text"])] == [b"a b", b" c\xa0\r", b"last"]
 
 
 @pytest.mark.parametrize("text", [b"", b"\n", b" \n\t\n"])
@@ -31,7 +33,8 @@ def test_pairs_with_an_empty_side_are_left_out(tmp_path: Path) -> None:
         tmp_path, path=b"x\n\nz\nw\n", source=b"a\nb\n \nd d\n", links=b"0-0\n1-1\n2-2\n\n"
     )
     text = read_parallel_text(Data(**paths))
-    assert (text.sources, text.targets, text.links) == ([b"a", b"d d"], [b"x", b"w"], [b"0-0", b""])
+    columns = [[*column] for column in (text.sources, text.targets, text.links or ())]
+    assert columns == [[b"a", b"d d"], [b"x", b"w"], [b"0-0", b""]]
     assert [*text.content()] == [b"a", b"d d", b"x", b"w", b"0-0", b""]
 
 
@@ -55,3 +58,40 @@ def test_texts_that_do_not_fit_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         read_parallel_text(Data(**written(tmp_path, **texts)))
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1 << 20])
+def test_lines_on_the_disk_are_read_as_they_were_written(
+    monkeypatch: pytest.MonkeyPatch, piece: int
+) -> None:
+    monkeypatch.setattr(text_module, "PIECE_BYTES", piece)
+    expected = [b"a" * (number % 23) + b"\r\xff" * (number % 3) for number in range(200)]
+    lines = SpilledLines()
+    for line in expected:
+        lines.append(line)
+    assert len(lines) == 200
+    assert [*zip(lines, lines, strict=True)] == [*zip(expected, expected, strict=True)]
+    lines.append(b"more")
+    assert [*lines] == [*expected, b"more"]
+    assert not len(SpilledLines()) and [*SpilledLines()] == []
+
+
+def test_a_full_disk_is_told_with_the_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full_disk() -> tuple[int, str]:
+        path = tmp_path / "file"
+        path.touch()
+        return os.open("/dev/full", os.O_RDWR), str(path)
+
+    monkeypatch.setattr("tempfile.mkstemp", full_disk)
+    lines = SpilledLines()
+    lines.append(b"a")
+    with pytest.raises(OSError, match=r"No space left on device: ."):
+        list(lines)
+
+
+def test_columns_come_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_module, "SENTENCES_AT_ONCE", 2)
+    rows = [(b"a", b"x"), (b"b", b"y"), (b"c", b"z")]
+    assert [*columns_of(rows)] == [[[b"a", b"b"], [b"x", b"y"]], [[b"c"], [b"z"]]]

@@ -18,6 +18,7 @@ from rescorer.training.seeded_batch import SeededBatch
 from rescorer.vocabulary import Vocabulary
 from rescorer.windows import task as module
 from rescorer.windows.ngrams import sentence_ngrams
+from rescorer.windows.rows import WindowRows
 from rescorer.windows.task import WindowTask, WindowTrainingConfig
 
 SIZES = CslmConfig(context_words=3, embedding_width=5, first_width=11, second_width=7)
@@ -50,7 +51,7 @@ def numpy_log_prob(network: Cslm, ids: list[int], end_id: int) -> float:
 def make_task(network: Cslm, sentences: list[bytes], config: WindowTrainingConfig) -> WindowTask:
     ids, lens = Vocabulary(WORDS).encode_text(sentences)
     rows, _ = sentence_ngrams(ids, lens, SIZES.context_words, network.start_id, 0)
-    return WindowTask(network, rows, np.zeros(len(rows), np.bool_), config, seed=1)
+    return WindowTask(network, WindowRows(rows, rows[:0]), config, seed=1)
 
 
 def test_sampled_loss_over_the_whole_shortlist_is_the_exact_loss(model: Cslm) -> None:
@@ -105,7 +106,7 @@ def zipf_rows(n: int) -> NDArray[np.int32]:
 def identity_task(n_sampled: int, **settings: Any) -> tuple[Identity, WindowTask]:
     network, rows = Identity(N_WORDS, 4), zipf_rows(4000)
     config = WindowTrainingConfig(n_sampled=n_sampled, batch_words=100, **settings)
-    return network, WindowTask(network, rows, np.zeros(len(rows), np.bool_), config, seed=1)
+    return network, WindowTask(network, WindowRows(rows, rows[:0]), config, seed=1)
 
 
 def counted_shares(task: WindowTask, n_sampled: int) -> NDArray[np.float64]:
@@ -166,7 +167,7 @@ def test_the_full_loss_and_the_held_out_loss() -> None:
     network, rows = Identity(N_WORDS, 4), zipf_rows(300)
     held_out = np.arange(300) % 10 == 3
     config = WindowTrainingConfig(n_sampled=0, batch_words=50)
-    task = WindowTask(network, rows, held_out, config, seed=1)
+    task = WindowTask(network, WindowRows(rows[~held_out], rows[held_out]), config, seed=1)
     numbers = np.array([5, 0, 100])
     with torch.no_grad():
         loss, n_words = task.loss(SeededBatch(numbers, (1,)))
@@ -181,7 +182,7 @@ def test_the_full_loss_and_the_held_out_loss() -> None:
 
 def test_held_out_windows_are_scored_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     network, rows = Identity(N_WORDS, 4), zipf_rows(50)
-    task = WindowTask(network, rows, np.ones(50, np.bool_), WindowTrainingConfig(), seed=1)
+    task = WindowTask(network, WindowRows(rows[:0], rows), WindowTrainingConfig(), seed=1)
     monkeypatch.setattr(module, "HELD_OUT_BATCH", 7)
     with torch.no_grad():
         found = task.held_out_loss()

@@ -30,7 +30,7 @@ def corpus_of(tmp_path: Path) -> Callable[[list[Sentence]], AlignedCorpus]:
         write_lines(paths[0], [b" ".join(source) for source, _, _ in sentences])
         write_lines(paths[1], [b" ".join(target) for _, target, _ in sentences])
         write_lines(paths[2], [b" ".join(b"%d-%d" % link for link in s[2]) for s in sentences])
-        return read_aligned_corpus(*paths)
+        return read_aligned_corpus(*paths, tmp_path)
 
     return read
 
@@ -49,7 +49,7 @@ def _table_rows(
     occurrences_at_once: int = 1 << 20,
 ) -> list[bytes]:
     with collected_pairs(corpus, max_words, occurrences_at_once, out) as pairs:
-        scorer = pair_scorer(corpus, pairs, lexical_table(corpus), smoothing)
+        scorer = pair_scorer(corpus, pairs, lexical_table(corpus), smoothing, out.parent)
         write_phrase_table(out, corpus, pairs, scorer.scores, jobs=2)
     return list(read_lines(out))
 
@@ -89,10 +89,11 @@ def _random_sentences(seed: int, n_sentences: int, longest: int) -> list[Sentenc
 
 
 @pytest.fixture(scope="session")
-def golden_corpus(golden: Path) -> AlignedCorpus:
+def golden_corpus(golden: Path, tmp_path_factory: pytest.TempPathFactory) -> AlignedCorpus:
     folder = golden / "extract"
     return read_aligned_corpus(
         folder / "corpus.en.gz",
         folder / "corpus.fr.gz",
         folder / "aligned.grow-diag-final-and.gz",
+        tmp_path_factory.mktemp("corpus"),
     )

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from moses_bridge.builtin.extraction import aligned_corpus
 from moses_bridge.builtin.extraction.aligned_corpus import (
     read_aligned_corpus,
     read_text,
@@ -15,7 +16,7 @@ from moses_bridge.textio import write_lines
 
 def test_order_of_the_vocabulary_holds_with_the_bar(tmp_path: Path) -> None:
     write_lines(tmp_path / "text", [b"{ a \x01", b"", b"z\ta"])
-    text = read_text(tmp_path / "text")
+    text = read_text(tmp_path / "text", tmp_path)
     assert text.vocabulary == [b"\x01", b"a", b"z", b"{", b"|||"]
     assert [text.words[a:b].tolist() for a, b in itertools.pairwise(text.starts)] == [
         [3, 1, 0],
@@ -43,4 +44,21 @@ def test_faults_are_told_with_their_line(
     for path, lines in zip(paths, (source, target, links), strict=True):
         write_lines(path, lines)
     with pytest.raises(InputError, match=message):
-        read_aligned_corpus(*paths)
+        read_aligned_corpus(*paths, tmp_path)
+
+
+@pytest.mark.parametrize("sentences_at_once", [1, 3, 10_000])
+def test_links_are_ascending_for_each_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sentences_at_once: int
+) -> None:
+    monkeypatch.setattr(aligned_corpus, "SENTENCES_AT_ONCE", sentences_at_once)
+    paths = (tmp_path / "f", tmp_path / "e", tmp_path / "links")
+    write_lines(paths[0], [b"a b", b"", b"c", b"d a e"])
+    write_lines(paths[1], [b"x", b"y", b"z w", b"x y"])
+    write_lines(paths[2], [b"1-0 0-0", b"", b"0-1", b"2-1 2-0 0-1 2-1"])
+    corpus = read_aligned_corpus(*paths, tmp_path)
+    assert corpus.of_source.starts.tolist() == [0, 1, 2, 3, 4, 4, 6]
+    assert corpus.of_source.others.tolist() == [0, 0, 3, 5, 4, 5]
+    assert corpus.of_target.starts.tolist() == [0, 2, 2, 2, 3, 4, 6]
+    assert corpus.of_target.others.tolist() == [0, 1, 2, 5, 3, 5]
+    assert corpus.source.starts.tolist() == [0, 2, 2, 3, 6]

@@ -3,10 +3,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from moses_bridge.builtin.extraction import lexical
 from moses_bridge.builtin.extraction.aligned_corpus import (
     AlignedCorpus,
 )
-from moses_bridge.builtin.extraction.lexical import lexical_table, write_lexical_tables
+from moses_bridge.builtin.extraction.lexical import (
+    lexical_table,
+    source_link_probs,
+    target_link_probs,
+    write_lexical_tables,
+)
 from moses_bridge.textio import read_lines
 
 Links = list[tuple[int, int]]
@@ -15,9 +23,15 @@ Links = list[tuple[int, int]]
 Sentence = tuple[list[bytes], list[bytes], Links]
 
 
+@pytest.mark.parametrize("words_at_once", [1 << 18, 997])
 def test_lexical_tables_have_the_rows_of_moses(
-    golden: Path, golden_corpus: AlignedCorpus, tmp_path: Path
+    golden: Path,
+    golden_corpus: AlignedCorpus,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words_at_once: int,
 ) -> None:
+    monkeypatch.setattr(lexical, "WORDS_AT_ONCE", words_at_once)
     table = lexical_table(golden_corpus)
     write_lexical_tables(golden_corpus, table, tmp_path / "lex.e2f", tmp_path / "lex.f2e")
     for name in ("lex.e2f", "lex.f2e"):
@@ -36,3 +50,26 @@ def test_lexical_tables_by_hand(
         "e2f": {b"x A 1.0000000", b"y NULL 1.0000000", b"NULL B 1.0000000"},
         "f2e": {b"A x 1.0000000", b"NULL y 1.0000000", b"B NULL 1.0000000"},
     }
+
+
+@pytest.mark.parametrize("words_at_once", [1 << 18, 3])
+def test_probabilities_stand_beside_their_links(
+    tmp_path: Path,
+    corpus_of: Callable[[list[Sentence]], AlignedCorpus],
+    monkeypatch: pytest.MonkeyPatch,
+    words_at_once: int,
+) -> None:
+    monkeypatch.setattr(lexical, "WORDS_AT_ONCE", words_at_once)
+    sentences: list[Sentence] = [
+        ([b"x", b"y"], [b"A", b"B"], [(0, 0)]),
+        ([b"x", b"z"], [b"B", b"A", b"C"], [(0, 0), (0, 1), (1, 2)]),
+    ]
+    corpus = corpus_of(sentences)
+    table = lexical_table(corpus)
+    # x is linked to A twice, to B once; B once to x, once to NULL; y with nothing
+    targets = target_link_probs(corpus, table, tmp_path)
+    assert targets.links == pytest.approx([2 / 3, 1 / 3, 2 / 3, 1], abs=1e-7)
+    assert targets.null.tolist() == [0, 1, 0, 0, 0]
+    sources = source_link_probs(corpus, table, tmp_path)
+    assert sources.links == pytest.approx([1, 1 / 2, 1, 1], abs=1e-7)
+    assert sources.null.tolist() == [0, 1, 0, 0]

@@ -52,7 +52,7 @@ def _links(draw: random.Random, n: int, m: int) -> bytes:
 
 @pytest.fixture
 def corpus(paths: tuple[Path, Path, Path]) -> AlignedCorpus:
-    return read_aligned_corpus(*paths)
+    return read_aligned_corpus(*paths, paths[0].parent)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ MANY = [b"w%d" % number for number in range(3000)]
 def text_of(folder: Path, words: list[bytes], n_words: int) -> Text:
     draw = random.Random(n_words)
     write_lines(folder / "text", [b" ".join(draw.choices(words, k=n_words))])
-    return read_text(folder / "text")
+    return read_text(folder / "text", folder)
 
 
 def places(text: Text, n: int) -> tuple[np.ndarray, np.ndarray, list[bytes]]:

@@ -28,6 +28,7 @@ def test_table_is_that_of_moses_byte_for_byte(golden: Path, tmp_path: Path) -> N
         folder / "corpus.en.gz",
         folder / "corpus.fr.gz",
         folder / "aligned.grow-diag-final-and.gz",
+        tmp_path,
     )
     assert table_rows(corpus, tmp_path / TABLE) == list(read_lines(folder / TABLE))
 
@@ -52,7 +53,7 @@ def test_orientations_by_hand(tmp_path: Path, links: bytes, previous: str, follo
     paths = (tmp_path / "f", tmp_path / "e", tmp_path / "links")
     for path, line in zip(paths, (b"a b c d", b"A B C D", links), strict=True):
         write_lines(path, [line])
-    rows = table_rows(read_aligned_corpus(*paths), tmp_path / "table")
+    rows = table_rows(read_aligned_corpus(*paths, tmp_path), tmp_path / "table")
     assert b"b ||| B ||| " + ONCE[previous] + b" " + ONCE[following] in rows
 
 
@@ -61,11 +62,11 @@ def test_edges_of_the_sentence_are_linked(tmp_path: Path) -> None:
     for path, line in zip(paths, (b"a", b"A", b"0-0"), strict=True):
         write_lines(path, [line, line])
     # Two monotone occurrences: (2 + 0.5) / (2 + 1.5).
-    assert table_rows(read_aligned_corpus(*paths), tmp_path / "table") == [
+    assert table_rows(read_aligned_corpus(*paths, tmp_path), tmp_path / "table") == [
         b"a ||| A ||| 0.714286 0.142857 0.142857 0.714286 0.142857 0.142857"
     ]
 
 
 def test_missing_text_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="expected a readable file"):
-        read_aligned_corpus(tmp_path / "f", tmp_path / "e", tmp_path / "links")
+        read_aligned_corpus(tmp_path / "f", tmp_path / "e", tmp_path / "links", tmp_path)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from collections import Counter, defaultdict
 from pathlib import Path
+from typing import BinaryIO
 
 import kenlm
 import numpy as np
 import pytest
 
+from moses_bridge.builtin.language_model import tokens
 from moses_bridge.builtin.language_model.arpa import Arpa, read_arpa
 from moses_bridge.builtin.language_model.kneser_ney import discounts, estimate, pruning_thresholds
 from moses_bridge.errors import ConfigError, InputError
@@ -42,14 +45,18 @@ def as_dict(arpa: Arpa) -> dict[Gram, tuple[float, float]]:
 
 
 @pytest.mark.parametrize(
-    ("name", "order", "prune"),
-    [("lm.o3", 3, ()), ("lm.o5", 5, UNPRUNED), ("lm.o5.prune001", 5, (0, 0, 1))],
+    ("name", "order", "prune", "at_once"),
+    [
+        ("lm.o3", 3, (), 1 << 20),
+        ("lm.o5", 5, UNPRUNED, 10_000),
+        ("lm.o5.prune001", 5, (0, 0, 1), 1 << 20),
+    ],
 )
 def test_models_of_lmplz(
-    golden: Path, tmp_path: Path, name: str, order: int, prune: tuple[int, ...]
+    golden: Path, tmp_path: Path, name: str, order: int, prune: tuple[int, ...], at_once: int
 ) -> None:
     out = tmp_path / "lm.arpa"
-    estimate(golden / "extract" / "corpus.fr.gz", out, order, prune)
+    estimate(golden / "extract" / "corpus.fr.gz", out, order, prune, at_once)
     ours, theirs = read_arpa(out), read_arpa(golden / "extract" / f"{name}.arpa.gz")
     assert ours.words == theirs.words
     assert ours.order == theirs.order
@@ -184,6 +191,45 @@ def test_kenlm_finds_distributions_that_sum_to_one(
     assert total == pytest.approx(1.0, abs=1e-5)
 
 
+@pytest.mark.parametrize("at_once", [3, 50, 999])
+def test_models_do_not_depend_on_what_is_in_memory(tmp_path: Path, at_once: int) -> None:
+    sentences = random_text(120)
+    text = write_text(tmp_path, "\n".join(map(" ".join, sentences)).encode())
+    estimate(text, tmp_path / "whole.arpa", 4, (0, 0, 1))
+    estimate(text, tmp_path / "parts.arpa", 4, (0, 0, 1), at_once)
+    assert (tmp_path / "parts.arpa").read_bytes() == (tmp_path / "whole.arpa").read_bytes()
+    assert {path.name for path in tmp_path.iterdir()} == {"text", "whole.arpa", "parts.arpa"}
+
+
+def test_memory_does_not_grow_with_the_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokens, "TOKENS_AT_ONCE", 500)
+    peaks = []
+    for n_lines in (800, 8000):
+        sentences = random_text(n_lines)
+        text = write_text(tmp_path, "\n".join(map(" ".join, sentences)).encode())
+        estimate(text, tmp_path / "lm.arpa", 4, (0,), 1000)  # imports and compiled code come before
+        tracemalloc.start()
+        estimate(text, tmp_path / "lm.arpa", 4, (0,), 1000)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.2 * peaks[0]
+
+
+def test_a_full_disk_is_told_with_the_name_of_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full_disk(dir: Path, buffering: int) -> BinaryIO:
+        return open("/dev/full", "w+b", buffering=buffering)  # type: ignore[return-value]
+
+    text = write_text(tmp_path, b"a b\n")
+    monkeypatch.setattr("tempfile.TemporaryFile", full_disk)
+    with pytest.raises(OSError, match=r"No space left on device: .*lm\.arpa"):
+        estimate(text, tmp_path / "lm.arpa", 2, ())
+    assert not (tmp_path / "lm.arpa").exists()
+
+
 def test_tiny_text_warns_and_loads(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     text = write_text(tmp_path, b"a b\n")
     estimate(text, tmp_path / "lm.arpa", 5, (0, 0, 1))
@@ -199,12 +245,12 @@ def test_words_are_bytes_between_blanks(tmp_path: Path) -> None:
 def test_discounts_by_hand() -> None:
     # n1 = 8, n2 = 4, n3 = 2, n4 = 1: Y = 8 / 16; D1 = 1 - 2Y 4/8, D2 = 2 - 3Y 2/4, D3 = 3 - 4Y 1/2
     counts = np.repeat([0, 1, 2, 3, 4, 9], [2, 8, 4, 2, 1, 5])
-    assert discounts(counts) == pytest.approx((0.0, 0.5, 1.25, 2.0))
+    assert discounts(np.bincount(counts)) == pytest.approx((0.0, 0.5, 1.25, 2.0))
 
 
 @pytest.mark.parametrize("repeats", [[0, 4, 2, 1], [8, 0, 2, 1], [8, 4, 0, 1], [1, 1, 30, 1]])
 def test_discounts_that_cannot_be_had(repeats: list[int]) -> None:
-    assert discounts(np.repeat([1, 2, 3, 4], repeats)) is None
+    assert discounts(np.array([0, *repeats])) is None
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,150 @@
+"""Sums over the n-grams that share a context, for more contexts than memory holds.
+
+N-grams stand in the order of their last words, so those of a context are far apart. They are
+distributed to parts of the contexts, each of which fits into memory, and what was summed up in each
+part is collected in the first order again; nothing is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.array_file import (
+    ArrayFile,
+    ArrayFiles,
+    numbers_below,
+    parts,
+)
+
+COUNTED_SORT = 1 << 16  # numbers below it are sorted by counting
+
+
+class Shares(NamedTuple):
+    """What n-grams add to the sums of their contexts.
+
+    Attributes:
+        contexts: (n,) number of each one's context.
+        counts: (n,) adjusted counts.
+        freed: (n,) what of them goes to the lower order.
+    """
+
+    contexts: NDArray[Any]
+    counts: NDArray[Any]
+    freed: NDArray[np.float64]
+
+
+class ContextSums(Protocol):
+    """Takes n-grams and sums up what they add to their contexts, in the order in which they came."""
+
+    def add(self, shares: Shares) -> None:
+        """Take some n-grams."""
+
+    def finish(self, of_contexts: ArrayFile[np.float64]) -> None:
+        """Sum up, and append the share of each context's counts that is set free.
+
+        It is NaN where no n-gram has the context.
+        """
+
+    def of_ngrams(
+        self, number: int, contexts: NDArray[Any]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Total and share of the contexts of the n-grams that were added as number `number`, from 0 on."""
+
+
+def context_sums(n_contexts: int, files: ArrayFiles, at_once: int) -> ContextSums:
+    """In memory where the contexts fit.
+
+    Args:
+        n_contexts: how many contexts there are.
+        files: where n-grams stand otherwise, 36 bytes each.
+        at_once: contexts that are in memory at a time, 24 bytes each.
+    """
+    if n_contexts <= at_once:
+        return SumsInMemory(n_contexts)
+    return DistributedSums(n_contexts, files, at_once)
+
+
+class SumsInMemory:
+    """Sums of contexts of which all fit into memory."""
+
+    def __init__(self, n_contexts: int) -> None:
+        self._totals, self._freed = np.zeros(n_contexts), np.zeros(n_contexts)
+
+    def add(self, shares: Shares) -> None:
+        """See `ContextSums`."""
+        # numpy adds up numbers of one kind ten times as fast as of two
+        np.add.at(self._totals, shares.contexts, shares.counts.astype(np.float64))
+        np.add.at(self._freed, shares.contexts, shares.freed)
+
+    def finish(self, of_contexts: ArrayFile[np.float64]) -> None:
+        """See `ContextSums`."""
+        with np.errstate(invalid="ignore"):
+            self._freed /= self._totals
+        of_contexts.append(self._freed)
+
+    def of_ngrams(
+        self, number: int, contexts: NDArray[Any]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """See `ContextSums`."""
+        return self._totals[contexts], self._freed[contexts]
+
+
+class DistributedSums:
+    """Sums of contexts of which a part at a time is in memory."""
+
+    def __init__(self, n_contexts: int, files: ArrayFiles, at_once: int) -> None:
+        self._n_contexts = n_contexts
+        self._at_once = at_once
+        self._n_parts = -(-n_contexts // at_once)
+        self._contexts = numbers_below(at_once, files)  # places within their part
+        self._counts, self._freed = files.new(np.int64), files.new(np.float64)
+        self._totals, self._weights = files.new(np.float64), files.new(np.float64)
+        self._cuts: list[NDArray[np.int64]] = []
+
+    def add(self, shares: Shares) -> None:
+        """See `ContextSums`; n-grams are sorted by the part to which their contexts belong."""
+        parts_of = shares.contexts // self._at_once
+        order = self._order(parts_of)
+        sizes = np.bincount(parts_of, minlength=self._n_parts)
+        self._cuts.append(len(self._contexts) + np.concatenate(([0], np.cumsum(sizes))))
+        self._contexts.append((shares.contexts % self._at_once)[order])
+        self._counts.append(shares.counts[order])
+        self._freed.append(shares.freed[order])
+
+    def finish(self, of_contexts: ArrayFile[np.float64]) -> None:
+        """See `ContextSums`."""
+        for part, (first, end) in enumerate(parts(self._n_contexts, self._at_once)):
+            sums = SumsInMemory(end - first)
+            for place in self._places(part):
+                contexts, counts = self._contexts.read(*place), self._counts.read(*place)
+                sums.add(Shares(contexts, counts, self._freed.read(*place)))
+            sums.finish(of_contexts)
+            for number, place in enumerate(self._places(part)):
+                totals, weights = sums.of_ngrams(number, self._contexts.read(*place))
+                self._totals.write(place[0], totals)
+                self._weights.write(place[0], weights)
+
+    def of_ngrams(
+        self, number: int, contexts: NDArray[Any]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """See `ContextSums`."""
+        order = self._order(contexts // self._at_once)
+        first, end = int(self._cuts[number][0]), int(self._cuts[number][-1])
+        totals, weights = np.empty(end - first), np.empty(end - first)
+        totals[order] = self._totals.read(first, end)
+        weights[order] = self._weights.read(first, end)
+        return totals, weights
+
+    def _order(self, parts_of: NDArray[Any]) -> NDArray[np.int64]:
+        """Those of a part together, as they came: the sum of floats depends on it."""
+        numbers = parts_of.astype(np.uint16) if self._n_parts <= COUNTED_SORT else parts_of
+        return np.argsort(numbers, kind="stable")
+
+    def _places(self, part: int) -> Iterator[tuple[int, int]]:
+        """Where the n-grams of a part begin and end, those that were added first first."""
+        for cut in self._cuts:
+            yield int(cut[part]), int(cut[part + 1])

@@ -1,0 +1,59 @@
+"""Encoded sentences in mapped files."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.array_file import ArrayFiles, parts
+from moses_bridge.blocks import blocks_of
+from moses_bridge.textio import named_errors
+from rescorer.training.text import SENTENCES_AT_ONCE
+from rescorer.vocabulary import Vocabulary
+
+
+def mapped_text(
+    vocabulary: Vocabulary, sentences: Iterable[bytes]
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """As `Vocabulary.encode_text`, in files without names, which go with the arrays.
+
+    They stand in the directory of temporary files (TMPDIR); the system reads them in as they are asked for.
+
+    Raises:
+        OSError: the disk is full.
+    """
+    directory = Path(tempfile.gettempdir())
+    with named_errors(directory), ArrayFiles(directory) as files:
+        ids, lens = files.new(np.int32), files.new(np.int64)
+        for block in blocks_of(sentences, SENTENCES_AT_ONCE):
+            some_ids, some_lens = vocabulary.encode_text(block)
+            ids.append(some_ids)
+            lens.append(some_lens)
+        return ids.mapped(), lens.mapped()
+
+
+def mapped_phrases(
+    vocabulary: Vocabulary, sentences: Iterable[bytes]
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """As `Vocabulary.encode_phrases`, in files without names, which go with the arrays.
+
+    Raises:
+        OSError: the disk is full.
+    """
+    flat, lens = mapped_text(vocabulary, sentences)
+    width = int(lens.max(initial=0)) + 1
+    directory = Path(tempfile.gettempdir())
+    with named_errors(directory), ArrayFiles(directory) as files:
+        ids, n_before = files.new(np.int32), 0
+        for first, end in parts(len(lens), SENTENCES_AT_ONCE):
+            some = np.full((end - first, width), vocabulary.end_id, np.int32)
+            n_words = int(lens[first:end].sum())
+            inside = np.arange(width) < lens[first:end, None]
+            some[inside] = flat[n_before : n_before + n_words]
+            ids.append(some.ravel())
+            n_before += n_words
+        return ids.mapped().reshape(-1, width), lens

@@ -1,0 +1,58 @@
+"""Windows of a training in mapped files, those that are held out apart."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.array_file import ArrayFile, ArrayFiles
+from moses_bridge.textio import named_errors
+
+
+class WindowRows(NamedTuple):
+    """Windows with the predicted word behind each.
+
+    Attributes:
+        train: *Shape:* (n, width + 1).
+        held_out: *Shape:* (n_held_out, width + 1).
+    """
+
+    train: NDArray[np.int32]
+    held_out: NDArray[np.int32]
+
+
+def mapped_rows(
+    parts: Iterable[tuple[NDArray[np.int32], NDArray[np.int64]]], held_out: NDArray[np.bool_]
+) -> WindowRows:
+    """Write windows into files without names, which go with the arrays.
+
+    They stand in the directory of temporary files (TMPDIR); the system reads them in as they are asked for.
+
+    Args:
+        parts: windows of sentences that follow each other, with the sentence of each, counted from 0 in
+            each part; each sentence has one at least.
+        held_out: which of the sentences are held out, *Shape:* (n_sentences,).
+
+    Raises:
+        OSError: the disk is full.
+    """
+    directory = Path(tempfile.gettempdir())
+    with named_errors(directory), ArrayFiles(directory) as files:
+        train, rest = files.new(np.int32), files.new(np.int32)
+        n_before, width = 0, 1
+        for rows, sentences in parts:
+            width = rows.shape[1]
+            is_held_out = held_out[n_before + sentences]
+            train.append(rows[~is_held_out].ravel())
+            rest.append(rows[is_held_out].ravel())
+            n_before += int(sentences[-1]) + 1
+        return WindowRows(_rows(train, width), _rows(rest, width))
+
+
+def _rows(values: ArrayFile[np.int32], width: int) -> NDArray[np.int32]:
+    return values.mapped().reshape(-1, width)

@@ -1,0 +1,48 @@
+"""Sums by context against numpy's, in memory and distributed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from moses_bridge.array_file import ArrayFiles, parts
+from moses_bridge.builtin.language_model.context_sums import (
+    DistributedSums,
+    Shares,
+    SumsInMemory,
+    context_sums,
+)
+
+N_CONTEXTS, N_NGRAMS = 90, 1000
+
+
+@pytest.mark.parametrize("at_once", [1, 13, N_CONTEXTS, 5000])
+def test_sums_are_those_of_one_pass(tmp_path: Path, at_once: int) -> None:
+    random_numbers = np.random.default_rng(6)
+    contexts = random_numbers.integers(0, N_CONTEXTS - 2, N_NGRAMS)
+    counts = random_numbers.integers(1, 50, N_NGRAMS)
+    freed = random_numbers.random(N_NGRAMS)
+    totals = np.bincount(contexts, counts, N_CONTEXTS)
+    with np.errstate(invalid="ignore"):
+        weights = np.bincount(contexts, freed, N_CONTEXTS) / totals
+    with ArrayFiles(tmp_path) as files:
+        sums, of_contexts = context_sums(N_CONTEXTS, files, at_once), files.new(np.float64)
+        places = list(parts(N_NGRAMS, 301))
+        for first, end in places:
+            sums.add(Shares(contexts[first:end], counts[first:end], freed[first:end]))
+        sums.finish(of_contexts)
+        # bit by bit, since sums of floats depend on their order
+        assert np.array_equal(of_contexts.read(0, N_CONTEXTS), weights, equal_nan=True)
+        assert np.isnan(weights).sum() == 2
+        for number, (first, end) in enumerate(places):
+            own_totals, own_weights = sums.of_ngrams(number, contexts[first:end])
+            assert np.array_equal(own_totals, totals[contexts[first:end]])
+            assert np.array_equal(own_weights, weights[contexts[first:end]])
+
+
+def test_contexts_that_fit_stay_in_memory(tmp_path: Path) -> None:
+    with ArrayFiles(tmp_path) as files:
+        assert isinstance(context_sums(10, files, 10), SumsInMemory)
+        assert isinstance(context_sums(11, files, 10), DistributedSums)

@@ -1,0 +1,34 @@
+"""Windows in files are those in memory, held-out ones apart."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rescorer.windows.ngrams import sentence_ngrams
+from rescorer.windows.rows import mapped_rows
+
+
+def test_parts_are_put_together() -> None:
+    random_numbers = np.random.default_rng(3)
+    lens = random_numbers.integers(0, 6, 40)
+    ids = random_numbers.integers(2, 9, int(lens.sum())).astype(np.int32)
+    whole, sentence = sentence_ngrams(ids, lens, 3, 9, 0)
+    held_out = random_numbers.random(40) < 0.3
+    ends = np.concatenate(([0], np.cumsum(lens)))
+    rows = mapped_rows(
+        (
+            sentence_ngrams(ids[ends[first] : ends[end]], lens[first:end], 3, 9, 0)
+            for first, end in ((0, 1), (1, 17), (17, 40))
+        ),
+        held_out,
+    )
+    assert np.array_equal(rows.train, whole[~held_out[sentence]])
+    assert np.array_equal(rows.held_out, whole[held_out[sentence]])
+    assert len(rows.held_out) > 10
+
+
+def test_nothing_held_out() -> None:
+    part = sentence_ngrams(np.array([3], np.int32), np.array([1]), 2, 9, 0)
+    rows = mapped_rows([part], np.zeros(1, np.bool_))
+    assert rows.train.tolist() == [[9, 9, 3], [9, 3, 0]]
+    assert rows.held_out.shape == (0, 3)
