@@ -221,7 +221,9 @@ def fingerprint(directory: Path) -> str:
 def model_files(directory: Path) -> dict[str, bytes]:
     """The content of all files of a model, by their places in its directory."""
     names = (*MODEL_FILES, FOLDS)
-    paths = [path for name in names for path in (directory / name, *directory.glob(f"fold*/{name}"))]
+    paths = [
+        path for name in names for path in (directory / name, *directory.glob(f"fold*/{name}"))
+    ]
     return {str(path.relative_to(directory)): path.read_bytes() for path in paths if path.exists()}
 
 

@@ -6,6 +6,7 @@ import gzip
 import itertools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,9 +20,12 @@ import pytest
 import torch
 from click.testing import CliRunner, Result
 
+from rescorer.asked_scorers import AskedScorers
 from rescorer.cli import main
-from rescorer.contract import Shortlists
-from rescorer.model_directory import save_model
+from rescorer.cluster_scoring import packed
+from rescorer.compute import Compute
+from rescorer.contract import Batch, Shortlists
+from rescorer.model_directory import fold_directory, save_folds, save_model
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
 from rescorer.scorers.cstm.network import Cstm, CstmConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
@@ -218,3 +222,21 @@ def test_a_bad_row_has_its_line(
     assert result.exit_code == 1
     assert f"bad.gz:20001: found {found}" in result.stderr
     assert not (folder / "out.gz").exists()
+
+
+def test_networks_with_folds_travel_whole(tmp_path: Path) -> None:
+    known = Vocabulary(WORDS[:30])
+    for number in (0, 1):
+        torch.manual_seed(number)
+        network = EncoderDecoder(EncDecConfig(8, 4, 4), len(known), len(known))
+        member = fold_directory(tmp_path / "model", number)
+        save_model(member, "encdec", network, network.config, Shortlists(known, known), {})
+    save_folds(tmp_path / "model", 2, max_phrase_words=7)
+    asked = AskedScorers((tmp_path / "model",), None, None, 1, Compute(device="cpu"))
+    (here,) = asked.named()
+    files = packed(asked, [here])
+    shutil.rmtree(tmp_path / "model")
+    (there,) = files.named("cpu")
+    pairs = Batch([b"w1 w2", b"w3", b"w4 w5"], [b"w6", b"w7 w8", b"w9"])
+    assert there.name == here.name
+    assert there.scorer.values(pairs).tolist() == here.scorer.values(pairs).tolist()

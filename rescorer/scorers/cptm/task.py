@@ -28,7 +28,7 @@ class CptmTrainingConfig(PairTrainingConfig):
     with no other model's, and depend on the pairs of a batch. One process computes a whole batch.
 
     Attributes:
-        batching: "pairs" draws pairs at random; "auto" does so too.
+        batching: "pairs" draws pairs at random, "sources" all targets of a source at once, "auto" as the recipe does.
         reverse_sides: false alone: a similarity has no direction.
         self_normalisation: 0 alone: there is no denominator.
         model: sizes.
@@ -47,11 +47,6 @@ class CptmTrainingConfig(PairTrainingConfig):
             raise ConfigError(
                 "loop.accumulation: a target is told from those of a whole batch: leave it at 1"
             )
-
-    @property
-    def whole_sources(self) -> bool:
-        """Whether a batch holds all targets of its sources."""
-        return self.batching == "sources"
 
 
 def prepare(data: Data, config: CptmTrainingConfig, seed: int) -> Prepared:

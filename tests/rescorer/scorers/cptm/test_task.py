@@ -43,13 +43,6 @@ def test_what_looks_at_a_whole_batch_is_not_cut(table: Path) -> None:
     assert len(task.parts(batch, 2)) == 1
 
 
-@pytest.mark.parametrize(
-    ("batching", "is_whole"), [("pairs", False), ("auto", False), ("sources", True)]
-)
-def test_auto_draws_pairs(batching: Any, is_whole: bool) -> None:
-    assert CptmTrainingConfig(batching=batching).whole_sources is is_whole
-
-
 def test_held_out_targets_are_told_from_others(table: Path, tmp_path: Path) -> None:
     """Their words are known, the pairs are not."""
     config = CptmTrainingConfig(
