@@ -28,7 +28,8 @@ class BaeTrainingConfig(PairTrainingConfig):
     `correlation_weight` is 0 and `merged_pairs` 1, one process computes a whole batch.
 
     Attributes:
-        batching: "pairs" draws pairs at random, "sources" all targets of a source at once, "auto" as the recipe does.
+        batching: "pairs" draws pairs at random, "sources" all targets of a source at once, "auto" what
+            the recipe says.
         reverse_sides: false alone: a cosine has no direction.
         self_normalisation: 0 alone: there is no denominator.
         merged_pairs: so many pairs of a batch are learned as one bag on each side. The paper joins 5 sentences,

@@ -28,7 +28,8 @@ class CptmTrainingConfig(PairTrainingConfig):
     with no other model's, and depend on the pairs of a batch. One process computes a whole batch.
 
     Attributes:
-        batching: "pairs" draws pairs at random, "sources" all targets of a source at once, "auto" as the recipe does.
+        batching: "pairs" draws pairs at random, "sources" all targets of a source at once, "auto" what
+            the recipe says.
         reverse_sides: false alone: a similarity has no direction.
         self_normalisation: 0 alone: there is no denominator.
         model: sizes.
