@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,11 +55,32 @@ def ray() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def ray_cluster(ray: Any) -> Iterator[Any]:
-    """A Ray cluster of one machine with two processors, for all tests; its start takes seconds."""
+def start_ray_cluster(ray: Any) -> Callable[[int], Any]:
+    """Starts a Ray cluster of one machine with so many processors, in seconds."""
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+    def start(n_processors: int) -> Any:
+        before = signal.getsignal(signal.SIGTERM)
+        own = {"num_cpus": n_processors, "include_dashboard": False}
+        cluster = Cluster(True, head_node_args=own)
+        signal.signal(signal.SIGTERM, before)  # the head took it for itself
+        return cluster
+
+    return start
+
+
+@pytest.fixture
+def sigterm_kept() -> Iterator[None]:
+    """A node that a test adds takes SIGTERM for itself: afterwards it is as before."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture(scope="session")
+def ray_cluster(start_ray_cluster: Callable[[int], Any]) -> Iterator[Any]:
+    """One for all tests, with two processors."""
+    cluster = start_ray_cluster(2)
     yield cluster
     cluster.shutdown()
 

@@ -14,6 +14,7 @@ from moses_bridge.cluster import open_cluster
 from moses_bridge.errors import ConfigError, UserError
 
 
+@pytest.mark.usefixtures("sigterm_kept")
 def test_when_a_machine_is_lost_the_others_do_its_work(ray_cluster: Any) -> None:
     """Its processor is gone, so no new worker can be started."""
 

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -115,12 +115,10 @@ def test_what_a_killed_worker_had_is_scored_again(folder: Path, ray_address: str
 
 
 def test_a_run_continues_whose_driver_was_killed_and_whose_cluster_was_lost(
-    folder: Path, ray: Any
+    folder: Path, start_ray_cluster: Callable[[int], Any]
 ) -> None:
     """Of a lost cluster nothing is left, the processes of its head neither."""
-    from ray.cluster_utils import Cluster
-
-    cluster = Cluster(True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    cluster = start_ray_cluster(1)
     driver = started_and_at_its_next_block(folder, "lost", cluster.address, 1)
     driver.kill()
     driver.communicate(timeout=60)
