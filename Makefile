@@ -15,7 +15,7 @@ PACKAGES := moses_bridge rescorer tuning
 # processors, four at most, with 1.5 GB of memory for each; AT_ONCE=1 does one after the other. The processors
 # are divided among them: JOBS processes or threads a step.
 PROCESSORS := $(shell nproc)
-ifneq ($(filter table1 regimes bench-optimizers,$(MAKECMDGOALS)),)
+ifneq ($(filter table1 domain regimes bench-optimizers,$(MAKECMDGOALS)),)
 ifndef AT_ONCE
 AT_ONCE := $(shell awk -v most=$$(($(PROCESSORS) < 4 ? $(PROCESSORS) : 4)) '/^MemAvailable/ { \
     n = int($$2 / 1.5e6); print n < 1 ? 1 : n < most ? n : most }' /proc/meminfo)
@@ -28,9 +28,10 @@ JOBS := $(shell echo $$((($(PROCESSORS) + $(AT_ONCE) - 1) / $(AT_ONCE))))
 endif
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
 
-.PHONY: help install development check format settings docs test browser fuzz faults mutate table1 regimes bench bench-build bench-significance bench-optimizers bench-long-tables bench-paper-model clean
+.PHONY: help install development check format settings docs test browser fuzz faults mutate table1 domain regimes bench bench-build bench-significance bench-optimizers bench-long-tables bench-paper-model clean
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
+	@echo 'make domain                                                a phrase model trained on lists of another domain'
 	@echo 'make regimes                                               where the phrase network gains: hours'
 	@echo 'make test | check | format | settings | docs | fuzz | faults | mutate | bench | bench-build | bench-significance | bench-optimizers | bench-long-tables | bench-paper-model | install | clean'
 
@@ -171,7 +172,7 @@ CORPUS ?= $(B)/corpus
 MODEL ?= $(B)/model
 LINKS ?= $(MODEL)/aligned.grow-diag-final-and.gz
 CONFIG := $(B)/config
-SECTIONS := corpus build encdec encdec_counted cslm nnjm rnn_lm rnnsearch start tune rerank compare
+SECTIONS := corpus build encdec encdec_counted cslm nnjm rnn_lm rnnsearch contrast lists expected_bleu start tune rerank compare
 DEV := $(CORPUS)/dev
 TEST := $(CORPUS)/test
 
@@ -208,9 +209,11 @@ $(B)/model/moses.ini: $(CORPUS)/train.$(SOURCE) $(CORPUS)/train.$(TARGET) $(CONF
 	$(STEP) $(BIN)/moses-bridge build --corpus $(CORPUS)/train --source $(SOURCE) --target $(TARGET) \
 	    --out $(B)/model --config $(CONFIG)/build.toml --jobs $(JOBS) $(call named,build)
 
-$(B)/filtered/moses.ini: $(MODEL)/moses.ini $(DEV).$(SOURCE) $(TEST).$(SOURCE) | $(INSTALL)
-	$(STEP) $(BIN)/moses-bridge filter --ini $< --input $(DEV).$(SOURCE) --input $(TEST).$(SOURCE) --out $(@D) \
-	    $(call named,filter)
+# Texts that the filtered tables must serve.
+INPUTS ?= $(DEV).$(SOURCE) $(TEST).$(SOURCE)
+
+$(B)/filtered/moses.ini: $(MODEL)/moses.ini $(INPUTS) | $(INSTALL)
+	$(STEP) $(BIN)/moses-bridge filter --ini $< $(INPUTS:%=--input %) --out $(@D) $(call named,filter)
 
 FILTERED := $(B)/filtered/phrase-table.gz
 
@@ -381,6 +384,56 @@ $(B)/report.html: $(B)/table.json $(B)/controls/table.json $(TABLES) $(B)/tables
 	    --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --scored $(B)/tables/rnn/phrase-table.gz \
 	    $(MAPS:%=--map %) $$([ ! -e $(STEPS) ] || echo --steps $(STEPS)) \
 	    --title '$(SOURCE)-$(TARGET), $(SCALE)' --out $@ >/dev/null
+
+# --- Another domain --------------------------------------------------------------------------------
+# 2,000 translated sentences of a domain that the table knows little of: what they give as lists for a phrase
+# model, beside a table that does not have them and beside one that does.
+
+define trained_on_lists
+$(call network,contrast-$(1),$(B)/filtered/moses.ini,--arch cptm,$(FILTERED),$(1),contrast)
+$(B)/cptm-$(1)/trained: $(B)/contrast-$(1)/trained $(B)/lists/train.gz $(CONFIG)/expected_bleu.toml
+	$$(FRESH)
+	$$(STEP) $(BIN)/rescorer expected-bleu $(B)/contrast-$(1) $(B)/lists/train.gz --source $(CORPUS)/train.$(SOURCE) \
+	    --reference $(CORPUS)/train.$(TARGET) --out $$(@D) --config $(CONFIG)/expected_bleu.toml --resume --seed $(1) \
+	    $(call named,cptm-$(1))
+	@touch $$@
+$(call columns,cptm-$(1),$(CPTM)-$(1)/trained,--model $(CPTM)-$(1))
+$(call run,cptm,$(B)/tables/cptm-$(1)/moses.ini,,,$(1),$(START))
+endef
+CPTM ?= $(B)/cptm
+$(foreach seed,$(SEEDS),$(eval $(call trained_on_lists,$(seed))))
+$(eval $(call translated,cptm,$(SEEDS)))
+
+$(B)/lists/train.gz: $(START) $(CONFIG)/lists.toml $(CORPUS)/train.$(SOURCE)
+	$(STEP) $(BIN)/moses-bridge decode --ini $(<D)/moses.ini --input $(CORPUS)/train.$(SOURCE) --output $(@D)/train.$(TARGET) \
+	    --nbest $@ --config $(CONFIG)/lists.toml --jobs $(JOBS) $(call named,lists)
+
+$(B)/domain/table.json: $(foreach system,baseline cptm random,$(B)/runs/$(system).translated) $(TEST).$(TARGET) $(CONFIG)/compare.toml
+	$(STEP) $(BIN)/tuning compare --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --out $(@D) \
+	    --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS) \
+	    'Baseline=$(call runs,baseline)' '+CPTM=$(call runs,cptm)' \
+	    'control: random columns=$(call runs,random,$(NOISE))' --control 'control: random columns' >/dev/null
+
+D := $(BUILD)/domain
+DOMAIN_TABLE := $(notdir $(B))/domain/table.json
+LANGUAGES := $(SOURCE) $(TARGET)
+
+$(D)/corpus/train.$(SOURCE): tuning/experiments/domain/corpus.toml | $(INSTALL)
+	$(BIN)/moses-bridge corpus --source $(SOURCE) --target $(TARGET) --out $(@D) --config $< $(call named,domain)
+
+# The training text of the table and the new one; dev and test are the new domain's.
+$(D)/joined/train.$(SOURCE): $(D)/corpus/train.$(SOURCE) $(CORPUS)/train.$(SOURCE)
+	mkdir -p $(@D)
+	for language in $(LANGUAGES); do cp $(foreach part,dev test,$(D)/corpus/$(part).$$language) $(@D); done
+	for language in $(TARGET) $(SOURCE); do cat $(CORPUS)/train.$$language $(D)/corpus/train.$$language > $(@D)/train.$$language; done
+
+# $(call in_domain,NAME,VARIABLES): its table, in a build of its own.
+in_domain = $(MAKE) BUILD=$(D)/$(1) EXPERIMENT='$(EXPERIMENT) tuning/experiments/domain/lists.toml' INSTALL= JOBS=$(JOBS) $(2) $(D)/$(1)/$(DOMAIN_TABLE)
+
+domain: $(D)/corpus/train.$(SOURCE) $(D)/joined/train.$(SOURCE) $(MODEL)/moses.ini
+	+$(call in_domain,without,MODEL=$(MODEL) CORPUS=$(D)/corpus INPUTS='$(foreach part,train dev test,$(D)/corpus/$(part).$(SOURCE))')
+	+$(call in_domain,with,CORPUS=$(D)/joined CPTM=$(D)/without/$(notdir $(B))/cptm)
+	$(BIN)/tuning gains 'table without them=$(D)/without/$(DOMAIN_TABLE)' 'table with them=$(D)/with/$(DOMAIN_TABLE)' --system +CPTM --out $(D)
 
 # --- Regimes ----------------------------------------------------------------------------------------
 # When does the phrase network's column pay? The default experiment on other data, each changed by one file.

@@ -46,14 +46,11 @@ def read_help(deb: Path) -> Paragraphs:
 
 
 def help_pairs(source_deb: Path, target_deb: Path, source: str, target: str) -> Iterator[TextPair]:
-    """Yield the sentences of the paragraphs that both packages have, in order of page.
-
-    They belong to no group: the help goes into training only.
-    """
+    """Yield the sentences of the paragraphs that both packages have, in order of page; a page is a group."""
     sources, targets = read_help(source_deb), read_help(target_deb)
     shared = [key for key in sources if key in targets]
     for key in sorted(shared, key=lambda key: key[0]):
-        yield from sentence_pairs(None, sources[key], targets[key], source, target)
+        yield from sentence_pairs(key[0], sources[key], targets[key], source, target)
 
 
 def _pages(deb: Path) -> Iterator[tuple[str, bytes]]:

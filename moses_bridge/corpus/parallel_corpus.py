@@ -25,7 +25,7 @@ PARTS = ("train", "dev", "test")
 LANGUAGE_CODE = re.compile(r"^[a-z]{2,3}(?:_[A-Z]{2}|_[A-Z][a-z]{3})?$")
 NOT_A_WORD = re.compile(r"[\W_]+")
 
-Origin = Literal["debian", "debian+libreoffice", "libreoffice", "files"]
+Origin = Literal["debian", "debian+libreoffice", "libreoffice", "libreoffice for debian", "files"]
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class CorpusConfig:
 
     Attributes:
         origin: "debian" (package descriptions), "debian+libreoffice" (and the LibreOffice help, for
-            training only), "libreoffice" (the help alone for training, the descriptions for tuning and
-            testing) or "files" (the user's own: two files with a sentence on each line, or files with both
-            languages).
+            training only), "libreoffice" (the help alone), "libreoffice for debian" (the help for training,
+            the descriptions for tuning and testing) or "files" (the user's own: two files with a sentence on
+            each line, or files with both languages).
         columns: of a .tsv file, the source's and the target's, from 1.
         max_words: longest sentence kept, in tokens of either side.
         max_ratio: longest side / shortest side at most, in tokens.
@@ -174,11 +174,17 @@ def _read(
     if source_file is not None or target_file is not None or files:
         raise ConfigError(f"files were given, but the origin is {config.origin!r}, not 'files'")
     archive = DebianArchive(out / "download", [source, target])
-    indexes = archive.descriptions(source), archive.descriptions(target)
-    yield from description_pairs(*indexes, source, target, dropped)
+    if config.origin != "libreoffice":
+        indexes = archive.descriptions(source), archive.descriptions(target)
+        yield from description_pairs(*indexes, source, target, dropped)
     if config.origin != "debian":
         packages = archive.packages([help_package(language) for language in (source, target)])
-        yield from help_pairs(packages[0], packages[1], source, target)
+        pairs = help_pairs(packages[0], packages[1], source, target)
+        yield from pairs if config.origin == "libreoffice" else map(_for_training, pairs)
+
+
+def _for_training(pair: TextPair) -> TextPair:
+    return replace(pair, group=None)
 
 
 def _with_words(pairs: list[TextPair], dropped: Counter[str]) -> list[TextPair]:
@@ -261,7 +267,7 @@ def split_parts(
             parts[part] += groups[name]
         dropped["over in dev or test"] += len(parts[part]) - size
         del parts[part][size:]
-    if config.origin == "libreoffice":
+    if config.origin == "libreoffice for debian":
         held_out |= groups.keys()
     train = [pair for pair in pairs if pair.raw.group not in held_out]
     sample = _with_mismatches(_sample(train, config, dropped), config)

@@ -19,9 +19,13 @@ from click.testing import CliRunner
 import moses_bridge.cli
 import rescorer.cli
 import tuning.cli
-from moses_bridge.config import from_mapping, load_toml
+from moses_bridge.config import from_mapping, load_config, load_toml
+from moses_bridge.corpus.parallel_corpus import CorpusConfig
+from moses_bridge.decoder import DecoderConfig
 from moses_bridge.errors import ConfigError
 from rescorer.architectures import ARCHITECTURES
+from rescorer.expected_bleu.task import ExpectedBleuConfig
+from rescorer.scorers.cptm.task import CptmTrainingConfig
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SCRIPT = DOCS / "make_settings.py"
@@ -147,6 +151,20 @@ def test_a_regime_changes_settings_that_there_are(script: dict[str, Any], regime
     kinds = {name: section.kind for section in script["SECTIONS"] for name in section.names}
     for name, table in load_toml(regime).items():
         from_mapping(kinds[name], table, str(regime))
+
+
+def test_settings_of_another_domain_are_settings_that_there_are() -> None:
+    folder = DOCS.parent / "tuning/experiments/domain"
+    assert load_config(CorpusConfig, folder / "corpus.toml").origin == "libreoffice"
+    kinds = {
+        "contrast": CptmTrainingConfig,
+        "lists": DecoderConfig,
+        "expected_bleu": ExpectedBleuConfig,
+    }
+    tables = load_toml(folder / "lists.toml")
+    assert tables.keys() == kinds.keys()
+    for name, kind in kinds.items():
+        from_mapping(kind, tables[name], name)
 
 
 def test_make_knows_every_regime() -> None:

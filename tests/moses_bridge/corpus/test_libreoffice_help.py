@@ -45,13 +45,12 @@ def test_help_paragraphs_are_joined_by_page_and_id(tmp_path: Path) -> None:
         "Rechercher &amp; remplacer", f"Appuyez sur {keys} maintenant. Puis attendez.", 5
     )
     debs = help_deb(tmp_path, "en-US", english), help_deb(tmp_path, "fr", french)
-    assert set(read_help(debs[0])) == {
-        ("text/shared/main.html", name) for name in ("hd_id1", "par_id2", "par_id4")
-    }
+    page = "text/shared/main.html"
+    assert set(read_help(debs[0])) == {(page, name) for name in ("hd_id1", "par_id2", "par_id4")}
     assert list(help_pairs(*debs, "en", "fr")) == [
-        TextPair(None, "Find & Replace", "Rechercher & remplacer"),
-        TextPair(None, "Press Ctrl + F now.", "Appuyez sur Ctrl + F maintenant."),
-        TextPair(None, "Then wait.", "Puis attendez."),
+        TextPair(page, "Find & Replace", "Rechercher & remplacer"),
+        TextPair(page, "Press Ctrl + F now.", "Appuyez sur Ctrl + F maintenant."),
+        TextPair(page, "Then wait.", "Puis attendez."),
     ]
 
 

@@ -131,7 +131,7 @@ def test_help_alone_for_training_leaves_dev_and_test_as_they_are() -> None:
     more = [CorpusPair(TextPair(None, f"h{i}", "a"), "h", "a") for i in range(5)]
     both, alone = (
         split_parts(pairs + more, CorpusConfig(origin, n_dev=9, n_test=9), Counter())  # type: ignore[arg-type]
-        for origin in ("debian+libreoffice", "libreoffice")
+        for origin in ("debian+libreoffice", "libreoffice for debian")
     )
     assert alone["train"] == more
     assert (alone["dev"], alone["test"]) == (both["dev"], both["test"])
