@@ -41,8 +41,7 @@ TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 # INSTALL= (empty) takes the virtual environment as it is.
 INSTALL ?= install
 # Compiling every module takes half of an installation; Python compiles those that are used.
-PIP := $(BIN)/python -m pip --disable-pip-version-check
-PIP_INSTALL := $(PIP) install -q --no-compile -c constraints.txt
+PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install -q --no-compile -c constraints.txt
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 install: $(VENV)/package.stamp
@@ -337,10 +336,14 @@ comma := ,
 space := $() $()
 runs = $(subst $(space),$(comma),$(strip $(patsubst %,$(B)/runs/$(1)-%,$(or $(2),$(SEEDS)))))
 
+# $(call noise_table,'+NAME=RUNS'): a row, set against the baseline and the columns of noise.
+COMPARE = $(STEP) $(BIN)/tuning compare --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --out $(@D) \
+    --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS)
+noise_table = $(COMPARE) 'Baseline=$(call runs,baseline)' $(1) 'control: random columns=$(call runs,random,$(NOISE))' \
+    --control 'control: random columns' >/dev/null
+
 $(B)/table.json: $(SYSTEMS:%=$(B)/runs/%.translated) $(TEST).$(TARGET) $(CONFIG)/compare.toml
-	$(STEP) $(BIN)/tuning compare --run-commands --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --out $(@D) \
-	    --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS) \
-	    'Baseline=$(call runs,baseline)' '+RNN=$(call runs,rnn)' '+CSLM=$(call runs,cslm)' \
+	$(COMPARE) --run-commands 'Baseline=$(call runs,baseline)' '+RNN=$(call runs,rnn)' '+CSLM=$(call runs,cslm)' \
 	    '+CSLM+RNN=$(call runs,cslm-rnn)' '+CSLM+RNN+WP=$(call runs,cslm-rnn-wp)' \
 	    '+NNJM=$(call runs,nnjm)' '+CSLM+NNJM=$(call runs,cslm-nnjm)' '+CSLM+NNJM+RNN=$(call runs,cslm-nnjm-rnn)' \
 	    'control: random columns=$(call runs,random,$(NOISE))' --control 'control: random columns' \
@@ -348,8 +351,7 @@ $(B)/table.json: $(SYSTEMS:%=$(B)/runs/%.translated) $(TEST).$(TARGET) $(CONFIG)
 
 # What networks on lists add to the best system, set against that system and against its lists with weights of their own.
 $(B)/reranking/table.json: $(RERANKED:%=$(B)/runs/%.translated) $(B)/runs/cslm-nnjm.translated $(TEST).$(TARGET) $(CONFIG)/compare.toml
-	$(STEP) $(BIN)/tuning compare --run-commands --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --out $(@D) \
-	    --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS) '+CSLM+NNJM=$(call runs,cslm-nnjm)' \
+	$(COMPARE) --run-commands '+CSLM+NNJM=$(call runs,cslm-nnjm)' \
 	    $(call RERANKED_ROWS,,cslm-nnjm) --control reranked >/dev/null
 
 # The positive control: what is known to help is left out and, from there, added back as the others are. A chain that does not find it finds nothing.
@@ -367,9 +369,7 @@ $(eval $(call translated,known-out,$(SEEDS)))
 $(eval $(call translated,known-back,$(SEEDS)))
 
 $(B)/controls/table.json: $(B)/runs/known-out.translated $(B)/runs/known-back.translated $(TEST).$(TARGET) $(CONFIG)/compare.toml
-	$(STEP) $(BIN)/tuning compare --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --out $(@D) \
-	    --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS) \
-	    'without $(KNOWN)=$(call runs,known-out)' 'added back=$(call runs,known-back)' >/dev/null
+	$(COMPARE) 'without $(KNOWN)=$(call runs,known-out)' 'added back=$(call runs,known-back)' >/dev/null
 
 # What the phrase network has learned: phrases.json is written last.
 $(B)/maps/phrases.json: $(B)/encdec/trained $(B)/filtered/moses.ini | $(INSTALL)
@@ -384,6 +384,9 @@ $(B)/report.html: $(B)/table.json $(B)/controls/table.json $(TABLES) $(B)/tables
 	    --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --scored $(B)/tables/rnn/phrase-table.gz \
 	    $(MAPS:%=--map %) $$([ ! -e $(STEPS) ] || echo --steps $(STEPS)) \
 	    --title '$(SOURCE)-$(TARGET), $(SCALE)' --out $@ >/dev/null
+
+# $(call in_build,DIRECTORY,SETTINGS,TABLE,VARIABLES): a table of an experiment with other settings, in a build of its own.
+in_build = $(MAKE) BUILD=$(1) EXPERIMENT='$(EXPERIMENT) $(2)' INSTALL= JOBS=$(JOBS) $(4) $(1)/$(3)
 
 # --- Another domain --------------------------------------------------------------------------------
 # 2,000 translated sentences of a domain that the table knows little of: what they give as lists for a phrase
@@ -409,10 +412,7 @@ $(B)/lists/train.gz: $(START) $(CONFIG)/lists.toml $(CORPUS)/train.$(SOURCE)
 	    --nbest $@ --config $(CONFIG)/lists.toml --jobs $(JOBS) $(call named,lists)
 
 $(B)/domain/table.json: $(foreach system,baseline cptm random,$(B)/runs/$(system).translated) $(TEST).$(TARGET) $(CONFIG)/compare.toml
-	$(STEP) $(BIN)/tuning compare --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --out $(@D) \
-	    --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS) \
-	    'Baseline=$(call runs,baseline)' '+CPTM=$(call runs,cptm)' \
-	    'control: random columns=$(call runs,random,$(NOISE))' --control 'control: random columns' >/dev/null
+	$(call noise_table,'+CPTM=$(call runs,cptm)')
 
 D := $(BUILD)/domain
 DOMAIN_TABLE := $(notdir $(B))/domain/table.json
@@ -427,8 +427,7 @@ $(D)/joined/train.$(SOURCE): $(D)/corpus/train.$(SOURCE) $(CORPUS)/train.$(SOURC
 	for language in $(LANGUAGES); do cp $(foreach part,dev test,$(D)/corpus/$(part).$$language) $(@D); done
 	for language in $(TARGET) $(SOURCE); do cat $(CORPUS)/train.$$language $(D)/corpus/train.$$language > $(@D)/train.$$language; done
 
-# $(call in_domain,NAME,VARIABLES): its table, in a build of its own.
-in_domain = $(MAKE) BUILD=$(D)/$(1) EXPERIMENT='$(EXPERIMENT) tuning/experiments/domain/lists.toml' INSTALL= JOBS=$(JOBS) $(2) $(D)/$(1)/$(DOMAIN_TABLE)
+in_domain = $(call in_build,$(D)/$(1),tuning/experiments/domain/lists.toml,$(DOMAIN_TABLE),$(2))
 
 domain: $(D)/corpus/train.$(SOURCE) $(D)/joined/train.$(SOURCE) $(MODEL)/moses.ini
 	+$(call in_domain,without,MODEL=$(MODEL) CORPUS=$(D)/corpus INPUTS='$(foreach part,train dev test,$(D)/corpus/$(part).$(SOURCE))')
@@ -442,14 +441,10 @@ REGIMES ?= 5000-pairs 20000-pairs 60000-pairs all-pairs no-smoothing mismatched-
 REGIME_TABLE := $(notdir $(B))/regime/table.json
 
 $(B)/regime/table.json: $(foreach system,baseline rnn random,$(B)/runs/$(system).translated) $(TEST).$(TARGET) $(CONFIG)/compare.toml
-	$(STEP) $(BIN)/tuning compare --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --out $(@D) \
-	    --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS) \
-	    'Baseline=$(call runs,baseline)' '+RNN=$(call runs,rnn)' \
-	    'control: random columns=$(call runs,random,$(NOISE))' --control 'control: random columns' >/dev/null
+	$(call noise_table,'+RNN=$(call runs,rnn)')
 
 $(REGIMES:%=regime-%): regime-%: | $(INSTALL)
-	+$(MAKE) BUILD=$(BUILD)/regimes/$* EXPERIMENT='$(EXPERIMENT) tuning/experiments/regimes/$*.toml' INSTALL= JOBS=$(JOBS) \
-	    $(BUILD)/regimes/$*/$(REGIME_TABLE)
+	+$(call in_build,$(BUILD)/regimes/$*,tuning/experiments/regimes/$*.toml,$(REGIME_TABLE))
 
 regimes: $(REGIMES:%=regime-%)
 	$(BIN)/tuning gains $(foreach name,$(REGIMES),$(name)=$(BUILD)/regimes/$(name)/$(REGIME_TABLE)) --system +RNN \
@@ -509,9 +504,7 @@ $(foreach name,$(OPTIMIZERS),$(foreach seed,$(OPTIMIZER_SEEDS),$(eval $(call run
 $(foreach name,$(OPTIMIZERS),$(eval $(call translated,$(name),$(OPTIMIZER_SEEDS))))
 
 $(B)/optimizers/table.json: $(OPTIMIZERS:%=$(B)/runs/%.translated) $(TEST).$(TARGET) $(CONFIG)/compare.toml
-	$(STEP) $(BIN)/tuning compare --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --out $(@D) \
-	    --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS) \
-	    $(foreach name,$(OPTIMIZERS),'$(name)=$(call runs,$(name),$(OPTIMIZER_SEEDS))') >/dev/null
+	$(COMPARE) $(foreach name,$(OPTIMIZERS),'$(name)=$(call runs,$(name),$(OPTIMIZER_SEEDS))') >/dev/null
 
 bench-optimizers: $(B)/optimizers/table.json
 	@cat $(<D)/table.txt
