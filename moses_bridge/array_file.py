@@ -13,6 +13,8 @@ from typing import Any, BinaryIO, Generic, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.textio import named_errors
+
 Kind = TypeVar("Kind", bound=np.generic)
 
 
@@ -125,6 +127,18 @@ class ArrayFiles(contextlib.ExitStack):
         opened = tempfile.TemporaryFile(dir=self.directory, buffering=0)  # noqa: SIM115 - entered
         file = self.enter_context(opened)
         return ArrayFile(cast(BinaryIO, file), kind)
+
+
+@contextlib.contextmanager
+def temporary_arrays() -> Iterator[ArrayFiles]:
+    """Files in the directory of temporary files (TMPDIR).
+
+    Raises:
+        OSError: the disk is full; it names the directory.
+    """
+    directory = Path(tempfile.gettempdir())
+    with named_errors(directory), ArrayFiles(directory) as files:
+        yield files
 
 
 Numbers = ArrayFile[np.int32] | ArrayFile[np.int64]

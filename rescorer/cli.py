@@ -47,6 +47,8 @@ READABLE_OR_STANDARD = click.Path(exists=True, dir_okay=False, allow_dash=True)
 WRITABLE = click.Path(path_type=Path)
 DIRECTORY = click.Path(file_okay=False, path_type=Path)
 MODEL_DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
+RESUME = click.option("--resume", is_flag=True, help="Continue an interrupted training.")
+SEED = click.option("--seed", type=int, default=1, show_default=True)
 DEVICE = click.option(
     "--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True
 )
@@ -140,9 +142,9 @@ def _training_settings(
     help="Train K networks on the pairs of a table, each without one of K parts; `rescorer score` takes "
     "for each pair the one that has not seen it.",
 )
-@click.option("--resume", is_flag=True, help="Continue an interrupted training.")
+@RESUME
 @DEVICE
-@click.option("--seed", type=int, default=1, show_default=True)
+@SEED
 def train(
     data: Path,
     out: Path,
@@ -217,9 +219,9 @@ def _expected_bleu_settings(
 @config_options(_expected_bleu_settings)
 @click.option("--minutes", type=float, help="At most so many; sets the key loop.max_minutes.")
 @click.option("--epochs", type=int, help="Passes at most; sets the key loop.n_epochs.")
-@click.option("--resume", is_flag=True, help="Continue an interrupted training.")
+@RESUME
 @DEVICE
-@click.option("--seed", type=int, default=1, show_default=True)
+@SEED
 def expected_bleu(
     model: Path,
     nbest: Path,

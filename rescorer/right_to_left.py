@@ -23,13 +23,12 @@ if TYPE_CHECKING:
 
 def turned(sentences: Sequence[bytes]) -> list[bytes]:
     """The words of each sentence from the last one to the first."""
-    return [b" ".join(split_words(sentence)[::-1]) for sentence in sentences]
+    return list(turned_lines(sentences))
 
 
 def turned_lines(sentences: Iterable[bytes]) -> Iterator[bytes]:
     """The same of a long text."""
-    for sentence in sentences:
-        yield from turned([sentence])
+    return (b" ".join(split_words(sentence)[::-1]) for sentence in sentences)
 
 
 class SentenceScorer(Scorer, WordScorer, Protocol):

@@ -567,25 +567,33 @@ def report(
 
 
 def _parse_tables(tables: tuple[str, ...]) -> dict[str, Path]:
-    parsed: dict[str, Path] = {}
-    for text in tables:
-        name, _, path = text.partition("=")
-        if not (name and path):
-            raise ConfigError(f"found {text!r}, expected NAME=TABLE")
-        if name in parsed:
-            raise ConfigError(f"the table {name} is given twice")
-        parsed[name] = Path(path)
-    return parsed
+    named = _named(tables, "NAME=TABLE", "the table {} is given twice")
+    return {name: Path(path) for name, path in named.items()}
 
 
 def _parse_systems(systems: tuple[str, ...]) -> dict[str, list[Path]]:
-    parsed: dict[str, list[Path]] = {}
-    for text in systems:
-        name, _, runs = text.partition("=")
+    form = "NAME=RUN[,RUN...]"
+    named = _named(systems, form, "the system {} is given twice; join its runs by commas")
+    parsed = {}
+    for name, runs in named.items():
         directories = runs.split(",")
-        if not (name and all(directories)):
-            raise ConfigError(f"found {text!r}, expected NAME=RUN[,RUN...]")
-        if name in parsed:
-            raise ConfigError(f"the system {name} is given twice; join its runs by commas")
+        if not all(directories):
+            raise _unexpected(f"{name}={runs}", form)
         parsed[name] = [Path(run) for run in directories]
     return parsed
+
+
+def _named(texts: tuple[str, ...], form: str, twice: str) -> dict[str, str]:
+    named: dict[str, str] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if not (name and value):
+            raise _unexpected(text, form)
+        if name in named:
+            raise ConfigError(twice.format(name))
+        named[name] = value
+    return named
+
+
+def _unexpected(text: str, form: str) -> ConfigError:
+    return ConfigError(f"found {text!r}, expected {form}")

@@ -299,6 +299,8 @@ def _sample(
 
 def _with_mismatches(pairs: list[CorpusPair], config: CorpusConfig) -> list[CorpusPair]:
     """Some pairs, chosen by a keyed hash, pass their targets on to the next longer one of them."""
+    if not config.mismatched:
+        return pairs
     keys = [_random_key(config.seed, f"mismatched\t{pair.raw.source}") for pair in pairs]
     chosen = sorted(range(len(pairs)), key=keys.__getitem__)[
         : round(config.mismatched * len(pairs))

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.array_file import ArrayFiles, parts
+from moses_bridge.array_file import parts, temporary_arrays
 from moses_bridge.blocks import blocks_of
-from moses_bridge.textio import named_errors
 from rescorer.training.text import SENTENCES_AT_ONCE
 from rescorer.vocabulary import Vocabulary
 
@@ -26,8 +23,7 @@ def mapped_text(
     Raises:
         OSError: the disk is full.
     """
-    directory = Path(tempfile.gettempdir())
-    with named_errors(directory), ArrayFiles(directory) as files:
+    with temporary_arrays() as files:
         ids, lens = files.new(np.int32), files.new(np.int64)
         for block in blocks_of(sentences, SENTENCES_AT_ONCE):
             some_ids, some_lens = vocabulary.encode_text(block)
@@ -46,8 +42,7 @@ def mapped_phrases(
     """
     flat, lens = mapped_text(vocabulary, sentences)
     width = int(lens.max(initial=0)) + 1
-    directory = Path(tempfile.gettempdir())
-    with named_errors(directory), ArrayFiles(directory) as files:
+    with temporary_arrays() as files:
         ids, n_before = files.new(np.int32), 0
         for first, end in parts(len(lens), SENTENCES_AT_ONCE):
             some = np.full((end - first, width), vocabulary.end_id, np.int32)

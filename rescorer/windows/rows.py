@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.array_file import ArrayFile, ArrayFiles
-from moses_bridge.textio import named_errors
+from moses_bridge.array_file import ArrayFile, temporary_arrays
 
 
 class WindowRows(NamedTuple):
@@ -41,8 +38,7 @@ def mapped_rows(
     Raises:
         OSError: the disk is full.
     """
-    directory = Path(tempfile.gettempdir())
-    with named_errors(directory), ArrayFiles(directory) as files:
+    with temporary_arrays() as files:
         train, rest = files.new(np.int32), files.new(np.int32)
         n_before, width = 0, 1
         for rows, sentences in parts:

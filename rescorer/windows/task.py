@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from moses_bridge.array_file import parts
 from moses_bridge.config import AtLeast, Below, check_limits
 from rescorer.contract import LogZ
 from rescorer.softmax.evening import even_log_z
@@ -173,8 +174,8 @@ def _parts(rows: NDArray[np.int32]) -> Iterator[NDArray[np.int32]]:
 def _predicted_words(rows: NDArray[np.int32], n_words: int) -> NDArray[np.int64]:
     """How often each word is predicted, *Shape:* (n_words,)."""
     counts = np.zeros(n_words, np.int64)
-    for start in range(0, len(rows), COUNTED_AT_ONCE):
-        counts += np.bincount(rows[start : start + COUNTED_AT_ONCE, -1], minlength=n_words)
+    for first, end in parts(len(rows), COUNTED_AT_ONCE):
+        counts += np.bincount(rows[first:end, -1], minlength=n_words)
     return counts
 
 

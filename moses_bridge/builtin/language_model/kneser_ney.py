@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import gettempdir
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.array_file import ArrayFile, ArrayFiles, Numbers, parts
+from moses_bridge.array_file import ArrayFile, ArrayFiles, Numbers, parts, temporary_arrays
 from moses_bridge.builtin.language_model.arpa import MAX_ORDER, Arpa, NGrams
 from moses_bridge.builtin.language_model.arpa_output import Section, write_sections
 from moses_bridge.builtin.language_model.context_sums import Shares, context_sums
@@ -106,8 +105,7 @@ def model_within(
     Raises:
         OSError: the disk is full.
     """
-    directory = Path(gettempdir())
-    with named_errors(directory), ArrayFiles(directory) as files:
+    with temporary_arrays() as files:
         tokens = tokens_within(sentences, vocabulary, files)
         sections = _sections(_smooth(tokens, thresholds, files, NGRAMS_AT_ONCE), NGRAMS_AT_ONCE)
         return Arpa(tokens.words, [_joined(section) for section in sections])
