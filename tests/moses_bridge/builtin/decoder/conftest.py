@@ -39,31 +39,12 @@ ngram 3=2
 \\end\\
 """
 INI = """[distortion-limit]
-3
-[feature]
-UnknownWordPenalty
-WordPenalty
-PhrasePenalty
-PhraseDictionaryMemory name=TranslationModel0 num-features=1 path=table
-LexicalReordering name=LexicalReordering0 num-features=6 type=wbe-msd-bidirectional-fe-allff path=moves
-Distortion
-KENLM name=LM0 factor=0 path=lm.arpa order=3
-[weight]
-UnknownWordPenalty0= 1
-WordPenalty0= -0.2
-PhrasePenalty0= 0.1
-TranslationModel0= 0.3
-LexicalReordering0= 0.1 0.2 0.15 0.05 0.1 0.3
-Distortion0= 0.2
-LM0= 0.4
-"""
-SEARCH_INI = """[distortion-limit]
 {limit}
 [feature]
 UnknownWordPenalty
 WordPenalty
 PhrasePenalty
-PhraseDictionaryMemory name=TranslationModel0 num-features=2 path=table
+PhraseDictionaryMemory name=TranslationModel0 num-features={n_scores} path=table
 LexicalReordering name=LexicalReordering0 num-features=6 type=wbe-msd-bidirectional-fe-allff path=reordering
 Distortion
 KENLM name=LM0 factor=0 path=lm.arpa order=3
@@ -71,7 +52,7 @@ KENLM name=LM0 factor=0 path=lm.arpa order=3
 UnknownWordPenalty0= 1
 WordPenalty0= -0.2
 PhrasePenalty0= 0.1
-TranslationModel0= 0.3 0.1
+TranslationModel0= {weights}
 LexicalReordering0= 0.1 0.2 0.15 0.05 0.1 0.3
 Distortion0= 0.2
 LM0= 0.4
@@ -85,6 +66,12 @@ PAIRS = {
     ("u v", "a b"): (0.2, 0.2, 0.1, 0.4, 0.1, 0.7, 0.1),
     ("v w", "b a b"): (0.25, 0.4, 0.5, 0.1, 0.2, 0.3, 0.5),
 }
+
+
+def ini_text(limit: int, *table_weights: float) -> str:
+    """An ini of all dense features, with a table of so many scores."""
+    weights = " ".join(map(str, table_weights))
+    return INI.format(limit=limit, n_scores=len(table_weights), weights=weights)
 
 
 def make_translator(model: Model, stack: int, pops: int) -> Translator:
@@ -109,9 +96,9 @@ def toy_ini(tmp_path: Path) -> Path:
         )
 
     (tmp_path / "table").write_text(rows(0, 1))
-    (tmp_path / "moves").write_text(rows(1, 7))
+    (tmp_path / "reordering").write_text(rows(1, 7))
     (tmp_path / "lm.arpa").write_text(ARPA)
-    (tmp_path / "moses.ini").write_text(INI)
+    (tmp_path / "moses.ini").write_text(ini_text(3, 0.3))
     return tmp_path / "moses.ini"
 
 

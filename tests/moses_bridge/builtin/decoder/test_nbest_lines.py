@@ -7,14 +7,14 @@ import kenlm
 
 from moses_bridge.builtin.decoder.model import load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
-from tests.moses_bridge.builtin.decoder.conftest import ARPA, SEARCH_INI, make_translator
+from tests.moses_bridge.builtin.decoder.conftest import ARPA, ini_text, make_translator
 
 
 def test_a_line_of_the_nbest_list(tmp_path: Path) -> None:
     (tmp_path / "table").write_bytes(b"u ||| b a ||| 0.5 1 ||| 0-1 0-0\nv ||| a ||| 1 0.25\n")
     (tmp_path / "reordering").write_bytes(b"v ||| a ||| .5 .5 .5 .25 .25 .25\n")
     (tmp_path / "lm.arpa").write_text(ARPA)
-    (tmp_path / "moses.ini").write_text(SEARCH_INI.format(limit=0))
+    (tmp_path / "moses.ini").write_text(ini_text(0, 0.3, 0.1))
     translator = make_translator(load_model(tmp_path / "moses.ini", None, None), 9, 9)
     text, lines = translator.translate(3, b" v  u\t||| ", NBestFormat(5, 20, True, True))
     assert text == b"a b a |||"

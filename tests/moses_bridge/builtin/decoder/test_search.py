@@ -17,7 +17,7 @@ from moses_bridge.builtin.decoder.model import Model, load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.translator import Translator
 from moses_bridge.formats.nbest import NBestEntry, parse_features, read_nbest
-from tests.moses_bridge.builtin.decoder.conftest import ARPA, SEARCH_INI, make_translator
+from tests.moses_bridge.builtin.decoder.conftest import ARPA, ini_text, make_translator
 
 
 @dataclass
@@ -59,7 +59,7 @@ class ToyModel:
         (self.folder / "table").write_text("".join(table))
         (self.folder / "reordering").write_text("".join(reordering))
         (self.folder / "lm.arpa").write_text(ARPA)
-        (self.folder / "moses.ini").write_text(SEARCH_INI.format(limit=self.limit))
+        (self.folder / "moses.ini").write_text(ini_text(self.limit, 0.3, 0.1))
 
     def derivations(self, source: list[str]) -> Iterator[list[tuple[int, int, str]]]:
         """All sequences of (start, end, target) that Moses's limits allow."""
@@ -126,7 +126,7 @@ def test_wide_search_finds_the_best_of_all_derivations(
     tmp_path: Path, limit: int, seed: int, sentence: str
 ) -> None:
     toy = ToyModel(tmp_path, limit if limit >= 0 else 99, seed)
-    (tmp_path / "moses.ini").write_text(SEARCH_INI.format(limit=limit))
+    (tmp_path / "moses.ini").write_text(ini_text(limit, 0.3, 0.1))
     source = sentence.split()
     best: dict[str, float] = {}
     for path in toy.derivations(source):
@@ -146,7 +146,7 @@ def test_wide_search_finds_the_best_of_all_derivations(
 def test_features_may_be_absent(tmp_path: Path, kept: str) -> None:
     ToyModel(tmp_path, 3, 1)
     kinds = {"KENLM": "LM0=", "LexicalReordering": "LexicalReordering0=", "Distortion": "Dist"}
-    lines = SEARCH_INI.format(limit=3).splitlines()
+    lines = ini_text(3, 0.3, 0.1).splitlines()
     gone = [name for kind, weight in kinds.items() if kind != kept for name in (kind, weight)]
     lines = [line for line in lines if not line.startswith(tuple(gone))]
     (tmp_path / "moses.ini").write_text("\n".join(lines))
