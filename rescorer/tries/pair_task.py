@@ -1,18 +1,16 @@
 """Training of a recurrent network on phrase pairs: settings, batches and losses.
 
-A batch holds whole sources with their targets, which share most work, or pairs drawn at random (the paper's
-way).
+A batch holds sources with all or some of their targets, which share work, or pairs drawn at random (the
+paper's way).
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -22,8 +20,15 @@ from rescorer.training.encoded_pairs import EncodedPairs
 from rescorer.training.loop import LoopConfig
 from rescorer.training.phrase_pairs import PairChoice, Weighting
 from rescorer.training.recipes import RecipeName
-from rescorer.tries.loss import pairs_loss
+from rescorer.training.seeded_batch import SeededBatch
 
+if TYPE_CHECKING:
+    from rescorer.tries.pair_losses import PairLosses
+
+Batching = Literal["sources", "parts", "pairs"]
+# Targets of a source that come into a batch together. 4 learned quickest of 1, 2, 3, 4, 8 and all
+# (docs/benchmarks.md): more share more work, but make a batch less varied.
+TARGETS_TOGETHER: dict[Batching, int | None] = {"sources": None, "parts": 4, "pairs": 1}
 # Held-out pairs are scored so many at a time, so that memory does not grow with their number.
 HELD_OUT_BATCH_PAIRS = 4096
 
@@ -33,25 +38,20 @@ class PairRecipe(NamedTuple):
 
     Attributes:
         batch_pairs: pairs of an update.
-        whole_sources: whether a batch holds all targets of its sources.
+        batching: which pairs come into a batch together.
+        samples: whether a softmax may be taken over a sample of the words.
     """
 
     batch_pairs: int
-    whole_sources: bool
+    batching: Batching
+    samples: bool
 
 
-# 512 pairs of whole sources reached the lowest held-out loss at equal time (docs/benchmarks.md); 64 pairs
-# at random are those of Cho et al. (2014), section 4.1.
+# 64 pairs at random are those of Cho et al. (2014), section 4.1.
 PAIR_RECIPES: dict[RecipeName, PairRecipe] = {
-    "adam": PairRecipe(512, whole_sources=True),
-    "paper": PairRecipe(64, whole_sources=False),
+    "adam": PairRecipe(512, "parts", samples=True),
+    "paper": PairRecipe(64, "pairs", samples=False),
 }
-
-
-# The weighted sum of -log p, from the network, all pairs, the rows that are meant, the type of the output
-# layer's products and the weight of log^2 Z; see `tries.loss.pairs_loss`. That of a batch is the sum over
-# its parts.
-PairsLoss = Callable[[Any, EncodedPairs, NDArray[np.int64], torch.dtype, float], Tensor]
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,11 @@ class PairTrainingConfig:
             meant; without it these are the words of the phrase pairs.
         n_held_out: pairs that are not learned from.
         batch_pairs: pairs of an update; 0 takes 64 with the recipe "paper", 512 otherwise.
-        batching: "sources" puts all targets of a source into one batch, so that they share work;
-            "pairs" draws pairs at random, as the paper does; "auto" takes the recipe's way.
+        batching: "sources" puts all targets of a source into one batch, so that they share work; "parts"
+            puts four of them at a time, so that a batch is more varied; "pairs" draws pairs at random, as
+            the paper does; "auto" takes "parts" with the recipe "adam", "pairs" with "paper".
         reverse_sides: learn p(source | target): the network reads the targets of the table and predicts its
             sources. The model's record says so, and its scores of a table are those then.
-        self_normalisation: weight alpha of log^2 Z in the loss (Devlin et al. 2014, section 2.3, use
-            0.1), with which `rescorer score --unnormalized` can leave the denominator Z out; 0 for none.
         loop: recipe and limits; the default learning rate is 6e-3.
     """
 
@@ -90,9 +89,8 @@ class PairTrainingConfig:
     shortlist_coverage: Annotated[float, AtLeast(0), AtMost(1)] = 0.0
     n_held_out: Annotated[int, AtLeast(0)] = 5_000
     batch_pairs: Annotated[int, AtLeast(0)] = 0
-    batching: Literal["auto", "sources", "pairs"] = "auto"
+    batching: Batching | Literal["auto"] = "auto"
     reverse_sides: bool = False
-    self_normalisation: Annotated[float, AtLeast(0)] = 0.0
     loop: LoopConfig = field(default_factory=lambda: LoopConfig(learning_rate=6e-3))
 
     def __post_init__(self) -> None:
@@ -111,39 +109,30 @@ class PairTrainingConfig:
         return self.batch_pairs or PAIR_RECIPES[self.loop.recipe].batch_pairs
 
     @property
-    def whole_sources(self) -> bool:
-        """Whether a batch holds all targets of its sources."""
-        if self.batching == "auto":
-            return PAIR_RECIPES[self.loop.recipe].whole_sources
-        return self.batching == "sources"
+    def targets_together(self) -> int | None:
+        """How many targets of a source come into a batch together; None for all."""
+        recipe = PAIR_RECIPES[self.loop.recipe]
+        return TARGETS_TOGETHER[recipe.batching if self.batching == "auto" else self.batching]
 
 
 class PairTask:
-    """The batches and losses of phrase pairs in memory; a batch is an array of pair numbers.
+    """The batches and losses of phrase pairs in memory.
 
     Args:
-        network: is trained; what `pairs_loss` takes.
         data: the pairs.
         config: settings.
-        seed: of the held-out pairs and of the order.
-        pairs_loss: of some pairs; the default takes a `Recurrent`.
+        seed: of the held-out pairs, of the order and of what an update draws.
+        losses: of some pairs.
     """
 
     def __init__(
-        self,
-        network: Any,
-        data: EncodedPairs,
-        config: PairTrainingConfig,
-        seed: int,
-        pairs_loss: PairsLoss = pairs_loss,
+        self, data: EncodedPairs, config: PairTrainingConfig, seed: int, losses: PairLosses
     ) -> None:
-        self.network = network
-        self.pairs_loss = pairs_loss
+        self.losses = losses
         self.data = data
         self.config = config
         self.seed = seed
         held_out = held_out_mask(len(data.groups), config.n_held_out, seed)
-        self._product_type = config.loop.product_dtype
         self.train_rows = np.flatnonzero(~held_out)
         self.held_out_rows = np.flatnonzero(held_out)
 
@@ -152,23 +141,24 @@ class PairTask:
         """Pairs that are held out."""
         return len(self.held_out_rows)
 
-    def batches(self, epoch: int) -> list[NDArray[np.int64]]:
+    def batches(self, epoch: int) -> list[SeededBatch]:
         """The pairs of each update of an epoch."""
         rng = np.random.default_rng((self.seed, epoch))
-        if self.config.whole_sources:
-            return _source_batches(self.data, self.train_rows, self.config.pairs_per_update, rng)
         rows = rng.permutation(self.train_rows)
-        return list(np.array_split(rows, max(1, len(rows) // self.config.pairs_per_update)))
+        rows = rows[_order_of_parts(self.data.groups[rows], self.config.targets_together, rng)]
+        batches = np.array_split(rows, max(1, len(rows) // self.config.pairs_per_update))
+        return [
+            SeededBatch(batches[place], (self.seed, epoch, number))
+            for number, place in enumerate(rng.permutation(len(batches)))
+        ]
 
-    def n_words(self, batch: NDArray[np.int64]) -> float:
-        """The weight of the words of a batch, </s> included."""
-        return float(self.data.weights[batch] @ (self.data.target_lens[batch] + 1))
+    def n_words(self, rows: NDArray[np.int64]) -> float:
+        """The weight of the words of some pairs, </s> included."""
+        return float(self.data.weights[rows] @ (self.data.target_lens[rows] + 1))
 
-    def loss(self, batch: NDArray[np.int64]) -> tuple[Tensor, float]:
+    def loss(self, batch: SeededBatch) -> tuple[Tensor, float]:
         """Summed weighted loss of the pairs of a batch, and the weight of their words."""
-        alpha = self.config.self_normalisation
-        loss = self.pairs_loss(self.network, self.data, batch, self._product_type, alpha)
-        return loss, self.n_words(batch)
+        return self.losses.of_update(self.data, batch), self.n_words(batch.rows)
 
     def held_out(self) -> PairTask:
         """The task without the pairs that are learned from; their memory may go."""
@@ -189,19 +179,24 @@ class PairTask:
         total = n_words = 0.0
         for start in range(0, len(self.held_out_rows), HELD_OUT_BATCH_PAIRS):
             rows = self.held_out_rows[start : start + HELD_OUT_BATCH_PAIRS]
-            total += float(self.pairs_loss(self.network, self.data, rows, torch.float32, 0.0))
+            total += float(self.losses.of_held_out(self.data, rows))
             n_words += self.n_words(rows)
         return total / n_words if n_words else None
 
 
-def _source_batches(
-    data: EncodedPairs, rows: NDArray[np.int64], batch_pairs: int, rng: np.random.Generator
-) -> list[NDArray[np.int64]]:
-    """Sources in random order, cut into batches; a source with very many targets is cut too."""
-    order = rng.permutation(len(data.sources))
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    shuffled = rng.permutation(rows)
-    shuffled = shuffled[np.argsort(place[data.groups[shuffled]], kind="stable")]
-    batches = np.array_split(shuffled, max(1, len(shuffled) // batch_pairs))
-    return [batches[number] for number in rng.permutation(len(batches))]
+def _order_of_parts(
+    groups: NDArray[np.int64], together: int | None, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """An order of pairs in which parts of sources stand together, the parts in random order.
+
+    Args:
+        groups: the source of each pair, *Shape:* (n,).
+        together: pairs of a part at most; None for whole sources.
+        rng: says in which order.
+    """
+    by_source = np.argsort(groups, kind="stable")
+    sources = groups[by_source]
+    places = np.arange(len(sources)) - np.searchsorted(sources, sources)
+    begins = places % together == 0 if together else places == 0
+    parts = np.cumsum(begins) - 1
+    return by_source[np.argsort(rng.permutation(len(parts))[parts], kind="stable")]

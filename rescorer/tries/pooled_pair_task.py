@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from moses_bridge.progress import print_note
@@ -17,20 +16,51 @@ from rescorer.contract import Data, Prepared, Shortlists
 from rescorer.training.data import digest
 from rescorer.training.pair_cache import stored_pairs
 from rescorer.training.pair_pools import ChosenPairs, PairPools
-from rescorer.training.seeded_batch import even_parts
+from rescorer.training.seeded_batch import SeededBatch
 from rescorer.training.shortlists import choose_shortlists
 from rescorer.training.word_counts import WordCounts
-from rescorer.tries.loss import pairs_loss
-from rescorer.tries.pair_task import PairsLoss, PairTask, PairTrainingConfig
+from rescorer.tries.pair_losses import (
+    PairLosses,
+    PairWords,
+    RecurrentLosses,
+    RecurrentTrainingConfig,
+)
+from rescorer.tries.pair_task import PairTask, PairTrainingConfig
 from rescorer.vocabulary import count_words
+
+
+def prepare_recurrent(
+    data: Data,
+    config: RecurrentTrainingConfig,
+    seed: int,
+    new_network: Callable[[Shortlists], nn.Module],
+) -> Prepared:
+    """As `prepare_pairs`, for a network that is a `Recurrent`."""
+
+    def new_model(words: PairWords) -> PairModel:
+        network = new_network(words.shortlists)
+        return PairModel(network, RecurrentLosses(network, config, words))
+
+    return prepare_pairs(data, config, seed, new_model)
+
+
+class PairModel(NamedTuple):
+    """What is trained on phrase pairs.
+
+    Attributes:
+        network: is changed.
+        losses: its losses.
+    """
+
+    network: nn.Module
+    losses: PairLosses
 
 
 def prepare_pairs(
     data: Data,
     config: PairTrainingConfig,
     seed: int,
-    new_network: Callable[[Shortlists], nn.Module],
-    loss: PairsLoss = pairs_loss,
+    new_model: Callable[[PairWords], PairModel],
     whole_batches: bool = False,
 ) -> Prepared:
     """Read the pairs of a phrase table and make a network for their words.
@@ -38,9 +68,8 @@ def prepare_pairs(
     Args:
         data: a phrase table; its distinct pairs are the data. Shortlists come from its `texts`.
         config: settings.
-        seed: of held-out pairs and order.
-        new_network: makes the network, which must be what `loss` takes.
-        loss: of some pairs; the default takes a `Recurrent`.
+        seed: of held-out pairs, order and samples.
+        new_model: makes the network for these words.
         whole_batches: whether the loss of a batch is more than the sum over its pairs.
 
     Raises:
@@ -50,16 +79,16 @@ def prepare_pairs(
     files = stored_pairs(data.path, config.choice, data.cache)
     pairs = ChosenPairs(files, config.pool_pairs, config.max_pairs, seed, data.left_out)
     texts = data.texts[::-1] if data.texts and config.reverse_sides else data.texts
-    if texts is None:
-        counts: Sequence[WordCounts] = pairs.word_counts()
-    else:
+    of_pairs = pairs.word_counts()
+    counts: Sequence[WordCounts] = of_pairs
+    if texts is not None:
         counts = [WordCounts.of(count_words(read_lines(text))) for text in texts]
     chosen = choose_shortlists(counts, config.shortlist, config.shortlist_coverage)
     print_note(str(chosen))
     shortlists = chosen.shortlists
-    network = new_network(shortlists)
+    network, losses = new_model(PairWords.of(shortlists, of_pairs[1], sum(pairs.sizes)))
     pools = PairPools(pairs, shortlists, config.weighting)
-    task = PooledPairTask(network, pools, config, seed, loss, whole_batches)
+    task = PooledPairTask(pools, config, seed, losses, whole_batches)
     record = {
         "held_out_words_per_pair": task.held_out_words_per_pair,
         "shortlists": chosen.record(),
@@ -75,11 +104,11 @@ class PoolBatch(NamedTuple):
 
     Attributes:
         pool: their pool.
-        rows: their numbers in it, *Shape:* (n,).
+        batch: which of it.
     """
 
     pool: int
-    rows: NDArray[np.int64]
+    batch: SeededBatch
 
 
 class PooledPairTask:
@@ -89,30 +118,27 @@ class PooledPairTask:
     it is the same as that. Held-out pairs are some of the first pool, which is a sample of all sources.
 
     Args:
-        network: is trained; what `loss` takes.
         pools: all pairs.
         config: settings.
-        seed: of the held-out pairs and of the order.
-        loss: of some pairs; the default takes a `Recurrent`.
+        seed: of the held-out pairs, of the order and of what an update draws.
+        losses: of some pairs.
         whole_batches: whether the loss of a batch is more than the sum over its pairs; then it is not cut.
     """
 
     def __init__(
         self,
-        network: Any,
         pools: PairPools,
         config: PairTrainingConfig,
         seed: int,
-        loss: PairsLoss = pairs_loss,
+        losses: PairLosses,
         whole_batches: bool = False,
     ) -> None:
-        self.network = network
         self.config = config
         self.seed = seed
         self._pools = pools
-        self._loss = loss
+        self._losses = losses
         self._whole_batches = whole_batches
-        self._pool, self._task = 0, PairTask(network, pools.load(0), config, seed, loss)
+        self._pool, self._task = 0, PairTask(pools.load(0), config, seed, losses)
         self._held_out = self._task.held_out()
         self.sizes = [len(self._task.train_rows), *pools.sizes[1:]]
 
@@ -140,18 +166,18 @@ class PooledPairTask:
         return self.config.pairs_per_update
 
     def parts(self, batch: PoolBatch, n_parts: int) -> list[PoolBatch]:
-        """A batch in at most so many parts; neighbours share most sources."""
+        """A batch in at most so many parts; neighbours share sources."""
         if self._whole_batches:
             return [batch]
-        return [PoolBatch(batch.pool, rows) for rows in even_parts(batch.rows, n_parts)]
+        return [PoolBatch(batch.pool, part) for part in batch.batch.parts(n_parts)]
 
     def n_words(self, batch: PoolBatch) -> float:
         """The weight of the words of a batch, </s> included."""
-        return self.pool(batch.pool).n_words(batch.rows)
+        return self.pool(batch.pool).n_words(batch.batch.rows)
 
     def loss(self, batch: PoolBatch) -> tuple[Tensor, float]:
         """Summed weighted loss of the pairs of a batch, and the weight of their words."""
-        return self.pool(batch.pool).loss(batch.rows)
+        return self.pool(batch.pool).loss(batch.batch)
 
     def pool(self, number: int) -> PairTask:
         """The task of one pool; the one before leaves the memory."""
@@ -160,7 +186,7 @@ class PooledPairTask:
             config = self.config if number == 0 else replace(self.config, n_held_out=0)
             data = self._pools.load(number)
             self._pool = number
-            self._task = PairTask(self.network, data, config, self.seed, self._loss)
+            self._task = PairTask(data, config, self.seed, self._losses)
         return self._task
 
 
@@ -179,7 +205,7 @@ class PoolBatches:
         self._order = np.random.default_rng((task.seed, epoch, n_pools)).permutation(n_pools)
         sizes = np.array([max(1, size // task.config.pairs_per_update) for size in task.sizes])
         self._ends = np.cumsum(sizes[self._order])
-        self._drawn: tuple[int, list[NDArray[np.int64]]] = (-1, [])
+        self._drawn: tuple[int, list[SeededBatch]] = (-1, [])
 
     def __len__(self) -> int:
         return int(self._ends[-1])

@@ -1,10 +1,11 @@
 """Training: pairs a second, and seconds to a held-out loss, next to padded batches in plain PyTorch.
 
 All ways learn the same pairs with the same Adam and warm-up, one after the other. Ours takes the batches of
-`rescorer train`: whole sources, targets as tries. The first peer is the same network pair by pair: batches
-of equal lengths as far as possible, padded, float32. The second has torch.nn.GRU, of equal sizes, in the place
-of the gated units. Sizes: the default, and the paper's (d=1000). The loss to reach is the lowest of the first
-peer in PEER_SECONDS. Held-out losses are measured outside the clock.
+`rescorer train`: parts of sources, targets as tries, a softmax over a sample of the words. The first peer is
+the same network pair by pair: batches of equal lengths as far as possible, padded, float32. The second has
+torch.nn.GRU, of equal sizes, in the place of the gated units. Sizes: the default, and the paper's (d=1000).
+The loss to reach is the lowest of the first peer in PEER_SECONDS. Held-out losses are exact, and measured
+outside the clock.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count, pairwise
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -26,13 +28,15 @@ from torch import Tensor, nn
 
 from rescorer.compute import Precision, fastest_precision
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.scorers.encdec.task import EncDecTrainingConfig
+from rescorer.scorers.encdec.task import EncDecTrainingConfig, empty_network
 from rescorer.training.encoded_pairs import EncodedPairs
-from rescorer.training.loop import LoopConfig, Task
+from rescorer.training.loop import LoopConfig
 from rescorer.training.pair_cache import stored_pairs
 from rescorer.training.pair_pools import ChosenPairs, PairPools
 from rescorer.training.phrase_pairs import PairChoice
+from rescorer.training.seeded_batch import SeededBatch
 from rescorer.training.shortlists import choose_shortlists
+from rescorer.tries.pair_losses import PairWords, RecurrentLosses
 from rescorer.tries.pair_task import PairTask
 
 PEER_SECONDS = 45.0
@@ -45,7 +49,8 @@ PEER_BATCH = 256
 HELD_OUT_PAIRS = 500
 SEED = 1
 
-Batch = NDArray[np.int64]
+Rows = NDArray[np.int64]
+Task: TypeAlias = "PairTask | PaddedTask"
 
 
 @dataclass
@@ -86,29 +91,32 @@ class PaddedTask:
         self.data = ours.data
         self.train_rows, self.held_out_rows = ours.train_rows, ours.held_out_rows
 
-    def batches(self, epoch: int) -> list[Batch]:
+    def batches(self, epoch: int) -> list[SeededBatch]:
         """The pairs of each update of an epoch."""
         rng = np.random.default_rng((SEED, epoch))
         batches = self._sorted_batches(rng.permutation(self.train_rows))
-        return [batches[number] for number in rng.permutation(len(batches))]
+        return [SeededBatch(batches[number], ()) for number in rng.permutation(len(batches))]
 
-    def _sorted_batches(self, rows: Batch) -> list[Batch]:
+    def _sorted_batches(self, rows: Rows) -> list[Rows]:
         source_lens = self.data.source_lens[self.data.groups[rows]]
         order = np.lexsort((self.data.target_lens[rows], source_lens))
         return np.array_split(rows[order], max(1, len(rows) // PEER_BATCH))
 
-    def loss(self, batch: Batch) -> tuple[Tensor, float]:
+    def loss(self, batch: SeededBatch) -> tuple[Tensor, float]:
         """Summed loss of the pairs of a batch, and the number of their words."""
-        n_words = int((self.data.target_lens[batch] + 1).sum())
-        return -self.log_probs(*padded(self.data, batch)).sum(), float(n_words)
+        return self._loss(batch.rows)
+
+    def _loss(self, rows: Rows) -> tuple[Tensor, float]:
+        n_words = int((self.data.target_lens[rows] + 1).sum())
+        return -self.log_probs(*padded(self.data, rows)).sum(), float(n_words)
 
     def held_out_loss(self) -> float:
         """Nats per word."""
-        losses = [self.loss(batch) for batch in self._sorted_batches(self.held_out_rows)]
+        losses = [self._loss(rows) for rows in self._sorted_batches(self.held_out_rows)]
         return sum(float(loss) for loss, _ in losses) / sum(n_words for _, n_words in losses)
 
 
-def padded(data: EncodedPairs, rows: Batch) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def padded(data: EncodedPairs, rows: Rows) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Source ids, their lengths, target ids and lengths of some pairs, no wider than they need."""
     groups = data.groups[rows]
     source_lens, target_lens = data.source_lens[groups], data.target_lens[rows]
@@ -121,7 +129,7 @@ def padded(data: EncodedPairs, rows: Batch) -> tuple[Tensor, Tensor, Tensor, Ten
 
 
 def trained(
-    network: nn.Module, task: Task[Batch], learning_rate: float, seconds: float, goal: float
+    network: nn.Module, task: Task, learning_rate: float, seconds: float, goal: float
 ) -> Curve:
     """Train for so long, or until the held-out loss is as low as the goal."""
     optimizer = torch.optim.Adam(network.parameters(), betas=(0.9, 0.99), fused=True)
@@ -133,7 +141,7 @@ def trained(
         optimizer.param_groups[0]["lr"] = learning_rate * min(1, clock / WARMUP_SECONDS)
         update(network, optimizer, *task.loss(batch))
         clock += time.perf_counter() - started
-        curve.n_pairs += len(batch)
+        curve.n_pairs += len(batch.rows)
         if clock >= min(seconds, curve.points[-1][0] + EVALUATION_SECONDS):
             curve.points.append((clock, held_out_loss(task)))
             if clock >= seconds or curve.points[-1][1] <= goal:
@@ -141,7 +149,7 @@ def trained(
     return curve
 
 
-def endless(task: Task[Batch]) -> Iterator[Batch]:
+def endless(task: Task) -> Iterator[SeededBatch]:
     """Epoch after epoch."""
     for epoch in count():
         yield from task.batches(epoch)
@@ -158,7 +166,7 @@ def update(
 
 
 @torch.no_grad()
-def held_out_loss(task: Task[Batch]) -> float:
+def held_out_loss(task: Task) -> float:
     """Nats per word."""
     loss = task.held_out_loss()
     assert loss is not None
@@ -171,12 +179,12 @@ class Work:
 
     Attributes:
         data: the pairs.
-        n_words: source and target words of the shortlists.
+        words: of both sides.
         sizes: of the network.
     """
 
     data: EncodedPairs
-    n_words: tuple[int, int]
+    words: PairWords
     sizes: EncDecConfig
 
     @property
@@ -192,7 +200,7 @@ class Work:
     def network(self) -> EncoderDecoder:
         """A network with the weights that every training begins with."""
         torch.manual_seed(SEED)
-        network = EncoderDecoder(self.sizes, *self.n_words)
+        network = empty_network(EncDecTrainingConfig(model=self.sizes), self.words.shortlists)
         network.initialise(None)
         return network
 
@@ -200,7 +208,8 @@ class Work:
         """Our batches and loss."""
         loop = LoopConfig(product_type=product_type)
         config = EncDecTrainingConfig(n_held_out=HELD_OUT_PAIRS, loop=loop)
-        return PairTask(network, self.data, config, SEED)
+        losses = RecurrentLosses(network, config, self.words)
+        return PairTask(self.data, config, SEED, losses)
 
     def ours(self, product_type: Precision, goal: float) -> Curve:
         """Train in our way."""
@@ -231,11 +240,11 @@ def work_of(table: Path, sizes: EncDecConfig) -> Work:
     """The pairs of a table for a network of these sizes."""
     files = stored_pairs(table, PairChoice(EncDecTrainingConfig.max_phrase_words), None)
     n_words = EncDecTrainingConfig.shortlist
-    shortlists = choose_shortlists(files.word_counts(), n_words, 0.0).shortlists
-    n_source_words, n_target_words = map(len, shortlists)
-    whole = ChosenPairs(files, pool_pairs=int(files.n_pairs.sum()), max_pairs=0, seed=0)
+    counts, n_pairs = files.word_counts(), int(files.n_pairs.sum())
+    shortlists = choose_shortlists(counts, n_words, 0.0).shortlists
+    whole = ChosenPairs(files, pool_pairs=n_pairs, max_pairs=0, seed=0)
     data = PairPools(whole, shortlists, "distinct").load(0)
-    return Work(data, (n_source_words, n_target_words), sizes)
+    return Work(data, PairWords.of(shortlists, counts[1], n_pairs), sizes)
 
 
 def measure(work: Work) -> Iterator[Result]:

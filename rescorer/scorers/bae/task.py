@@ -16,8 +16,10 @@ from rescorer.contract import Data, Prepared, Shortlists
 from rescorer.scorers.bae.bags import bags_of
 from rescorer.scorers.bae.network import Bae, BaeConfig, correlation, reconstruction_loss
 from rescorer.training.encoded_pairs import EncodedPairs
-from rescorer.tries.pair_task import PairTrainingConfig
-from rescorer.tries.pooled_pair_task import prepare_pairs
+from rescorer.training.seeded_batch import SeededBatch
+from rescorer.tries.pair_losses import PairWords
+from rescorer.tries.pair_task import Batching, PairTrainingConfig
+from rescorer.tries.pooled_pair_task import PairModel, prepare_pairs
 
 
 @dataclass(frozen=True)
@@ -28,10 +30,9 @@ class BaeTrainingConfig(PairTrainingConfig):
     `correlation_weight` is 0 and `merged_pairs` 1, one process computes a whole batch.
 
     Attributes:
-        batching: "pairs" draws pairs at random, "sources" all targets of a source at once, "auto" what
-            the recipe says.
+        batching: "pairs" draws pairs at random, "sources" all targets of a source at once, "parts" four of
+            them, "auto" what the recipe says.
         reverse_sides: false alone: a cosine has no direction.
-        self_normalisation: 0 alone: there is no denominator.
         merged_pairs: so many pairs of a batch are learned as one bag on each side. The paper joins 5 sentences,
             which saves time; bags of joined phrases are larger than those that are scored. Held-out pairs
             are never joined.
@@ -40,7 +41,7 @@ class BaeTrainingConfig(PairTrainingConfig):
         model: sizes.
     """
 
-    batching: Literal["auto", "sources", "pairs"] = "pairs"
+    batching: Batching | Literal["auto"] = "pairs"
     merged_pairs: Annotated[int, AtLeast(1)] = 1
     correlation_weight: Annotated[float, AtLeast(0)] = 0.3
     model: BaeConfig = field(default_factory=BaeConfig)
@@ -49,10 +50,6 @@ class BaeTrainingConfig(PairTrainingConfig):
         super().__post_init__()
         if self.reverse_sides:
             raise ConfigError("reverse_sides: a cosine of two codes has no direction: leave it out")
-        if self.self_normalisation:
-            raise ConfigError(
-                "self_normalisation: an autoencoder has no denominator: leave it at 0"
-            )
         if self.loop.accumulation > 1 and self.needs_whole_batches:
             raise ConfigError(
                 "loop.accumulation: correlation and merged pairs are those of a whole batch: leave it at 1,"
@@ -68,25 +65,33 @@ class BaeTrainingConfig(PairTrainingConfig):
 def prepare(data: Data, config: BaeTrainingConfig, seed: int) -> Prepared:
     """See `contract.Architecture`."""
 
-    def loss(
-        network: Bae,
-        pairs: EncodedPairs,
-        rows: NDArray[np.int64],
-        product_type: torch.dtype,
-        alpha: float,
-    ) -> Tensor:
-        merged = config.merged_pairs if network.training else 1
-        weight = config.correlation_weight if network.training else 0.0
-        return bae_loss(network, pairs, rows, merged, weight)
+    def new_model(words: PairWords) -> PairModel:
+        network = empty_network(config, words.shortlists)
+        return PairModel(network, BaeLosses(network, config))
 
-    return prepare_pairs(
-        data,
-        config,
-        seed,
-        lambda shortlists: empty_network(config, shortlists),
-        loss,
-        config.needs_whole_batches,
-    )
+    return prepare_pairs(data, config, seed, new_model, config.needs_whole_batches)
+
+
+@dataclass(frozen=True)
+class BaeLosses:
+    """See `PairLosses`.
+
+    Attributes:
+        network: is trained.
+        config: how pairs are merged, and what correlation counts, in updates.
+    """
+
+    network: Bae
+    config: BaeTrainingConfig
+
+    def of_update(self, data: EncodedPairs, batch: SeededBatch) -> Tensor:
+        """See `PairLosses`."""
+        merged, weight = self.config.merged_pairs, self.config.correlation_weight
+        return bae_loss(self.network, data, batch.rows, merged, weight)
+
+    def of_held_out(self, data: EncodedPairs, rows: NDArray[np.int64]) -> Tensor:
+        """See `PairLosses`; of reconstruction alone, pair by pair."""
+        return bae_loss(self.network, data, rows, merged=1, correlation_weight=0.0)
 
 
 def bae_loss(

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -16,8 +15,10 @@ from rescorer.scorers.cptm.contrast import contrastive_loss
 from rescorer.scorers.cptm.joint_vocabulary import JointVocabulary
 from rescorer.scorers.cptm.network import Cptm, CptmConfig
 from rescorer.training.encoded_pairs import EncodedPairs
-from rescorer.tries.pair_task import PairTrainingConfig
-from rescorer.tries.pooled_pair_task import prepare_pairs
+from rescorer.training.seeded_batch import SeededBatch
+from rescorer.tries.pair_losses import PairWords
+from rescorer.tries.pair_task import Batching, PairTrainingConfig
+from rescorer.tries.pooled_pair_task import PairModel, prepare_pairs
 
 
 @dataclass(frozen=True)
@@ -28,22 +29,19 @@ class CptmTrainingConfig(PairTrainingConfig):
     with no other model's, and depend on the pairs of a batch. One process computes a whole batch.
 
     Attributes:
-        batching: "pairs" draws pairs at random, "sources" all targets of a source at once, "auto" what
-            the recipe says.
+        batching: "pairs" draws pairs at random, "sources" all targets of a source at once, "parts" four of
+            them, "auto" what the recipe says.
         reverse_sides: false alone: a similarity has no direction.
-        self_normalisation: 0 alone: there is no denominator.
         model: sizes.
     """
 
-    batching: Literal["auto", "sources", "pairs"] = "pairs"
+    batching: Batching | Literal["auto"] = "pairs"
     model: CptmConfig = field(default_factory=CptmConfig)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.reverse_sides:
             raise ConfigError("reverse_sides: a similarity has no direction: leave it out")
-        if self.self_normalisation:
-            raise ConfigError("self_normalisation: a similarity has no denominator: leave it at 0")
         if self.loop.accumulation > 1:
             raise ConfigError(
                 "loop.accumulation: a target is told from those of a whole batch: leave it at 1"
@@ -52,22 +50,33 @@ class CptmTrainingConfig(PairTrainingConfig):
 
 def prepare(data: Data, config: CptmTrainingConfig, seed: int) -> Prepared:
     """See `contract.Architecture`."""
-    target_ids: list[NDArray[np.int64]] = []
 
-    def new_network(shortlists: Shortlists) -> Cptm:
-        target_ids.append(JointVocabulary.of(shortlists).target_ids)
-        return empty_network(config, shortlists)
+    def new_model(words: PairWords) -> PairModel:
+        network = empty_network(config, words.shortlists)
+        return PairModel(network, CptmLosses(network, JointVocabulary.of(words.shortlists)))
 
-    def loss(
-        network: Cptm,
-        pairs: EncodedPairs,
-        rows: NDArray[np.int64],
-        product_type: torch.dtype,
-        alpha: float,
-    ) -> Tensor:
-        return contrastive_loss(network, pairs, rows, target_ids[0])
+    return prepare_pairs(data, config, seed, new_model, whole_batches=True)
 
-    return prepare_pairs(data, config, seed, new_network, loss, whole_batches=True)
+
+@dataclass(frozen=True)
+class CptmLosses:
+    """See `PairLosses`; both are the same.
+
+    Attributes:
+        network: is trained.
+        words: of both sides.
+    """
+
+    network: Cptm
+    words: JointVocabulary
+
+    def of_update(self, data: EncodedPairs, batch: SeededBatch) -> Tensor:
+        """See `PairLosses`."""
+        return self.of_held_out(data, batch.rows)
+
+    def of_held_out(self, data: EncodedPairs, rows: NDArray[np.int64]) -> Tensor:
+        """See `PairLosses`."""
+        return contrastive_loss(self.network, data, rows, self.words.target_ids)
 
 
 def empty_network(config: CptmTrainingConfig, shortlists: Shortlists) -> Cptm:

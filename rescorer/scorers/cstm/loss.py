@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -10,6 +12,28 @@ from torch import Tensor
 from rescorer.scorers.cstm.network import Cstm, source_windows
 from rescorer.softmax.predicted import Predicted, output_loss
 from rescorer.training.encoded_pairs import EncodedPairs
+from rescorer.training.seeded_batch import SeededBatch
+
+
+@dataclass(frozen=True)
+class CstmLosses:
+    """See `PairLosses`.
+
+    Attributes:
+        network: is trained.
+        product_type: type of the output layers' products in updates.
+    """
+
+    network: Cstm
+    product_type: torch.dtype
+
+    def of_update(self, data: EncodedPairs, batch: SeededBatch) -> Tensor:
+        """See `PairLosses`."""
+        return cstm_loss(self.network, data, batch.rows, self.product_type)
+
+    def of_held_out(self, data: EncodedPairs, rows: NDArray[np.int64]) -> Tensor:
+        """See `PairLosses`."""
+        return cstm_loss(self.network, data, rows, torch.float32)
 
 
 def cstm_loss(
@@ -17,7 +41,6 @@ def cstm_loss(
     data: EncodedPairs,
     rows: NDArray[np.int64],
     product_type: torch.dtype,
-    alpha: float = 0.0,
 ) -> Tensor:
     """Weighted sum of -log p(target | source), natural log.
 
@@ -26,7 +49,6 @@ def cstm_loss(
         data: all pairs.
         rows: which of them, *Shape:* (n,).
         product_type: type of the output layers' products.
-        alpha: weight of log^2 Z, which is added for each word.
 
     Returns:
         *Shape:* ().
@@ -45,7 +67,7 @@ def cstm_loss(
             groups[pairs], targets[pairs, place], data.weights[rows[pairs]]
         )
         chosen = hidden[torch.from_numpy(here).to(device)]
-        losses.append(output_loss(layer, chosen, predicted, product_type, alpha))
+        losses.append(output_loss(layer, chosen, predicted, product_type))
     return torch.stack(losses).sum()
 
 

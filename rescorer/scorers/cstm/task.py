@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from moses_bridge.errors import ConfigError
 from rescorer.contract import Data, Prepared, Shortlists
-from rescorer.scorers.cstm.loss import cstm_loss
+from rescorer.scorers.cstm.loss import CstmLosses
 from rescorer.scorers.cstm.network import INITIAL_LIMIT, Cstm, CstmConfig
 from rescorer.training.recipes import RecipeName
-from rescorer.tries.pair_task import PairTrainingConfig
-from rescorer.tries.pooled_pair_task import prepare_pairs
+from rescorer.tries.pair_losses import PairWords
+from rescorer.tries.pair_task import Batching, PairTrainingConfig
+from rescorer.tries.pooled_pair_task import PairModel, prepare_pairs
 
 # Of the authors' program the recipe "paper" has the initial weights alone: its optimiser was SGD.
 INITIAL_LIMITS: dict[RecipeName, float | None] = {"adam": None, "paper": INITIAL_LIMIT}
@@ -21,19 +23,17 @@ class CstmTrainingConfig(PairTrainingConfig):
     """Settings of the training of a CSTM.
 
     Attributes:
-        self_normalisation: 0 alone: a source's denominators are computed once for all its targets, so
-            there is no time to be saved by leaving them out.
+        batching: "sources" puts all targets of a source into one batch: their denominators are computed once;
+            "parts" puts four of them at a time, "pairs" draws pairs at random, "auto" is what the recipe
+            says.
         model: sizes.
     """
 
+    batching: Batching | Literal["auto"] = "sources"
     model: CstmConfig = field(default_factory=CstmConfig)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.self_normalisation:
-            raise ConfigError(
-                "self_normalisation: a CSTM computes denominators once a source, so leave it at 0"
-            )
         if self.max_phrase_words > self.model.phrase_words:
             raise ConfigError(
                 f"max_phrase_words is {self.max_phrase_words}, but the network has places for"
@@ -43,9 +43,12 @@ class CstmTrainingConfig(PairTrainingConfig):
 
 def prepare(data: Data, config: CstmTrainingConfig, seed: int) -> Prepared:
     """See `contract.Architecture`."""
-    return prepare_pairs(
-        data, config, seed, lambda shortlists: new_network(config, shortlists), cstm_loss
-    )
+
+    def new_model(words: PairWords) -> PairModel:
+        network = new_network(config, words.shortlists)
+        return PairModel(network, CstmLosses(network, config.loop.product_dtype))
+
+    return prepare_pairs(data, config, seed, new_model)
 
 
 def new_network(config: CstmTrainingConfig, shortlists: Shortlists) -> Cstm:

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from rescorer.contract import Data, Prepared, Shortlists
 from rescorer.scorers.encdec.network import INITIAL_DEVIATION, EncDecConfig, EncoderDecoder
 from rescorer.training.recipes import RecipeName
-from rescorer.tries.pair_task import PairTrainingConfig
-from rescorer.tries.pooled_pair_task import prepare_pairs
+from rescorer.tries.pair_losses import RecurrentTrainingConfig
+from rescorer.tries.pooled_pair_task import prepare_recurrent
 
 # The paper's small weights suit its Adadelta over days; scaling by the fan-in suits minutes of Adam.
 INITIAL_DEVIATIONS: dict[RecipeName, float | None] = {"adam": None, "paper": INITIAL_DEVIATION}
 
 
 @dataclass(frozen=True)
-class EncDecTrainingConfig(PairTrainingConfig):
+class EncDecTrainingConfig(RecurrentTrainingConfig):
     """Settings of the training of an encoder-decoder.
 
     Attributes:
@@ -27,7 +27,7 @@ class EncDecTrainingConfig(PairTrainingConfig):
 
 def prepare(data: Data, config: EncDecTrainingConfig, seed: int) -> Prepared:
     """See `contract.Architecture`."""
-    return prepare_pairs(data, config, seed, lambda shortlists: new_network(config, shortlists))
+    return prepare_recurrent(data, config, seed, lambda shortlists: new_network(config, shortlists))
 
 
 def new_network(config: EncDecTrainingConfig, shortlists: Shortlists) -> EncoderDecoder:

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from rescorer.compute import Compute
 from rescorer.contract import Architecture, Data, Prepared, Shortlists, TrainedModel
 from rescorer.softmax.output_layer import output_layer
-from rescorer.tries.pair_task import PairTrainingConfig
-from rescorer.tries.pooled_pair_task import prepare_pairs
+from rescorer.tries.pair_losses import RecurrentTrainingConfig
+from rescorer.tries.pooled_pair_task import prepare_recurrent
 from rescorer.tries.prefix_tree import build_prefix_tree
 from rescorer.tries.recurrent import last_states, to_device
 from rescorer.tries.scoring import TrieScorer
@@ -70,7 +70,7 @@ class Sizes:
 
 
 @dataclass(frozen=True)
-class LstmConfig(PairTrainingConfig):
+class LstmConfig(RecurrentTrainingConfig):
     """Settings.
 
     Attributes:
@@ -115,7 +115,7 @@ class LstmPairs(nn.Module):
 
 
 def prepare(data: Data, config: LstmConfig, seed: int) -> Prepared:
-    return prepare_pairs(data, config, seed, lambda shortlists: LstmPairs(config, shortlists))
+    return prepare_recurrent(data, config, seed, lambda shortlists: LstmPairs(config, shortlists))
 
 
 def scorer(

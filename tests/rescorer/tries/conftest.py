@@ -8,8 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from rescorer.contract import Shortlists
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.scorers.encdec.task import EncDecTrainingConfig
 from rescorer.training.encoded_pairs import EncodedPairs
+from rescorer.tries.pair_losses import PairWords, RecurrentLosses
+from rescorer.vocabulary import Vocabulary
 
 N_SOURCE, N_TARGET = 11, 13
 MODEL = EncDecConfig(hidden_width=7, embedding_width=5, maxout_width=3)
@@ -47,3 +51,11 @@ def pair_by_pair(network: EncoderDecoder, data: EncodedPairs, rows: Any) -> Tens
         torch.from_numpy(data.target_lens[rows]),
     )
     return -(torch.from_numpy(data.weights[rows]) * log_probs).sum()
+
+
+def losses_of(network: EncoderDecoder, config: EncDecTrainingConfig) -> RecurrentLosses:
+    """Those of a network, as if all its words were as frequent."""
+    n_words = network.output.out_features
+    shares = np.full(n_words, 1 / n_words)
+    shortlists = Shortlists(None, Vocabulary([b"%d" % number for number in range(n_words - 2)]))
+    return RecurrentLosses(network, config, PairWords(shortlists, shares, 3.0))

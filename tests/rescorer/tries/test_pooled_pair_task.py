@@ -16,9 +16,10 @@ from rescorer.scorers.encdec.task import EncDecTrainingConfig
 from rescorer.training.encoded_pairs import EncodedPairs
 from rescorer.training.loop import LoopConfig
 from rescorer.training.run import train
-from rescorer.tries.loss import pairs_loss
-from rescorer.tries.pair_task import PairTask, PairTrainingConfig
-from rescorer.tries.pooled_pair_task import PoolBatch, PooledPairTask, prepare_pairs
+from rescorer.training.seeded_batch import SeededBatch
+from rescorer.tries.pair_task import PairTask
+from rescorer.tries.pooled_pair_task import PoolBatch, PooledPairTask, prepare_recurrent
+from tests.rescorer.tries.conftest import losses_of
 
 MODEL = EncDecConfig(hidden_width=7, embedding_width=5, maxout_width=3)
 CONFIG = EncDecTrainingConfig(n_held_out=9, batch_pairs=16, model=MODEL)
@@ -61,21 +62,25 @@ def make_network() -> EncoderDecoder:
     return network
 
 
-def make_task(pools: Pools) -> PooledPairTask:
-    return PooledPairTask(make_network(), pools, CONFIG, seed=4)  # type: ignore[arg-type]
+def make_task(pools: Pools, config: EncDecTrainingConfig = CONFIG) -> PooledPairTask:
+    losses = losses_of(make_network(), config)
+    return PooledPairTask(pools, config, 4, losses)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("batching", ["sources", "pairs"])
+def task_alone(data: EncodedPairs, config: EncDecTrainingConfig = CONFIG) -> PairTask:
+    return PairTask(data, config, 4, losses_of(make_network(), config))
+
+
+@pytest.mark.parametrize("batching", ["sources", "parts", "pairs"])
 def test_one_pool_gives_the_batches_and_losses_of_all_pairs_in_memory(batching: str) -> None:
     data, config = make_data(101, 8), replace(CONFIG, batching=batching)
-    pooled = PooledPairTask(make_network(), Pools(data), config, seed=4)  # type: ignore[arg-type]
-    whole = PairTask(make_network(), data, config, seed=4)
+    pooled, whole = make_task(Pools(data), config), task_alone(data, config)
     for epoch in range(3):
         batches = whole.batches(epoch)
         assert len(pooled.batches(epoch)) == len(batches)
-        for found, rows in zip(pooled.batches(epoch), batches, strict=True):
-            np.testing.assert_array_equal(found.rows, rows)
-            (loss, n_words), (other, n_others) = pooled.loss(found), whole.loss(rows)
+        for found, batch in zip(pooled.batches(epoch), batches, strict=True):
+            np.testing.assert_array_equal(found.batch.rows, batch.rows)
+            (loss, n_words), (other, n_others) = pooled.loss(found), whole.loss(batch)
             assert (loss.item(), n_words) == (other.item(), n_others)
     with torch.no_grad():
         assert pooled.held_out_loss() == whole.held_out_loss()
@@ -94,7 +99,7 @@ def test_an_epoch_has_each_learned_pair_once_pool_by_pool() -> None:
         assert sum(one != other for one, other in itertools.pairwise(order)) == 3
         orders.add(tuple(order))
         for pool, size in enumerate(task.sizes):
-            rows = np.concatenate([batch.rows for batch in batches if batch.pool == pool])
+            rows = np.concatenate([batch.batch.rows for batch in batches if batch.pool == pool])
             assert len(rows) == len({*rows.tolist()}) == size
     assert len(orders) > 2 and task.sizes == [92, 60, 16, 5]
 
@@ -106,7 +111,7 @@ def test_batches_are_the_same_wherever_an_epoch_begins() -> None:
     for number in (8, 2, 5, 0):
         batch = make_task(pools).batches(1)[number]
         assert batch.pool == whole[number].pool
-        np.testing.assert_array_equal(batch.rows, whole[number].rows)
+        np.testing.assert_array_equal(batch.batch.rows, whole[number].batch.rows)
     with pytest.raises(IndexError):
         task.batches(1)[len(whole)]
 
@@ -122,12 +127,12 @@ def test_a_pool_is_read_once_an_epoch() -> None:
 
 def test_a_loss_is_that_of_the_pairs_of_its_pool() -> None:
     first, second = make_data(80, 1), make_data(90, 2)
-    rows = np.array([3, 50, 7])
-    alone = PairTask(make_network(), second, CONFIG, seed=4).loss(rows)
+    batch = SeededBatch(np.array([3, 50, 7]), (1,))
+    alone = task_alone(second).loss(batch)
     task = make_task(Pools(first, second))
     with torch.no_grad():
         held_out = task.held_out_loss()
-        found = task.loss(PoolBatch(1, rows))
+        found = task.loss(PoolBatch(1, batch))
         assert (found[0].item(), found[1]) == (alone[0].item(), alone[1])
         assert task.held_out_loss() == held_out
 
@@ -141,8 +146,8 @@ def test_the_data_are_read_and_the_network_is_made_for_their_words(tmp_path: Pat
         asked.append(shortlists)
         return EncoderDecoder(MODEL, *map(len, shortlists))
 
-    config = PairTrainingConfig(n_held_out=2, shortlist=20)
-    prepared = prepare_pairs(Data(table), config, 1, new_network)
+    config = EncDecTrainingConfig(n_held_out=2, shortlist=20)
+    prepared = prepare_recurrent(Data(table), config, 1, new_network)
     (shortlists,) = asked
     assert prepared.shortlists is shortlists
     assert tuple(map(len, shortlists)) == (22, 4)
@@ -153,8 +158,8 @@ def test_the_data_are_read_and_the_network_is_made_for_their_words(tmp_path: Pat
             "target": {"words": 2, "covered": 1.0},
         },
     }
-    again = prepare_pairs(Data(table), config, 2, new_network)
-    few = prepare_pairs(Data(table), PairTrainingConfig(max_pairs=20), 1, new_network)
+    again = prepare_recurrent(Data(table), config, 2, new_network)
+    few = prepare_recurrent(Data(table), EncDecTrainingConfig(max_pairs=20), 1, new_network)
     assert again.digest == prepared.digest != few.digest
     assert sum(few.task.sizes) + few.task.n_held_out == 20  # type: ignore[attr-defined]
 
@@ -162,9 +167,9 @@ def test_the_data_are_read_and_the_network_is_made_for_their_words(tmp_path: Pat
 def test_texts_of_reversed_sides_change_places(tmp_path: Path) -> None:
     for name, text in (("table", b"a ||| x ||| 1\n"), ("en", b"a b\n"), ("fr", b"x\n")):
         (tmp_path / name).write_bytes(text)
-    config = PairTrainingConfig(n_held_out=0, reverse_sides=True)
+    config = EncDecTrainingConfig(n_held_out=0, reverse_sides=True)
     data = Data(tmp_path / "table", texts=(tmp_path / "en", tmp_path / "fr"))
-    prepared = prepare_pairs(data, config, 1, lambda _: make_network())
+    prepared = prepare_recurrent(data, config, 1, lambda _: make_network())
     source, target = prepared.shortlists
     assert source is not None
     assert (source.words[2:], target.words[2:]) == ((b"x",), (b"a", b"b"))
@@ -173,7 +178,7 @@ def test_texts_of_reversed_sides_change_places(tmp_path: Path) -> None:
 def test_a_loss_of_whole_batches_is_not_cut() -> None:
     data = Pools(make_data(80, 1))
     cut, whole = (
-        PooledPairTask(make_network(), data, CONFIG, 4, pairs_loss, whole_batches)  # type: ignore[arg-type]
+        PooledPairTask(data, CONFIG, 4, losses_of(make_network(), CONFIG), whole_batches)  # type: ignore[arg-type]
         for whole_batches in (False, True)
     )
     batch = whole.batches(0)[0]
@@ -182,9 +187,9 @@ def test_a_loss_of_whole_batches_is_not_cut() -> None:
 
 def test_a_table_without_usable_pairs_is_refused(tmp_path: Path) -> None:
     (tmp_path / "table").write_bytes(b"a b ||| x ||| 1 1 1 1\n")
-    config = PairTrainingConfig(max_phrase_words=1)
+    config = EncDecTrainingConfig(max_phrase_words=1)
     with pytest.raises(InputError, match="no phrase pair"):
-        prepare_pairs(Data(tmp_path / "table"), config, 1, lambda _: make_network())
+        prepare_recurrent(Data(tmp_path / "table"), config, 1, lambda _: make_network())
 
 
 @pytest.mark.parametrize("pool_pairs", [20, 40])

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -9,15 +9,17 @@ import torch
 
 from moses_bridge.errors import ConfigError
 from rescorer.contract import Data
+from rescorer.scorers.bae.network import Bae
 from rescorer.scorers.bae.task import BaeTrainingConfig, bae_loss, prepare
 from rescorer.training.loop import LoopConfig
+from rescorer.training.seeded_batch import SeededBatch
+from rescorer.tries.pooled_pair_task import PooledPairTask
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"reverse_sides": True}, "reverse_sides: a cosine of two codes has no direction"),
-        ({"self_normalisation": 0.1}, "self_normalisation: an autoencoder has no denominator"),
         ({"merged_pairs": 0}, "merged_pairs"),
         ({"correlation_weight": -1.0}, "correlation_weight"),
         ({"loop": LoopConfig(accumulation=2)}, "loop.accumulation: .* of a whole batch"),
@@ -36,18 +38,17 @@ def test_held_out_pairs_are_neither_merged_nor_rewarded(tmp_path: Path) -> None:
     )
     torch.manual_seed(1)
     prepared = prepare(Data(table), config, 1)
-    pooled: Any = prepared.task
+    network, pooled = cast(Bae, prepared.network), cast(PooledPairTask, prepared.task)
     task = pooled.pool(0)
     rows = task.held_out_rows
     with torch.no_grad():
-        learned = float(task.loss(rows)[0])
-        prepared.network.eval()
+        learned = float(task.loss(SeededBatch(rows, (0,)))[0])
         found = pooled.held_out_loss()
-        plain = float(bae_loss(task.network, task.data, rows, 1, 0.0))
+        plain = float(bae_loss(network, task.data, rows, 1, 0.0))
     n_words = float((task.data.target_lens[rows] + 1).sum())
     assert found == pytest.approx(plain / n_words, rel=1e-6)
     with torch.no_grad():
-        assert learned == pytest.approx(float(bae_loss(task.network, task.data, rows, 5, 4.0)))
+        assert learned == pytest.approx(float(bae_loss(network, task.data, rows, 5, 4.0)))
     assert len(rows) == 6 and not np.isclose(learned, plain)
 
 

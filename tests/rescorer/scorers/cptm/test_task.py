@@ -18,7 +18,6 @@ from rescorer.training.run import train
     ("settings", "message"),
     [
         ({"reverse_sides": True}, "reverse_sides: a similarity has no direction"),
-        ({"self_normalisation": 0.1}, "self_normalisation: a similarity has no denominator"),
         ({"loop": LoopConfig(accumulation=2)}, "loop.accumulation: .* of a whole batch"),
     ],
 )

@@ -21,8 +21,8 @@ def test_pairs_that_have_no_place_are_not_asked_for() -> None:
 
 
 def test_denominators_are_not_drawn_to_one() -> None:
-    with pytest.raises(ConfigError, match="self_normalisation: a CSTM computes denominators once"):
-        CstmTrainingConfig(self_normalisation=0.1)
+    with pytest.raises(ConfigError, match="unknown key 'self_normalisation'"):
+        from_mapping(CstmTrainingConfig, {"self_normalisation": 0.1}, "the test")
 
 
 def test_the_recipe_of_the_paper_has_its_initial_weights() -> None:

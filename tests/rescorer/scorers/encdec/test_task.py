@@ -47,7 +47,7 @@ def test_the_same_data_and_seed_are_the_same_training(tmp_path: Path) -> None:
         torch.manual_seed(seed)
         prepared = prepare(Data(table), config, seed)
         assert isinstance(prepared.network, EncoderDecoder)
-        batches = [batch.rows.tolist() for batch in prepared.task.batches(0)]
+        batches = [batch.batch.rows.tolist() for batch in prepared.task.batches(0)]
         found.append((batches, prepared.network.output.weight.tolist()))
     assert found[0] == found[1] and found[0][0] != found[2][0] and found[0][1] != found[2][1]
 
