@@ -1,11 +1,11 @@
 """Training: pairs a second, and seconds to a held-out loss, next to padded batches in plain PyTorch.
 
-All ways learn the same pairs with the same Adam and warm-up, one after the other. Ours takes the batches of
-`rescorer train`: parts of sources, targets as tries, a softmax over a sample of the words. The first peer is
-the same network pair by pair: batches of equal lengths as far as possible, padded, float32. The second has
-torch.nn.GRU, of equal sizes, in the place of the gated units. Sizes: the default, and the paper's (d=1000).
-The loss to reach is the lowest of the first peer in PEER_SECONDS. Held-out losses are exact, and measured
-outside the clock.
+All ways learn the same pairs with the same Adam, warm-up and pairs an update, one after the other. Ours takes
+the batches of `rescorer train`: parts of sources, targets as tries, a softmax over a sample of the words. The
+first peer is the same network pair by pair: batches of equal lengths as far as possible, padded, float32. The
+second has torch.nn.GRU, of equal sizes, in the place of the gated units. Sizes: the default, and the paper's
+(d=1000). The loss to reach is the lowest of the first peer in PEER_SECONDS. Held-out losses are exact, and
+measured outside the clock.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count, pairwise
 from pathlib import Path
 from typing import TypeAlias
@@ -26,6 +26,7 @@ from paper_sizes import PAPER_SIZES
 from results import Result, write_results
 from torch import Tensor, nn
 
+from moses_bridge.progress import Progress
 from rescorer.compute import Precision, fastest_precision
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.encdec.task import EncDecTrainingConfig, empty_network
@@ -45,7 +46,7 @@ EVALUATION_SECONDS = 3.0
 # By hidden width; it does not fall here, so it is lower than the peak of `rescorer train`.
 LEARNING_RATES = {256: 2e-3, 1000: 5e-4}
 WARMUP_SECONDS = 5.0
-PEER_BATCH = 256
+BATCH_PAIRS = 256
 HELD_OUT_PAIRS = 500
 SEED = 1
 
@@ -58,12 +59,12 @@ class Curve:
     """How a training went.
 
     Attributes:
-        n_pairs: learned from, repeated ones counted.
         points: seconds of updates, and held-out loss in nats per word.
+        n_pairs: learned from, repeated ones counted.
     """
 
+    points: list[tuple[float, float]]
     n_pairs: int = 0
-    points: list[tuple[float, float]] = field(default_factory=list)
 
     @property
     def pairs_per_second(self) -> float:
@@ -100,7 +101,7 @@ class PaddedTask:
     def _sorted_batches(self, rows: Rows) -> list[Rows]:
         source_lens = self.data.source_lens[self.data.groups[rows]]
         order = np.lexsort((self.data.target_lens[rows], source_lens))
-        return np.array_split(rows[order], max(1, len(rows) // PEER_BATCH))
+        return np.array_split(rows[order], max(1, len(rows) // BATCH_PAIRS))
 
     def loss(self, batch: SeededBatch) -> tuple[Tensor, float]:
         """Summed loss of the pairs of a batch, and the number of their words."""
@@ -134,18 +135,21 @@ def trained(
     """Train for so long, or until the held-out loss is as low as the goal."""
     optimizer = torch.optim.Adam(network.parameters(), betas=(0.9, 0.99), fused=True)
     task.loss(task.batches(0)[0])[0].backward()  # compiles what there is to compile
-    curve, clock = Curve(), 0.0
-    curve.points.append((0.0, held_out_loss(task)))
-    for batch in endless(task):
-        started = time.perf_counter()
-        optimizer.param_groups[0]["lr"] = learning_rate * min(1, clock / WARMUP_SECONDS)
-        update(network, optimizer, *task.loss(batch))
-        clock += time.perf_counter() - started
-        curve.n_pairs += len(batch.rows)
-        if clock >= min(seconds, curve.points[-1][0] + EVALUATION_SECONDS):
-            curve.points.append((clock, held_out_loss(task)))
-            if clock >= seconds or curve.points[-1][1] <= goal:
-                break
+    curve, clock = Curve([(0.0, held_out_loss(task))]), 0.0
+    with Progress("train and measure", int(seconds), "seconds") as progress:
+        for batch in endless(task):
+            started = time.perf_counter()
+            optimizer.param_groups[0]["lr"] = learning_rate * min(1, clock / WARMUP_SECONDS)
+            update(network, optimizer, *task.loss(batch))
+            clock += time.perf_counter() - started
+            curve.n_pairs += len(batch.rows)
+            measured = curve.points[-1][0]
+            if clock >= min(seconds, measured + EVALUATION_SECONDS):
+                curve.points.append((clock, held_out_loss(task)))
+                note = f"held-out {curve.points[-1][1]:.3f} nats/word"
+                progress.update(int(clock) - int(measured), note)
+                if clock >= seconds or curve.points[-1][1] <= goal:
+                    break
     return curve
 
 
@@ -207,7 +211,7 @@ class Work:
     def task(self, network: EncoderDecoder, product_type: Precision) -> PairTask:
         """Our batches and loss."""
         loop = LoopConfig(product_type=product_type)
-        config = EncDecTrainingConfig(n_held_out=HELD_OUT_PAIRS, loop=loop)
+        config = EncDecTrainingConfig(n_held_out=HELD_OUT_PAIRS, batch_pairs=BATCH_PAIRS, loop=loop)
         losses = RecurrentLosses(network, config, self.words)
         return PairTask(self.data, config, SEED, losses)
 
