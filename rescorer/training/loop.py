@@ -61,9 +61,9 @@ class LoopConfig:
         checkpoint_minutes: how often the state is saved.
         accumulation: parts of an update that a process computes one after another, so that a large batch
             needs the memory of a part.
-        product_type: type of the output layer's products with the recipe "adam", in networks over windows
-            of the hidden layers' too; "fastest" is bfloat16 where the processor has instructions for it,
-            else float32: then the weights depend on the processor.
+        product_type: type of the layers' products with the recipe "adam"; sums and held-out losses are
+            float32. "fastest" is bfloat16 where the processor has instructions for it, else float32: then
+            the weights depend on the processor.
     """
 
     recipe: RecipeName = "adam"
@@ -89,7 +89,7 @@ class LoopConfig:
 
     @property
     def product_dtype(self) -> torch.dtype:
-        """Type of the output layer's products."""
+        """Type of the layers' products."""
         if self.how.is_exact:
             return torch.float32
         fastest = self.product_type == "fastest"

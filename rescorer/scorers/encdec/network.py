@@ -23,6 +23,7 @@ from moses_bridge.config import AtLeast, check_limits
 from rescorer.initial_weights import draw_weights, scale_by_fan_in
 from rescorer.maxout import MAXOUT_PIECES, maxout
 from rescorer.softmax.output_layer import even_out
+from rescorer.softmax.step_linear import StepLinear
 from rescorer.tries.prefix_tree import PrefixTree, build_prefix_tree
 from rescorer.tries.recurrent import last_states, plain_log_probs, to_device, word_vectors
 from rescorer.units import UnitName, new_unit
@@ -92,17 +93,17 @@ class EncoderDecoder(nn.Module):
         self.config = config
         self.source_embedding = nn.Embedding(n_source_words, r)
         self.encoder = new_unit(config.unit, r, d)
-        self.summary = nn.Linear(d, d)
+        self.summary = StepLinear(d, d)
         self.target_embedding = nn.Embedding(n_target_words, r)
         # Weights are drawn in the order in which layers stand here: another order is another training.
         decoder = new_unit(config.unit, r, d)
-        self.decoder_start_layer = nn.Linear(d, decoder.state_width)
+        self.decoder_start_layer = StepLinear(d, decoder.state_width)
         self.decoder = decoder
-        self.context_to_unit = nn.Linear(d, self.decoder.input.out_features, bias=False)
-        self.hidden_to_readout = nn.Linear(d, MAXOUT_PIECES * m)
-        self.word_to_readout = nn.Linear(r, MAXOUT_PIECES * m, bias=False)
-        self.context_to_readout = nn.Linear(d, MAXOUT_PIECES * m, bias=False)
-        self.readout_factor = nn.Linear(m, r, bias=False)
+        self.context_to_unit = StepLinear(d, self.decoder.input.out_features, bias=False)
+        self.hidden_to_readout = StepLinear(d, MAXOUT_PIECES * m)
+        self.word_to_readout = StepLinear(r, MAXOUT_PIECES * m, bias=False)
+        self.context_to_readout = StepLinear(d, MAXOUT_PIECES * m, bias=False)
+        self.readout_factor = StepLinear(m, r, bias=False)
         self.output = nn.Linear(r, n_target_words)
         self.initialise(INITIAL_DEVIATION)
 
