@@ -232,7 +232,9 @@ TEXTS := --texts $(CORPUS)/train.$(SOURCE) $(CORPUS)/train.$(TARGET)
 $(eval $(call network,encdec,$(B)/filtered/moses.ini,$(TEXTS),$(FILTERED)))
 $(eval $(call network,encdec_counted,$(B)/filtered/moses.ini,$(TEXTS),$(FILTERED)))
 $(eval $(call network,cslm,$(CORPUS)/train.$(TARGET),--arch cslm,$(CORPUS)/train.$(TARGET)))
-$(eval $(call network,nnjm,$(MODEL)/moses.ini,--arch nnjm --source $(CORPUS)/train.$(SOURCE) --links $(LINKS),$(CORPUS)/train.$(TARGET)))
+LINKED := --arch nnjm --source $(CORPUS)/train.$(SOURCE) --links $(LINKS)
+$(eval $(call network,nnjm,$(MODEL)/moses.ini,$(LINKED),$(CORPUS)/train.$(TARGET)))
+$(eval $(call network,nnjm2,$(MODEL)/moses.ini,$(LINKED),$(CORPUS)/train.$(TARGET),2,nnjm))
 $(eval $(call network,rnn_lm,$(CORPUS)/train.$(TARGET),--arch rnn_lm,$(CORPUS)/train.$(TARGET)))
 $(eval $(call network,rnnsearch,$(CORPUS)/train.$(TARGET),--arch rnnsearch --source $(CORPUS)/train.$(SOURCE),$(CORPUS)/train.$(TARGET)))
 $(eval $(call network,rnnsearch2,$(CORPUS)/train.$(TARGET),--arch rnnsearch --source $(CORPUS)/train.$(SOURCE),$(CORPUS)/train.$(TARGET),2,rnnsearch))
@@ -267,6 +269,7 @@ RNN_LM := $(call on_lists,RNNLM0,rnn_lm)
 
 # The NNJM, which sees the source, is a feature of the search itself.
 NNJM := --neural-lm "NNJM0=$(BIN)/rescorer serve $(B)/nnjm --unnormalized"
+TWO_NNJM := $(NNJM) --neural-lm "NNJM1=$(BIN)/rescorer serve $(B)/nnjm2 --unnormalized"
 
 # $(call run,SYSTEM,INI,OPTIONS,PREREQUISITE,SEED,START,SETTINGS): by default those of the section "tune".
 define run
@@ -315,6 +318,9 @@ RERANKED += $(1)
 endef
 ifeq ($(SCALE),full)
 $(eval $(call system,rnn-counted,$(B)/tables/rnn-counted/moses.ini))
+TWO_TRAINED := $(B)/nnjm/trained $(B)/nnjm2/trained
+$(eval $(call system,two-nnjm,$(B)/filtered/moses.ini,$(TWO_NNJM),$(TWO_TRAINED)))
+$(eval $(call system,cslm-two-nnjm,$(B)/filtered/moses.ini,$(CSLM) $(TWO_NNJM),$(B)/cslm/trained $(TWO_TRAINED)))
 define reranked_systems
 $(call reranked,$(1)-reranked,$(1))
 $(call reranked,$(1)-rnn_lm,$(1),$(RNN_LM),rnn_lm)
@@ -327,7 +333,8 @@ SYSTEMS += $(RERANKED)
 RERANKED_ROWS = '$(1)reranked=$(call runs,$(2)-reranked)' '$(1)RNN LM=$(call runs,$(2)-rnn_lm)' \
     '$(1)RNNsearch=$(call runs,$(2)-rnnsearch)' '$(1)ensemble of two RNNsearch=$(call runs,$(2)-ensemble)' \
     '$(1)ensemble+RNN LM=$(call runs,$(2)-all)'
-EXTRA_ROWS = '+RNN trained on counts=$(call runs,rnn-counted)' $(call RERANKED_ROWS,+,baseline) \
+EXTRA_ROWS = '+RNN trained on counts=$(call runs,rnn-counted)' \
+    '+two NNJM=$(call runs,two-nnjm)' '+CSLM+two NNJM=$(call runs,cslm-two-nnjm)' $(call RERANKED_ROWS,+,baseline) \
     $(call RERANKED_ROWS,+CSLM+NNJM+,cslm-nnjm)
 TABLES := $(B)/reranking/table.json
 endif
