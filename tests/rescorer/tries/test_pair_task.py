@@ -57,6 +57,40 @@ def test_held_out_pairs_are_scored_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
         assert task.held_out_loss() == pytest.approx(whole, rel=1e-6)
 
 
+def test_the_held_out_pairs_alone_have_the_same_loss() -> None:
+    network, data = make_network(), make_data()
+    task = PairTask(network, data, EncDecTrainingConfig(n_held_out=9, model=MODEL), seed=4)
+    alone = task.held_out()
+    assert (alone.n_held_out, len(alone.train_rows), len(alone.data.groups)) == (9, 0, 9)
+    assert alone.held_out_words_per_pair == pytest.approx(task.held_out_words_per_pair)
+    with torch.no_grad():
+        assert alone.held_out_loss() == pytest.approx(task.held_out_loss())
+    assert (len(task.train_rows), len(task.data.groups)) == (92, 101)
+
+
+@pytest.mark.parametrize("batching", ["sources", "pairs"])
+def test_fewer_pairs_than_an_update_has_are_one_batch(batching: Any) -> None:
+    config = EncDecTrainingConfig(n_held_out=0, batch_pairs=102, batching=batching, model=MODEL)
+    (batch,) = PairTask(make_network(), make_data(), config, seed=4).batches(0)
+    assert sorted(batch.tolist()) == [*range(101)]
+
+
+def test_batches_of_sources_come_in_random_order_and_so_do_their_sources() -> None:
+    """Pairs whose sources are numbered as they stand would else be seen as the table has them."""
+    data = make_data()
+    config = EncDecTrainingConfig(n_held_out=0, batch_pairs=20, batching="sources", model=MODEL)
+    task = PairTask(make_network(), data, config, seed=4)
+    orders = []
+    for epoch in (0, 1):
+        groups = data.groups[np.concatenate(task.batches(epoch))]
+        orders.append([*dict.fromkeys(groups.tolist())])
+    assert sorted(orders[0]) == sorted(orders[1])
+    assert orders[0] != orders[1]
+    assert sorted(orders[0]) not in orders
+    firsts = {tuple(data.groups[task.batches(epoch)[0]].tolist()) for epoch in range(8)}
+    assert len(firsts) == 8
+
+
 def test_the_loss_of_a_batch_and_its_words() -> None:
     network, data = make_network(), make_data()
     task = PairTask(network, data, EncDecTrainingConfig(n_held_out=0, model=MODEL), seed=4)
