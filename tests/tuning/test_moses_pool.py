@@ -93,6 +93,46 @@ def test_faults_of_tuning_files(
         read_moses_pool([tmp_path / "f"], [tmp_path / "s"])
 
 
+def test_the_first_line_that_is_no_count_is_named(tmp_path: Path) -> None:
+    rows = [b"1 2 3 4 5 6 7 8 9", b"0 2 0 4 0 6 0 8.5 9", b"0 2 0 4 0 6 0 8 -9"]
+    block = b"SCORES_TXT_BEGIN_0 1 3 9 BLEU\n%s\nSCORES_TXT_END_0\n" % b"\n".join(rows)
+    (tmp_path / "f").write_bytes(FEATURES)
+    (tmp_path / "s").write_bytes(SCORES + block)
+    with pytest.raises(InputError, match=r"s:6: found the counts 0 2 0 4 0 6 0 8\.5 9"):
+        read_moses_pool([tmp_path / "f"], [tmp_path / "s"])
+
+
+def test_scores_belong_to_sentences_in_whatever_order_and_file(tmp_path: Path) -> None:
+    """Two iterations, two sentences, the second file of scores turned round; one hypothesis comes twice."""
+
+    def block(kind: bytes, sentence: int, names: bytes, rows: list[bytes]) -> bytes:
+        width = len(rows[0].split())
+        begin = b"%s_TXT_BEGIN_0 %d %d %d %s\n" % (kind, sentence, len(rows), width, names)
+        return begin + b"".join(row + b"\n" for row in rows) + b"%s_TXT_END_0\n" % kind
+
+    def counts(number: int) -> bytes:
+        return b"%d 9 0 8 0 7 0 6 9" % number
+
+    features = [
+        block(b"FEATURES", 5, b"A_0", [b"1", b"2"]) + block(b"FEATURES", 3, b"A_0", [b"3"]),
+        block(b"FEATURES", 3, b"A_0", [b"4"]) + block(b"FEATURES", 5, b"A_0", [b"2", b"6"]),
+    ]
+    scores = [
+        block(b"SCORES", 5, b"BLEU", [counts(1), counts(2)])
+        + block(b"SCORES", 3, b"BLEU", [counts(3)]),
+        block(b"SCORES", 5, b"BLEU", [counts(2), counts(6)])
+        + block(b"SCORES", 3, b"BLEU", [counts(4)]),
+    ]
+    for number in (0, 1):
+        (tmp_path / f"f{number}").write_bytes(features[number])
+        (tmp_path / f"s{number}").write_bytes(scores[number])
+    pool = read_moses_pool([tmp_path / "f0", tmp_path / "f1"], [tmp_path / "s0", tmp_path / "s1"])
+    assert pool.sentence_ids.tolist() == [3, 5]
+    assert pool.offsets.tolist() == [0, 2, 5]
+    assert pool.features[:, 0].tolist() == [3, 4, 1, 2, 6]
+    assert pool.statistics[:, 0].tolist() == [3, 4, 1, 2, 6]
+
+
 def test_a_start_of_another_width_is_refused(tmp_path: Path) -> None:
     for name, content in (("f", FEATURES), ("s", SCORES), ("init.opt", b"1\n0\n1\n")):
         (tmp_path / name).write_bytes(content)
