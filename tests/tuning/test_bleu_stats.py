@@ -119,6 +119,8 @@ def test_sentence_bleu_by_hand() -> None:
     wrong = np.array([[3, 6, 1, 5, 1, 4, 1, 3, 6]], np.int32)
     expected = (3 / 6 * 2 / 6 * 2 / 5 * 2 / 4) ** 0.25
     assert np.exp(log_sentence_bleu(wrong)) == pytest.approx(expected)
+    too_long = np.array([[6, 6, 5, 5, 4, 4, 3, 3, 4]], np.int32)
+    assert log_sentence_bleu(too_long).tolist() == [0]
     longer = log_sentence_bleu(wrong, added_reference_words=1)
     assert np.exp(longer) == pytest.approx(expected * np.exp(1 - 7 / 6))
 
@@ -138,6 +140,7 @@ def test_bleu_of_many_sums_and_of_none() -> None:
     expected = [100 * precision * np.exp(1 - 5 / 4), 100, 0]
     assert bleu(sums).tolist() == pytest.approx(expected)
     assert mean_precision(sums).tolist() == pytest.approx([100 * precision, 100, 0])
+    assert precisions(sums[0]).tolist() == pytest.approx([75, 200 / 3, 50, 100])
     assert precisions(sums[2]).tolist() == [0, 0, 0, 0]
     assert length_ratio(sums[0]) == pytest.approx(4 / 5)
     assert length_ratio(np.array([0, 3, 0, 2, 0, 1, 0, 0, 0])) == 3
