@@ -65,6 +65,16 @@ def test_without_a_spread_the_start_is_that_of_all_runs() -> None:
     assert scattered(weights, 0.1, 3, ()) == scattered(weights, 0.1, 3, ())
 
 
+def test_the_scatter_has_random_numbers_of_its_own() -> None:
+    """The optimisers draw from (seed,) and (seed, number): their noise is not that of the start."""
+    weights = {"LM0": [1.0] * 5}
+    drawn = np.log(scattered(weights, 1.0, 3, ())["LM0"])
+    assert drawn.all()
+    for seed in ((3,), *((3, number) for number in range(50))):
+        others = np.random.default_rng(seed).standard_normal(5)
+        assert np.abs(np.abs(others) - np.abs(drawn)).max() > 0.01
+
+
 def test_what_may_not_move_starts_where_it_is() -> None:
     weights = {"LM0": [0.5], "T0": [0.0, 0.2], "U0": [1.0], "D0": [0.3]}
     moved = scattered(weights, 0.5, 3, {"U0_0", "D0_0"})
