@@ -211,6 +211,28 @@ def test_numbers_that_are_not_there_are_refused(row: list[int], message: str) ->
         scorer.estimates(np.array([row], np.int32))
 
 
+def test_the_number_that_is_not_there_is_named_among_others() -> None:
+    scorer = nnjm_ngram_scorer(nnjm(), Compute(device="cpu"))
+    scorer.read(SOURCES)
+    with pytest.raises(UserError, match="found the source place 9, expected 0 to 7"):
+        scorer.estimates(np.array([[0, 42, 42, 1], [9, 42, 42, 1]], np.int32))
+    with pytest.raises(UserError, match="found the word -2, expected 0 to 41"):
+        scorer.estimates(np.array([[0, 42, 42, -2], [0, 42, 42, 77]], np.int32))
+
+
+def test_without_a_mean_of_log_z_estimates_are_the_logits() -> None:
+    """A model without held-out text has none."""
+    model = nnjm(training={"config": {"self_normalisation": 0.1}, "report": {}})
+    raw, quick = (
+        nnjm_ngram_scorer(model, Compute("float32", "cpu", unnormalized))
+        for unnormalized in (True, False)
+    )
+    for each in (raw, quick):
+        each.read(SOURCES)
+    rows, _ = linked_rows(raw)
+    np.testing.assert_allclose(quick.estimates(rows), raw.log_probs(rows), atol=1e-6)
+
+
 def test_places_of_no_source_are_refused() -> None:
     scorer = nnjm_ngram_scorer(nnjm(), Compute(device="cpu"))
     with pytest.raises(UserError, match=r"found the source place 0, expected .*ask for S before"):
