@@ -15,9 +15,11 @@ from tuning.run_directory import (
     Weights,
     best_iteration,
     claim,
+    file_hash,
     fingerprint_commands,
     fingerprint_ini,
     load_run,
+    refuse_commands,
     save_run,
 )
 
@@ -162,3 +164,16 @@ def test_files_that_commands_name_are_hashed(tmp_path: Path) -> None:
         f"X0/{tmp_path}/d": sha(b"4"),
         f"Y0/{tmp_path}/a": sha(b"1"),
     }
+
+
+def test_commands_of_runs_are_refused(tmp_path: Path) -> None:
+    plain, other = run_of(A, [A]), run_of(A, [A])
+    other.nbest_features = [NBestFeature("RNN0", "score m")]
+    refuse_commands({tmp_path / "plain": plain})
+    with pytest.raises(ConfigError, match="other: the feature RNN0 .* from the command 'score m'"):
+        refuse_commands({tmp_path / "plain": plain, tmp_path / "other": other})
+
+
+def test_a_file_that_cannot_be_read_has_no_hash(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="expected a readable file"):
+        file_hash(tmp_path)
