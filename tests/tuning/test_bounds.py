@@ -35,6 +35,8 @@ def test_bounds_are_read() -> None:
     assert bounds.most.tolist() == [np.inf, np.inf, 1]
     assert bounds.bind
     assert not Bounds.of(NAMES, ()).bind
+    held = Bounds.of(NAMES, ("T0_0:0.5..0.5",))
+    assert held.clip(np.array([-9.0, 7, 9])).tolist() == [-9, 0.5, 9]
 
 
 def test_weights_are_scaled_where_no_bound_holds_them_to_their_scale() -> None:

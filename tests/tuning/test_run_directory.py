@@ -170,7 +170,7 @@ def test_commands_of_runs_are_refused(tmp_path: Path) -> None:
     plain, other = run_of(A, [A]), run_of(A, [A])
     other.nbest_features = [NBestFeature("RNN0", "score m")]
     refuse_commands({tmp_path / "plain": plain})
-    with pytest.raises(ConfigError, match="other: the feature RNN0 .* from the command 'score m'"):
+    with pytest.raises(ConfigError, match=r"other: the feature RNN0 .* from the command 'score m'"):
         refuse_commands({tmp_path / "plain": plain, tmp_path / "other": other})
 
 
