@@ -16,6 +16,8 @@ from tuning.nbest_pool import NBestPool, make_pool
 from tuning.optimizer import OptimizerConfig
 from tuning.xbleu import (
     _climb,
+    _expect,
+    _gradient,
     _objective,
     _random_starts,
     _spread_within,
@@ -57,6 +59,22 @@ def test_it_is_bleu_of_the_sums_weighted_by_the_softmax(seed: int) -> None:
         sums += odds / odds.sum() @ pool.statistics[first:last]
     found, _ = expected_log_bleu(pool.features, pool.statistics, pool.offsets, weights)
     assert 100 * np.exp(found) == pytest.approx(float(bleu(sums)), rel=1e-4)
+
+
+def test_the_compiled_sums_are_those_of_plain_python_which_sees_the_ends_of_arrays() -> None:
+    pool = pool_of(1)
+    weights, by_sum = np.array([0.5, -0.25, 1.0, 0.0]), np.arange(9.0)
+    found = []
+    for expect, differentiate in (
+        (_expect, _gradient),
+        (getattr(_expect, "py_func", _expect), getattr(_gradient, "py_func", _gradient)),
+    ):
+        probabilities, sums, gradient = np.empty(len(pool)), np.zeros(9), np.zeros(4)
+        expect(pool.features, pool.statistics, pool.offsets, weights, probabilities, sums)
+        rest = pool.offsets, probabilities, by_sum, gradient
+        differentiate(pool.features, pool.statistics, *rest)
+        found.append([*probabilities, *sums, *gradient])
+    assert found[0] == pytest.approx(found[1])
 
 
 @pytest.mark.parametrize("seed", range(4))
