@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from tuning import pro
 from tuning.bleu_stats import bleu
 from tuning.bounds import Bounds
 from tuning.nbest_pool import NBestPool, make_pool
@@ -42,7 +45,7 @@ def test_sweeps_towards_learned_weights_never_lose_bleu() -> None:
 
 def test_a_sweep_that_gains_too_little_is_the_last() -> None:
     """On hypotheses without sense, where lines help one another."""
-    rng = np.random.default_rng(2)
+    rng = np.random.default_rng(36)
     totals = np.tile([9, 8, 7, 6], (400, 1))
     statistics = np.full((400, 9), 9, np.int32)
     statistics[:, 0:-1:2], statistics[:, 1:-1:2] = rng.integers(1, totals + 1), totals
@@ -52,11 +55,11 @@ def test_a_sweep_that_gains_too_little_is_the_last() -> None:
     bounds = Bounds.of(pool.names, [])
     _, whole = _interpolate(pool, start, targets, bounds, 0.0)
     gains = np.diff(whole)
-    assert len(gains) == 2
-    assert (gains > 0).all()
-    first = gains[0]
-    assert first > gains[1]
+    assert len(gains) == 3
+    first, second, third = gains
+    assert first > second > third > 0
     assert _interpolate(pool, start, targets, bounds, first)[1] == whole[:3]
+    assert _interpolate(pool, start, targets, bounds, second)[1] == whole
     weights, trace = _interpolate(pool, start, targets, bounds, 1.001 * first)
     assert trace == whole[:2]
     assert bleu(pool.statistics_of(weights)) == pytest.approx(whole[1])
@@ -72,6 +75,7 @@ def test_pairs_are_those_of_hopkins_and_may() -> None:
     # By turns: pairs of 0.5 beside smaller ones, and of 0.0625 beside too small ones.
     quality = np.tile([0.25, 0.0, 0.5, 0.0, 0.75, 0.75, 0.8125, 0.78125], n_sentences // 2)
     pairs = _draw_pairs(pool, quality, np.random.default_rng(1))
+    assert pairs.shape == (125 * 50, 2)
     sentences = ids[pairs]
     assert (sentences[:, 0] == sentences[:, 1]).all()
     chosen, n_kept = np.unique(sentences[:, 0], return_counts=True)
@@ -80,6 +84,27 @@ def test_pairs_are_those_of_hopkins_and_may() -> None:
     is_first = sentences[:, 0] % 2 == 0
     assert set(gaps[is_first].tolist()) == {0.5}
     assert set(gaps[~is_first].tolist()) == {0.0625}
+
+
+def test_pairs_are_ranked_by_sentence_bleu_with_a_longer_reference(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By hand: one more in the counts of orders above 1 and in the words of the reference."""
+    seen: list[NDArray[np.float64]] = []
+
+    def watch(
+        pool: NBestPool, quality: NDArray[np.float64], rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        seen.append(quality)
+        return _draw_pairs(pool, quality, rng)
+
+    monkeypatch.setattr(pro, "_draw_pairs", watch)
+    statistics = np.array([[2, 2, 1, 1, 0, 0, 0, 0, 4], WRONG], np.int32)
+    pool = make_pool(("A_0", "B_0"), np.zeros(2, np.int64), np.eye(2), statistics)
+    optimize_pro(pool, np.array([[0.5, 0.5]]), OptimizerConfig(), 1, 1)
+    short = np.exp(1 - 5 / 2)
+    wrong = (3 / 6 * 2 / 6 * 2 / 5 * 2 / 4) ** 0.25 * np.exp(1 - 7 / 6)
+    assert seen[0].tolist() == pytest.approx([short, wrong])
 
 
 def test_few_sentences_are_all_drawn_from_and_the_least_difference_counts() -> None:
@@ -93,6 +118,7 @@ def test_few_sentences_are_all_drawn_from_and_the_least_difference_counts() -> N
 def test_the_regression_is_the_penalised_maximum_of_its_likelihood() -> None:
     """Each difference and its mirror image, by s.d., and half the squared length of the weights."""
     pool = pool_of_choices(40)
+    pool = replace(pool, features=0.1 * pool.features)
     pairs = np.random.default_rng(2).integers(0, 80, (60, 2))
     start, free = np.array([0.2, -0.4, 0.4]), np.array([True, True, False])
     x = (pool.features[pairs[:, 0]] - pool.features[pairs[:, 1]])[:, :2]
@@ -106,6 +132,7 @@ def test_the_regression_is_the_penalised_maximum_of_its_likelihood() -> None:
     learned = _regress(pool, pairs, start, free)
     assert learned.tolist() == pytest.approx([*expected, 0.4], abs=1e-3)
     assert _regress(pool, pairs[:0], start, free).tolist() == start.tolist()
+    assert _regress(pool, np.array([[3, 3], [5, 5]]), start, free).tolist() == [0, 0, 0.4]
 
 
 def test_a_column_that_is_equal_in_all_pairs_learns_nothing() -> None:
