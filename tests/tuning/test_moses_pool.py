@@ -77,8 +77,8 @@ SCORES = b"SCORES_TXT_BEGIN_0 0 1 9 BLEU\n1 2 3 4 5 6 7 8 9\nSCORES_TXT_END_0\n"
         ),
         (
             FEATURES,
-            SCORES.replace(b"1 2 3", b"1 -2 3"),
-            r"s:2: found the counts 1 -2 3 .* whole nu",
+            SCORES.replace(b"1 2 3", b"1 -1 3"),
+            r"s:2: found the counts 1 -1 3 .* whole nu",
         ),
         (FEATURES, SCORES.replace(b" 9\n", b" 9 x=1\n"), r"s:1: found 9 numbers of BLEU"),
         (b"", b"", r"f: found no sentence"),
@@ -131,6 +131,23 @@ def test_scores_belong_to_sentences_in_whatever_order_and_file(tmp_path: Path) -
     assert pool.offsets.tolist() == [0, 2, 5]
     assert pool.features[:, 0].tolist() == [3, 4, 1, 2, 6]
     assert pool.statistics[:, 0].tolist() == [3, 4, 1, 2, 6]
+
+
+def test_sparse_features_belong_to_their_rows(tmp_path: Path) -> None:
+    row = b"1 2 3 4 5 6 7 8 9\n"
+    features = FEATURES.replace(b"0 0 1", b"0 0 3").replace(b"1 2\n", b"1 2\n3 4 S_x=0.5\n5 6 \n")
+    (tmp_path / "f").write_bytes(features)
+    (tmp_path / "s").write_bytes(SCORES.replace(b"0 0 1", b"0 0 3").replace(row, 3 * row))
+    pool = read_moses_pool([tmp_path / "f"], [tmp_path / "s"])
+    assert pool.names == ("A_0", "B_0", "S_x_0")
+    assert pool.features.tolist() == [[1, 2, 0], [3, 4, 0.5], [5, 6, 0]]
+
+
+def test_files_that_are_not_as_many_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(FEATURES)
+    (tmp_path / "s").write_bytes(SCORES)
+    with pytest.raises(ValueError, match="shorter"):
+        read_moses_pool([tmp_path / "f", tmp_path / "f"], [tmp_path / "s"])
 
 
 def test_a_start_of_another_width_is_refused(tmp_path: Path) -> None:
