@@ -98,3 +98,10 @@ def test_words_that_are_not_utf8_are_read(tmp_path: Path) -> None:
     (tmp_path / "reference").write_bytes("un chat \ufffd noir\n".encode())
     (scores,) = DetokenisedReferences([tmp_path / "reference"], "fr").scores([tmp_path / "output"])
     assert scores.bleu == pytest.approx(100)
+
+
+def test_texts_of_other_lengths_are_refused(tmp_path: Path) -> None:
+    two, three = (write_numbers(tmp_path / str(n), 0, n) for n in (2, 3))
+    for references, output in (([two, three], two), ([two], three)):
+        with pytest.raises(ValueError, match=r"shorter|longer"):
+            DetokenisedReferences(references, "fr").scores([output])
