@@ -40,9 +40,14 @@ def test_ter_is_that_of_the_whole_text(tmp_path: Path) -> None:
 
 
 def test_an_empty_reference_is_no_division_by_zero(tmp_path: Path) -> None:
-    (tmp_path / "empty").write_text("\n")
-    (scores,) = DetokenisedReferences([tmp_path / "empty"], "fr").scores([tmp_path / "empty"])
+    """Nor is a mean of less than one word, here of a reference with a word and one without, rounded."""
+    empty, word, other = (tmp_path / name for name in ("empty", "word", "other"))
+    for path in (empty, word, other):
+        path.write_text("\n" if path == empty else f"{path.name}\n")
+    (scores,) = DetokenisedReferences([empty], "fr").scores([empty])
     assert scores.ter == 0
+    (scores,) = DetokenisedReferences([word, empty], "fr").scores([other])
+    assert scores.ter == TER().corpus_score(["other"], [["word"], [""]]).score == 200
 
 
 def test_each_distinct_pair_is_counted_once(
