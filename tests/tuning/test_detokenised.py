@@ -85,6 +85,8 @@ def test_processes_are_started_for_long_texts_alone(
     (scores,) = DetokenisedReferences([output], "fr", jobs).scores([output])
     assert scores.chrf == pytest.approx(100)
     assert started == [2] * n_started
+    DetokenisedReferences([output], "fr").scores([output])
+    assert started == [2] * n_started
 
 
 def test_signatures_tell_the_number_of_references(tmp_path: Path) -> None:
