@@ -109,6 +109,12 @@ def test_words_and_last_nodes_by_hand() -> None:
     assert tree.paths.tolist() == [[1, 0], [0, -1], [2, 1], [1, -1], [1, 0]]
     rows, nodes = tree.rows_ending(1)
     assert (rows.tolist(), nodes.tolist()) == ([1, 3], [0, 1])
+    weights = np.array([1.0, 2, 4, 8, 16])
+    assert [tree.ending(depth, weights).tolist() for depth in range(3)] == [
+        [0, 0],
+        [2, 8, 0],
+        [17, 4],
+    ]
 
 
 def test_more_roots_than_rows_have_and_words_of_no_level() -> None:
