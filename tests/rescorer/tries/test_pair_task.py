@@ -10,6 +10,7 @@ from moses_bridge.config import from_mapping
 from moses_bridge.errors import ConfigError
 from rescorer.scorers.encdec.task import EncDecTrainingConfig
 from rescorer.training.loop import LoopConfig
+from rescorer.training.phrase_pairs import PairChoice
 from rescorer.tries import pair_task
 from rescorer.tries.pair_task import PairTask
 from tests.rescorer.tries.conftest import MODEL, make_data, make_network, pair_by_pair
@@ -99,6 +100,13 @@ def test_the_loss_of_a_batch_and_its_words() -> None:
     assert loss.item() == pytest.approx(pair_by_pair(network, data, rows).item(), rel=1e-5)
     expected = sum(data.weights[row] * (data.target_lens[row] + 1) for row in rows)
     assert n_words == pytest.approx(expected)
+
+
+def test_the_settings_say_which_rows_are_learned_from() -> None:
+    config = EncDecTrainingConfig(
+        max_phrase_words=3, weighting="sqrt-count", min_prob=0.25, reverse_sides=True
+    )
+    assert config.choice == PairChoice(3, 0.25, with_counts=True, reverse_sides=True)
 
 
 def test_without_held_out_pairs_there_is_no_such_loss() -> None:
