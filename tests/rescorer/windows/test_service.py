@@ -189,6 +189,18 @@ def test_estimates_of_a_self_normalised_model_are_its_logits_less_the_mean(
     np.testing.assert_allclose(scorer.log_probs(rows), exact.log_probs(rows), atol=error)
 
 
+def test_quick_values_alone_have_hidden_layers_in_the_precision_asked_for() -> None:
+    model = nnjm(**SELF_NORMALISED)
+    exact = nnjm_ngram_scorer(model, Compute("float32", "cpu", unnormalized=True))
+    scorer = nnjm_ngram_scorer(model, Compute("bfloat16", "cpu", unnormalized=True))
+    for each in (exact, scorer):
+        each.read(SOURCES)
+    rows, _ = linked_rows(scorer)
+    np.testing.assert_array_equal(scorer.log_probs(rows), exact.log_probs(rows))
+    errors = np.abs(scorer.estimates(rows) - exact.log_probs(rows))
+    assert 1e-4 < errors.max() < 0.05
+
+
 def test_nothing_asked_is_nothing() -> None:
     scorer = nnjm_ngram_scorer(nnjm(), Compute(device="cpu"))
     assert scorer.read([]) == 0
