@@ -228,8 +228,8 @@ def test_the_number_that_is_not_there_is_named_among_others() -> None:
     scorer.read(SOURCES)
     with pytest.raises(UserError, match="found the source place 9, expected 0 to 7"):
         scorer.estimates(np.array([[0, 42, 42, 1], [9, 42, 42, 1]], np.int32))
-    with pytest.raises(UserError, match="found the word -2, expected 0 to 41"):
-        scorer.estimates(np.array([[0, 42, 42, -2], [0, 42, 42, 77]], np.int32))
+    with pytest.raises(UserError, match="found the word -1, expected 0 to 41"):
+        scorer.estimates(np.array([[0, 42, 42, -1], [0, 42, 42, 77]], np.int32))
 
 
 def test_without_a_mean_of_log_z_estimates_are_the_logits() -> None:
