@@ -159,7 +159,8 @@ def best_step(
 
     Returns:
         The middle of the best interval (of equal ones the nearest to 0; 0 if it is inside), and log
-        BLEU (0 to 1) there. Intervals narrower than rounding are passed over.
+        BLEU (0 to 1) there. Intervals narrower than rounding are passed over; where the whole range is
+        one, 0 and -infinity.
     """
     places, changes, sums = _corners(
         direction.order, direction.slopes, scores, pool.offsets, pool.statistics
@@ -178,8 +179,10 @@ def _best_interval(places, by_place, changes, sums, lowest, highest):  # type: i
     i = 0
     while True:
         end = places[by_place[i]] if i < n_corners else np.inf
-        if start <= highest and end >= lowest:
-            middle = _middle(max(start, lowest), min(end, highest))
+        left, right = max(start, lowest), min(end, highest)
+        # A range that ends at a corner does not have what lies beyond it: there the first hypothesis wins.
+        if right == np.inf or right - left > NARROW * abs(right):
+            middle = _middle(left, right)
             value = _log_bleu(sums)
             if value > best_value or (value == best_value and abs(middle) < abs(best_x)):
                 best_value = value

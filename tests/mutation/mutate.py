@@ -27,11 +27,13 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 COPIED = ("moses_bridge", "rescorer", "tuning", "tests", "pyproject.toml")
-LIBRARIES = ("pytest", "numba", "numpy", "scipy.stats")
+LIBRARIES = ("pytest", "hypothesis.extra.numpy", "numba", "numpy", "scipy.stats")
 LIBRARIES_OF = {
     "rescorer": ("torch",),
-    "tuning": ("pandas", "sacrebleu", "sklearn.linear_model", "scipy.optimize"),
+    "tuning": ("pandas", "sacrebleu", "sacremoses", "sklearn.linear_model", "scipy.optimize"),
 }
+# pytest says that it cannot rewrite the assertions of what is loaded, and hypothesis is a plugin of it.
+PYTEST = ("-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning")
 
 # One replacement for an operator, one that is hard to notice: the others would fail with it.
 REPLACED = {
@@ -144,7 +146,7 @@ class Tree:
             os.dup2(log, 2)
             numba, pytest = importlib.import_module("numba"), importlib.import_module("pytest")
             numba.config.DISABLE_JIT = int(not jit)
-            status = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", *arguments]))
+            status = int(pytest.main([*PYTEST, *arguments]))
         except BaseException:
             traceback.print_exc()
         finally:

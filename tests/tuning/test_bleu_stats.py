@@ -19,6 +19,7 @@ from tuning.bleu_stats import (
     closest_length,
     length_ratio,
     log_sentence_bleu,
+    mean_precision,
     precisions,
 )
 
@@ -118,8 +119,56 @@ def test_sentence_bleu_by_hand() -> None:
     wrong = np.array([[3, 6, 1, 5, 1, 4, 1, 3, 6]], np.int32)
     expected = (3 / 6 * 2 / 6 * 2 / 5 * 2 / 4) ** 0.25
     assert np.exp(log_sentence_bleu(wrong)) == pytest.approx(expected)
+    too_long = np.array([[6, 6, 5, 5, 4, 4, 3, 3, 4]], np.int32)
+    assert log_sentence_bleu(too_long).tolist() == [0]
     longer = log_sentence_bleu(wrong, added_reference_words=1)
     assert np.exp(longer) == pytest.approx(expected * np.exp(1 - 7 / 6))
+
+
+def test_sentence_bleu_without_a_match_and_without_words_is_finite() -> None:
+    """A count of 0 words is taken for 1e-9; the orders above 1 have 1/6, 1/5 and 1/4 all the same."""
+    rows = np.array([[0, 6, 0, 5, 0, 4, 0, 3, 6], [0, 0, 0, 0, 0, 0, 0, 0, 2]], np.int32)
+    nothing, empty = log_sentence_bleu(rows)
+    assert nothing == pytest.approx(np.log([1e-9 / 6, 1 / 6, 1 / 5, 1 / 4]).mean())
+    assert empty == pytest.approx(1 - 2 / 1e-9)
+
+
+def test_bleu_of_many_sums_and_of_none() -> None:
+    """Rows by hand: precisions 3/4, 2/3, 1/2, 1/1 and 4 words for 5; all right; nothing."""
+    sums = np.array([[3, 4, 2, 3, 1, 2, 1, 1, 5], [4, 4, 3, 3, 2, 2, 1, 1, 3], [0] * 9])
+    precision = (3 / 4 * 2 / 3 / 2) ** 0.25
+    expected = [100 * precision * np.exp(1 - 5 / 4), 100, 0]
+    assert bleu(sums).tolist() == pytest.approx(expected)
+    assert mean_precision(sums).tolist() == pytest.approx([100 * precision, 100, 0])
+    assert precisions(sums[0]).tolist() == pytest.approx([75, 200 / 3, 50, 100])
+    assert precisions(sums[2]).tolist() == [0, 0, 0, 0]
+    assert length_ratio(sums[0]) == pytest.approx(4 / 5)
+    assert length_ratio(np.array([0, 3, 0, 2, 0, 1, 0, 0, 0])) == 3
+
+
+def test_several_blanks_are_as_one_and_sentences_may_come_in_any_order() -> None:
+    references = References([[b"a  b c", b"c"], [b" b b"]])
+    assert len(references) == 2
+    rows = references.statistics([(1, b"b  c b "), (0, b"c"), (0, b"b c d")])
+    assert rows.tolist() == [
+        [2, 3, 0, 2, 0, 1, 0, 0, 2],
+        [1, 1, 0, 0, 0, 0, 0, 0, 1],
+        [2, 3, 1, 2, 0, 1, 0, 0, 3],
+    ]
+    assert references.statistics([]).shape == (0, 9)
+
+
+def test_references_have_as_many_lines_as_the_source_and_some(tmp_path: Path) -> None:
+    for name, lines in (("source", b"1\n2\n"), ("one", b"a\n"), ("two", b"a\nb\n"), ("none", b"")):
+        (tmp_path / name).write_bytes(lines)
+    references = References.read([tmp_path / "two"], tmp_path / "source")
+    assert references.output_statistics(tmp_path / "two")[:, 0].tolist() == [1, 1]
+    with pytest.raises(InputError, match=r"one: found 1 lines, expected 2, as .*source has"):
+        References.read([tmp_path / "one"], tmp_path / "source")
+    with pytest.raises(InputError, match=r"two: found 2 lines, expected 1, as .*one has"):
+        References.read([tmp_path / "one", tmp_path / "two"])
+    with pytest.raises(InputError, match=r"none: found no lines, expected a line for each"):
+        References.read([tmp_path / "none"])
 
 
 def test_tabs_and_other_blanks_are_part_of_words() -> None:
@@ -138,5 +187,7 @@ def test_output_and_reference_must_have_as_many_lines(tmp_path: Path) -> None:
 
 
 def test_a_sentence_without_reference_is_refused() -> None:
-    with pytest.raises(IndexError):
-        References([[b"a"]]).statistics([(1, b"a")])
+    references = References([[b"a"], [b"b"]])
+    for number in (-1, 2):
+        with pytest.raises(IndexError, match="sentences 0 to 1 have references"):
+            references.statistics([(0, b"a"), (number, b"a")])

@@ -35,6 +35,29 @@ def test_bounds_are_read() -> None:
     assert bounds.most.tolist() == [np.inf, np.inf, 1]
     assert bounds.bind
     assert not Bounds.of(NAMES, ()).bind
+    held = Bounds.of(NAMES, ("T0_0:0.5..0.5",))
+    assert held.clip(np.array([-9.0, 7, 9])).tolist() == [-9, 0.5, 9]
+
+
+def test_weights_are_scaled_where_no_bound_holds_them_to_their_scale() -> None:
+    weights, free = np.array([0.5, -1.0, 2.5]), Bounds.of(NAMES, ())
+    assert free.scaled(weights, 1.0).tolist() == [0.125, -0.25, 0.625]
+    assert free.scaled(weights, 8.0).tolist() == [1, -2, 5]
+    assert free.scaled(np.zeros(3), 1.0).tolist() == [0, 0, 0]
+    assert Bounds.of(NAMES, ("T0_1:..9",)).scaled(weights, 1.0).tolist() == weights.tolist()
+
+
+def test_steps_by_hand() -> None:
+    """A weight outside its bounds, which no clipping has put inside, lets no step lead farther out."""
+    bounds = Bounds.of(NAMES, ("LM0_0:0..1", "T0_0:..0.5"))
+    weights = np.array([0.25, 0.0, 7.0])
+    assert bounds.steps(weights, np.array([0.5, 0.0, 3.0])) == (-0.5, 1.5)
+    assert bounds.steps(weights, np.array([0.5, 1.0, 3.0])) == (-0.5, 0.5)
+    assert bounds.steps(weights, np.array([0.0, -2.0, 0.0])) == (-0.25, np.inf)
+    assert bounds.steps(weights, np.array([0.0, 0.0, 3.0])) == (-np.inf, np.inf)
+    outside = np.array([-1.0, 0.0, 0.0])
+    assert bounds.steps(outside, np.array([-0.5, 0.0, 0.0])) == (-4, 0)
+    assert bounds.steps(outside, np.array([0.5, 0.0, 0.0])) == (0, 4)
 
 
 @pytest.mark.parametrize(

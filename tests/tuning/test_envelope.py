@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -15,9 +14,6 @@ from numpy.typing import NDArray
 from tuning.bleu_stats import bleu
 from tuning.envelope import Direction, best_step, envelope, hull_candidates
 from tuning.nbest_pool import NBestPool, make_pool, weighted_scores
-
-if TYPE_CHECKING:
-    pass
 
 Numbers = NDArray[np.float64]
 
@@ -121,3 +117,94 @@ def test_two_hypotheses_by_hand() -> None:
     step, log_bleu = best_step(pool, direction, weighted_scores(pool.features, np.array([0.0, 1])))
     assert step > 0.5
     assert log_bleu == pytest.approx(0.0)
+
+
+RIGHT, WRONG, POOR = (
+    [5, 5, 4, 4, 3, 3, 2, 2, 5],
+    [4, 5, 3, 4, 2, 3, 1, 2, 5],
+    [3, 5, 1, 4, 1, 3, 1, 2, 5],
+)
+
+
+def step_between(
+    lines: list[tuple[float, float, list[int]]],
+    lowest: float = -np.inf,
+    highest: float = np.inf,
+) -> tuple[float, float]:
+    """The step from 0 for one sentence, whose hypotheses are lines of a slope and a height."""
+    slopes, heights, statistics = zip(*lines, strict=True)
+    pool = make_pool(
+        ("A_0", "B_0"),
+        np.zeros(len(lines), np.int64),
+        np.column_stack([slopes, heights]).astype(float),
+        np.array(statistics, np.int32),
+    )
+    direction = Direction.of(pool, np.array([1.0, 0]))
+    scores = weighted_scores(pool.features, np.array([0.0, 1]))
+    step, log_bleu = best_step(pool, direction, scores, lowest, highest)
+    reached = bleu(pool.statistics_of(np.array([step, 1.0])))
+    assert 100 * np.exp(log_bleu) == pytest.approx(float(reached))
+    return step, log_bleu
+
+
+# The right one wins between the corners -x = -1 and x - 4 = -1.
+BETWEEN = [(-1.0, 0.0, WRONG), (0.0, -1.0, RIGHT), (1.0, -4.0, WRONG)]
+MIRRORED = [(-slope, height, statistics) for slope, height, statistics in BETWEEN]
+
+
+def test_the_step_leads_into_the_middle_of_the_best_interval() -> None:
+    for lines, sign in ((BETWEEN, 1), (MIRRORED, -1)):
+        assert step_between(lines)[0] == pytest.approx(2 * sign)
+    assert step_between(BETWEEN, -3, 2)[0] == pytest.approx(1.5)
+    assert step_between(BETWEEN, -3, 7)[0] == pytest.approx(2)
+    assert step_between(MIRRORED, -1.5, 3)[0] == pytest.approx(-1.25)
+    poor = np.log([4 / 5, 3 / 4, 2 / 3, 1 / 2]).mean()
+    assert step_between(BETWEEN, -0.5, 0.5) == pytest.approx((0, poor))
+
+
+def test_beyond_the_last_corner_a_tenth_is_gone() -> None:
+    for sign in (1, -1):
+        lines = [(0.0, 0.0, WRONG), (1.0 * sign, -4.0, RIGHT)]
+        assert step_between(lines)[0] == pytest.approx(4.1 * sign)
+        assert step_between(lines, -5, 5)[0] == pytest.approx(4.5 * sign)
+
+
+def test_of_equally_good_intervals_the_nearest_is_taken() -> None:
+    near, far = [(-1.0, 0.0, WRONG), (0.0, -1.0, RIGHT)], [(1.0, -4.0, WRONG), (2.0, -9.0, RIGHT)]
+    assert step_between([*near, *far])[0] == pytest.approx(2)
+    mirrored = [(-slope, height, statistics) for slope, height, statistics in [*near, *far]]
+    assert step_between(mirrored)[0] == pytest.approx(-2)
+    assert step_between([(0.0, 0.0, RIGHT), (1.0, -4.0, RIGHT)])[0] == 0
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_at_a_corner_the_first_hypothesis_wins(sign: int) -> None:
+    """So the step goes on from a corner at 0, and does not end at a corner that is the end of the range."""
+    at_0 = [(-1.0 * sign, 0.0, WRONG), (1.0 * sign, 0.0, RIGHT)]
+    assert step_between(at_0)[0] == pytest.approx(0.1 * sign)
+    at_4 = [(0.0, 0.0, WRONG), (1.0 * sign, -4.0, RIGHT)]
+    for beyond in (0.0, 1e-15):
+        ends = sorted([-1.0 * sign, (4 + beyond) * sign])
+        assert step_between(at_4, *ends)[0] == 0
+    assert step_between(at_4, *sorted([-1.0 * sign, 4.5 * sign]))[0] == pytest.approx(4.25 * sign)
+
+
+def test_without_room_there_is_no_step() -> None:
+    features, statistics = np.array([[-1.0], [1]]), np.array([WRONG, RIGHT], np.int32)
+    pool = make_pool(("A_0",), np.zeros(2, np.int64), features, statistics)
+    assert best_step(pool, Direction.of(pool, np.ones(1)), np.zeros(2), 0.0, 0.0)[0] == 0
+
+
+def test_where_some_order_has_no_match_log_bleu_is_minus_infinity() -> None:
+    nothing = [5, 5, 4, 4, 3, 3, 0, 2, 5]
+    assert step_between([(1.0, 0.0, nothing)]) == (0, -np.inf)
+    step, log_bleu = step_between([(0.0, 0.0, nothing), (1.0, -4.0, POOR), (2.0, -9.0, nothing)])
+    assert (step, np.isfinite(log_bleu)) == (pytest.approx(4.5), True)
+
+
+def test_scores_move_with_the_weights() -> None:
+    pool = random_pool(3)
+    weights, vector = np.array([0.5, -1.0, 2.0]), np.array([1.0, 3.0, -2.0])
+    scores = weighted_scores(pool.features, weights)
+    Direction.of(pool, vector).advance(scores, 0.75)
+    assert scores.tolist() == pytest.approx((pool.features @ (weights + 0.75 * vector)).tolist())

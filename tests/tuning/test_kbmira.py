@@ -72,6 +72,27 @@ def test_a_weight_that_stays_counts_in_the_scores_of_mira() -> None:
     assert found[1].tolist() == pytest.approx([0.02, 1])
 
 
+def test_only_free_weights_count_in_the_length_of_a_step() -> None:
+    """By hand: amid counts of 1 the BLEUs times 7 words are 7 and 7 (4/7 2/6 2/5 2/4)^(1/4)."""
+    gap = 7 * (1 - (4 / 105) ** 0.25)
+    statistics = np.array([RIGHT, WRONG], np.int32)
+    one_sentence = statistics, np.array([0, 2]), np.array([[0]])
+    bounds = np.array([-np.inf, 0]), np.array([np.inf, 0])
+    both = _averages(np.array([[20.0, 20], [-20, -20]]), *one_sentence, np.zeros(2), *bounds)
+    assert both[1].tolist() == pytest.approx([gap / 40, 0])
+    frozen_alone = _averages(np.array([[1.0, 20], [1, -20]]), *one_sentence, np.zeros(2), *bounds)
+    assert frozen_alone[1].tolist() == [0, 0]
+
+
+def test_of_equal_hopes_and_of_equal_fears_the_first_is_taken() -> None:
+    features = np.array([[1.0, 0], [0, 9], [-1, 0], [0, -9]])
+    statistics = np.array([RIGHT, RIGHT, WRONG, WRONG], np.int32)
+    learned = _averages(
+        features, statistics, np.array([0, 4]), np.array([[0]]), np.zeros(2), *NO_BOUNDS
+    )
+    assert learned[1].tolist() == pytest.approx([0.02, 0])
+
+
 def test_mira_does_not_move_where_the_scores_differ_enough() -> None:
     features = np.array([[1.0, 0.0], [-1.0, 0.5]])
     statistics = np.array([RIGHT, WRONG], np.int32)
@@ -128,6 +149,15 @@ def test_threads_change_nothing(optimize: Optimizer) -> None:
     start = np.array([[-0.5, 0.5, 0.2]])
     one, three = (optimize(pool, start, OptimizerConfig(), 5, jobs) for jobs in (1, 3))
     assert one == three
+
+
+@BOTH
+def test_further_starts_are_not_looked_at(optimize: Optimizer) -> None:
+    pool = pool_of_choices(30)
+    starts = np.array([[-0.5, 0.5, 0.2], [0.1, 0.8, 0.1]])
+    both, first = (optimize(pool, starts[:n], OptimizerConfig(), 5, 1) for n in (2, 1))
+    assert both == first
+    assert both != optimize(pool, starts[1:], OptimizerConfig(), 5, 1)
 
 
 @BOTH

@@ -46,6 +46,13 @@ def test_bleu_of_tokens_by_hand(texts: tuple[Path, Path]) -> None:
     assert scores.bootstrap_sd > 0
 
 
+def test_words_of_longer_output_and_the_default_bootstrap(texts: tuple[Path, Path]) -> None:
+    texts[0].write_text("".join(line + " tout petits\n" for line in OUTPUT))
+    scores = score_output(texts[0], [texts[1]], "fr")
+    assert (scores.output_words, scores.reference_words, scores.length_ratio) == (21, 15, 21 / 15)
+    assert scores == score_output(texts[0], [texts[1]], "fr", n_samples=1000, seed=1)
+
+
 def test_other_numbers_of_lines_are_refused(texts: tuple[Path, Path]) -> None:
     texts[0].write_text("un\n")
     with pytest.raises(InputError, match=r"output: found 1 lines, expected 3"):

@@ -14,7 +14,7 @@ from tuning.moses_pool import read_moses_pool, read_start
 from tuning.nbest_pool import NBestPool, merge_pools, read_pool
 from tuning.optimizer import OptimizerConfig
 from tuning.pro import optimize_pro
-from tuning.sparse_features import MAX_FEATURES, with_sparse
+from tuning.sparse_features import MAX_FEATURES, is_sparse, with_sparse
 
 NBEST = b"""\
 0 ||| a b  ||| LM0= -1 -2 WT_b~c= 1 ||| 0
@@ -118,7 +118,16 @@ def test_malformed_sparse_features_of_features_dat(
         moses_pool(tmp_path, FEATURES.replace(b"WT_b~c=1", value))
 
 
+@pytest.mark.parametrize(
+    ("column", "found"), [("WT_le~the_0", True), ("LM0_0", False), ("a_b_c_1", True), ("x", False)]
+)
+def test_a_sparse_feature_has_a_further_underscore(column: str, found: bool) -> None:
+    assert is_sparse(column) == found
+
+
 def test_too_many_sparse_features_are_refused() -> None:
     sparse = [(0, f"WT_{number}", 1.0) for number in range(MAX_FEATURES + 1)]
+    names, values = with_sparse(("LM0_0",), np.ones((1, 1)), sparse[1:], "list")
+    assert (len(names), values.shape) == (1001, (1, 1001))
     with pytest.raises(InputError, match="found 1001 sparse features, expected at most 1000"):
         with_sparse(("LM0_0",), np.ones((1, 1)), sparse, "list")

@@ -33,6 +33,48 @@ def test_an_added_column_starts_at_0(system: FixedSystem, tmp_path: Path) -> Non
     assert weights["LM0"] == [*load_run(tmp_path / "first").weights["LM0"], 0.0]
 
 
+def test_features_without_weights_start_at_1_and_added_ones_where_they_are_told(
+    system: FixedSystem,
+) -> None:
+    ini = system["moses.ini"]
+    lines = "[feature]\nPhraseDictionaryMemory name=T0 num-features=2 path=t\nPhrasePenalty"
+    ini.write_text(ini.read_text().replace("[feature]", lines))
+    weights = initial_weights(ini, {"RNN0": 0.25}, None)
+    assert weights == {
+        "Distortion0": [0.5],
+        "LM0": [0.5],
+        "T0": [1.0, 1.0],
+        "PhrasePenalty0": [1.0],
+        "RNN0": [0.25],
+    }
+    with pytest.raises(ConfigError, match="has a feature LM0; use another name"):
+        initial_weights(ini, {"LM0": 0.25}, None)
+
+
+def test_weights_of_features_that_the_ini_lacks_are_left(
+    system: FixedSystem, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.json"
+    other.write_text('{"LM0": [0.25], "LM1": [0.5]}')
+    assert initial_weights(system["moses.ini"], {}, other) == {"Distortion0": [0.5], "LM0": [0.25]}
+
+
+def test_without_a_spread_the_start_is_that_of_all_runs() -> None:
+    weights = {"LM0": [0.5], "T0": [0.0, 0.2]}
+    assert scattered(weights, 0.0, 3, ()) == weights
+    assert scattered(weights, 0.1, 3, ()) == scattered(weights, 0.1, 3, ())
+
+
+def test_the_scatter_has_random_numbers_of_its_own() -> None:
+    """The optimisers draw from (seed,) and (seed, number): their noise is not that of the start."""
+    weights = {"LM0": [1.0] * 5}
+    drawn = np.log(scattered(weights, 1.0, 3, ())["LM0"])
+    assert drawn.all()
+    for seed in ((3,), *((3, number) for number in range(50))):
+        others = np.random.default_rng(seed).standard_normal(5)
+        assert np.abs(np.abs(others) - np.abs(drawn)).max() > 0.01
+
+
 def test_what_may_not_move_starts_where_it_is() -> None:
     weights = {"LM0": [0.5], "T0": [0.0, 0.2], "U0": [1.0], "D0": [0.3]}
     moved = scattered(weights, 0.5, 3, {"U0_0", "D0_0"})

@@ -11,6 +11,7 @@ from moses_bridge.errors import ConfigError
 from rescorer.scorers.encdec.task import EncDecTrainingConfig
 from rescorer.training.encoded_pairs import EncodedPairs
 from rescorer.training.loop import LoopConfig
+from rescorer.training.phrase_pairs import PairChoice
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.tries import pair_task
 from rescorer.tries.pair_task import PairTask
@@ -81,6 +82,41 @@ def test_held_out_pairs_are_scored_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
         assert task.held_out_loss() == pytest.approx(whole, rel=1e-6)
 
 
+def test_the_held_out_pairs_alone_have_the_same_loss() -> None:
+    network, data = make_network(), make_data()
+    config = EncDecTrainingConfig(n_held_out=9, model=MODEL)
+    task = PairTask(data, config, 4, losses_of(network, config))
+    alone = task.held_out()
+    assert (alone.n_held_out, len(alone.train_rows), len(alone.data.groups)) == (9, 0, 9)
+    assert alone.held_out_words_per_pair == pytest.approx(task.held_out_words_per_pair)
+    with torch.no_grad():
+        assert alone.held_out_loss() == pytest.approx(task.held_out_loss())
+    assert (len(task.train_rows), len(task.data.groups)) == (92, 101)
+
+
+@pytest.mark.parametrize("batching", ["sources", "parts", "pairs"])
+def test_fewer_pairs_than_an_update_has_are_one_batch(batching: Any) -> None:
+    config = EncDecTrainingConfig(n_held_out=0, batch_pairs=102, batching=batching, model=MODEL)
+    (batch,) = PairTask(make_data(), config, 4, losses_of(make_network(), config)).batches(0)
+    assert sorted(batch.rows.tolist()) == [*range(101)]
+
+
+def test_batches_of_sources_come_in_random_order_and_so_do_their_sources() -> None:
+    """Pairs whose sources are numbered as they stand would else be seen as the table has them."""
+    data = make_data()
+    config = EncDecTrainingConfig(n_held_out=0, batch_pairs=20, batching="sources", model=MODEL)
+    task = PairTask(data, config, 4, losses_of(make_network(), config))
+    orders = []
+    for epoch in (0, 1):
+        groups = data.groups[np.concatenate([batch.rows for batch in task.batches(epoch)])]
+        orders.append([*dict.fromkeys(groups.tolist())])
+    assert sorted(orders[0]) == sorted(orders[1])
+    assert orders[0] != orders[1]
+    assert sorted(orders[0]) not in orders
+    firsts = {tuple(data.groups[task.batches(epoch)[0].rows].tolist()) for epoch in range(8)}
+    assert len(firsts) == 8
+
+
 @pytest.mark.parametrize("n_sampled", [0, N_TARGET])
 def test_the_loss_of_a_batch_and_its_words(n_sampled: int) -> None:
     network, data = make_network(), make_data()
@@ -91,6 +127,13 @@ def test_the_loss_of_a_batch_and_its_words(n_sampled: int) -> None:
     assert loss.item() == pytest.approx(pair_by_pair(network, data, rows).item(), rel=1e-5)
     expected = sum(data.weights[row] * (data.target_lens[row] + 1) for row in rows)
     assert n_words == pytest.approx(expected)
+
+
+def test_the_settings_say_which_rows_are_learned_from() -> None:
+    config = EncDecTrainingConfig(
+        max_phrase_words=3, weighting="sqrt-count", min_prob=0.25, reverse_sides=True
+    )
+    assert config.choice == PairChoice(3, 0.25, with_counts=True, reverse_sides=True)
 
 
 def test_without_held_out_pairs_there_is_no_such_loss() -> None:

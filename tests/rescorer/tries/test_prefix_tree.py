@@ -97,6 +97,35 @@ def test_siblings_stand_together(depth: int) -> None:
     assert (np.diff(tree.levels[depth].parents) >= 0).all()
 
 
+def test_words_and_last_nodes_by_hand() -> None:
+    """Two roots; level 0: 2 and 5 of root 0, 5 of root 1; level 1: 3 behind 5 of root 0, 2 of root 1."""
+    ids = np.array([[5, 3], [2, 9], [5, 2], [5, 9], [5, 3]], np.int32)
+    lens, groups = np.array([2, 1, 2, 1, 2]), np.array([0, 0, 1, 0, 0])
+    tree = build_prefix_tree(ids, lens, groups)
+    assert (tree.n_groups, tree.sizes, tree.n_nodes) == (2, [3, 2], 5)
+    assert tree.words.tolist() == [2, 5, 5, 3, 2]
+    assert tree.last_nodes.tolist() == [3, 0, 4, 1, 3]
+    assert [level.parents.tolist() for level in tree.levels] == [[0, 0, 1], [1, 2]]
+    assert tree.paths.tolist() == [[1, 0], [0, -1], [2, 1], [1, -1], [1, 0]]
+    rows, nodes = tree.rows_ending(1)
+    assert (rows.tolist(), nodes.tolist()) == ([1, 3], [0, 1])
+    weights = np.array([1.0, 2, 4, 8, 16])
+    assert [tree.ending(depth, weights).tolist() for depth in range(3)] == [
+        [0, 0],
+        [2, 8, 0],
+        [17, 4],
+    ]
+
+
+def test_more_roots_than_rows_have_and_words_of_no_level() -> None:
+    ids, lens = np.zeros((2, 1), np.int32), np.zeros(2, np.int64)
+    tree = build_prefix_tree(ids, lens, np.array([1, 2]), 5)
+    assert (tree.n_groups, tree.n_nodes, tree.words.tolist()) == (5, 0, [])
+    assert tree.through(0, np.array([0.5, 0.25])).tolist() == [0, 0.5, 0.25, 0, 0]
+    assert build_prefix_tree(ids[:0], lens[:0], lens[:0], 0).n_groups == 0
+    assert build_prefix_tree(ids, lens, np.array([1, 3])).n_groups == 4
+
+
 def test_no_rows_and_one_root() -> None:
     empty = build_prefix_tree(np.zeros((0, 3), np.int32), np.zeros(0, np.int64))
     assert empty.levels == () and empty.n_groups == 1

@@ -52,6 +52,24 @@ def test_one_hidden_layer_is_its_equation() -> None:
     np.testing.assert_allclose(found, log_softmax(logits, axis=1)[np.arange(40), words], atol=1e-6)
 
 
+def test_weights_are_drawn_from_their_ranges() -> None:
+    """Cho et al. (2014): U(-0.01, 0.01) at the output; He et al. (2015): U within sqrt(6 / inputs)."""
+    torch.manual_seed(2)
+    network = FeedForward(300, 5, LayerWidths(8, 64, 32), 300)
+    ranges = {"embedding": 0.1, "first": (6 / 40) ** 0.5, "second": (6 / 64) ** 0.5, "output": 0.01}
+    for name, limit in ranges.items():
+        layer = getattr(network, name)
+        ends = [layer.weight.min().item(), layer.weight.max().item()]
+        assert ends == pytest.approx([-limit, limit], rel=0.02)
+        assert layer.weight.std().item() == pytest.approx(limit / 3**0.5, rel=0.05)
+        assert name == "embedding" or not layer.bias.any()
+
+
+def test_a_lookup_keeps_no_gradients() -> None:
+    found = FirstLayerLookup(make_network(second=0)).hidden(torch.zeros(2, 5, dtype=torch.long))
+    assert not found.requires_grad
+
+
 def test_numbers_of_other_words_are_refused() -> None:
     with pytest.raises(IndexError):
         make_network().hidden(torch.full((1, 5), 13))

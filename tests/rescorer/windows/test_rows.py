@@ -32,3 +32,12 @@ def test_nothing_held_out() -> None:
     rows = mapped_rows([part], np.zeros(1, np.bool_))
     assert rows.train.tolist() == [[9, 9, 3], [9, 3, 0]]
     assert rows.held_out.shape == (0, 3)
+
+
+def test_a_part_may_end_with_an_empty_sentence_and_there_may_be_none() -> None:
+    first = sentence_ngrams(np.array([3, 4], np.int32), np.array([2, 0]), 1, 9, 0)
+    second = sentence_ngrams(np.array([5], np.int32), np.array([1]), 1, 9, 0)
+    rows = mapped_rows([first, second], np.array([False, False, True]))
+    assert rows.train.tolist() == [[9, 3], [3, 4], [4, 0], [9, 0]]
+    assert rows.held_out.tolist() == [[9, 5], [5, 0]]
+    assert [len(each) for each in mapped_rows([], np.zeros(0, np.bool_))] == [0, 0]

@@ -189,6 +189,18 @@ def test_estimates_of_a_self_normalised_model_are_its_logits_less_the_mean(
     np.testing.assert_allclose(scorer.log_probs(rows), exact.log_probs(rows), atol=error)
 
 
+def test_quick_values_alone_have_hidden_layers_in_the_precision_asked_for() -> None:
+    model = nnjm(**SELF_NORMALISED)
+    exact = nnjm_ngram_scorer(model, Compute("float32", "cpu", unnormalized=True))
+    scorer = nnjm_ngram_scorer(model, Compute("bfloat16", "cpu", unnormalized=True))
+    for each in (exact, scorer):
+        each.read(SOURCES)
+    rows, _ = linked_rows(scorer)
+    np.testing.assert_array_equal(scorer.log_probs(rows), exact.log_probs(rows))
+    errors = np.abs(scorer.estimates(rows) - exact.log_probs(rows))
+    assert 1e-4 < errors.max() < 0.05
+
+
 def test_nothing_asked_is_nothing() -> None:
     scorer = nnjm_ngram_scorer(nnjm(), Compute(device="cpu"))
     assert scorer.read([]) == 0
@@ -209,6 +221,28 @@ def test_numbers_that_are_not_there_are_refused(row: list[int], message: str) ->
     scorer.read(SOURCES)
     with pytest.raises(UserError, match=message):
         scorer.estimates(np.array([row], np.int32))
+
+
+def test_the_number_that_is_not_there_is_named_among_others() -> None:
+    scorer = nnjm_ngram_scorer(nnjm(), Compute(device="cpu"))
+    scorer.read(SOURCES)
+    with pytest.raises(UserError, match="found the source place 9, expected 0 to 7"):
+        scorer.estimates(np.array([[0, 42, 42, 1], [9, 42, 42, 1]], np.int32))
+    with pytest.raises(UserError, match="found the word -1, expected 0 to 41"):
+        scorer.estimates(np.array([[0, 42, 42, -1], [0, 42, 42, 77]], np.int32))
+
+
+def test_without_a_mean_of_log_z_estimates_are_the_logits() -> None:
+    """A model without held-out text has none."""
+    model = nnjm(training={"config": {"self_normalisation": 0.1}, "report": {}})
+    raw, quick = (
+        nnjm_ngram_scorer(model, Compute("float32", "cpu", unnormalized))
+        for unnormalized in (True, False)
+    )
+    for each in (raw, quick):
+        each.read(SOURCES)
+    rows, _ = linked_rows(raw)
+    np.testing.assert_allclose(quick.estimates(rows), raw.log_probs(rows), atol=1e-6)
 
 
 def test_places_of_no_source_are_refused() -> None:

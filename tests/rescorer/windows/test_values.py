@@ -71,3 +71,13 @@ def test_values(
     found = way(network, dtype)(rows, bases_of(network, NOTHING))
     expected = expected_of(logits_of(network, rows))[np.arange(len(rows)), rows[:, -1]]
     np.testing.assert_allclose(found, expected, atol=2e-6 if dtype == torch.float32 else 0.08)
+
+
+def test_without_a_mean_of_log_z_raw_values_are_the_logits(
+    network: FeedForward, rows: np.ndarray
+) -> None:
+    found = RawValues(layers(network, torch.float32), network.output)(
+        rows, bases_of(network, NOTHING)
+    )
+    expected = logits_of(network, rows)[np.arange(len(rows)), rows[:, -1]]
+    np.testing.assert_allclose(found, expected, atol=2e-6)
