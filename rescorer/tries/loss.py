@@ -35,7 +35,6 @@ def pairs_loss(
     data: EncodedPairs,
     rows: NDArray[np.int64],
     product_type: torch.dtype,
-    alpha: float = 0.0,
 ) -> Tensor:
     """Weighted sum of -log p(target | source), natural log, over distinct prefixes.
 
@@ -44,13 +43,12 @@ def pairs_loss(
         data: all pairs.
         rows: which of them, *Shape:* (n,).
         product_type: type of the output layer's products.
-        alpha: weight of log^2 Z, which is added for each word.
 
     Returns:
         *Shape:* ().
     """
     factors, predicted = predictions(network, data, rows)
-    return output_loss(network.output, factors, predicted, product_type, alpha)
+    return output_loss(network.output, factors, predicted, product_type)
 
 
 def predictions(

@@ -1,9 +1,9 @@
-"""The losses of a network on phrase pairs: of updates, and of held-out pairs."""
+"""The losses of a recurrent network on phrase pairs: of updates, and of held-out pairs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -62,18 +62,8 @@ class RecurrentTrainingConfig(PairTrainingConfig):
     self_normalisation: Annotated[float, AtLeast(0)] = 0.0
 
 
-class PairLosses(Protocol):
-    """Weighted sums over phrase pairs, natural log, *Shape:* ()."""
-
-    def of_update(self, data: EncodedPairs, batch: SeededBatch) -> Tensor:
-        """What an update lowers; the sum over the parts of a batch is that of the batch."""
-
-    def of_held_out(self, data: EncodedPairs, rows: NDArray[np.int64]) -> Tensor:
-        """What tells how good the network is, for the rows that are meant, *Shape:* (n,)."""
-
-
 class RecurrentLosses:
-    """-log p(target | source) over distinct prefixes, that of an update over some words alone.
+    """-log p(target | source) over distinct prefixes, that of an update over some words alone; `PairLosses`.
 
     Args:
         network: is trained; a `Recurrent`.

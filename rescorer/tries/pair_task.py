@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,6 @@ from rescorer.training.loop import LoopConfig
 from rescorer.training.phrase_pairs import PairChoice, Weighting
 from rescorer.training.recipes import RecipeName
 from rescorer.training.seeded_batch import SeededBatch
-
-if TYPE_CHECKING:
-    from rescorer.tries.pair_losses import PairLosses
 
 Batching = Literal["sources", "parts", "pairs"]
 # Targets of a source that come into a batch together. 4 learned quickest of 1, 2, 3, 4, 8 and all
@@ -113,6 +110,16 @@ class PairTrainingConfig:
         """How many targets of a source come into a batch together; None for all."""
         recipe = PAIR_RECIPES[self.loop.recipe]
         return TARGETS_TOGETHER[recipe.batching if self.batching == "auto" else self.batching]
+
+
+class PairLosses(Protocol):
+    """Weighted sums over phrase pairs, natural log, *Shape:* ()."""
+
+    def of_update(self, data: EncodedPairs, batch: SeededBatch) -> Tensor:
+        """What an update lowers; the sum over the parts of a batch is that of the batch."""
+
+    def of_held_out(self, data: EncodedPairs, rows: NDArray[np.int64]) -> Tensor:
+        """What tells how good the network is, for the rows that are meant, *Shape:* (n,)."""
 
 
 class PairTask:

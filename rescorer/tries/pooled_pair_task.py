@@ -19,13 +19,8 @@ from rescorer.training.pair_pools import ChosenPairs, PairPools
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.training.shortlists import choose_shortlists
 from rescorer.training.word_counts import WordCounts
-from rescorer.tries.pair_losses import (
-    PairLosses,
-    PairWords,
-    RecurrentLosses,
-    RecurrentTrainingConfig,
-)
-from rescorer.tries.pair_task import PairTask, PairTrainingConfig
+from rescorer.tries.pair_losses import PairWords, RecurrentLosses, RecurrentTrainingConfig
+from rescorer.tries.pair_task import PairLosses, PairTask, PairTrainingConfig
 from rescorer.vocabulary import count_words
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from rescorer.tries.loss import pairs_loss
+from rescorer.softmax.predicted import output_loss
+from rescorer.tries.loss import pairs_loss, predictions
 from tests.rescorer.tries.conftest import N_TARGET, make_data, make_network, pair_by_pair
 
 
@@ -42,8 +43,11 @@ def test_the_penalty_counts_each_word_of_each_pair_once() -> None:
                 state = network.step(network.carry(state), inputs, encoded)
                 logits = network.output(network.factors(state, inputs, encoded))
                 expected += data.weights[row] * torch.logsumexp(logits, 1).item() ** 2
-        plain = pairs_loss(network, data, rows, torch.float64)
-        penalised = pairs_loss(network, data, rows, torch.float64, alpha=0.1)
+        factors, predicted = predictions(network, data, rows)
+        plain, penalised = (
+            output_loss(network.output, factors, predicted, torch.float64, alpha)
+            for alpha in (0.0, 0.1)
+        )
     assert (penalised - plain).item() == pytest.approx(0.1 * expected)
 
 
