@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +38,20 @@ class SeededBatch(NamedTuple):
             )
             for number, piece in enumerate(pieces)
         ]
+
+
+def in_random_order(
+    batches: Sequence[NDArray[np.int64]], seed: tuple[int, ...], rng: np.random.Generator
+) -> list[SeededBatch]:
+    """The batches of an epoch in the order in which they come, each with a seed of its own.
+
+    Args:
+        batches: rows of each.
+        seed: of the epoch; behind it stands the number of the update.
+        rng: says in which order.
+    """
+    places = rng.permutation(len(batches))
+    return [SeededBatch(batches[place], (*seed, number)) for number, place in enumerate(places)]
 
 
 def even_parts(rows: NDArray[np.int64], n_parts: int) -> list[NDArray[np.int64]]:

@@ -20,7 +20,7 @@ from rescorer.training.encoded_pairs import EncodedPairs
 from rescorer.training.loop import LoopConfig
 from rescorer.training.phrase_pairs import PairChoice, Weighting
 from rescorer.training.recipes import RecipeName
-from rescorer.training.seeded_batch import SeededBatch
+from rescorer.training.seeded_batch import SeededBatch, in_random_order
 
 Batching = Literal["sources", "parts", "pairs"]
 # Targets of a source that come into a batch together. 4 learned quickest of 1, 2, 3, 4, 8 and all
@@ -154,10 +154,7 @@ class PairTask:
         rows = rng.permutation(self.train_rows)
         rows = rows[_order_of_parts(self.data.groups[rows], self.config.targets_together, rng)]
         batches = np.array_split(rows, max(1, len(rows) // self.config.pairs_per_update))
-        return [
-            SeededBatch(batches[place], (self.seed, epoch, number))
-            for number, place in enumerate(rng.permutation(len(batches)))
-        ]
+        return in_random_order(batches, (self.seed, epoch), rng)
 
     def n_words(self, rows: NDArray[np.int64]) -> float:
         """The weight of the words of some pairs, </s> included."""

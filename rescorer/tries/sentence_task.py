@@ -28,7 +28,7 @@ from rescorer.training.encoded_pairs import EncodedPairs
 from rescorer.training.loop import LoopConfig
 from rescorer.training.mapped_text import mapped_phrases
 from rescorer.training.recipes import RecipeName
-from rescorer.training.seeded_batch import SeededBatch
+from rescorer.training.seeded_batch import SeededBatch, in_random_order
 from rescorer.training.text import SENTENCES_AT_ONCE, SpilledLines, read_parallel_text
 from rescorer.tries.loss import pairs_loss, predictions
 from rescorer.vocabulary import Vocabulary, count_words
@@ -222,11 +222,7 @@ class SentenceTask:
             for draw in cut(order, sizes, BATCHES_OF_A_DRAW * recipe.size)
             for batch in cut(self._by_length(draw), sizes, recipe.size)
         ]
-        places = rng.permutation(len(batches))
-        return [
-            SeededBatch(batches[place], (self.seed, epoch, number))
-            for number, place in enumerate(places)
-        ]
+        return in_random_order(batches, (self.seed, epoch), rng)
 
     def _by_length(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         lens = (self.data.source_lens[rows], self.data.target_lens[rows])

@@ -22,7 +22,7 @@ from rescorer.softmax.step_linear import shared_steps
 from rescorer.training.dropout import with_dropout
 from rescorer.training.encoded_pairs import EncodedPairs
 from rescorer.training.loop import LoopConfig
-from rescorer.training.seeded_batch import SeededBatch
+from rescorer.training.seeded_batch import SeededBatch, in_random_order
 from rescorer.training.text import SENTENCES_AT_ONCE
 from rescorer.tries.loss import predictions
 from rescorer.vocabulary import Vocabulary
@@ -134,10 +134,7 @@ class TextTask:
         pool = np.cumsum(self.text.lens[order] + 1) // (POOL_BATCHES * self.config.batch_words)
         order = order[np.lexsort([self.text.lens[order], pool])]
         parts = _cut_by_words(order, self.text.lens, self.config.batch_words)
-        return [
-            SeededBatch(parts[place], (self.seed, epoch, number))
-            for number, place in enumerate(rng.permutation(len(parts)))
-        ]
+        return in_random_order(parts, (self.seed, epoch), rng)
 
     @property
     def batch_size(self) -> int:
