@@ -343,7 +343,7 @@ comma := ,
 space := $() $()
 runs = $(subst $(space),$(comma),$(strip $(patsubst %,$(B)/runs/$(1)-%,$(or $(2),$(SEEDS)))))
 
-# $(call noise_table,'+NAME=RUNS'): a row, set against the baseline and the columns of noise.
+# $(call noise_table,'+NAME=RUNS' ...): rows, set against the baseline and the columns of noise.
 COMPARE = $(STEP) $(BIN)/tuning compare --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET) --out $(@D) \
     --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS)
 noise_table = $(COMPARE) 'Baseline=$(call runs,baseline)' $(1) 'control: random columns=$(call runs,random,$(NOISE))' \
@@ -396,30 +396,45 @@ $(B)/report.html: $(B)/table.json $(B)/controls/table.json $(TABLES) $(B)/tables
 in_build = $(MAKE) BUILD=$(1) EXPERIMENT='$(EXPERIMENT) $(2)' INSTALL= JOBS=$(JOBS) $(4) $(1)/$(3)
 
 # --- Another domain --------------------------------------------------------------------------------
-# 2,000 translated sentences of a domain that the table knows little of: what they give as lists for a phrase
-# model, beside a table that does not have them and beside one that does.
+# 2,000 translated sentences of a domain that the table knows little of: what they give as lists for phrase
+# models, beside a table that does not have them and beside one that does.
 
+# Where the networks are: a table with the sentences is scored by those of the table without them.
+ON_LISTS ?= $(B)
+
+# $(call trained_on_lists,SYSTEM,FIRST NETWORK,SEED)
 define trained_on_lists
-$(call network,contrast-$(1),$(B)/filtered/moses.ini,--arch cptm,$(FILTERED),$(1),contrast)
-$(B)/cptm-$(1)/trained: $(B)/contrast-$(1)/trained $(B)/lists/train.gz $(CONFIG)/expected_bleu.toml
+$(B)/$(1)-$(3)/trained: $(B)/$(2)-$(3)/trained $(B)/lists/train.gz $(CONFIG)/expected_bleu.toml
 	$$(FRESH)
-	$$(STEP) $(BIN)/rescorer expected-bleu $(B)/contrast-$(1) $(B)/lists/train.gz --source $(CORPUS)/train.$(SOURCE) \
-	    --reference $(CORPUS)/train.$(TARGET) --out $$(@D) --config $(CONFIG)/expected_bleu.toml --resume --seed $(1) \
-	    $(call named,cptm-$(1))
+	$$(STEP) $(BIN)/rescorer expected-bleu $(B)/$(2)-$(3) $(B)/lists/train.gz --source $(CORPUS)/train.$(SOURCE) \
+	    --reference $(CORPUS)/train.$(TARGET) --out $$(@D) --config $(CONFIG)/expected_bleu.toml --resume --seed $(3) \
+	    $(call named,$(1)-$(3))
 	@touch $$@
-$(call columns,cptm-$(1),$(CPTM)-$(1)/trained,--model $(CPTM)-$(1))
-$(call run,cptm,$(B)/tables/cptm-$(1)/moses.ini,,,$(1),$(START))
 endef
-CPTM ?= $(B)/cptm
-$(foreach seed,$(SEEDS),$(eval $(call trained_on_lists,$(seed))))
-$(eval $(call translated,cptm,$(SEEDS)))
+# $(call column_of,SYSTEM,NETWORK,SEED): a row of its column, a network for each seed.
+define column_of
+$(call columns,$(1)-$(3),$(ON_LISTS)/$(2)-$(3)/trained,--model $(ON_LISTS)/$(2)-$(3))
+$(call run,$(1),$(B)/tables/$(1)-$(3)/moses.ini,,,$(3),$(START))
+endef
+define models_on_lists
+$(call network,contrast-$(1),$(B)/filtered/moses.ini,--arch cptm,$(FILTERED),$(1),contrast)
+$(call network,encdec-$(1),$(B)/filtered/moses.ini,$(TEXTS),$(FILTERED),$(1),encdec)
+$(call trained_on_lists,cptm,contrast,$(1))
+$(call trained_on_lists,rnn-bleu,encdec,$(1))
+$(call column_of,cptm,cptm,$(1))
+$(call column_of,rnn-bleu,rnn-bleu,$(1))
+$(call column_of,rnn-table,encdec,$(1))
+endef
+$(foreach seed,$(SEEDS),$(eval $(call models_on_lists,$(seed))))
+LIST_SYSTEMS := rnn-table rnn-bleu cptm
+$(foreach system,$(LIST_SYSTEMS),$(eval $(call translated,$(system),$(SEEDS))))
 
 $(B)/lists/train.gz: $(START) $(CONFIG)/lists.toml $(CORPUS)/train.$(SOURCE)
 	$(STEP) $(BIN)/moses-bridge decode --ini $(<D)/moses.ini --input $(CORPUS)/train.$(SOURCE) --output $(@D)/train.$(TARGET) \
 	    --nbest $@ --config $(CONFIG)/lists.toml --jobs $(JOBS) $(call named,lists)
 
-$(B)/domain/table.json: $(foreach system,baseline cptm random,$(B)/runs/$(system).translated) $(TEST).$(TARGET) $(CONFIG)/compare.toml
-	$(call noise_table,'+CPTM=$(call runs,cptm)')
+$(B)/domain/table.json: $(foreach system,baseline $(LIST_SYSTEMS) random,$(B)/runs/$(system).translated) $(TEST).$(TARGET) $(CONFIG)/compare.toml
+	$(call noise_table,'+RNN=$(call runs,rnn-table)' '+RNN for BLEU=$(call runs,rnn-bleu)' '+CPTM for BLEU=$(call runs,cptm)')
 
 D := $(BUILD)/domain
 DOMAIN_TABLE := $(notdir $(B))/domain/table.json
@@ -438,8 +453,11 @@ in_domain = $(call in_build,$(D)/$(1),tuning/experiments/domain/lists.toml,$(DOM
 
 domain: $(D)/corpus/train.$(SOURCE) $(D)/joined/train.$(SOURCE) $(MODEL)/moses.ini
 	+$(call in_domain,without,MODEL=$(MODEL) CORPUS=$(D)/corpus INPUTS='$(foreach part,train dev test,$(D)/corpus/$(part).$(SOURCE))')
-	+$(call in_domain,with,CORPUS=$(D)/joined CPTM=$(D)/without/$(notdir $(B))/cptm)
-	$(BIN)/tuning gains 'table without them=$(D)/without/$(DOMAIN_TABLE)' 'table with them=$(D)/with/$(DOMAIN_TABLE)' --system +CPTM --out $(D)
+	+$(call in_domain,with,CORPUS=$(D)/joined ON_LISTS=$(D)/without/$(notdir $(B)))
+	for model in RNN CPTM; do \
+	    $(BIN)/tuning gains 'table without them=$(D)/without/$(DOMAIN_TABLE)' 'table with them=$(D)/with/$(DOMAIN_TABLE)' \
+	        --system "+$$model for BLEU" --out $(D)/$$model || exit 1; \
+	done
 
 # --- Regimes ----------------------------------------------------------------------------------------
 # When does the phrase network's column pay? The default experiment on other data, each changed by one file.

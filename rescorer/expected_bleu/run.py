@@ -77,7 +77,8 @@ def train_for_expected_bleu(
         )
     lists = read_lists(data.nbest, data.source, data.references)
     learned.network.to(device).train()
-    values = architecture.phrase_values(learned, lists.pairs)
+    pairs = lists.pairs.sides_swapped() if learned.reverses_sides else lists.pairs
+    values = architecture.phrase_values(learned, pairs)
     task = ExpectedBleuTask(values, lists, config, seed)
     with torch.no_grad():
         before = task.held_out_loss()

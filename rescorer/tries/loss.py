@@ -67,10 +67,30 @@ def predictions(
         What is multiplied with the output weight, one row a prefix, *Shape:* (n_nodes, w), and what
         follows the prefixes, </s> included.
     """
+    tree, factors = prefix_factors(network, data, rows)
+    return factors, _children(tree, data.weights[rows])
+
+
+def prefix_factors(
+    network: Recurrent[Source, State, Carried, Inputs],
+    data: EncodedPairs,
+    rows: NDArray[np.int64],
+) -> tuple[PrefixTree, Tensor]:
+    """The distinct prefixes of the targets of some pairs, source by source, and what predicts from each.
+
+    Args:
+        network: is trained.
+        data: all pairs.
+        rows: which of them, *Shape:* (n,).
+
+    Returns:
+        The tree, a group a source, and what is multiplied with the output weight, the roots first, then
+        level by level, *Shape:* (n_nodes, w).
+    """
     sources, groups = np.unique(data.groups[rows], return_inverse=True)
     source = network.read(data.sources[sources], data.source_lens[sources])
     tree = build_prefix_tree(data.targets[rows], data.target_lens[rows], groups, len(sources))
-    return _factors(network, source, tree), _children(tree, data.weights[rows])
+    return tree, _factors(network, source, tree)
 
 
 def _factors(

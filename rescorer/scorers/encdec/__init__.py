@@ -9,6 +9,7 @@ from rescorer.scorers.encdec.inference import (
     encdec_summaries,
 )
 from rescorer.scorers.encdec.task import EncDecTrainingConfig, empty_network, prepare
+from rescorer.tries.phrase_values import phrase_values
 
 ARCHITECTURE = Architecture(
     data="phrase pairs",
@@ -18,4 +19,5 @@ ARCHITECTURE = Architecture(
     scorer=encdec_scorer,
     embeddings=encdec_embeddings,
     summaries=encdec_summaries,
+    phrase_values=phrase_values,
 )

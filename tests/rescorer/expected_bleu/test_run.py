@@ -19,6 +19,7 @@ from rescorer.expected_bleu.task import ExpectedBleuConfig
 from rescorer.model_directory import load_model, save_model, scorer_of_model
 from rescorer.scorers.bae.network import Bae, BaeConfig
 from rescorer.scorers.cptm.network import Cptm, CptmConfig
+from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.training import loop as loop_module
 from rescorer.training.loop import LoopConfig
 from rescorer.vocabulary import Vocabulary
@@ -64,6 +65,23 @@ def test_right_phrases_rise_above_wrong_ones(folder: Path) -> None:
     before, report = train_for_expected_bleu(folder / "m", text_of(folder), folder / "n", CONFIG)
     assert before is not None and report.held_out_loss is not None
     assert before > -70 and report.held_out_loss < -90
+    values = scorer_of_model(folder / "n", Compute()).scorer.values(
+        Batch([b"a", b"a", b"b", b"b"], [b"x", b"y", b"y", b"x"])
+    )
+    assert values[0] > values[1] + 0.1 and values[2] > values[3] + 0.1
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_an_encoder_decoder_learns_the_same(reverse: bool, folder: Path) -> None:
+    """One that predicts the source is asked for the pairs with their sides swapped."""
+    words = [Vocabulary([b"a", b"b"]), Vocabulary([b"x", b"y"])]
+    shortlists = Shortlists(*(words[::-1] if reverse else words))
+    network = EncoderDecoder(EncDecConfig(6, 5, 4), 4, 4)
+    network.initialise(None)
+    training = {"config": {"reverse_sides": reverse}}
+    save_model(folder / "e", "encdec", network, network.config, shortlists, training)
+    _, report = train_for_expected_bleu(folder / "e", text_of(folder), folder / "n", CONFIG)
+    assert report.held_out_loss is not None and report.held_out_loss < -90
     values = scorer_of_model(folder / "n", Compute()).scorer.values(
         Batch([b"a", b"a", b"b", b"b"], [b"x", b"y", b"y", b"x"])
     )
@@ -120,7 +138,7 @@ def test_what_cannot_be_trained_so_is_refused(folder: Path) -> None:
     shortlists = load_model(folder / "m").shortlists
     bae = Bae(BaeConfig(3), 4, 4)
     save_model(folder / "bae", "bae", bae, bae.config, shortlists, {})
-    with pytest.raises(ConfigError, match=r"a bae, which has no values .*: take a model of cptm"):
+    with pytest.raises(ConfigError, match=r"a bae, which has no values .*: take a model of .*cptm"):
         train_for_expected_bleu(folder / "bae", text_of(folder), folder / "n", CONFIG)
     assert not (folder / "n").exists()
 

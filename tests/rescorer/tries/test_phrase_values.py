@@ -1,0 +1,58 @@
+"""Values of phrase pairs and their gradients against the plain likelihood in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from rescorer.compute import Compute
+from rescorer.contract import Batch, Shortlists, TrainedModel
+from rescorer.scorers.encdec.inference import encdec_scorer
+from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.tries import phrase_values as module
+from rescorer.tries.phrase_values import log_probs, phrase_values
+from rescorer.vocabulary import Vocabulary
+from tests.rescorer.tries.conftest import make_data, make_network, pair_by_pair
+
+ROWS = np.array([50, 3, 88, 7, 51, 3])
+PAIRS = Batch([b"a", b"b z", b"a", b"b z"], [b"x y", b"", b"x", b"y unknown"])
+
+
+@pytest.mark.parametrize("prefixes_at_once", [256, 5])
+def test_values_and_gradients_are_those_of_the_plain_path(
+    prefixes_at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each pair has a weight of its own, as in a training on whole translations; a pair may come twice."""
+    monkeypatch.setattr(module, "PREFIXES_AT_ONCE", prefixes_at_once)
+    network, plain, data = make_network(), make_network(), make_data()
+    found = log_probs(network, data, ROWS)
+    expected = [-pair_by_pair(plain, data, [row]) / data.weights[row] for row in ROWS]
+    torch.testing.assert_close(found, torch.stack(expected))
+    weights = torch.tensor([1.0, -2.0, 0.5, 3.0, -1.0, 4.0], dtype=torch.float64)
+    (weights @ found).backward()
+    (weights @ torch.stack(expected)).backward()
+    for (name, one), other in zip(network.named_parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(one.grad, other.grad, msg=name)
+
+
+def test_values_are_those_of_scoring() -> None:
+    """Of any of the pairs in any order, under the weights of that moment."""
+    torch.manual_seed(1)
+    shortlists = Shortlists(Vocabulary([b"a", b"b"]), Vocabulary([b"x", b"y"]))
+    network = EncoderDecoder(EncDecConfig(6, 4, 3), 4, 4)
+    network.initialise(0.5)
+    model = TrainedModel("encdec", network, shortlists, {})
+    values = phrase_values(model, PAIRS)
+    for scale in (1.0, 0.5):
+        with torch.no_grad():
+            network.readout_factor.weight.mul_(scale)
+        expected = encdec_scorer(model, Compute(device="cpu")).values(PAIRS)
+        found = values(np.array([3, 1, 1, 0])).detach()
+        np.testing.assert_allclose(found, expected[[3, 1, 1, 0]], atol=1e-5)
+
+
+def test_a_network_that_reads_no_source_has_no_pairs() -> None:
+    model = TrainedModel("encdec", make_network(), Shortlists(None, Vocabulary([b"x"])), {})
+    with pytest.raises(ValueError, match="phrase pairs need a source shortlist"):
+        phrase_values(model, PAIRS)
