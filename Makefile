@@ -418,7 +418,7 @@ $(call run,$(1),$(B)/tables/$(1)-$(3)/moses.ini,,,$(3),$(START))
 endef
 define models_on_lists
 $(call network,contrast-$(1),$(B)/filtered/moses.ini,--arch cptm,$(FILTERED),$(1),contrast)
-$(call network,encdec-$(1),$(B)/filtered/moses.ini,$(TEXTS),$(FILTERED),$(1),encdec)
+$(call network,encdec-$(1),$(B)/filtered/moses.ini,,$(FILTERED),$(1),encdec)
 $(call trained_on_lists,cptm,contrast,$(1))
 $(call trained_on_lists,rnn-bleu,encdec,$(1))
 $(call column_of,cptm,cptm,$(1))
