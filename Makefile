@@ -171,7 +171,7 @@ CORPUS ?= $(B)/corpus
 MODEL ?= $(B)/model
 LINKS ?= $(MODEL)/aligned.grow-diag-final-and.gz
 CONFIG := $(B)/config
-SECTIONS := corpus build encdec encdec_counted cslm nnjm rnn_lm rnnsearch contrast lists expected_bleu start tune rerank compare
+SECTIONS := corpus build encdec encdec_counted cslm nnjm rnn_lm rnnsearch contrast word_pairs lists expected_bleu expected_bleu_linear start tune rerank compare
 DEV := $(CORPUS)/dev
 TEST := $(CORPUS)/test
 
@@ -402,12 +402,12 @@ in_build = $(MAKE) BUILD=$(1) EXPERIMENT='$(EXPERIMENT) $(2)' INSTALL= JOBS=$(JO
 # Where the networks are: a table with the sentences is scored by those of the table without them.
 ON_LISTS ?= $(B)
 
-# $(call trained_on_lists,SYSTEM,FIRST NETWORK,SEED)
+# $(call trained_on_lists,SYSTEM,FIRST MODEL,SEED,SECTION)
 define trained_on_lists
-$(B)/$(1)-$(3)/trained: $(B)/$(2)-$(3)/trained $(B)/lists/train.gz $(CONFIG)/expected_bleu.toml
+$(B)/$(1)-$(3)/trained: $(B)/$(2)-$(3)/trained $(B)/lists/train.gz $(CONFIG)/$(4).toml
 	$$(FRESH)
 	$$(STEP) $(BIN)/rescorer expected-bleu $(B)/$(2)-$(3) $(B)/lists/train.gz --source $(CORPUS)/train.$(SOURCE) \
-	    --reference $(CORPUS)/train.$(TARGET) --out $$(@D) --config $(CONFIG)/expected_bleu.toml --resume --seed $(3) \
+	    --reference $(CORPUS)/train.$(TARGET) --out $$(@D) --config $(CONFIG)/$(4).toml --resume --seed $(3) \
 	    $(call named,$(1)-$(3))
 	@touch $$@
 endef
@@ -419,14 +419,17 @@ endef
 define models_on_lists
 $(call network,contrast-$(1),$(B)/filtered/moses.ini,--arch cptm,$(FILTERED),$(1),contrast)
 $(call network,encdec-$(1),$(B)/filtered/moses.ini,,$(FILTERED),$(1),encdec)
-$(call trained_on_lists,cptm,contrast,$(1))
-$(call trained_on_lists,rnn-bleu,encdec,$(1))
+$(call network,word_pairs-$(1),$(B)/filtered/moses.ini,--arch word_pairs,$(FILTERED),$(1),word_pairs)
+$(call trained_on_lists,cptm,contrast,$(1),expected_bleu)
+$(call trained_on_lists,rnn-bleu,encdec,$(1),expected_bleu)
+$(call trained_on_lists,word-pairs,word_pairs,$(1),expected_bleu_linear)
 $(call column_of,cptm,cptm,$(1))
+$(call column_of,word-pairs,word-pairs,$(1))
 $(call column_of,rnn-bleu,rnn-bleu,$(1))
 $(call column_of,rnn-table,encdec,$(1))
 endef
 $(foreach seed,$(SEEDS),$(eval $(call models_on_lists,$(seed))))
-LIST_SYSTEMS := rnn-table rnn-bleu cptm
+LIST_SYSTEMS := rnn-table rnn-bleu cptm word-pairs
 $(foreach system,$(LIST_SYSTEMS),$(eval $(call translated,$(system),$(SEEDS))))
 
 $(B)/lists/train.gz: $(START) $(CONFIG)/lists.toml $(CORPUS)/train.$(SOURCE)
@@ -434,7 +437,8 @@ $(B)/lists/train.gz: $(START) $(CONFIG)/lists.toml $(CORPUS)/train.$(SOURCE)
 	    --nbest $@ --config $(CONFIG)/lists.toml --jobs $(JOBS) $(call named,lists)
 
 $(B)/domain/table.json: $(foreach system,baseline $(LIST_SYSTEMS) random,$(B)/runs/$(system).translated) $(TEST).$(TARGET) $(CONFIG)/compare.toml
-	$(call noise_table,'+RNN=$(call runs,rnn-table)' '+RNN for BLEU=$(call runs,rnn-bleu)' '+CPTM for BLEU=$(call runs,cptm)')
+	$(call noise_table,'+RNN=$(call runs,rnn-table)' '+RNN for BLEU=$(call runs,rnn-bleu)' '+CPTM for BLEU=$(call runs,cptm)' \
+	    '+word pairs for BLEU=$(call runs,word-pairs)')
 
 D := $(BUILD)/domain
 DOMAIN_TABLE := $(notdir $(B))/domain/table.json

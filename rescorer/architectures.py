@@ -20,6 +20,7 @@ ARCHITECTURES = {
     "cstm": "rescorer.scorers.cstm",
     "bae": "rescorer.scorers.bae",
     "cptm": "rescorer.scorers.cptm",
+    "word_pairs": "rescorer.scorers.word_pairs",
 }
 
 

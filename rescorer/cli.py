@@ -235,7 +235,7 @@ def expected_bleu(
     device: Device,
     seed: int,
 ) -> None:
-    """Train a phrase model (--arch cptm) on, for the BLEU that is expected on n-best lists.
+    """Train a phrase model (encdec, cptm, word_pairs) on, for the BLEU that is expected on n-best lists.
 
     NBEST has the segmentation of each translation (-include-segmentation-in-n-best); the weights of the other
     features are those that it was made with.

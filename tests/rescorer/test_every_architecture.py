@@ -35,10 +35,10 @@ from rescorer.units import GatedState
 ADDED = {"lstm": "lstm_pairs", "linked": "linked_windows"}
 NAMES = [*ARCHITECTURES, *ADDED]
 # A bag has no words one after another, and its value is no log-probability.
-BAG_NAMES = {"bae", "cptm"}
+BAG_NAMES = {"bae", "cptm", "word_pairs"}
 WORD_NAMES = [name for name in NAMES if name not in BAG_NAMES]
 # A contrast learns nothing here, where each source has each target; its own tests have other pairs.
-LEARNING_NAMES = [name for name in NAMES if name != "cptm"]
+LEARNING_NAMES = [name for name in NAMES if name not in {"cptm", "word_pairs"}]
 SOURCES = [b"a", b"a b", b"b c", b"c", b"c a b", b"d d", b"e"]
 TARGETS = [b"x", b"y x", b"y", b"z z x", b"w", b"x y z w", b"unheard x"]
 PAIRS = [(source, target) for source in SOURCES for target in TARGETS]
@@ -103,9 +103,22 @@ Trained = Callable[[str], Path]
 def trained(tmp_path: Path, table: Path, text: Path) -> Trained:
     def make(name: str) -> Path:
         train(name, data_of(name, table, text), tmp_path / name, settings_of(name))
+        if name == "word_pairs":
+            draw_weights(tmp_path / name)
         return tmp_path / name
 
     return make
+
+
+def draw_weights(directory: Path) -> None:
+    """Its weights begin with 0, and a contrast learns nothing here."""
+    model = load_model(directory)
+    with torch.no_grad():
+        model.network.pair_weights.normal_(0, 0.3)
+    training = model.description["training"]
+    save_model(
+        directory, "word_pairs", model.network, model.network.config, model.shortlists, training
+    )
 
 
 def batch(pairs: Sequence[tuple[bytes, bytes]] = PAIRS) -> Batch:
@@ -303,6 +316,20 @@ def plain_cptm(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
     return np.array(result)
 
 
+def plain_word_pairs(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
+    """The weights of all pairs of words, one after another; its network's tests have the places."""
+    network, (sources, targets), result = model.network, model.shortlists, []
+    for source, target in zip(asked.sources, asked.targets, strict=True):
+        ids = [
+            words.encode_words(text.split())
+            for words, text in ((sources, source), (targets, target))
+        ]
+        pairs = [(one, other) for one in ids[0] for other in ids[1]]
+        weights = [network.weights_of(*map(np.array, ([s], [t]))).item() for s, t in pairs]
+        result.append(math.fsum(weights))
+    return np.array(result)
+
+
 def plain_rnn_lm(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
     """Sentence by sentence through the network's own log_probs, which its tests compare with NumPy."""
     result = []
@@ -322,6 +349,7 @@ PLAIN = {
     "cstm": plain_cstm,
     "bae": plain_bae,
     "cptm": plain_cptm,
+    "word_pairs": plain_word_pairs,
     "lstm": plain_lstm,
     "linked": plain_linked,
 }

@@ -26,6 +26,8 @@ from moses_bridge.errors import ConfigError
 from rescorer.architectures import ARCHITECTURES
 from rescorer.expected_bleu.task import ExpectedBleuConfig
 from rescorer.scorers.cptm.task import CptmTrainingConfig
+from rescorer.scorers.encdec.task import EncDecTrainingConfig
+from rescorer.scorers.word_pairs.task import WordPairsTrainingConfig
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SCRIPT = DOCS / "make_settings.py"
@@ -157,9 +159,12 @@ def test_settings_of_another_domain_are_settings_that_there_are() -> None:
     folder = DOCS.parent / "tuning/experiments/domain"
     assert load_config(CorpusConfig, folder / "corpus.toml").origin == "libreoffice"
     kinds = {
+        "encdec": EncDecTrainingConfig,
         "contrast": CptmTrainingConfig,
+        "word_pairs": WordPairsTrainingConfig,
         "lists": DecoderConfig,
         "expected_bleu": ExpectedBleuConfig,
+        "expected_bleu_linear": ExpectedBleuConfig,
     }
     tables = load_toml(folder / "lists.toml")
     assert tables.keys() == kinds.keys()

@@ -1,29 +1,41 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 import torch
 
-from moses_bridge.errors import ConfigError
-from rescorer.contract import Data
-from rescorer.scorers.cptm.network import CptmConfig
-from rescorer.scorers.cptm.task import CptmTrainingConfig, prepare
+from rescorer.contract import Data, TrainedModel
+from rescorer.scorers.cptm.joint_vocabulary import JointVocabulary
+from rescorer.scorers.cptm.network import Cptm, CptmConfig
+from rescorer.scorers.cptm.task import CptmLosses, CptmTrainingConfig, prepare
+from rescorer.training.encoded_pairs import EncodedPairs
 from rescorer.training.loop import LoopConfig
 from rescorer.training.run import train
 
+if TYPE_CHECKING:
+    from tests.rescorer.scorers.cptm.conftest import NumpyCode
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"reverse_sides": True}, "reverse_sides: a similarity has no direction"),
-        ({"loop": LoopConfig(accumulation=2)}, "loop.accumulation: .* of a whole batch"),
-    ],
-)
-def test_settings_without_sense_are_refused(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        CptmTrainingConfig(**settings)
+
+def test_the_loss_is_the_contrast_of_the_codes(
+    model: TrainedModel[Cptm], numpy_code: NumpyCode
+) -> None:
+    """Two pairs of two sources, whose targets are told from each other; "b" is a word of both languages."""
+    words = JointVocabulary.of(model.shortlists)
+    data = EncodedPairs(
+        sources=np.array([[2, 3, 0], [4, 0, 0]], np.int32),
+        source_lens=np.array([2, 1]),
+        targets=np.array([[2, 0], [3, 0]], np.int32),
+        target_lens=np.array([1, 1]),
+        groups=np.array([0, 1]),
+        weights=np.array([1.0, 2.0]),
+    )
+    values = np.array([[numpy_code(s) @ numpy_code(t) for t in ([5], [3])] for s in ([2, 3], [4])])
+    probs = np.exp(values) / np.exp(values).sum(1, keepdims=True)
+    found = CptmLosses(model.network, words).of_held_out(data, np.array([0, 1]))
+    assert found.item() == pytest.approx(-np.log(probs[0, 0]) - 2 * np.log(probs[1, 1]), rel=1e-5)
 
 
 @pytest.fixture

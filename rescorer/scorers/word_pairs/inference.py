@@ -1,0 +1,60 @@
+"""A model of word pairs made ready for scoring, and its values with gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from rescorer.compute import Compute
+from rescorer.contract import Batch, PhraseValues, Shortlists, TrainedModel
+from rescorer.scorers.word_pairs.network import Phrases, WordPairs
+from rescorer.vocabulary import Vocabulary
+
+
+class WordPairsScorer:
+    """The sum of the weights of the word pairs; it is no log-probability.
+
+    Several threads may use one scorer. It has no products, so it is float32 in any precision.
+
+    Args:
+        network: on the device where it shall compute.
+        shortlists: its words.
+    """
+
+    needs_links = False
+
+    def __init__(self, network: WordPairs, shortlists: Shortlists) -> None:
+        self.network = network
+        self._shortlists = shortlists
+
+    @property
+    def shortlist(self) -> Vocabulary:
+        """The target words that the network knows."""
+        return self._shortlists.target
+
+    @torch.inference_mode()
+    def values(self, asked: Batch) -> NDArray[np.float64]:
+        """The sum of each pair; see `contract.Scorer`."""
+        found = self.network.values(*_encoded(self._shortlists, asked))
+        return np.asarray(found.double().cpu().numpy())
+
+
+def word_pairs_scorer(model: TrainedModel[WordPairs], compute: Compute) -> WordPairsScorer:
+    """What the words of source and target weigh together."""
+    return WordPairsScorer(model.network.to(compute.place), model.shortlists)
+
+
+def phrase_values(model: TrainedModel[WordPairs], pairs: Batch) -> PhraseValues:
+    """See `contract.Architecture`."""
+    (sources, source_lens), (targets, target_lens) = _encoded(model.shortlists, pairs)
+    return lambda asked: model.network.values(
+        (sources[asked], source_lens[asked]), (targets[asked], target_lens[asked])
+    )
+
+
+def _encoded(shortlists: Shortlists, pairs: Batch) -> tuple[Phrases, Phrases]:
+    source, target = shortlists
+    if source is None:
+        raise ValueError("pairs of words need a source shortlist")
+    return source.encode_phrases(pairs.sources), target.encode_phrases(pairs.targets)
