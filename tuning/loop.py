@@ -58,6 +58,9 @@ class TuningConfig:
         keep: which weights the run has: "best", those that were decoded to the best dev BLEU, or "last". The
             best of several decodings is one by chance where an optimiser's weights settle, as kbmira's
             do: for "last" BLEU has no say, so min_pool_gain and patience do not end the loop.
+        dropped_lists: the n-best lists of so many first iterations leave the pool when the next one is there:
+            they hang on where a run started, and so do the weights while they stay. The loop does not
+            end before. 0 keeps all lists, as Moses does.
         left_out: columns, as "TranslationModel0_2", whose weight is 0 from the start to the end: the system
             is tuned as if it did not have them.
         start_spread: each weight of the start is multiplied by exp(start_spread z), z normal and drawn
@@ -77,12 +80,18 @@ class TuningConfig:
     keep: Literal["best", "last"] = "best"
     start_spread: Annotated[float, AtLeast(0)] = 0.0
     neural_weight: float = 0.0
+    dropped_lists: Annotated[int, AtLeast(0)] = 0
     left_out: tuple[str, ...] = ()
     search: OptimizerConfig = field(default_factory=OptimizerConfig)
     decoder: DecoderConfig = field(default_factory=DecoderConfig)
 
     def __post_init__(self) -> None:
         check_limits(self)
+        if self.dropped_lists >= self.max_iterations:
+            raise ConfigError(
+                f"dropped_lists is {self.dropped_lists}, max_iterations {self.max_iterations}: "
+                "no list would take the place of those that are dropped; raise max_iterations"
+            )
 
 
 def tune(
@@ -254,12 +263,13 @@ class Loop:
             )
             write_json(done, weights)
         pool = read_pool([nbest], self.references)
-        self.pool = pool if self.pool is None else merge_pools(self.pool, pool)
+        is_first = number == self.config.dropped_lists + 1
+        self.pool = pool if self.pool is None or is_first else merge_pools(self.pool, pool)
         sums = self.references.output_statistics(output).sum(axis=0)
         return Iteration(weights, float(bleu(sums)), length_ratio(sums), oracle_bleu(pool))
 
     def optimise(self, number: int, iteration: Iteration) -> Weights:
-        """New weights from all n-best lists so far; kept on disk for resuming."""
+        """New weights from the n-best lists of the pool; kept on disk for resuming."""
         assert self.pool is not None
         path = self.out / f"iter{number:02}.optimised.json"
         if not path.exists():
@@ -304,11 +314,16 @@ class Loop:
         left_out = (name for name in self.config.left_out if name in self.pool.names)
         return (*self.config.search.frozen, *left_out, *sparse)
 
+    @property
+    def has_dropped_none(self) -> bool:
+        """Whether the pool still has the lists that are to be dropped."""
+        return len(self.run.iterations) <= self.config.dropped_lists
+
     def end_before_optimising(self) -> str:
         """Why this decoding is the last one, whatever the optimiser would find; "" if it is not."""
         if len(self.run.iterations) == self.config.max_iterations:
             return LIMIT
-        if self.config.keep == "last":
+        if self.config.keep == "last" or self.has_dropped_none:
             return ""
         found = self.run.iterations[1:]  # the first tunings from a good start are often below it
         if found and len(found) - 1 - best_iteration(found) >= self.config.patience:
@@ -317,6 +332,8 @@ class Loop:
 
     def end_of(self, iteration: Iteration, weights: Weights, following: Weights) -> str:
         """Why another iteration would change nothing; "" if it might."""
+        if self.has_dropped_none:
+            return ""
         change = np.abs(_unit(self.as_row(following)) - _unit(self.as_row(weights))).max()
         gain = (iteration.pool_bleu or 0.0) - iteration.bleu
         if change < self.config.min_weight_change:

@@ -299,6 +299,40 @@ def test_the_pool_has_the_lists_of_all_iterations(
     assert sizes == [3, 5, 6]
 
 
+def test_the_lists_of_the_first_iterations_leave_the_pool(
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pool has as many hypotheses as the lists from the third on have distinct lines."""
+    sizes: list[int] = []
+    monkeypatch.setattr(loop, "load_optimizer", scripted([GOOD, BAD, GOOD, BAD], sizes))
+    config = replace(system.config, nbest_size=1, keep="last", max_iterations=5, dropped_lists=2)
+    result = system.run(tmp_path / "run", config=config)
+    lists = [{*read_lines(tmp_path / "run" / f"iter0{number}.nbest.gz")} for number in range(1, 5)]
+    pools = (lists[0], lists[0] | lists[1], lists[2], lists[2] | lists[3])
+    assert sizes == [len(pool) for pool in pools] == [3, 5, 3, 6]
+    monkeypatch.setattr(loop, "load_optimizer", scripted([], []))
+    assert system.run(tmp_path / "run", config=config, resume=True) == result
+
+
+def test_no_run_ends_before_the_first_lists_are_dropped(
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "load_optimizer", scripted([GOOD] * 20, [], 0.0))
+    for keep in ("best", "last"):
+        config = replace(system.config, patience=1, max_iterations=9)
+        settled = system.run(tmp_path / keep, config=replace(config, keep=keep))
+        dropped = replace(config, keep=keep, dropped_lists=4)
+        later = system.run(tmp_path / f"{keep}-later", config=dropped)
+        assert (len(settled.iterations), len(later.iterations)) == (2, 5)
+        assert later.weights == settled.weights
+
+
+def test_a_list_takes_the_place_of_those_that_are_dropped() -> None:
+    with pytest.raises(ConfigError, match="dropped_lists is 4, max_iterations 4: no list would"):
+        TuningConfig(max_iterations=4, dropped_lists=4)
+    assert TuningConfig(max_iterations=4, dropped_lists=3).dropped_lists == 3
+
+
 def test_a_run_ends_after_decodings_without_a_better_one(
     system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
