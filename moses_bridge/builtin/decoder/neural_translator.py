@@ -1,4 +1,4 @@
-"""The search with neural models: sentences side by side, a stack of all of them at a time.
+"""The search with neural models: sentences of like length side by side, a stack of all of them at a time.
 
 A stack is filled as always, with something in the place of the neural values, which future costs and the
 order of options see too. For a model that sees the source and knows a number for a previous word that is open,
@@ -18,7 +18,7 @@ and the entries are sorted by totals made of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,6 +52,7 @@ from moses_bridge.formats.words import split_words
 Ngrams = tuple[NDArray[np.int32], NDArray[np.int64]]
 NO_PLACES = np.zeros(0, np.int32)
 N_GROUPS = 2  # of sentences: one is searched while the other one is scored
+SIDE_BY_SIDE = 64  # sentences at most
 
 
 @dataclass(frozen=True)
@@ -119,22 +120,29 @@ class NeuralTranslator:
         """
         found = {i: self._translator.sentence(line) for i, line in enumerate(lines)}
         sentences = {i: sentence for i, sentence in found.items() if sentence is not None}
-        texts = [b" ".join(split_words(lines[i])) for i in sentences]
-        prepared = dict(zip(sentences, self._prepare(texts, [*sentences.values()]), strict=True))
-        by_length = sorted(prepared, key=lambda i: prepared[i].n_words)
-        parts = [part for k in range(N_GROUPS) if (part := by_length[k::N_GROUPS])]
-        groups = [self._group([prepared[i] for i in part]) for part in parts]
-        self._fill_all(groups)
         translations: dict[int, Translation] = {}
-        for part, group in zip(parts, groups, strict=True):
-            for k, i in enumerate(part):
-                translations[i] = self._finish(first_id + i, prepared[i], k, group, nbest)
+        for part in _of_like_length(sentences):
+            texts = [b" ".join(split_words(lines[i])) for i in part]
+            ids, chosen = [first_id + i for i in part], [sentences[i] for i in part]
+            translated = self._translate(ids, texts, chosen, nbest)
+            translations |= zip(part, translated, strict=True)
         return [translations.get(i, (b"", [])) for i in found]
+
+    def _translate(
+        self, ids: Sequence[int], texts: Sequence[bytes], sentences: Sequence[Sentence],
+        nbest: NBestFormat | None,
+    ) -> list[Translation]:  # fmt: skip
+        """Translations of sentences that are searched side by side."""
+        prepared = self._prepare(texts, sentences)
+        groups = [self._group(part) for k in range(N_GROUPS) if (part := prepared[k::N_GROUPS])]
+        self._fill_all(groups)
+        return [
+            self._finish(ids[i], each, i // N_GROUPS, groups[i % N_GROUPS], nbest)
+            for i, each in enumerate(prepared)
+        ]
 
     def _prepare(self, texts: Sequence[bytes], sentences: Sequence[Sentence]) -> list[_Prepared]:
         """What the searches start from; each feature is asked for all sentences at once."""
-        if not sentences:
-            return []
         places = [self._places(sentence) for sentence in sentences]
         values = [feature.phrase_values(texts, sentences, places) for feature in self._features]
         return [
@@ -257,6 +265,13 @@ class NeuralTranslator:
             )
             for feature, values in zip(self._features, prepared.values, strict=True)
         }
+
+
+def _of_like_length(sentences: Mapping[int, Sentence]) -> list[list[int]]:
+    """The numbers of sentences in parts that are searched side by side, none much smaller than another one."""
+    ranking = sorted(sentences, key=lambda i: sentences[i].options.n_words)
+    n, n_parts = len(ranking), -(-len(ranking) // SIDE_BY_SIDE)
+    return [ranking[n * k // n_parts : n * (k + 1) // n_parts] for k in range(n_parts)]
 
 
 def _raised_translator(translator: Translator, raised: float) -> Translator:
