@@ -24,7 +24,7 @@ from moses_bridge.ngram_scorer import NeuralLm, NgramScorer, NoScorer, ScorerPro
 LINES_PER_TASK = 4  # few, so that no process waits long for the last one
 LINES_PER_NEURAL_TASK = 64  # at least: the more, the larger the batches of the neural model
 MOST_LINES_PER_NEURAL_TASK = 512  # of many lines those of like length are searched side by side
-NEURAL_TASKS_PER_PROCESS = 3
+NEURAL_TASKS_PER_PROCESS = 3  # of several, so that none waits long for the last one
 SECONDS_BETWEEN_LOOKS = 1.0  # at the parent process
 
 
@@ -144,7 +144,8 @@ def translate_lines(
 def _task_size(work: Work, n_lines: int, jobs: int) -> int:
     if work.neural is None:
         return work.lines_per_task
-    share = -(-n_lines // (NEURAL_TASKS_PER_PROCESS * jobs))
+    n_tasks = NEURAL_TASKS_PER_PROCESS * jobs if jobs > 1 else 1
+    share = -(-n_lines // n_tasks)
     return min(MOST_LINES_PER_NEURAL_TASK, max(work.lines_per_task, share))
 
 

@@ -55,7 +55,7 @@ def test_a_scorer_that_fails_is_told_from_any_process(work: Work, jobs: int) -> 
 
 
 @pytest.mark.parametrize(
-    ("n_lines", "jobs", "expected"), [(10, 2, 64), (1000, 1, 334), (1000, 4, 84), (9999, 1, 512)]
+    ("n_lines", "jobs", "expected"), [(10, 2, 64), (300, 1, 300), (1000, 4, 84), (9999, 1, 512)]
 )
 def test_each_process_has_some_tasks_with_a_neural_model(
     work: Work, n_lines: int, jobs: int, expected: int
