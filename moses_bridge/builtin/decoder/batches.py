@@ -22,7 +22,9 @@ from moses_bridge.errors import InputError, UserError
 from moses_bridge.ngram_scorer import NeuralLm, NgramScorer, NoScorer, ScorerProcesses
 
 LINES_PER_TASK = 4  # few, so that no process waits long for the last one
-LINES_PER_NEURAL_TASK = 64  # the more, the larger the batches of the neural model
+LINES_PER_NEURAL_TASK = 64  # at least: the more, the larger the batches of the neural model
+MOST_LINES_PER_NEURAL_TASK = 512  # of many lines those of like length are searched side by side
+NEURAL_TASKS_PER_PROCESS = 3  # of several, so that none waits long for the last one
 SECONDS_BETWEEN_LOOKS = 1.0  # at the parent process
 
 
@@ -73,7 +75,7 @@ class Work:
 
     @property
     def lines_per_task(self) -> int:
-        """How many lines are translated at a time."""
+        """How many lines are translated at a time, at least."""
         return LINES_PER_TASK if self.neural is None else LINES_PER_NEURAL_TASK
 
     def open(self, processes: ScorerProcesses) -> BatchTranslator:
@@ -120,8 +122,9 @@ def translate_lines(
     Raises:
         UserError: a neural language model's command fails, or a process is killed.
     """
-    firsts = range(0, len(lines), work.lines_per_task)
-    batches = [lines[first : first + work.lines_per_task] for first in firsts]
+    size = _task_size(work, len(lines), jobs)
+    firsts = range(0, len(lines), size)
+    batches = [lines[first : first + size] for first in firsts]
     if jobs == 1 or len(batches) <= 1:
         yield from _translate_here(work, firsts, batches, scorers)
         return
@@ -136,6 +139,14 @@ def translate_lines(
             raise UserError(
                 "a process of the decoder was killed, perhaps for want of memory; use fewer jobs"
             ) from error
+
+
+def _task_size(work: Work, n_lines: int, jobs: int) -> int:
+    if work.neural is None:
+        return work.lines_per_task
+    n_tasks = NEURAL_TASKS_PER_PROCESS * jobs if jobs > 1 else 1
+    share = -(-n_lines // n_tasks)
+    return min(MOST_LINES_PER_NEURAL_TASK, max(work.lines_per_task, share))
 
 
 def _translate_here(

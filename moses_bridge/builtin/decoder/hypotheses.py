@@ -30,6 +30,7 @@ class Hypotheses(NamedTuple):
         starts, ends: int32, source words of the last phrase: starts..ends-1 (-1, 0 for the empty one).
         scores: weighted score; estimates: with the future cost.
         coverages: int32, number of the coverage within the stack.
+        windows, gaps: uint64 and int32, the coverage; see `Groups`.
         contexts: (n, order - 1) int32, language model contexts, most recent word first.
         context_sizes: int32, how many of them count.
         arcs: int32, the first hypothesis that was recombined into this one, or -1.
@@ -44,6 +45,8 @@ class Hypotheses(NamedTuple):
     scores: NDArray[np.float64]
     estimates: NDArray[np.float64]
     coverages: NDArray[np.int32]
+    windows: NDArray[np.uint64]
+    gaps: NDArray[np.int32]
     contexts: NDArray[np.int32]
     context_sizes: NDArray[np.int32]
     arcs: NDArray[np.int32]
@@ -67,11 +70,11 @@ class Groups(NamedTuple):
     members: NDArray[np.int32]
 
 
-def make_hypotheses(n_words: int, pop_limit: int, order: int) -> Hypotheses:
-    """Room for the search of a sentence of at most n_words words."""
-    n = n_words * pop_limit + 1
+def make_hypotheses(n_words: int, pop_limit: int, order: int, n_sentences: int = 1) -> Hypotheses:
+    """Room for the searches of sentences of at most n_words words together."""
+    n = n_words * pop_limit + n_sentences
     return Hypotheses(
-        size=np.zeros(1, np.int64),
+        size=np.zeros(n_sentences, np.int64),
         previous=np.empty(n, np.int32),
         options=np.empty(n, np.int32),
         starts=np.empty(n, np.int32),
@@ -79,6 +82,8 @@ def make_hypotheses(n_words: int, pop_limit: int, order: int) -> Hypotheses:
         scores=np.empty(n),
         estimates=np.empty(n),
         coverages=np.empty(n, np.int32),
+        windows=np.empty(n, np.uint64),
+        gaps=np.empty(n, np.int32),
         contexts=np.empty((n, max(1, order - 1)), np.int32),
         context_sizes=np.empty(n, np.int32),
         arcs=np.empty(n, np.int32),
@@ -86,14 +91,14 @@ def make_hypotheses(n_words: int, pop_limit: int, order: int) -> Hypotheses:
     )
 
 
-def make_groups(n_words: int, stack_size: int, pop_limit: int) -> Groups:
-    """Room for the search of a sentence of at most n_words words."""
-    n = n_words * stack_size + pop_limit + 1
+def make_groups(n_words: int, stack_size: int, pop_limit: int, n_sentences: int = 1) -> Groups:
+    """Room for the searches of sentences of at most n_words words together."""
+    n = n_words * stack_size + n_sentences * (pop_limit + 1)
     return Groups(
-        stack_starts=np.zeros(n_words + 2, np.int32),
+        stack_starts=np.zeros(n_words + 2 * n_sentences, np.int32),
         windows=np.empty(n, np.uint64),
         gaps=np.empty(n, np.int32),
-        starts=np.empty(n + 1, np.int32),
+        starts=np.empty(n + n_sentences, np.int32),
         members=np.empty(n, np.int32),
     )
 
@@ -148,22 +153,18 @@ def same_future(options: Options, hyps: Hypotheses, one: int, other: int) -> boo
 
 @njit(cache=True)
 def close_stack(
-    n_covered: int, first: int, windows: Any, gaps: Any, stack_size: int,
-    options: Options, hyps: Hypotheses, groups: Groups,
-) -> None:  # fmt: skip
+    n_covered: int, first: int, stack_size: int, options: Options, hyps: Hypotheses, groups: Groups
+) -> None:
     """Recombine the hypotheses from `first` on, keep the best and group them by coverage.
 
     Args:
         n_covered: the stack.
         first: the stack's first hypothesis; the last one is the last of all.
-        windows: of each coverage.
-        gaps: of each coverage.
         stack_size: how many hypotheses to keep; in the last stack all are kept.
         options: of the sentence.
         hyps: hypotheses; one that is recombined into a better one becomes its arc.
         groups: gets the stack's groups.
     """
-    n_coverages = len(windows)
     winners = _recombine(first, options, hyps)
     estimates = np.empty(len(winners))
     for i in range(len(winners)):
@@ -171,14 +172,19 @@ def close_stack(
     ranking = np.argsort(estimates, kind="mergesort")
     if n_covered < options.n_words:
         ranking = ranking[:stack_size]
+    n_coverages = hyps.coverages[first : hyps.size[0]].max() + 1 if len(winners) else 0
     sizes = np.zeros(n_coverages, np.int32)
+    examples = np.empty(n_coverages, np.int32)
     for i in ranking:
-        sizes[hyps.coverages[winners[i]]] += 1
+        coverage = hyps.coverages[winners[i]]
+        sizes[coverage] += 1
+        examples[coverage] = winners[i]
     places = np.empty(n_coverages, np.int32)
     group = groups.stack_starts[n_covered]
     for coverage in range(n_coverages):
         if sizes[coverage] > 0:
-            groups.windows[group], groups.gaps[group] = windows[coverage], gaps[coverage]
+            groups.windows[group] = hyps.windows[examples[coverage]]
+            groups.gaps[group] = hyps.gaps[examples[coverage]]
             places[coverage] = groups.starts[group]
             groups.starts[group + 1] = groups.starts[group] + sizes[coverage]
             group += 1

@@ -13,11 +13,13 @@ from moses_bridge.builtin.decoder.lattice import Paths
 from moses_bridge.builtin.decoder.nbest_lines import Sentence
 from moses_bridge.builtin.decoder.neural_scores import (
     FeatureWords,
+    StackWords,
     option_ngrams,
     option_sums,
     path_ngrams,
 )
 from moses_bridge.builtin.decoder.ngram_memo import NgramMemo
+from moses_bridge.builtin.decoder.searches import Searches
 from moses_bridge.builtin.decoder.word_places import WordPlaces, path_places
 from moses_bridge.ngram_scorer import NO_ID, Answer, NgramScorer, begin_estimates
 
@@ -161,3 +163,25 @@ class NeuralFeature:
         ids[is_known] = self._target_ids[words[is_known]]
         ids[~is_known] = new[words[~is_known] - known]
         return ids
+
+
+def stack_words(
+    words: Sequence[FeatureWords], feature: NeuralFeature, searches: Searches
+) -> StackWords:
+    """The words of sentences whose searches have been started, as a model knows them.
+
+    Args:
+        words: of each sentence.
+        feature: the model.
+        searches: of the sentences.
+    """
+    contexts = np.empty((len(searches.hyps.previous), feature.n_history), np.int32)
+    contexts[searches.parts.hyps[:-1]] = feature.scorer.start_id
+    return StackWords(
+        np.concatenate([each.ids for each in words]),
+        np.concatenate([each.places for each in words]),
+        words[0].end_id,
+        np.array([each.end_place for each in words], np.int32),
+        words[0].n_asked,
+        contexts,
+    )

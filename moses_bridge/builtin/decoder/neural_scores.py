@@ -8,10 +8,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.decoder.hypotheses import Hypotheses
-from moses_bridge.builtin.decoder.lm_index import lm_score
 from moses_bridge.builtin.decoder.options import Options
-from moses_bridge.builtin.decoder.weighted_model import LanguageModel
+from moses_bridge.builtin.decoder.searches import Searches
 from moses_bridge.compiled.inner import inner
 
 
@@ -33,52 +31,83 @@ class FeatureWords(NamedTuple):
     n_asked: int
 
 
+class StackWords(NamedTuple):
+    """The words of the options of several sentences as a neural model knows them.
+
+    Attributes:
+        ids, places: of `FeatureWords`, one sentence behind the other.
+        end_id: of `FeatureWords`.
+        end_places: int32, the source place of the end of each sentence.
+        n_asked: of `FeatureWords`.
+        contexts: (n_places, order - 1) int32, last words of each hypothesis, oldest first.
+    """
+
+    ids: NDArray[np.int32]
+    places: NDArray[np.int32]
+    end_id: int
+    end_places: NDArray[np.int32]
+    n_asked: int
+    contexts: NDArray[np.int32]
+
+
 @njit(cache=True)
-def stack_ngrams(
-    first: int, is_last: bool, words: FeatureWords, word_starts: Any, previous: Any, phrases: Any,
-    contexts: Any,
-) -> tuple[Any, Any]:  # fmt: skip
+def stack_ngrams(n_covered: int, words: StackWords, searches: Searches) -> tuple[Any, Any]:
     """The n-grams that the last phrases of hypotheses add, those within the phrases left out.
 
-    Single arrays are asked for, here and below, and no whole `Options` and `Hypotheses`: to take those
-    apart costs a call from Python more than the work itself.
-
     Args:
-        first: the first hypothesis.
-        is_last: whether the hypotheses are complete; then each adds the end of its sentence.
-        words: of the sentence.
-        word_starts: of its options.
-        previous: (n_hypotheses,) what each one extends.
-        phrases: (n_hypotheses,) the option that extends it.
-        contexts: (room, order - 1) int32, last words of each hypothesis, oldest first; filled from
-            `first` on.
+        n_covered: the stacks that are open; hypotheses that are complete add the end of their sentence.
+        words: of the sentences; the contexts of the stacks' hypotheses are filled.
+        searches: of the sentences.
 
     Returns:
         (n_ngrams, row width) int32, and (n_hypotheses + 1,) where those of each start.
     """
-    n_hyps = len(phrases)
+    n_hyps = (searches.hyps.size - searches.firsts).sum()
     starts = np.zeros(n_hyps + 1, np.int64)
-    for i in range(n_hyps):
-        n_words = word_starts[phrases[i] + 1] - word_starts[phrases[i]]
-        starts[i + 1] = starts[i] + min(n_words, words.n_asked) + int(is_last)
-    n_context, n_before = contexts.shape[1], int(len(words.places) > 0)
-    ngrams = np.empty((starts[n_hyps], n_before + n_context + 1), np.int32)
-    for i in range(n_hyps):
-        context = contexts[first + i]
-        context[:] = contexts[previous[i]]
-        place, first_word = starts[i], word_starts[phrases[i]]
-        for word in range(first_word, word_starts[phrases[i] + 1]):
-            if word - first_word < words.n_asked:
-                if n_before:
-                    ngrams[place, 0] = words.places[word]
-                _fill_ngram(words.ids[word], context, ngrams[place, n_before:])
-                place += 1
-            _move_on(words.ids[word], context)
-        if is_last:
-            if n_before:
-                ngrams[place, 0] = words.end_place
-            _fill_ngram(words.end_id, context, ngrams[place, n_before:])
+    _fill_starts(n_covered, words, searches, starts)
+    width = int(len(words.places) > 0) + words.contexts.shape[1] + 1
+    ngrams = np.empty((starts[n_hyps], width), np.int32)
+    _fill_ngrams(n_covered, words, searches, ngrams)
     return ngrams, starts
+
+
+@inner
+def _fill_starts(n_covered: int, words: StackWords, searches: Searches, starts: Any) -> None:
+    parts, place = searches.parts, 0
+    for i in range(len(searches.firsts)):
+        n_ends = int(n_covered == parts.words[i + 1] - parts.words[i])
+        word_starts = searches.options.word_starts[parts.options[i] + i :]
+        for hyp in range(parts.hyps[i] + searches.firsts[i], parts.hyps[i] + searches.hyps.size[i]):
+            option = searches.hyps.options[hyp]
+            n_words = word_starts[option + 1] - word_starts[option]
+            starts[place + 1] = starts[place] + min(n_words, words.n_asked) + n_ends
+            place += 1
+
+
+@inner
+def _fill_ngrams(n_covered: int, words: StackWords, searches: Searches, ngrams: Any) -> None:
+    parts, place = searches.parts, 0
+    n_before = int(len(words.places) > 0)
+    for i in range(len(searches.firsts)):
+        is_last = n_covered == parts.words[i + 1] - parts.words[i]
+        word_starts = searches.options.word_starts[parts.options[i] + i :]
+        for hyp in range(parts.hyps[i] + searches.firsts[i], parts.hyps[i] + searches.hyps.size[i]):
+            option, context = searches.hyps.options[hyp], words.contexts[hyp]
+            _copy(words.contexts[parts.hyps[i] + searches.hyps.previous[hyp]], context)
+            first_word = parts.target_words[i] + word_starts[option]
+            end_word = parts.target_words[i] + word_starts[option + 1]
+            for word in range(first_word, end_word):
+                if word - first_word < words.n_asked:
+                    if n_before:
+                        ngrams[place, 0] = words.places[word]
+                    _fill_ngram(words.ids[word], context, ngrams[place, n_before:])
+                    place += 1
+                _move_on(words.ids[word], context)
+            if is_last:
+                if n_before:
+                    ngrams[place, 0] = words.end_places[i]
+                _fill_ngram(words.end_id, context, ngrams[place, n_before:])
+                place += 1
 
 
 @njit(cache=True)
@@ -152,6 +181,12 @@ def path_ngrams(
 
 
 @inner
+def _copy(numbers: Any, out: Any) -> None:
+    for i in range(len(numbers)):
+        out[i] = numbers[i]
+
+
+@inner
 def _fill_ngram(word: int, context: Any, out: Any) -> None:
     """Fill `out` with a word behind its context."""
     n_context = len(context)
@@ -171,59 +206,30 @@ def _move_on(word: int, context: Any) -> None:
 
 @njit(cache=True)
 def add_values(
-    weight: float, values: Any, starts: Any, closed: Any, phrases: Any, totals: Any
+    weight: float, values: Any, starts: Any, closed: Any, searches: Searches, totals: Any
 ) -> None:
-    """Add a neural model's weighted values of the last phrases of hypotheses.
+    """Add a neural model's weighted values of the last phrases of the hypotheses of open stacks.
 
     Args:
         weight: of the model.
         values: of the n-grams of `stack_ngrams`.
         starts: of `stack_ngrams`.
         closed: for each option, the sum of the n-grams within it that `stack_ngrams` leaves out.
-        phrases: (n_hypotheses,) the options.
+        searches: whose stacks are open.
         totals: (n_hypotheses,); grow by the values.
     """
-    for i in range(len(totals)):
-        total = closed[phrases[i]]
-        for j in range(starts[i], starts[i + 1]):
-            total += values[j]
-        totals[i] += weight * total
-
-
-@njit(cache=True)
-def added_log10s(
-    first: int, is_last: bool, options: Options, lm: LanguageModel, hyps: Hypotheses
-) -> Any:
-    """The n-gram model's log10 probabilities of what hypotheses add, *Shape:* (n_hypotheses,).
-
-    Args:
-        first: the first hypothesis; the last one is the last of all.
-        is_last: whether the hypotheses are complete.
-        options: of the sentence.
-        lm: the n-gram model.
-        hyps: hypotheses.
-    """
-    context = np.zeros(max(1, lm.order - 1), np.int32)
-    log10s = np.empty(hyps.size[0] - first)
-    for i in range(len(log10s)):
-        log10s[i] = _added_log10(first + i, is_last, options, lm, hyps, context)
-    return log10s
+    _add_values(weight, values, starts, closed, searches, totals)
 
 
 @inner
-def _added_log10(
-    hyp: int, is_last: bool, options: Options, lm: LanguageModel, hyps: Hypotheses, context: Any
-) -> float:
-    """The n-gram model's log10 probability of the words that a hypothesis adds."""
-    previous, option = hyps.previous[hyp], hyps.options[hyp]
-    n_context = hyps.context_sizes[previous]
-    for i in range(n_context):
-        context[i] = hyps.contexts[previous, i]
-    total = 0.0
-    for i in range(options.word_starts[option], options.word_starts[option + 1]):
-        log_prob, n_context = lm_score(lm.tables, context, n_context, options.lm_words[i], context)
-        total += log_prob
-    if is_last:
-        log_prob, n_context = lm_score(lm.tables, context, n_context, lm.eos_id, context)
-        total += log_prob
-    return total
+def _add_values(
+    weight: float, values: Any, starts: Any, closed: Any, searches: Searches, totals: Any
+) -> None:
+    parts, place = searches.parts, 0
+    for i in range(len(searches.firsts)):
+        for hyp in range(parts.hyps[i] + searches.firsts[i], parts.hyps[i] + searches.hyps.size[i]):
+            total = closed[parts.options[i] + searches.hyps.options[hyp]]
+            for j in range(starts[place], starts[place + 1]):
+                total += values[j]
+            totals[place] += weight * total
+            place += 1

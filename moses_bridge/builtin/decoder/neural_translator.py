@@ -1,4 +1,4 @@
-"""The search with neural models: sentences side by side, a stack of all of them at a time.
+"""The search with neural models: sentences of like length side by side, a stack of all of them at a time.
 
 A stack is filled as always, with something in the place of the neural values, which future costs and the
 order of options see too. For a model that sees the source and knows a number for a previous word that is open,
@@ -18,65 +18,58 @@ and the entries are sorted by totals made of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.builtin.decoder.feature_slots import LANGUAGE_MODEL
-from moses_bridge.builtin.decoder.hypotheses import (
-    Groups,
-    Hypotheses,
-    close_stack,
-    make_groups,
-    make_hypotheses,
-)
 from moses_bridge.builtin.decoder.lattice import Paths, take_paths
-from moses_bridge.builtin.decoder.lm_index import LN10
 from moses_bridge.builtin.decoder.nbest_lines import (
     NBestFormat,
     Sentence,
     nbest_lines,
     sentence_texts,
 )
-from moses_bridge.builtin.decoder.neural_feature import NeuralFeature, PhraseValues
-from moses_bridge.builtin.decoder.neural_scores import (
-    add_values,
-    added_log10s,
-    stack_ngrams,
-)
+from moses_bridge.builtin.decoder.neural_feature import NeuralFeature, PhraseValues, stack_words
+from moses_bridge.builtin.decoder.neural_scores import StackWords, add_values, stack_ngrams
 from moses_bridge.builtin.decoder.options import raise_options
-from moses_bridge.builtin.decoder.search import open_stack, start_search
+from moses_bridge.builtin.decoder.searches import (
+    Searches,
+    close_stacks,
+    groups_of,
+    hypotheses_of,
+    join_searches,
+    open_stacks,
+    start_searches,
+)
 from moses_bridge.builtin.decoder.translator import Translation, Translator
 from moses_bridge.builtin.decoder.weighted_model import no_choices
 from moses_bridge.builtin.decoder.word_places import WordPlaces, option_places
 from moses_bridge.formats.words import split_words
 
+Ngrams = tuple[NDArray[np.int32], NDArray[np.int64]]
 NO_PLACES = np.zeros(0, np.int32)
 N_GROUPS = 2  # of sentences: one is searched while the other one is scored
+SIDE_BY_SIDE = 64  # sentences at most
 
 
 @dataclass(frozen=True)
-class _Search:
-    """The search of one sentence between two stacks.
+class _Prepared:
+    """A sentence before its search.
 
     Attributes:
         sentence: to translate.
         linked: of the options' `WordPlaces`; of length 0 if no model sees the source.
         values: what each feature knows of the options.
         stand_ins: (n_options,) the weighted sum of the values in isolation.
-        hyps, groups: of the search.
-        contexts: each feature's (room, order - 1) int32, its last words of each hypothesis.
     """
 
     sentence: Sentence
     linked: NDArray[np.int32]
     values: list[PhraseValues]
     stand_ins: NDArray[np.float64]
-    hyps: Hypotheses
-    groups: Groups
-    contexts: list[NDArray[np.int32]]
 
     @property
     def n_words(self) -> int:
@@ -84,24 +77,20 @@ class _Search:
 
 
 @dataclass(frozen=True)
-class _OpenStack:
-    """A stack whose hypotheses wait for their values.
+class _Group:
+    """Sentences whose stacks are filled together.
 
     Attributes:
-        search: that it belongs to.
-        first: its first hypothesis.
-        phrases: the options by which its hypotheses extend others.
-        windows, gaps: of its coverages.
-        ngrams, starts: of `stack_ngrams`, of each feature with a weight.
+        n_stacks: words of the longest one.
+        searches: of the sentences.
+        words: of each feature with a weight.
+        closed: of each feature with a weight; see `PhraseValues`.
     """
 
-    search: _Search
-    first: int
-    phrases: NDArray[np.int32]
-    windows: NDArray[np.uint64]
-    gaps: NDArray[np.int32]
-    ngrams: list[NDArray[np.int32]]
-    starts: list[NDArray[np.int64]]
+    n_stacks: int
+    searches: Searches
+    words: list[StackWords]
+    closed: list[NDArray[np.float64]]
 
 
 class NeuralTranslator:
@@ -131,22 +120,33 @@ class NeuralTranslator:
         """
         found = {i: self._translator.sentence(line) for i, line in enumerate(lines)}
         sentences = {i: sentence for i, sentence in found.items() if sentence is not None}
-        texts = [b" ".join(split_words(lines[i])) for i in sentences]
-        searches = dict(zip(sentences, self._start(texts, [*sentences.values()]), strict=True))
-        self._fill_all([*searches.values()])
+        translations: dict[int, Translation] = {}
+        for part in _of_like_length(sentences):
+            texts = [b" ".join(split_words(lines[i])) for i in part]
+            ids, chosen = [first_id + i for i in part], [sentences[i] for i in part]
+            translated = self._translate(ids, texts, chosen, nbest)
+            translations |= zip(part, translated, strict=True)
+        return [translations.get(i, (b"", [])) for i in found]
+
+    def _translate(
+        self, ids: Sequence[int], texts: Sequence[bytes], sentences: Sequence[Sentence],
+        nbest: NBestFormat | None,
+    ) -> list[Translation]:  # fmt: skip
+        """Translations of sentences that are searched side by side."""
+        prepared = self._prepare(texts, sentences)
+        groups = [self._group(part) for k in range(N_GROUPS) if (part := prepared[k::N_GROUPS])]
+        self._fill_all(groups)
         return [
-            self._finish(first_id + i, searches[i], nbest) if i in searches else (b"", [])
-            for i in found
+            self._finish(ids[i], each, i // N_GROUPS, groups[i % N_GROUPS], nbest)
+            for i, each in enumerate(prepared)
         ]
 
-    def _start(self, texts: Sequence[bytes], sentences: Sequence[Sentence]) -> list[_Search]:
-        """Searches with their first stacks; each feature is asked for all sentences at once."""
-        if not sentences:
-            return []
+    def _prepare(self, texts: Sequence[bytes], sentences: Sequence[Sentence]) -> list[_Prepared]:
+        """What the searches start from; each feature is asked for all sentences at once."""
         places = [self._places(sentence) for sentence in sentences]
         values = [feature.phrase_values(texts, sentences, places) for feature in self._features]
         return [
-            self._start_one(sentence, places[i].linked, [of_feature[i] for of_feature in values])
+            self._prepare_one(sentence, places[i].linked, [of_feature[i] for of_feature in values])
             for i, sentence in enumerate(sentences)
         ]
 
@@ -156,9 +156,9 @@ class NeuralTranslator:
         places: WordPlaces = option_places(self._model.table.rows, sentence.options)
         return places
 
-    def _start_one(
+    def _prepare_one(
         self, sentence: Sentence, linked: NDArray[np.int32], values: list[PhraseValues]
-    ) -> _Search:
+    ) -> _Prepared:
         stand_ins = np.zeros(len(sentence.options.rows))
         for feature, value in zip(self._features, values, strict=True):
             stand_ins += feature.weight * value.alone
@@ -167,113 +167,86 @@ class NeuralTranslator:
             sentence = Sentence(options, sentence.names)
             linked, stand_ins = linked[word_order], stand_ins[order]
             values = [value.reordered(order, word_order) for value in values]
-        return self._open_search(sentence, linked, values, stand_ins)
+        return _Prepared(sentence, linked, values, stand_ins)
 
-    def _open_search(
-        self, sentence: Sentence, linked: NDArray[np.int32], values: list[PhraseValues],
-        stand_ins: NDArray[np.float64],
-    ) -> _Search:  # fmt: skip
-        options, limits = sentence.options, self._translator.limits
-        hyps = make_hypotheses(options.n_words, limits.pop_limit, self._model.lm.order)
-        groups = make_groups(options.n_words, limits.stack_size, limits.pop_limit)
-        start_search(options, self._translator.weighted.lm, hyps, groups)
-        contexts = []
-        for feature in self._features:
-            contexts.append(np.empty((len(hyps.previous), feature.n_history), np.int32))
-            contexts[-1][0] = feature.scorer.start_id
-        return _Search(sentence, linked, values, stand_ins, hyps, groups, contexts)
+    def _group(self, sentences: Sequence[_Prepared]) -> _Group:
+        """Searches with their first stacks."""
+        searches = join_searches(
+            [each.sentence.options for each in sentences],
+            [each.stand_ins for each in sentences],
+            self._translator.limits,
+            self._model.lm.order,
+        )
+        start_searches(searches, self._translator.weighted.lm)
+        values = [[each.values[asked] for each in sentences] for asked in self._asked]
+        words = [
+            stack_words([value.words for value in of_feature], self._features[asked], searches)
+            for asked, of_feature in zip(self._asked, values, strict=True)
+        ]
+        closed = [np.concatenate([value.closed for value in of_feature]) for of_feature in values]
+        return _Group(max(each.n_words for each in sentences), searches, words, closed)
 
-    def _fill_all(self, searches: Sequence[_Search]) -> None:
+    def _fill_all(self, groups: Sequence[_Group]) -> None:
         """Fill the stacks of all sentences, those of a group while another one waits for values."""
-        by_length = sorted(searches, key=lambda search: search.n_words)
-        parts = [by_length[i::N_GROUPS] for i in range(N_GROUPS)]
+        n_stacks = max((group.n_stacks for group in groups), default=0)
+        steps = [(n, group) for n in range(1, n_stacks + 1) for group in groups]
         finish: Callable[[], None] = _nothing
-        for n_covered in range(1, max((s.n_words for s in searches), default=0) + 1):
-            for part in parts:
-                stacks = [self._open(n_covered, s) for s in part if s.n_words >= n_covered]
+        waiting: _Group | None = None
+        for n_covered, group in steps:
+            if n_covered > group.n_stacks:
+                continue
+            if group is waiting:  # all others are finished
                 finish()
-                finish = self._ask(n_covered, stacks)
+                finish = _nothing
+            ngrams = self._open(n_covered, group)
+            finish()
+            finish, waiting = self._ask(n_covered, group, ngrams), group
         finish()
 
-    def _open(self, n_covered: int, search: _Search) -> _OpenStack:
-        options, hyps = search.sentence.options, search.hyps
-        translator, edges = self._translator, self._translator.work.edges
-        first, n_coverages = open_stack(
-            n_covered, options, translator.weighted.lm, translator.weighted.weights,
-            translator.limits, hyps, search.groups, translator.work,
+    def _open(self, n_covered: int, group: _Group) -> list[Ngrams]:
+        """Open stacks; `stack_ngrams` of each feature with a weight."""
+        translator = self._translator
+        open_stacks(
+            n_covered, group.searches, translator.weighted.lm, translator.weighted.weights,
+            translator.limits, translator.work,
         )  # fmt: skip
-        added = slice(first, int(hyps.size[0]))
-        previous, phrases = hyps.previous[added], hyps.options[added]
-        found = [
-            stack_ngrams(
-                first, n_covered == options.n_words, search.values[i].words, options.word_starts,
-                previous, phrases, search.contexts[i],
-            )
-            for i in self._asked
-        ]  # fmt: skip
-        windows, gaps = edges.windows[:n_coverages].copy(), edges.gaps[:n_coverages].copy()
-        ngrams, starts = [rows for rows, _ in found], [starts for _, starts in found]
-        return _OpenStack(search, first, phrases, windows, gaps, ngrams, starts)
+        return [stack_ngrams(n_covered, words, group.searches) for words in group.words]
 
-    def _ask(self, n_covered: int, stacks: Sequence[_OpenStack]) -> Callable[[], None]:
-        """Begin to score the hypotheses of some stacks; what it returns waits and closes the stacks."""
-        if not stacks:
-            return _nothing
-        answers = [
-            self._features[asked].ask(np.concatenate([stack.ngrams[i] for stack in stacks]))
-            for i, asked in enumerate(self._asked)
-        ]
+    def _ask(self, n_covered: int, group: _Group, ngrams: Sequence[Ngrams]) -> Callable[[], None]:
+        """Begin to score the hypotheses of open stacks; what it returns waits and closes the stacks.
+
+        Args:
+            n_covered: the stacks.
+            group: whose stacks they are.
+            ngrams: of `stack_ngrams`, of each feature with a weight.
+        """
+        features = [self._features[asked] for asked in self._asked]
+        answers = [feature.ask(rows) for feature, (rows, _) in zip(features, ngrams, strict=True)]
 
         def finish() -> None:
-            values = [answer() for answer in answers]
-            first = [0] * len(values)
-            for stack in stacks:
-                of_stack = []
-                for i, rows in enumerate(stack.ngrams):
-                    of_stack.append(values[i][first[i] : first[i] + len(rows)])
-                    first[i] += len(rows)
-                self._close(n_covered, stack, of_stack)
+            searches, translator = group.searches, self._translator
+            totals = np.zeros(int((searches.hyps.size - searches.firsts).sum()))
+            for i, feature in enumerate(features):
+                starts = ngrams[i][1]
+                add_values(feature.weight, answers[i](), starts, group.closed[i], searches, totals)
+            close_stacks(
+                n_covered, totals, self._raised, translator.weighted.lm,
+                translator.limits.stack_size, searches,
+            )  # fmt: skip
 
         return finish
 
-    def _close(
-        self, n_covered: int, stack: _OpenStack, values: Sequence[NDArray[np.float32]]
-    ) -> None:
-        """Put the neural values in the place of what has stood in for them, and prune the stack."""
-        search, translator = stack.search, self._translator
-        options, hyps = search.sentence.options, search.hyps
-        change = self._neural_values(stack, values) - search.stand_ins[stack.phrases]
-        if self._raised:
-            is_last, lm = n_covered == options.n_words, translator.weighted.lm
-            log10s = added_log10s(stack.first, is_last, options, lm, hyps)
-            change -= self._raised * LN10 * log10s
-        hyps.scores[stack.first : hyps.size[0]] += change
-        hyps.estimates[stack.first : hyps.size[0]] += change
-        close_stack(
-            n_covered, stack.first, stack.windows, stack.gaps, translator.limits.stack_size,
-            options, hyps, search.groups,
-        )  # fmt: skip
-
-    def _neural_values(
-        self, stack: _OpenStack, values: Sequence[NDArray[np.float32]]
-    ) -> NDArray[np.float64]:
-        """The weighted sum of all models' values of the last phrases of a stack's hypotheses."""
-        totals = np.zeros(len(stack.phrases))
-        for i, asked in enumerate(self._asked):
-            closed = stack.search.values[asked].closed
-            add_values(
-                self._features[asked].weight, values[i], stack.starts[i], closed, stack.phrases,
-                totals,
-            )  # fmt: skip
-        return totals
-
-    def _finish(self, sentence_id: int, search: _Search, nbest: NBestFormat | None) -> Translation:
-        sentence = search.sentence
-        paths = self._translator.paths(sentence, search.hyps, search.groups, nbest)
+    def _finish(
+        self, sentence_id: int, prepared: _Prepared, place: int, group: _Group,
+        nbest: NBestFormat | None,
+    ) -> Translation:  # fmt: skip
+        sentence, searches = prepared.sentence, group.searches
+        hyps, groups = hypotheses_of(place, searches), groups_of(place, searches)
+        paths = self._translator.paths(sentence, hyps, groups, nbest)
         texts = sentence_texts(self._model, sentence, paths)
         if nbest is None:
             return texts[0], []
-        values = self._path_values(search, paths)
+        values = self._path_values(prepared, paths)
         totals = paths.features @ self._weights
         for feature in self._features:
             totals = totals + feature.weight * values[feature.name]
@@ -285,11 +258,20 @@ class NeuralTranslator:
             self._model, sentence_id, sentence, listed, ranked, nbest, added
         )
 
-    def _path_values(self, search: _Search, paths: Paths) -> dict[str, NDArray[np.float64]]:
+    def _path_values(self, prepared: _Prepared, paths: Paths) -> dict[str, NDArray[np.float64]]:
         return {
-            feature.name: feature.path_values(values.words, search.linked, search.sentence, paths)
-            for feature, values in zip(self._features, search.values, strict=True)
+            feature.name: feature.path_values(
+                values.words, prepared.linked, prepared.sentence, paths
+            )
+            for feature, values in zip(self._features, prepared.values, strict=True)
         }
+
+
+def _of_like_length(sentences: Mapping[int, Sentence]) -> list[list[int]]:
+    """The numbers of sentences in parts that are searched side by side, none much smaller than another one."""
+    ranking = sorted(sentences, key=lambda i: sentences[i].options.n_words)
+    n, n_parts = len(ranking), -(-len(ranking) // SIDE_BY_SIDE)
+    return [ranking[n * k // n_parts : n * (k + 1) // n_parts] for k in range(n_parts)]
 
 
 def _raised_translator(translator: Translator, raised: float) -> Translator:

@@ -143,11 +143,8 @@ def search(
     """Fill all stacks; the best translation is the first member of the last stack."""
     start_search(options, lm, hyps, groups)
     for n_covered in range(1, options.n_words + 1):
-        first, n_coverages = open_stack(n_covered, options, lm, weights, limits, hyps, groups, work)
-        close_stack(
-            n_covered, first, work.edges.windows[:n_coverages], work.edges.gaps[:n_coverages],
-            limits.stack_size, options, hyps, groups,
-        )  # fmt: skip
+        first = open_stack(n_covered, options, lm, weights, limits, hyps, groups, work)
+        close_stack(n_covered, first, limits.stack_size, options, hyps, groups)
 
 
 @njit(cache=True)
@@ -168,26 +165,25 @@ def start_search(options: Options, lm: LanguageModel, hyps: Hypotheses, groups: 
 def open_stack(
     n_covered: int, options: Options, lm: LanguageModel, weights: Any, limits: Limits,
     hyps: Hypotheses, groups: Groups, work: Workspace,
-) -> tuple[int, int]:  # fmt: skip
+) -> int:  # fmt: skip
     """Make the hypotheses that cover so many words from those of the earlier stacks.
 
     Returns:
-        The first of them (the last one is the last of all) and the number of their coverages, which
-        stand in work.edges until the next stack is opened.
+        The first of them; the last one is the last of all.
     """
-    n_edges, n_targets = _find_edges(n_covered, options, weights, limits, hyps, groups, work.edges)
+    n_edges = _find_edges(n_covered, options, weights, limits, hyps, groups, work.edges)
     first = int(hyps.size[0])
     last_stack = n_covered == options.n_words
     _pop_cells(n_edges, options, lm, weights, limits, last_stack, hyps, work)
-    return first, n_targets
+    return first
 
 
 @inner
 def _find_edges(
     n_covered: int, options: Options, weights: Any, limits: Limits, hyps: Hypotheses,
     groups: Groups, edges: Edges,
-) -> tuple[int, int]:  # fmt: skip
-    """Collect the edges into a stack; their number and that of the coverages they lead to."""
+) -> int:  # fmt: skip
+    """Collect the edges into a stack; their number."""
     edges.slots[:] = FREE
     n_edges, n_targets, n_hyps = 0, 0, 0
     for length in range(1, min(options.max_words, n_covered) + 1):
@@ -219,7 +215,7 @@ def _find_edges(
                 edges.targets[n_edges] = target
                 n_hyps += n_kept
                 n_edges += 1
-    return n_edges, n_targets
+    return n_edges
 
 
 @inlined
@@ -391,7 +387,9 @@ def _keep(cell: int, options: Options, hyps: Hypotheses, edges: Edges, cells: Ce
         hyps, edges.hyps[edges.hyp_starts[edge] + cells.xs[cell]], option,
         options.starts[option], options.ends[option], cells.scores[cell], cells.estimates[cell],
     )  # fmt: skip
-    hyps.coverages[hyp] = edges.targets[edge]
+    target = edges.targets[edge]
+    hyps.coverages[hyp] = target
+    hyps.windows[hyp], hyps.gaps[hyp] = edges.windows[target], edges.gaps[target]
     hyps.context_sizes[hyp] = cells.context_sizes[cell]
     for i in range(cells.context_sizes[cell]):
         hyps.contexts[hyp, i] = cells.contexts[cell, i]

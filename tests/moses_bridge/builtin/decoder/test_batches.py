@@ -52,3 +52,14 @@ def test_a_scorer_that_fails_is_told_from_any_process(work: Work, jobs: int) -> 
     with pytest.raises(UserError, match="status 4: no model") as caught:
         list(translate_lines(neural, LINES * 4, jobs, ScorerProcesses()))
     assert isinstance(caught.value, ToolError) == (jobs == 1)
+
+
+@pytest.mark.parametrize(
+    ("n_lines", "jobs", "expected"), [(10, 2, 64), (300, 1, 300), (1000, 4, 84), (9999, 1, 512)]
+)
+def test_each_process_has_some_tasks_with_a_neural_model(
+    work: Work, n_lines: int, jobs: int, expected: int
+) -> None:
+    neural = Work(work.translator, None, NeuralWork((NeuralLm("CSLM0", ("true",)),), (0.5,)))
+    assert batches._task_size(neural, n_lines, jobs) == expected
+    assert batches._task_size(work, n_lines, jobs) == batches.LINES_PER_TASK

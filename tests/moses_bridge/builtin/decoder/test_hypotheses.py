@@ -26,6 +26,7 @@ REORDERING = np.array([[0, 0, 0, 1, 2, 3], [9, 9, 9, 1, 2, 3], [0, 0, 0, 1, 2, 4
 def add(hyps: Hypotheses, option: int, end: int, estimate: float, context: int) -> int:
     hyp = add_hypothesis(hyps, 0, option, end - 1, end, estimate, estimate)
     hyps.coverages[hyp] = end % 2
+    hyps.windows[hyp], hyps.gaps[hyp] = 5 + end % 2, 1 - end % 2
     hyps.contexts[hyp, 0], hyps.context_sizes[hyp] = context, 1
     return hyp
 
@@ -85,8 +86,7 @@ def test_the_best_of_each_kind_stays_and_has_the_others_as_arcs(
     hyps, groups = make_hypotheses(N_WORDS, 100, 2), make_groups(N_WORDS, stack_size, 100)
     groups.starts[0] = 0  # what `start_search` does
     keys = filled(hyps, 2, 80)
-    windows, gaps = np.array([5, 6], np.uint64), np.array([1, 0], np.int32)
-    close_stack(n_covered, 1, windows, gaps, stack_size, options, hyps, groups)
+    close_stack(n_covered, 1, stack_size, options, hyps, groups)
     kinds: dict[tuple[Any, ...], list[float]] = {}
     for *kind, estimate in keys:
         kinds.setdefault(tuple(kind), []).append(estimate)

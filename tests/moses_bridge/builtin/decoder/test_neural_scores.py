@@ -7,11 +7,21 @@ from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.neural_scores import (
     FeatureWords,
+    StackWords,
+    add_values,
     option_ngrams,
     option_sums,
     path_ngrams,
+    stack_ngrams,
 )
 from moses_bridge.builtin.decoder.search import Limits
+from moses_bridge.builtin.decoder.searches import (
+    close_stacks,
+    hypotheses_of,
+    join_searches,
+    open_stacks,
+    start_searches,
+)
 from moses_bridge.builtin.decoder.translator import Translator
 from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
 
@@ -68,3 +78,60 @@ def test_ngrams_of_options_are_the_windows_of_their_words(
             place = [places[first + i]] if reads_source else []
             assert ngrams[first + i].tolist() == [*place, *window[i : i + order]]
         assert sums[option] == pytest.approx(values[first + order - 1 : last].sum(), abs=1e-5)
+
+
+@pytest.mark.parametrize("n_asked", [1, 9])
+@pytest.mark.parametrize("reads_source", [False, True])
+def test_ngrams_and_values_of_stacks_are_those_of_the_words_behind_each_other(
+    toy: Model, n_asked: int, reads_source: bool
+) -> None:
+    lm_scores = np.full(len(toy.table.rows.nodes), np.nan, np.float32)
+    weighted = make_weighted_model(toy, lm_scores, toy.weight_vector(None))
+    search = Translator(toy, weighted, Limits(9, 9, 3))
+    found = [search.sentence(line) for line in (b"u v w x", b"v u")]
+    options = [sentence.options for sentence in found if sentence is not None]
+    stand_ins = [np.zeros(len(each.rows)) for each in options]
+    searches = join_searches(options, stand_ins, search.limits, toy.lm.order)
+    ids = [each.words + 10 * (i + 1) for i, each in enumerate(options)]
+    places = [np.arange(len(each), dtype=np.int32) + 500 * i for i, each in enumerate(ids)]
+    joined_places = np.concatenate(places)[: None if reads_source else 0]
+    contexts = np.full((len(searches.hyps.previous), 2), START, np.int32)
+    words = StackWords(
+        np.concatenate(ids), joined_places, END, np.array([7, 8], np.int32), n_asked, contexts
+    )
+    closed = np.random.default_rng(1).normal(size=len(searches.stand_ins))
+    start_searches(searches, weighted.lm)
+    for n_covered in range(1, 5):
+        open_stacks(n_covered, searches, weighted.lm, weighted.weights, search.limits, search.work)
+        ngrams, starts = stack_ngrams(n_covered, words, searches)
+        values = np.random.default_rng(n_covered).normal(size=len(ngrams)).astype(np.float32)
+        totals = np.ones(len(starts) - 1)
+        add_values(0.5, values, starts, closed, searches, totals)
+        k = 0
+        for i, each in enumerate(options):
+            hyps = hypotheses_of(i, searches)
+            for hyp in range(searches.firsts[i], hyps.size[0]):
+                chain, before = [int(hyps.options[hyp])], int(hyps.previous[hyp])
+                while before > 0:
+                    chain, before = [int(hyps.options[before]), *chain], int(hyps.previous[before])
+                window = [START, START]
+                for option in chain:
+                    first, end = each.word_starts[option : option + 2].tolist()
+                    new = [([places[i][w]], w - first < n_asked) for w in range(first, end)]
+                    at = len(window)
+                    window += ids[i][first:end].tolist()
+                if n_covered == each.n_words:
+                    new.append(([(7, 8)[i]], True))
+                    window.append(END)
+                expected = [
+                    [*(place if reads_source else []), *window[at + j - 2 : at + j + 1]]
+                    for j, (place, is_asked) in enumerate(new)
+                    if is_asked
+                ]
+                assert ngrams[starts[k] : starts[k + 1]].tolist() == expected
+                total = closed[searches.parts.options[i] + chain[-1]]
+                total += values[starts[k] : starts[k + 1]].sum(dtype=np.float64)
+                assert totals[k] == pytest.approx(1 + 0.5 * total, abs=1e-6)
+                k += 1
+        assert k == len(totals)
+        close_stacks(n_covered, totals, 0.0, weighted.lm, 9, searches)

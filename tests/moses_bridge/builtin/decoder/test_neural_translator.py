@@ -236,6 +236,15 @@ def test_a_batch_gives_what_its_sentences_give_and_asks_twice_a_stack(model: Mod
     assert [alone.translate_batch(i, [s], LIST)[0] for i, s in enumerate(SOURCES)] == whole
 
 
+@pytest.mark.parametrize("n_lines", [70, 131])
+def test_many_lines_give_in_order_what_each_gives_alone(model: Model, n_lines: int) -> None:
+    lines = (SOURCES * 19)[:n_lines]
+    many = neural(model, NARROW, RandomScorer(3), 0.5).translate_batch(5, lines, LIST)
+    alone = neural(model, NARROW, RandomScorer(3), 0.5)
+    for i, line in enumerate(lines):
+        assert alone.translate_batch(5 + i, [line], LIST) == [many[i]]
+
+
 def test_a_strong_neural_model_changes_the_translation(model: Model) -> None:
     texts = {
         weight: neural(model, NARROW, RandomScorer(2), weight).translate_batch(0, SOURCES, None)

@@ -1,0 +1,96 @@
+"""Searches side by side against the same searches one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from moses_bridge.builtin.decoder.hypotheses import make_groups, make_hypotheses
+from moses_bridge.builtin.decoder.model import Model
+from moses_bridge.builtin.decoder.options import Options
+from moses_bridge.builtin.decoder.search import Limits, search
+from moses_bridge.builtin.decoder.searches import (
+    Searches,
+    close_stacks,
+    groups_of,
+    hypotheses_of,
+    join_searches,
+    open_stacks,
+    start_searches,
+)
+from moses_bridge.builtin.decoder.translator import Translator
+from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
+
+SOURCES = [b"u v w", b"w x v u v", b"v", b"u w v u v w u"]
+LIMITS = Limits(6, 12, 6)
+MEMBERS = "previous", "options", "starts", "ends", "scores", "estimates", "arcs", "next_arcs"
+
+
+@pytest.fixture
+def translator(toy: Model) -> Translator:
+    lm_scores = np.full(len(toy.table.rows.nodes), np.nan, np.float32)
+    return Translator(toy, make_weighted_model(toy, lm_scores, toy.weight_vector(None)), LIMITS)
+
+
+def options_of(translator: Translator) -> list[Options]:
+    sentences = [translator.sentence(source) for source in SOURCES]
+    return [sentence.options for sentence in sentences if sentence is not None]
+
+
+def joined(translator: Translator, options: list[Options], stand_ins: float) -> Searches:
+    standing = [np.full(len(each.rows), stand_ins) for each in options]
+    return join_searches(options, standing, LIMITS, translator.model.lm.order)
+
+
+def filled(translator: Translator, options: list[Options], added: float) -> Searches:
+    """Searches in which a value comes to each hypothesis in the place of an equal one."""
+    searches, weighted = joined(translator, options, added), translator.weighted
+    start_searches(searches, weighted.lm)
+    for n_covered in range(1, max(each.n_words for each in options) + 1):
+        open_stacks(n_covered, searches, weighted.lm, weighted.weights, LIMITS, translator.work)
+        values = np.full(int((searches.hyps.size - searches.firsts).sum()), added)
+        close_stacks(n_covered, values, 0.0, weighted.lm, LIMITS.stack_size, searches)
+    return searches
+
+
+def test_searches_side_by_side_are_those_of_single_sentences(translator: Translator) -> None:
+    options = options_of(translator)
+    searches = filled(translator, options, 0.25)
+    for i, each in enumerate(options):
+        order = translator.model.lm.order
+        hyps = make_hypotheses(each.n_words, LIMITS.pop_limit, order)
+        groups = make_groups(each.n_words, LIMITS.stack_size, LIMITS.pop_limit)
+        weighted = translator.weighted
+        search(each, weighted.lm, weighted.weights, LIMITS, hyps, groups, translator.work)
+        found, found_groups, n = hypotheses_of(i, searches), groups_of(i, searches), hyps.size[0]
+        assert found.size.tolist() == [n] and n > 10 * (each.n_words > 1)
+        for name in MEMBERS:
+            assert getattr(found, name)[1:n].tolist() == getattr(hyps, name)[1:n].tolist(), name
+        assert found_groups.stack_starts.tolist() == groups.stack_starts.tolist()
+        n_groups = groups.stack_starts[-1]
+        for name in ("windows", "gaps", "starts"):
+            old, new = getattr(groups, name)[:n_groups], getattr(found_groups, name)[:n_groups]
+            assert new.tolist() == old.tolist(), name
+
+
+def test_a_value_takes_the_place_of_what_stood_in_for_it(translator: Translator) -> None:
+    options, weighted = options_of(translator), translator.weighted
+    searches = joined(translator, options, 0.5)
+    start_searches(searches, weighted.lm)
+    open_stacks(1, searches, weighted.lm, weighted.weights, LIMITS, translator.work)
+    before, sizes = searches.hyps.scores.copy(), searches.hyps.size - searches.firsts
+    values = np.random.default_rng(1).normal(size=int(sizes.sum()))
+    close_stacks(1, values, 0.0, weighted.lm, LIMITS.stack_size, searches)
+    for i, part in enumerate(np.split(values, np.cumsum(sizes)[:-1])):
+        first = searches.parts.hyps[i] + searches.firsts[i]
+        changed = searches.hyps.scores[first : first + len(part)]
+        np.testing.assert_allclose(changed, before[first : first + len(part)] + part - 0.5)
+
+
+def test_sentences_that_are_complete_have_no_more_stacks(translator: Translator) -> None:
+    options = options_of(translator)
+    searches = filled(translator, options, 0.0)
+    sizes = searches.hyps.size.tolist()
+    weighted = translator.weighted
+    open_stacks(8, searches, weighted.lm, weighted.weights, LIMITS, translator.work)
+    assert searches.firsts.tolist() == searches.hyps.size.tolist() == sizes
