@@ -85,7 +85,10 @@ def test_rows_are_cut_by_their_sizes() -> None:
 
 def test_what_an_update_has_where_nothing_is_asked_for() -> None:
     """2,048 words, or the 80 pairs of Bahdanau et al. (2015), appendix B.2."""
-    for recipe, unit, size, samples in (("adam", "words", 2048, True), ("paper", "pairs", 80, False)):
+    for recipe, unit, size, samples in (
+        ("adam", "words", 2048, True),
+        ("paper", "pairs", 80, False),
+    ):
         config = SentenceTrainingConfig(loop=LoopConfig(recipe=recipe))
         assert config.recipe == (unit, size, samples)
         assert task(config).batch_size == size
