@@ -11,6 +11,7 @@ import torch
 
 from moses_bridge.errors import InputError
 from rescorer.contract import Data, Prepared, Shortlists
+from rescorer.scorers.encdec.network import EncoderDecoder
 from rescorer.training.loop import LoopConfig
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.tries import sentence_task as module
@@ -22,13 +23,7 @@ from rescorer.tries.sentence_task import (
     prepare_sentences,
 )
 from rescorer.vocabulary import Vocabulary
-from tests.rescorer.tries.conftest import (
-    N_SOURCE,
-    N_TARGET,
-    EncoderDecoder,
-    make_network,
-    pair_by_pair,
-)
+from tests.rescorer.tries.conftest import MODEL, N_SOURCE, N_TARGET, make_network, pair_by_pair
 
 WORDS = Vocabulary([b"a", b"b", b"c"])
 
@@ -188,7 +183,7 @@ def test_nothing_held_out_has_no_loss() -> None:
 
 
 def test_parts_of_a_batch_draw_other_dropout_and_sum_up() -> None:
-    network, made = task_of_network(SentenceTrainingConfig(n_sampled=3))
+    _, made = task_of_network(SentenceTrainingConfig(n_sampled=3))
     batch = SeededBatch(ROWS, (4, 0, 2))
     seeds, losses = [], []
     for part in (batch, *made.parts(batch, 2), batch, SeededBatch(ROWS, (4, 0, 3))):
@@ -209,7 +204,7 @@ def prepared(folder: Path, config: SentenceTrainingConfig) -> Prepared:
 
     def new_network(shortlists: Shortlists) -> EncoderDecoder:
         assert shortlists.source is not None
-        return EncoderDecoder(make_network().config, *map(len, shortlists))
+        return EncoderDecoder(MODEL, *map(len, shortlists))
 
     return prepare_sentences(Data(folder / "target", folder / "source"), config, 1, new_network)
 
