@@ -47,12 +47,12 @@ def test_a_slope_by_chance_is_not_followed() -> None:
 
 @pytest.mark.parametrize("share", [0.2, 0.25, 0.5, 3.5, 4.0, 4.5])
 def test_secants_by_hand(share: float) -> None:
-    """The second slope is a share of the first, -0.5; from a quarter to four times it is followed."""
+    """The second slope is a share of the first, -0.25; from a quarter to four times it is followed."""
     second = 0.5 + 0.5 * share
-    tried = tried_for(lambda against: second if against else 0.5, -0.5, 2)
-    slope = -0.5 * (share if 0.25 <= share <= 4.0 else 1.0)
-    assert tried[1].against == -1.0
-    assert tried[2].against == pytest.approx(-1.0 + (1.0 - second) / slope, abs=1e-6)
+    tried = tried_for(lambda against: second if against else 0.5, -0.25, 2)
+    slope = -0.25 * (share if 0.25 <= share <= 4.0 else 1.0)
+    assert tried[1].against == -2.0
+    assert tried[2].against == pytest.approx(-2.0 + (1.0 - second) / slope, abs=1e-6)
 
 
 def test_it_ends_at_the_length_and_without_a_slope() -> None:

@@ -142,6 +142,24 @@ def test_what_the_run_left_out_stays_out(system: FixedSystem, tmp_path: Path) ->
     assert "Distortion0_0" in run.iterations[0].frozen
 
 
+def test_what_could_not_be_moved_at_the_end_of_the_run_stays(
+    system: FixedSystem, base: Path, tmp_path: Path
+) -> None:
+    """Its last list that was optimised on says it; the last iteration only measures."""
+    path = base / "weights.json"
+    written = json.loads(path.read_text())
+    one = written["iterations"][0]
+    frozen = [[], [], ["Distortion0_0"], []]
+    written["iterations"] = [
+        {**one, "frozen": each, "pool_bleu": 50.0 if number < 3 else None}
+        for number, each in enumerate(frozen)
+    ]
+    path.write_text(json.dumps(written))
+    run = reranked(system, base, tmp_path / "run")
+    assert run.weights["Distortion0"] == WRONG["Distortion0"]
+    assert "Distortion0_0" in run.iterations[0].frozen
+
+
 def test_a_stand_in_of_the_run_keeps_its_part_in_the_search(
     system: FixedSystem, searched: list[Mapping[str, Sequence[float]]], tmp_path: Path
 ) -> None:
