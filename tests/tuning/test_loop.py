@@ -216,6 +216,30 @@ def test_the_decoder_searches_with_the_weights_of_both(system: FixedSystem, tmp_
     assert next(read_lines(output)) == b"a b x d e"
 
 
+def test_a_fixed_search_makes_the_lists_that_are_reranked(
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without it and without added features the decoder's own output stands, and no list is wanted."""
+    asked: list[tuple[Any, ...]] = []
+    plain = system.decoder.decode
+
+    def decode(self: Any, *arguments: Any) -> None:
+        asked.append(arguments[1:])
+        plain(self, *arguments)
+
+    monkeypatch.setattr(system.decoder, "decode", decode)
+    right, wrong = {"Distortion0": [1.0], "LM0": [0.0]}, {"Distortion0": [0.0], "LM0": [1.0]}
+    output, lists = tmp_path / "output", ListFeatures([])
+    translate(system.decoder(), system["source"], output, None, wrong, lists, 2)
+    assert asked == [(output, wrong, None, 2)]
+    assert next(read_lines(output)) == b"a b x d e"
+    translate(system.decoder(), system["source"], output, None, right, lists, 2, wrong)
+    assert asked[1][1] == wrong
+    assert next(read_lines(output)) == b"a b c d e"
+    translate(system.decoder(), system["source"], output, None, right, lists, 1, wrong)
+    assert next(read_lines(output)) == b"a b x d e"
+
+
 def scripted(
     weights: Sequence[Mapping[str, float]], sizes: list[int], promised: float = 101.0
 ) -> Any:
