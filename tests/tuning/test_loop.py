@@ -67,9 +67,10 @@ def test_an_interrupted_run_gives_the_same_weights(system: FixedSystem, tmp_path
 
 
 def test_an_unfinished_directory_is_not_overwritten(system: FixedSystem, tmp_path: Path) -> None:
-    system.run(tmp_path / "run")
+    texts, out = (system["source"], [system["reference"]]), tmp_path / "new" / "run"
+    assert tune(system["moses.ini"], *texts, out, system.config).seed == 1
     with pytest.raises(ConfigError, match="--resume"):
-        system.run(tmp_path / "run")
+        tune(system["moses.ini"], *texts, out, system.config)
 
 
 def test_a_run_of_another_table_is_refused(system: FixedSystem, tmp_path: Path) -> None:
