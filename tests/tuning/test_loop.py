@@ -68,7 +68,10 @@ def test_an_interrupted_run_gives_the_same_weights(system: FixedSystem, tmp_path
 
 def test_an_unfinished_directory_is_not_overwritten(system: FixedSystem, tmp_path: Path) -> None:
     texts, out = (system["source"], [system["reference"]]), tmp_path / "new" / "run"
-    assert tune(system["moses.ini"], *texts, out, system.config).seed == 1
+    run = tune(system["moses.ini"], *texts, out, system.config)
+    assert run.seed == 1
+    outputs = [f"iter{number:02}.out" for number in range(1, len(run.iterations) + 1)]
+    assert sorted(path.name for path in out.glob("*.out")) == outputs
     with pytest.raises(ConfigError, match="--resume"):
         tune(system["moses.ini"], *texts, out, system.config)
 
