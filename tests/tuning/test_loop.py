@@ -377,6 +377,26 @@ def test_the_optimiser_starts_from_the_weights_of_all_iterations(
     assert given == [[start], [good, start], [bad, start, good]]
 
 
+def test_the_optimiser_starts_from_0_for_a_feature_without_weights(
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, given = system.decoder.decode, []
+
+    def decode(self: Any, *arguments: Any) -> None:
+        plain(self, *arguments)
+        lines = list(read_lines(arguments[3]))
+        write_lines(arguments[3], [line.replace(b"LM0=", b"WT_a~b= 1 LM0=") for line in lines])
+
+    def optimize(pool: NBestPool, starts: NDArray[np.float64], *_: object) -> OptimizerResult:
+        given.append(dict(zip(pool.names, starts[0].tolist(), strict=True)))
+        return OptimizerResult(dict(given[0]), 101.0)
+
+    monkeypatch.setattr(system.decoder, "decode", decode)
+    monkeypatch.setattr(loop, "load_optimizer", lambda name: optimize)
+    system.run(tmp_path / "run")
+    assert given == [{"Distortion0_0": 0.5, "LM0_0": 0.5, "WT_a~b_0": 0.0}]
+
+
 def test_the_oracle_is_the_best_hypothesis_of_each_sentence() -> None:
     statistics = np.array(
         [
