@@ -423,6 +423,19 @@ def test_patience_counts_from_the_best_decoding(
     assert result.weights == result.iterations[2].weights
 
 
+def test_patience_does_not_count_a_good_start(
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ini = system["moses.ini"]
+    ini.write_text(ini.read_text().replace("LM0= 0.5", "LM0= 0"))
+    bad = [{"Distortion0_0": share, "LM0_0": 1.0 - share} for share in (0.0, 0.1, 0.05)]
+    monkeypatch.setattr(loop, "load_optimizer", scripted(bad, []))
+    config = replace(system.config, max_iterations=9, patience=2)
+    result = system.run(tmp_path / "run", config=config)
+    assert [each.bleu > 99 for each in result.iterations] == [True, False, False, False]
+    assert (result.end, result.kept) == ("no better in 2 decodings", 1)
+
+
 def test_runs_start_apart_by_their_seed(system: FixedSystem, tmp_path: Path) -> None:
     config = replace(system.config, start_spread=0.3)
     runs = [system.run(tmp_path / f"run{seed}", seed, config=config) for seed in (1, 2)]
