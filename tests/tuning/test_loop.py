@@ -352,14 +352,24 @@ def test_a_run_ends_when_the_pool_promises_no_more_than_was_decoded(
     assert len(good_from_the_start.iterations) == 2
 
 
+@pytest.mark.parametrize("scale", [5.0, 0.05])
 def test_only_the_scale_of_weights_is_no_change(
-    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scale: float
 ) -> None:
-    scaled = {"Distortion0_0": 5.0, "LM0_0": 5.0}
+    scaled = {"Distortion0_0": scale, "LM0_0": scale}
     monkeypatch.setattr(loop, "load_optimizer", scripted([scaled], []))
     result = system.run(tmp_path / "run")
     assert len(result.iterations) == 1
     assert result.end == "weights settled"
+
+
+def test_weights_of_0_alone_settle_too(
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing = {"Distortion0_0": 0.0, "LM0_0": 0.0}
+    monkeypatch.setattr(loop, "load_optimizer", scripted([nothing, nothing], []))
+    result = system.run(tmp_path / "run")
+    assert (len(result.iterations), result.end) == (2, "weights settled")
 
 
 def test_the_optimiser_starts_from_the_weights_of_all_iterations(

@@ -107,9 +107,9 @@ def test_what_cannot_be_among_the_best_any_more_does_not_go_on() -> None:
 
 
 def test_a_length_penalty_lets_go_on_what_the_longest_target_could_reach() -> None:
-    """-0.4 by (4 + 1) words is better than -0.1, by (2 + 1) words it is not."""
+    """-0.35 by (4 + 1) words is better than -0.1, by (2 + 1) words it is not."""
     beam = Beam(1, 9, 1.0, np.array([4, 2]))
-    live = step(beam, [-0.1, -0.4, -9.0], [-0.1, -0.4, -9.0])
+    live = step(beam, [-0.1, -0.35, -9.0], [-0.1, -0.35, -9.0])
     assert (live.sources.tolist(), live.words.tolist()) == ([0], [[1]])
 
 
@@ -127,6 +127,16 @@ def test_of_equal_scores_the_smaller_word_comes_first() -> None:
     )  # fmt: skip
     beam.go_on(live, torch.full((3, 4), -0.5, dtype=torch.float64), np.zeros(3, np.int64))
     assert [(one.words, one.log_prob) for one in beam.ended()[0]] == [([1], -1.5), ([2], -1.5)]
+
+
+def test_what_only_equals_the_worst_of_the_best_comes_too_late() -> None:
+    beam = Beam(1, 9, 0.0, np.array([5]))
+    live = step(beam, [-9.0, -0.5, -0.5])
+    first = live.rows(live.words[:, 0] == 2)
+    beam.go_on(first, torch.full((1, 4), -1.0, dtype=torch.float64), first.sources)
+    second = live.rows(live.words[:, 0] == 1)
+    beam.go_on(second, torch.full((1, 4), -1.0, dtype=torch.float64), second.sources)
+    assert [(one.words, one.log_prob) for one in beam.ended()[0]] == [([2], -1.5)]
 
 
 def test_the_best_go_on_first_and_no_more_than_the_width() -> None:
@@ -153,6 +163,8 @@ def test_a_draw_is_where_the_sum_of_probabilities_passes_a_number() -> None:
     assert _drawn(log_probs, 1.0, numbers).tolist() == [0, 0, 1, 2, 2]
     sixths = np.array([0.9, 1.1, 1.9, 2.1, 5.9]) / 6
     assert _drawn(log_probs, 0.5, sixths).tolist() == [0, 1, 1, 2, 2]
+    forbidden = torch.tensor([[-torch.inf, -0.7, -0.7]])
+    assert _drawn(forbidden, 1.0, np.zeros(1)).tolist() == [1]
 
 
 def draws(sources: Sequence[bytes], longest: int, n: int = 40, seed: int = 3) -> list[list[Ended]]:
