@@ -120,6 +120,12 @@ def test_nothing_held_out_has_no_loss() -> None:
     assert (task.n_held_out, task.held_out_loss()) == (0, None)
 
 
+def test_where_all_is_held_out_there_is_no_batch() -> None:
+    text = make_text(20)
+    task = TextTask(Bigrams(), text, np.ones(20, bool), TextTrainingConfig(), seed=1)
+    assert (task.n_held_out, task.batches(0)) == (20, [])
+
+
 def test_an_epoch_has_every_sentence_once_and_batches_are_of_like_length() -> None:
     _, task, text = make_task()
     first, again, second = task.batches(0), task.batches(0), task.batches(1)
@@ -181,23 +187,23 @@ def test_a_sampled_loss_is_over_the_words_that_take_part(
 
 
 def test_sentences_are_ordered_by_length_within_fifty_batches_of_text() -> None:
-    """Of 180 sentences in random order, those that end within 100 words, within 200 words and so on."""
-    _, task, text = make_task(batch_words=2)
+    """Of 180 sentences in random order, those that end within 150 words, within 300 words and so on."""
+    _, task, text = make_task(batch_words=3)
     order = np.random.default_rng((1, 0)).permutation(task.train_rows).tolist()
     pools: dict[int, list[int]] = {}
     n_words = 0
     for row in order:
         n_words += int(text.lens[row]) + 1
-        pools.setdefault(n_words // 100, []).append(row)
+        pools.setdefault(n_words // 150, []).append(row)
     batches: dict[int, list[int]] = {}
     n_words = 0
     for pool in pools.values():
         for row in sorted(pool, key=lambda row: int(text.lens[row])):
             n_words += int(text.lens[row]) + 1
-            batches.setdefault((n_words - 1) // 2, []).append(row)
+            batches.setdefault((n_words - 1) // 3, []).append(row)
     found = {tuple(batch.rows.tolist()) for batch in task.batches(0)}
     assert len(pools) > 5 and found == {tuple(rows) for rows in batches.values()}
-    assert task.batch_size == 2
+    assert task.batch_size == 3
 
 
 def test_parts_of_a_batch_sum_up_to_it() -> None:
