@@ -214,8 +214,9 @@ def test_a_weight_of_0_is_moved_by_a_tenth_of_1(listed: ListedDecoder, tmp_path:
 def test_a_length_that_is_met_between_two_decodings_is_reached(
     listed: ListedDecoder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = scanned(tmp_path, "Known0", replace(CONFIG, length_tolerance=0.0))
-    none, best = found.points[1], found.points[-1]
+    config = replace(CONFIG, grid=(0.1, 0.45, 0.5, 0.4), length_tolerance=0.0)
+    found = scanned(tmp_path, "Known0", config)
+    none, best = found.points[0], found.points[2]
     assert all(point.has_length for point in found.points)
     assert best.equal.length_ratio == pytest.approx(none.plain.length_ratio, abs=1e-12)
     (told,) = [each for each in capsys.readouterr().err.splitlines() if " 0.4: " in each]
