@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.errors import ConfigError, ToolError, UserError
+from moses_bridge.errors import ConfigError, InputError, ToolError, UserError
 from moses_bridge.textio import read_lines
 from tuning.list_features import ListFeatures
 from tuning.rerank import NBestFeature, rerank
@@ -132,6 +132,13 @@ def test_scorers_and_commands_side_by_side(files: tuple[Path, Path], tmp_path: P
     add(features, files, tmp_path / "out.gz")
     rerank(tmp_path / "out.gz", {"CSLM0": [-1.0]}, files[1], tmp_path / "out")
     assert (tmp_path / "out").read_bytes() == b"a c\n\ne\n"
+
+
+def test_a_faulty_line_before_a_scorer_is_told(files: tuple[Path, Path], tmp_path: Path) -> None:
+    files[0].write_bytes(NBEST + b"2 ||| d\n")
+    with pytest.raises(InputError, match="nbest:5: found 2 field"):
+        add([scorer(tmp_path)], files, tmp_path / "out.gz")
+    assert not (tmp_path / "out.gz").exists()
 
 
 def test_a_scorer_that_sees_the_source_is_refused(files: tuple[Path, Path], tmp_path: Path) -> None:

@@ -67,9 +67,13 @@ def test_an_interrupted_run_gives_the_same_weights(system: FixedSystem, tmp_path
 
 
 def test_an_unfinished_directory_is_not_overwritten(system: FixedSystem, tmp_path: Path) -> None:
-    system.run(tmp_path / "run")
+    texts, out = (system["source"], [system["reference"]]), tmp_path / "new" / "run"
+    run = tune(system["moses.ini"], *texts, out, system.config)
+    assert run.seed == 1
+    outputs = [f"iter{number:02}.out" for number in range(1, len(run.iterations) + 1)]
+    assert sorted(path.name for path in out.glob("*.out")) == outputs
     with pytest.raises(ConfigError, match="--resume"):
-        system.run(tmp_path / "run")
+        tune(system["moses.ini"], *texts, out, system.config)
 
 
 def test_a_run_of_another_table_is_refused(system: FixedSystem, tmp_path: Path) -> None:
@@ -216,6 +220,30 @@ def test_the_decoder_searches_with_the_weights_of_both(system: FixedSystem, tmp_
     assert next(read_lines(output)) == b"a b x d e"
 
 
+def test_a_fixed_search_makes_the_lists_that_are_reranked(
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without it and without added features the decoder's own output stands, and no list is wanted."""
+    asked: list[tuple[Any, ...]] = []
+    plain = system.decoder.decode
+
+    def decode(self: Any, *arguments: Any) -> None:
+        asked.append(arguments[1:])
+        plain(self, *arguments)
+
+    monkeypatch.setattr(system.decoder, "decode", decode)
+    right, wrong = {"Distortion0": [1.0], "LM0": [0.0]}, {"Distortion0": [0.0], "LM0": [1.0]}
+    output, lists = tmp_path / "output", ListFeatures([])
+    translate(system.decoder(), system["source"], output, None, wrong, lists, 2)
+    assert asked == [(output, wrong, None, 2)]
+    assert next(read_lines(output)) == b"a b x d e"
+    translate(system.decoder(), system["source"], output, None, right, lists, 2, wrong)
+    assert asked[1][1] == wrong
+    assert next(read_lines(output)) == b"a b c d e"
+    translate(system.decoder(), system["source"], output, None, right, lists, 1, wrong)
+    assert next(read_lines(output)) == b"a b x d e"
+
+
 def scripted(
     weights: Sequence[Mapping[str, float]], sizes: list[int], promised: float = 101.0
 ) -> Any:
@@ -358,14 +386,24 @@ def test_a_run_ends_when_the_pool_promises_no_more_than_was_decoded(
     assert len(good_from_the_start.iterations) == 2
 
 
+@pytest.mark.parametrize("scale", [5.0, 0.05])
 def test_only_the_scale_of_weights_is_no_change(
-    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scale: float
 ) -> None:
-    scaled = {"Distortion0_0": 5.0, "LM0_0": 5.0}
+    scaled = {"Distortion0_0": scale, "LM0_0": scale}
     monkeypatch.setattr(loop, "load_optimizer", scripted([scaled], []))
     result = system.run(tmp_path / "run")
     assert len(result.iterations) == 1
     assert result.end == "weights settled"
+
+
+def test_weights_of_0_alone_settle_too(
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing = {"Distortion0_0": 0.0, "LM0_0": 0.0}
+    monkeypatch.setattr(loop, "load_optimizer", scripted([nothing, nothing], []))
+    result = system.run(tmp_path / "run")
+    assert (len(result.iterations), result.end) == (2, "weights settled")
 
 
 def test_the_optimiser_starts_from_the_weights_of_all_iterations(
@@ -381,6 +419,26 @@ def test_the_optimiser_starts_from_the_weights_of_all_iterations(
     system.run(tmp_path / "run")
     start, good, bad = [0.5, 0.5], [1.0, 0.0], [0.0, 1.0]
     assert given == [[start], [good, start], [bad, start, good]]
+
+
+def test_the_optimiser_starts_from_0_for_a_feature_without_weights(
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, given = system.decoder.decode, []
+
+    def decode(self: Any, *arguments: Any) -> None:
+        plain(self, *arguments)
+        lines = list(read_lines(arguments[3]))
+        write_lines(arguments[3], [line.replace(b"LM0=", b"WT_a~b= 1 LM0=") for line in lines])
+
+    def optimize(pool: NBestPool, starts: NDArray[np.float64], *_: object) -> OptimizerResult:
+        given.append(dict(zip(pool.names, starts[0].tolist(), strict=True)))
+        return OptimizerResult(dict(given[0]), 101.0)
+
+    monkeypatch.setattr(system.decoder, "decode", decode)
+    monkeypatch.setattr(loop, "load_optimizer", lambda name: optimize)
+    system.run(tmp_path / "run")
+    assert given == [{"Distortion0_0": 0.5, "LM0_0": 0.5, "WT_a~b_0": 0.0}]
 
 
 def test_the_oracle_is_the_best_hypothesis_of_each_sentence() -> None:
@@ -407,6 +465,19 @@ def test_patience_counts_from_the_best_decoding(
     result = system.run(tmp_path / "run", config=config)
     assert len(result.iterations) == 5
     assert result.weights == result.iterations[2].weights
+
+
+def test_patience_does_not_count_a_good_start(
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ini = system["moses.ini"]
+    ini.write_text(ini.read_text().replace("LM0= 0.5", "LM0= 0"))
+    bad = [{"Distortion0_0": share, "LM0_0": 1.0 - share} for share in (0.0, 0.1, 0.05)]
+    monkeypatch.setattr(loop, "load_optimizer", scripted(bad, []))
+    config = replace(system.config, max_iterations=9, patience=2)
+    result = system.run(tmp_path / "run", config=config)
+    assert [each.bleu > 99 for each in result.iterations] == [True, False, False, False]
+    assert (result.end, result.kept) == ("no better in 2 decodings", 1)
 
 
 def test_runs_start_apart_by_their_seed(system: FixedSystem, tmp_path: Path) -> None:

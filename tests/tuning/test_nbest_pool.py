@@ -86,6 +86,12 @@ def test_negative_zero_is_zero_when_copies_are_sought() -> None:
     assert len(pool) == 1
 
 
+def test_small_values_that_differ_are_no_copies() -> None:
+    features = np.array([[1e-20], [2e-20]])
+    pool = make_pool(("A_0",), np.zeros(2, np.int64), features, np.zeros((2, 9), np.int32))
+    assert len(pool) == 2
+
+
 def test_copies_are_found_among_many() -> None:
     values = np.arange(100.0)[:, None]
     features = np.concatenate([values, values[::-1] * np.where(values[::-1] == 0, -1.0, 1.0)])
@@ -148,6 +154,17 @@ def test_faults_are_told_with_their_line(
 ) -> None:
     with pytest.raises(InputError, match=message):
         read_pool([nbest(GOOD, line)], References([[b"a b"]]))
+
+
+def test_the_first_faulty_value_is_told(nbest: Callable[..., Path]) -> None:
+    faulty = [GOOD.replace(b"-2.5", value) for value in (b"nan", b"inf")]
+    with pytest.raises(InputError, match=":2: found the value 'nan'"):
+        read_pool([nbest(GOOD, *faulty)], References([[b"a b"]]))
+
+
+def test_a_list_may_have_one_feature(nbest: Callable[..., Path]) -> None:
+    pool = read_pool([nbest(b"0 ||| a b ||| D0= -1 ||| -1\n")], References([[b"a b"]]))
+    assert (pool.names, pool.features.tolist()) == (("D0_0",), [[-1.0]])
 
 
 def test_iterations_must_have_the_same_features(nbest: Callable[..., Path]) -> None:

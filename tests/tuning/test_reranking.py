@@ -135,10 +135,51 @@ def test_a_finished_reranking_is_not_decoded_again(
         reranked(system, base, tmp_path / "run")
 
 
+def test_a_reranking_says_what_it_did(
+    system: FixedSystem, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts, out = (system["source"], [system["reference"]]), tmp_path / "new" / "run"
+    run = rerank_run(base, *texts, out, MERT)
+    assert run.seed == 1
+    told = capsys.readouterr().err
+    before, after = (f"dev BLEU {iteration.bleu:.2f}" for iteration in run.iterations)
+    assert f"iteration 1: {before}, 100.00 on the pool" in told
+    assert f"reranked: {after}" in told
+    made = {path.name for path in out.glob("iter*")}
+    assert made == {
+        "iter01.nbest.gz",
+        "iter01.out",
+        "iter01.decoded.json",
+        "iter01.optimised.json",
+        "iter02.out",
+    }
+    with pytest.raises(ConfigError, match="continue it with --resume"):
+        rerank_run(base, *texts, out, MERT)
+    assert rerank_run(base, *texts, tmp_path / "other", MERT, seed=4).seed == 4
+
+
 def test_what_the_run_left_out_stays_out(system: FixedSystem, tmp_path: Path) -> None:
     system.run(tmp_path / "base", config=replace(CONFIG, left_out=("Distortion0_0",)))
     run = reranked(system, tmp_path / "base", tmp_path / "run")
     assert run.weights["Distortion0"] == [0.0]
+    assert "Distortion0_0" in run.iterations[0].frozen
+
+
+def test_what_could_not_be_moved_at_the_end_of_the_run_stays(
+    system: FixedSystem, base: Path, tmp_path: Path
+) -> None:
+    """Its last list that was optimised on says it; the last iteration only measures."""
+    path = base / "weights.json"
+    written = json.loads(path.read_text())
+    one = written["iterations"][0]
+    frozen = [[], [], ["Distortion0_0"], []]
+    written["iterations"] = [
+        {**one, "frozen": each, "pool_bleu": 50.0 if number < 3 else None}
+        for number, each in enumerate(frozen)
+    ]
+    path.write_text(json.dumps(written))
+    run = reranked(system, base, tmp_path / "run")
+    assert run.weights["Distortion0"] == WRONG["Distortion0"]
     assert "Distortion0_0" in run.iterations[0].frozen
 
 

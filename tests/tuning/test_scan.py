@@ -151,10 +151,94 @@ def test_equal_length_is_that_of_a_search_through_all_penalties(
     for point in found.points:
         plain = sums(point.weight, -0.2)
         assert point.plain.bleu == pytest.approx(float(bleu(plain)))
+        assert point.plain.delta == pytest.approx(float(bleu(plain)) - float(bleu(base)))
         assert point.plain.length_ratio == pytest.approx(plain[1] / plain[-1])
         all_sums = [sums(point.weight, penalty) for penalty in np.linspace(-1.5, 1.5, 301)]
         nearest = min(all_sums, key=lambda each: abs(int(each[1] - base[1])))
         assert point.equal.bleu == pytest.approx(float(bleu(nearest)), abs=0.6)
+
+
+def test_errors_are_those_of_texts_without_one_sentence_each(
+    listed: ListedDecoder, tmp_path: Path
+) -> None:
+    """The jackknife: (n - 1) / n times the sum of squares about the mean."""
+    found = scanned(tmp_path, "Known0").points[-1].plain
+    references = References.read([tmp_path / "reference"])
+    one, other = (
+        references.statistics(enumerate(listed.outputs(np.array([-0.2, known, 0.5, 0, 0]))))
+        for known in (0.4, 0.0)
+    )
+    deltas = [
+        bleu(np.delete(one, i, axis=0).sum(axis=0)) - bleu(np.delete(other, i, axis=0).sum(axis=0))
+        for i in range(N_SENTENCES)
+    ]
+    assert found.error == pytest.approx(np.sqrt((N_SENTENCES - 1) * np.var(deltas)))
+
+
+def test_the_first_step_goes_by_what_the_other_weight_does_alone(
+    listed: ListedDecoder, tmp_path: Path
+) -> None:
+    """A tenth of -0.2 to both sides, without the feature; and the slope of the length between them."""
+    config = replace(CONFIG, grid=(0.4,), max_adaptations=1, length_tolerance=0.0)
+    found = scanned(tmp_path, "Known0", config)
+    references = References.read([tmp_path / "reference"])
+
+    def sums(known: float, penalty: float) -> NDArray[np.int64]:
+        outputs = listed.outputs(np.array([penalty, known, 0.5, 0.0, 0.0]))
+        rows: NDArray[np.int64] = references.statistics(enumerate(outputs)).sum(axis=0)
+        return rows
+
+    def length(known: float, penalty: float) -> float:
+        rows = sums(known, penalty)
+        return float(rows[1] / rows[-1])
+
+    for measures, penalty in zip(found.without, (-0.22, -0.18), strict=True):
+        assert measures.against == penalty
+        assert measures.length_ratio == pytest.approx(length(0.0, penalty))
+        delta = float(bleu(sums(0.0, penalty))) - float(bleu(sums(0.0, -0.2)))
+        assert measures.delta == pytest.approx(delta)
+    slope = (length(0.0, -0.18) - length(0.0, -0.22)) / 0.04
+    penalty = -0.2 + (length(0.0, -0.2) - length(0.4, -0.2)) / slope
+    made = {path.name for path in (tmp_path / "scan" / "decodings").iterdir()}
+    expected = {(0, -0.2), (0, -0.22), (0, -0.18), (0.4, -0.2), (0.4, penalty)}
+    assert made == {f"{known:+.6f}{each:+.6f}.out" for known, each in expected}
+
+
+def test_a_weight_of_0_is_moved_by_a_tenth_of_1(listed: ListedDecoder, tmp_path: Path) -> None:
+    config = replace(CONFIG, grid=(), against="Pair0_0")
+    found = scanned(tmp_path, "Known0", config)
+    assert [each.against for each in found.without] == [-0.1, 0.1]
+    assert [point.weight for point in found.points] == [0.0]
+
+
+def test_a_length_that_is_met_between_two_decodings_is_reached(
+    listed: ListedDecoder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = replace(CONFIG, grid=(0.1, 0.45, 0.5, 0.4), length_tolerance=0.0)
+    found = scanned(tmp_path, "Known0", config)
+    none, best = found.points[0], found.points[2]
+    assert all(point.has_length for point in found.points)
+    assert best.equal.length_ratio == pytest.approx(none.plain.length_ratio, abs=1e-12)
+    (told,) = [each for each in capsys.readouterr().err.splitlines() if " 0.4: " in each]
+    plain, equal = best.plain, best.equal
+    assert told.startswith(
+        f"scan: Known0_0 0.4: BLEU {plain.bleu:.2f}, length {plain.length_ratio:.3f}"
+    )
+    assert told.endswith(f"at equal length {equal.bleu:.2f} ({equal.delta:+.2f})")
+
+
+def test_a_text_of_two_sentences_is_enough(listed: ListedDecoder, tmp_path: Path) -> None:
+    for name in ("source", "reference"):
+        path = tmp_path / name
+        path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:2]))
+    listed.texts, listed.features = listed.texts[:2], listed.features[:2]
+    assert scanned(tmp_path, "Known0", out="new/scan").n_sentences == 2
+    listed.texts, listed.features = listed.texts[:1], listed.features[:1]
+    for name in ("source", "reference"):
+        (tmp_path / name).write_bytes((tmp_path / name).read_bytes().split(b"\n")[0] + b"\n")
+    with pytest.raises(ConfigError, match="one sentence; a scan needs two or more"):
+        scanned(tmp_path, "Known0", out="one")
+    assert not (tmp_path / "one").exists()
 
 
 def test_precision_is_bleu_without_the_brevity_penalty(
@@ -180,8 +264,9 @@ def test_decodings_that_are_there_are_not_made_again(listed: ListedDecoder, tmp_
 
 def test_another_scan_is_not_mixed_in(listed: ListedDecoder, tmp_path: Path) -> None:
     scanned(tmp_path, "Known0")
+    texts = tmp_path / "source", [tmp_path / "reference"]
     with pytest.raises(ConfigError, match="--resume"):
-        scanned(tmp_path, "Known0")
+        scan(tmp_path / "moses.ini", "Known0", *texts, tmp_path / "scan", CONFIG)
     with pytest.raises(ConfigError, match="other columns"):
         scanned(tmp_path, "Noise0", resume=True)
 

@@ -16,6 +16,7 @@ from tuning.significance import (
     bootstrap_deviation,
     compare_outputs,
     holm,
+    jackknife_error,
 )
 
 N_RUNS = 3
@@ -205,6 +206,22 @@ def test_the_variance_over_texts_is_the_jackknifes_by_its_definition() -> None:
     assert compare_outputs(*systems).text_variance == pytest.approx(4 / 5 * squares)
 
 
+def test_the_error_of_two_outputs_is_the_jackknifes_by_its_definition() -> None:
+    """The same sum for one output each, and its root."""
+    rng = np.random.default_rng(17)
+    lens = drawn_lengths(rng, 6)
+    first, second = output(rng, lens), output(rng, lens, 0.9)
+    deltas = [
+        bleu(np.delete(second, i, axis=0).sum(axis=0))
+        - bleu(np.delete(first, i, axis=0).sum(axis=0))
+        for i in range(6)
+    ]
+    squares = sum((delta - np.mean(deltas)) ** 2 for delta in deltas)
+    assert jackknife_error(first, second) == pytest.approx((5 / 6 * squares) ** 0.5)
+    halves = jackknife_error(first / 2, second / 2)
+    assert halves == pytest.approx(jackknife_error(first, second))
+
+
 def test_where_all_runs_are_alike_the_sentences_alone_give_the_degrees_of_freedom() -> None:
     rng = np.random.default_rng(12)
     lens = drawn_lengths(rng, 20)
@@ -280,7 +297,9 @@ def test_bootstrap_deviation_is_that_of_texts_drawn_one_by_one() -> None:
     drawn = [bleu(statistics[rng.integers(0, 60, 60)].sum(axis=0)) for _ in range(3000)]
     found = bootstrap_deviation(statistics, 3000, seed=1)
     assert found == pytest.approx(np.std(drawn), rel=0.06)
-    assert 0 < bootstrap_deviation(statistics, 2, seed=1) < 5 * found
+    # The variance of two texts is no smaller in the mean.
+    pairs = [bootstrap_deviation(statistics, 2, seed) ** 2 for seed in range(400)]
+    assert np.mean(pairs) == pytest.approx(np.var(drawn), rel=0.25)
 
 
 def test_bootstrap_deviation_shrinks_with_the_text() -> None:

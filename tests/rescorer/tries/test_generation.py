@@ -271,11 +271,13 @@ def test_the_most_attended_words_come_back() -> None:
     """Place 3 is </s> of the longest source and behind </s> of the shorter one: neither counts."""
     generator = Generator(Reversing(len(FEW)), Shortlists(SOURCE, FEW))
     config = GenerationConfig(n=4, sample=True, max_ratio=0, max_words=4)
-    for lens, targets in zip((3, 2), generator.generate([b"a b c", b"a b"], config), strict=True):
+    sources = [b"a b c", b"a b", b""]
+    for lens, targets in zip((3, 2, 0), generator.generate(sources, config), strict=True):
         for one in targets:
             n_words = min(len(one.words), lens)
             assert one.places[:n_words] == tuple(range(lens))[::-1][:n_words]
-            assert all(0 <= place < lens for place in one.places)
+            expected = range(lens) if lens else (-1,)
+            assert len(one.places) == len(one.words) and {*one.places} <= {*expected}
 
 
 def test_without_an_attention_no_word_has_a_place() -> None:

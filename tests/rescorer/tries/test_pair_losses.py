@@ -10,11 +10,10 @@ import torch
 
 from rescorer.contract import Shortlists
 from rescorer.scorers.encdec.task import EncDecTrainingConfig
-from rescorer.softmax.sampled import WordSampler
 from rescorer.training.loop import LoopConfig
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.training.word_counts import WordCounts
-from rescorer.tries.pair_losses import PairWords
+from rescorer.tries.pair_losses import PairWords, RecurrentLosses
 from rescorer.vocabulary import Vocabulary
 from tests.rescorer.tries.conftest import (
     MODEL,
@@ -39,19 +38,23 @@ def test_shares_are_those_of_the_targets_with_their_ends() -> None:
 
 
 def test_an_update_takes_the_softmax_over_its_words_and_a_sample() -> None:
-    """The logit of a word is lowered by the log of its chance to take part; the others are left out."""
+    """The logit of a word is lowered by the log of its chance to take part; the others are left out.
+
+    The chance is 1 - (1 - share)^15 (1 - 3 / 13): five pairs of three words, three of thirteen words drawn.
+    """
     network, data = make_network(), make_data()
-    sampler = WordSampler(np.full(N_TARGET, 1 / N_TARGET), 15, 3)
+    shares = np.arange(1.0, N_TARGET + 1) / np.arange(1, N_TARGET + 1).sum()
+    words = PairWords(Shortlists(None, Vocabulary([])), shares, 3.0)
     lens = data.target_lens[ROWS]
-    words = {int(word) for row, n in zip(ROWS, lens, strict=True) for word in data.targets[row][:n]}
-    drawn = sampler.draw(np.array([*words, 0]), np.random.default_rng(BATCH.seed))
+    own = {int(word) for row, n in zip(ROWS, lens, strict=True) for word in data.targets[row][:n]}
+    drawn = np.random.default_rng(BATCH.seed).choice(N_TARGET, 3, replace=False)
+    takes_part = np.isin(np.arange(N_TARGET), [*own, 0, *drawn])
+    lowered = np.where(takes_part, -np.log(1 - (1 - shares) ** 15 * (1 - 3 / N_TARGET)), -np.inf)
     with torch.no_grad():
-        found = losses_of(network, SAMPLING).of_update(data, BATCH)
-        lowered = torch.full((N_TARGET,), -torch.inf, dtype=torch.float64)
-        lowered[torch.from_numpy(drawn.words)] = -torch.from_numpy(drawn.log_inclusion)
-        network.output.bias += lowered
+        found = RecurrentLosses(network, SAMPLING, words).of_update(data, BATCH)
+        network.output.bias += torch.from_numpy(lowered)
         expected = pair_by_pair(network, data, ROWS)
-    assert len(drawn.words) < N_TARGET
+    assert not takes_part.all()
     assert found.item() == pytest.approx(expected.item(), rel=1e-6)
 
 

@@ -14,7 +14,7 @@ from rescorer.training.loop import LoopConfig
 from rescorer.training.phrase_pairs import PairChoice
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.tries import pair_task
-from rescorer.tries.pair_task import PairTask
+from rescorer.tries.pair_task import PAIR_RECIPES, PairTask
 from tests.rescorer.tries.conftest import (
     MODEL,
     N_TARGET,
@@ -23,6 +23,11 @@ from tests.rescorer.tries.conftest import (
     make_network,
     pair_by_pair,
 )
+
+
+def test_what_recipes_mean_for_phrase_pairs() -> None:
+    """The paper's updates have 64 pairs drawn at random and all words: Cho et al. (2014), section 4.1."""
+    assert PAIR_RECIPES == {"adam": (512, "parts", True), "paper": (64, "pairs", False)}
 
 
 def test_held_out_loss_is_nats_per_word() -> None:

@@ -175,6 +175,26 @@ def test_texts_of_reversed_sides_change_places(tmp_path: Path) -> None:
     assert (source.words[2:], target.words[2:]) == ((b"x",), (b"a", b"b"))
 
 
+def test_other_texts_are_other_data(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    table.write_bytes(b"a ||| x ||| 1\na ||| y ||| 1\n")
+    for name, text in (("en", b"a b\n"), ("other", b"a c\n"), ("fr", b"x\n")):
+        (tmp_path / name).write_bytes(text)
+    config, target = EncDecTrainingConfig(n_held_out=0), tmp_path / "fr"
+    digests = [
+        prepare_recurrent(Data(table, texts=texts), config, 1, lambda _: make_network()).digest
+        for texts in (None, (tmp_path / "en", target), (tmp_path / "other", target))
+    ]
+    assert len({*digests}) == 3
+
+
+def test_a_loss_of_pairs_is_cut_into_parts(tmp_path: Path) -> None:
+    (tmp_path / "table").write_bytes(b"a ||| x ||| 1\na ||| y ||| 1\n")
+    config = EncDecTrainingConfig(n_held_out=0)
+    task = prepare_recurrent(Data(tmp_path / "table"), config, 1, lambda _: make_network()).task
+    assert len(task.parts(task.batches(0)[0], 2)) == 2
+
+
 def test_a_loss_of_whole_batches_is_not_cut() -> None:
     data = Pools(make_data(80, 1))
     cut, whole = (

@@ -1,17 +1,29 @@
+"""Batches of sentences about as long, and their losses against those of the sentences one by one."""
+
 from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-from rescorer.contract import Shortlists
+from moses_bridge.errors import InputError
+from rescorer.contract import Data, Prepared, Shortlists
+from rescorer.scorers.encdec.network import EncoderDecoder
 from rescorer.training.loop import LoopConfig
+from rescorer.training.seeded_batch import SeededBatch
+from rescorer.tries import sentence_task as module
 from rescorer.tries.sentence_task import (
     SentenceTask,
     SentenceTrainingConfig,
     cut,
     encode_sentences,
+    prepare_sentences,
 )
 from rescorer.vocabulary import Vocabulary
+from tests.rescorer.tries.conftest import MODEL, N_SOURCE, N_TARGET, make_network, pair_by_pair
 
 WORDS = Vocabulary([b"a", b"b", b"c"])
 
@@ -64,3 +76,175 @@ def test_rows_are_cut_by_their_sizes() -> None:
     parts = list(cut(np.array([0, 2, 3, 4, 5, 6]), sizes, 6))
     assert [part.tolist() for part in parts] == [[0, 2], [3, 4], [5], [6]]
     assert list(cut(np.empty(0, np.int64), sizes, 6)) == []
+
+
+def test_what_an_update_has_where_nothing_is_asked_for() -> None:
+    """2,048 words, or the 80 pairs of Bahdanau et al. (2015), appendix B.2."""
+    for recipe, unit, size, samples in (
+        ("adam", "words", 2048, True),
+        ("paper", "pairs", 80, False),
+    ):
+        config = SentenceTrainingConfig(loop=LoopConfig(recipe=recipe))
+        assert config.recipe == (unit, size, samples)
+        assert task(config).batch_size == size
+
+
+def test_batches_come_from_twenty_at_a_time_that_are_ordered_by_length() -> None:
+    """Of 400 pairs 100 are drawn, ordered by target and source length, and cut into twenty fives."""
+    loop = LoopConfig(recipe="paper")
+    made = task(SentenceTrainingConfig(n_held_out=0, batch_size=5, loop=loop))
+    drawn = np.random.default_rng((1, 2)).permutation(400).reshape(4, 100)
+    expected = set()
+    for rows in drawn.tolist():
+        rows.sort(key=lambda row: (made.data.target_lens[row], made.data.source_lens[row]))
+        expected |= {tuple(rows[first : first + 5]) for first in range(0, 100, 5)}
+    assert {tuple(batch.rows.tolist()) for batch in made.batches(2)} == expected
+
+
+def sentences(n_words: int, longest: int, seed: int) -> list[bytes]:
+    rng = np.random.default_rng(seed)
+    lens = rng.integers(1, longest + 1, 60)
+    return [b" ".join(b"%d" % word for word in rng.integers(0, n_words, n)) for n in lens]
+
+
+def task_of_network(config: SentenceTrainingConfig) -> tuple[EncoderDecoder, SentenceTask]:
+    sides = sentences(N_SOURCE - 2, 5, 1), sentences(N_TARGET - 2, 4, 2)
+    shortlists = [Vocabulary([b"%d" % word for word in range(n - 2)]) for n in (N_SOURCE, N_TARGET)]
+    pairs = encode_sentences(*sides, Shortlists(*shortlists), 5, "text")
+    network = make_network()
+    return network, SentenceTask(network, pairs, config, seed=1)
+
+
+ROWS = np.array([3, 41, 7, 58])
+
+
+def test_the_loss_of_a_batch_is_that_of_its_pairs() -> None:
+    network, made = task_of_network(SentenceTrainingConfig(n_sampled=0))
+    with torch.no_grad():
+        loss, n_words = made.loss(SeededBatch(ROWS, (1,)))
+        assert loss.item() == pytest.approx(pair_by_pair(network, made.data, ROWS).item(), rel=1e-5)
+    targets = sentences(N_TARGET - 2, 4, 2)
+    assert n_words == sum(len(targets[row].split()) + 1 for row in ROWS)
+
+
+@pytest.mark.parametrize("at_once", [7, 10_000])
+def test_a_sampled_loss_is_over_the_words_that_take_part(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A logit is lowered by the log of 1 - (1 - share)^words (1 - sampled / all); shares count </s>."""
+    monkeypatch.setattr(module, "SENTENCES_AT_ONCE", at_once)
+    config = SentenceTrainingConfig(n_held_out=5, n_sampled=3, batch_size=6)
+    network, made = task_of_network(config)
+    targets = sentences(N_TARGET - 2, 4, 2)
+    learned = b" ".join(targets[row] + b" </s>" for row in made.train_rows).split()
+    words = [b"</s>", b"<unk>", *(b"%d" % word for word in range(N_TARGET - 2))]
+    shares = np.array([learned.count(word) for word in words]) / len(learned)
+    # Words that stand in no target take part as often as they are drawn.
+    lowered = -np.log(1 - (1 - shares) ** 6 * (1 - 3 / N_TARGET))
+    own = {words.index(word) for row in ROWS for word in targets[row].split()} | {0}
+    rng = np.random.default_rng((1,))
+    rng.integers(2**62)  # the seed of the dropout comes first
+    drawn = rng.choice(N_TARGET, 3, replace=False)
+    left_out = sorted({*range(N_TARGET)} - own - {*drawn.tolist()})
+    lowered[left_out] = -np.inf
+    with torch.no_grad():
+        found = made.loss(SeededBatch(ROWS, (1,)))[0]
+        network.output.bias += torch.from_numpy(lowered)
+        expected = pair_by_pair(network, made.data, ROWS)
+    assert left_out and found.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_the_paper_takes_all_words() -> None:
+    config = SentenceTrainingConfig(n_sampled=3, loop=LoopConfig(recipe="paper"))
+    network, made = task_of_network(config)
+    with torch.no_grad():
+        found = made.loss(SeededBatch(ROWS, (1,)))[0]
+        assert found.item() == pytest.approx(
+            pair_by_pair(network, made.data, ROWS).item(), rel=1e-5
+        )
+
+
+@pytest.mark.parametrize("words_at_once", [9, 4096])
+def test_the_held_out_loss_is_nats_per_word(
+    words_at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "HELD_OUT_BATCH_WORDS", words_at_once)
+    network, made = task_of_network(SentenceTrainingConfig(n_held_out=6, n_sampled=3))
+    with torch.no_grad():
+        total = pair_by_pair(network, made.data, made.held_out_rows).item()
+        n_words = int((made.data.target_lens[made.held_out_rows] + 1).sum())
+        assert made.n_held_out == 6
+        assert made.held_out_loss() == pytest.approx(total / n_words, rel=1e-5)
+
+
+def test_nothing_held_out_has_no_loss() -> None:
+    _, made = task_of_network(SentenceTrainingConfig(n_held_out=0))
+    assert made.held_out_loss() is None
+
+
+def test_parts_of_a_batch_draw_other_dropout_and_sum_up() -> None:
+    _, made = task_of_network(SentenceTrainingConfig(n_sampled=3))
+    batch = SeededBatch(ROWS, (4, 0, 2))
+    seeds, losses = [], []
+    for part in (batch, *made.parts(batch, 2), batch, SeededBatch(ROWS, (4, 0, 3))):
+        with torch.no_grad():
+            losses.append(made.loss(part)[0].item())
+        seeds.append(torch.initial_seed())
+    whole, first, second, again, other = seeds
+    assert (first, second, again) == (whole, whole + 1, whole) and other != whole
+    assert losses[1] + losses[2] == pytest.approx(losses[0], rel=1e-5)
+    # Not among few numbers: 62 bits of the batch's own seed.
+    assert whole == int(np.random.default_rng((4, 0, 2)).integers(2**62))
+
+
+def prepared(folder: Path, config: SentenceTrainingConfig) -> Prepared:
+    """Of three pairs, the second of which has no source."""
+    (folder / "target").write_bytes(b"x y z\nw\ny x\n")
+    (folder / "source").write_bytes(b"a b\n\nb c d e\n")
+
+    def new_network(shortlists: Shortlists) -> EncoderDecoder:
+        assert shortlists.source is not None
+        return EncoderDecoder(MODEL, *map(len, shortlists))
+
+    return prepare_sentences(Data(folder / "target", folder / "source"), config, 1, new_network)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sources", "targets"),
+    [
+        ({}, ["a b", "b c d e"], ["x y z", "y x"]),
+        ({"right_to_left": True}, ["a b", "b c d e"], ["z y x", "x y"]),
+        ({"reverse_sides": True}, ["x y z", "y x"], ["a b", "b c d e"]),
+        ({"reverse_sides": True, "right_to_left": True}, ["x y z", "y x"], ["b a", "e d c b"]),
+        ({"max_sentence_words": 3}, ["a b"], ["x y z"]),
+        ({"max_sentence_words": 4}, ["a b", "b c d e"], ["x y z", "y x"]),
+    ],
+)
+def test_the_sentences_that_are_learned_from(
+    settings: dict[str, bool | int],
+    sources: Sequence[str],
+    targets: Sequence[str],
+    tmp_path: Path,
+) -> None:
+    made = prepared(tmp_path, SentenceTrainingConfig(**settings))  # type: ignore[arg-type]
+    assert isinstance(made.task, SentenceTask)
+    data = made.task.data
+
+    def text(words: Vocabulary | None, ids: np.ndarray, lens: np.ndarray) -> list[str]:
+        assert words is not None
+        rows = zip(ids, lens, strict=True)
+        return [b" ".join(words.words[i] for i in row[:n]).decode() for row, n in rows]
+
+    source, target = made.shortlists
+    assert text(source, data.sources, data.source_lens) == sources
+    assert text(target, data.targets, data.target_lens) == targets
+    assert data.groups.tolist() == [*range(len(sources))]
+    assert data.weights.tolist() == [1.0] * len(sources)
+    other_targets = prepared(tmp_path, SentenceTrainingConfig(shortlist=2))
+    assert tuple(map(len, other_targets.shortlists)) == (4, 4)
+    assert other_targets.digest == made.digest
+
+
+def test_only_longer_sentences_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="expected pairs of at most 2 words a side"):
+        prepared(tmp_path, SentenceTrainingConfig(max_sentence_words=2))

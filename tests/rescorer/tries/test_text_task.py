@@ -120,6 +120,12 @@ def test_nothing_held_out_has_no_loss() -> None:
     assert (task.n_held_out, task.held_out_loss()) == (0, None)
 
 
+def test_where_all_is_held_out_there_is_no_batch() -> None:
+    text = make_text(20)
+    task = TextTask(Bigrams(), text, np.ones(20, bool), TextTrainingConfig(), seed=1)
+    assert (task.n_held_out, task.batches(0)) == (20, [])
+
+
 def test_an_epoch_has_every_sentence_once_and_batches_are_of_like_length() -> None:
     _, task, text = make_task()
     first, again, second = task.batches(0), task.batches(0), task.batches(1)
@@ -152,6 +158,62 @@ def test_the_sampled_loss_is_the_full_one_on_average() -> None:
         words = [word for row in rows for word in [*all_sentences[row], 0]]
         expected += task._sampler.log_inclusion[words].sum()
     assert found == pytest.approx(expected, rel=0.01)
+
+
+@pytest.mark.parametrize("at_once", [7, 10_000])
+def test_a_sampled_loss_is_over_the_words_that_take_part(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A logit is lowered by the log of 1 - (1 - share)^words (1 - sampled / all); shares count </s>."""
+    monkeypatch.setattr(module, "SENTENCES_AT_ONCE", at_once)
+    network, task, text = make_task(n_sampled=11, batch_words=6, max_sentence_words=7)
+    all_sentences, rows = sentences(text), [5, 0, 7, 101]
+    learned = [
+        word
+        for number, words in enumerate(all_sentences)
+        if number % 10 != 3 and len(words) <= 7
+        for word in [*words, 0]
+    ]
+    shares = np.bincount(learned, minlength=N_WORDS) / len(learned)
+    lowered = -np.log(1 - (1 - shares) ** 6 * (1 - 11 / N_WORDS))
+    drawn = np.random.default_rng((1,)).choice(N_WORDS, 11, replace=False)
+    own = [word for row in rows for word in [*all_sentences[row], 0]]
+    lowered[~np.isin(np.arange(N_WORDS), [*own, *drawn])] = -np.inf
+    with torch.no_grad():
+        found = task.loss(SeededBatch(np.array(rows), (1,)))[0].item()
+        network.output.bias += torch.from_numpy(lowered)
+    expected = sum(network.loss(all_sentences[row]) for row in rows)
+    assert np.isinf(lowered).any() and found == pytest.approx(expected, rel=1e-5)
+
+
+def test_sentences_are_ordered_by_length_within_fifty_batches_of_text() -> None:
+    """Of 180 sentences in random order, those that end within 150 words, within 300 words and so on."""
+    _, task, text = make_task(batch_words=3)
+    order = np.random.default_rng((1, 0)).permutation(task.train_rows).tolist()
+    pools: dict[int, list[int]] = {}
+    n_words = 0
+    for row in order:
+        n_words += int(text.lens[row]) + 1
+        pools.setdefault(n_words // 150, []).append(row)
+    batches: dict[int, list[int]] = {}
+    n_words = 0
+    for pool in pools.values():
+        for row in sorted(pool, key=lambda row: int(text.lens[row])):
+            n_words += int(text.lens[row]) + 1
+            batches.setdefault((n_words - 1) // 3, []).append(row)
+    found = {tuple(batch.rows.tolist()) for batch in task.batches(0)}
+    assert len(pools) > 5 and found == {tuple(rows) for rows in batches.values()}
+    assert task.batch_size == 3
+
+
+def test_parts_of_a_batch_sum_up_to_it() -> None:
+    _, task, _ = make_task(n_sampled=7)
+    batch = SeededBatch(np.array([5, 0, 7, 101]), (1,))
+    parts = task.parts(batch, 3)
+    with torch.no_grad():
+        losses = [task.loss(part)[0].item() for part in (batch, *parts)]
+    assert len(parts) == 3 and sum(losses[1:]) == pytest.approx(losses[0], rel=1e-5)
+    assert sum(map(task.n_words, parts)) == task.n_words(batch)
 
 
 @pytest.mark.parametrize("settings", [{"n_sampled": 20}, {"dropout": 0.5}])
