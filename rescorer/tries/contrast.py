@@ -11,6 +11,7 @@ log p(t | s) - log p(t), but for a constant of each source.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -22,6 +23,7 @@ from torch.nn.functional import softplus
 
 from moses_bridge.errors import ConfigError
 from rescorer.training.encoded_pairs import EncodedPairs
+from rescorer.training.seeded_batch import SeededBatch
 from rescorer.tries.pair_task import Batching, PairTrainingConfig
 
 # Stands for the logarithm of 0: minus infinity has no gradient.
@@ -93,21 +95,46 @@ class ContrastBatch(NamedTuple):
         return cls(sources, targets, data.weights[rows])
 
 
-def contrastive_loss(batch: ContrastBatch, table: Tensor, values: Tensor) -> Tensor:
-    """Weighted sum of the losses of the pairs, natural log.
+class ContrastValues(NamedTuple):
+    """What a model gives the phrases of a batch.
 
-    Args:
-        batch: the pairs.
+    Attributes:
         table: v of each source with each target, *Shape:* (S, T).
-        values: v of the pairs, *Shape:* (n_pairs,).
-
-    Returns:
-        *Shape:* ().
+        pairs: v of the pairs, *Shape:* (n_pairs,).
     """
+
+    table: Tensor
+    pairs: Tensor
+
+
+def contrastive_loss(batch: ContrastBatch, values: ContrastValues) -> Tensor:
+    """Weighted sum of the losses of the pairs, natural log, *Shape:* ()."""
+    table = values.table
     which_source, which_target = (
         torch.from_numpy(side.which).to(table.device) for side in (batch.sources, batch.targets)
     )
     is_pair = torch.zeros(table.shape, dtype=torch.bool, device=table.device)
     is_pair[which_source, which_target] = True
     others = table.masked_fill(is_pair, NEVER).logsumexp(1)
-    return softplus(others[which_source] - values) @ torch.from_numpy(batch.weights).to(values)
+    losses = softplus(others[which_source] - values.pairs)
+    return losses @ torch.from_numpy(batch.weights).to(losses)
+
+
+@dataclass(frozen=True)
+class ContrastLosses:
+    """See `PairLosses`; both are the same.
+
+    Attributes:
+        values_of: what the model that is trained gives a batch.
+    """
+
+    values_of: Callable[[ContrastBatch], ContrastValues]
+
+    def of_update(self, data: EncodedPairs, batch: SeededBatch) -> Tensor:
+        """See `PairLosses`."""
+        return self.of_held_out(data, batch.rows)
+
+    def of_held_out(self, data: EncodedPairs, rows: NDArray[np.int64]) -> Tensor:
+        """See `PairLosses`."""
+        batch = ContrastBatch.of(data, rows)
+        return contrastive_loss(batch, self.values_of(batch))

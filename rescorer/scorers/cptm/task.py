@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-from torch import Tensor
-
 from rescorer.contract import Data, Prepared, Shortlists
 from rescorer.scorers.cptm.joint_vocabulary import JointVocabulary
 from rescorer.scorers.cptm.network import Cptm, CptmConfig, similarities
-from rescorer.training.encoded_pairs import EncodedPairs
-from rescorer.training.seeded_batch import SeededBatch
-from rescorer.tries.contrast import ContrastBatch, ContrastTrainingConfig, contrastive_loss
+from rescorer.tries.contrast import (
+    ContrastBatch,
+    ContrastLosses,
+    ContrastTrainingConfig,
+    ContrastValues,
+)
 from rescorer.tries.pair_losses import PairWords
 from rescorer.tries.pooled_pair_task import PairModel, prepare_pairs
 
@@ -34,35 +33,19 @@ def prepare(data: Data, config: CptmTrainingConfig, seed: int) -> Prepared:
 
     def new_model(words: PairWords) -> PairModel:
         network = empty_network(config, words.shortlists)
-        return PairModel(network, CptmLosses(network, JointVocabulary.of(words.shortlists)))
+        joint = JointVocabulary.of(words.shortlists)
+        return PairModel(network, ContrastLosses(lambda batch: contrast(network, joint, batch)))
 
     return prepare_pairs(data, config, seed, new_model, whole_batches=True)
 
 
-@dataclass(frozen=True)
-class CptmLosses:
-    """See `PairLosses`; both are the same.
-
-    Attributes:
-        network: is trained.
-        words: of both sides.
-    """
-
-    network: Cptm
-    words: JointVocabulary
-
-    def of_update(self, data: EncodedPairs, batch: SeededBatch) -> Tensor:
-        """See `PairLosses`."""
-        return self.of_held_out(data, batch.rows)
-
-    def of_held_out(self, data: EncodedPairs, rows: NDArray[np.int64]) -> Tensor:
-        """See `PairLosses`."""
-        batch = ContrastBatch.of(data, rows)
-        sources, targets = batch.sources, batch.targets
-        source_codes = self.network.codes(sources.ids, sources.lens)
-        target_codes = self.network.codes(self.words.target_ids[targets.ids], targets.lens)
-        values = similarities(source_codes[sources.which], target_codes[targets.which])
-        return contrastive_loss(batch, source_codes @ target_codes.T, values)
+def contrast(network: Cptm, words: JointVocabulary, batch: ContrastBatch) -> ContrastValues:
+    """The products of the codes of a batch."""
+    sources, targets = batch.sources, batch.targets
+    source_codes = network.codes(sources.ids, sources.lens)
+    target_codes = network.codes(words.target_ids[targets.ids], targets.lens)
+    pairs = similarities(source_codes[sources.which], target_codes[targets.which])
+    return ContrastValues(source_codes @ target_codes.T, pairs)
 
 
 def empty_network(config: CptmTrainingConfig, shortlists: Shortlists) -> Cptm:

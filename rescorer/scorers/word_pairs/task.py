@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-from torch import Tensor
-
 from rescorer.contract import Data, Prepared, Shortlists
 from rescorer.scorers.word_pairs.network import WordPairs, WordPairsConfig
-from rescorer.training.encoded_pairs import EncodedPairs
 from rescorer.training.loop import LoopConfig
-from rescorer.training.seeded_batch import SeededBatch
-from rescorer.tries.contrast import ContrastBatch, ContrastTrainingConfig, contrastive_loss
+from rescorer.tries.contrast import (
+    ContrastBatch,
+    ContrastLosses,
+    ContrastTrainingConfig,
+    ContrastValues,
+)
 from rescorer.tries.pair_losses import PairWords
 from rescorer.tries.pooled_pair_task import PairModel, prepare_pairs
 
@@ -36,31 +35,16 @@ def prepare(data: Data, config: WordPairsTrainingConfig, seed: int) -> Prepared:
 
     def new_model(words: PairWords) -> PairModel:
         network = empty_network(config, words.shortlists)
-        return PairModel(network, WordPairsLosses(network))
+        return PairModel(network, ContrastLosses(lambda batch: contrast(network, batch)))
 
     return prepare_pairs(data, config, seed, new_model, whole_batches=True)
 
 
-@dataclass(frozen=True)
-class WordPairsLosses:
-    """See `PairLosses`; both are the same.
-
-    Attributes:
-        network: is trained.
-    """
-
-    network: WordPairs
-
-    def of_update(self, data: EncodedPairs, batch: SeededBatch) -> Tensor:
-        """See `PairLosses`."""
-        return self.of_held_out(data, batch.rows)
-
-    def of_held_out(self, data: EncodedPairs, rows: NDArray[np.int64]) -> Tensor:
-        """See `PairLosses`."""
-        batch = ContrastBatch.of(data, rows)
-        sources, targets = batch.sources, batch.targets
-        table = self.network.table((sources.ids, sources.lens), (targets.ids, targets.lens))
-        return contrastive_loss(batch, table, table[sources.which, targets.which])
+def contrast(network: WordPairs, batch: ContrastBatch) -> ContrastValues:
+    """The sums of the weights of a batch."""
+    sources, targets = batch.sources, batch.targets
+    table = network.table((sources.ids, sources.lens), (targets.ids, targets.lens))
+    return ContrastValues(table, table[sources.which, targets.which])
 
 
 def empty_network(config: WordPairsTrainingConfig, shortlists: Shortlists) -> WordPairs:

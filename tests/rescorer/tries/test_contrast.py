@@ -12,7 +12,12 @@ from numpy.typing import NDArray
 from moses_bridge.errors import ConfigError
 from rescorer.training.encoded_pairs import EncodedPairs
 from rescorer.training.loop import LoopConfig
-from rescorer.tries.contrast import ContrastBatch, ContrastTrainingConfig, contrastive_loss
+from rescorer.tries.contrast import (
+    ContrastBatch,
+    ContrastTrainingConfig,
+    ContrastValues,
+    contrastive_loss,
+)
 
 # The targets of the second and fourth pair are the same; what stands behind a target's length does not count.
 TARGETS = [(2,), (3, 4), (1,), (3, 4), ()]
@@ -44,7 +49,8 @@ def table_of(batch: ContrastBatch) -> NDArray[np.float64]:
 def loss_of(rows: list[int], table: NDArray[np.float64] | None = None) -> torch.Tensor:
     batch = ContrastBatch.of(PAIRS, np.array(rows))
     tensor = torch.from_numpy(table_of(batch) if table is None else table)
-    return contrastive_loss(batch, tensor, tensor[batch.sources.which, batch.targets.which])
+    pairs = tensor[batch.sources.which, batch.targets.which]
+    return contrastive_loss(batch, ContrastValues(tensor, pairs))
 
 
 def plain_loss(rows: list[int]) -> float:

@@ -10,10 +10,11 @@ import torch
 from rescorer.contract import Data, TrainedModel
 from rescorer.scorers.cptm.joint_vocabulary import JointVocabulary
 from rescorer.scorers.cptm.network import Cptm, CptmConfig
-from rescorer.scorers.cptm.task import CptmLosses, CptmTrainingConfig, prepare
+from rescorer.scorers.cptm.task import CptmTrainingConfig, contrast, prepare
 from rescorer.training.encoded_pairs import EncodedPairs
 from rescorer.training.loop import LoopConfig
 from rescorer.training.run import train
+from rescorer.tries.contrast import ContrastLosses
 
 if TYPE_CHECKING:
     from tests.rescorer.scorers.cptm.conftest import NumpyCode
@@ -34,7 +35,9 @@ def test_the_loss_is_the_contrast_of_the_codes(
     )
     values = np.array([[numpy_code(s) @ numpy_code(t) for t in ([5], [3])] for s in ([2, 3], [4])])
     probs = np.exp(values) / np.exp(values).sum(1, keepdims=True)
-    found = CptmLosses(model.network, words).of_held_out(data, np.array([0, 1]))
+    found = ContrastLosses(lambda batch: contrast(model.network, words, batch)).of_held_out(
+        data, np.array([0, 1])
+    )
     assert found.item() == pytest.approx(-np.log(probs[0, 0]) - 2 * np.log(probs[1, 1]), rel=1e-5)
 
 
