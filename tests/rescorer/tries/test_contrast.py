@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from moses_bridge.errors import ConfigError
 from rescorer.training.encoded_pairs import EncodedPairs
 from rescorer.training.loop import LoopConfig
+from rescorer.training.seeded_batch import SeededBatch
 from rescorer.tries.contrast import (
     ContrastBatch,
+    ContrastLosses,
     ContrastTrainingConfig,
     ContrastValues,
     contrastive_loss,
@@ -98,3 +100,18 @@ def test_values_far_apart_stay_finite() -> None:
 def test_settings_without_sense_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         ContrastTrainingConfig(**settings)
+
+
+def test_by_default_pairs_are_drawn_at_random() -> None:
+    assert ContrastTrainingConfig().batching == "pairs"
+
+
+def test_updates_and_held_out_pairs_have_the_same_loss() -> None:
+    def values_of(batch: ContrastBatch) -> ContrastValues:
+        table = torch.from_numpy(table_of(batch))
+        return ContrastValues(table, table[batch.sources.which, batch.targets.which])
+
+    losses, rows = ContrastLosses(values_of), np.array([4, 2, 0])
+    expected = pytest.approx(plain_loss([4, 2, 0]), rel=1e-9)
+    assert losses.of_held_out(PAIRS, rows).item() == expected
+    assert losses.of_update(PAIRS, SeededBatch(rows, (1, 0, 0))).item() == expected

@@ -36,6 +36,13 @@ def test_values_and_gradients_are_those_of_the_plain_path(
         torch.testing.assert_close(one.grad, other.grad, msg=name)
 
 
+def test_fewer_pairs_than_words() -> None:
+    network, data = make_network(), make_data()
+    row = int(data.target_lens.argmax())
+    expected = -pair_by_pair(network, data, [row]) / data.weights[row]
+    torch.testing.assert_close(log_probs(network, data, np.array([row]))[0], expected)
+
+
 def test_values_are_those_of_scoring() -> None:
     """Of any of the pairs in any order, under the weights of that moment."""
     torch.manual_seed(1)
