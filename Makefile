@@ -422,14 +422,14 @@ $(call network,encdec-$(1),$(B)/filtered/moses.ini,,$(FILTERED),$(1),encdec)
 $(call network,word_pairs-$(1),$(B)/filtered/moses.ini,--arch word_pairs,$(FILTERED),$(1),word_pairs)
 $(call trained_on_lists,cptm,contrast,$(1),expected_bleu)
 $(call trained_on_lists,rnn-bleu,encdec,$(1),expected_bleu)
-$(call trained_on_lists,word-pairs,word_pairs,$(1),expected_bleu_linear)
+$(call trained_on_lists,pairs-bleu,word_pairs,$(1),expected_bleu_linear)
 $(call column_of,cptm,cptm,$(1))
-$(call column_of,word-pairs,word-pairs,$(1))
+$(call column_of,pairs-bleu,pairs-bleu,$(1))
 $(call column_of,rnn-bleu,rnn-bleu,$(1))
 $(call column_of,rnn-table,encdec,$(1))
 endef
 $(foreach seed,$(SEEDS),$(eval $(call models_on_lists,$(seed))))
-LIST_SYSTEMS := rnn-table rnn-bleu cptm word-pairs
+LIST_SYSTEMS := rnn-table rnn-bleu cptm pairs-bleu
 $(foreach system,$(LIST_SYSTEMS),$(eval $(call translated,$(system),$(SEEDS))))
 
 $(B)/lists/train.gz: $(START) $(CONFIG)/lists.toml $(CORPUS)/train.$(SOURCE)
@@ -438,7 +438,7 @@ $(B)/lists/train.gz: $(START) $(CONFIG)/lists.toml $(CORPUS)/train.$(SOURCE)
 
 $(B)/domain/table.json: $(foreach system,baseline $(LIST_SYSTEMS) random,$(B)/runs/$(system).translated) $(TEST).$(TARGET) $(CONFIG)/compare.toml
 	$(call noise_table,'+RNN=$(call runs,rnn-table)' '+RNN for BLEU=$(call runs,rnn-bleu)' '+CPTM for BLEU=$(call runs,cptm)' \
-	    '+word pairs for BLEU=$(call runs,word-pairs)')
+	    '+word pairs for BLEU=$(call runs,pairs-bleu)')
 
 D := $(BUILD)/domain
 DOMAIN_TABLE := $(notdir $(B))/domain/table.json

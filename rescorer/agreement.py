@@ -78,8 +78,7 @@ def agreement(model: TrainedModel[Any], asked: Batch, compute: Compute) -> Agree
         asked: the pairs.
         compute: how both are computed.
     """
-    if model.reverses_sides:
-        asked = asked.sides_swapped()
+    asked = model.as_read(asked)
     new_scorer = load(model.architecture).scorer
     exact = cast(_Layered, new_scorer(model, replace(compute, unnormalized=False)))
     exact.layer = recorder = _Recorder(exact.layer)

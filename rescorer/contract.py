@@ -51,6 +51,17 @@ class Shortlists(NamedTuple):
     source: Vocabulary | None
     target: Vocabulary
 
+    @property
+    def source_words(self) -> Vocabulary:
+        """The source words of a network that sees some.
+
+        Raises:
+            ValueError: it sees none.
+        """
+        if self.source is None:
+            raise ValueError("phrase pairs need a source shortlist")
+        return self.source
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -280,6 +291,10 @@ class TrainedModel(Generic[Network]):
     def reverses_sides(self) -> bool:
         """Whether the network was trained on swapped sides: it knows p(source | target)."""
         return reversed_sides_recorded(self.description)
+
+    def as_read(self, pairs: Batch) -> Batch:
+        """The pairs with the side first that the network reads."""
+        return pairs.sides_swapped() if self.reverses_sides else pairs
 
     @property
     def goes_right_to_left(self) -> bool:

@@ -77,8 +77,7 @@ def train_for_expected_bleu(
         )
     lists = read_lists(data.nbest, data.source, data.references)
     learned.network.to(device).train()
-    pairs = lists.pairs.sides_swapped() if learned.reverses_sides else lists.pairs
-    values = architecture.phrase_values(learned, pairs)
+    values = architecture.phrase_values(learned, learned.as_read(lists.pairs))
     task = ExpectedBleuTask(values, lists, config, seed)
     with torch.no_grad():
         before = task.held_out_loss()

@@ -32,9 +32,7 @@ def phrase_values(model: TrainedModel[Any], pairs: Batch) -> PhraseValues:
 
 
 def _encoded(shortlists: Shortlists, pairs: Batch) -> EncodedPairs:
-    source, target = shortlists
-    if source is None:
-        raise ValueError("phrase pairs need a source shortlist")
+    source, target = shortlists.source_words, shortlists.target
     sources, groups = distinct(pairs.sources)
     return EncodedPairs(
         *source.encode_phrases(sources),

@@ -46,7 +46,7 @@ class BaeScorer:
             return np.zeros(0)
         source, target = self.network.source_vectors, self.network.target_vectors
         codes = (
-            _codes_of_all(self.network, source, _known(self.shortlists), asked.sources),
+            _codes_of_all(self.network, source, self.shortlists.source_words, asked.sources),
             _codes_of_all(self.network, target, self.shortlists.target, asked.targets),
         )
         return np.asarray(cosine_similarity(*codes).double().cpu().numpy())
@@ -67,12 +67,6 @@ def _codes(
     return network.code(network.sums(vectors, bags_of(*words.encode_phrases(phrases))))
 
 
-def _known(shortlists: Shortlists) -> Vocabulary:
-    if shortlists.source is None:
-        raise ValueError("an autoencoder of two languages needs a source shortlist")
-    return shortlists.source
-
-
 def bae_scorer(model: TrainedModel[Bae], compute: Compute) -> BaeScorer:
     """How near the codes of source and target are."""
     return BaeScorer(model.network.to(compute.place), model.shortlists)
@@ -89,7 +83,7 @@ def bae_embeddings(model: TrainedModel[Bae]) -> dict[Side, NDArray[np.float32]]:
 
 def bae_summaries(model: TrainedModel[Bae], compute: Compute) -> Summaries:
     """The codes of source phrases."""
-    network, words = model.network.to(compute.place), _known(model.shortlists)
+    network, words = model.network.to(compute.place), model.shortlists.source_words
 
     @torch.inference_mode()
     def summaries(phrases: Sequence[bytes]) -> NDArray[np.float32]:

@@ -32,9 +32,7 @@ class JointVocabulary:
     @classmethod
     def of(cls, shortlists: Shortlists) -> JointVocabulary:
         """The words of a network's shortlists."""
-        source, target = shortlists
-        if source is None:
-            raise ValueError("a joint vocabulary of two languages needs a source shortlist")
+        source, target = shortlists.source_words, shortlists.target
         ids = {word: number for number, word in enumerate(source.words)}
         target_ids = [ids.setdefault(word, len(ids)) for word in target.words]
         return cls(source, target, np.array(target_ids, np.int64))

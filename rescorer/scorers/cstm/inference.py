@@ -144,18 +144,18 @@ def cstm_scorer(model: TrainedModel[Cstm], compute: Compute) -> CstmScorer:
     layers = [
         output_layer(layer, compute.dtype, compute.unnormalized) for layer in network.output_layers
     ]
-    return CstmScorer(network, layers, _source_words(model), model.shortlists.target)
+    return CstmScorer(network, layers, model.shortlists.source_words, model.shortlists.target)
 
 
 def cstm_embeddings(model: TrainedModel[Cstm]) -> dict[Side, NDArray[np.float32]]:
     """The vectors of source words; target words have one for each place, and none of their own."""
     vectors = model.network.embedding.weight.detach().cpu().numpy()
-    return {"source": vectors[: len(_source_words(model))]}
+    return {"source": vectors[: len(model.shortlists.source_words)]}
 
 
 def cstm_summaries(model: TrainedModel[Cstm], compute: Compute) -> Summaries:
     """The last hidden layer of source phrases; one with more words than places is a `UserError`."""
-    network, vocabulary = model.network.to(compute.place), _source_words(model)
+    network, vocabulary = model.network.to(compute.place), model.shortlists.source_words
     n_places = network.config.phrase_words
 
     @torch.inference_mode()
@@ -171,9 +171,3 @@ def cstm_summaries(model: TrainedModel[Cstm], compute: Compute) -> Summaries:
         return hidden.float().cpu().numpy()
 
     return summaries
-
-
-def _source_words(model: TrainedModel[Cstm]) -> Vocabulary:
-    if model.shortlists.source is None:
-        raise ValueError("a CSTM needs a source shortlist")
-    return model.shortlists.source

@@ -89,9 +89,7 @@ def encdec_embeddings(model: TrainedModel[EncoderDecoder]) -> dict[Side, NDArray
 
 def encdec_summaries(model: TrainedModel[EncoderDecoder], compute: Compute) -> Summaries:
     """The summary c of source phrases (Cho et al. 2014, section 2.2)."""
-    vocabulary = model.shortlists.source
-    if vocabulary is None:
-        raise ValueError("an encoder needs a source shortlist")
+    vocabulary = model.shortlists.source_words
     tables = WordTables(model.network.to(compute.place), compute.dtype)
 
     @torch.inference_mode()

@@ -54,7 +54,5 @@ def phrase_values(model: TrainedModel[WordPairs], pairs: Batch) -> PhraseValues:
 
 
 def _encoded(shortlists: Shortlists, pairs: Batch) -> tuple[Phrases, Phrases]:
-    source, target = shortlists
-    if source is None:
-        raise ValueError("pairs of words need a source shortlist")
+    source, target = shortlists.source_words, shortlists.target
     return source.encode_phrases(pairs.sources), target.encode_phrases(pairs.targets)
