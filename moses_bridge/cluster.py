@@ -90,6 +90,8 @@ def open_cluster(
     ray = _imported()
     with contextlib.ExitStack() as stack:
         if address == LOCAL:
+            # At Ray's niceness of 15 one other busy process leaves a worker a thirtieth of a processor.
+            os.environ.setdefault("RAY_worker_niceness", "0")
             folder = stack.enter_context(temporary_directory(Path(tempfile.gettempdir()), "ray"))
             n_processes = n_workers or n_processors()
             own = {"num_cpus": n_processes, "_temp_dir": str(folder), "include_dashboard": False}
@@ -286,23 +288,28 @@ class Workers(Generic[Item, Result]):
     def _take_leave(self, promise: Any, error: Exception) -> None:
         """Take back what a lost worker had, and ask for another one."""
         if promise in self.starting:
-            worker, lost = self.starting.pop(promise), []
+            worker = self.starting.pop(promise)
             self.failed_starts += 1
             if self.failed_starts >= LOSSES * self.n_workers:
                 raise _lost(self.failed_starts, "could not be started", error)
         else:
             worker, _ = self.given[promise]
-            lost = [each for each, (whose, _) in self.given.items() if whose is worker]
-            del self.ready[worker]
-        for each in lost:
-            _, number = self.given.pop(each)
-            heapq.heappush(self.again, number)
-            self.losses[number] = self.losses.get(number, 0) + 1
-            if self.losses[number] >= LOSSES:
-                raise _lost(LOSSES, "were lost at the same piece of work", error)
+            self._take_back(worker, error)
         print_note("a worker was lost: what it had is done again")
         self.ray.kill(worker)
         self._start()
+
+    def _take_back(self, worker: Any, error: Exception) -> None:
+        """Have what a lost worker had done again; the first item was in work, and may be what ended it."""
+        del self.ready[worker]
+        promises = [promise for promise, (whose, _) in self.given.items() if whose is worker]
+        numbers = [self.given.pop(promise)[1] for promise in promises]
+        for number in numbers:
+            heapq.heappush(self.again, number)
+        in_work = numbers[0]
+        self.losses[in_work] = self.losses.get(in_work, 0) + 1
+        if self.losses[in_work] >= LOSSES:
+            raise _lost(LOSSES, "were lost at the same piece of work", error)
 
 
 def _lost(n_workers: int, what: str, error: Exception) -> UserError:

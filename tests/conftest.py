@@ -46,6 +46,7 @@ def ray() -> Iterator[Any]:
     """The library, where the extra `cluster` is installed; what knows no token cannot use its clusters."""
     # Before it is loaded, or it looks for no token.
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ["RAY_worker_niceness"] = "0"  # else another busy process makes a test run into its time limit
     os.environ["RAY_AUTH_MODE"] = "token"
     os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
     # Names of sockets must be short, so pytest's own folders are too deep.
