@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -162,6 +163,23 @@ def test_an_interrupted_table_is_continued_with_the_same_fit(table: Path, tmp_pa
     n_whole = stopping.n_calls - n_begun - n_resumed
     assert n_resumed == n_whole - 1  # the fit once more, and not the block that was done
     assert out.read_bytes() == whole.read_bytes()
+
+
+def test_a_table_that_was_begun_with_another_fit_is_not_continued(
+    table: Path, tmp_path: Path
+) -> None:
+    out, config = tmp_path / "out", ColumnConfig(ALL_FORMS, block_rows=40, fit_rows=60)
+    named = NamedScorer("noise", StopsOnce(), "noise 3")
+    with pytest.raises(KeyboardInterrupt):
+        add_columns(SourceTable.open(str(table)), str(out), [named], replace(config, fit_rows=50))
+    add_columns(SourceTable.open(str(table)), str(out), [named], config, resume=True)
+    assert out.read_bytes() == scored(table, tmp_path / "whole", config).read_bytes()
+
+
+def test_scores_that_are_replaced_are_not_those_of_moses(table: Path, tmp_path: Path) -> None:
+    config = ColumnConfig(parse_columns("residual"), n_replaced=1)
+    with pytest.raises(InputError, match=r"table: found 3 scores, expected Moses's 4"):
+        scored(table, tmp_path / "out", config)
 
 
 def test_what_cannot_be_fitted_is_refused(table: Path, tmp_path: Path) -> None:
