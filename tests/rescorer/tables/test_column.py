@@ -210,12 +210,12 @@ def test_values_at_the_ends_of_the_range_are_not_cut(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("columns", [("sum",), ("per-word",), ("unknown-words",)])
-def test_a_value_that_is_not_finite_is_refused_with_model_and_pair(
+def test_the_first_value_that_is_not_finite_is_refused_with_model_and_pair(
     tmp_path: Path, value: float, columns: tuple[Column, ...]
 ) -> None:
     table, out = tmp_path / "t", tmp_path / "out"
-    table.write_bytes(b"a ||| x ||| 1\na b ||| y \xff ||| 1\n")
-    scorer = Given(x=-1.0)
+    table.write_bytes(b"a ||| x ||| 1\na b ||| y \xff ||| 1\nc ||| z ||| 1\n")
+    scorer = Given(x=-1.0, z=value)
     scorer.by_target[b"y \xff"] = value
     scorer.shortlist = AllButX([])  # type: ignore[assignment]
     with pytest.raises(UserError, match=rf"^my model gives {value} for 'a b \|\|\| y \ufffd'"):
