@@ -182,19 +182,19 @@ def _sum_first_layer(rows: Any, chosen: Any, bases: Any, tables: Any, out: Any) 
         _rectify(sums, out[i])
 
 
-@numba.njit(nogil=True, fastmath=True, inline="always", error_model="numpy")
+@numba.njit(inline="always")
 def _add_three(sums: Any, one: Any, two: Any, three: Any) -> None:
     for k in range(len(sums)):
         sums[k] += widened(one[k]) + widened(two[k]) + widened(three[k])
 
 
-@numba.njit(nogil=True, fastmath=True, inline="always", error_model="numpy")
+@numba.njit(inline="always")
 def _add_one(sums: Any, one: Any) -> None:
     for k in range(len(sums)):
         sums[k] += widened(one[k])
 
 
-@numba.njit(nogil=True, fastmath=True, inline="always", error_model="numpy")
+@numba.njit(inline="always")
 def _rectify(sums: Any, out: Any) -> None:
     for k in range(len(sums)):
         out[k] = narrowed(max(sums[k], np.float32(0)), out[k])
