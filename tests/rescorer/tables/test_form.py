@@ -201,3 +201,12 @@ def test_a_bad_row_in_the_sample_is_named_by_its_line(table: Path, tmp_path: Pat
     with pytest.raises(InputError, match=r"bad:41: found 1 score"):
         scored(tmp_path / "bad", tmp_path / "out", ColumnConfig(parse_columns("residual")))
     assert not (tmp_path / "out").exists()
+
+
+def test_a_bad_row_in_a_part_of_the_rows_is_named_by_its_line(tmp_path: Path) -> None:
+    """From the 100th row on all are bad; so few rows are drawn that none is the 100th of them."""
+    table = tmp_path / "table"
+    write_lines(table, [b"a ||| b ||| 1 1 1 1"] * 99 + [b"a ||| b ||| 1"] * 99)
+    with pytest.raises(InputError, match="found 1 score") as caught:
+        scored(table, tmp_path / "out", ColumnConfig(parse_columns("residual"), fit_rows=20))
+    assert caught.value.line is not None and caught.value.line >= 100
