@@ -127,14 +127,14 @@ def add_columns(
         _write_blocks(
             blocks,
             sink,
-            LineProgress("score", table.path, done=sink.progress.get("rows", 0), n_parts=n_parts),
+            LineProgress("score", table.path, done=sink.progress["rows"], n_parts=n_parts),
             partial(scored, scoring),
         )
     report = ColumnReport(
-        n_rows=sink.progress.get("rows", 0),
+        n_rows=sink.progress["rows"],
         n_old_scores=table.n_scores - config.n_replaced,
         columns=columns,
-        n_floored=tuple(sink.progress.get(f"floored {i}", 0) for i in range(len(columns))),
+        n_floored=tuple(sink.progress[f"floored {i}"] for i in range(len(columns))),
         has_alignment=table.has_alignment,
         n_bad_rows=len(table.bad_rows.rows),
         predictions={
@@ -213,7 +213,7 @@ def _predictions(
     rows = sample_rows(track_lines(whole.rows, "rows to fit on", table.path), config.fit_rows)
     for line_number, line in rows:
         check_row(line, table.path, line_number, table.n_scores)
-    (block,) = blocks_of_rows(rows, table.path, config.fit_rows + 1)
+    (block,) = blocks_of_rows(rows, table.path, config.fit_rows)
     known = known_of_rows(block, config.columns, config.column_format)
     found = {}
     for named in scorers:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -32,7 +33,7 @@ class PartialFile:
         resume: continue an earlier part, if there is one that fits; else start anew.
 
     Attributes:
-        progress: sums of what the blocks so far reported, empty at the start.
+        progress: sums of what the blocks so far reported; 0 of what none did.
     """
 
     def __init__(self, out: Path, settings: Mapping[str, Any], resume: bool) -> None:
@@ -40,7 +41,7 @@ class PartialFile:
         self.settings = json.loads(json.dumps(settings))
         self.data_path = out.with_name(f".{out.name}.partial")
         self.state_path = out.with_name(f".{out.name}.partial.json")
-        self.progress: dict[str, int] = {}
+        self.progress = Counter[str]()
         self.n_bytes = 0
         out.parent.mkdir(parents=True, exist_ok=True)
         if resume:
@@ -56,12 +57,12 @@ class PartialFile:
         try:
             state = json.loads(self.state_path.read_bytes())
             fits = state["settings"] == self.settings
-            n_bytes, progress = state["n_bytes"], state["progress"]
+            n_bytes, progress = state["n_bytes"], dict(state["progress"])
             complete = self.data_path.stat().st_size >= n_bytes
         except (OSError, ValueError, KeyError, TypeError):
             return
         if fits and complete:
-            self.n_bytes, self.progress = n_bytes, progress
+            self.n_bytes, self.progress = n_bytes, Counter(progress)
 
     def __enter__(self) -> PartialFile:
         return self
@@ -79,8 +80,7 @@ class PartialFile:
         self._stream.write(member)
         self._stream.flush()
         self.n_bytes += len(member)
-        for name, count in counts.items():
-            self.progress[name] = self.progress.get(name, 0) + count
+        self.progress.update(counts)
         self._save_state()
 
     def _save_state(self) -> None:
@@ -103,11 +103,11 @@ class StreamOutput:
         out: "-" or a path; it is written to as it stands.
 
     Attributes:
-        progress: sums of what the blocks so far reported.
+        progress: as of `PartialFile`.
     """
 
     def __init__(self, out: StrPath) -> None:
-        self.progress: dict[str, int] = {}
+        self.progress = Counter[str]()
         self._opened = open_write_packed(out)
 
     def __enter__(self) -> StreamOutput:
@@ -125,8 +125,7 @@ class StreamOutput:
     def append(self, member: bytes, counts: Mapping[str, int]) -> None:
         """Write one block and add its counts to the progress."""
         self._stream.write(member)
-        for name, count in counts.items():
-            self.progress[name] = self.progress.get(name, 0) + count
+        self.progress.update(counts)
 
     def publish(self) -> None:
         """Let nothing remain in the buffer."""

@@ -67,6 +67,7 @@ def _n_rows(table: StrPath) -> int:
         for n_rows, _ in enumerate(read_lines(table), start=1):
             if n_rows % 100_000 == 0:
                 progress.update(100_000)
+        progress.update(n_rows % 100_000)
     return n_rows
 
 

@@ -287,5 +287,5 @@ class _Read(Generic[Source, State, Carried, Inputs]):
         """The word of the source with the highest weight, </s> left out, *Shape:* (k,)."""
         lens = self.lens[self._rows[sources]]
         inside = np.arange(weights.shape[1]) < lens[:, None]
-        places = np.where(inside, weights.cpu().numpy(), -1.0).argmax(axis=1)
+        places = np.where(inside, weights.cpu().numpy(), -np.inf).argmax(axis=1)
         return np.where(lens > 0, places, NO_PLACE)

@@ -126,7 +126,7 @@ class PooledPairTask:
         config: PairTrainingConfig,
         seed: int,
         losses: PairLosses,
-        whole_batches: bool = False,
+        whole_batches: bool,
     ) -> None:
         self.config = config
         self.seed = seed
@@ -200,7 +200,7 @@ class PoolBatches:
         self._order = np.random.default_rng((task.seed, epoch, n_pools)).permutation(n_pools)
         sizes = np.array([max(1, size // task.config.pairs_per_update) for size in task.sizes])
         self._ends = np.cumsum(sizes[self._order])
-        self._drawn: tuple[int, list[SeededBatch]] = (-1, [])
+        self._drawn: tuple[int | None, list[SeededBatch]] = None, []
 
     def __len__(self) -> int:
         return int(self._ends[-1])

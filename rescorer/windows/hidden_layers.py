@@ -107,8 +107,7 @@ class HiddenLayers:
         chosen = torch.from_numpy(rows[firsts]).long().to(bases.device)
         n_words = len(self.tables)
         before = chosen[:, -1 - n_words : -1]
-        places = chosen[:, 0] if chosen.shape[1] > n_words + 1 else torch.zeros_like(chosen[:, 0])
-        first = bases[places]
+        first = bases[chosen[:, 0]] if chosen.shape[1] > n_words + 1 else bases
         for place, table in enumerate(self.tables):
             first = first + table[before[:, place]].float()
         return self._last(torch.relu(first).to(self.dtype))
@@ -161,11 +160,12 @@ def _sum_first_layer(rows: Any, chosen: Any, bases: Any, tables: Any, out: Any) 
         out: *Shape:* (m or more, d1).
     """
     n_words = len(tables)
-    has_place = rows.shape[1] > n_words + 1
+    # Previous words stand behind the source place, if there is one.
+    begin = rows.shape[1] - 1 - n_words
     sums = np.empty(bases.shape[1], np.float32)
     for i in range(len(chosen)):
-        row = rows[chosen[i], rows.shape[1] - 1 - n_words : rows.shape[1] - 1]
-        sums[:] = bases[rows[chosen[i], 0] if has_place else 0]
+        row = rows[chosen[i], begin:]
+        sums[:] = bases[rows[chosen[i], 0] if begin else 0]
         word = 0
         # Three at a time: a pass over the sums costs as much as reading a row.
         while word + 3 <= n_words:
@@ -182,19 +182,19 @@ def _sum_first_layer(rows: Any, chosen: Any, bases: Any, tables: Any, out: Any) 
         _rectify(sums, out[i])
 
 
-@numba.njit(nogil=True, fastmath=True, inline="always", error_model="numpy")
+@numba.njit(inline="always")
 def _add_three(sums: Any, one: Any, two: Any, three: Any) -> None:
     for k in range(len(sums)):
         sums[k] += widened(one[k]) + widened(two[k]) + widened(three[k])
 
 
-@numba.njit(nogil=True, fastmath=True, inline="always", error_model="numpy")
+@numba.njit(inline="always")
 def _add_one(sums: Any, one: Any) -> None:
     for k in range(len(sums)):
         sums[k] += widened(one[k])
 
 
-@numba.njit(nogil=True, fastmath=True, inline="always", error_model="numpy")
+@numba.njit(inline="always")
 def _rectify(sums: Any, out: Any) -> None:
     for k in range(len(sums)):
         out[k] = narrowed(max(sums[k], np.float32(0)), out[k])

@@ -13,6 +13,7 @@ import ast
 import importlib
 import json
 import os
+import resource
 import shutil
 import signal
 import sys
@@ -79,9 +80,11 @@ OPERATORS = (
     "ZeroIterationForLoop",
 )
 
-# An endless loop is a mutant that was noticed. So much longer than the tests of the module take.
+# An endless loop is a mutant that was noticed. So much more time of a processor than the tests of the
+# module take, and so much more of a clock for what waits: other programs may use the processors too.
 PATIENCE = 5
 SECONDS_MORE = 20
+CLOCK = 10
 
 
 @dataclass(frozen=True)
@@ -125,19 +128,21 @@ class Tree:
                 shutil.copy2(source, copy)
 
     def passes(self, suite: Suite, seconds: float | None = None) -> bool:
-        """Whether all the tests pass, each half in a process of its own, in so many seconds."""
+        """Whether all the tests pass, each half in a process of its own, in so many seconds of a processor."""
         for arguments in suite.halves():
             child = os.fork()
             if not child:
-                self._run_tests([*suite.tests, *arguments], suite.jit)
-            if _status(child, seconds) != 0:
+                self._run_tests([*suite.tests, *arguments], suite.jit, seconds)
+            if _status(child, None if seconds is None else CLOCK * seconds) != 0:
                 return False
         return True
 
-    def _run_tests(self, arguments: list[str], jit: bool) -> None:
+    def _run_tests(self, arguments: list[str], jit: bool, seconds: float | None) -> None:
         status = 3
         try:
             os.setsid()
+            if seconds is not None:
+                resource.setrlimit(resource.RLIMIT_CPU, (round(seconds), round(seconds)))
             os.chdir(self.path)
             sys.path.insert(0, str(self.path))
             os.environ["PYTHONPATH"] = str(self.path)
@@ -161,7 +166,7 @@ class Tree:
 
 
 def _status(child: int, seconds: float | None) -> int:
-    """Exit status of a process, whose group is killed after so many seconds."""
+    """Exit status of a process, whose group is killed after so many seconds of a clock."""
     end = None if seconds is None else time.monotonic() + seconds
     while True:
         done, status = os.waitpid(child, os.WNOHANG)
@@ -252,12 +257,17 @@ def test_module(settings: dict[str, Any], out: Path, not_killed_alone: bool) -> 
 
 
 def _seconds_of(tree: Tree, suite: Suite) -> float:
-    """How long the tests of the unchanged module take, compiled as for each mutant."""
+    """Seconds of a processor that the tests of the unchanged module take, compiled as for each mutant."""
     for _ in range(2):
-        begin = time.monotonic()
+        begin = _processor_seconds()
         if not tree.passes(suite):
             sys.exit((tree.path / "log").read_text() + "the tests fail without any mutation")
-    return time.monotonic() - begin
+    return _processor_seconds() - begin
+
+
+def _processor_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def test_faults(out: Path) -> bool:

@@ -16,6 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 from moses_bridge.errors import ConfigError, InputError, UserError
+from moses_bridge.line_progress import LineProgress
 from rescorer.compute import Compute
 from rescorer.contract import Batch, NamedScorer, Shortlists, TrainedModel, UnfitPair
 from rescorer.controls import LengthScorer, RandomScorer
@@ -27,6 +28,7 @@ from rescorer.tables.column import (
     add_columns,
     parse_columns,
 )
+from rescorer.tables.rows import Shard
 from rescorer.tables.source_table import SourceTable
 from rescorer.vocabulary import Vocabulary
 
@@ -208,12 +210,12 @@ def test_values_at_the_ends_of_the_range_are_not_cut(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("columns", [("sum",), ("per-word",), ("unknown-words",)])
-def test_a_value_that_is_not_finite_is_refused_with_model_and_pair(
+def test_the_first_value_that_is_not_finite_is_refused_with_model_and_pair(
     tmp_path: Path, value: float, columns: tuple[Column, ...]
 ) -> None:
     table, out = tmp_path / "t", tmp_path / "out"
-    table.write_bytes(b"a ||| x ||| 1\na b ||| y \xff ||| 1\n")
-    scorer = Given(x=-1.0)
+    table.write_bytes(b"a ||| x ||| 1\na b ||| y \xff ||| 1\nc ||| z ||| 1\n")
+    scorer = Given(x=-1.0, z=value)
     scorer.by_target[b"y \xff"] = value
     scorer.shortlist = AllButX([])  # type: ignore[assignment]
     with pytest.raises(UserError, match=rf"^my model gives {value} for 'a b \|\|\| y \ufffd'"):
@@ -326,6 +328,23 @@ def test_floored_rows_are_counted(tmp_path: Path) -> None:
     )
     assert report.n_floored == (2,)
     assert out.read_bytes().split(b"\n")[4].endswith(b"||| 1 1e-30")
+
+
+@pytest.mark.parametrize(("shard", "expected"), [(None, 6), (Shard(2, 3), 2)])
+def test_progress_is_told_of_the_rows_of_the_shard(
+    tmp_path: Path, shard: Shard | None, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, totals = tmp_path / "table", list[int | None]()
+    table.write_bytes(b"".join(b"%d ||| x ||| 1\n" % number for number in range(6)))
+
+    def enter(progress: LineProgress) -> LineProgress:
+        totals.append(progress.total)
+        return progress
+
+    monkeypatch.setattr(LineProgress, "__enter__", enter)
+    source = SourceTable.open(str(table), shard=shard)
+    add_columns(source, str(tmp_path / "out"), [word_count()], ColumnConfig())
+    assert totals[-1] == expected  # the one before is of counting
 
 
 class Stop(Exception):
@@ -464,10 +483,9 @@ def test_columns_that_make_no_sense(
 
 def test_controls_have_no_unknown_words(table: Path, tmp_path: Path) -> None:
     config = ColumnConfig(columns=("unknown-words",))
-    with pytest.raises(ConfigError, match="no shortlist"):
-        add_columns(
-            str(table), str(tmp_path / "o"), [NamedScorer("l", LengthScorer(), "l")], config
-        )
+    scorers = [NamedScorer("length", LengthScorer(), "l"), word_count()]
+    with pytest.raises(ConfigError, match=r"^length has no shortlist"):
+        add_columns(SourceTable.open(str(table)), str(tmp_path / "o"), scorers, config)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -164,6 +165,23 @@ def test_an_interrupted_table_is_continued_with_the_same_fit(table: Path, tmp_pa
     assert out.read_bytes() == whole.read_bytes()
 
 
+def test_a_table_that_was_begun_with_another_fit_is_not_continued(
+    table: Path, tmp_path: Path
+) -> None:
+    out, config = tmp_path / "out", ColumnConfig(ALL_FORMS, block_rows=40, fit_rows=60)
+    named = NamedScorer("noise", StopsOnce(), "noise 3")
+    with pytest.raises(KeyboardInterrupt):
+        add_columns(SourceTable.open(str(table)), str(out), [named], replace(config, fit_rows=50))
+    add_columns(SourceTable.open(str(table)), str(out), [named], config, resume=True)
+    assert out.read_bytes() == scored(table, tmp_path / "whole", config).read_bytes()
+
+
+def test_scores_that_are_replaced_are_not_those_of_moses(table: Path, tmp_path: Path) -> None:
+    config = ColumnConfig(parse_columns("residual"), n_replaced=1)
+    with pytest.raises(InputError, match=r"table: found 3 scores, expected Moses's 4"):
+        scored(table, tmp_path / "out", config)
+
+
 def test_what_cannot_be_fitted_is_refused(table: Path, tmp_path: Path) -> None:
     poor = tmp_path / "poor"
     write_lines(poor, [b"a ||| b ||| 0.5 0.5 0.5", b"a ||| c ||| 0.5 0.5 0.5"])
@@ -183,3 +201,12 @@ def test_a_bad_row_in_the_sample_is_named_by_its_line(table: Path, tmp_path: Pat
     with pytest.raises(InputError, match=r"bad:41: found 1 score"):
         scored(tmp_path / "bad", tmp_path / "out", ColumnConfig(parse_columns("residual")))
     assert not (tmp_path / "out").exists()
+
+
+def test_a_bad_row_in_a_part_of_the_rows_is_named_by_its_line(tmp_path: Path) -> None:
+    """From the 100th row on all are bad; so few rows are drawn that none is the 100th of them."""
+    table = tmp_path / "table"
+    write_lines(table, [b"a ||| b ||| 1 1 1 1"] * 99 + [b"a ||| b ||| 1"] * 99)
+    with pytest.raises(InputError, match="found 1 score") as caught:
+        scored(table, tmp_path / "out", ColumnConfig(parse_columns("residual"), fit_rows=20))
+    assert caught.value.line is not None and caught.value.line >= 100

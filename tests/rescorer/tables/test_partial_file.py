@@ -204,6 +204,7 @@ def changed(**changes: object) -> Callable[[bytes], bytes]:
         changed(n_bytes=10**9),
         changed(n_bytes=None),
         changed(n_bytes="3"),
+        changed(progress=None),
     ],
 )
 def test_a_state_that_does_not_fit_is_as_good_as_none(

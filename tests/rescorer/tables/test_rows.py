@@ -45,6 +45,15 @@ def test_no_source_is_cut_in_two(tmp_path: Path, n_shards: int) -> None:
     assert sum(map(len, sources)) == 4
 
 
+def test_all_rows_that_are_counted_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "table"
+    table.write_bytes(b"".join(row + b"\n" for row in ROWS))
+    list(shard_rows(table, Shard(1, 2)))
+    assert "count rows: 10/10 (100%) rows" in capsys.readouterr().err
+
+
 def test_the_first_word_of_a_source_is_not_its_end(tmp_path: Path) -> None:
     """Blanks around a source are no part of it."""
     table = tmp_path / "table"

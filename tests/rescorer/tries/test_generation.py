@@ -231,6 +231,29 @@ def test_no_target_is_longer_than_it_may_be(max_ratio: float, expected: int) -> 
             assert [len(one.words) for one in targets] == [expected] * 2
 
 
+@pytest.mark.parametrize("sample", [False, True])
+def test_words_that_are_given_do_not_count_as_words_of_a_target(sample: bool) -> None:
+    """Three words behind each beginning; a network that never wants to end."""
+    scorer = make_scorer("rnn_lm", FEW)
+    with torch.no_grad():
+        scorer.network.output.bias[Vocabulary.end_id] = -50
+    config = GenerationConfig(sample=sample, max_words=3, length_penalty=1.0)
+    generator = Generator(scorer.network, scorer.shortlists)
+    found = generator.generate([b""] * 2, config, [b"x y", b""])
+    assert [len(one.words) for (one,) in found] == [5, 3]
+
+
+@pytest.mark.parametrize("sample", [False, True])
+def test_a_network_that_wants_unknown_words_gets_none(sample: bool) -> None:
+    scorer = make_scorer("rnn_lm", MANY)
+    with torch.no_grad():
+        scorer.network.output.bias[Vocabulary.unknown_id] = 50
+    config = GenerationConfig(n=4, sample=sample, max_words=3, unknown_words=False)
+    generator = Generator(scorer.network, scorer.shortlists)
+    found = [one for of in generator.generate([b""] * 2, config, [b"t1", b""]) for one in of]
+    assert len(found) == 8 and not any(b"<unk>" in one.words for one in found)
+
+
 class Weights(NamedTuple):
     rows: torch.Tensor
 
@@ -271,8 +294,8 @@ def test_the_most_attended_words_come_back() -> None:
     """Place 3 is </s> of the longest source and behind </s> of the shorter one: neither counts."""
     generator = Generator(Reversing(len(FEW)), Shortlists(SOURCE, FEW))
     config = GenerationConfig(n=4, sample=True, max_ratio=0, max_words=4)
-    sources = [b"a b c", b"a b", b""]
-    for lens, targets in zip((3, 2, 0), generator.generate(sources, config), strict=True):
+    sources = [b"a b c", b"a b", b"c", b""]
+    for lens, targets in zip((3, 2, 1, 0), generator.generate(sources, config), strict=True):
         for one in targets:
             n_words = min(len(one.words), lens)
             assert one.places[:n_words] == tuple(range(lens))[::-1][:n_words]

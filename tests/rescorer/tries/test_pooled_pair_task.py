@@ -17,8 +17,15 @@ from rescorer.training.encoded_pairs import EncodedPairs
 from rescorer.training.loop import LoopConfig
 from rescorer.training.run import train
 from rescorer.training.seeded_batch import SeededBatch
+from rescorer.tries.pair_losses import PairWords
 from rescorer.tries.pair_task import PairTask
-from rescorer.tries.pooled_pair_task import PoolBatch, PooledPairTask, prepare_recurrent
+from rescorer.tries.pooled_pair_task import (
+    PairModel,
+    PoolBatch,
+    PooledPairTask,
+    prepare_pairs,
+    prepare_recurrent,
+)
 from tests.rescorer.tries.conftest import losses_of
 
 MODEL = EncDecConfig(hidden_width=7, embedding_width=5, maxout_width=3)
@@ -64,7 +71,7 @@ def make_network() -> EncoderDecoder:
 
 def make_task(pools: Pools, config: EncDecTrainingConfig = CONFIG) -> PooledPairTask:
     losses = losses_of(make_network(), config)
-    return PooledPairTask(pools, config, 4, losses)  # type: ignore[arg-type]
+    return PooledPairTask(pools, config, 4, losses, False)  # type: ignore[arg-type]
 
 
 def task_alone(data: EncodedPairs, config: EncDecTrainingConfig = CONFIG) -> PairTask:
@@ -112,17 +119,28 @@ def test_batches_are_the_same_wherever_an_epoch_begins() -> None:
         batch = make_task(pools).batches(1)[number]
         assert batch.pool == whole[number].pool
         np.testing.assert_array_equal(batch.batch.rows, whole[number].batch.rows)
-    with pytest.raises(IndexError):
-        task.batches(1)[len(whole)]
+    for number in (len(whole), -1):
+        with pytest.raises(IndexError):
+            task.batches(1)[number]
 
 
-def test_a_pool_is_read_once_an_epoch() -> None:
-    pools = Pools(make_data(80, 1), make_data(90, 2), make_data(70, 3))
-    task = make_task(pools)
+def test_a_pool_is_read_and_its_batches_are_drawn_once_an_epoch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pools, drawn = Pools(make_data(80, 1), make_data(90, 2), make_data(70, 3)), []
+    task, draw = make_task(pools), PairTask.batches
+
+    def batches(task: PairTask, epoch: int) -> list[SeededBatch]:
+        drawn.append(len(task.train_rows))
+        return draw(task, epoch)
+
+    monkeypatch.setattr(PairTask, "batches", batches)
+    assert task.pool(0) is task.pool(0) and pools.loaded == [0]
     pools.loaded.clear()
     for batch in task.batches(0):
         task.loss(batch)
     assert len(pools.loaded) in (2, 3) and len({*pools.loaded}) == len(pools.loaded)
+    assert sorted(drawn) == sorted(task.sizes)
 
 
 def test_a_loss_is_that_of_the_pairs_of_its_pool() -> None:
@@ -164,15 +182,36 @@ def test_the_data_are_read_and_the_network_is_made_for_their_words(tmp_path: Pat
     assert sum(few.task.sizes) + few.task.n_held_out == 20  # type: ignore[attr-defined]
 
 
-def test_texts_of_reversed_sides_change_places(tmp_path: Path) -> None:
+@pytest.mark.parametrize("reverse_sides", [False, True])
+def test_texts_of_reversed_sides_change_places(tmp_path: Path, reverse_sides: bool) -> None:
     for name, text in (("table", b"a ||| x ||| 1\n"), ("en", b"a b\n"), ("fr", b"x\n")):
         (tmp_path / name).write_bytes(text)
-    config = EncDecTrainingConfig(n_held_out=0, reverse_sides=True)
+    config = EncDecTrainingConfig(n_held_out=0, reverse_sides=reverse_sides)
     data = Data(tmp_path / "table", texts=(tmp_path / "en", tmp_path / "fr"))
     prepared = prepare_recurrent(data, config, 1, lambda _: make_network())
     source, target = prepared.shortlists
     assert source is not None
-    assert (source.words[2:], target.words[2:]) == ((b"x",), (b"a", b"b"))
+    expected = [(b"a", b"b"), (b"x",)]
+    assert [source.words[2:], target.words[2:]] == expected[:: -1 if reverse_sides else 1]
+
+
+@pytest.mark.parametrize(("reverse_sides", "counts"), [(False, [2, 0, 3, 1]), (True, [2, 0, 2, 1])])
+def test_shares_are_those_of_target_words(
+    tmp_path: Path, reverse_sides: bool, counts: list[int]
+) -> None:
+    """Two pairs by hand: </s>, <unk> and the two words of the target side."""
+    (tmp_path / "table").write_bytes(b"a b ||| x ||| 1\na ||| x y x ||| 1\n")
+    config = EncDecTrainingConfig(n_held_out=0, reverse_sides=reverse_sides)
+    asked: list[PairWords] = []
+
+    def new_model(words: PairWords) -> PairModel:
+        asked.append(words)
+        return PairModel(make_network(), losses_of(make_network(), config))
+
+    prepare_pairs(Data(tmp_path / "table"), config, 1, new_model)
+    (words,) = asked
+    assert words.target_shares.tolist() == [count / sum(counts) for count in counts]
+    assert words.words_per_pair == sum(counts) / 2
 
 
 def test_other_texts_are_other_data(tmp_path: Path) -> None:

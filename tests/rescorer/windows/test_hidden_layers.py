@@ -54,7 +54,9 @@ def test_layers_are_their_equations(
     places = rng.integers(0, len(around), (150, 1 if n_around else 0))
     rows = np.concatenate([places, before], axis=1).astype(np.int32)
     rows[100:] = rows[:50]
-    layers = HiddenLayers(network, History(n_history, N_NUMBERS, FREQUENCIES), dtype)
+    history = History(n_history, N_NUMBERS, FREQUENCIES)
+    assert history.open_id == N_NUMBERS
+    layers = HiddenLayers(network, history, dtype)
     hidden, which = layers(rows, bases_of(network, around))
     assert len(hidden) == len({tuple(row) for row in rows[:, :-1].tolist()})
     expected = [
@@ -71,6 +73,10 @@ def test_layers_are_their_equations(
 
 def test_no_source_places_have_no_bases() -> None:
     assert bases_of(make_network(2, 2, 7), np.zeros((0, 2), np.int32)).shape == (0, 11)
+
+
+def test_bases_keep_nothing_for_a_gradient() -> None:
+    assert not bases_of(make_network(2, 2, 7), np.zeros((1, 2), np.int32)).requires_grad
 
 
 def test_words_around_that_are_not_there_are_refused() -> None:
