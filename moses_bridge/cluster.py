@@ -36,6 +36,7 @@ Preparation = Callable[[], Callable[[Item], Result]]
 LOCAL = "local"
 INSTALL = "Ray is not installed: pip install 'rescorer[cluster]'"
 TOKEN = ". Where the cluster asks for a token, set RAY_AUTH_MODE=token"
+NICENESS = "RAY_worker_niceness"  # a variable of the environment, which Ray spells so
 SECONDS_TO_CONNECT = 5.0
 ITEMS_AT_A_WORKER = 2  # one in work and one that waits, so that it need not wait for the driver
 ITEMS_HELD = 4  # for each worker: read, and not yet given back in order
@@ -91,7 +92,7 @@ def open_cluster(
     with contextlib.ExitStack() as stack:
         if address == LOCAL:
             # At Ray's niceness of 15 one other busy process leaves a worker a thirtieth of a processor.
-            os.environ.setdefault("RAY_worker_niceness", "0")
+            os.environ.setdefault(NICENESS, "0")
             folder = stack.enter_context(temporary_directory(Path(tempfile.gettempdir()), "ray"))
             n_processes = n_workers or n_processors()
             own = {"num_cpus": n_processes, "_temp_dir": str(folder), "include_dashboard": False}

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from moses_bridge.cluster import NICENESS
+
 # Before PyTorch is loaded: its threads shall not spin beside other work (see rescorer.parallel).
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
@@ -46,7 +48,7 @@ def ray() -> Iterator[Any]:
     """The library, where the extra `cluster` is installed; what knows no token cannot use its clusters."""
     # Before it is loaded, or it looks for no token.
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    os.environ["RAY_worker_niceness"] = "0"  # else another busy process makes a test run into its time limit
+    os.environ[NICENESS] = "0"  # else another busy process makes a test run into its time limit
     os.environ["RAY_AUTH_MODE"] = "token"
     os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
     # Names of sockets must be short, so pytest's own folders are too deep.

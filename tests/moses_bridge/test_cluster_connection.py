@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from moses_bridge.cluster import open_cluster
+from moses_bridge.cluster import NICENESS, open_cluster
 from moses_bridge.errors import ConfigError, UserError
 
 
@@ -57,7 +57,7 @@ def test_workers_of_a_cluster_started_here_are_no_nicer_than_the_command(
     ray: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beside another busy process they would get a thirtieth of a processor each, at Ray's niceness of 15."""
-    monkeypatch.delenv("RAY_worker_niceness")
+    monkeypatch.delenv(NICENESS)
     niceness = [os.getpriority(os.PRIO_PROCESS, 0)]
     with open_cluster("local", 1) as cluster:
         work = cluster.map_in_order(lambda: lambda _: os.getpriority(os.PRIO_PROCESS, 0), [0])
