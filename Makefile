@@ -259,17 +259,17 @@ $(START): $(B)/filtered/moses.ini $(CONFIG)/start.toml
 	$(FRESH)
 	$(STEP) $(TUNE) --ini $< --out $(@D) --seed 0 --config $(CONFIG)/start.toml $(call named,start)
 
-CSLM := --nbest-feature "CSLM0:LM0=$(BIN)/rescorer serve $(B)/cslm --unnormalized"
+# The CSLM and the NNJM, which sees the source, are features of the search itself: on lists alone the CSLM gains less
+# (docs/experiments.md).
+CSLM := --neural-lm "CSLM0=$(BIN)/rescorer serve $(B)/cslm --unnormalized"
+NNJM := --neural-lm "NNJM0=$(BIN)/rescorer serve $(B)/nnjm --unnormalized"
+TWO_NNJM := $(NNJM) --neural-lm "NNJM1=$(BIN)/rescorer serve $(B)/nnjm2 --unnormalized"
 # $(call on_lists,FEATURE,NETWORKS): one network, or an ensemble. The search cannot have it, and lists made without what
 # it takes over in a tuning lead astray (docs/experiments.md): so it chooses from the lists of runs that stay as they are.
 on_lists = --nbest-feature "$(1)=$(BIN)/rescorer nbest {nbest} --source {source} $(2:%=--model $(B)/%) --feature $(1) --out {out} --precision bfloat16"
 RNNSEARCH := $(call on_lists,RNNSearch0,rnnsearch)
 ENSEMBLE := $(call on_lists,RNNSearch0,rnnsearch rnnsearch2)
 RNN_LM := $(call on_lists,RNNLM0,rnn_lm)
-
-# The NNJM, which sees the source, is a feature of the search itself.
-NNJM := --neural-lm "NNJM0=$(BIN)/rescorer serve $(B)/nnjm --unnormalized"
-TWO_NNJM := $(NNJM) --neural-lm "NNJM1=$(BIN)/rescorer serve $(B)/nnjm2 --unnormalized"
 
 # $(call run,SYSTEM,INI,OPTIONS,PREREQUISITE,SEED,START,SETTINGS): by default those of the section "tune".
 define run
