@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from itertools import count, takewhile
+from itertools import count
 from typing import Any
 
 import pytest
@@ -25,12 +25,15 @@ def test_when_a_machine_is_lost_the_others_do_its_work(ray_cluster: Any) -> None
         return number, os.environ["RAY_RAYLET_PID"]
 
     machine = ray_cluster.add_node(num_cpus=1)
-    found: list[int] = []
-    places: set[str] = set()
-    after = count(1)  # items since the machine was lost
+    given, found, places = list[int](), list[int](), set[str]()
+    since_the_loss = count()
 
     def items() -> Iterator[int]:
-        return takewhile(lambda _: len(places) < 2 or next(after) < 50, count())
+        for number in count():
+            if len(places) == 2 and next(since_the_loss) == 50:
+                return
+            given.append(number)
+            yield number
 
     with open_cluster(ray_cluster.address, 3) as cluster:
         for number, place in cluster.map_in_order(lambda: which, items()):
@@ -38,7 +41,7 @@ def test_when_a_machine_is_lost_the_others_do_its_work(ray_cluster: Any) -> None
             if place not in places and len(places) == 1:
                 ray_cluster.remove_node(machine, allow_graceful=False)
             places.add(place)
-    assert found == [*range(len(found))]
+    assert found == given
     assert len(places) == 2
     ray_cluster.wait_for_nodes()
 
