@@ -17,6 +17,7 @@ import signal
 import socket
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -189,7 +190,7 @@ class Workers(Generic[Item, Result]):
         self.ready: dict[Any, int] = {}  # how many items each worker has
         self.items: dict[int, Item] = {}  # those that are not done
         self.again: list[int] = []  # items of lost workers
-        self.losses: dict[int, int] = {}
+        self.losses = Counter[int]()
         self.failed_starts = 0
         self.done: dict[int, Result] = {}
 
@@ -308,7 +309,7 @@ class Workers(Generic[Item, Result]):
         for number in numbers:
             heapq.heappush(self.again, number)
         in_work = numbers[0]
-        self.losses[in_work] = self.losses.get(in_work, 0) + 1
+        self.losses[in_work] += 1
         if self.losses[in_work] >= LOSSES:
             raise _lost(LOSSES, "were lost at the same piece of work", error)
 
