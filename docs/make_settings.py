@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from moses_bridge.build import BuildConfig
-from moses_bridge.config_text import Setting, settings_of, toml_value
+from moses_bridge.base.config_text import Setting, settings_of, toml_value
+from moses_bridge.builtin.build import BuildConfig
 from moses_bridge.corpus.parallel_corpus import CorpusConfig
-from moses_bridge.decoder import DecoderConfig
-from moses_bridge.prune import PruneConfig
-from moses_bridge.selection import SelectConfig
-from rescorer.architectures import ARCHITECTURES, load
-from rescorer.expected_bleu.task import ExpectedBleuConfig
+from moses_bridge.corpus.selection import SelectConfig
+from moses_bridge.decoding.decoder import DecoderConfig
+from moses_bridge.tables.prune import PruneConfig
+from rescorer.contract.architectures import ARCHITECTURES, load
+from rescorer.runs.expected_bleu.task import ExpectedBleuConfig
 from tuning.evaluation import CompareConfig
 from tuning.loop import TuningConfig
 from tuning.optimizer import OptimizerConfig

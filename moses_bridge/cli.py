@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_bridge.command import JOBS, VERSION, CommandGroup, config_options
-from moses_bridge.config import load_config, with_options
+from moses_bridge.base.command import JOBS, VERSION, CommandGroup, config_options
+from moses_bridge.base.config import load_config, with_options
 
 if TYPE_CHECKING:
-    from moses_bridge.build import BuildConfig
+    from moses_bridge.builtin.build import BuildConfig
     from moses_bridge.corpus.parallel_corpus import CorpusConfig, CorpusReport
-    from moses_bridge.decoder import DecoderConfig
-    from moses_bridge.prune import PruneConfig
-    from moses_bridge.selection import SelectConfig
+    from moses_bridge.corpus.selection import SelectConfig
+    from moses_bridge.decoding.decoder import DecoderConfig
+    from moses_bridge.tables.prune import PruneConfig
 
 READABLE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 ANY_PATH = click.Path(allow_dash=True, path_type=Path)
@@ -105,7 +105,7 @@ def _select_settings(
     config: Path | None, lines: int | None, share: float | None, words: int | None
 ) -> SelectConfig:
     """The settings of `moses-bridge select`."""
-    from moses_bridge.selection import SelectConfig
+    from moses_bridge.corpus.selection import SelectConfig
 
     options = {"n_lines": lines, "share": share, "n_words": words}
     return with_options(load_config(SelectConfig, config), options)
@@ -172,7 +172,7 @@ def select(
       moses-bridge select corpus/train.en corpus/train.fr --domain corpus/dev.en \\
           --domain corpus/dev.fr --out best.en --out best.fr --share 0.4 --scores scores.gz
     """
-    from moses_bridge.selection import Domain, select_text
+    from moses_bridge.corpus.selection import Domain, select_text
 
     options = _select_settings(config, lines, share, words)
     domain = Domain(domain_texts, domain_models, general_models)
@@ -186,7 +186,7 @@ def select(
 
 def _build_settings(config: Path | None, smoothing: str | None) -> BuildConfig:
     """The settings of `moses-bridge build`."""
-    from moses_bridge.build import BuildConfig
+    from moses_bridge.builtin.build import BuildConfig
 
     return with_options(load_config(BuildConfig, config), {"smoothing": smoothing})
 
@@ -226,7 +226,7 @@ def build(
     Example:
       moses-bridge build --corpus corpus/train --source en --target fr --out model
     """
-    from moses_bridge.build import build_model
+    from moses_bridge.builtin.build import build_model
 
     options = _build_settings(config, smoothing)
     build_model(corpus_prefix, source, target, out, options, links, jobs)
@@ -251,14 +251,14 @@ def filter_command(ini: Path, inputs: tuple[Path, ...], out: Path) -> None:
       moses-bridge filter --ini model/moses.ini --input corpus/dev.en --input corpus/test.en \\
           --out filtered
     """
-    from moses_bridge.filter import filter_model
+    from moses_bridge.tables.filter import filter_model
 
     filter_model(ini, inputs, out)
 
 
 def _prune_settings(config: Path | None, keep: float | None, by: str | None) -> PruneConfig:
     """The settings of `moses-bridge prune`."""
-    from moses_bridge.prune import PruneConfig
+    from moses_bridge.tables.prune import PruneConfig
 
     options = {"keep": keep, "by": None if by is None else by.split(",")}
     return with_options(load_config(PruneConfig, config), options)
@@ -292,7 +292,7 @@ def prune(
       moses-bridge prune rnn/phrase-table.gz --by significance,5 --keep 0.5 \\
           --out pruned/phrase-table.gz --ini rnn/moses.ini --ini-out pruned/moses.ini
     """
-    from moses_bridge.prune import prune_table
+    from moses_bridge.tables.prune import prune_table
 
     report = prune_table(table, out, _prune_settings(config, keep, by), ini, ini_out)
     click.echo(
@@ -341,7 +341,7 @@ def _decoder_settings(
     neural_lms: tuple[str, ...],
 ) -> DecoderConfig:
     """The settings of `moses-bridge decode`."""
-    from moses_bridge.decoder import DecoderConfig
+    from moses_bridge.decoding.decoder import DecoderConfig
 
     options = {
         "kind": decoder,
@@ -418,13 +418,13 @@ def decode(
       moses-bridge decode --ini filtered/moses.ini --input corpus/test.en --output test.out \\
           --nbest test.nbest.gz --nbest-size 100
     """
-    from moses_bridge.decoder import open_decoder
+    from moses_bridge.decoding.decoder import open_decoder
     from moses_bridge.formats.weights import read_weights
 
     options = _decoder_settings(config, decoder, stack, cube_pruning_pop_limit, neural_lms)
     overwrite = read_weights(weights) if weights else None
     if constrain is not None:
-        from moses_bridge.given_translations import force_translations
+        from moses_bridge.decoding.given_translations import force_translations
 
         report = force_translations(ini, options, jobs, source, constrain, output, overwrite, nbest)
         click.echo(f"{report.n_missed} of {report.n_lines} translations cannot be made", err=True)
@@ -446,8 +446,8 @@ def score_nbest(nbest: Path, ini: Path, source: Path, out: Path, weights: Path |
     Example:
       moses-bridge score-nbest test.nbest.gz --ini new/moses.ini --input test.en --out new.nbest.gz
     """
+    from moses_bridge.decoding.given_translations import score_entries
     from moses_bridge.formats.weights import read_weights
-    from moses_bridge.given_translations import score_entries
 
     score_entries(ini, source, nbest, out, read_weights(weights) if weights else None)
 
@@ -465,7 +465,7 @@ def config_command(experiments: tuple[Path, ...], out: Path) -> None:
     Example:
       moses-bridge config tuning/experiments/tiny.toml --out build/config
     """
-    from moses_bridge.experiment import split_experiment
+    from moses_bridge.base.experiment import split_experiment
 
     split_experiment(experiments, out)
 
@@ -481,7 +481,7 @@ def step(command: tuple[str, ...], log: Path, name: str | None) -> None:
     Example:
     moses-bridge step --log steps.jsonl --name model -- rescorer train table.gz --out rnn
     """
-    from moses_bridge.steps import run_step
+    from moses_bridge.base.steps import run_step
 
     sys.exit(run_step(command, log, name or shlex.join(command)))
 
@@ -495,7 +495,7 @@ def steps(log: Path) -> None:
     Example:
     moses-bridge steps build/table1/steps.jsonl
     """
-    from moses_bridge.steps import read_steps, step_lines
+    from moses_bridge.base.steps import read_steps, step_lines
 
     for line in step_lines(read_steps(log)):
         click.echo(line)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moses_bridge.command import (
+from moses_bridge.base.command import (
     JOBS,
     RAY,
     VERSION,
@@ -22,23 +22,23 @@ from moses_bridge.command import (
     command_line,
     config_options,
 )
-from moses_bridge.config import load_config, with_options
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.config import load_config, with_options
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.progress import be_silent
+from moses_bridge.base.textio import is_stream
 from moses_bridge.formats.nbest import check_feature_name
-from moses_bridge.ngram_scorer import serve_ngrams
-from moses_bridge.progress import be_silent
-from moses_bridge.textio import is_stream
-from rescorer.architectures import ARCHITECTURES
-from rescorer.parallel import let_waiting_threads_sleep
+from moses_bridge.formats.ngram_scorer import serve_ngrams
+from rescorer.contract.architectures import ARCHITECTURES
+from rescorer.contract.parallel import let_waiting_threads_sleep
 
 if TYPE_CHECKING:
-    from rescorer.compute import Compute, Device, Precision
-    from rescorer.contract import NamedScorer, Side, TrainingSettings
-    from rescorer.controls import Control
-    from rescorer.ensemble import Mean
-    from rescorer.expected_bleu.task import ExpectedBleuConfig
-    from rescorer.generated_phrases import OutputFormat
+    from rescorer.contract.compute import Compute, Device, Precision
+    from rescorer.contract.scorer import NamedScorer, Side, TrainingSettings
+    from rescorer.models.controls import Control
+    from rescorer.models.ensemble import Mean
+    from rescorer.runs.expected_bleu.task import ExpectedBleuConfig
     from rescorer.tables.report import ColumnFormat
+    from rescorer.views.generated_phrases import OutputFormat
     from rescorer.views.map_points import Kind
     from rescorer.views.maps import Colour
 
@@ -86,7 +86,7 @@ def _training_settings(
     right_to_left: bool,
 ) -> TrainingSettings:
     """The settings of `rescorer train`."""
-    from rescorer.architectures import load
+    from rescorer.contract.architectures import load
 
     options = {
         "loop.max_minutes": minutes,
@@ -171,11 +171,11 @@ def train(
 
     Example: rescorer train model/phrase-table.gz --out rnn
     """
-    from rescorer.compute import choose_device
-    from rescorer.contract import Data
+    from rescorer.contract.compute import choose_device
+    from rescorer.contract.scorer import Data
+    from rescorer.runs.train import train as run_training
     from rescorer.training.folds import train_folds
     from rescorer.training.peers import peers_on
-    from rescorer.training.run import train as run_training
 
     settings = _training_settings(
         config, arch, minutes, epochs, hidden_width, reverse, right_to_left
@@ -197,7 +197,7 @@ def _expected_bleu_settings(
     config: Path | None, minutes: float | None, epochs: int | None
 ) -> ExpectedBleuConfig:
     """The settings of `rescorer expected-bleu`."""
-    from rescorer.expected_bleu.task import ExpectedBleuConfig
+    from rescorer.runs.expected_bleu.task import ExpectedBleuConfig
 
     options = {"loop.max_minutes": minutes, "loop.n_epochs": epochs}
     return with_options(load_config(ExpectedBleuConfig, config), options)
@@ -242,8 +242,8 @@ def expected_bleu(
 
     Example: rescorer expected-bleu cptm train.nbest.gz --source train.en --reference train.fr --out cptm-bleu
     """
-    from rescorer.compute import choose_device
-    from rescorer.expected_bleu.run import ListText, train_for_expected_bleu
+    from rescorer.contract.compute import choose_device
+    from rescorer.runs.expected_bleu.run import ListText, train_for_expected_bleu
 
     settings = _expected_bleu_settings(config, minutes, epochs)
     lists = ListText(nbest, source, references)
@@ -265,7 +265,7 @@ def _in_words(report: Any) -> str:
 
 def _tell_log_z(model: Path, unnormalized: bool) -> None:
     """Say on standard error what log Z is on held-out text, where raw scores stand for exact ones."""
-    from rescorer.model_directory import log_z_of
+    from rescorer.models.model_directory import log_z_of
 
     log_z = log_z_of(model)
     if log_z or unnormalized:
@@ -358,10 +358,10 @@ def score(
     Example: rescorer score model/phrase-table.gz --model rnn --out rnn/phrase-table.gz
     --ini model/moses.ini --ini-out rnn/moses.ini
     """
-    from rescorer.agreement import table_agreement
-    from rescorer.asked_scorers import AskedScorers
-    from rescorer.cluster_scoring import open_scoring, packed
-    from rescorer.compute import Compute
+    from rescorer.contract.compute import Compute
+    from rescorer.models.asked_scorers import AskedScorers
+    from rescorer.runs.agreement import table_agreement
+    from rescorer.tables.cluster_scoring import open_scoring, packed
     from rescorer.tables.column import ColumnConfig, parse_columns
     from rescorer.tables.rows import parse_shard
     from rescorer.tables.scored_table import score_table
@@ -461,10 +461,10 @@ def nbest(
 
     Example: rescorer nbest dev.nbest --source dev.en --model cslm --feature CSLM0 --out new.nbest
     """
-    from rescorer.compute import Compute
-    from rescorer.ensemble import ensemble
-    from rescorer.model_directory import scorer_of_model
-    from rescorer.nbest import add_feature
+    from rescorer.contract.compute import Compute
+    from rescorer.models.ensemble import ensemble
+    from rescorer.models.model_directory import scorer_of_model
+    from rescorer.tables.nbest import add_feature
 
     check_feature_name(feature)
     if per_word and per_word_feature:
@@ -496,8 +496,8 @@ def serve(model: Path, unnormalized: bool, precision: Precision, device: Device,
     """
     import torch
 
-    from rescorer.compute import Compute
-    from rescorer.model_directory import ngram_scorer_of_model
+    from rescorer.contract.compute import Compute
+    from rescorer.models.model_directory import ngram_scorer_of_model
 
     torch.set_num_threads(jobs)
     scorer = ngram_scorer_of_model(model, Compute(precision, device, unnormalized))
@@ -555,7 +555,7 @@ def neighbors(
 
     Example: rescorer neighbors rnn --word house --phrase "of the" --table model/phrase-table.gz
     """
-    from rescorer.compute import Compute
+    from rescorer.contract.compute import Compute
     from rescorer.views.learned import Learned
     from rescorer.views.neighbors import phrase_neighbors, word_neighbors
 
@@ -632,7 +632,7 @@ def preferences(
 
     Example: rescorer preferences model/phrase-table.gz --model RNN=rnn --out preferences.md
     """
-    from rescorer.compute import Compute
+    from rescorer.contract.compute import Compute
     from rescorer.views.preference_files import check_names, write_preferences
     from rescorer.views.preference_text import to_markdown
     from rescorer.views.preferences import PreferencesConfig
@@ -655,7 +655,7 @@ def preferences(
 
 def _scorers(models: tuple[str, ...], compute: Compute) -> list[NamedScorer]:
     """The scorers of NAME=DIR, with those names."""
-    from rescorer.model_directory import scorer_of_model
+    from rescorer.models.model_directory import scorer_of_model
 
     named = _named_models(models).items()
     return [
@@ -707,7 +707,7 @@ def draw_map(
 
     Example: rescorer map rnn model/phrase-table.gz --out maps
     """
-    from rescorer.compute import Compute
+    from rescorer.contract.compute import Compute
     from rescorer.views.learned import Learned
     from rescorer.views.maps import MapConfig, draw_maps, kinds_of
 
@@ -791,10 +791,10 @@ def generate(
 
     Example: rescorer generate rnn phrases.en --n 5 --table model/phrase-table.gz
     """
-    from rescorer.compute import Compute
-    from rescorer.generated_phrases import generate_phrases
-    from rescorer.model_directory import generator_of_model, reverses_sides
+    from rescorer.contract.compute import Compute
+    from rescorer.models.model_directory import generator_of_model, reverses_sides
     from rescorer.tries.generation import GenerationConfig
+    from rescorer.views.generated_phrases import generate_phrases
 
     config = GenerationConfig(
         n=n,
@@ -846,12 +846,12 @@ def translate(
 
     Example: rescorer translate rnn test.en --out test.rnn.fr --nbest test.nbest.gz --nbest-size 20
     """
-    from rescorer.compute import Compute
-    from rescorer.model_directory import translator_of_model
-    from rescorer.translation import NBestOutput
-    from rescorer.translation import translate as run_translation
+    from rescorer.contract.compute import Compute
+    from rescorer.models.model_directory import translator_of_model
+    from rescorer.models.unknown_words import NO_LEXICON, read_lexicon
     from rescorer.tries.generation import GenerationConfig
-    from rescorer.unknown_words import NO_LEXICON, read_lexicon
+    from rescorer.views.translation import NBestOutput
+    from rescorer.views.translation import translate as run_translation
 
     config = GenerationConfig(
         n=nbest_size,
@@ -890,9 +890,9 @@ def perplexity(
 
     Example: rescorer perplexity rnn_lm cslm model/lm.arpa.gz dev.fr
     """
-    from rescorer.compute import Compute
-    from rescorer.contract import Data
-    from rescorer.perplexity import load_text_model, perplexities
+    from rescorer.contract.compute import Compute
+    from rescorer.contract.scorer import Data
+    from rescorer.views.perplexity import load_text_model, perplexities
 
     compute = Compute(precision, device)
     loaded = [load_text_model(path, compute) for path in models]
@@ -949,7 +949,7 @@ def align(
 
     Example: rescorer align rnnsearch dev.en dev.fr --out dev.links --pictures attention --lines 1,2,5
     """
-    from rescorer.compute import Compute
+    from rescorer.contract.compute import Compute
     from rescorer.views.alignment import (
         AttentionPictures,
         attention_reader_of_model,

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.formats.words import split_words
-from rescorer.contract import Batch, Scorer, UnfitPair
+from rescorer.contract.scorer import Batch, Scorer, UnfitPair
+from rescorer.contract.vocabulary import Vocabulary
 from rescorer.pair_folds import folds_of
-from rescorer.vocabulary import Vocabulary
 
 
 class FoldScorer:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.formats.words import split_words
-from rescorer.distinct import distinct
+from rescorer.contract.distinct import distinct
 
 # Odd, with bits all over: the multiplier of Fibonacci hashing, 2^64 over the golden ratio.
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)

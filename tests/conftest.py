@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from moses_bridge.cluster import NICENESS
+from moses_bridge.base.cluster import NICENESS
 
-# Before PyTorch is loaded: its threads shall not spin beside other work (see rescorer.parallel).
+# Before PyTorch is loaded: its threads shall not spin beside other work (see rescorer.contract.parallel).
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 # Outputs of Moses on generated text; they are part of the repository.

@@ -15,9 +15,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.textio import StrPath, count_lines, read_lines
 from moses_bridge.compiled.notice import CompilationNotice
-from moses_bridge.errors import InputError
-from moses_bridge.textio import StrPath, count_lines, read_lines
 
 MAX_ORDER = 4  # Papineni et al. (2002), section 2.3
 N_STATISTICS = 2 * MAX_ORDER + 1  # matches and totals, and the reference length

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.errors import ConfigError
 
 PATTERN = re.compile(r"(\S+):(\S*)\.\.(\S*)")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_bridge.command import (
+from moses_bridge.base.command import (
     JOBS,
     RAY,
     VERSION,
@@ -20,8 +20,8 @@ from moses_bridge.command import (
     command_line,
     config_options,
 )
-from moses_bridge.config import load_config, with_options
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.config import load_config, with_options
+from moses_bridge.base.errors import ConfigError
 from tuning.optimizers import OPTIMIZER_NAMES
 
 if TYPE_CHECKING:
@@ -148,8 +148,8 @@ def tune(
 
     Example: tuning tune --ini moses.ini --source dev.en --reference dev.fr --out run1 --seed 1
     """
-    from moses_bridge.cluster import open_cluster
-    from moses_bridge.steps import LOG_NAME, recorded_step
+    from moses_bridge.base.cluster import open_cluster
+    from moses_bridge.base.steps import LOG_NAME, recorded_step
     from tuning.loop import tune as run_tuning
     from tuning.rerank import NBestFeature
 
@@ -232,7 +232,7 @@ def rerank(
     Example: tuning rerank run1 --source dev.en --reference dev.fr --out reranked1
     --nbest-feature "NN0=rescorer nbest {nbest} --source {source} --model rnn --feature NN0 --out {out}"
     """
-    from moses_bridge.steps import LOG_NAME, recorded_step
+    from moses_bridge.base.steps import LOG_NAME, recorded_step
     from tuning.rerank import NBestFeature
     from tuning.reranking import rerank_run
 

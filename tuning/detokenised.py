@@ -16,8 +16,8 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 from sacremoses import MosesDetokenizer
 
-from moses_bridge.progress import track
-from moses_bridge.textio import read_lines
+from moses_bridge.base.progress import track
+from moses_bridge.base.textio import read_lines
 
 PAIRS_A_TASK = 256  # a second or so of TER: much more than handing a task to a process costs
 

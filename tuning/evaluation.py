@@ -13,10 +13,10 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.config import AtLeast, check_limits, from_mapping
-from moses_bridge.decoder import Decoder, DecoderConfig, open_decoder
-from moses_bridge.errors import ConfigError
-from moses_bridge.progress import track
+from moses_bridge.base.config import AtLeast, check_limits, from_mapping
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.progress import track
+from moses_bridge.decoding.decoder import Decoder, DecoderConfig, open_decoder
 from tuning.bleu_stats import References, bleu, length_ratio, precisions
 from tuning.comparison import Comparison, Contrast, ResultRow, RunSummary
 from tuning.detokenised import DetokenisedReferences, DetokenisedScores

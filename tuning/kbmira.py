@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from moses_bridge.progress import track
+from moses_bridge.base.progress import track
 from tuning.bleu_stats import N_STATISTICS, bleu
 from tuning.bounds import Bounds
 from tuning.nbest_pool import NBestPool

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
-from moses_bridge.blocks import blocks_of
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.blocks import blocks_of
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.line_progress import LineProgress
+from moses_bridge.base.programs import run_program
+from moses_bridge.base.textio import open_write, read_lines
+from moses_bridge.decoding.text_values import TextValues
 from moses_bridge.formats.nbest import parse_entry, parse_features, read_nbest, with_feature
-from moses_bridge.line_progress import LineProgress
-from moses_bridge.ngram_scorer import ScorerProcesses
-from moses_bridge.programs import run_program
-from moses_bridge.text_values import TextValues
-from moses_bridge.textio import open_write, read_lines
+from moses_bridge.formats.ngram_scorer import ScorerProcesses
 from tuning.rerank import NBestFeature
 
 # Hypotheses of a call to a scorer: few beside those whose n-grams it keeps.

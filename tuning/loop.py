@@ -13,13 +13,13 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.cluster import Cluster
-from moses_bridge.cluster_decoder import ClusterDecoder
-from moses_bridge.config import AtLeast, check_limits
-from moses_bridge.decoder import Decoder, DecoderConfig, open_decoder
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.cluster import Cluster
+from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.json_files import read_json, write_json
+from moses_bridge.decoding.cluster_decoder import ClusterDecoder
+from moses_bridge.decoding.decoder import Decoder, DecoderConfig, open_decoder
 from moses_bridge.formats.moses_ini import parse_ini, read_ini, with_weights, write_ini
-from moses_bridge.json_files import read_json, write_json
 from tuning.bleu_stats import References, bleu, length_ratio, log_sentence_bleu
 from tuning.list_features import ListFeatures
 from tuning.nbest_pool import NBestPool, grouped_weights, merge_pools, read_pool

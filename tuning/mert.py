@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.progress import Progress
+from moses_bridge.base.progress import Progress
 from tuning.bleu_stats import bleu
 from tuning.bounds import Bounds
 from tuning.envelope import Direction, best_step

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.errors import InputError
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.textio import StrPath
 from moses_bridge.formats.tuning_data import DataBlock, read_features, read_init_opt, read_scores
-from moses_bridge.textio import StrPath
 from tuning.bleu_stats import N_STATISTICS, Statistics
 from tuning.nbest_pool import NBestPool, make_pool
 from tuning.sparse_features import SparseValue, is_sparse, with_sparse

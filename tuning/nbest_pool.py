@@ -12,9 +12,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from moses_bridge.errors import InputError
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.textio import StrPath, read_lines
 from moses_bridge.formats.nbest import BAR, NBestEntry, parse_entry, parse_features
-from moses_bridge.textio import StrPath, read_lines
 from tuning.bleu_stats import References, Statistics
 from tuning.sparse_features import SparseValue, cut_sparse, is_sparse, with_sparse
 

@@ -9,8 +9,8 @@ from typing import Annotated, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.config import AtLeast, check_limits
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.errors import ConfigError
 from tuning.bleu_stats import bleu
 from tuning.bounds import Bounds
 from tuning.nbest_pool import NBestPool

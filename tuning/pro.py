@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
-from moses_bridge.progress import track
+from moses_bridge.base.progress import track
 from tuning.bleu_stats import bleu, log_sentence_bleu
 from tuning.bounds import Bounds
 from tuning.envelope import Direction, best_step

@@ -7,10 +7,10 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.line_progress import track_lines
+from moses_bridge.base.textio import StrPath, count_lines, write_lines
 from moses_bridge.formats.nbest import check_feature_name, parse_features, read_nbest
-from moses_bridge.line_progress import track_lines
-from moses_bridge.textio import StrPath, count_lines, write_lines
 
 PLACEHOLDERS = ("{nbest}", "{source}", "{out}")
 NEEDED = ("{nbest}", "{out}")
@@ -23,7 +23,7 @@ class NBestFeature:
     Attributes:
         name: as it stands in the list, without "="; see `check_feature_name`.
         command: adds the feature to a list; {nbest}, {source} and {out} are replaced by paths. One without any
-            of them stays open and is asked for n-grams (`moses_bridge.ngram_scorer`).
+            of them stays open and is asked for n-grams (`moses_bridge.formats.ngram_scorer`).
         initial_weight: weight at the start of tuning.
         stand_in: a feature of the decoder that counts for this one in the search, which cannot see
             it: it has the weights of both there. Without it ("") the search goes by weights of

@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
-from moses_bridge.config import AtLeast, check_limits, from_mapping
-from moses_bridge.decoder import DecoderConfig, open_decoder
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.config import AtLeast, check_limits, from_mapping
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.decoding.decoder import DecoderConfig, open_decoder
 from tuning.bleu_stats import References, bleu, length_ratio
 from tuning.list_features import ListFeatures
 from tuning.loop import Loop, TuningConfig, report, write_tuned_ini

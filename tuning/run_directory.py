@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.json_files import read_json, write_json
 from moses_bridge.formats.moses_ini import read_ini
-from moses_bridge.json_files import read_json, write_json
-from moses_bridge.ngram_scorer import as_texts
+from moses_bridge.formats.ngram_scorer import as_texts
 from tuning.rerank import NBestFeature
 
 WEIGHTS_NAME = "weights.json"

@@ -19,9 +19,9 @@ from typing import Annotated
 
 import numpy as np
 
-from moses_bridge.config import AtLeast, check_limits
-from moses_bridge.decoder import Decoder, DecoderConfig, open_decoder
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.decoding.decoder import Decoder, DecoderConfig, open_decoder
 from tuning.bleu_stats import References, bleu, mean_precision
 from tuning.equal_length import DIGITS, Decoding, at_length, next_weights
 from tuning.list_features import ListFeatures

@@ -7,9 +7,9 @@ import shlex
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from moses_bridge.config import from_mapping
-from moses_bridge.decoder import DecoderConfig
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.config import from_mapping
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.decoding.decoder import DecoderConfig
 from tuning.nbest_pool import column_names
 from tuning.rerank import NBestFeature
 from tuning.run_directory import (

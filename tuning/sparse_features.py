@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.errors import InputError
-from moses_bridge.textio import StrPath
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.textio import StrPath
 
 MAX_FEATURES = 1000  # columns of float64: a pool of a million hypotheses has 8 GB at this number
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.errors import ConfigError
 from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.formats.weights import read_weights
 from tuning.nbest_pool import column_names, grouped_weights

@@ -15,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from moses_bridge.progress import Progress
+from moses_bridge.base.progress import Progress
 from tuning.bleu_stats import MAX_ORDER, N_STATISTICS, bleu
 from tuning.bounds import Bounds
 from tuning.nbest_pool import NBestPool

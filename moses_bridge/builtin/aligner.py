@@ -14,11 +14,11 @@ from typing import Any, Literal
 
 import thot.alignment
 
+from moses_bridge.base.errors import UserError
+from moses_bridge.base.progress import track
+from moses_bridge.base.textio import read_lines, read_parallel, write_lines
 from moses_bridge.builtin.symmetrization import symmetrize
-from moses_bridge.errors import UserError
 from moses_bridge.formats.words import split_words
-from moses_bridge.progress import track
-from moses_bridge.textio import read_lines, read_parallel, write_lines
 
 Aligner = Literal["hmm", "fast-align", "eflomal"]
 PAIRS_AT_ONCE = 500_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator
 
+from moses_bridge.base.textio import StrPath, read_parallel
 from moses_bridge.formats.alignment import format_links, parse_links
-from moses_bridge.textio import StrPath, read_parallel
 
 Link = tuple[int, int]
 # (source, target), in the order of Moses's symal, on which the result depends.

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.textio import STANDARD_STREAM, read_lines
 from moses_bridge.check.table import CheckReport
 from moses_bridge.check.table_contents import Tally
-from moses_bridge.errors import InputError
 from moses_bridge.formats.moses_ini import V1_SECTIONS, tokens, with_sections
 from moses_bridge.formats.phrase_table import to_number
-from moses_bridge.textio import STANDARD_STREAM, read_lines
 
 TABLE_KINDS = ("PhraseDictionary", "ProbingPT", "RuleTable")
 TEXT_TABLES = ("PhraseDictionaryMemory", "0")

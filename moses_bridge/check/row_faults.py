@@ -6,7 +6,8 @@ import functools
 import math
 from collections.abc import Callable, Iterator
 
-from moses_bridge.errors import InputError, shown
+from moses_bridge.base.errors import InputError, shown
+from moses_bridge.base.textio import StrPath
 from moses_bridge.formats.alignment import parse_links
 from moses_bridge.formats.phrase_table import (
     ALIGNMENT,
@@ -23,7 +24,6 @@ from moses_bridge.formats.phrase_table import (
     to_number,
 )
 from moses_bridge.formats.words import split_words
-from moses_bridge.textio import StrPath
 
 # Those that moses/PP/Factory.cpp:61-69 registers; another one ends the decoder.
 KNOWN_PROPERTIES = frozenset(

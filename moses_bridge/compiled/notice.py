@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from numba.core import event
 
-from moses_bridge.progress import Progress, print_note
+from moses_bridge.base.progress import Progress, print_note
 
 COMPILATION = "numba:compile"  # numba tells of it only where its cache does not have the function
 

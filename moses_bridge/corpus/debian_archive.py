@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from moses_bridge.errors import ToolError, UserError
-from moses_bridge.progress import Progress
-from moses_bridge.textio import open_write, write_lines
+from moses_bridge.base.errors import ToolError, UserError
+from moses_bridge.base.progress import Progress
+from moses_bridge.base.textio import open_write, write_lines
 
 APT_HELPER = "/usr/lib/apt/apt-helper"
 N_LINES_QUOTED = 8  # of apt, whose faults come last

@@ -10,10 +10,10 @@ from typing import Any
 
 import polib
 
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.textio import read_bytes
 from moses_bridge.corpus.package_descriptions import sentence_pairs
 from moses_bridge.corpus.text_pair import tidy
-from moses_bridge.errors import InputError
-from moses_bridge.textio import read_bytes
 
 FAULT = re.compile(r"Syntax error in po file.*\(line (\d+)\)(?:: (.*))?", re.DOTALL)
 MO_MAGIC = (b"\xde\x12\x04\x95", b"\x95\x04\x12\xde")

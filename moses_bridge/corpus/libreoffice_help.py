@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
+from moses_bridge.base.errors import ToolError
 from moses_bridge.corpus.debian_archive import find_apt
 from moses_bridge.corpus.package_descriptions import sentence_pairs
 from moses_bridge.corpus.text_pair import TextPair, tidy
-from moses_bridge.errors import ToolError
 
 HELP_PAGE = re.compile(r"^(?:\./)?usr/share/libreoffice/help/[^/]+/(.+\.html)$")
 PARAGRAPH_TAGS = frozenset({"p", "h1", "h2", "h3", "h4", "h5", "h6"})

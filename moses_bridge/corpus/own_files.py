@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.textio import COMPRESSIONS, read_lines, read_parallel
 from moses_bridge.corpus.gettext_catalogue import catalogue_pairs
 from moses_bridge.corpus.text_pair import TextPair, tidy
 from moses_bridge.corpus.tmx import tmx_pairs
-from moses_bridge.errors import ConfigError, InputError
-from moses_bridge.textio import COMPRESSIONS, read_lines, read_parallel
 
 # Lines near each other belong to one document more often than not, so they go into one part.
 PAIRS_PER_GROUP = 10

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from moses_bridge.base.textio import read_lines
 from moses_bridge.corpus.sentence_split import split_sentences
 from moses_bridge.corpus.text_pair import TextPair, tidy
-from moses_bridge.textio import read_lines
 
 ITEM = re.compile(r"(?:[-*+•·–—‣]|(?<=\s)o|\d{1,2}[.)])\s+(?=\S)")
 # The translators' web form shows a no-break space as this dot, and often it was left standing.

@@ -11,15 +11,15 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, Literal
 
-from moses_bridge.config import AtLeast, AtMost, check_limits
+from moses_bridge.base.config import AtLeast, AtMost, check_limits
+from moses_bridge.base.errors import ConfigError, UserError
+from moses_bridge.base.textio import open_write, write_lines
 from moses_bridge.corpus.debian_archive import DebianArchive
 from moses_bridge.corpus.libreoffice_help import help_package, help_pairs
 from moses_bridge.corpus.own_files import bilingual_pairs, line_pairs
 from moses_bridge.corpus.package_descriptions import description_pairs
 from moses_bridge.corpus.text_pair import TextPair
 from moses_bridge.corpus.tokenization import tokenize_lines
-from moses_bridge.errors import ConfigError, UserError
-from moses_bridge.textio import open_write, write_lines
 
 PARTS = ("train", "dev", "test")
 LANGUAGE_CODE = re.compile(r"^[a-z]{2,3}(?:_[A-Z]{2}|_[A-Z][a-z]{3})?$")

@@ -8,8 +8,8 @@ from html.entities import html5
 from pathlib import Path
 from xml.parsers.expat import ExpatError, ParserCreate
 
-from moses_bridge.errors import InputError
-from moses_bridge.textio import read_pieces
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.textio import read_pieces
 
 # What stands in these is code of the document's format, not text (TMX 1.4b, "Content Markup").
 CODE = frozenset({"bpt", "ept", "it", "ph", "ut"})

@@ -10,8 +10,8 @@ from functools import lru_cache
 
 from sacremoses import MosesTokenizer
 
-from moses_bridge.processors import n_processors
-from moses_bridge.progress import Progress
+from moses_bridge.base.processors import n_processors
+from moses_bridge.base.progress import Progress
 
 LINES_PER_TASK = 1000
 FEWEST_LINES_FOR_PROCESSES = 8000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from moses_bridge.errors import InputError, shown
-from moses_bridge.textio import StrPath
+from moses_bridge.base.errors import InputError, shown
+from moses_bridge.base.textio import StrPath
 
 
 def parse_links(

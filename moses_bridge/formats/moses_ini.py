@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from moses_bridge.errors import InputError
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.textio import StrPath, read_lines, write_lines
 from moses_bridge.formats.phrase_table import to_number
-from moses_bridge.textio import StrPath, read_lines, write_lines
 
 SECTION = re.compile(rb"^\s*\[([^\]]+)\]\s*$")
 V1_SECTIONS = ("ttable-file", "weight-t", "lmodel-file", "weight-l", "weight-d")

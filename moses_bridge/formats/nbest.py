@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from moses_bridge.errors import ConfigError, InputError, shown
-from moses_bridge.textio import StrPath, read_lines
+from moses_bridge.base.errors import ConfigError, InputError, shown
+from moses_bridge.base.textio import StrPath, read_lines
 
 BAR, ESCAPED_BAR = b"|||", b"&#124;&#124;&#124;"
 SEPARATOR = b" ||| "

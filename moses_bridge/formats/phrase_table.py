@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.errors import InputError, shown
+from moses_bridge.base.textio import StrPath, read_lines
 from moses_bridge.compiled.plain_numbers import are_plain_numbers
 from moses_bridge.compiled.row_bytes import insert_scores
-from moses_bridge.errors import InputError, shown
 from moses_bridge.formats.words import split_words
-from moses_bridge.textio import StrPath, read_lines
 
 BAR = b"|||"
 BLANKS = b" \t"

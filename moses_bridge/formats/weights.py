@@ -6,8 +6,8 @@ import json
 import math
 from typing import Any
 
-from moses_bridge.errors import InputError
-from moses_bridge.textio import StrPath, open_read
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.textio import StrPath, open_read
 
 WEIGHTS_KEY = "weights"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.errors import InputError, UserError, shown
+from moses_bridge.base.errors import InputError, UserError, shown
 from moses_bridge.formats.phrase_table import (
     Block,
     alignment_column,
@@ -20,7 +20,7 @@ from moses_bridge.formats.phrase_table import (
     score_matrix,
     without_last_scores,
 )
-from rescorer.contract import Batch, NamedScorer, Scorer, UnfitPair
+from rescorer.contract.scorer import Batch, NamedScorer, Scorer, UnfitPair
 from rescorer.tables.form import FITTED_FORMS, form_of
 from rescorer.tables.partial_file import compress
 from rescorer.tables.prediction import N_SCORES, KnownOfRows, Prediction

@@ -13,13 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast, get_args
 
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.line_progress import LineProgress, track_lines
+from moses_bridge.base.textio import is_stream, write_lines
 from moses_bridge.compiled.notice import CompilationNotice
-from moses_bridge.errors import ConfigError, InputError
 from moses_bridge.formats.phrase_table import Block, blocks_of_rows, check_row
-from moses_bridge.line_progress import LineProgress, track_lines
-from moses_bridge.textio import is_stream, write_lines
-from rescorer.contract import NamedScorer
-from rescorer.parallel import map_in_order
+from rescorer.contract.parallel import map_in_order
+from rescorer.contract.scorer import NamedScorer
 from rescorer.tables.block_scoring import (
     BlockScoring,
     Elsewhere,

@@ -6,7 +6,8 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from moses_bridge.errors import InputError
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.textio import COMPRESSIONS
 from moses_bridge.formats.moses_ini import (
     Feature,
     MosesIni,
@@ -15,7 +16,6 @@ from moses_bridge.formats.moses_ini import (
     with_added_scores,
     write_ini,
 )
-from moses_bridge.textio import COMPRESSIONS
 from rescorer.tables.report import Column, ColumnFormat, ColumnReport
 
 TABLE_KIND = "PhraseDictionaryMemory"

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from moses_bridge.errors import ConfigError, InputError
-from moses_bridge.textio import open_write_packed, read_lines, write_lines
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.textio import open_write_packed, read_lines, write_lines
 from rescorer.tables.report import (
     ColumnReport,
     bad_rows_path,

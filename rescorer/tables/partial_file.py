@@ -18,7 +18,13 @@ from typing import Any, BinaryIO
 
 from xopen import xopen
 
-from moses_bridge.textio import COMPRESSIONS, StrPath, open_write_packed, publish, temporary_beside
+from moses_bridge.base.textio import (
+    COMPRESSIONS,
+    StrPath,
+    open_write_packed,
+    publish,
+    temporary_beside,
+)
 
 GZIP_LEVEL = 5  # of zlib-ng: as small as `gzip -6`
 

@@ -9,8 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-from moses_bridge.errors import InputError
-from moses_bridge.json_files import read_json, write_json
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.json_files import read_json, write_json
 from rescorer.tables.prediction import Prediction
 
 Column = Literal["sum", "per-word", "over-targets", "length-neutral", "residual", "unknown-words"]

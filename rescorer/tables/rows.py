@@ -6,10 +6,10 @@ import re
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.line_progress import LineProgress
+from moses_bridge.base.textio import StrPath, read_lines
 from moses_bridge.formats.phrase_table import check_row, source_column
-from moses_bridge.line_progress import LineProgress
-from moses_bridge.textio import StrPath, read_lines
 
 NumberedRow = tuple[int, bytes]
 

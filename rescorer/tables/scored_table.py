@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from moses_bridge.errors import ConfigError, InputError
-from moses_bridge.textio import STANDARD_STREAM, is_stream
-from rescorer.contract import NamedScorer
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.textio import STANDARD_STREAM, is_stream
+from rescorer.contract.scorer import NamedScorer
 from rescorer.tables.block_scoring import Elsewhere
 from rescorer.tables.column import ColumnConfig, add_columns, planned_columns
 from rescorer.tables.ini_patch import binary_table_commands, patch_ini, refuse_unfit_ini

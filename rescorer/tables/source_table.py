@@ -9,9 +9,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from moses_bridge.errors import InputError
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.textio import is_stream
 from moses_bridge.formats.phrase_table import alignment_column, check_row
-from moses_bridge.textio import is_stream
 from rescorer.tables.rows import BadRows, NumberedRow, Shard, numbered_rows, shard_rows
 
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import torch
 
-from moses_bridge.errors import ConfigError
-from moses_bridge.progress import print_note
-from rescorer.architectures import load
-from rescorer.contract import Data
-from rescorer.model_directory import fold_directory, save_folds
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.progress import print_note
+from rescorer.contract.architectures import load
+from rescorer.contract.scorer import Data
+from rescorer.models.model_directory import fold_directory, save_folds
 from rescorer.pair_folds import Fold
+from rescorer.runs.train import train
 from rescorer.training.loop import TrainingReport
 from rescorer.training.peers import ALONE, Peers
-from rescorer.training.run import train
 
 
 def train_folds(

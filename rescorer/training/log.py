@@ -7,8 +7,8 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from moses_bridge.errors import InputError, shown
-from moses_bridge.textio import write_lines
+from moses_bridge.base.errors import InputError, shown
+from moses_bridge.base.textio import write_lines
 from rescorer.training.event_file import EventFile
 
 LOG_NAME = "training.jsonl"

@@ -14,10 +14,10 @@ from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
 import torch
 from torch import Tensor, nn
 
-from moses_bridge.config import AtLeast, check_limits
-from moses_bridge.errors import ConfigError, UserError
-from moses_bridge.progress import Progress
-from rescorer.compute import DTYPES, Precision, fastest_precision
+from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.errors import ConfigError, UserError
+from moses_bridge.base.progress import Progress
+from rescorer.contract.compute import DTYPES, Precision, fastest_precision
 from rescorer.training.log import LogRecord, NoLog, TrainingLog
 from rescorer.training.peers import ALONE, Peers
 from rescorer.training.recipes import RECIPES, Recipe, RecipeName

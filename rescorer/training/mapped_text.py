@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.array_file import parts, temporary_arrays
-from moses_bridge.blocks import blocks_of
+from moses_bridge.base.array_file import parts, temporary_arrays
+from moses_bridge.base.blocks import blocks_of
+from rescorer.contract.vocabulary import Vocabulary
 from rescorer.training.text import SENTENCES_AT_ONCE
-from rescorer.vocabulary import Vocabulary
 
 
 def mapped_text(

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeVar
 import torch
 from torch import Tensor, nn
 
-from moses_bridge.errors import ConfigError, UserError
+from moses_bridge.base.errors import ConfigError, UserError
 
 Value = TypeVar("Value")
 FAILED = 1

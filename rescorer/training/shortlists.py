@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rescorer.contract import Shortlists
+from rescorer.contract.scorer import Shortlists
+from rescorer.contract.vocabulary import SPECIALS, Vocabulary
 from rescorer.training.word_counts import WordCounts
-from rescorer.vocabulary import SPECIALS, Vocabulary
 
 SIDES = ("source", "target")
 

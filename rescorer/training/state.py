@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from moses_bridge.errors import InputError
-from rescorer.tensor_files import check_weights, load_tensors, save_tensors
+from moses_bridge.base.errors import InputError
+from rescorer.layers.tensor_files import check_weights, load_tensors, save_tensors
 
 TRAINING_STATE = "training.safetensors"
 OTHER_TRAINING = (

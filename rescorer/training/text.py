@@ -8,10 +8,10 @@ import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from moses_bridge.blocks import blocks_of
-from moses_bridge.errors import InputError
-from moses_bridge.textio import StrPath, named_errors, read_lines, read_parallel
-from rescorer.contract import Data
+from moses_bridge.base.blocks import blocks_of
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.textio import StrPath, named_errors, read_lines, read_parallel
+from rescorer.contract.scorer import Data
 
 PIECE_BYTES = 1 << 20  # are read and written together
 SENTENCES_AT_ONCE = 10_000  # are encoded together: some 20 MB

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rescorer.vocabulary import SPECIALS
+from rescorer.contract.vocabulary import SPECIALS
 
 # Words that are Python objects at a time while all are passed.
 WORDS_AT_ONCE = 100_000

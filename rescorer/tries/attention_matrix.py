@@ -15,7 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rescorer.contract import Batch
+from rescorer.contract.scorer import Batch
+from rescorer.contract.vocabulary import Vocabulary
 from rescorer.tries.generation import Attentive
 from rescorer.tries.recurrent import (
     NO_WORD,
@@ -27,7 +28,6 @@ from rescorer.tries.recurrent import (
     take,
     to_device,
 )
-from rescorer.vocabulary import Vocabulary
 
 # Annotations of 64 sentences of 100 words and 1,000 units are 26 MB in float32.
 PAIRS_AT_ONCE = 64

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from moses_bridge.errors import ConfigError
-from rescorer.training.encoded_pairs import EncodedPairs
+from moses_bridge.base.errors import ConfigError
+from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.tries.pair_task import Batching, PairTrainingConfig
 

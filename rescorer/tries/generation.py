@@ -17,10 +17,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from moses_bridge.config import AtLeast, check_limits
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.errors import ConfigError
 from moses_bridge.formats.words import split_words
-from rescorer.contract import Shortlists
+from rescorer.contract.scorer import Shortlists
+from rescorer.contract.vocabulary import Vocabulary
 from rescorer.tries.hypotheses import Beam, Choice, Draws, Live, first_hypotheses
 from rescorer.tries.recurrent import (
     NO_WORD,
@@ -32,7 +33,6 @@ from rescorer.tries.recurrent import (
     take,
     to_device,
 )
-from rescorer.vocabulary import Vocabulary
 
 # Logits of so many hypotheses and a shortlist of 15,000 words are 15 MB in float32.
 HYPOTHESES_AT_ONCE = 256

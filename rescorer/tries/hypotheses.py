@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rescorer.vocabulary import Vocabulary
+from rescorer.contract.vocabulary import Vocabulary
 
 
 class Live(NamedTuple):

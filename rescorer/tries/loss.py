@@ -11,8 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rescorer.softmax.predicted import Predicted, output_loss
-from rescorer.training.encoded_pairs import EncodedPairs
+from rescorer.contract.vocabulary import Vocabulary
+from rescorer.layers.predicted import Predicted, output_loss
+from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.tries.prefix_tree import PrefixTree, build_prefix_tree
 from rescorer.tries.recurrent import (
     NO_WORD,
@@ -27,7 +28,6 @@ from rescorer.tries.recurrent import (
     split,
     to_device,
 )
-from rescorer.vocabulary import Vocabulary
 
 
 def pairs_loss(

@@ -10,12 +10,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from moses_bridge.config import AtLeast
-from rescorer.contract import Shortlists
-from rescorer.softmax.predicted import UpdateLoss
-from rescorer.softmax.sampled import WordSampler
-from rescorer.softmax.step_linear import shared_steps
-from rescorer.training.encoded_pairs import EncodedPairs
+from moses_bridge.base.config import AtLeast
+from rescorer.contract.scorer import Shortlists
+from rescorer.layers.predicted import UpdateLoss
+from rescorer.layers.sampled import WordSampler
+from rescorer.layers.step_linear import shared_steps
+from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.training.word_counts import WordCounts
 from rescorer.tries.loss import pairs_loss, predictions

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from moses_bridge.config import AtLeast, AtMost, check_limits
+from moses_bridge.base.config import AtLeast, AtMost, check_limits
 from rescorer.training.data import held_out_mask
-from rescorer.training.encoded_pairs import EncodedPairs
 from rescorer.training.loop import LoopConfig
-from rescorer.training.phrase_pairs import PairChoice, Weighting
+from rescorer.training.pairs.encoded_pairs import EncodedPairs
+from rescorer.training.pairs.phrase_pairs import PairChoice, Weighting
 from rescorer.training.recipes import RecipeName
 from rescorer.training.seeded_batch import SeededBatch, in_random_order
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from rescorer.contract import Batch, PhraseValues, Shortlists, TrainedModel
-from rescorer.distinct import distinct
-from rescorer.training.encoded_pairs import EncodedPairs
+from rescorer.contract.distinct import distinct
+from rescorer.contract.scorer import Batch, PhraseValues, Shortlists, TrainedModel
+from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.tries.loss import prefix_factors
 from rescorer.tries.prefix_tree import PrefixTree
 from rescorer.tries.recurrent import Carried, Inputs, Recurrent, Source, State, to_device

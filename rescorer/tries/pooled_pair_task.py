@@ -10,18 +10,18 @@ from typing import NamedTuple
 import numpy as np
 from torch import Tensor, nn
 
-from moses_bridge.progress import print_note
-from moses_bridge.textio import read_lines
-from rescorer.contract import Data, Prepared, Shortlists
+from moses_bridge.base.progress import print_note
+from moses_bridge.base.textio import read_lines
+from rescorer.contract.scorer import Data, Prepared, Shortlists
+from rescorer.contract.vocabulary import count_words
 from rescorer.training.data import digest
-from rescorer.training.pair_cache import stored_pairs
-from rescorer.training.pair_pools import ChosenPairs, PairPools
+from rescorer.training.pairs.pair_cache import stored_pairs
+from rescorer.training.pairs.pair_pools import ChosenPairs, PairPools
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.training.shortlists import choose_shortlists
 from rescorer.training.word_counts import WordCounts
 from rescorer.tries.pair_losses import PairWords, RecurrentLosses, RecurrentTrainingConfig
 from rescorer.tries.pair_task import PairLosses, PairTask, PairTrainingConfig
-from rescorer.vocabulary import count_words
 
 
 def prepare_recurrent(

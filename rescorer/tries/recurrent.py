@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from rescorer.layers.units import Unit
 from rescorer.tries.prefix_tree import PrefixTree
-from rescorer.units import Unit
 
 # The previous word of a first step: there is none.
 NO_WORD = -1

@@ -17,9 +17,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rescorer.contract import Batch, Shortlists, WordLogProbs
-from rescorer.distinct import distinct
-from rescorer.softmax.output_layer import OutputLayer
+from rescorer.contract.distinct import distinct
+from rescorer.contract.scorer import Batch, Shortlists, WordLogProbs
+from rescorer.contract.vocabulary import Vocabulary
+from rescorer.layers.output_layer import OutputLayer
 from rescorer.tries.prefix_tree import PrefixTree, build_prefix_tree
 from rescorer.tries.recurrent import (
     NO_WORD,
@@ -34,7 +35,6 @@ from rescorer.tries.recurrent import (
     take,
     to_device,
 )
-from rescorer.vocabulary import Vocabulary
 
 # Words of sources that are read at a time: their annotations, of 1,000 numbers each in float32, are 131 MB.
 # More stand in a block where hypotheses are the sources: those of a model with reversed sides.

@@ -14,24 +14,24 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from moses_bridge.array_file import parts
-from moses_bridge.config import AtLeast, Below, check_limits
-from moses_bridge.errors import InputError
-from moses_bridge.textio import StrPath
-from rescorer.contract import Data, Prepared, Shortlists
-from rescorer.right_to_left import turned_lines
-from rescorer.softmax.predicted import UpdateLoss
-from rescorer.softmax.sampled import WordSampler
-from rescorer.softmax.step_linear import shared_steps
+from moses_bridge.base.array_file import parts
+from moses_bridge.base.config import AtLeast, Below, check_limits
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.textio import StrPath
+from rescorer.contract.scorer import Data, Prepared, Shortlists
+from rescorer.contract.vocabulary import Vocabulary, count_words
+from rescorer.layers.predicted import UpdateLoss
+from rescorer.layers.sampled import WordSampler
+from rescorer.layers.step_linear import shared_steps
+from rescorer.models.right_to_left import turned_lines
 from rescorer.training.data import digest, held_out_mask
-from rescorer.training.encoded_pairs import EncodedPairs
 from rescorer.training.loop import LoopConfig
 from rescorer.training.mapped_text import mapped_phrases
+from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.recipes import RecipeName
 from rescorer.training.seeded_batch import SeededBatch, in_random_order
 from rescorer.training.text import SENTENCES_AT_ONCE, SpilledLines, read_parallel_text
 from rescorer.tries.loss import pairs_loss, predictions
-from rescorer.vocabulary import Vocabulary, count_words
 
 # Held-out sentences of so many words are scored at a time, so that memory does not grow with their number.
 HELD_OUT_BATCH_WORDS = 4096

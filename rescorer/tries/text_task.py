@@ -14,18 +14,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from moses_bridge.array_file import parts
-from moses_bridge.config import AtLeast, Below, check_limits
-from rescorer.softmax.predicted import Predicted, UpdateLoss, output_loss
-from rescorer.softmax.sampled import WordSampler
-from rescorer.softmax.step_linear import shared_steps
+from moses_bridge.base.array_file import parts
+from moses_bridge.base.config import AtLeast, Below, check_limits
+from rescorer.contract.vocabulary import Vocabulary
+from rescorer.layers.predicted import Predicted, UpdateLoss, output_loss
+from rescorer.layers.sampled import WordSampler
+from rescorer.layers.step_linear import shared_steps
 from rescorer.training.dropout import with_dropout
-from rescorer.training.encoded_pairs import EncodedPairs
 from rescorer.training.loop import LoopConfig
+from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.seeded_batch import SeededBatch, in_random_order
 from rescorer.training.text import SENTENCES_AT_ONCE
 from rescorer.tries.loss import predictions
-from rescorer.vocabulary import Vocabulary
 
 # Words of held-out text that are scored at once, so that memory does not grow with their number.
 HELD_OUT_BATCH_WORDS = 8192

@@ -12,16 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.progress import Progress
+from moses_bridge.base.textio import StrPath, open_write, read_parallel
 from moses_bridge.formats.alignment import format_links, parse_links
 from moses_bridge.formats.words import split_words
-from moses_bridge.progress import Progress
-from moses_bridge.textio import StrPath, open_write, read_parallel
-from rescorer.architectures import load
-from rescorer.compute import Compute
-from rescorer.contract import Batch
-from rescorer.model_directory import DESCRIPTION, load_model
-from rescorer.right_to_left import RightToLeftReader
+from rescorer.contract.architectures import load
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Batch
+from rescorer.models.model_directory import DESCRIPTION, load_model
+from rescorer.models.right_to_left import RightToLeftReader
 from rescorer.tries.attention_matrix import AttentionReader, MatrixReader
 from rescorer.tries.generation import Attentive
 from rescorer.tries.scoring import TrieScorer

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moses_bridge.textio import open_write
+from moses_bridge.base.textio import open_write
 from rescorer.views.shown_text import readable
 
 if TYPE_CHECKING:

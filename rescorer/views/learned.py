@@ -10,13 +10,13 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.errors import InputError
-from rescorer.architectures import ARCHITECTURES, load
-from rescorer.compute import Compute
-from rescorer.contract import Architecture, Side, Summaries, TrainedModel
-from rescorer.model_directory import DESCRIPTION, fingerprint, load_model
-from rescorer.reversed_sides import OTHER_SIDE
-from rescorer.vocabulary import SPECIALS, Vocabulary
+from moses_bridge.base.errors import InputError
+from rescorer.contract.architectures import ARCHITECTURES, load
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Architecture, Side, Summaries, TrainedModel
+from rescorer.contract.vocabulary import SPECIALS, Vocabulary
+from rescorer.models.model_directory import DESCRIPTION, fingerprint, load_model
+from rescorer.models.reversed_sides import OTHER_SIDE
 
 
 @dataclass(frozen=True)

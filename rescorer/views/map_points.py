@@ -11,7 +11,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.errors import InputError
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.line_progress import track_blocks
 from moses_bridge.formats.alignment import parse_links
 from moses_bridge.formats.phrase_table import (
     Block,
@@ -24,9 +25,8 @@ from moses_bridge.formats.phrase_table import (
     target_count,
 )
 from moses_bridge.formats.words import split_words
-from moses_bridge.line_progress import track_blocks
-from rescorer.compute import Compute
-from rescorer.contract import Side
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Side
 from rescorer.views.learned import Learned
 from rescorer.views.phrase_vectors import encoded_blocks
 from rescorer.views.table_phrases import ROWS_AT_ONCE, distinct_phrases, known_phrases

@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.config import AtLeast, check_limits
-from moses_bridge.errors import InputError
+from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.json_files import write_json
+from moses_bridge.base.progress import Progress
 from moses_bridge.formats.words import split_words
-from moses_bridge.json_files import write_json
-from moses_bridge.progress import Progress
-from rescorer.compute import Compute
-from rescorer.contract import Side
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Side
 from rescorer.tables.source_table import table_identity
 from rescorer.views.cosine import unit_rows
 from rescorer.views.learned import Learned

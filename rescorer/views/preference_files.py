@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from moses_bridge.errors import ConfigError
-from moses_bridge.json_files import write_json
-from moses_bridge.textio import open_write
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.json_files import write_json
+from moses_bridge.base.textio import open_write
 from rescorer.views.preference_text import to_markdown
 from rescorer.views.preferences import Preferences, as_json
 

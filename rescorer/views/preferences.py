@@ -10,8 +10,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.config import AtLeast, AtMost, check_limits
-from moses_bridge.errors import InputError, shown
+from moses_bridge.base.config import AtLeast, AtMost, check_limits
+from moses_bridge.base.errors import InputError, shown
+from moses_bridge.base.line_progress import track_blocks
 from moses_bridge.formats.phrase_table import (
     Block,
     alignment_column,
@@ -20,8 +21,7 @@ from moses_bridge.formats.phrase_table import (
     source_count,
 )
 from moses_bridge.formats.words import split_words
-from moses_bridge.line_progress import track_blocks
-from rescorer.contract import Batch, NamedScorer
+from rescorer.contract.scorer import Batch, NamedScorer
 from rescorer.views.shown_text import as_text
 
 ROWS_AT_ONCE = 50_000

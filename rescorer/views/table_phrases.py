@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from moses_bridge.errors import InputError
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.line_progress import track_blocks
+from moses_bridge.base.progress import print_note
+from moses_bridge.base.textio import StrPath
 from moses_bridge.formats.phrase_table import read_blocks
 from moses_bridge.formats.words import split_words
-from moses_bridge.line_progress import track_blocks
-from moses_bridge.progress import print_note
-from moses_bridge.textio import StrPath
-from rescorer.contract import Side
-from rescorer.vocabulary import Vocabulary
+from rescorer.contract.scorer import Side
+from rescorer.contract.vocabulary import Vocabulary
 
 ROWS_AT_ONCE = 50_000
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.errors import ConfigError
-from moses_bridge.progress import Progress
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.progress import Progress
 from rescorer.views.cosine import unit_rows
 
 # The usual one; few points have fewer neighbours.

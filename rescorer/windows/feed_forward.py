@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from rescorer.softmax.output_layer import even_out
+from rescorer.layers.output_layer import even_out
 from rescorer.windows.windowed import first_layer_tables
 
 # Cho et al. (2014), section 4.1.2.

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import linear
 
-from rescorer.softmax.float_bits import narrowed, widened
-from rescorer.softmax.narrow_rows import ROWS_STEP
+from rescorer.layers.float_bits import narrowed, widened
+from rescorer.layers.narrow_rows import ROWS_STEP
 from rescorer.windows.feed_forward import FeedForward
 from rescorer.windows.ngrams import first_of_each
 from rescorer.windows.windowed import first_layer_tables

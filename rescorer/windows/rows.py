@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.array_file import ArrayFile, temporary_arrays
+from moses_bridge.base.array_file import ArrayFile, temporary_arrays
 
 
 class WindowRows(NamedTuple):

@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rescorer.contract import Batch, WordLogProbs
-from rescorer.softmax.output_layer import OutputLayer
-from rescorer.vocabulary import Vocabulary
+from rescorer.contract.scorer import Batch, WordLogProbs
+from rescorer.contract.vocabulary import Vocabulary
+from rescorer.layers.output_layer import OutputLayer
 from rescorer.windows.ngrams import distinct_rows
 from rescorer.windows.windowed import ROWS_AT_ONCE, Windowed
 

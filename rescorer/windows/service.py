@@ -1,4 +1,4 @@
-"""A feed-forward network as what the search asks for n-grams: `moses_bridge.ngram_scorer`.
+"""A feed-forward network as what the search asks for n-grams: `moses_bridge.formats.ngram_scorer`.
 
 What is asked for with N is exact: the value of `rescorer nbest` with the same options. What the search goes
 by (E) is quick: the logit alone where the network was trained to have denominators of 1, less the mean of log Z
@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from moses_bridge.errors import UserError
-from moses_bridge.ngram_scorer import n_places
-from rescorer.compute import Compute
-from rescorer.contract import TrainedModel
-from rescorer.softmax.output_layer import EstimatedOutputLayer, ExactOutputLayer
-from rescorer.vocabulary import SPECIALS, Vocabulary
+from moses_bridge.base.errors import UserError
+from moses_bridge.formats.ngram_scorer import n_places
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import TrainedModel
+from rescorer.contract.vocabulary import SPECIALS, Vocabulary
+from rescorer.layers.output_layer import EstimatedOutputLayer, ExactOutputLayer
 from rescorer.windows.feed_forward import FeedForward
 from rescorer.windows.hidden_layers import HiddenLayers, History, bases_of
 from rescorer.windows.values import NormalisedValues, RawValues, Values

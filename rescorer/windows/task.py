@@ -11,13 +11,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from moses_bridge.array_file import parts
-from moses_bridge.config import AtLeast, Below, check_limits
-from rescorer.contract import LogZ
-from rescorer.softmax.evening import even_log_z
-from rescorer.softmax.log_sum_exp import log_sum_exp
-from rescorer.softmax.predicted import Predicted, UpdateLoss, output_loss
-from rescorer.softmax.sampled import WordSampler
+from moses_bridge.base.array_file import parts
+from moses_bridge.base.config import AtLeast, Below, check_limits
+from rescorer.contract.scorer import LogZ
+from rescorer.layers.log_sum_exp import log_sum_exp
+from rescorer.layers.log_z_correction import even_log_z
+from rescorer.layers.predicted import Predicted, UpdateLoss, output_loss
+from rescorer.layers.sampled import WordSampler
 from rescorer.training.dropout import with_dropout
 from rescorer.training.loop import LoopConfig
 from rescorer.training.seeded_batch import SeededBatch

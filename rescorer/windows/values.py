@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from rescorer.softmax.float_bits import widened
-from rescorer.softmax.output_layer import OutputLayer
+from rescorer.layers.float_bits import widened
+from rescorer.layers.output_layer import OutputLayer
 from rescorer.windows.hidden_layers import HiddenLayers, numbers
 
 

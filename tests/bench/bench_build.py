@@ -25,12 +25,12 @@ from tempfile import TemporaryDirectory
 
 from results import Result, write_results
 
-from moses_bridge.build import (
+from moses_bridge.base.textio import read_lines, write_lines
+from moses_bridge.builtin.build import (
     LANGUAGE_MODEL_NAME,
     LINKS_NAME,
     REORDERING_NAME,
 )
-from moses_bridge.textio import read_lines, write_lines
 
 COPIES = (1, 3, 10)
 CHANGED, NEW = 0.15, 0.02

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 from results import Result, write_results
 
-from moses_bridge.textio import read_lines, write_lines
+from moses_bridge.base.textio import read_lines, write_lines
 
 TRAINING_PAIRS = 60_000
 SCORED_ROWS = 100_000

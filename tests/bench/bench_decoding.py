@@ -18,10 +18,10 @@ from tempfile import TemporaryDirectory
 from golden import GOLDEN
 from results import Result, write_results
 
-from moses_bridge.decoder import DecoderConfig, DecoderKind, Weights, open_decoder
+from moses_bridge.base.programs import find_program
+from moses_bridge.base.textio import read_lines, write_lines
+from moses_bridge.decoding.decoder import DecoderConfig, DecoderKind, Weights, open_decoder
 from moses_bridge.formats.weights import read_weights
-from moses_bridge.programs import find_program
-from moses_bridge.textio import read_lines, write_lines
 
 N_LINES = 300
 # Neural models and how they are asked: the CSLM for exact values, the NNJM for raw ones.

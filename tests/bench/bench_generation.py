@@ -22,9 +22,9 @@ import torch
 from results import Result, write_results
 
 from moses_bridge.formats.phrase_table import read_blocks
-from rescorer.compute import Compute
-from rescorer.contract import Batch
-from rescorer.model_directory import generator_of_model, load_model, scorer_of_model
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Batch
+from rescorer.models.model_directory import generator_of_model, load_model, scorer_of_model
 from rescorer.tries.generation import Generated, GenerationConfig
 
 N_PHRASES, N_PLAIN, RUNS = 1000, 100, 3

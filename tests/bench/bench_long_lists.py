@@ -18,9 +18,9 @@ from tempfile import TemporaryDirectory
 import torch
 from results import Result, write_results
 
-from moses_bridge.textio import read_lines, write_lines
-from rescorer.contract import Data, Prepared
-from rescorer.model_directory import save_model
+from moses_bridge.base.textio import read_lines, write_lines
+from rescorer.contract.scorer import Data, Prepared
+from rescorer.models.model_directory import save_model
 from rescorer.scorers.rnnsearch.task import RnnSearchTrainingConfig, prepare
 
 N_WORDS = 200

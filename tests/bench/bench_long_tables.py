@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 from results import Result, write_results
 
-from moses_bridge.progress import track
-from moses_bridge.textio import open_write
+from moses_bridge.base.progress import track
+from moses_bridge.base.textio import open_write
 
 BLOCK_ROWS = 1_000_000
 N_WORDS = 1_000_000
@@ -32,8 +32,8 @@ KEPT = 100  # one of so many rows may come again
 PROGRAM = """\
 import sys
 from pathlib import Path
-from rescorer.architectures import load
-from rescorer.contract import Data
+from rescorer.contract.architectures import load
+from rescorer.contract.scorer import Data
 entry = load("encdec")
 prepared = entry.prepare(Data(Path(sys.argv[1])), entry.settings(), 1)
 batch = next(iter(prepared.task.batches(0)))

@@ -22,10 +22,11 @@ import torch
 from numpy.typing import NDArray
 from results import Result, write_results
 
-from moses_bridge.ngram_scorer import ESTIMATES, SIZE, SOURCES, NgramScorer, serve_ngrams
-from moses_bridge.textio import read_lines
-from rescorer.compute import Compute, Precision, fastest_precision
-from rescorer.contract import Shortlists, TrainedModel
+from moses_bridge.base.textio import read_lines
+from moses_bridge.formats.ngram_scorer import ESTIMATES, SIZE, SOURCES, NgramScorer, serve_ngrams
+from rescorer.contract.compute import Compute, Precision, fastest_precision
+from rescorer.contract.scorer import Shortlists, TrainedModel
+from rescorer.contract.vocabulary import Vocabulary, count_words
 from rescorer.scorers.cslm.inference import cslm_ngram_scorer
 from rescorer.scorers.cslm.task import CslmTrainingConfig
 from rescorer.scorers.cslm.task import empty_network as empty_cslm
@@ -34,7 +35,6 @@ from rescorer.scorers.nnjm.network import NnjmConfig
 from rescorer.scorers.nnjm.task import NnjmTrainingConfig
 from rescorer.scorers.nnjm.task import empty_network as empty_nnjm
 from rescorer.scorers.nnjm.windows import place_windows
-from rescorer.vocabulary import Vocabulary, count_words
 from rescorer.windows.feed_forward import FeedForward
 from rescorer.windows.service import WindowNgramScorer
 

@@ -16,15 +16,15 @@ from paper_sizes import PAPER_SIZES
 from results import Result, write_results
 from whole_command import measure_command
 
-from moses_bridge.processors import n_processors
-from moses_bridge.textio import read_lines
-from rescorer.contract import Data
-from rescorer.model_directory import save_model
+from moses_bridge.base.processors import n_processors
+from moses_bridge.base.textio import read_lines
+from rescorer.contract.scorer import Data
+from rescorer.models.model_directory import save_model
+from rescorer.runs.train import train
 from rescorer.scorers.encdec.task import EncDecTrainingConfig, empty_network
 from rescorer.training.loop import LoopConfig
-from rescorer.training.pair_cache import stored_pairs
-from rescorer.training.phrase_pairs import PairChoice
-from rescorer.training.run import train
+from rescorer.training.pairs.pair_cache import stored_pairs
+from rescorer.training.pairs.phrase_pairs import PairChoice
 from rescorer.training.shortlists import choose_shortlists
 
 N_ROWS = 262_144

@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from moses_bridge.formats.phrase_table import direct_prob, inverse_prob, read_blocks, source_count
-from rescorer.compute import Compute
-from rescorer.contract import Batch, NamedScorer
-from rescorer.ensemble import named_ensemble
-from rescorer.model_directory import scorer_of_model
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Batch, NamedScorer
+from rescorer.models.ensemble import named_ensemble
+from rescorer.models.model_directory import scorer_of_model
 
 BLOCK_ROWS = 8192
 LEAST_TARGETS = 5

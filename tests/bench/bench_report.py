@@ -19,7 +19,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 from results import Result, write_results
 
-from moses_bridge.textio import read_lines, write_lines
+from moses_bridge.base.textio import read_lines, write_lines
 from tuning.evaluation import output_path
 from tuning.report.page.contents import ReportInputs
 from tuning.report.page.write import write_report

@@ -24,17 +24,17 @@ from results import Result, write_results
 from scipy.stats import spearmanr
 from whole_command import measure_command
 
+from moses_bridge.base.processors import n_processors
 from moses_bridge.formats.phrase_table import Block, read_blocks
-from moses_bridge.processors import n_processors
-from rescorer.compute import Compute
-from rescorer.contract import Batch, Shortlists, TrainedModel
-from rescorer.maxout import MAXOUT_PIECES
-from rescorer.model_directory import load_model
-from rescorer.parallel import map_in_order
+from rescorer.contract.compute import Compute
+from rescorer.contract.parallel import map_in_order
+from rescorer.contract.scorer import Batch, Shortlists, TrainedModel
+from rescorer.contract.vocabulary import Vocabulary
+from rescorer.layers.maxout import MAXOUT_PIECES
+from rescorer.models.model_directory import load_model
 from rescorer.scorers.encdec.inference import EncDecScorer, encdec_scorer
 from rescorer.scorers.encdec.network import EncoderDecoder
 from rescorer.tries.prefix_tree import build_prefix_tree
-from rescorer.vocabulary import Vocabulary
 
 N_ROWS = {256: 65_536, 1000: 32_768}
 PEER_ROWS = {256: 6_000, 1000: 1_000}

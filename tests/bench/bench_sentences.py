@@ -18,15 +18,15 @@ import torch
 from gru_search import GruSearch
 from results import Result, write_results
 
-from moses_bridge.config import from_mapping
+from moses_bridge.base.config import from_mapping
+from moses_bridge.base.textio import read_lines
 from moses_bridge.formats.nbest import read_nbest
-from moses_bridge.textio import read_lines
-from rescorer.compute import Compute
-from rescorer.contract import Batch, Data, Shortlists, TrainedModel
-from rescorer.nbest import ENTRIES_AT_ONCE
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Batch, Data, Shortlists, TrainedModel
 from rescorer.scorers.rnnsearch.inference import rnnsearch_scorer
 from rescorer.scorers.rnnsearch.network import RnnSearch
 from rescorer.scorers.rnnsearch.task import RnnSearchTrainingConfig, prepare
+from rescorer.tables.nbest import ENTRIES_AT_ONCE
 from rescorer.tries.prefix_tree import build_prefix_tree
 from rescorer.tries.sentence_task import SentenceTask
 

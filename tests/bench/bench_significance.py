@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from moses_bridge.decoder import DecoderOptions
-from moses_bridge.textio import read_lines, write_lines
+from moses_bridge.base.textio import read_lines, write_lines
+from moses_bridge.decoding.decoder import DecoderOptions
 from tuning.bleu_stats import References, Statistics
 from tuning.evaluation import translate_all
 from tuning.loop import TuningConfig, tune

@@ -26,15 +26,15 @@ from paper_sizes import PAPER_SIZES
 from results import Result, write_results
 from torch import Tensor, nn
 
-from moses_bridge.progress import Progress
-from rescorer.compute import Precision, fastest_precision
+from moses_bridge.base.progress import Progress
+from rescorer.contract.compute import Precision, fastest_precision
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.encdec.task import EncDecTrainingConfig, empty_network
-from rescorer.training.encoded_pairs import EncodedPairs
 from rescorer.training.loop import LoopConfig
-from rescorer.training.pair_cache import stored_pairs
-from rescorer.training.pair_pools import ChosenPairs, PairPools
-from rescorer.training.phrase_pairs import PairChoice
+from rescorer.training.pairs.encoded_pairs import EncodedPairs
+from rescorer.training.pairs.pair_cache import stored_pairs
+from rescorer.training.pairs.pair_pools import ChosenPairs, PairPools
+from rescorer.training.pairs.phrase_pairs import PairChoice
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.training.shortlists import choose_shortlists
 from rescorer.tries.pair_losses import PairWords, RecurrentLosses

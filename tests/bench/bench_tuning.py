@@ -18,13 +18,13 @@ import numpy as np
 from golden import GOLDEN
 from results import Result, write_results
 
+from moses_bridge.base.programs import find_program
 from moses_bridge.formats.tuning_data import (
     DataBlock,
     write_features,
     write_init_opt,
     write_scores,
 )
-from moses_bridge.programs import find_program
 from tuning.bleu_stats import References
 from tuning.mert import optimize_mert
 from tuning.moses_pool import read_moses_pool, read_start

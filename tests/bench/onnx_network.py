@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from onnx import TensorProto, checker, helper, numpy_helper
 from torch import Tensor, nn
 
-from rescorer.maxout import MAXOUT_PIECES
+from rescorer.layers.maxout import MAXOUT_PIECES
+from rescorer.layers.units import GatedUnit
 from rescorer.scorers.encdec.network import EncoderDecoder
-from rescorer.units import GatedUnit
 
 OPSET, IR_VERSION = 17, 8
 

@@ -15,13 +15,13 @@ from typing import Any, NoReturn
 
 import torch
 
-import moses_bridge.filter
-import rescorer.agreement
+import moses_bridge.tables.filter
+import rescorer.runs.agreement
+import rescorer.runs.train  # noqa: F401
 import rescorer.tables.scored_table
-import rescorer.training.run  # noqa: F401
 from moses_bridge.cli import main as moses_bridge
-from rescorer.architectures import ARCHITECTURES, load
 from rescorer.cli import main as rescorer_command
+from rescorer.contract.architectures import ARCHITECTURES, load
 
 COMMANDS = {"moses-bridge": moses_bridge, "rescorer": rescorer_command}
 for name in ARCHITECTURES:

@@ -20,10 +20,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from rescorer.contract import Shortlists
-from rescorer.model_directory import save_model
+from rescorer.contract.scorer import Shortlists
+from rescorer.contract.vocabulary import Vocabulary
+from rescorer.models.model_directory import save_model
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.vocabulary import Vocabulary
 
 N_POINTS = int(os.environ.get("FAULT_POINTS", "2"))
 SERVER = Path(__file__).with_name("command_server.py")

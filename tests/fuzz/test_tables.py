@@ -19,12 +19,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from xopen import xopen
 
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.textio import read_lines, write_lines
 from moses_bridge.check.table import check_table
-from moses_bridge.errors import InputError
-from moses_bridge.filter import SourcePhrases, usable_rows
-from moses_bridge.textio import read_lines, write_lines
-from rescorer.contract import NamedScorer
-from rescorer.controls import RandomScorer
+from moses_bridge.tables.filter import SourcePhrases, usable_rows
+from rescorer.contract.scorer import NamedScorer
+from rescorer.models.controls import RandomScorer
 from rescorer.tables.column import ColumnConfig
 from rescorer.tables.scored_table import score_table
 

@@ -14,13 +14,13 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-import moses_bridge.build
-import moses_bridge.decoder
+import moses_bridge.builtin.build
+import moses_bridge.decoding.decoder
+from moses_bridge.base.config import load_config
+from moses_bridge.base.config_text import commented_toml
 from moses_bridge.builtin.extraction.phrase_scores import Smoothing
 from moses_bridge.cli import main
-from moses_bridge.config import load_config
-from moses_bridge.config_text import commented_toml
-from moses_bridge.decoder import DecoderConfig
+from moses_bridge.decoding.decoder import DecoderConfig
 
 COMMANDS = [
     "corpus",
@@ -163,14 +163,16 @@ def test_corpus_of_ones_own_files(folder: Path) -> None:
 
 def test_build_passes_its_options_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(moses_bridge.build, "build_model", lambda *options: given.append(options))
+    monkeypatch.setattr(
+        moses_bridge.builtin.build, "build_model", lambda *options: given.append(options)
+    )
     Path("b.toml").write_text("lm_order = 3\nlm_prune = [0, 1]\n")
     result = run(
         *("build", "--corpus", "c/train", "--source", "en", "--target", "fr", "--out", "model"),
         *("--links", "input", "--config", "b.toml", "--smoothing", "none", "--jobs", 3),
     )
     assert result.exit_code == 0, result.output
-    options = moses_bridge.build.BuildConfig(lm_order=3, lm_prune=(0, 1), smoothing="none")
+    options = moses_bridge.builtin.build.BuildConfig(lm_order=3, lm_prune=(0, 1), smoothing="none")
     assert given == [(Path("c/train"), "en", "fr", Path("model"), options, Path("input"), 3)]
 
 
@@ -202,7 +204,7 @@ decoders: list[RecordingDecoder] = []
 
 @pytest.fixture
 def recorded(monkeypatch: pytest.MonkeyPatch) -> list[RecordingDecoder]:
-    monkeypatch.setattr(moses_bridge.decoder, "open_decoder", RecordingDecoder)
+    monkeypatch.setattr(moses_bridge.decoding.decoder, "open_decoder", RecordingDecoder)
     decoders.clear()
     return decoders
 
@@ -258,7 +260,7 @@ def test_print_config_stands_anywhere(
     folder: Path, before: Sequence[str], after: Sequence[str]
 ) -> None:
     Path("b.toml").write_text("lm_order = 3\n")
-    expected = commented_toml(moses_bridge.build.BuildConfig(lm_order=3, smoothing="none"))
+    expected = commented_toml(moses_bridge.builtin.build.BuildConfig(lm_order=3, smoothing="none"))
     given = ["--config", "b.toml", "--smoothing", "none"]
     for arguments in ([*given, "--print-config"], ["--print-config", *given]):
         result = run("build", *before, *arguments, *after)

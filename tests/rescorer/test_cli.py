@@ -11,12 +11,12 @@ import torch
 from click.testing import CliRunner, Result
 
 from rescorer.cli import main
-from rescorer.contract import Shortlists
-from rescorer.model_directory import save_model
+from rescorer.contract.scorer import Shortlists
+from rescorer.contract.vocabulary import Vocabulary
+from rescorer.models.model_directory import save_model
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchConfig
-from rescorer.vocabulary import Vocabulary
 
 TABLE = b"a b ||| x y ||| 0.5 1 ||| 0-0 1-1\na b ||| z ||| 0.5 1 |||\nb ||| y ||| 0.1 0.2 ||| 0-0\n"
 INI = b"""\

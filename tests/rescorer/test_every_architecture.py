@@ -16,21 +16,21 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 from safetensors.torch import load_file
 
-from moses_bridge.config import from_mapping
-from moses_bridge.errors import ConfigError, InputError
-from rescorer.architectures import ARCHITECTURES, load
+from moses_bridge.base.config import from_mapping
+from moses_bridge.base.errors import ConfigError, InputError
 from rescorer.cli import main
-from rescorer.compute import Compute
-from rescorer.contract import Batch, Data, Scorer, TrainedModel, WordScorer
-from rescorer.model_directory import load_model, save_model, scorer_of_model
-from rescorer.nbest import add_feature
-from rescorer.perplexity import load_text_model
-from rescorer.right_to_left import turned
+from rescorer.contract.architectures import ARCHITECTURES, load
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Batch, Data, Scorer, TrainedModel, WordScorer
+from rescorer.layers.units import GatedState
+from rescorer.models.model_directory import load_model, save_model, scorer_of_model
+from rescorer.models.right_to_left import turned
+from rescorer.runs.train import train
 from rescorer.tables.column import ColumnConfig, add_columns
+from rescorer.tables.nbest import add_feature
 from rescorer.tables.source_table import SourceTable
 from rescorer.training import loop as loop_module
-from rescorer.training.run import train
-from rescorer.units import GatedState
+from rescorer.views.perplexity import load_text_model
 
 ADDED = {"lstm": "lstm_pairs", "linked": "linked_windows"}
 NAMES = [*ARCHITECTURES, *ADDED]

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rescorer.contract import Batch, UnfitPair
+from rescorer.contract.scorer import Batch, UnfitPair
+from rescorer.contract.vocabulary import Vocabulary
 from rescorer.fold_scorer import FoldScorer
 from rescorer.pair_folds import folds_of
-from rescorer.vocabulary import Vocabulary
 
 SHORTLIST = Vocabulary([b"x"])
 SOURCES = [b"s%d" % number for number in range(40)]

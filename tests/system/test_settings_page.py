@@ -19,15 +19,15 @@ from click.testing import CliRunner
 import moses_bridge.cli
 import rescorer.cli
 import tuning.cli
-from moses_bridge.config import from_mapping, load_config, load_toml
+from moses_bridge.base.config import from_mapping, load_config, load_toml
+from moses_bridge.base.errors import ConfigError
 from moses_bridge.corpus.parallel_corpus import CorpusConfig
-from moses_bridge.decoder import DecoderConfig
-from moses_bridge.errors import ConfigError
-from rescorer.architectures import ARCHITECTURES
-from rescorer.expected_bleu.task import ExpectedBleuConfig
-from rescorer.scorers.cptm.task import CptmTrainingConfig
+from moses_bridge.decoding.decoder import DecoderConfig
+from rescorer.contract.architectures import ARCHITECTURES
+from rescorer.runs.expected_bleu.task import ExpectedBleuConfig
 from rescorer.scorers.encdec.task import EncDecTrainingConfig
 from rescorer.scorers.word_pairs.task import WordPairsTrainingConfig
+from rescorer.zoo.cptm.task import CptmTrainingConfig
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SCRIPT = DOCS / "make_settings.py"

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from moses_bridge.decoder import DecoderConfig
+from moses_bridge.base.textio import write_lines
+from moses_bridge.decoding.decoder import DecoderConfig
 from moses_bridge.formats.tuning_data import read_init_opt
-from moses_bridge.textio import write_lines
 from tuning import evaluation, loop, reranking
 from tuning.bleu_stats import bleu
 from tuning.loop import TuningConfig, tune

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 
-from moses_bridge.errors import InputError
+from moses_bridge.base.errors import InputError
 from moses_bridge.formats.nbest import read_nbest
 from moses_bridge.formats.tuning_data import read_scores
 from tuning.bleu_stats import (

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.errors import ConfigError
 from tuning.bleu_stats import bleu
 from tuning.bounds import Bounds
 from tuning.envelope import Direction, best_step

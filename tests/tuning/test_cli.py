@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from moses_bridge.config import load_config
-from moses_bridge.config_text import commented_toml
+from moses_bridge.base.config import load_config
+from moses_bridge.base.config_text import commented_toml
 from tuning.cli import main
 from tuning.evaluation import CompareConfig
 from tuning.loop import TuningConfig

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from moses_bridge.errors import ConfigError, InputError
-from moses_bridge.textio import write_lines
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.textio import write_lines
 from tuning import evaluation
 from tuning.evaluation import CompareConfig, ResultRow, compare, translate_runs
 from tuning.loop import LIMIT, tune

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.errors import ConfigError
 from tuning.cli import main
 from tuning.comparison import Comparison, Contrast, ResultRow
 from tuning.gains import gains_of

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.errors import ConfigError
 from tuning.bleu_stats import bleu
 from tuning.kbmira import _averages, background_bleu, optimize_kbmira
 from tuning.nbest_pool import NBestPool, make_pool

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.errors import ConfigError, InputError, ToolError, UserError
-from moses_bridge.textio import read_lines
+from moses_bridge.base.errors import ConfigError, InputError, ToolError, UserError
+from moses_bridge.base.textio import read_lines
 from tuning.list_features import ListFeatures
 from tuning.rerank import NBestFeature, rerank
 
@@ -24,7 +24,7 @@ NBEST = b"""\
 SCORER = """
 import sys
 import numpy as np
-from moses_bridge.ngram_scorer import serve_ngrams
+from moses_bridge.formats.ngram_scorer import serve_ngrams
 
 class Scorer:
     order, start_id, end_id, open_id, reads_source = 3, 9, 10, -1, SEES

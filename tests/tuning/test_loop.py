@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from moses_bridge import decoder
-from moses_bridge.decoder import DecoderConfig
-from moses_bridge.errors import ConfigError, ToolError
+from moses_bridge.base.errors import ConfigError, ToolError
+from moses_bridge.base.textio import read_lines, write_lines
+from moses_bridge.decoding import decoder
+from moses_bridge.decoding.decoder import DecoderConfig
 from moses_bridge.formats.moses_ini import read_ini
-from moses_bridge.textio import read_lines, write_lines
 from tuning import loop
 from tuning.evaluation import CompareConfig, compare
 from tuning.list_features import ListFeatures

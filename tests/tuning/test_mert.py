@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.errors import ConfigError
 from tuning import mert
 from tuning.bleu_stats import bleu, log_sentence_bleu
 from tuning.bounds import Bounds

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.errors import InputError
+from moses_bridge.base.errors import InputError
 from tuning.moses_pool import read_moses_pool, read_start
 
 FEATURES = b"FEATURES_TXT_BEGIN_0 0 1 2 A_0 B_0\n1 2\nFEATURES_TXT_END_0\n"

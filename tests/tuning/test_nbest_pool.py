@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_bridge.errors import InputError
+from moses_bridge.base.errors import InputError
 from tuning.bleu_stats import References
 from tuning.moses_pool import read_moses_pool
 from tuning.nbest_pool import (

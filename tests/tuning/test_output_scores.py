@@ -9,7 +9,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-from moses_bridge.errors import InputError
+from moses_bridge.base.errors import InputError
 from tuning.output_scores import score_output
 
 # As tokenised text, and as it reads.

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moses_bridge.decoder import DecoderConfig
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.textio import read_lines
+from moses_bridge.decoding.decoder import DecoderConfig
 from moses_bridge.formats.moses_ini import read_ini
-from moses_bridge.textio import read_lines
 from tests.tuning.conftest import CONFIG, FixedDecoder
 from tuning.evaluation import translate_runs
 from tuning.loop import tune

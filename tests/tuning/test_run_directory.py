@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.base.errors import ConfigError, InputError
 from tuning.rerank import NBestFeature
 from tuning.run_directory import (
     Iteration,

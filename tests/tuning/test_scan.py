@@ -13,9 +13,9 @@ import pytest
 from click.testing import CliRunner
 from numpy.typing import NDArray
 
-from moses_bridge.decoder import DecoderConfig
-from moses_bridge.errors import ConfigError
-from moses_bridge.textio import write_lines
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.textio import write_lines
+from moses_bridge.decoding.decoder import DecoderConfig
 from tuning import scan as scan_module
 from tuning.bleu_stats import References, bleu
 from tuning.cli import main

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.decoder import DecoderConfig
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.decoding.decoder import DecoderConfig
 from tuning.run_directory import TuningRun, file_hash, save_run
 from tuning.scanned_system import system_of_ini, system_of_run
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_bridge.errors import InputError
+from moses_bridge.base.errors import InputError
 from moses_bridge.formats.tuning_data import read_features, write_features
 from tuning.bleu_stats import References
 from tuning.moses_pool import read_moses_pool, read_start

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.errors import ConfigError
 from tuning.run_directory import load_run
 from tuning.start import initial_weights, scattered, untuneable_columns, without_columns
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from moses_bridge.errors import ConfigError
-from moses_bridge.progress import Progress
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.progress import Progress
 from tuning.bleu_stats import bleu
 from tuning.bounds import Bounds
 from tuning.nbest_pool import NBestPool, make_pool

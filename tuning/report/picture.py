@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moses_bridge.errors import ConfigError
-from moses_bridge.textio import open_write
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.textio import open_write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

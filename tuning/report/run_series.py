@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.base.errors import ConfigError, InputError
 from tuning.run_directory import WEIGHTS_NAME, TuningRun, load_run
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from moses_bridge.errors import InputError
-from moses_bridge.json_files import read_json
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.json_files import read_json
 from tuning.comparison import Comparison, Contrast, ResultRow, RunSummary
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from moses_bridge.textio import open_write
+from moses_bridge.base.textio import open_write
 from tuning.comparison import Comparison
 from tuning.gains import Gains
 from tuning.output_scores import OutputScores

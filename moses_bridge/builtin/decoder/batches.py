@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Protocol
 
+from moses_bridge.base.errors import InputError, UserError
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.neural_feature import NeuralFeature
 from moses_bridge.builtin.decoder.neural_translator import NeuralTranslator
 from moses_bridge.builtin.decoder.translator import Translation, Translator
 from moses_bridge.builtin.decoder.word_places import check_links
-from moses_bridge.errors import InputError, UserError
-from moses_bridge.ngram_scorer import NeuralLm, NgramScorer, NoScorer, ScorerProcesses
+from moses_bridge.formats.ngram_scorer import NeuralLm, NgramScorer, NoScorer, ScorerProcesses
 
 LINES_PER_TASK = 4  # few, so that no process waits long for the last one
 LINES_PER_NEURAL_TASK = 64  # at least: the more, the larger the batches of the neural model

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from moses_bridge.base.errors import InputError, shown
+from moses_bridge.base.textio import StrPath
 from moses_bridge.builtin.decoder.forced import option_words, paths_of, target_numbers
 from moses_bridge.builtin.decoder.nbest_lines import (
     NBestFormat,
@@ -12,7 +14,6 @@ from moses_bridge.builtin.decoder.nbest_lines import (
     nbest_lines,
 )
 from moses_bridge.builtin.decoder.translator import Translator
-from moses_bridge.errors import InputError, shown
 from moses_bridge.formats.nbest import (
     NBestEntry,
     parse_segmentation,
@@ -20,7 +21,6 @@ from moses_bridge.formats.nbest import (
     without_escaped_bars,
 )
 from moses_bridge.formats.words import split_words
-from moses_bridge.textio import StrPath
 
 Phrase = tuple[int, int, tuple[int, ...]]  # source words start..end-1, numbers of target words
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.errors import ConfigError
 from moses_bridge.formats.moses_ini import MosesIni, with_sections
 from moses_bridge.formats.phrase_table import to_number
 

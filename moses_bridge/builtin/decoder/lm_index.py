@@ -37,11 +37,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from moses_bridge import textio
+from moses_bridge.base import textio
+from moses_bridge.base.errors import InputError, shown
 from moses_bridge.builtin.language_model.arpa import Arpa, NGrams, read_arpa
 from moses_bridge.compiled.hash_table import FREE, hash_number, slot_of
 from moses_bridge.compiled.inner import inlined, inner
-from moses_bridge.errors import InputError, shown
 
 LN10 = 2.302585092994046
 UNKNOWN_LOG10_PROB = -100.0

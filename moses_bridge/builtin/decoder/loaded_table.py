@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.base.textio import StrPath
 from moses_bridge.builtin.decoder.row_reader import (
     FEW_COLUMNS,
     FULL,
@@ -30,7 +31,6 @@ from moses_bridge.compiled.bytes_by_name import NEWLINE
 from moses_bridge.compiled.inner import inner
 from moses_bridge.compiled.lexicon import Lexicon, LexiconTables, add_word, has_room
 from moses_bridge.compiled.scanning import column_end, line_end, next_token, same_bytes
-from moses_bridge.textio import StrPath
 
 
 class TableRows(NamedTuple):

@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.progress import Progress
 from moses_bridge.builtin.decoder import feature_slots as slots
 from moses_bridge.builtin.decoder.ini_settings import check_settings
 from moses_bridge.builtin.decoder.lm_index import LmIndex, LmTables
@@ -18,9 +20,7 @@ from moses_bridge.builtin.decoder.loaded_table import LoadedTable, load_table
 from moses_bridge.builtin.decoder.reordering_table import N_SCORES, read_reordering
 from moses_bridge.builtin.decoder.source_trie import longest_phrase
 from moses_bridge.compiled.lexicon import Lexicon, words_of
-from moses_bridge.errors import ConfigError
 from moses_bridge.formats.moses_ini import Feature, MosesIni, read_ini
-from moses_bridge.progress import Progress
 
 REORDERING_TYPE = re.compile(r"(wbe-|phrase-)?msd-bidirectional-fe(-allff)?")
 FIRST_SLOT = {

@@ -21,7 +21,7 @@ from moses_bridge.builtin.decoder.neural_scores import (
 from moses_bridge.builtin.decoder.ngram_memo import NgramMemo
 from moses_bridge.builtin.decoder.searches import Searches
 from moses_bridge.builtin.decoder.word_places import WordPlaces, path_places
-from moses_bridge.ngram_scorer import NO_ID, Answer, NgramScorer, begin_estimates
+from moses_bridge.formats.ngram_scorer import NO_ID, Answer, NgramScorer, begin_estimates
 
 ALL_WORDS = np.iinfo(np.int32).max
 

@@ -9,10 +9,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.base.errors import UserError
 from moses_bridge.compiled.hash_table import hash_next, hash_number, n_slots, slot_of
 from moses_bridge.compiled.inner import inner
-from moses_bridge.errors import UserError
-from moses_bridge.ngram_scorer import Answer
+from moses_bridge.formats.ngram_scorer import Answer
 
 MAX_NGRAMS = 1 << 20  # 40 MB
 FIRST_ROOM = 1 << 14

@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.base.textio import StrPath
 from moses_bridge.builtin.decoder.loaded_table import LoadedTable, TableRows
 from moses_bridge.builtin.decoder.row_reader import (
     FEW_COLUMNS,
@@ -22,7 +23,6 @@ from moses_bridge.compiled.hash_table import FREE, hash_next, hash_number, n_slo
 from moses_bridge.compiled.inner import inner
 from moses_bridge.compiled.lexicon import LexiconTables, find_word
 from moses_bridge.compiled.scanning import column_end, line_end, next_token
-from moses_bridge.textio import StrPath
 
 N_SCORES = 6  # monotone, swap, discontinuous to the previous phrase; the same to the next one
 MOST_WORDS = 1000  # a longer target phrase is in no phrase table

@@ -18,13 +18,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.base.errors import InputError, shown
 from moses_bridge.builtin.decoder.loaded_table import LoadedTable, TableRows
 from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, Options
 from moses_bridge.builtin.decoder.source_trie import phrase_lengths
 from moses_bridge.compiled.bytes_by_name import MINUS, NINE, ZERO
 from moses_bridge.compiled.inner import inner, inner_maker
 from moses_bridge.compiled.scanning import next_token
-from moses_bridge.errors import InputError, shown
 
 NO_LINK = -1
 NO_ROW = -1

@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.array_file import ArrayFile, ArrayFiles, parts
-from moses_bridge.blocks import blocks_of
-from moses_bridge.errors import InputError
+from moses_bridge.base.array_file import ArrayFile, ArrayFiles, parts
+from moses_bridge.base.blocks import blocks_of
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.textio import StrPath, read_lines, read_parallel
 from moses_bridge.formats.alignment import parse_links
 from moses_bridge.formats.phrase_table import BAR
 from moses_bridge.formats.words import split_words
-from moses_bridge.textio import StrPath, read_lines, read_parallel
 
 SENTENCES_AT_ONCE = 10_000
 WORDS_AT_ONCE = 1 << 18

@@ -11,14 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.array_file import ArrayFiles, parts
+from moses_bridge.base.array_file import ArrayFiles, parts
+from moses_bridge.base.textio import StrPath, write_lines
 from moses_bridge.builtin.extraction.aligned_corpus import (
     WORDS_AT_ONCE,
     AlignedCorpus,
     Links,
     Text,
 )
-from moses_bridge.textio import StrPath, write_lines
 
 NULL = b"NULL"
 N_DECIMALS = 7  # train-model.perl prints "%.7f", and the scorer reads that

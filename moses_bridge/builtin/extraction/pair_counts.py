@@ -12,7 +12,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from moses_bridge.array_file import ArrayFiles
+from moses_bridge.base.array_file import ArrayFiles
+from moses_bridge.base.progress import Progress
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, Links
 from moses_bridge.builtin.extraction.occurrence_shards import OccurrenceShards
 from moses_bridge.builtin.extraction.occurrences import (
@@ -25,7 +26,6 @@ from moses_bridge.builtin.extraction.phrase_numbers import number_phrases
 from moses_bridge.builtin.extraction.spilled_rows import SpilledRows, spilled_rows
 from moses_bridge.builtin.extraction.target_counts import TargetCounts
 from moses_bridge.compiled.inner import inner
-from moses_bridge.progress import Progress
 
 N_ORIENTATIONS = 3
 N_SETS = 1 << MAX_WORDS  # of words of a phrase that one word can be linked to

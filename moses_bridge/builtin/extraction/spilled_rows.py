@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Generic, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.textio import named_errors
+from moses_bridge.base.textio import named_errors
 
 Columns = TypeVar("Columns", bound=tuple[NDArray[Any], ...])
 

@@ -13,6 +13,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.base.progress import Progress
+from moses_bridge.base.textio import StrPath, open_write_packed
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, Links
 from moses_bridge.builtin.extraction.occurrences import MAX_WORDS
 from moses_bridge.builtin.extraction.pair_counts import PairCounts
@@ -29,8 +31,6 @@ from moses_bridge.builtin.extraction.row_writer import (
 from moses_bridge.builtin.extraction.spilled_rows import SpilledRows
 from moses_bridge.compiled.bytes_by_name import BLANK, MINUS, NEWLINE
 from moses_bridge.compiled.inner import inner
-from moses_bridge.progress import Progress
-from moses_bridge.textio import StrPath, open_write_packed
 
 ROWS_AT_ONCE = 1 << 16  # some 8 MB of text, the part of a .gz file that is compressed as one
 GZIP_LEVEL = 5  # 5% larger than at level 9, in a tenth of the time

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.array_file import ArrayFile, ArrayFiles, parts
+from moses_bridge.base.array_file import ArrayFile, ArrayFiles, parts
 from moses_bridge.builtin.extraction.aligned_corpus import WORDS_AT_ONCE, Text
 from moses_bridge.builtin.extraction.occurrences import MAX_WORDS, Occurrences
 from moses_bridge.builtin.language_model.ngram_runs import NGramRuns, counted

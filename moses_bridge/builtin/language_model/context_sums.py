@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.array_file import (
+from moses_bridge.base.array_file import (
     ArrayFile,
     ArrayFiles,
     numbers_below,

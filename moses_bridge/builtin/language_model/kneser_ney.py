@@ -16,7 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.array_file import ArrayFile, ArrayFiles, Numbers, parts, temporary_arrays
+from moses_bridge.base.array_file import ArrayFile, ArrayFiles, Numbers, parts, temporary_arrays
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.progress import Progress
+from moses_bridge.base.textio import named_errors
 from moses_bridge.builtin.language_model.arpa import MAX_ORDER, Arpa, NGrams
 from moses_bridge.builtin.language_model.arpa_output import Section, write_sections
 from moses_bridge.builtin.language_model.context_sums import Shares, context_sums
@@ -26,9 +29,6 @@ from moses_bridge.builtin.language_model.ngram_counts import (
     count_ngrams,
 )
 from moses_bridge.builtin.language_model.tokens import BOS, Tokens, read_tokens, tokens_within
-from moses_bridge.errors import ConfigError
-from moses_bridge.progress import Progress
-from moses_bridge.textio import named_errors
 
 FALLBACK_DISCOUNTS = (0.0, 0.5, 1.0, 1.5)  # lmplz --discount_fallback
 NGRAMS_AT_ONCE = 1 << 20  # some 90 MB

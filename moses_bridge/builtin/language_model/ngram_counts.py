@@ -9,16 +9,16 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.array_file import (
+from moses_bridge.base.array_file import (
     ArrayFile,
     ArrayFiles,
     Numbers,
     numbers_below,
     parts,
 )
+from moses_bridge.base.progress import Progress
 from moses_bridge.builtin.language_model.ngram_runs import NGramRuns, counted
 from moses_bridge.builtin.language_model.tokens import BOS, Tokens
-from moses_bridge.progress import Progress
 
 NONE = -1  # where no n-gram of the order ends
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.array_file import (
+from moses_bridge.base.array_file import (
     ArrayFiles,
     Numbers,
     numbers_below,

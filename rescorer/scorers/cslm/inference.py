@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rescorer.compute import Compute
-from rescorer.contract import Batch, Side, TrainedModel
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Batch, Side, TrainedModel
+from rescorer.layers.output_layer import output_layer
 from rescorer.scorers.cslm.network import Cslm
-from rescorer.softmax.output_layer import output_layer
 from rescorer.windows.feed_forward import FirstLayerLookup
 from rescorer.windows.ngrams import sentence_ngrams
 from rescorer.windows.scoring import FilledWindows, WindowScorer

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from moses_bridge.config import AtLeast, check_limits
+from moses_bridge.base.config import AtLeast, check_limits
 from rescorer.windows.feed_forward import FeedForward, LayerWidths
 
 

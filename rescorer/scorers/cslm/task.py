@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from moses_bridge.blocks import blocks_of
-from rescorer.contract import Data, Prepared, Shortlists
+from moses_bridge.base.blocks import blocks_of
+from rescorer.contract.scorer import Data, Prepared, Shortlists
+from rescorer.contract.vocabulary import Vocabulary, count_words
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
 from rescorer.training.data import digest, held_out_mask
 from rescorer.training.text import SENTENCES_AT_ONCE, read_text
-from rescorer.vocabulary import Vocabulary, count_words
 from rescorer.windows.ngrams import sentence_ngrams
 from rescorer.windows.rows import mapped_rows
 from rescorer.windows.task import WindowTask, WindowTrainingConfig

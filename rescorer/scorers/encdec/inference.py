@@ -11,15 +11,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rescorer.compute import Compute
-from rescorer.contract import Side, Summaries, TrainedModel
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Side, Summaries, TrainedModel
+from rescorer.layers.output_layer import output_layer
+from rescorer.layers.products import narrow_layers
 from rescorer.scorers.encdec.network import EncodedSources, EncoderDecoder, StepInputs
-from rescorer.softmax.output_layer import output_layer
-from rescorer.softmax.products import narrow_layers
-from rescorer.tries.looked_up import LookedUp, with_no_word
 from rescorer.tries.prefix_tree import build_prefix_tree
 from rescorer.tries.recurrent import to_device
 from rescorer.tries.scoring import TrieScorer
+from rescorer.tries.word_tables import LookedUp, with_no_word
 
 EncDecScorer = TrieScorer[EncodedSources, Any, Any, StepInputs]
 

@@ -19,14 +19,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from moses_bridge.config import AtLeast, check_limits
-from rescorer.initial_weights import draw_weights, scale_by_fan_in
-from rescorer.maxout import MAXOUT_PIECES, maxout
-from rescorer.softmax.output_layer import even_out
-from rescorer.softmax.step_linear import StepLinear
+from moses_bridge.base.config import AtLeast, check_limits
+from rescorer.layers.initial_weights import draw_weights, scale_by_fan_in
+from rescorer.layers.maxout import MAXOUT_PIECES, maxout
+from rescorer.layers.output_layer import even_out
+from rescorer.layers.step_linear import StepLinear
+from rescorer.layers.units import UnitName, new_unit
 from rescorer.tries.prefix_tree import PrefixTree, build_prefix_tree
 from rescorer.tries.recurrent import last_states, plain_log_probs, to_device, word_vectors
-from rescorer.units import UnitName, new_unit
 
 # Standard deviation of the initial weights, Cho et al. (2014), section 4.1.
 INITIAL_DEVIATION = 0.01

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rescorer.contract import Data, Prepared, Shortlists
+from rescorer.contract.scorer import Data, Prepared, Shortlists
 from rescorer.scorers.encdec.network import INITIAL_DEVIATION, EncDecConfig, EncoderDecoder
 from rescorer.training.recipes import RecipeName
 from rescorer.tries.pair_losses import RecurrentTrainingConfig

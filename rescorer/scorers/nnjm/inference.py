@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rescorer.compute import Compute
-from rescorer.contract import Batch, Side, TrainedModel
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Batch, Side, TrainedModel
+from rescorer.layers.output_layer import output_layer
 from rescorer.scorers.nnjm.network import Nnjm
 from rescorer.scorers.nnjm.windows import fill_windows, place_windows
-from rescorer.softmax.output_layer import output_layer
 from rescorer.windows.feed_forward import FirstLayerLookup
 from rescorer.windows.scoring import FilledWindows, WindowScorer
 from rescorer.windows.service import WindowNgramScorer, window_ngram_scorer

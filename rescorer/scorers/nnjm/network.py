@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from moses_bridge.config import AtLeast, check_limits
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.errors import ConfigError
 from rescorer.windows.feed_forward import FeedForward, LayerWidths
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rescorer.contract import Batch, Data, Prepared, Shortlists
+from rescorer.contract.scorer import Batch, Data, Prepared, Shortlists
+from rescorer.contract.vocabulary import Vocabulary, count_words
 from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig
 from rescorer.scorers.nnjm.windows import fill_windows, n_input_words
 from rescorer.training.data import digest, held_out_mask
 from rescorer.training.text import columns_of, read_parallel_text
-from rescorer.vocabulary import Vocabulary, count_words
 from rescorer.windows.rows import mapped_rows
 from rescorer.windows.task import WindowTask, WindowTrainingConfig
 

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.errors import InputError, shown
+from moses_bridge.base.errors import InputError, shown
+from moses_bridge.base.textio import StrPath
 from moses_bridge.formats.alignment import parse_links
-from moses_bridge.textio import StrPath
-from rescorer.contract import Batch, Shortlists
+from rescorer.contract.scorer import Batch, Shortlists
+from rescorer.contract.vocabulary import Vocabulary
 from rescorer.scorers.nnjm.affiliation import Links, affiliations
 from rescorer.scorers.nnjm.network import NnjmConfig
-from rescorer.vocabulary import Vocabulary
 from rescorer.windows.ngrams import places_of_runs, sentence_ngrams, starts_of_runs
 from rescorer.windows.scoring import FilledWindows
 

@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rescorer.compute import Compute
-from rescorer.contract import TrainedModel
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import TrainedModel
+from rescorer.layers.output_layer import output_layer
+from rescorer.layers.products import narrow_layers
 from rescorer.scorers.rnn_lm.network import NoSource, RnnLm, WordInputs
-from rescorer.softmax.output_layer import output_layer
-from rescorer.softmax.products import narrow_layers
-from rescorer.tries.looked_up import LookedUp
 from rescorer.tries.scoring import TrieScorer
+from rescorer.tries.word_tables import LookedUp
 
 RnnLmScorer = TrieScorer[NoSource, Any, Any, WordInputs]
 

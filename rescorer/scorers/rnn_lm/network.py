@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from moses_bridge.config import AtLeast, check_limits
-from rescorer.initial_weights import draw_weights, scale_by_fan_in
-from rescorer.softmax.output_layer import even_out
+from moses_bridge.base.config import AtLeast, check_limits
+from rescorer.layers.initial_weights import draw_weights, scale_by_fan_in
+from rescorer.layers.output_layer import even_out
+from rescorer.layers.units import UnitName, new_unit
 from rescorer.tries.recurrent import plain_log_probs
-from rescorer.units import UnitName, new_unit
 
 
 @dataclass(frozen=True)

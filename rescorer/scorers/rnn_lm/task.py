@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from moses_bridge.errors import InputError
-from rescorer.contract import Data, Prepared, Shortlists
-from rescorer.right_to_left import turned_lines
+from moses_bridge.base.errors import InputError
+from rescorer.contract.scorer import Data, Prepared, Shortlists
+from rescorer.contract.vocabulary import Vocabulary, count_words
+from rescorer.models.right_to_left import turned_lines
 from rescorer.scorers.rnn_lm.network import RnnLm, RnnLmConfig
 from rescorer.training.data import digest, held_out_mask
 from rescorer.training.mapped_text import mapped_text
 from rescorer.training.text import read_text
 from rescorer.tries.text_task import EncodedText, TextTask, TextTrainingConfig
-from rescorer.vocabulary import Vocabulary, count_words
 
 
 @dataclass(frozen=True)

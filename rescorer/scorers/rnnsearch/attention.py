@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rescorer.softmax.float_bits import exp
+from rescorer.layers.float_bits import exp
 
 # On a GPU this many numbers of states x places x width at a time: half a gigabyte.
 DEVICE_NUMBERS_AT_ONCE = 2**27

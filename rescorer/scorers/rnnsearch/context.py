@@ -7,13 +7,13 @@ from typing import Literal, NamedTuple, Protocol
 import torch
 from torch import Tensor, nn
 
+from rescorer.layers.step_linear import StepLinear
 from rescorer.scorers.rnnsearch.attention import (
     Places,
     attend,
     attention_weights,
     new_places,
 )
-from rescorer.softmax.step_linear import StepLinear
 
 ContextName = Literal["attention", "last-state"]
 

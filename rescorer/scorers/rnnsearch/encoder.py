@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from rescorer.layers.units import GatedState, GatedUnit
 from rescorer.tries.recurrent import to_device
-from rescorer.units import GatedState, GatedUnit
 
 
 class Packing(NamedTuple):

@@ -7,8 +7,11 @@ import copy
 import torch
 from torch import Tensor
 
-from rescorer.compute import Compute
-from rescorer.contract import TrainedModel
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import TrainedModel
+from rescorer.layers.output_layer import output_layer
+from rescorer.layers.products import narrow_layers
+from rescorer.layers.step_linear import StepLinear
 from rescorer.scorers.rnnsearch.context import Attention, ContextName
 from rescorer.scorers.rnnsearch.network import (
     DecoderCarried,
@@ -17,11 +20,8 @@ from rescorer.scorers.rnnsearch.network import (
     RnnSearch,
     StepInputs,
 )
-from rescorer.softmax.output_layer import output_layer
-from rescorer.softmax.products import narrow_layers
-from rescorer.softmax.step_linear import StepLinear
-from rescorer.tries.looked_up import LookedUp, with_no_word
 from rescorer.tries.scoring import TrieScorer
+from rescorer.tries.word_tables import LookedUp, with_no_word
 
 RnnSearchScorer = TrieScorer[ReadSources, DecoderState, DecoderCarried, StepInputs]
 

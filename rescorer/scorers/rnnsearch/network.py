@@ -22,16 +22,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from moses_bridge.config import AtLeast, check_limits
-from rescorer.initial_weights import draw_weights, scale_by_fan_in
-from rescorer.maxout import MAXOUT_PIECES, maxout
+from moses_bridge.base.config import AtLeast, check_limits
+from rescorer.layers.initial_weights import draw_weights, scale_by_fan_in
+from rescorer.layers.maxout import MAXOUT_PIECES, maxout
+from rescorer.layers.output_layer import even_out
+from rescorer.layers.step_linear import StepLinear
+from rescorer.layers.units import GatedCarried, GatedState, GatedUnit
 from rescorer.scorers.rnnsearch.attention import Places
 from rescorer.scorers.rnnsearch.context import CONTEXTS, Context, ContextName, Readings
 from rescorer.scorers.rnnsearch.encoder import Encoder
-from rescorer.softmax.output_layer import even_out
-from rescorer.softmax.step_linear import StepLinear
 from rescorer.tries.recurrent import to_device, word_vectors
-from rescorer.units import GatedCarried, GatedState, GatedUnit
 
 # Standard deviations of the initial weights, Bahdanau et al. (2015), appendix B.1.
 INITIAL_DEVIATION = 0.01

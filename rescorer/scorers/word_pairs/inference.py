@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from rescorer.compute import Compute
-from rescorer.contract import Batch, PhraseValues, Shortlists, TrainedModel
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Batch, PhraseValues, Shortlists, TrainedModel
+from rescorer.contract.vocabulary import Vocabulary
 from rescorer.scorers.word_pairs.network import Phrases, WordPairs
-from rescorer.vocabulary import Vocabulary
 
 
 class WordPairsScorer:

@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from moses_bridge.config import AtLeast, AtMost, check_limits
+from moses_bridge.base.config import AtLeast, AtMost, check_limits
 
 # Word ids of phrases, *Shape:* (n, max_len or more), and words of each, *Shape:* (n,).
 Phrases = tuple[NDArray[np.int32], NDArray[np.int64]]

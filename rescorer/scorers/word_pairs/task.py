@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rescorer.contract import Data, Prepared, Shortlists
+from rescorer.contract.scorer import Data, Prepared, Shortlists
 from rescorer.scorers.word_pairs.network import WordPairs, WordPairsConfig
 from rescorer.training.loop import LoopConfig
 from rescorer.tries.contrast import (

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.textio import write_lines
 from moses_bridge.builtin.symmetrization import grow_diag_final_and, symmetrize
-from moses_bridge.errors import InputError
-from moses_bridge.textio import write_lines
 
 Links = list[tuple[int, int]]
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from moses_bridge.base.errors import InputError
 from moses_bridge.check.ini import ini_faults
 from moses_bridge.check.table import check_table
 from moses_bridge.cli import main
-from moses_bridge.errors import InputError
 
 V2 = """\
 [input-factors]

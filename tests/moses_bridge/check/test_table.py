@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.textio import read_lines, write_lines
 from moses_bridge.check import table_contents
 from moses_bridge.check.table import CheckReport, check_table
-from moses_bridge.errors import InputError
-from moses_bridge.textio import read_lines, write_lines
 
 GOOD = b"a ||| b c ||| 1 0.5 ||| 0-0 0-1\n"
 

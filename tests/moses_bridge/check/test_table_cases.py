@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from xopen import xopen
 
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.textio import read_lines, write_lines
 from moses_bridge.check.table import check_table
-from moses_bridge.errors import InputError
-from moses_bridge.filter import SourcePhrases, usable_rows
 from moses_bridge.formats.phrase_table import append_scores, read_blocks, read_rows
 from moses_bridge.formats.words import split_words
-from moses_bridge.textio import read_lines, write_lines
+from moses_bridge.tables.filter import SourcePhrases, usable_rows
 
 SUFFIXES = ["", ".gz", ".bz2", ".xz", ".zst"]
 GOOD = b"a ||| b ||| 1 0.5 ||| 0-0\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from numba import njit
 
-from moses_bridge import progress
+from moses_bridge.base import progress
 from moses_bridge.compiled.notice import CompilationNotice
 
 PROGRAM = """

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from moses_bridge.base.errors import ToolError, UserError
 from moses_bridge.corpus.debian_archive import DebianArchive
-from moses_bridge.errors import ToolError, UserError
 
 # A stand-in for apt: `update` writes what the case wants, `indextargets` lists it.
 FAKE_APT = """#!/bin/sh

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from moses_bridge.base.errors import InputError
 from moses_bridge.corpus.gettext_catalogue import catalogue_pairs
-from moses_bridge.errors import InputError
 
 HEADER = (
     'msgid ""\nmsgstr ""\n"Language: {}\\n"\n"Content-Type: text/plain; charset={}\\n"\n'

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from moses_bridge.base.errors import ToolError
 from moses_bridge.corpus.libreoffice_help import help_package, help_pairs, read_help
 from moses_bridge.corpus.text_pair import TextPair
-from moses_bridge.errors import ToolError
 
 PAGE = """<html><body><p>no id</p><h1 id="hd_id1" dir="auto">{}</h1>
 <p id="par_id2" class="paragraph">{}</p><p id="par_id3" class="code">Print 1</p>

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from moses_bridge.base.errors import ConfigError, InputError, UserError
+from moses_bridge.base.textio import read_lines
 from moses_bridge.corpus.parallel_corpus import (
     CorpusConfig,
     CorpusPair,
@@ -15,8 +17,6 @@ from moses_bridge.corpus.parallel_corpus import (
     split_parts,
 )
 from moses_bridge.corpus.text_pair import TextPair
-from moses_bridge.errors import ConfigError, InputError, UserError
-from moses_bridge.textio import read_lines
 
 SMALL = CorpusConfig(origin="files", n_dev=0, n_test=0, jobs=1)
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from moses_bridge.base.textio import read_parallel
 from moses_bridge.corpus.tokenization import UNSPACED_WORD, tokenize
-from moses_bridge.textio import read_parallel
 
 
 def test_chinese_and_japanese_are_cut_into_letters() -> None:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.errors import InputError
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.textio import read_lines
 from moses_bridge.formats.alignment import format_links, parse_links
-from moses_bridge.textio import read_lines
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.errors import InputError
+from moses_bridge.base.errors import InputError
 from moses_bridge.formats.moses_ini import (
     format_weight,
     new_ini,

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.textio import read_lines
 from moses_bridge.formats.nbest import (
     check_feature_name,
     format_entry,
@@ -12,7 +13,6 @@ from moses_bridge.formats.nbest import (
     parse_segmentation,
     read_nbest,
 )
-from moses_bridge.textio import read_lines
 
 LINE = b"3 ||| le chat .  ||| LM0= -7.25 TM0= -1 0 Sparse_a= 2 ||| -9.5"
 

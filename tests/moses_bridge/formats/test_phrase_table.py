@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_bridge.errors import InputError
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.textio import read_lines
 from moses_bridge.formats.phrase_table import (
     append_score_columns,
     append_scores,
@@ -29,7 +30,6 @@ from moses_bridge.formats.phrase_table import (
     source_count,
     target_count,
 )
-from moses_bridge.textio import read_lines
 
 GOLDEN_TABLES = ["decode/phrase-table.gz", "extract/phrase-table.gt.gz"]
 NBSP_NEL_LS = b"\xc2\xa0 \xc2\x85 \xe2\x80\xa8"
@@ -135,7 +135,7 @@ def test_a_last_line_without_newline_counts(tmp_path: Path, text: bytes) -> None
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
 def test_a_compressed_table_that_was_cut_is_refused(tmp_path: Path, suffix: str) -> None:
-    from moses_bridge.textio import write_lines
+    from moses_bridge.base.textio import write_lines
 
     rng = random.Random(1)
     rows = [b"%d ||| %d ||| 0.5" % (number, rng.randrange(10**9)) for number in range(3000)]

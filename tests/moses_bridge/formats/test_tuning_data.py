@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_bridge.errors import InputError
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.textio import read_lines
 from moses_bridge.formats.tuning_data import (
     DataBlock,
     read_features,
@@ -15,7 +16,6 @@ from moses_bridge.formats.tuning_data import (
     write_init_opt,
     write_scores,
 )
-from moses_bridge.textio import read_lines
 
 FEATURES = """\
 FEATURES_TXT_BEGIN_0 3 2 3 LM0_0 TM0_0 TM0_1

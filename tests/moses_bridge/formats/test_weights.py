@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.errors import InputError
+from moses_bridge.base.errors import InputError
 from moses_bridge.formats.weights import read_weights
 
 

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rescorer.compute import Compute
-from rescorer.contract import Architecture, Batch, Data, Prepared, Shortlists, TrainedModel
-from rescorer.softmax.output_layer import output_layer
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Architecture, Batch, Data, Prepared, Shortlists, TrainedModel
+from rescorer.contract.vocabulary import Vocabulary, count_words
+from rescorer.layers.output_layer import output_layer
 from rescorer.training.data import digest, held_out_mask
 from rescorer.training.text import columns_of, read_parallel_text
-from rescorer.vocabulary import Vocabulary, count_words
 from rescorer.windows.rows import mapped_rows
 from rescorer.windows.scoring import FilledWindows, WindowScorer
 from rescorer.windows.task import WindowTask, WindowTrainingConfig

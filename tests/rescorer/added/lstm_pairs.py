@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from rescorer.compute import Compute
-from rescorer.contract import Architecture, Data, Prepared, Shortlists, TrainedModel
-from rescorer.softmax.output_layer import output_layer
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Architecture, Data, Prepared, Shortlists, TrainedModel
+from rescorer.layers.output_layer import output_layer
 from rescorer.tries.pair_losses import RecurrentTrainingConfig
 from rescorer.tries.pooled_pair_task import prepare_recurrent
 from rescorer.tries.prefix_tree import build_prefix_tree

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from moses_bridge.formats.phrase_table import Block
-from rescorer.contract import NamedScorer
-from rescorer.controls import LengthScorer
+from rescorer.contract.scorer import NamedScorer
+from rescorer.models.controls import LengthScorer
 from rescorer.tables.block_scoring import BlockScoring, floored_log, known_of_rows, moses_prob
 
 

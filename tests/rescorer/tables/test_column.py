@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from moses_bridge.errors import ConfigError, InputError, UserError
-from moses_bridge.line_progress import LineProgress
-from rescorer.compute import Compute
-from rescorer.contract import Batch, NamedScorer, Shortlists, TrainedModel, UnfitPair
-from rescorer.controls import LengthScorer, RandomScorer
+from moses_bridge.base.errors import ConfigError, InputError, UserError
+from moses_bridge.base.line_progress import LineProgress
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Batch, NamedScorer, Shortlists, TrainedModel, UnfitPair
+from rescorer.contract.vocabulary import Vocabulary
+from rescorer.models.controls import LengthScorer, RandomScorer
 from rescorer.scorers.cslm.inference import cslm_scorer
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
 from rescorer.tables.column import (
@@ -30,7 +31,6 @@ from rescorer.tables.column import (
 )
 from rescorer.tables.rows import Shard
 from rescorer.tables.source_table import SourceTable
-from rescorer.vocabulary import Vocabulary
 
 TABLE = b"""\
 a b ||| x ||| 0.5 1 0.25 2.718 ||| 0-0 ||| 1 2 3 ||| |||

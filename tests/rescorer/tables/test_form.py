@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.textio import write_lines
 from moses_bridge.formats.phrase_table import read_rows
-from moses_bridge.textio import write_lines
-from rescorer.contract import Batch, NamedScorer
-from rescorer.controls import RandomScorer
+from rescorer.contract.scorer import Batch, NamedScorer
+from rescorer.models.controls import RandomScorer
 from rescorer.tables.column import ColumnConfig, add_columns, parse_columns
 from rescorer.tables.form import over_targets, per_word
 from rescorer.tables.merging import merged

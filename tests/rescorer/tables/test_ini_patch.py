@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.errors import InputError
+from moses_bridge.base.errors import InputError
 from moses_bridge.formats.moses_ini import read_ini
-from rescorer.contract import NamedScorer
-from rescorer.controls import LengthScorer
+from rescorer.contract.scorer import NamedScorer
+from rescorer.models.controls import LengthScorer
 from rescorer.tables.column import ColumnConfig, add_columns
 from rescorer.tables.ini_patch import (
     binary_table_commands,

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from moses_bridge.errors import ConfigError, InputError
-from rescorer.contract import NamedScorer
-from rescorer.controls import LengthScorer, RandomScorer
+from moses_bridge.base.errors import ConfigError, InputError
+from rescorer.contract.scorer import NamedScorer
+from rescorer.models.controls import LengthScorer, RandomScorer
 from rescorer.tables.column import ColumnConfig
 from rescorer.tables.merging import merged
 from rescorer.tables.report import read_sidecar

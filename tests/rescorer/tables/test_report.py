@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from moses_bridge.errors import InputError
-from rescorer.contract import NamedScorer
-from rescorer.controls import LengthScorer
+from moses_bridge.base.errors import InputError
+from rescorer.contract.scorer import NamedScorer
+from rescorer.models.controls import LengthScorer
 from rescorer.tables.column import ColumnConfig, add_columns
 from rescorer.tables.report import (
     ColumnReport,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.base.errors import ConfigError, InputError
 from rescorer.tables.rows import BadRows, Shard, parse_shard, shard_rows
 
 ROWS = [b"%d ||| x ||| 1" % (number // 3) for number in range(10)]

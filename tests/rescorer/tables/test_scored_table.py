@@ -17,10 +17,11 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from moses_bridge.errors import ConfigError, InputError
-from rescorer.compute import Compute
-from rescorer.contract import Batch, NamedScorer, Scorer, Shortlists, TrainedModel
-from rescorer.controls import LengthScorer, RandomScorer
+from moses_bridge.base.errors import ConfigError, InputError
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Batch, NamedScorer, Scorer, Shortlists, TrainedModel
+from rescorer.contract.vocabulary import Vocabulary
+from rescorer.models.controls import LengthScorer, RandomScorer
 from rescorer.scorers.cslm.inference import cslm_scorer
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
 from rescorer.scorers.encdec.inference import encdec_scorer
@@ -30,7 +31,6 @@ from rescorer.tables.ini_patch import binary_table_commands
 from rescorer.tables.rows import Shard, parse_shard
 from rescorer.tables.scored_table import score_table
 from rescorer.tables.source_table import SourceTable
-from rescorer.vocabulary import Vocabulary
 
 ROWS = [
     b"a b ||| x ||| 0.5 1 ||| 0-0 ||| 1 2 3",

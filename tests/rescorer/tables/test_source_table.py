@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge import textio
-from moses_bridge.errors import InputError
+from moses_bridge.base import textio
+from moses_bridge.base.errors import InputError
 from rescorer.tables import rows
 from rescorer.tables.rows import Shard
 from rescorer.tables.source_table import SourceTable

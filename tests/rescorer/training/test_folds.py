@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from moses_bridge.config import from_mapping
-from moses_bridge.errors import ConfigError, InputError
-from rescorer.architectures import load
+from moses_bridge.base.config import from_mapping
+from moses_bridge.base.errors import ConfigError, InputError
 from rescorer.cli import main
-from rescorer.compute import Compute
-from rescorer.contract import Batch, Data
-from rescorer.model_directory import load_model, scorer_of_model
+from rescorer.contract.architectures import load
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Batch, Data
+from rescorer.models.model_directory import load_model, scorer_of_model
 from rescorer.pair_folds import Fold, folds_of
+from rescorer.runs.train import train
 from rescorer.training.folds import train_folds
-from rescorer.training.run import train
 
 PAIRS = [(f"s{n % 9} u{n % 4}".encode(), f"t{n % 11} v{n % 3}".encode()) for n in range(90)]
 ASKED = Batch([s for s, _ in PAIRS], [t for _, t in PAIRS])

@@ -11,7 +11,7 @@ import pytest
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.record_writer import masked_crc32c
 
-from moses_bridge.errors import InputError
+from moses_bridge.base.errors import InputError
 from rescorer.training.log import LOG_NAME, TAGS, LogRecord, TrainingLog
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from moses_bridge.errors import ConfigError, UserError
+from moses_bridge.base.errors import ConfigError, UserError
 from rescorer.training import loop
 from rescorer.training.log import LOG_NAME
 from rescorer.training.loop import LoopConfig, Trainer

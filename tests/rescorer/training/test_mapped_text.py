@@ -7,9 +7,9 @@ import random
 import numpy as np
 import pytest
 
+from rescorer.contract.vocabulary import Vocabulary
 from rescorer.training import mapped_text as module
 from rescorer.training.mapped_text import mapped_phrases, mapped_text
-from rescorer.vocabulary import Vocabulary
 
 WORDS = [b"a", b"b", b"c"]
 

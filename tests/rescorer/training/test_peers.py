@@ -16,17 +16,12 @@ import pytest
 import torch
 from torch import nn
 
-from moses_bridge.errors import ConfigError, UserError
-from rescorer.contract import Data
-from rescorer.model_directory import load_model
-from rescorer.scorers.bae.network import BaeConfig
-from rescorer.scorers.bae.task import BaeTrainingConfig
-from rescorer.scorers.cptm.network import CptmConfig
-from rescorer.scorers.cptm.task import CptmTrainingConfig
+from moses_bridge.base.errors import ConfigError, UserError
+from rescorer.contract.scorer import Data
+from rescorer.models.model_directory import load_model
+from rescorer.runs.train import train
 from rescorer.scorers.cslm.network import CslmConfig
 from rescorer.scorers.cslm.task import CslmTrainingConfig
-from rescorer.scorers.cstm.network import CstmConfig
-from rescorer.scorers.cstm.task import CstmTrainingConfig
 from rescorer.scorers.encdec.network import EncDecConfig
 from rescorer.scorers.encdec.task import EncDecTrainingConfig
 from rescorer.scorers.rnn_lm.network import RnnLmConfig
@@ -35,7 +30,12 @@ from rescorer.scorers.rnnsearch.network import RnnSearchConfig
 from rescorer.scorers.rnnsearch.task import RnnSearchTrainingConfig
 from rescorer.training.loop import LoopConfig
 from rescorer.training.peers import ALONE
-from rescorer.training.run import train
+from rescorer.zoo.bae.network import BaeConfig
+from rescorer.zoo.bae.task import BaeTrainingConfig
+from rescorer.zoo.cptm.network import CptmConfig
+from rescorer.zoo.cptm.task import CptmTrainingConfig
+from rescorer.zoo.cstm.network import CstmConfig
+from rescorer.zoo.cstm.task import CstmTrainingConfig
 
 N_UPDATES = 200
 ROWS = 240
@@ -131,10 +131,10 @@ WORK = """
 import importlib.util, json, os, sys
 from pathlib import Path
 import torch
-from moses_bridge.errors import UserError
+from moses_bridge.base.errors import UserError
 from rescorer.cli import main
 from rescorer.training.peers import peers_on
-from rescorer.training.run import train
+from rescorer.runs.train import train
 
 command = ["train", f"{sys.argv[2]}/table", "--out", f"{sys.argv[2]}/model", "--epochs", "2"]
 main([*command, "--config", f"{sys.argv[2]}/toml"], standalone_mode=False)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.errors import ConfigError
 from rescorer.training.loop import LoopConfig
 from rescorer.training.recipes import RECIPES
 

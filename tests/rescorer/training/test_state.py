@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from moses_bridge.errors import InputError
-from rescorer.tensor_files import load_tensors, save_tensors
+from moses_bridge.base.errors import InputError
+from rescorer.layers.tensor_files import load_tensors, save_tensors
 from rescorer.training.state import TRAINING_STATE, load_training_state, save_training_state
 
 

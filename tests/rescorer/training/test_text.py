@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.errors import InputError
-from rescorer.contract import Data
+from moses_bridge.base.errors import InputError
+from rescorer.contract.scorer import Data
 from rescorer.training import text as text_module
 from rescorer.training.text import SpilledLines, columns_of, read_parallel_text, read_text
 

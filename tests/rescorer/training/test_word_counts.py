@@ -5,9 +5,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from rescorer.contract.vocabulary import Vocabulary
 from rescorer.training import word_counts
 from rescorer.training.word_counts import WordCounts, WordList
-from rescorer.vocabulary import Vocabulary
 
 WORDS = [b"b", b"</s>", b"a", b"ab", b"", b"\xff", b"<unk>"]
 

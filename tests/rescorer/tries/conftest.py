@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rescorer.contract import Shortlists
+from rescorer.contract.scorer import Shortlists
+from rescorer.contract.vocabulary import Vocabulary
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.encdec.task import EncDecTrainingConfig
-from rescorer.training.encoded_pairs import EncodedPairs
+from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.tries.pair_losses import PairWords, RecurrentLosses
-from rescorer.vocabulary import Vocabulary
 
 N_SOURCE, N_TARGET = 11, 13
 MODEL = EncDecConfig(hidden_width=7, embedding_width=5, maxout_width=3)

@@ -5,12 +5,12 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from rescorer.contract import Batch
+from rescorer.contract.scorer import Batch
+from rescorer.contract.vocabulary import Vocabulary
 from rescorer.scorers.rnnsearch.inference import AttentiveWordTables
 from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchConfig
 from rescorer.tries import attention_matrix as module
 from rescorer.tries.attention_matrix import AttentionReader
-from rescorer.vocabulary import Vocabulary
 
 Array = NDArray[np.float64]
 D = 6

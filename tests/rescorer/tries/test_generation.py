@@ -11,9 +11,10 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from moses_bridge.errors import ConfigError
-from rescorer.compute import Compute
-from rescorer.contract import Batch, Shortlists, TrainedModel
+from moses_bridge.base.errors import ConfigError
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Batch, Shortlists, TrainedModel
+from rescorer.contract.vocabulary import Vocabulary
 from rescorer.scorers.encdec.inference import encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.rnn_lm.inference import rnn_lm_scorer
@@ -21,7 +22,6 @@ from rescorer.scorers.rnn_lm.network import RnnLm, RnnLmConfig
 from rescorer.tries import generation
 from rescorer.tries.generation import Generated, GenerationConfig, Generator
 from rescorer.tries.scoring import TrieScorer
-from rescorer.vocabulary import Vocabulary
 
 SOURCE = Vocabulary([b"a", b"b", b"c"])
 FEW = Vocabulary([b"x", b"y"])

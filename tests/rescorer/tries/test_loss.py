@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from rescorer.softmax.predicted import output_loss
+from rescorer.layers.predicted import output_loss
 from rescorer.tries.loss import pairs_loss, predictions
 from tests.rescorer.tries.conftest import N_TARGET, make_data, make_network, pair_by_pair
 

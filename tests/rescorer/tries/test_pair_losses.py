@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from rescorer.contract import Shortlists
+from rescorer.contract.scorer import Shortlists
+from rescorer.contract.vocabulary import Vocabulary
 from rescorer.scorers.encdec.task import EncDecTrainingConfig
 from rescorer.training.loop import LoopConfig
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.training.word_counts import WordCounts
 from rescorer.tries.pair_losses import PairWords, RecurrentLosses
-from rescorer.vocabulary import Vocabulary
 from tests.rescorer.tries.conftest import (
     MODEL,
     N_TARGET,

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from moses_bridge.config import from_mapping
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.config import from_mapping
+from moses_bridge.base.errors import ConfigError
 from rescorer.scorers.encdec.task import EncDecTrainingConfig
-from rescorer.training.encoded_pairs import EncodedPairs
 from rescorer.training.loop import LoopConfig
-from rescorer.training.phrase_pairs import PairChoice
+from rescorer.training.pairs.encoded_pairs import EncodedPairs
+from rescorer.training.pairs.phrase_pairs import PairChoice
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.tries import pair_task
 from rescorer.tries.pair_task import PAIR_RECIPES, PairTask

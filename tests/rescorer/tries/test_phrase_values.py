@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from rescorer.compute import Compute
-from rescorer.contract import Batch, Shortlists, TrainedModel
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Batch, Shortlists, TrainedModel
+from rescorer.contract.vocabulary import Vocabulary
 from rescorer.scorers.encdec.inference import encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.tries import phrase_values as module
 from rescorer.tries.phrase_values import log_probs, phrase_values
-from rescorer.vocabulary import Vocabulary
 from tests.rescorer.tries.conftest import make_data, make_network, pair_by_pair
 
 ROWS = np.array([50, 3, 88, 7, 51, 3])

@@ -9,13 +9,13 @@ import pytest
 import torch
 from torch import nn
 
-from moses_bridge.errors import ConfigError, InputError
-from rescorer.contract import Data, Shortlists
+from moses_bridge.base.errors import ConfigError, InputError
+from rescorer.contract.scorer import Data, Shortlists
+from rescorer.runs.train import train
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.encdec.task import EncDecTrainingConfig
-from rescorer.training.encoded_pairs import EncodedPairs
 from rescorer.training.loop import LoopConfig
-from rescorer.training.run import train
+from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.tries.pair_losses import PairWords
 from rescorer.tries.pair_task import PairTask

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from scipy.special import expit, logsumexp
 from scipy.stats import spearmanr
 
-from rescorer.compute import Compute, Precision
-from rescorer.contract import Batch, Shortlists, TrainedModel
-from rescorer.parallel import map_in_order
+from rescorer.contract.compute import Compute, Precision
+from rescorer.contract.parallel import map_in_order
+from rescorer.contract.scorer import Batch, Shortlists, TrainedModel
+from rescorer.contract.vocabulary import Vocabulary
+from rescorer.layers.output_layer import ExactOutputLayer
 from rescorer.scorers.encdec.inference import EncDecScorer, encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.softmax.output_layer import ExactOutputLayer
 from rescorer.tries import recurrent, scoring
 from rescorer.tries.scoring import TrieScorer
-from rescorer.vocabulary import Vocabulary
 
 WORDS = [b"w%d" % number for number in range(40)]
 

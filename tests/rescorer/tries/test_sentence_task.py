@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from moses_bridge.errors import InputError
-from rescorer.contract import Data, Prepared, Shortlists
+from moses_bridge.base.errors import InputError
+from rescorer.contract.scorer import Data, Prepared, Shortlists
+from rescorer.contract.vocabulary import Vocabulary
 from rescorer.scorers.encdec.network import EncoderDecoder
 from rescorer.training.loop import LoopConfig
 from rescorer.training.seeded_batch import SeededBatch
@@ -22,7 +23,6 @@ from rescorer.tries.sentence_task import (
     encode_sentences,
     prepare_sentences,
 )
-from rescorer.vocabulary import Vocabulary
 from tests.rescorer.tries.conftest import MODEL, N_SOURCE, N_TARGET, make_network, pair_by_pair
 
 WORDS = Vocabulary([b"a", b"b", b"c"])

@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
-from moses_bridge.errors import ConfigError
-from rescorer.softmax.predicted import output_loss
+from moses_bridge.base.errors import ConfigError
+from rescorer.layers.predicted import output_loss
 from rescorer.training.loop import LoopConfig
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.tries import text_task as module

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from rescorer.contract import Shortlists
-from rescorer.model_directory import save_model
+from rescorer.contract.scorer import Shortlists
+from rescorer.contract.vocabulary import Vocabulary
+from rescorer.models.model_directory import save_model
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig
-from rescorer.vocabulary import Vocabulary
 
 SOURCE = Vocabulary([b"the", b"a", b"red", b"blue", b"house", b"car", b"of", b"in"])
 TARGET = Vocabulary([b"le", b"un", b"rouge", b"bleu", b"maison", b"voiture", b"de", b"dans"])

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from moses_bridge.errors import ConfigError, InputError
-from rescorer.compute import Compute
-from rescorer.contract import Shortlists
-from rescorer.model_directory import save_model
+from moses_bridge.base.errors import ConfigError, InputError
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Shortlists
+from rescorer.contract.vocabulary import Vocabulary
+from rescorer.models.model_directory import save_model
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
 from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchConfig
 from rescorer.views.alignment import (
@@ -21,7 +22,6 @@ from rescorer.views.alignment import (
     attention_reader_of_model,
     read_pairs,
 )
-from rescorer.vocabulary import Vocabulary
 
 PNG = b"\x89PNG\r\n\x1a\n"
 SOURCE, TARGET = Vocabulary([b"a", b"b", b"c"]), Vocabulary([b"x", b"y"])

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from moses_bridge.errors import InputError
-from rescorer.architectures import ARCHITECTURES
-from rescorer.compute import Compute
-from rescorer.contract import Shortlists
-from rescorer.model_directory import save_model
+from moses_bridge.base.errors import InputError
+from rescorer.contract.architectures import ARCHITECTURES
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Shortlists
+from rescorer.contract.vocabulary import Vocabulary
+from rescorer.models.model_directory import save_model
 from rescorer.views.learned import Learned
-from rescorer.vocabulary import Vocabulary
 
 PHRASES = [b"the red house", b"car", b"the red", b"the red", b"in a"]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_bridge.errors import InputError
-from rescorer.compute import Compute
+from moses_bridge.base.errors import InputError
+from rescorer.contract.compute import Compute
 from rescorer.views.learned import Learned
 from rescorer.views.map_points import MapPoints, phrase_points, word_points
 

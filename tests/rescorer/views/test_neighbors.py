@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.base.errors import ConfigError, InputError
 from rescorer.cli import main
-from rescorer.compute import Compute
+from rescorer.contract.compute import Compute
 from rescorer.views import neighbors as neighbors_module
 from rescorer.views import phrase_vectors
 from rescorer.views.learned import Learned

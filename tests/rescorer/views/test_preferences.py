@@ -9,15 +9,15 @@ import pytest
 from click.testing import CliRunner, Result
 from numpy.typing import NDArray
 
-from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.base.errors import ConfigError, InputError
 from rescorer.cli import main
-from rescorer.compute import Compute
-from rescorer.contract import Batch, NamedScorer
-from rescorer.model_directory import scorer_of_model
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Batch, NamedScorer
+from rescorer.contract.vocabulary import Vocabulary
+from rescorer.models.model_directory import scorer_of_model
 from rescorer.views.preference_files import check_names
 from rescorer.views.preference_text import to_markdown
 from rescorer.views.preferences import Preferences, PreferencesConfig, as_json, preferences
-from rescorer.vocabulary import Vocabulary
 
 # 10 source phrases of two words with counts 1 to 10; of each three targets, the second the best.
 CONFIG = PreferencesConfig(min_words=2, min_targets=3, share=0.2, n_phrases=2, n_best=2)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.errors import InputError
+from moses_bridge.base.errors import InputError
+from rescorer.contract.vocabulary import Vocabulary
 from rescorer.views.table_phrases import distinct_phrases, known_phrases, unknown_words
-from rescorer.vocabulary import Vocabulary
 
 ROWS = b"b  c ||| y ||| 1\nb c ||| ||| 1\na ||| z\ty ||| 1\na ||| x ||| 1\n"
 

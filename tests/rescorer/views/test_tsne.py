@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.errors import ConfigError
 from rescorer.views.purity import incidence, nearest_purity
 from rescorer.views.tsne import layout
 

@@ -5,9 +5,9 @@ import pytest
 import torch
 from scipy.special import log_softmax
 
-from rescorer.contract import Batch
-from rescorer.softmax.output_layer import ExactOutputLayer
-from rescorer.vocabulary import Vocabulary
+from rescorer.contract.scorer import Batch
+from rescorer.contract.vocabulary import Vocabulary
+from rescorer.layers.output_layer import ExactOutputLayer
 from rescorer.windows import scoring
 from rescorer.windows.scoring import FilledWindows, WindowScorer, window_log_probs
 

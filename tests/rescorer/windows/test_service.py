@@ -13,20 +13,20 @@ import torch
 from click.testing import CliRunner
 from scipy.special import log_softmax
 
-from moses_bridge.errors import UserError
-from moses_bridge.ngram_scorer import NgramScorer
+from moses_bridge.base.errors import UserError
+from moses_bridge.formats.ngram_scorer import NgramScorer
 from rescorer.cli import main
-from rescorer.compute import Compute, Precision
-from rescorer.contract import Batch, Shortlists, TrainedModel
-from rescorer.model_directory import save_model
+from rescorer.contract.compute import Compute, Precision
+from rescorer.contract.scorer import Batch, Shortlists, TrainedModel
+from rescorer.contract.vocabulary import Vocabulary
+from rescorer.layers import output_layer
+from rescorer.models.model_directory import save_model
 from rescorer.scorers.cslm.inference import cslm_ngram_scorer, cslm_scorer
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.nnjm.inference import nnjm_ngram_scorer, nnjm_scorer
 from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig
 from rescorer.scorers.nnjm.task import NnjmTrainingConfig, empty_network
-from rescorer.softmax import output_layer
-from rescorer.vocabulary import Vocabulary
 from rescorer.windows.ngrams import sentence_ngrams
 from rescorer.windows.service import WindowNgramScorer
 

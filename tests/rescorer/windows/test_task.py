@@ -11,11 +11,11 @@ import torch
 from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.errors import ConfigError
+from rescorer.contract.vocabulary import Vocabulary
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
 from rescorer.training.loop import LoopConfig
 from rescorer.training.seeded_batch import SeededBatch
-from rescorer.vocabulary import Vocabulary
 from rescorer.windows import task as module
 from rescorer.windows.ngrams import sentence_ngrams
 from rescorer.windows.rows import WindowRows

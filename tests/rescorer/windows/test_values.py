@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy.special import log_softmax
 
-from rescorer.softmax.output_layer import ExactOutputLayer
+from rescorer.layers.output_layer import ExactOutputLayer
 from rescorer.windows.feed_forward import FeedForward, LayerWidths
 from rescorer.windows.hidden_layers import HiddenLayers, History, bases_of
 from rescorer.windows.values import NormalisedValues, RawValues, Values

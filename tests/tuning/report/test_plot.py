@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.base.errors import ConfigError, InputError
 from tuning.cli import main
 from tuning.report.plot import plot_runs
 from tuning.report.run_series import weights_by_iteration

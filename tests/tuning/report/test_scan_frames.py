@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.errors import ConfigError
 from tuning.report.scan_frames import scan_frame, scan_notes
 from tuning.report.scan_plot import plot_scan
 from tuning.report.write import write_scan

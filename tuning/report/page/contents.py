@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
-from moses_bridge.errors import ConfigError
-from moses_bridge.progress import print_note
-from moses_bridge.steps import read_steps
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.progress import print_note
+from moses_bridge.base.steps import read_steps
 from tuning.comparison import Comparison, ResultRow
 from tuning.evaluation import output_path
 from tuning.report.page.chart import Chart

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from moses_bridge.errors import InputError, shown
+from moses_bridge.base.errors import InputError, shown
+from moses_bridge.base.json_files import read_json
+from moses_bridge.base.textio import read_bytes
 from moses_bridge.formats.moses_ini import read_ini
-from moses_bridge.json_files import read_json
-from moses_bridge.textio import read_bytes
 from tuning.run_directory import TuningRun
 
 LOG_NAME = "training.jsonl"

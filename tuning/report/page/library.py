@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.errors import ConfigError
 
 EXPORTED = "window.vegaEmbed = vegaEmbed;"
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from moses_bridge.errors import InputError
-from moses_bridge.json_files import read_json
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.json_files import read_json
 
 FIELDS = "text, x, y, length, frequency and counterpart"
 EXPECTED = f'what `rescorer map` writes: "kind", "side", "purity" and "points" with {FIELDS}'

@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
-from moses_bridge.errors import InputError, shown
+from moses_bridge.base.errors import InputError, shown
+from moses_bridge.base.json_files import read_json
+from moses_bridge.base.line_progress import track_lines
+from moses_bridge.base.textio import read_lines
 from moses_bridge.formats.phrase_table import (
     BAR,
     COUNTS,
@@ -20,9 +23,6 @@ from moses_bridge.formats.phrase_table import (
     SCORES,
     split_row,
 )
-from moses_bridge.json_files import read_json
-from moses_bridge.line_progress import track_lines
-from moses_bridge.textio import read_lines
 
 CLASSES = (1, 2, 4, 10, 100)  # the lowest frequency of each class of pairs
 MIN_FOR_CORRELATION = 10

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from sacrebleu.metrics.chrf import CHRF
 
-from moses_bridge.progress import Progress
-from moses_bridge.textio import read_lines
+from moses_bridge.base.progress import Progress
+from moses_bridge.base.textio import read_lines
 from tuning.bleu_stats import References, Statistics, log_sentence_bleu
 from tuning.report.page.differences import Span, changed_words
 

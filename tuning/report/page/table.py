@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from moses_bridge.duration import duration
-from moses_bridge.steps import LOG_NAME, Step, finished_steps, read_steps
+from moses_bridge.base.duration import duration
+from moses_bridge.base.steps import LOG_NAME, Step, finished_steps, read_steps
 from tuning.comparison import Comparison, Contrast, ResultRow
 from tuning.report.frames import UNKNOWN, comparison_notes
 from tuning.report.page.learning_curve import LearningCurve

@@ -12,8 +12,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from moses_bridge.progress import Progress
-from moses_bridge.textio import open_write
+from moses_bridge.base.progress import Progress
+from moses_bridge.base.textio import open_write
 from tuning.report.page.contents import PageContents, ReportInputs, gather
 from tuning.report.page.library import plotting_library
 from tuning.report.page.sentences import Output, TranslatedText

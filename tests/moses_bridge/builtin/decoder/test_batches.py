@@ -5,6 +5,7 @@ import os
 import numpy as np
 import pytest
 
+from moses_bridge.base.errors import ToolError, UserError
 from moses_bridge.builtin.decoder import batches
 from moses_bridge.builtin.decoder.batches import NeuralWork, Work, translate_lines
 from moses_bridge.builtin.decoder.model import Model
@@ -12,8 +13,7 @@ from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.translator import Translator
 from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
-from moses_bridge.errors import ToolError, UserError
-from moses_bridge.ngram_scorer import NeuralLm, ScorerProcesses
+from moses_bridge.formats.ngram_scorer import NeuralLm, ScorerProcesses
 
 LINES = [b"u v w", b"", b"x", b"w v u", b"u " * 30] * 4
 

@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.textio import write_lines
 from moses_bridge.builtin.decoder.entry_scores import rescored_lines
 from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.translator import Translator
 from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
-from moses_bridge.errors import InputError
-from moses_bridge.textio import write_lines
 
 
 def translator(model: Model) -> Translator:

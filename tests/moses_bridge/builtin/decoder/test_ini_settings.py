@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from moses_bridge.base.errors import ConfigError
 from moses_bridge.builtin.decoder import ini_settings
 from moses_bridge.builtin.decoder.ini_settings import check_settings
 from moses_bridge.builtin.decoder.model import load_model
-from moses_bridge.errors import ConfigError
 from moses_bridge.formats.moses_ini import parse_ini
 
 

@@ -11,8 +11,8 @@ import kenlm
 import numpy as np
 import pytest
 
+from moses_bridge.base.errors import InputError
 from moses_bridge.builtin.decoder.lm_index import LmIndex, lm_score
-from moses_bridge.errors import InputError
 
 TINY = b"""free text before the header
 \\data\\

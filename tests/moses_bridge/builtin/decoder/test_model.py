@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.builtin.decoder.model import load_model
-from moses_bridge.errors import ConfigError, InputError
 
 ModelWriter = Callable[[bytes, str], Path]
 

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 from numpy.typing import NDArray
 
+from moses_bridge.base.errors import ConfigError, ToolError, UserError
 from moses_bridge.builtin.decoder.model import Model, load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.neural_feature import NeuralFeature
@@ -23,9 +24,8 @@ from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.translator import Translator
 from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
 from moses_bridge.cli import main
-from moses_bridge.decoder import DecoderConfig, open_decoder
-from moses_bridge.errors import ConfigError, ToolError, UserError
-from moses_bridge.ngram_scorer import NO_ID, NeuralLm, ScorerProcess
+from moses_bridge.decoding.decoder import DecoderConfig, open_decoder
+from moses_bridge.formats.ngram_scorer import NO_ID, NeuralLm, ScorerProcess
 
 PAIRS = {
     "u": ["a", "b a"],
@@ -256,7 +256,7 @@ def test_a_strong_neural_model_changes_the_translation(model: Model) -> None:
 SCRIPT = """import sys
 sys.path.insert(0, {folder!r})
 from test_neural_translator import RandomScorer
-from moses_bridge.ngram_scorer import serve_ngrams
+from moses_bridge.formats.ngram_scorer import serve_ngrams
 serve_ngrams(RandomScorer(3), sys.stdin.buffer, sys.stdout.buffer)
 """
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from moses_bridge.base.errors import UserError
 from moses_bridge.builtin.decoder.ngram_memo import Compute, NgramMemo
-from moses_bridge.errors import UserError
 
 Function = Callable[[NDArray[np.int32]], NDArray[np.float32]]
 

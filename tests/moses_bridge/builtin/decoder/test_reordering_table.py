@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from moses_bridge.base.errors import InputError
 from moses_bridge.builtin.decoder.loaded_table import LoadedTable, load_table
 from moses_bridge.builtin.decoder.reordering_table import read_reordering
 from moses_bridge.compiled.lexicon import Lexicon
-from moses_bridge.errors import InputError
 
 
 def read_pairs(folder: Path, table: bytes, n_scores: int = 2) -> tuple[LoadedTable, Lexicon]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numba import njit
 
+from moses_bridge.base.errors import InputError
 from moses_bridge.builtin.decoder.row_reader import (
     BAD_SCORE,
     GOOD,
@@ -20,7 +21,6 @@ from moses_bridge.builtin.decoder.row_reader import (
     refuse_row,
     row_end,
 )
-from moses_bridge.errors import InputError
 
 
 @njit

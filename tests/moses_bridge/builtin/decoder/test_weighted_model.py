@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numba import njit
 
+from moses_bridge.base.errors import ConfigError
 from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.weighted_model import (
     LanguageModel,
@@ -11,7 +12,6 @@ from moses_bridge.builtin.decoder.weighted_model import (
     make_weighted_model,
     no_choices,
 )
-from moses_bridge.errors import ConfigError
 
 
 @njit

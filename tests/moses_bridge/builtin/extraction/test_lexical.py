@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from moses_bridge.base.textio import read_lines
 from moses_bridge.builtin.extraction import lexical
 from moses_bridge.builtin.extraction.aligned_corpus import (
     AlignedCorpus,
@@ -15,7 +16,6 @@ from moses_bridge.builtin.extraction.lexical import (
     target_link_probs,
     write_lexical_tables,
 )
-from moses_bridge.textio import read_lines
 
 Links = list[tuple[int, int]]
 

@@ -11,14 +11,14 @@ from typing import BinaryIO
 import numpy as np
 import pytest
 
-from moses_bridge.build import BuildConfig, build_model
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.textio import write_lines
+from moses_bridge.builtin.build import BuildConfig, build_model
 from moses_bridge.builtin.extraction import occurrence_shards, occurrences
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, read_aligned_corpus
 from moses_bridge.builtin.extraction.occurrence_shards import OccurrenceShards
 from moses_bridge.builtin.extraction.occurrences import NO_OCCURRENCES, Occurrences, extract
 from moses_bridge.builtin.extraction.spilled_rows import spilled_rows
-from moses_bridge.errors import ConfigError
-from moses_bridge.textio import write_lines
 
 N_SENTENCES = 120
 WORDS = [b"a", b"a\x01", b"a!", b"ab", b"|", b"||||", b"~", b"\xc3\xa9", b"{"]

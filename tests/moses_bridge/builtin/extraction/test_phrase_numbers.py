@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from moses_bridge.base.textio import write_lines
 from moses_bridge.builtin.extraction.aligned_corpus import Text, read_text
 from moses_bridge.builtin.extraction.phrase_numbers import leading_words, number_phrases
-from moses_bridge.textio import write_lines
 
 FEW = [b"a", b"a!", b"a\x01", b"ab", b"~", b"\xc3\xa9", b"{"]
 MANY = [b"w%d" % number for number in range(3000)]

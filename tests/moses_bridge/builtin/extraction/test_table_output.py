@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from moses_bridge.base.textio import read_lines
 from moses_bridge.builtin.extraction.aligned_corpus import (
     AlignedCorpus,
 )
 from moses_bridge.builtin.extraction.phrase_scores import (
     Smoothing,
 )
-from moses_bridge.textio import read_lines
 
 Links = list[tuple[int, int]]
 Sentence = tuple[list[bytes], list[bytes], Links]

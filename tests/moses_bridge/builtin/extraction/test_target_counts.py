@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.array_file import ArrayFiles
+from moses_bridge.base.array_file import ArrayFiles
 from moses_bridge.builtin.extraction import target_counts
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus
 from moses_bridge.builtin.extraction.occurrences import NO_OCCURRENCES, Occurrences, extract

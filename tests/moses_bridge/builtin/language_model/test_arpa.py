@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from moses_bridge.base.errors import InputError
 from moses_bridge.builtin.language_model.arpa import read_arpa
-from moses_bridge.errors import InputError
 
 MODEL = b"""What stands before the header is passed over.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_bridge.array_file import ArrayFiles, parts
+from moses_bridge.base.array_file import ArrayFiles, parts
 from moses_bridge.builtin.language_model.context_sums import (
     DistributedSums,
     Shares,

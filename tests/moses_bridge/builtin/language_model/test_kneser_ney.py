@@ -12,10 +12,10 @@ import kenlm
 import numpy as np
 import pytest
 
+from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.builtin.language_model import tokens
 from moses_bridge.builtin.language_model.arpa import Arpa, read_arpa
 from moses_bridge.builtin.language_model.kneser_ney import discounts, estimate, pruning_thresholds
-from moses_bridge.errors import ConfigError, InputError
 
 Gram = tuple[str, ...]
 UNPRUNED = (0,)

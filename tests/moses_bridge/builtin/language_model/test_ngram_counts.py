@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from moses_bridge.array_file import ArrayFile, ArrayFiles
+from moses_bridge.base.array_file import ArrayFile, ArrayFiles
+from moses_bridge.base.textio import write_lines
 from moses_bridge.builtin.language_model.ngram_counts import (
     NGramCounts,
     adjusted_counts,
     count_ngrams,
 )
 from moses_bridge.builtin.language_model.tokens import read_tokens
-from moses_bridge.textio import write_lines
 
 ORDER = 4
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_bridge.array_file import ArrayFiles
+from moses_bridge.base.array_file import ArrayFiles
 from moses_bridge.builtin.language_model import ngram_runs
 from moses_bridge.builtin.language_model.ngram_runs import CountedKeys, NGramRuns, counted
 

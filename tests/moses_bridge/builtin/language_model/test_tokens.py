@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.array_file import ArrayFiles
+from moses_bridge.base.array_file import ArrayFiles
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.textio import write_lines
 from moses_bridge.builtin.language_model import tokens as tokens_module
 from moses_bridge.builtin.language_model.tokens import (
     BOS,
@@ -15,8 +17,6 @@ from moses_bridge.builtin.language_model.tokens import (
     read_tokens,
     tokens_within,
 )
-from moses_bridge.errors import InputError
-from moses_bridge.textio import write_lines
 
 
 @pytest.fixture

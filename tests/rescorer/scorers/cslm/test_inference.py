@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from moses_bridge.errors import UserError
-from rescorer.compute import Compute
-from rescorer.contract import Batch, Shortlists, TrainedModel
-from rescorer.model_directory import save_model, scorer_of_model
+from moses_bridge.base.errors import UserError
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Batch, Shortlists, TrainedModel
+from rescorer.contract.vocabulary import Vocabulary
+from rescorer.models.model_directory import save_model, scorer_of_model
 from rescorer.scorers.cslm.inference import FirstLayerLookup, cslm_ngram_scorer, cslm_scorer
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
-from rescorer.vocabulary import Vocabulary
 
 SIZES = CslmConfig(context_words=3, embedding_width=5, first_width=11, second_width=7)
 WORDS = [b"a", b"b", b"c", b"d"]

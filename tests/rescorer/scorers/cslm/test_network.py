@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.errors import ConfigError
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
 
 SIZES = CslmConfig(context_words=3, embedding_width=5, first_width=11, second_width=7)

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.config import from_mapping
-from moses_bridge.errors import ConfigError, InputError
-from rescorer.compute import Compute
-from rescorer.contract import Batch, Data
-from rescorer.model_directory import load_model
+from moses_bridge.base.config import from_mapping
+from moses_bridge.base.errors import ConfigError, InputError
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Batch, Data
+from rescorer.models.model_directory import load_model
+from rescorer.runs.train import train
 from rescorer.scorers.cslm.inference import cslm_scorer
 from rescorer.scorers.cslm.network import CslmConfig
 from rescorer.scorers.cslm.task import CslmTrainingConfig, prepare
 from rescorer.training.loop import LoopConfig
-from rescorer.training.run import train
 from rescorer.windows.task import WindowTask
 
 SIZES = CslmConfig(context_words=3, embedding_width=5, first_width=11, second_width=7)

@@ -10,12 +10,12 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from rescorer.compute import Compute
-from rescorer.contract import Batch, Shortlists, TrainedModel
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Batch, Shortlists, TrainedModel
+from rescorer.contract.vocabulary import Vocabulary
+from rescorer.layers.units import UnitName
 from rescorer.scorers.encdec.inference import WordTables, encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.units import UnitName
-from rescorer.vocabulary import Vocabulary
 
 SOURCE, TARGET = Vocabulary([b"a", b"b", b"c"]), Vocabulary([b"x", b"y"])
 SHORTLISTS = Shortlists(SOURCE, TARGET)

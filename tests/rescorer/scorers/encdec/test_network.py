@@ -7,9 +7,9 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.errors import ConfigError
+from rescorer.contract.vocabulary import Vocabulary
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.vocabulary import Vocabulary
 
 D, R, M, N_SOURCE, N_TARGET = 13, 7, 5, 19, 23
 Array = NDArray[np.float64]

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from moses_bridge.errors import InputError
-from rescorer.contract import Data, Shortlists
+from moses_bridge.base.errors import InputError
+from rescorer.contract.scorer import Data, Shortlists
+from rescorer.contract.vocabulary import Vocabulary
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.encdec.task import EncDecTrainingConfig, empty_network, new_network, prepare
 from rescorer.training.loop import LoopConfig
-from rescorer.vocabulary import Vocabulary
 
 SIZES = EncDecConfig(40, 20, 20)
 WORDS = Vocabulary([b"w%d" % number for number in range(300)])

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from moses_bridge.errors import InputError
-from rescorer.compute import Compute
-from rescorer.contract import Batch, Shortlists, TrainedModel
+from moses_bridge.base.errors import InputError
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Batch, Shortlists, TrainedModel
+from rescorer.contract.vocabulary import Vocabulary
 from rescorer.scorers.nnjm.inference import nnjm_scorer
 from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig
 from rescorer.scorers.nnjm.task import NnjmTrainingConfig, empty_network
-from rescorer.vocabulary import Vocabulary
 from rescorer.windows.scoring import WindowScorer
 
 SHORTLISTS = Shortlists(Vocabulary([b"a", b"b", b"c"]), Vocabulary([b"x", b"y"]))

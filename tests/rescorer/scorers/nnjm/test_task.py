@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-from moses_bridge.config import from_mapping
-from moses_bridge.errors import ConfigError, InputError
-from rescorer.agreement import agreement
-from rescorer.compute import Compute
-from rescorer.contract import Batch, Data
-from rescorer.model_directory import load_model, scorer_of_model
+from moses_bridge.base.config import from_mapping
+from moses_bridge.base.errors import ConfigError, InputError
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Batch, Data
+from rescorer.models.model_directory import load_model, scorer_of_model
+from rescorer.runs.agreement import agreement
+from rescorer.runs.train import train
 from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig
 from rescorer.scorers.nnjm.task import NnjmTrainingConfig, prepare
-from rescorer.training.run import train
 
 SIZES = {"history_words": 1, "source_words": 3, "embedding_width": 7, "first_width": 11}
 

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from moses_bridge.errors import InputError
-from rescorer.contract import Batch, Shortlists
+from moses_bridge.base.errors import InputError
+from rescorer.contract.scorer import Batch, Shortlists
+from rescorer.contract.vocabulary import Vocabulary
 from rescorer.scorers.nnjm.network import NnjmConfig
 from rescorer.scorers.nnjm.windows import fill_windows, n_input_words, read_links
-from rescorer.vocabulary import Vocabulary
 
 SHORTLISTS = Shortlists(Vocabulary([b"a", b"b"]), Vocabulary([b"x", b"y", b"z"]))
 SMALL = NnjmConfig(history_words=2, source_words=3)

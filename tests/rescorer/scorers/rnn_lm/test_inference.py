@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from rescorer.compute import Compute, Precision
-from rescorer.contract import Batch, Shortlists, TrainedModel
+from rescorer.contract.compute import Compute, Precision
+from rescorer.contract.scorer import Batch, Shortlists, TrainedModel
+from rescorer.contract.vocabulary import Vocabulary
+from rescorer.layers.units import UnitName
 from rescorer.scorers.rnn_lm.inference import WordTable, rnn_lm_scorer
 from rescorer.scorers.rnn_lm.network import RnnLm, RnnLmConfig
-from rescorer.units import UnitName
-from rescorer.vocabulary import Vocabulary
 
 WORDS = Vocabulary([b"a", b"b", b"c", b"d"])
 TARGETS = [b"a b", b"", b"d", b"a b c", b"c c c a b d", b"a zebra", b"a b"]

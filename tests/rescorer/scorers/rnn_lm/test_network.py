@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 from scipy.special import expit, log_softmax
 
-from moses_bridge.errors import ConfigError
+from moses_bridge.base.errors import ConfigError
+from rescorer.layers.units import UnitName
 from rescorer.scorers.rnn_lm.network import RnnLm, RnnLmConfig
-from rescorer.units import UnitName
 
 D, R, F, N_WORDS = 11, 7, 5, 9
 UNITS: tuple[UnitName, ...] = ("gated", "lstm")

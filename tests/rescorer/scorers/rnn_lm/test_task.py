@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from moses_bridge.errors import InputError
-from rescorer.contract import Data
+from moses_bridge.base.errors import InputError
+from rescorer.contract.scorer import Data
 from rescorer.scorers.rnn_lm.network import RnnLmConfig
 from rescorer.scorers.rnn_lm.task import RnnLmTrainingConfig, prepare
 

@@ -5,13 +5,13 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from moses_bridge.errors import ConfigError
-from rescorer.compute import Compute
-from rescorer.contract import Batch, Shortlists, TrainedModel
+from moses_bridge.base.errors import ConfigError
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Batch, Shortlists, TrainedModel
+from rescorer.contract.vocabulary import Vocabulary
 from rescorer.scorers.rnnsearch.inference import AttentiveWordTables, rnnsearch_scorer
 from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchConfig
 from rescorer.tries.generation import Attentive
-from rescorer.vocabulary import Vocabulary
 
 Array = NDArray[np.float64]
 D, E, A, M = 9, 6, 7, 5

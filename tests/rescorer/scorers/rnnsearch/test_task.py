@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import torch
 
-from moses_bridge.config import from_mapping
-from moses_bridge.errors import ConfigError, InputError
-from rescorer.compute import Compute
-from rescorer.contract import Batch, Data
-from rescorer.model_directory import load_model, scorer_of_model
+from moses_bridge.base.config import from_mapping
+from moses_bridge.base.errors import ConfigError, InputError
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Batch, Data
+from rescorer.models.model_directory import load_model, scorer_of_model
+from rescorer.runs.train import train
 from rescorer.scorers.rnnsearch.network import RnnSearch
 from rescorer.scorers.rnnsearch.task import RnnSearchTrainingConfig, prepare
-from rescorer.training.run import train
 
 SIZES = {"hidden_width": 24, "embedding_width": 12, "attention_width": 12, "maxout_width": 16}
 

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from moses_bridge.errors import ConfigError
-from rescorer.compute import Compute
-from rescorer.contract import Batch, Data, Shortlists, TrainedModel, WordScorer
-from rescorer.model_directory import scorer_of_model
+from moses_bridge.base.errors import ConfigError
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Batch, Data, Shortlists, TrainedModel, WordScorer
+from rescorer.contract.vocabulary import Vocabulary
+from rescorer.models.model_directory import scorer_of_model
+from rescorer.runs.train import train
 from rescorer.scorers.word_pairs import network as network_module
 from rescorer.scorers.word_pairs.inference import phrase_values, word_pairs_scorer
 from rescorer.scorers.word_pairs.network import WordPairs, WordPairsConfig
 from rescorer.scorers.word_pairs.task import WordPairsTrainingConfig
 from rescorer.training.loop import LoopConfig
-from rescorer.training.run import train
-from rescorer.vocabulary import Vocabulary
 
 ON_CPU = Compute(device="cpu")
 # Ids: </s> 0, <unk> 1, then the words.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moses_bridge.errors import InputError
+from moses_bridge.base.errors import InputError
 from rescorer.training.log import LogRecord, TrainingLog
 from tuning.report.page.learning_curve import networks_behind, read_learning_curve
 from tuning.rerank import NBestFeature

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from moses_bridge.errors import InputError
+from moses_bridge.base.errors import InputError
 from tuning.report.page.point_map import MapPoint, read_point_map
 
 POINT = {"text": "la", "x": 1, "y": -2.5, "length": 1, "frequency": 7, "counterpart": "the"}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from scipy.stats import spearmanr
 
-from moses_bridge.errors import InputError
+from moses_bridge.base.errors import InputError
 from tuning.report.page.scored_pairs import sample_scored_pairs
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from moses_bridge.errors import InputError
+from moses_bridge.base.errors import InputError
 from tuning.bleu_stats import bleu
 from tuning.report.page.sentences import read_translated_text
 

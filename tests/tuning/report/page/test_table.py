@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.errors import InputError
-from moses_bridge.steps import Step
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.steps import Step
 from tuning.comparison import Comparison, Contrast, ResultRow
 from tuning.report.page.table import Cell, Table, bleu_table, measure_table, run_table, step_table
 from tuning.run_directory import Iteration, TuningRun

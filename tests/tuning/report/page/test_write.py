@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.base.errors import ConfigError, InputError
 from tuning.cli import main
 from tuning.evaluation import output_path
 from tuning.report.page.contents import ReportInputs, gather

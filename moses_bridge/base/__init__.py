@@ -1,0 +1,1 @@
+"""What every module may import: text, errors, settings, progress, processes."""

@@ -1,0 +1,193 @@
+"""What the three commands share: how they end, their version, their settings and their processes."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import inspect
+import multiprocessing
+import os
+import shlex
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any, TypeVar
+
+import click
+
+from moses_bridge.base.config_text import commented_toml
+from moses_bridge.base.errors import ConfigError, UserError
+from moses_bridge.base.processors import n_processors
+from moses_bridge.base.textio import remove_unfinished
+
+FAILED = 1
+INTERRUPTED = 130
+VERSION = click.version_option(package_name="rescorer", message="%(prog)s %(version)s")
+JOBS = click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=n_processors(),
+    help="Processes or threads to run.  [default: one for each processor]",
+)
+CONFIG = click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+    help="Settings in TOML; an unknown key is an error.",
+)
+RAY = click.option(
+    "--ray",
+    "address",
+    metavar="ADDRESS",
+    help="Work on a Ray cluster: HOST:PORT of its head, auto, or local, which starts one here. "
+    "Needs the extra cluster.",
+)
+WORKERS = click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    help="Of --ray.  [default: one for each processor, or GPU, of the cluster]",
+)
+PRINT_CONFIG = "--print-config"
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def command_line() -> str:
+    """The command line of this process, as a shell takes it."""
+    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+
+
+def check_workers(address: str | None, workers: int | None) -> None:
+    """Refuse --workers without --ray.
+
+    Raises:
+        ConfigError: there is no cluster that they could be of.
+    """
+    if workers is not None and address is None:
+        raise ConfigError("--workers are those of a cluster: name one with --ray, or use --jobs")
+
+
+def config_options(settings: Callable[..., object]) -> Callable[[Function], Function]:
+    """The options --config FILE and --print-config, for a command in a `CommandGroup`.
+
+    --print-config prints the settings that the command would use and ends it. The other options
+    count where they are given, before or after it; none has to be.
+
+    Args:
+        settings: makes the dataclass of settings; its parameters are named as those options of the
+            command that change the settings, `config` (a path or None) first.
+    """
+
+    def decorate(function: Function) -> Function:
+        return CONFIG(click.option(PRINT_CONFIG, cls=_PrintConfig, settings=settings)(function))
+
+    return decorate
+
+
+class _PrintConfig(click.Option):
+    """The flag --print-config, which knows how the settings of its command are made."""
+
+    def __init__(self, declarations: Sequence[str], settings: Callable[..., object]) -> None:
+        self.settings = settings
+        super().__init__(
+            declarations,
+            is_flag=True,
+            expose_value=False,
+            help="Print all settings as TOML, with their meanings, and end.",
+        )
+
+
+class _Command(click.Command):
+    """A command that may have the flag --print-config."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the command line, or print the settings that it and the file give."""
+        for flag in self.params:
+            if isinstance(flag, _PrintConfig) and PRINT_CONFIG in args:
+                click.Command.parse_args(_without_required(self), ctx, args)
+                names = inspect.signature(flag.settings).parameters
+                config = flag.settings(*(ctx.params[name] for name in names))
+                click.echo(commented_toml(config), nl=False)
+                ctx.exit()
+        return super().parse_args(ctx, args)
+
+
+def _without_required(command: click.Command) -> click.Command:
+    """The command, but none of its options has to be given."""
+    relaxed = copy.copy(command)
+    relaxed.params = [copy.copy(parameter) for parameter in command.params]
+    for parameter in relaxed.params:
+        parameter.required = False
+    return relaxed
+
+
+class CommandGroup(click.Group):
+    """A click group whose commands end with one line on standard error instead of a traceback.
+
+    Exit status 1: a fault the user can mend (UserError, or the system's: no space, no permission);
+    130: interrupted; 2, from click: a wrong command line. A reader that closed the pipe (`| head`)
+    ends the command in silence, with status 1. SIGTERM and SIGHUP end it at once, as they do by
+    default, but leave no unfinished files.
+    """
+
+    command_class = _Command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; see the class."""
+        try:
+            with _tidy_when_ended():
+                return super().invoke(ctx)
+        except UserError as error:
+            message = str(error)
+        except BrokenPipeError:
+            _close_output()
+            sys.exit(FAILED)
+        except OSError as error:
+            message = str(error)
+            _close_output()
+        except KeyboardInterrupt:
+            click.echo(f"{ctx.info_name}: interrupted", err=True)
+            sys.exit(INTERRUPTED)
+        click.echo(f"{ctx.info_name}: error: {message}", err=True)
+        sys.exit(FAILED)
+
+
+@contextlib.contextmanager
+def _tidy_when_ended() -> Iterator[None]:
+    """Remove unfinished files when a signal ends the process; a worker process ends as it is."""
+    owner = os.getpid()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        if os.getpid() == owner:
+            remove_unfinished()
+            for child in multiprocessing.active_children():
+                child.terminate()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    replaced = []
+    if threading.current_thread() is threading.main_thread():
+        replaced = [
+            number for number in ENDING_SIGNALS if signal.getsignal(number) is signal.SIG_DFL
+        ]
+    for number in replaced:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in replaced:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _close_output() -> None:
+    """Let go of what cannot be written, or Python would try again at its end and complain."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with contextlib.suppress(OSError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)

@@ -1,0 +1,291 @@
+"""Strict settings: TOML into frozen dataclasses, where an unknown key is an error."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import tomllib
+import types
+import typing
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, TypeVar
+
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.textio import StrPath, open_read
+
+Config = TypeVar("Config")
+
+
+@dataclass(frozen=True)
+class Limit(ABC):
+    """What the values of a setting keep to; it stands in the type: Annotated[int, AtLeast(1)].
+
+    Attributes:
+        bound: the number that values are compared with.
+        demand: how an error message calls it.
+        words: how a list of settings calls it.
+    """
+
+    bound: float
+    demand: ClassVar[str]
+    words: ClassVar[str]
+
+    @abstractmethod
+    def allows(self, value: float) -> bool:
+        """Whether a value keeps to the bound; NaN never does."""
+
+    def __str__(self) -> str:
+        return f"{self.words} {self.bound}"
+
+
+class AtLeast(Limit):
+    """The bound or more."""
+
+    demand = "the smallest value is"
+    words = "at least"
+
+    def allows(self, value: float) -> bool:
+        """Whether a value is the bound or more."""
+        return value >= self.bound
+
+
+class AtMost(Limit):
+    """The bound or less."""
+
+    demand = "the largest value is"
+    words = "at most"
+
+    def allows(self, value: float) -> bool:
+        """Whether a value is the bound or less."""
+        return value <= self.bound
+
+
+class Below(Limit):
+    """Less than the bound."""
+
+    demand = "it must be below"
+    words = "below"
+
+    def allows(self, value: float) -> bool:
+        """Whether a value is less than the bound."""
+        return value < self.bound
+
+
+def load_toml(path: StrPath) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Raises:
+        InputError: the file is missing or is not TOML.
+    """
+    with open_read(path) as stream:
+        try:
+            return tomllib.load(stream)
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InputError(path, None, str(error), "a TOML file") from error
+
+
+def load_config(kind: type[Config], path: StrPath | None) -> Config:
+    """Read one dataclass of settings from a TOML file; None gives the defaults.
+
+    Raises:
+        InputError: the file is missing or is not TOML.
+        ConfigError: a key is unknown, or a value has the wrong type or is out of its limits.
+    """
+    return from_mapping(kind, {} if path is None else load_toml(path), str(path))
+
+
+def from_mapping(
+    kind: type[Config], mapping: Mapping[str, Any], where: str, defaults: Config | None = None
+) -> Config:
+    """Make a dataclass of settings from a mapping; nested tables become nested dataclasses.
+
+    Args:
+        kind: the dataclass.
+        mapping: settings by name; a nested table changes what it names in the default of its field.
+        where: for the messages of errors.
+        defaults: has the values of what is not named; None takes those of the dataclass.
+
+    Raises:
+        ConfigError: a key is unknown, one without default is missing, or a value has the wrong
+            type or is out of its limits; the message of an unknown key names the nearest valid one.
+    """
+    hints = typing.get_type_hints(kind, include_extras=True)
+    fields = dataclasses.fields(typing.cast(Any, kind))
+    names = [field.name for field in fields]
+    for key in mapping:
+        if key not in names:
+            raise ConfigError(f"{where}: unknown key {key!r}{_nearest(key, names)}")
+    for field in fields:
+        if field.name not in mapping and defaults is None and _is_required(field):
+            raise ConfigError(f"{where}: the key {field.name!r} is missing")
+    values = {
+        field.name: _convert(
+            hints[field.name],
+            mapping[field.name],
+            f"{where}: {field.name}",
+            _default(field) if defaults is None else getattr(defaults, field.name),
+        )
+        for field in fields
+        if field.name in mapping
+    }
+    try:
+        if defaults is None:
+            return kind(**values)
+        return typing.cast(Config, dataclasses.replace(typing.cast(Any, defaults), **values))
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from error
+
+
+def check_limits(settings: Any) -> None:
+    """Refuse settings that are out of the limits of their types; for __post_init__.
+
+    A limit may stand anywhere in a type: Annotated[int, AtLeast(1)] | None, or
+    tuple[Annotated[float, AtLeast(0), Below(1)], ...].
+
+    Args:
+        settings: a dataclass.
+
+    Raises:
+        ConfigError: a value is out of a limit.
+    """
+    hints = typing.get_type_hints(type(settings), include_extras=True)
+    for field in dataclasses.fields(settings):
+        for number, limit in _limited(hints[field.name], getattr(settings, field.name)):
+            if not limit.allows(number):
+                raise ConfigError(f"{field.name} is {number}; {limit.demand} {limit.bound}")
+
+
+def with_options(config: Config, options: Mapping[str, Any]) -> Config:
+    """Settings in which the options of a command line go before those of its file.
+
+    Args:
+        config: the dataclass as the file has it.
+        options: values by key, nested as "loop.max_minutes"; None for an option that was not given.
+
+    Raises:
+        ConfigError: a value is out of its limits.
+    """
+    given: dict[str, Any] = {}
+    for name, value in options.items():
+        if value is not None:
+            *tables, key = name.split(".")
+            inner = given
+            for table in tables:
+                inner = inner.setdefault(table, {})
+            inner[key] = value
+    return from_mapping(type(config), given, "command line", config)
+
+
+def _limited(hint: Any, value: Any) -> Iterator[tuple[float, Limit]]:
+    """Each number in a value, with each limit that it has."""
+    if typing.get_origin(hint) is Annotated:
+        if isinstance(value, int | float):
+            yield from ((value, limit) for limit in limits(hint))
+        yield from _limited(hint.__origin__, value)
+    elif _is_union(hint):
+        for option in typing.get_args(hint):
+            yield from _limited(option, value)
+    elif typing.get_origin(hint) is tuple and isinstance(value, tuple):
+        members = _members(typing.get_args(hint), len(value))
+        for member, number in zip(members, value, strict=True):
+            yield from _limited(member, number)
+
+
+def limits(hint: Any) -> list[Limit]:
+    """The limits that stand directly in a type: Annotated[int, AtLeast(1)] has one."""
+    return [extra for extra in getattr(hint, "__metadata__", ()) if isinstance(extra, Limit)]
+
+
+def choices(hint: Any) -> list[Any]:
+    """The values that a type names: three for Literal["a", "b"] | Literal["c"], none for int."""
+    literals = filter(_is_literal, _options(hint))
+    return [choice for literal in literals for choice in typing.get_args(literal)]
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    factory = field.default_factory
+    return field.default if factory is dataclasses.MISSING else factory()
+
+
+def _is_required(field: dataclasses.Field[Any]) -> bool:
+    missing = dataclasses.MISSING
+    return field.init and field.default is missing and field.default_factory is missing
+
+
+def _nearest(key: str, names: list[str]) -> str:
+    close = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; the keys are {', '.join(sorted(names))}"
+
+
+def _convert(hint: Any, value: Any, where: str, default: Any = None) -> Any:
+    options = _options(hint)
+    if value in choices(hint):
+        return value
+    for option in options:
+        if dataclasses.is_dataclass(option) and isinstance(value, Mapping):
+            inner = typing.cast(type[Any], option)
+            return from_mapping(
+                inner, value, where, default if isinstance(default, inner) else None
+            )
+        if typing.get_origin(option) is tuple and isinstance(value, list | tuple):
+            return _convert_list(typing.get_args(option), value, where)
+    if float in options and type(value) is int:
+        return float(value)
+    if Path in options and isinstance(value, str | Path):
+        return Path(value)
+    if type(value) not in options:
+        raise ConfigError(f"{where}: found {value!r}, expected {_wanted(hint)}")
+    return value
+
+
+def _wanted(hint: Any) -> str:
+    """What a value of a type has to be."""
+    allowed = choices(hint)
+    names = [_type_name(option) for option in _options(hint) if not _is_literal(option)]
+    if allowed:
+        names = [name for name in names if name != "None"]
+        names.append(f"one of {', '.join(map(str, allowed))}")
+    return " or ".join(names)
+
+
+def _type_name(option: Any) -> str:
+    if dataclasses.is_dataclass(option):
+        return "a table"
+    return "None" if option is types.NoneType else getattr(option, "__name__", str(option))
+
+
+def _convert_list(members: tuple[Any, ...], values: Sequence[Any], where: str) -> tuple[Any, ...]:
+    members = _members(members, len(values))
+    if len(values) != len(members):
+        raise ConfigError(f"{where}: found {len(values)} values, expected {len(members)}")
+    pairs = zip(members, values, strict=True)
+    return tuple(_convert(member, value, where) for member, value in pairs)
+
+
+def _members(members: tuple[Any, ...], n_values: int) -> tuple[Any, ...]:
+    """The type of each member of a tuple: `int, ...` stands for as many as there are."""
+    return members[:1] * n_values if members[-1] is Ellipsis else members
+
+
+def _options(hint: Any) -> tuple[Any, ...]:
+    """The types that a union stands for, without their limits; any other type stands for itself."""
+    bare = _bare(hint)
+    return tuple(map(_bare, typing.get_args(bare))) if _is_union(bare) else (bare,)
+
+
+def _bare(hint: Any) -> Any:
+    """A type without its limits."""
+    return hint.__origin__ if typing.get_origin(hint) is Annotated else hint
+
+
+def _is_union(hint: Any) -> bool:
+    return isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
+
+
+def _is_literal(hint: Any) -> bool:
+    return typing.get_origin(hint) is typing.Literal

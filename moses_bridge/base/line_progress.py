@@ -1,0 +1,99 @@
+"""Progress through the lines of a file, whose number is estimated from its first part."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Sized
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from moses_bridge.base.progress import Progress
+from moses_bridge.base.textio import COMPRESSIONS, StrPath, is_stream
+
+Item = TypeVar("Item")
+Block = TypeVar("Block", bound=Sized)
+GZIP = b"\x1f\x8b"
+GZIP_HEADER = 16 + zlib.MAX_WBITS
+BYTES_SEEN = 1 << 20
+
+
+class LineProgress(Progress):
+    """Count of the lines of a file that are done; the share and the time that is left are estimates.
+
+    Args:
+        label: what is being done.
+        path: of the file. Where its lines cannot be estimated, the count is shown alone.
+        unit: what its lines are, in the plural.
+        done: lines that an earlier run has finished.
+        n_parts: into how many parts the lines are split, one of which is worked on.
+    """
+
+    def __init__(
+        self, label: str, path: StrPath, unit: str = "rows", done: int = 0, n_parts: int = 1
+    ) -> None:
+        n_lines = estimated_lines(path)
+        super().__init__(label, None if n_lines is None else n_lines // n_parts, unit, done)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.settle()
+        super().__exit__(kind, error, trace)
+
+
+def track_lines(
+    lines: Iterable[Item], label: str, path: StrPath, unit: str = "rows"
+) -> Iterator[Item]:
+    """Yield the lines of a file and show how many of them have been consumed."""
+    with LineProgress(label, path, unit) as progress:
+        for line in lines:
+            yield line
+            progress.update()
+
+
+def track_blocks(blocks: Iterable[Block], label: str, path: StrPath) -> Iterator[Block]:
+    """Yield runs of rows of a file and show how many rows have been consumed."""
+    with LineProgress(label, path) as progress:
+        for block in blocks:
+            yield block
+            progress.update(len(block))
+
+
+def estimated_lines(path: StrPath) -> int | None:
+    """About how many lines a file has, if the rest is as its first megabyte is.
+
+    Returns:
+        None for a pipe, a file that cannot be read or has no line there, and compressions other than gzip.
+    """
+    file = Path(path)
+    if is_stream(path) or not file.is_file():
+        return None
+    try:
+        size = file.stat().st_size
+        with file.open("rb") as stream:
+            seen = stream.read(BYTES_SEEN)
+    except OSError:
+        return None
+    if seen.startswith(GZIP):
+        n_lines = _packed_lines(seen)
+    else:
+        n_lines = None if file.suffix in COMPRESSIONS else seen.count(b"\n")
+    return round(n_lines * size / len(seen)) if n_lines else None
+
+
+def _packed_lines(packed: bytes) -> int | None:
+    """Line ends in the beginning of a gzip file, which may have several members; None if it is damaged."""
+    n_lines = 0
+    try:
+        while packed:
+            member = zlib.decompressobj(GZIP_HEADER)
+            n_lines += member.decompress(packed).count(b"\n")
+            packed = member.unused_data
+    except zlib.error:
+        return None
+    return n_lines

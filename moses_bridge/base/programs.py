@@ -1,0 +1,75 @@
+"""External programs: found, run, and their failure told with their own last words."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from moses_bridge.base.errors import ToolError
+from moses_bridge.base.textio import StrPath, open_read, open_write
+
+STDERR_TAIL_BYTES = 2000
+
+
+def find_program(name: str) -> Path | None:
+    """The program on the PATH, or None."""
+    found = shutil.which(name)
+    return Path(found) if found else None
+
+
+def run_program(
+    command: Sequence[str],
+    stdin_path: StrPath | None = None,
+    stdout_path: StrPath | None = None,
+) -> bytes:
+    """Run a program to its end.
+
+    Args:
+        command: program and arguments.
+        stdin_path: its standard input, decompressed by suffix; nothing if None.
+        stdout_path: where its standard output goes, written whole or not at all.
+
+    Returns:
+        Its standard output; empty where it went to a file.
+
+    Raises:
+        InputError: the input cannot be read.
+        ToolError: it could not be started or its exit status is not 0.
+    """
+    with contextlib.ExitStack() as stack:
+        stdin: IO[bytes] | int = subprocess.DEVNULL
+        if stdin_path:
+            stdin = stack.enter_context(tempfile.TemporaryFile())
+            _copy_text(stdin_path, stdin)
+        stdout = stack.enter_context(open_write(stdout_path)) if stdout_path else io.BytesIO()
+        stderr = stack.enter_context(tempfile.TemporaryFile())
+        try:
+            process = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=stderr)
+        except OSError as error:
+            raise ToolError(command, None, str(error)) from error
+        with process:
+            assert process.stdout is not None
+            shutil.copyfileobj(process.stdout, stdout)
+        if process.returncode != 0:
+            raise ToolError(command, process.returncode, error_tail(stderr))
+        return stdout.getvalue() if isinstance(stdout, io.BytesIO) else b""
+
+
+def _copy_text(path: StrPath, plain_file: IO[bytes]) -> None:
+    """The text of a file, for a program that inherits the descriptor."""
+    with open_read(path) as text:
+        shutil.copyfileobj(text, plain_file)
+    plain_file.seek(0)
+
+
+def error_tail(stderr: IO[bytes]) -> str:
+    """The last words that a program wrote to a file."""
+    stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - STDERR_TAIL_BYTES))
+    return stderr.read().decode("utf-8", "replace")

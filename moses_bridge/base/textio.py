@@ -1,0 +1,264 @@
+"""The one door for text: bytes, lines that end at "\\n" only, compression by suffix, whole files or none."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from xopen import xopen
+
+from moses_bridge.base.errors import InputError
+
+StrPath = str | os.PathLike[str]
+STANDARD_STREAM = "-"
+COMPRESSIONS = {".gz": "gz", ".bz2": "bz2", ".xz": "xz", ".zst": "zst"}
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+PIECE_BYTES = 1 << 18  # read at once; larger pieces are no faster
+_UNFINISHED: set[Path] = set()
+
+
+def open_read(path: StrPath) -> BinaryIO:
+    """Open a file for reading bytes; .gz, .bz2, .xz and .zst are decompressed, "-" is standard input.
+
+    Raises:
+        InputError: the file is missing or may not be read.
+    """
+    if os.fspath(path) == STANDARD_STREAM:
+        return sys.stdin.buffer
+    try:
+        return cast(BinaryIO, xopen(path, "rb", threads=0))
+    except OSError as error:
+        raise InputError(path, None, error.strerror or str(error), "a readable file") from error
+
+
+@contextlib.contextmanager
+def open_write(path: StrPath) -> Iterator[BinaryIO]:
+    """Open a file for writing bytes, compressed by suffix; it appears under its name only when complete.
+
+    "-" is standard output. On an error nothing is left behind and an older file stays as it was.
+    What is not a plain file, a pipe or /dev/null say, is written to as it stands; a link is followed.
+
+    Raises:
+        OSError: the file cannot be written; it names the file.
+    """
+    compression = COMPRESSIONS.get(Path(path).suffix)
+    with open_write_packed(path) as file:
+        if compression is None:
+            yield file
+            return
+        with xopen(file, "wb", format=compression, threads=0) as stream:
+            yield cast(BinaryIO, stream)
+
+
+@contextlib.contextmanager
+def open_write_packed(path: StrPath) -> Iterator[BinaryIO]:
+    """As `open_write`, for bytes that are compressed already."""
+    if os.fspath(path) == STANDARD_STREAM:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    with named_errors(path):
+        if is_stream(path):
+            with open(path, "wb") as file:
+                yield file
+            return
+        target = Path(os.path.realpath(path))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with temporary_beside(target) as temporary:
+            with temporary.open("wb") as file:
+                yield file
+            publish(temporary, target)
+
+
+def is_stream(path: StrPath) -> bool:
+    """Whether a path is standard output, a pipe or a device: what is written to as it stands."""
+    is_standard = os.fspath(path) == STANDARD_STREAM
+    return is_standard or (Path(path).exists() and not Path(path).is_file())
+
+
+def publish(temporary: Path, target: Path) -> None:
+    """Give a complete file its name, in such a way that a power cut leaves the old or the new one."""
+    _sync(temporary)
+    temporary.replace(target)
+    _sync(target.parent)
+
+
+def remove_unfinished() -> None:
+    """Remove what the writers of this process have not finished, before a signal ends it."""
+    for temporary in tuple(_UNFINISHED):
+        if temporary.is_dir():
+            shutil.rmtree(temporary, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+
+
+@contextlib.contextmanager
+def temporary_beside(target: Path) -> Iterator[Path]:
+    """A name beside the target that nobody else uses; no file of this name is left behind."""
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    _UNFINISHED.add(temporary)
+    try:
+        yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)
+        _UNFINISHED.discard(temporary)
+
+
+@contextlib.contextmanager
+def open_directory(target: Path) -> Iterator[Path]:
+    """A new directory to be filled; it appears under its name only when complete.
+
+    On an error nothing is left behind. What the target may already be is an empty directory.
+
+    Raises:
+        OSError: the directory cannot be written, or the target is there.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with temporary_directory(target.parent, target.name) as temporary:
+        yield temporary
+        for path in temporary.iterdir():
+            _sync(path)
+        temporary.replace(target)
+        _sync(target.parent)
+
+
+@contextlib.contextmanager
+def temporary_directory(parent: Path, name: str) -> Iterator[Path]:
+    """A directory that nobody else uses; nothing of it is left behind."""
+    temporary = parent / f".{name}.{secrets.token_hex(8)}"
+    _UNFINISHED.add(temporary)
+    try:
+        temporary.mkdir()
+        yield temporary
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        _UNFINISHED.discard(temporary)
+
+
+@contextlib.contextmanager
+def named_errors(path: StrPath) -> Iterator[None]:
+    """Errors of a full disk or a limit come without the name of a file."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL and error.filename is None:
+            error.filename = os.fspath(path)
+        raise
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def read_lines(path: StrPath) -> Iterator[bytes]:
+    """Yield the lines of a file without their "\\n"; a carriage return or any other byte is kept.
+
+    Raises:
+        InputError: the file cannot be read, or its compressed data is damaged.
+    """
+    n_lines = 0
+    begun: list[bytes] = []  # pieces of a line whose end has not been read, joined once it has
+    with open_read(path) as stream:
+        read = getattr(stream, "read1", stream.read)  # of a pipe no more than stands in it
+        while True:
+            try:
+                data = read(PIECE_BYTES)
+            except Exception as error:  # each compression has an error class of its own
+                raise _damaged(path, n_lines + 1, error) from error
+            if not data:
+                break
+            *lines, rest = data.split(b"\n")
+            if lines:
+                lines[0] = b"".join((*begun, lines[0]))
+                begun.clear()
+                n_lines += len(lines)
+                yield from lines
+            if rest:
+                begun.append(rest)
+    if begun:
+        yield b"".join(begun)
+
+
+def read_pieces(path: StrPath) -> Iterator[bytes]:
+    """Yield the bytes of a file, decompressed, some hundred kilobytes at a time.
+
+    Raises:
+        InputError: the file cannot be read, or its compressed data is damaged.
+    """
+    with open_read(path) as stream:
+        while True:
+            try:
+                piece = stream.read(PIECE_BYTES)
+            except Exception as error:  # each compression has an error class of its own
+                raise _damaged(path, None, error) from error
+            if not piece:
+                return
+            yield piece
+
+
+def read_bytes(path: StrPath) -> bytes:
+    """All bytes of a file, decompressed.
+
+    Raises:
+        InputError: the file cannot be read, or its compressed data is damaged.
+    """
+    with open_read(path) as stream:
+        try:
+            return stream.read()
+        except Exception as error:  # each compression has an error class of its own
+            raise _damaged(path, None, error) from error
+
+
+def _damaged(path: StrPath, line_number: int | None, error: Exception) -> InputError:
+    found = f"damaged data ({error})"
+    return InputError(path, line_number, found, "a complete file", "Make it again")
+
+
+def read_parallel(*paths: StrPath) -> Iterator[tuple[bytes, ...]]:
+    """Yield the lines of several files side by side.
+
+    Raises:
+        InputError: one file has fewer lines than another.
+    """
+    iterators = [read_lines(path) for path in paths]
+    line_number = 0
+    while True:
+        line_number += 1
+        lines = [next(iterator, None) for iterator in iterators]
+        if all(line is None for line in lines):
+            return
+        for path, line in zip(paths, lines, strict=True):
+            if line is None:
+                longer = next(p for p, other in zip(paths, lines, strict=True) if other is not None)
+                raise InputError(
+                    path,
+                    line_number,
+                    "the end of the file",
+                    f"a line, as {os.fspath(longer)} has one",
+                    "Both files must have one line for each sentence",
+                )
+        yield cast(tuple[bytes, ...], tuple(lines))
+
+
+def write_lines(path: StrPath, lines: Iterator[bytes] | list[bytes]) -> None:
+    """Write lines, each followed by "\\n"; the file appears only when complete."""
+    with open_write(path) as stream:
+        for line in lines:
+            stream.write(line + b"\n")
+
+
+def count_lines(path: StrPath) -> int:
+    """How many lines a file has."""
+    return sum(1 for _ in read_lines(path))

@@ -1,0 +1,184 @@
+"""From a parallel corpus to a model that Moses can read (train-model.perl, steps 1 to 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from moses_bridge.base.config import AtLeast, AtMost, check_limits
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.programs import find_program, run_program
+from moses_bridge.base.textio import named_errors, read_lines, write_lines
+from moses_bridge.builtin.aligner import PAIRS_AT_ONCE, Aligner, align
+from moses_bridge.builtin.extraction.aligned_corpus import read_aligned_corpus
+from moses_bridge.builtin.extraction.lexical import lexical_table, write_lexical_tables
+from moses_bridge.builtin.extraction.occurrences import MAX_WORDS
+from moses_bridge.builtin.extraction.pair_counts import collected_pairs
+from moses_bridge.builtin.extraction.phrase_scores import Smoothing, pair_scorer
+from moses_bridge.builtin.extraction.reordering import reordering_probs
+from moses_bridge.builtin.extraction.table_output import write_phrase_table, write_reordering_table
+from moses_bridge.builtin.language_model.arpa import MAX_ORDER
+from moses_bridge.builtin.language_model.kneser_ney import NGRAMS_AT_ONCE, estimate
+from moses_bridge.compiled.notice import CompilationNotice
+from moses_bridge.formats.moses_ini import new_ini, write_ini
+
+LINKS_NAME = "aligned.grow-diag-final-and.gz"
+LEXICAL_NAMES = ("lex.e2f", "lex.f2e")
+TABLE_NAME = "phrase-table.gz"
+REORDERING_NAME = "reordering-table.wbe-msd-bidirectional-fe.gz"
+LANGUAGE_MODEL_NAME = "lm.arpa.gz"
+INI_NAME = "moses.ini"
+# What is compiled, and how many functions that are with numba 0.68.
+EXTRACTION = "the extraction of phrases (10 s to a minute)", 90
+ARPA_OUTPUT = "the output of language models (some seconds)", 11
+
+
+@dataclass(frozen=True)
+class BuildConfig:
+    """Settings of `build_model`.
+
+    Attributes:
+        aligner: what links the words of a sentence pair; docs/aligners.md compares them.
+        pairs_at_once: how many sentence pairs are aligned together; a longer corpus is cut into equal
+            parts with models of their own. The aligner needs about 90 bytes a word of both texts, twice
+            that with two jobs or more.
+        max_phrase_words: longest phrase on either side.
+        smoothing: of the relative frequencies in the phrase table.
+        lm_order: longest n-gram of the language model.
+        lm_prune: n-grams with at most so many occurrences are left out, one number an order (the
+            last one holds for all longer ones).
+        occurrences_at_once: how many occurrences of phrase pairs are sorted together, about 250
+            bytes of memory each; the others wait on the disk. The tables do not depend on it.
+        ngrams_at_once: how many n-grams of the language model are counted together, about 90 bytes of
+            memory each; the others wait on the disk. The model does not depend on it.
+    """
+
+    aligner: Aligner = "eflomal"
+    pairs_at_once: Annotated[int, AtLeast(1)] = PAIRS_AT_ONCE
+    max_phrase_words: Annotated[int, AtLeast(1), AtMost(MAX_WORDS)] = 7
+    smoothing: Smoothing = "good-turing"
+    lm_order: Annotated[int, AtLeast(1), AtMost(MAX_ORDER)] = 5
+    lm_prune: tuple[Annotated[int, AtLeast(0)], ...] = (0, 0, 1)
+    occurrences_at_once: Annotated[int, AtLeast(1)] = 1 << 18
+    ngrams_at_once: Annotated[int, AtLeast(1)] = NGRAMS_AT_ONCE
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+
+def build_model(
+    corpus: Path,
+    source: str,
+    target: str,
+    out: Path,
+    config: BuildConfig,
+    links: Path | None = None,
+    jobs: int = 1,
+) -> None:
+    """Write OUT/moses.ini and all that it names.
+
+    A file is not made again if it is there, is newer than its inputs and was made with the same settings.
+
+    Args:
+        corpus: prefix of the texts: train for train.en and train.fr.
+        source: suffix of the source text.
+        target: suffix of the target text.
+        out: directory of the model.
+        config: settings.
+        links: word links of the corpus, if they exist already.
+        jobs: processes and threads.
+
+    Raises:
+        InputError: the texts or links do not fit together or give no phrase pair, or a path of the
+            model holds a blank or "#", which Moses cuts.
+        ToolError: `lmplz` failed.
+        ConfigError: the pruning of the language model makes no sense.
+        OSError: the disk is full.
+    """
+    texts = [Path(f"{corpus}.{language}") for language in (source, target)]
+    language_model = out / LANGUAGE_MODEL_NAME
+    ini = new_ini(
+        (out / TABLE_NAME).absolute(),
+        (out / REORDERING_NAME).absolute(),
+        language_model.absolute(),
+        config.lm_order,
+    )
+    out.mkdir(parents=True, exist_ok=True)
+    if links is None:
+        links = out / LINKS_NAME
+        aligned = links
+        _make(
+            [links],
+            texts,
+            [config.aligner, config.pairs_at_once],
+            lambda: align(texts[0], texts[1], aligned, config.aligner, jobs, config.pairs_at_once),
+        )
+    tables = [out / name for name in (*LEXICAL_NAMES, TABLE_NAME, REORDERING_NAME)]
+    inputs = [*texts, links]
+    table_settings = [str(links.absolute()), config.max_phrase_words, config.smoothing]
+    _make(tables, inputs, table_settings, lambda: _write_tables(inputs, tables, config, jobs))
+    _make(
+        [language_model],
+        texts[1:],
+        [config.lm_order, *config.lm_prune],
+        lambda: _estimate(texts[1], language_model, config),
+    )
+    write_ini(ini, out / INI_NAME)
+
+
+def _make(
+    products: Sequence[Path],
+    inputs: Sequence[Path],
+    settings: Sequence[object],
+    make: Callable[[], None],
+) -> None:
+    """Make the products unless all are there, newer than the inputs and made with these settings."""
+    note = products[0].with_name(f".{products[0].name}.settings")
+    text = " ".join(map(str, settings)).encode()
+    newest = max((path.stat().st_mtime_ns for path in inputs if path.exists()), default=0)
+    fresh = all(path.exists() and path.stat().st_mtime_ns >= newest for path in products)
+    if fresh and note.exists() and next(read_lines(note), b"") == text:
+        return
+    note.unlink(missing_ok=True)
+    make()
+    write_lines(note, [text])
+
+
+def _write_tables(
+    inputs: Sequence[Path], tables: Sequence[Path], config: BuildConfig, jobs: int
+) -> None:
+    e2f, f2e, phrase_table, reordering_table = tables
+    source, target, links = inputs
+    with named_errors(phrase_table):
+        corpus = read_aligned_corpus(source, target, links, phrase_table.parent)
+    lexical = lexical_table(corpus)
+    write_lexical_tables(corpus, lexical, e2f, f2e)
+    n_words, at_once = config.max_phrase_words, config.occurrences_at_once
+    with (
+        CompilationNotice(*EXTRACTION),
+        collected_pairs(corpus, n_words, at_once, phrase_table) as pairs,
+    ):
+        if not pairs.n_rows:
+            raise InputError(inputs[0], None, "no phrase pair", "sentences with linked words")
+        scorer = pair_scorer(corpus, pairs, lexical, config.smoothing, phrase_table.parent)
+        write_phrase_table(phrase_table, corpus, pairs, scorer.scores, jobs)
+        write_reordering_table(reordering_table, corpus, pairs, reordering_probs, jobs)
+
+
+def _estimate(text: Path, out: Path, config: BuildConfig) -> None:
+    """The language model by `lmplz` where it is installed, else by the built-in estimator."""
+    program = find_program("lmplz")
+    if program is None:
+        with CompilationNotice(*ARPA_OUTPUT):
+            estimate(text, out, config.lm_order, config.lm_prune, config.ngrams_at_once)
+        return
+    plain = out.with_suffix("")
+    prune = [str(count) for count in config.lm_prune]
+    command = [str(program), "-o", str(config.lm_order), "--prune", *prune]
+    run_program(
+        [*command, "--discount_fallback", "--text", str(text), "--arpa", str(plain)],
+    )
+    write_lines(out, read_lines(plain))
+    plain.unlink()

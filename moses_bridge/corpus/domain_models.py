@@ -1,0 +1,166 @@
+"""Two n-gram models of a text's side, of a domain and of general text, and what they tell lines apart by."""
+
+from __future__ import annotations
+
+import heapq
+import random
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.base.blocks import blocks_of
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.line_progress import track_lines
+from moses_bridge.base.textio import read_parallel
+from moses_bridge.builtin.decoder.lm_index import LN10, LmIndex
+from moses_bridge.builtin.language_model.kneser_ney import model_within, pruning_thresholds
+from moses_bridge.builtin.language_model.tokens import (
+    SPECIAL_WORDS,
+    words_of_line,
+)
+
+ROWS_AT_ONCE = 4096
+
+Rows = Iterable[tuple[bytes, ...]]
+
+
+@dataclass(frozen=True)
+class DomainModels:
+    """The models of one side.
+
+    Attributes:
+        domain: of text from the domain.
+        general: of general text.
+    """
+
+    domain: LmIndex
+    general: LmIndex
+
+    def differences(self, lines: Sequence[bytes]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """How much better the domain's model predicts each line than the general one: smaller is better.
+
+        H_domain(line) - H_general(line), the cross-entropies per word (Moore and Lewis, Intelligent
+        selection of language model training data, ACL 2010); </s> counts as a word.
+
+        Returns:
+            (n,) differences in nats per word, infinite where a line has no words; (n,) words of
+            each line.
+        """
+        split = [words_of_line(line) for line in lines]
+        lengths = np.fromiter(map(len, split), np.int64, len(split))
+        words = [word for sentence in split for word in sentence]
+        sums = [model.sentence_sums(words, lengths) for model in (self.domain, self.general)]
+        differences = (sums[1] - sums[0]) * LN10 / (lengths + 1)
+        return np.where(lengths > 0, differences, np.inf), lengths
+
+
+def read_domain_models(domain: Sequence[Path], general: Sequence[Path]) -> list[DomainModels]:
+    """Read the models of each side, ARPA files.
+
+    Raises:
+        InputError: a file is malformed.
+    """
+    pairs = zip(domain, general, strict=True)
+    return [DomainModels(LmIndex.read(one), LmIndex.read(other)) for one, other in pairs]
+
+
+def estimate_domain_models(
+    domain: Sequence[Path], general: Sequence[Path], order: int, min_count: int, seed: int
+) -> list[DomainModels]:
+    """Make the models of each side from text of the domain and as many words of general text.
+
+    Both models of a side know the words that the domain's text has at least `min_count` times; all
+    others are <unk> (Moore and Lewis 2010). Smoothing is modified Kneser-Ney.
+
+    Args:
+        domain: text of the domain, a file for each side; parallel lines where there are two sides.
+        general: general text in the same languages; read once. Its lines are drawn at random until
+            they have as many words as the domain's text, both sides together.
+        order: words of the longest n-grams.
+        min_count: occurrences of a word that is no <unk>.
+        seed: of the draw.
+
+    Raises:
+        InputError: a text is empty, has no word often enough, or has fewer lines than another one.
+    """
+    rows = list(track_lines(read_parallel(*domain), "domain", domain[0], "lines"))
+    sample = draw_rows(
+        track_lines(read_parallel(*general), "draw general text", general[0], "lines"),
+        n_words(rows),
+        seed,
+    )
+    thresholds = pruning_thresholds(order, ())
+    models = []
+    for i, (one, other) in enumerate(zip(domain, general, strict=True)):
+        texts = [[words_of_line(row[i]) for row in part] for part in (rows, sample)]
+        for path, text in zip((one, other), texts, strict=True):
+            if not any(text):
+                raise InputError(path, None, "no words", "a text with at least one word")
+        vocabulary = frequent_words(texts[0], min_count)
+        if not vocabulary:
+            found = f"no word at least {min_count} times"
+            raise InputError(one, None, found, "more text of the domain", "Or set min_count = 1")
+        arpas = [model_within(text, vocabulary, thresholds) for text in texts]
+        models.append(DomainModels(LmIndex.of(arpas[0], one), LmIndex.of(arpas[1], other)))
+    return models
+
+
+def frequent_words(text: Iterable[Sequence[bytes]], min_count: int) -> list[bytes]:
+    """The words that a text has at least `min_count` times, as they first appear; no markers."""
+    counts = Counter(word for sentence in text for word in sentence)
+    return [word for word, n in counts.items() if n >= min_count and word not in SPECIAL_WORDS]
+
+
+def n_words(rows: Rows) -> int:
+    """Words of all lines together."""
+    return sum(_row_words(row) for row in rows)
+
+
+def _row_words(row: tuple[bytes, ...]) -> int:
+    return sum(len(words_of_line(line)) for line in row)
+
+
+def draw_rows(rows: Rows, size: int, seed: int) -> list[tuple[bytes, ...]]:
+    """Draw rows at random, without replacement, until they have `size` words; in one pass.
+
+    Each row has a random key; those with the smallest keys stay, in the order of the text. All rows
+    where there are not enough. No more rows than needed are ever kept.
+    """
+    chance = random.Random(seed)
+    heap: list[tuple[float, int, int, tuple[bytes, ...]]] = []  # the largest key first
+    total = 0
+    for position, row in enumerate(rows):
+        key = -chance.random()
+        if total >= size and heap and key < heap[0][0]:
+            continue
+        length = _row_words(row)
+        if length == 0:
+            continue
+        heapq.heappush(heap, (key, position, length, row))
+        total += length
+        while heap and total - heap[0][2] >= size:
+            total -= heapq.heappop(heap)[2]
+    return [row for _, _, _, row in sorted(heap, key=lambda entry: entry[1])]
+
+
+def score_rows(
+    rows: Rows, models: Sequence[DomainModels]
+) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    """The sum of the sides' differences for each row (Axelrod et al., Domain adaptation via pseudo in-domain
+    data selection, EMNLP 2011); with one side that of Moore and Lewis.
+
+    Returns:
+        (n,) scores, smaller is closer to the domain; (n,) words of the first side.
+    """
+    scores, words = array("d"), array("i")
+    for block in blocks_of(rows, ROWS_AT_ONCE):
+        columns = zip(models, zip(*block, strict=True), strict=True)
+        sides = [model.differences(lines) for model, lines in columns]
+        scores.frombytes(np.sum([values for values, _ in sides], axis=0).tobytes())
+        words.frombytes(sides[0][1].astype(np.int32).tobytes())
+    return np.frombuffer(scores), np.frombuffer(words, np.int32)

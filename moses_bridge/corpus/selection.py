@@ -1,0 +1,216 @@
+"""The part of a text, or of a parallel text, that is closest to a domain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.base.config import AtLeast, AtMost, check_limits
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.line_progress import track_lines
+from moses_bridge.base.progress import track
+from moses_bridge.base.textio import is_stream, open_write, read_parallel, write_lines
+from moses_bridge.builtin.language_model.arpa import MAX_ORDER
+from moses_bridge.corpus.domain_models import (
+    DomainModels,
+    estimate_domain_models,
+    read_domain_models,
+    score_rows,
+)
+
+
+@dataclass(frozen=True)
+class SelectConfig:
+    """Settings of `select_text`; at most one of n_lines, share and n_words is set.
+
+    Attributes:
+        n_lines: lines that are chosen.
+        share: share of the lines that is chosen.
+        n_words: as many of the best lines are chosen as have at most that many words, of the first text.
+        order: words of the longest n-grams, where the models are made from texts.
+        min_count: words that the domain's text has less often are <unk> in both models.
+        seed: of the general text's sample, from which its model is made.
+    """
+
+    n_lines: Annotated[int, AtLeast(1)] | None = None
+    share: Annotated[float, AtLeast(0), AtMost(1)] | None = None
+    n_words: Annotated[int, AtLeast(1)] | None = None
+    order: Annotated[int, AtLeast(1), AtMost(MAX_ORDER)] = 4
+    min_count: Annotated[int, AtLeast(1)] = 2
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+        if not self.scores_only and sum(size is not None for size in self._sizes) > 1:
+            raise ConfigError("set one of n_lines, share and n_words")
+
+    @property
+    def _sizes(self) -> tuple[float | None, ...]:
+        return self.n_lines, self.share, self.n_words
+
+    @property
+    def scores_only(self) -> bool:
+        """Whether nothing is to be chosen."""
+        return all(size is None for size in self._sizes)
+
+
+@dataclass(frozen=True)
+class Domain:
+    """What a domain's text is like: by a text for each side, or by two n-gram models for each side.
+
+    Attributes:
+        texts: text of the domain, one file a side.
+        models: ARPA files of the domain, one a side, instead of the texts ...
+        general_models: ... and those of general text.
+    """
+
+    texts: tuple[Path, ...] = ()
+    models: tuple[Path, ...] = ()
+    general_models: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
+class SelectReport:
+    """What was chosen.
+
+    Attributes:
+        n_lines: lines of the text.
+        n_chosen: lines chosen, 0 if none was to be.
+        n_words: words of the first text.
+        n_chosen_words: of them in chosen lines.
+        worst: score of the worst line chosen, in nats per word; None if there is none.
+    """
+
+    n_lines: int
+    n_chosen: int
+    n_words: int
+    n_chosen_words: int
+    worst: float | None
+
+
+def select_text(
+    texts: Sequence[Path],
+    domain: Domain,
+    config: SelectConfig,
+    outs: Sequence[Path] = (),
+    scores_out: Path | None = None,
+) -> SelectReport:
+    """Score each line of a text by how much more it is like a domain, and write the best ones.
+
+    One text: the difference of cross-entropies of Moore and Lewis (2010). Two, line by line: the
+    sum over both sides of Axelrod et al. (2011). Lines keep their bytes and their order; of equal ones the
+    first is the better, one without words on a side the worst. The texts are read once to score
+    them, once to write, and before that once for the general model's sample, if one is made.
+
+    Args:
+        texts: one tokenised text, or two that are parallel; files.
+        domain: what it is to be like.
+        config: settings.
+        outs: where the chosen lines go, a file for each text; none with a setting that chooses nothing.
+        scores_out: where the scores go, one number a line in nats per word, smaller is better; "inf" for a
+            line without words.
+
+    Raises:
+        ConfigError: files or settings do not fit together.
+        InputError: a text is empty or has fewer lines than the other one, or a model is malformed.
+    """
+    _check(texts, domain, config, outs, scores_out)
+    models = _models(texts, domain, config)
+    scores, words = score_rows(
+        track_lines(read_parallel(*texts), "score", texts[0], "lines"), models
+    )
+    if not len(scores):
+        raise InputError(texts[0], None, "no lines", "a text with at least one line")
+    if scores_out is not None:
+        write_lines(scores_out, (b"%.6f" % score for score in scores))
+    if config.scores_only:
+        return SelectReport(len(scores), 0, int(words.sum()), 0, None)
+    chosen = choose(scores, words, config)
+    _write(texts, outs, chosen)
+    worst = float(scores[chosen].max()) if chosen.any() else None
+    return SelectReport(
+        len(scores), int(chosen.sum()), int(words.sum()), int(words[chosen].sum()), worst
+    )
+
+
+def choose(
+    scores: NDArray[np.float64], words: NDArray[np.int32], config: SelectConfig
+) -> NDArray[np.bool_]:
+    """Which lines are chosen.
+
+    Args:
+        scores: (n,) smaller is better.
+        words: (n,) words of each line.
+        config: how many.
+
+    Returns:
+        (n,).
+    """
+    order = np.argsort(scores, kind="stable")
+    if config.n_words is not None:
+        n_chosen = int(
+            np.searchsorted(words[order].cumsum(dtype=np.int64), config.n_words, "right")
+        )
+    elif config.share is not None:
+        n_chosen = round(config.share * len(scores))
+    else:
+        n_chosen = config.n_lines or 0
+    chosen = np.zeros(len(scores), np.bool_)
+    chosen[order[:n_chosen]] = True
+    return chosen
+
+
+def _check(
+    texts: Sequence[Path],
+    domain: Domain,
+    config: SelectConfig,
+    outs: Sequence[Path],
+    scores_out: Path | None,
+) -> None:
+    if len(texts) not in (1, 2):
+        raise ConfigError(f"found {len(texts)} texts, expected one, or two that are parallel")
+    has_models = bool(domain.models or domain.general_models)
+    if bool(domain.texts) == has_models:
+        raise ConfigError("give a text of the domain, or a model of the domain and a general one")
+    wanted = (domain.models, domain.general_models) if has_models else (domain.texts,)
+    if any(len(files) != len(texts) for files in wanted):
+        raise ConfigError("each text needs its own file of the domain, in the same order")
+    if config.scores_only and (outs or scores_out is None):
+        raise ConfigError(
+            "say how much to choose: n_lines, share or n_words; or ask for scores alone"
+        )
+    if not config.scores_only and len(outs) != len(texts):
+        raise ConfigError("each text needs a file for its chosen lines, in the same order")
+    if stream := next((path for path in texts if is_stream(path)), None):
+        raise ConfigError(f"{stream} is read more than once: name a file")
+    written = [*outs, *([] if scores_out is None else [scores_out])]
+    _check_outputs([*texts, *domain.texts, *domain.models, *domain.general_models], written)
+
+
+def _check_outputs(read: Sequence[Path], written: Sequence[Path]) -> None:
+    files = [path.resolve() for path in written if not is_stream(path)]
+    if len(set(files)) < len(files) or {path.resolve() for path in read} & set(files):
+        raise ConfigError("a file is named twice: an input is never modified")
+
+
+def _models(texts: Sequence[Path], domain: Domain, config: SelectConfig) -> list[DomainModels]:
+    if domain.texts:
+        order, min_count, seed = config.order, config.min_count, config.seed
+        return estimate_domain_models(domain.texts, texts, order, min_count, seed)
+    return read_domain_models(domain.models, domain.general_models)
+
+
+def _write(texts: Sequence[Path], outs: Sequence[Path], chosen: NDArray[np.bool_]) -> None:
+    with ExitStack() as stack:
+        streams = [stack.enter_context(open_write(path)) for path in outs]
+        rows = track(read_parallel(*texts), "select", len(chosen))
+        for row, is_chosen in zip(rows, chosen, strict=True):
+            if is_chosen:
+                for stream, line in zip(streams, row, strict=True):
+                    stream.write(line + b"\n")

@@ -1,0 +1,1 @@
+"""Moses or the built-in search behind one interface."""

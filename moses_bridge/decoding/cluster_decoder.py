@@ -1,0 +1,125 @@
+"""The built-in decoder on the workers of a Ray cluster.
+
+Each worker reads the model, so its files stand in the same directories on all machines, as commands of neural
+models do.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Self
+
+from moses_bridge.base.cluster import Cluster
+from moses_bridge.base.errors import ConfigError, UserError
+from moses_bridge.builtin.decoder.batches import BatchTranslator, Work
+from moses_bridge.builtin.decoder.translator import Translation
+from moses_bridge.decoding.decoder import BuiltinDecoder, DecoderConfig, Weights
+
+
+@dataclass(frozen=True)
+class Part:
+    """Lines that follow each other, and under what they are translated.
+
+    Attributes:
+        first: number of the first line.
+        lines: to translate.
+        weights: by feature, instead of the ini's.
+        nbest_size: translations in the list of a sentence; None for no lists.
+    """
+
+    first: int
+    lines: Sequence[bytes]
+    weights: Weights | None
+    nbest_size: int | None
+
+
+class PartTranslator:
+    """Translates parts of texts; what some weights need is made when they come.
+
+    Args:
+        decoder: with the model.
+    """
+
+    def __init__(self, decoder: BuiltinDecoder) -> None:
+        self._decoder = decoder
+        self._under: tuple[Weights | None, int | None] | None = None
+        self._opened: tuple[Work, BatchTranslator]
+
+    def __call__(self, part: Part) -> list[Translation]:
+        """The translations of a part, in order."""
+        under = part.weights, part.nbest_size
+        if under != self._under:
+            work = self._decoder.work(*under)
+            self._opened, self._under = (work, work.open(self._decoder.scorers)), under
+        work, translator = self._opened
+        return translator.translate_batch(part.first, part.lines, work.nbest)
+
+
+@dataclass(frozen=True)
+class DecoderWork:
+    """What a worker makes ready: the model, once.
+
+    Attributes:
+        folder: the working directory, from which the paths of an ini may begin.
+        ini: the model.
+        config: settings of the search.
+    """
+
+    folder: str
+    ini: Path
+    config: DecoderConfig
+
+    def __call__(self) -> PartTranslator:
+        """What translates parts."""
+        try:
+            os.chdir(self.folder)
+        except OSError as error:
+            raise UserError(
+                f"{error} on a machine of the cluster: a decoder needs the same directories on all of them"
+            ) from error
+        return PartTranslator(BuiltinDecoder(self.ini, self.config, 1))
+
+
+class ClusterDecoder(BuiltinDecoder):
+    """The search of this package, each part of a text in some process of a cluster.
+
+    Args:
+        ini: the model; it is loaded here too, for what may be wrong with it or with weights.
+        config: settings of the search.
+        cluster: where the processes are.
+
+    Raises:
+        ConfigError: the settings ask for Moses.
+    """
+
+    def __init__(self, ini: Path, config: DecoderConfig, cluster: Cluster) -> None:
+        if config.chosen_kind != "builtin":
+            raise ConfigError(
+                'a cluster decodes by the built-in decoder alone: set kind = "builtin" in [decoder]'
+            )
+        super().__init__(ini, config, 1)
+        self._workers = cluster.workers(DecoderWork(os.getcwd(), ini, config))
+
+    def __enter__(self) -> Self:
+        self._workers.__enter__()
+        return super().__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        """End the processes."""
+        super().__exit__()
+        self._workers.__exit__()
+
+    def translations(
+        self, lines: Sequence[bytes], weights: Weights | None, nbest_size: int | None
+    ) -> Iterator[Translation]:
+        """See `BuiltinDecoder.translations`."""
+        size = self.work(weights, nbest_size).lines_per_task
+        parts = (
+            Part(first, lines[first : first + size], weights, nbest_size)
+            for first in range(0, len(lines), size)
+        )
+        return chain.from_iterable(self._workers.map_in_order(parts))

@@ -1,0 +1,387 @@
+"""Translation under a moses.ini: by Moses where it is installed, else by the built-in decoder."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Annotated, Literal, Protocol, Self
+
+import numpy as np
+
+from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.errors import ConfigError, ToolError
+from moses_bridge.base.programs import find_program, run_program
+from moses_bridge.base.progress import Progress
+from moses_bridge.base.textio import open_write, read_lines, write_lines
+from moses_bridge.builtin.decoder.batches import NeuralWork, Work, translate_lines
+from moses_bridge.builtin.decoder.model import load_model
+from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
+from moses_bridge.builtin.decoder.search import Limits
+from moses_bridge.builtin.decoder.translator import (
+    Translation,
+    Translator,
+    effective_distortion_limit,
+)
+from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
+from moses_bridge.compiled.notice import CompilationNotice
+from moses_bridge.formats.moses_ini import MosesIni, format_weight, read_ini
+from moses_bridge.formats.ngram_scorer import NeuralLm, ScorerProcesses, as_texts
+
+# What is compiled, and how many functions that are with numba 0.68.
+READING = "the reading of a model (10 s to a minute)", 122
+SEARCH = "the search of the built-in decoder (half a minute to two)", 128
+Weights = Mapping[str, Sequence[float]]
+DecoderKind = Literal["auto", "moses", "builtin"]
+
+
+@dataclass(frozen=True)
+class DecoderConfig:
+    """Settings of the search.
+
+    Attributes:
+        stack_size: hypotheses kept for each number of translated words.
+        pop_limit: hypotheses made for each number of translated words.
+        distortion_limit: longest jump in source words, -1 for any; where it is not set, that of
+            moses.ini, else any.
+        table_limit: translations used of a source phrase, 0 for all; where it is not set, that of
+            moses.ini, else 20.
+        nbest_factor: an n-best list is sought among so many times its size paths; 0 stands for 1000.
+        segmentation: whether n-best lines tell which source phrase became which target phrase.
+        alignment: whether n-best lines tell the word links (column 4 of the phrase table).
+        neural_lm: neural models as features of the built-in search, each NAME=COMMAND, like
+            "CSLM0=rescorer serve cslm"; `moses_bridge.formats.ngram_scorer` has what a command must do. A
+            single one may stand without brackets.
+        kind: "moses", "builtin", or "auto": Moses if there is a program `moses` on the PATH and no
+            neural model.
+    """
+
+    stack_size: Annotated[int, AtLeast(1)] = 200
+    pop_limit: Annotated[int, AtLeast(1)] = 400
+    distortion_limit: Annotated[int, AtLeast(-1)] | None = None
+    table_limit: Annotated[int, AtLeast(0)] | None = None
+    nbest_factor: Annotated[int, AtLeast(0)] = 20
+    segmentation: bool = False
+    alignment: bool = False
+    neural_lm: tuple[str, ...] | str = ()
+    kind: DecoderKind = "auto"
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+        object.__setattr__(self, "neural_lm", as_texts(self.neural_lm))
+
+    @property
+    def neural_lms(self) -> tuple[NeuralLm, ...]:
+        """The neural models.
+
+        Raises:
+            ConfigError: one is malformed, or two have one name.
+        """
+        lms = tuple(map(NeuralLm.parse, as_texts(self.neural_lm)))
+        for name, n_times in Counter(lm.name for lm in lms).items():
+            if n_times > 1:
+                raise ConfigError(f"{n_times} neural models have the name {name}; use other names")
+        return lms
+
+    @property
+    def chosen_kind(self) -> Literal["moses", "builtin"]:
+        """What "auto" stands for on this machine; it belongs to a run, since no two decoders search alike."""
+        if self.kind != "auto":
+            return self.kind
+        return "builtin" if self.neural_lm or find_program("moses") is None else "moses"
+
+
+class Decoder(Protocol):
+    """Translates files under one model and any weights."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def feature_names(self) -> list[tuple[str, int]]:
+        """Name and number of values of each feature, in the order of n-best lists."""
+        ...
+
+    def decode(
+        self,
+        source: Path,
+        out: Path,
+        weights: Weights | None,
+        nbest: Path | None,
+        nbest_size: int,
+    ) -> None:
+        """Translate a file.
+
+        Args:
+            source: tokenized sentences, one a line.
+            out: one translation for each line, empty for an empty line.
+            weights: by feature name, instead of the ini's.
+            nbest: where the n-best list goes: Moses's format, translations with different words.
+            nbest_size: translations of each sentence in the list.
+
+        Raises:
+            ConfigError: a weight has no feature, or a feature another number of scores.
+            InputError: the file cannot be read.
+        """
+        ...
+
+
+def open_decoder(ini: Path, config: DecoderConfig, jobs: int) -> Decoder:
+    """Load a model once, for any number of calls of `decode`.
+
+    Args:
+        ini: the moses.ini.
+        config: settings of the search.
+        jobs: sentences translated at the same time.
+
+    Raises:
+        ConfigError: jobs is below 1, Moses is asked for but not installed, or the built-in decoder does
+            not know what the ini asks for.
+        InputError: a file of the model is missing or malformed.
+    """
+    if jobs < 1:
+        raise ConfigError(f"jobs is {jobs}; the smallest value is 1")
+    if config.chosen_kind == "builtin":
+        return BuiltinDecoder(ini, config, jobs)
+    if config.neural_lm:
+        raise ConfigError("Moses takes no --neural-lm; choose the built-in decoder")
+    program = find_program("moses")
+    if program is None:
+        raise ConfigError(
+            "the decoder `moses` is not on the PATH. Install it, or choose the built-in decoder"
+        )
+    return MosesDecoder(program, read_ini(ini), config, jobs)
+
+
+class BuiltinDecoder:
+    """The search of this package.
+
+    Args:
+        ini: the model, loaded here.
+        config: settings of the search.
+        jobs: processes; they share the model's memory.
+
+    Attributes:
+        scorers: processes of neural models, kept from one text to the next.
+    """
+
+    def __init__(self, ini: Path, config: DecoderConfig, jobs: int) -> None:
+        self._config = config
+        self._jobs = jobs
+        self._notice = CompilationNotice(*SEARCH)
+        with CompilationNotice(*READING):
+            self._model = load_model(ini, config.table_limit, config.distortion_limit)
+        self._limits = Limits(
+            config.stack_size,
+            config.pop_limit,
+            effective_distortion_limit(self._model.distortion_limit),
+        )
+        self._lm_scores = np.full(len(self._model.table.rows.nodes), np.nan, np.float32)
+        self._neural = config.neural_lms
+        self.scorers = ScorerProcesses()  # their start takes seconds, and a tuning decodes often
+        names = {column.name for column in self._model.features}
+        for lm in self._neural:
+            if lm.name in names:
+                raise ConfigError(f"{ini} has a feature {lm.name}; use another name")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the processes of neural models."""
+        self.scorers.end()
+
+    def feature_names(self) -> list[tuple[str, int]]:
+        """See `Decoder`."""
+        names = [(column.name, column.size) for column in self._model.features if column.listed]
+        return [*names, *((lm.name, 1) for lm in self._neural)]
+
+    def decode(
+        self,
+        source: Path,
+        out: Path,
+        weights: Weights | None,
+        nbest: Path | None,
+        nbest_size: int,
+    ) -> None:
+        """See `Decoder`."""
+        lines = list(read_lines(source))
+        translations = self.translations(lines, weights, None if nbest is None else nbest_size)
+        with ExitStack() as stack:
+            stack.enter_context(self._notice)
+            text_file = stack.enter_context(open_write(out))
+            nbest_file = stack.enter_context(open_write(nbest)) if nbest is not None else None
+            progress = stack.enter_context(Progress("decode", len(lines)))
+            for text, entries in translations:
+                text_file.write(text + b"\n")
+                if nbest_file is not None:
+                    nbest_file.writelines([entry + b"\n" for entry in entries])
+                progress.update()
+
+    def translations(
+        self, lines: Sequence[bytes], weights: Weights | None, nbest_size: int | None
+    ) -> Iterator[Translation]:
+        """The translation and the n-best lines of each line, in order; see `work`."""
+        return translate_lines(self.work(weights, nbest_size), lines, self._jobs, self.scorers)
+
+    def work(self, weights: Weights | None, nbest_size: int | None) -> Work:
+        """What translates under some weights.
+
+        Args:
+            weights: see `Decoder.decode`.
+            nbest_size: translations in the list of a sentence; None for no lists.
+
+        Raises:
+            ConfigError: as of `Decoder.decode`.
+        """
+        nbest = None if nbest_size is None else self._nbest_format(nbest_size)
+        model, limits = self._model, self._limits
+        given = {**model.ini.weights, **(weights or {})}
+        neural = tuple(_only_weight(lm.name, given.pop(lm.name, ())) for lm in self._neural)
+        weighted = make_weighted_model(model, self._lm_scores, model.weight_vector(given))
+        translator = Translator(model, weighted, limits)
+        return Work(translator, nbest, NeuralWork(self._neural, neural) if neural else None)
+
+    def _nbest_format(self, nbest_size: int) -> NBestFormat:
+        _check_nbest_size(nbest_size)
+        config = self._config
+        return NBestFormat(nbest_size, config.nbest_factor, config.segmentation, config.alignment)
+
+
+def _only_weight(name: str, weights: Sequence[float]) -> float:
+    if len(weights) != 1:
+        raise ConfigError(
+            f"{len(weights)} weights of {name}, which has 1 score; name it among the --weights"
+        )
+    return weights[0]
+
+
+class MosesDecoder:
+    """The program `moses`, started for each call.
+
+    Args:
+        program: its path.
+        ini: the model.
+        config: settings of the search.
+        jobs: threads.
+    """
+
+    def __init__(self, program: Path, ini: MosesIni, config: DecoderConfig, jobs: int) -> None:
+        self._program = program
+        self._ini = ini
+        self._config = config
+        self._jobs = jobs
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing stays open between calls."""
+
+    def feature_names(self) -> list[tuple[str, int]]:
+        """See `Decoder`."""
+        printed = run_program([str(self._program), "-f", str(self._ini.path), "-show-weights"])
+        features = [line.split() for line in printed.decode("utf-8", "replace").split("\n")]
+        return [
+            (words[0].removesuffix("="), len(words) - 1)
+            for words in features
+            if words and words[0].endswith("=")
+        ]
+
+    def decode(
+        self,
+        source: Path,
+        out: Path,
+        weights: Weights | None,
+        nbest: Path | None,
+        nbest_size: int,
+    ) -> None:
+        """See `Decoder`."""
+        with tempfile.TemporaryDirectory() as folder:
+            text, found = Path(folder, "input"), Path(folder, "nbest")
+            lines = list(read_lines(source))
+            write_lines(text, lines)
+            command = self.command(text, weights)
+            if nbest is not None:
+                command += self.nbest_arguments(found, nbest_size)
+            translations = run_program(command).split(b"\n")[:-1]
+            if len(translations) != len(lines):
+                found_lines = f"{len(translations)} lines for {len(lines)} sentences"
+                raise ToolError(command, 0, found_lines)
+            write_lines(out, [translation.rstrip(b" ") for translation in translations])
+            if nbest is not None:
+                write_lines(nbest, read_lines(found))
+
+    def command(self, source: Path, weights: Weights | None) -> list[str]:
+        """The command that translates a file, without n-best list.
+
+        Raises:
+            ConfigError: a feature is not in the ini, or has another number of values.
+        """
+        config, ini = self._config, self._ini
+        arguments = {
+            "-f": ini.path,
+            "-i": source,
+            "-threads": self._jobs,
+            "-search-algorithm": 1,
+            "-cube-pruning-pop-limit": config.pop_limit,
+            "-stack": config.stack_size,
+            "-distortion-limit": config.distortion_limit,
+        }
+        command = [str(self._program)]
+        for name, value in arguments.items():
+            command += [] if value is None else [name, str(value)]
+        if config.table_limit is not None:
+            tables = ini.of_kind("PhraseDictionaryMemory")
+            limits = [f"{table.name} table-limit={config.table_limit}" for table in tables]
+            command += ["-feature-overwrite", " ".join(limits)] if limits else []
+        if weights:
+            _check_overwrite(ini, weights)
+            command += ["-weight-overwrite", _overwrite_text(weights)]
+        return command
+
+    def nbest_arguments(self, path: Path, nbest_size: int) -> list[str]:
+        """What makes Moses write an n-best list."""
+        _check_nbest_size(nbest_size)
+        arguments = ["-n-best-list", str(path), str(nbest_size), "distinct"]
+        arguments += ["-n-best-factor", str(self._config.nbest_factor)]
+        if self._config.segmentation:
+            arguments.append("-include-segmentation-in-n-best")
+        if self._config.alignment:
+            arguments.append("-print-alignment-info-in-n-best")
+        return arguments
+
+
+def _check_nbest_size(nbest_size: int) -> None:
+    if nbest_size < 1:
+        raise ConfigError(f"nbest_size is {nbest_size}; the smallest value is 1")
+
+
+def _check_overwrite(ini: MosesIni, weights: Weights) -> None:
+    for name, values in weights.items():
+        expected = _n_weights(ini, name)
+        if len(values) != expected:
+            raise ConfigError(f"{len(values)} weights of {name}; {ini.path} has {expected}")
+
+
+def _n_weights(ini: MosesIni, name: str) -> int:
+    """Weights of a feature; without a weight line Moses takes 1 for each of its values."""
+    if name in ini.weights:
+        return len(ini.weights[name])
+    return sum(feature.n_scores for feature in ini.features if feature.name == name)
+
+
+def _overwrite_text(weights: Weights) -> str:
+    return " ".join(
+        " ".join([f"{name}=", *(format_weight(value).decode() for value in values)])
+        for name, values in weights.items()
+    )

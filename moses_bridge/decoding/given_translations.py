@@ -1,0 +1,132 @@
+"""Translations that are given, under a model: made again by forced decoding, or scored as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.line_progress import track_lines
+from moses_bridge.base.progress import Progress
+from moses_bridge.base.textio import open_write, read_lines, read_parallel, write_lines
+from moses_bridge.builtin.decoder.batches import Work, translate_lines
+from moses_bridge.builtin.decoder.entry_scores import rescored_lines
+from moses_bridge.builtin.decoder.forced import ForcedTranslator
+from moses_bridge.builtin.decoder.model import Model, load_model
+from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
+from moses_bridge.builtin.decoder.search import Limits
+from moses_bridge.builtin.decoder.translator import (
+    Translator,
+    effective_distortion_limit,
+)
+from moses_bridge.builtin.decoder.weighted_model import WeightedModel, make_weighted_model
+from moses_bridge.compiled.notice import CompilationNotice
+from moses_bridge.decoding.decoder import READING, SEARCH, DecoderConfig, Weights
+from moses_bridge.formats.ngram_scorer import ScorerProcesses
+from moses_bridge.formats.words import split_words
+
+ALL_ROWS = 0  # as table limit
+NO_SEARCH = Limits(1, 1, 0)  # entries are scored, not searched for; so no memory for a search
+
+
+@dataclass(frozen=True)
+class ForcedReport:
+    """What came of forced decoding.
+
+    Attributes:
+        n_lines: lines of the input.
+        n_missed: lines with words whose translation cannot be made.
+    """
+
+    n_lines: int
+    n_missed: int
+
+
+def force_translations(
+    ini: Path,
+    config: DecoderConfig,
+    jobs: int,
+    source: Path,
+    target: Path,
+    out: Path,
+    weights: Weights | None,
+    nbest: Path | None,
+) -> ForcedReport:
+    """Find the best derivation of each given translation, with the built-in decoder.
+
+    Args:
+        ini: the moses.ini.
+        config: the distortion limit counts, and the table limit if there is one here (that of the
+            ini does not); segmentation and alignment stand in the n-best list if they are asked for.
+        jobs: processes.
+        source: tokenized sentences, one a line.
+        target: their translations.
+        out: the translations again, an empty line for each that cannot be made.
+        weights: by feature name, instead of the ini's.
+        nbest: n-best list with one entry for each translation that can be made.
+
+    Raises:
+        ConfigError: a setting does not fit, or a weight has no feature.
+        InputError: a file cannot be read, or the texts have different numbers of lines.
+    """
+    if config.neural_lm or config.kind == "moses":
+        raise ConfigError("translations are forced by the built-in decoder without a neural model")
+    lines = list(read_parallel(source, target))
+    sources = [line for line, _ in lines]
+    form = None if nbest is None else NBestFormat(1, 1, config.segmentation, config.alignment)
+    n_missed = 0
+    with ExitStack() as stack:
+        with CompilationNotice(*READING):
+            translator = _forced_translator(ini, config, weights, [line for _, line in lines])
+        stack.enter_context(CompilationNotice(*SEARCH))
+        text_file = stack.enter_context(open_write(out))
+        nbest_file = stack.enter_context(open_write(nbest)) if nbest is not None else None
+        progress = stack.enter_context(Progress("decode", len(lines)))
+        results = translate_lines(Work(translator, form), sources, jobs, ScorerProcesses())
+        for line, (text, entries) in zip(sources, results, strict=True):
+            text_file.write(text + b"\n")
+            n_missed += not text and bool(split_words(line))
+            if nbest_file is not None:
+                nbest_file.writelines([entry + b"\n" for entry in entries])
+            progress.update()
+    return ForcedReport(len(lines), n_missed)
+
+
+def _forced_translator(
+    ini: Path, config: DecoderConfig, weights: Weights | None, targets: Sequence[bytes]
+) -> ForcedTranslator:
+    table_limit = ALL_ROWS if config.table_limit is None else config.table_limit
+    model = load_model(ini, table_limit, config.distortion_limit)
+    limits = Limits(1, 1, effective_distortion_limit(model.distortion_limit))
+    return ForcedTranslator(model, _weighted(model, weights), limits, targets)
+
+
+def score_entries(ini: Path, source: Path, nbest: Path, out: Path, weights: Weights | None) -> None:
+    """Compute features and totals of an n-best list anew from its segmentation.
+
+    Args:
+        ini: the moses.ini.
+        source: tokenized sentences, one a line, id 0 first.
+        nbest: n-best list with segmentation (-include-segmentation-in-n-best).
+        out: the list with the model's values, the entries in the same order.
+        weights: by feature name, instead of the ini's.
+
+    Raises:
+        ConfigError: a weight has no feature.
+        InputError: a file cannot be read, or an entry has no segmentation into phrase pairs of the
+            model.
+    """
+    with CompilationNotice(*READING):
+        model = load_model(ini, ALL_ROWS, None)
+        translator = Translator(model, _weighted(model, weights), NO_SEARCH)
+        lines = rescored_lines(translator, list(read_lines(source)), nbest)
+        write_lines(out, track_lines(lines, "score n-best list", nbest, "hypotheses"))
+
+
+def _weighted(model: Model, weights: Weights | None) -> WeightedModel:
+    lm_scores = np.full(len(model.table.rows.nodes), np.nan, np.float32)
+    return make_weighted_model(model, lm_scores, model.weight_vector(weights))

@@ -1,0 +1,353 @@
+"""A neural model for the search: what it must offer, and one that runs in a process of its own.
+
+The process is any command that speaks this protocol on its standard input and output (numbers are
+little-endian). It first prints a line, "ngram-scorer 2 ORDER START END OPEN SOURCE": words of an n-gram,
+the number that stands before the first word of a sentence, that of the end of a sentence, that of a
+previous word which is not known yet (-1 if it has none), and 1 if it sees the source, else 0. Then it
+answers requests, each one letter, a uint32 with the number of bytes that follow, and those bytes:
+
+    W  words, joined by newlines           an int32 for each word, its number
+    S  source sentences, each ended by a   an int32, the number of their places: all words, and behind
+       newline, their words between blanks each sentence its end, are counted from 0
+    N  int32 numbers, ORDER an n-gram,     a float32 for each n-gram, natural log p(last word |
+       oldest word first; if SOURCE is 1,  words before it, source around the place)
+       a place of the last S before them
+    E  the same numbers                    the same, but quick rather than exact: what the search
+                                           goes by
+
+It ends when its input does. "ngram-scorer 1 ORDER START END" is the same without OPEN, SOURCE and S.
+`serve_ngrams` is the other side, for any scorer written in Python.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import struct
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import IO, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.base.errors import ConfigError, ToolError
+from moses_bridge.base.programs import error_tail
+from moses_bridge.formats.nbest import check_feature_name
+from moses_bridge.formats.words import split_words
+
+GREETING = b"ngram-scorer"
+N_NUMBERS = {b"1": 3, b"2": 5}  # of the greeting, by version
+WORDS, SOURCES, NGRAMS, ESTIMATES = b"W", b"S", b"N", b"E"
+SIZE = struct.Struct("<I")
+NO_ID = -1
+Answer = Callable[[], NDArray[np.float32]]  # waits for values
+PATIENCE_SECONDS = 10.0  # for a process to end by itself, once its input is closed
+
+
+class NgramScorer(Protocol):
+    """A model that sees a fixed number of previous words and perhaps the source around a place."""
+
+    @property
+    def order(self) -> int:
+        """Words of an n-gram, the one that is scored included."""
+
+    @property
+    def start_id(self) -> int:
+        """The number that fills the places before the first word of a sentence."""
+
+    @property
+    def end_id(self) -> int:
+        """The number of the end of a sentence."""
+
+    @property
+    def open_id(self) -> int:
+        """The number of a previous word that is not known yet; NO_ID if there is none."""
+
+    @property
+    def reads_source(self) -> bool:
+        """Whether it sees the source; then each n-gram stands behind a source place."""
+
+    def encode(self, words: Sequence[bytes]) -> NDArray[np.int32]:
+        """The model's number of each target word, *Shape:* (n_words,)."""
+
+    def read(self, sources: Sequence[bytes]) -> int:
+        """Take the source sentences that the n-grams to come belong to.
+
+        Returns:
+            The number of their places: all words, and the end of each sentence behind its words, counted
+            from 0 through all sentences.
+        """
+
+    def log_probs(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
+        """Natural log p(last word | words before it, source around the place).
+
+        Args:
+            ngrams: numbers of words, oldest first, with the source place before them if `reads_source`,
+                *Shape:* (n, row_width).
+
+        Returns:
+            *Shape:* (n,).
+        """
+
+    def estimates(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
+        """As `log_probs`, but quick rather than exact: what the search goes by."""
+
+
+def begin_estimates(scorer: NgramScorer, ngrams: NDArray[np.int32]) -> Answer:
+    """Let another process begin with estimates; any other scorer begins when it is waited for."""
+    if isinstance(scorer, ScorerProcess):
+        return scorer.begin_estimates(ngrams)
+    return partial(scorer.estimates, ngrams)
+
+
+def row_width(scorer: NgramScorer) -> int:
+    """Numbers that are asked for one value: an n-gram, behind a source place if the scorer sees it."""
+    return scorer.order + int(scorer.reads_source)
+
+
+class NoScorer:
+    """An `NgramScorer` for which all n-grams are alike.
+
+    Args:
+        reads_source: see `NgramScorer`.
+    """
+
+    order, start_id, end_id, open_id = 2, 0, 0, 0
+
+    def __init__(self, reads_source: bool = False) -> None:
+        self.reads_source = reads_source
+
+    def encode(self, words: Sequence[bytes]) -> NDArray[np.int32]:
+        """0 for each word."""
+        return np.zeros(len(words), np.int32)
+
+    def read(self, sources: Sequence[bytes]) -> int:
+        """See `NgramScorer`."""
+        return n_places(sources)
+
+    def log_probs(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
+        """0 for each n-gram."""
+        return np.zeros(len(ngrams), np.float32)
+
+    estimates = log_probs
+
+
+def n_places(sources: Sequence[bytes]) -> int:
+    """Words of some sentences and their ends."""
+    return sum(len(split_words(source)) + 1 for source in sources)
+
+
+@dataclass(frozen=True)
+class NeuralLm:
+    """A neural model as a feature of the search.
+
+    Attributes:
+        name: of the feature and its weight; see `check_feature_name`.
+        command: the program and its arguments; it speaks the protocol of this module.
+    """
+
+    name: str
+    command: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> NeuralLm:
+        """Make one of NAME=COMMAND.
+
+        Raises:
+            ConfigError: the name or the command is missing or malformed.
+        """
+        name, _, command = text.partition("=")
+        try:
+            words = tuple(shlex.split(command))
+        except ValueError as error:
+            raise ConfigError(f"found {text!r}, expected NAME=COMMAND: {error}") from error
+        if not words:
+            raise ConfigError(f"found {text!r}, expected NAME=COMMAND")
+        check_feature_name(name)
+        return cls(name, words)
+
+
+def as_texts(neural_lm: Sequence[str] | str | None) -> tuple[str, ...]:
+    """Neural models as settings have them, each NAME=COMMAND: several, a single one, or none."""
+    return (neural_lm,) if isinstance(neural_lm, str) else (*(neural_lm or ()),)
+
+
+class ScorerProcess:
+    """An `NgramScorer` in a process of its own, from `with` to the end of the block.
+
+    Args:
+        command: the program and its arguments.
+
+    Raises:
+        ToolError: it cannot be started, or ends or answers nonsense before it is told to end.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = command
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
+        try:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr
+            )
+        except OSError as error:
+            self._stderr.close()
+            raise ToolError(command, None, str(error)) from error
+        try:
+            self.order, self.start_id, self.end_id, self.open_id, source = self._greeting()
+            self.reads_source = bool(source)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the process."""
+        self._end()
+        self._stderr.close()
+
+    def encode(self, words: Sequence[bytes]) -> NDArray[np.int32]:
+        """See `NgramScorer`."""
+        if not words:
+            return np.zeros(0, np.int32)
+        return np.frombuffer(self._ask(WORDS, b"\n".join(words), 4 * len(words)), "<i4")
+
+    def read(self, sources: Sequence[bytes]) -> int:
+        """See `NgramScorer`.
+
+        Raises:
+            ToolError: the command counts other places.
+        """
+        payload = b"".join(source + b"\n" for source in sources)
+        found = int(np.frombuffer(self._ask(SOURCES, payload, 4), "<i4")[0])
+        if found != n_places(sources):
+            raise self._failure(f"found {found} source places, expected {n_places(sources)}")
+        return found
+
+    def log_probs(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
+        """See `NgramScorer`."""
+        return self._begin(NGRAMS, ngrams)()
+
+    def estimates(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
+        """See `NgramScorer`."""
+        return self.begin_estimates(ngrams)()
+
+    def begin_estimates(self, ngrams: NDArray[np.int32]) -> Answer:
+        """Ask for estimates; what it returns waits for them and is called before anything else is asked."""
+        return self._begin(ESTIMATES, ngrams)
+
+    def _begin(self, kind: bytes, ngrams: NDArray[np.int32]) -> Answer:
+        if not len(ngrams):
+            return lambda: np.zeros(0, np.float32)
+        self._send(kind, ngrams.astype("<i4", copy=False).tobytes())
+        return lambda: np.frombuffer(self._receive(4 * len(ngrams)), "<f4")
+
+    def _greeting(self) -> tuple[int, ...]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline(200)
+        name, _, rest = line.partition(b" ")
+        version, *numbers = rest.split() or [b""]
+        if name != GREETING or len(numbers) != N_NUMBERS.get(version, -1):
+            raise self._failure(
+                f"found {line!r}, expected a line {GREETING.decode()} 2 ORDER START END OPEN SOURCE"
+            )
+        found = [int(number) for number in numbers]
+        return (*found, NO_ID, 0) if version == b"1" else (*found,)
+
+    def _ask(self, kind: bytes, payload: bytes, n_bytes: int) -> bytes:
+        self._send(kind, payload)
+        return self._receive(n_bytes)
+
+    def _send(self, kind: bytes, payload: bytes) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(kind + SIZE.pack(len(payload)) + payload)
+            self._process.stdin.flush()
+        except OSError as error:
+            raise self._failure(str(error)) from error
+
+    def _receive(self, n_bytes: int) -> bytes:
+        assert self._process.stdout is not None
+        answer = self._process.stdout.read(n_bytes)
+        if len(answer) < n_bytes:
+            raise self._failure("the answer breaks off")
+        return answer
+
+    def _failure(self, what: str) -> ToolError:
+        self._end()
+        told = error_tail(self._stderr).strip()
+        return ToolError(self._command, self._process.returncode, told or what)
+
+    def _end(self) -> None:
+        """Close its input, which tells it to end, and wait; it is killed if it takes long."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._process.stdout.close()
+        try:
+            self._process.wait(PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+class ScorerProcesses:
+    """Processes of scorers, each started when it is first asked for and kept until the end of the block."""
+
+    def __init__(self) -> None:
+        self._started: dict[tuple[str, ...], ScorerProcess] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End them."""
+        self.end()
+
+    def of(self, command: tuple[str, ...]) -> ScorerProcess:
+        """The process of a command.
+
+        Raises:
+            ToolError: see `ScorerProcess`.
+        """
+        if command not in self._started:
+            self._started[command] = ScorerProcess(command)
+        return self._started[command]
+
+    def end(self) -> None:
+        """End them; who asks afterwards gets new ones."""
+        with contextlib.ExitStack() as stack:
+            while self._started:
+                stack.enter_context(self._started.popitem()[1])
+
+
+def serve_ngrams(scorer: NgramScorer, requests: IO[bytes], answers: IO[bytes]) -> None:
+    """Answer requests until they end; see the module's text.
+
+    Args:
+        scorer: what answers.
+        requests: binary stream that blocks.
+        answers: binary stream.
+    """
+    numbers = (scorer.order, scorer.start_id, scorer.end_id, scorer.open_id, scorer.reads_source)
+    answers.write(b"%b 2 %d %d %d %d %d\n" % (GREETING, *numbers))
+    answers.flush()
+    while kind := requests.read(1):
+        payload = requests.read(SIZE.unpack(requests.read(SIZE.size))[0])
+        answers.write(_answer(scorer, kind, payload))
+        answers.flush()
+
+
+def _answer(scorer: NgramScorer, kind: bytes, payload: bytes) -> bytes:
+    if kind == WORDS:
+        return scorer.encode(payload.split(b"\n")).astype("<i4").tobytes()
+    if kind == SOURCES:
+        return np.array([scorer.read(payload.split(b"\n")[:-1])], "<i4").tobytes()
+    ngrams = np.frombuffer(payload, "<i4").reshape(-1, row_width(scorer))
+    compute = scorer.log_probs if kind == NGRAMS else scorer.estimates
+    return compute(ngrams).astype("<f4").tobytes()

@@ -1,0 +1,1 @@
+"""Phrase tables filtered and pruned."""

@@ -1,0 +1,158 @@
+"""The rows of a model's tables that given input can use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.line_progress import track_lines
+from moses_bridge.base.textio import StrPath, read_lines, write_lines
+from moses_bridge.formats.moses_ini import (
+    Feature,
+    read_ini,
+    with_absolute_paths,
+    with_path,
+    write_ini,
+)
+from moses_bridge.formats.phrase_table import (
+    columns_of,
+    n_columns_of,
+    refuse_rule,
+    source_column,
+)
+from moses_bridge.formats.words import split_words
+
+MAX_PHRASE_WORDS = 7  # the longest phrases that Moses extracts by default
+INI_NAME = "moses.ini"
+
+
+class SourcePhrases:
+    """All runs of words of some sentences.
+
+    Runs are kept up to a length that grows when a longer one is asked for.
+
+    Args:
+        sentences: tokenised sentences.
+        max_phrase_words: the longest run to be kept from the start.
+    """
+
+    def __init__(
+        self, sentences: Iterable[bytes], max_phrase_words: int = MAX_PHRASE_WORDS
+    ) -> None:
+        self._sentences = [
+            words for words in {tuple(split_words(line)) for line in sentences} if words
+        ]
+        self._n_words = 0
+        self._phrases: set[tuple[bytes, ...]] = set()
+        self._grow(max_phrase_words)
+
+    def __contains__(self, words: Sequence[bytes]) -> bool:
+        """Whether the words stand in one of the sentences, one behind the other."""
+        if len(words) > self._n_words:
+            self._grow(len(words))
+        return tuple(words) in self._phrases
+
+    def _grow(self, n_words: int) -> None:
+        for sentence in self._sentences:
+            for length in range(self._n_words + 1, min(n_words, len(sentence)) + 1):
+                self._phrases.update(zip(*(sentence[i:] for i in range(length)), strict=False))
+        self._n_words = n_words
+
+
+def filter_model(
+    ini_path: Path, inputs: Sequence[Path], out: Path, max_phrase_words: int = MAX_PHRASE_WORDS
+) -> None:
+    """Write OUT/moses.ini and tables with only the rows whose source phrase occurs in the inputs.
+
+    Rows keep their bytes and their order; language models and binary tables are not copied. The
+    written ini names absolute paths, since Moses looks from its working directory.
+
+    Args:
+        ini_path: moses.ini of the whole model.
+        inputs: tokenised source text.
+        out: the directory to write.
+        max_phrase_words: the usual longest source phrase; longer ones are filtered right too.
+
+    Raises:
+        InputError: a file is missing or the ini is not one of Moses's.
+        ConfigError: a table would overwrite itself.
+    """
+    ini = with_absolute_paths(read_ini(ini_path))
+    text_tables = [feature for feature in ini.features if _is_text_table(feature)]
+    tables = {feature.name: ini.file(feature.arguments["path"]) for feature in text_tables}
+    filtered = _places(tables, out.resolve())
+    for name, place in filtered.items():
+        ini = with_path(ini, name, place)
+    phrases = SourcePhrases(chain.from_iterable(map(read_lines, inputs)), max_phrase_words)
+    for feature in text_tables:
+        rows = usable_rows(tables[feature.name], phrases, _n_columns(feature))
+        write_lines(filtered[feature.name], rows)
+    write_ini(ini, out / INI_NAME)
+
+
+def usable_rows(table: StrPath, phrases: SourcePhrases, n_columns: int = 2) -> Iterator[bytes]:
+    """The rows of a table whose first column is one of the phrases.
+
+    Args:
+        table: the table.
+        phrases: source phrases to keep.
+        n_columns: how many columns a row has at least.
+
+    Raises:
+        InputError: a row to keep has fewer columns, a row has none, or the table is hierarchical.
+    """
+    last_column, usable = None, False
+    rows = track_lines(read_lines(table), f"filter {Path(table).name}", table)
+    for line_number, row in enumerate(rows, start=1):
+        column = source_column(row)
+        if column != last_column:
+            if n_columns_of(row) == 1:
+                raise _too_few_columns(table, line_number, 1, n_columns)
+            if b"]" in column:
+                refuse_rule(columns_of(row), table, line_number)
+            last_column, usable = column, split_words(column) in phrases
+        if usable:
+            if n_columns_of(row) < n_columns:
+                raise _too_few_columns(table, line_number, n_columns_of(row), n_columns)
+            yield row
+
+
+def _too_few_columns(table: StrPath, line_number: int, found: int, expected: int) -> InputError:
+    return InputError(
+        table,
+        line_number,
+        f"{found} column{'s' if found > 1 else ''}",
+        f"at least {expected}, with ||| between",
+        "Remove or mend the row",
+    )
+
+
+def _n_columns(feature: Feature) -> int:
+    """Columns that each row has at least: the phrases it is looked up by, and scores."""
+    is_by_source_alone = "-f-" in f"{feature.arguments.get('type', '')}-"
+    return 2 if is_by_source_alone else 3
+
+
+def _is_text_table(feature: Feature) -> bool:
+    if feature.kind == "LexicalReordering":
+        return _is_by_source(feature.arguments.get("type", "")) and "path" in feature.arguments
+    return feature.kind == "PhraseDictionaryMemory" and "path" in feature.arguments
+
+
+def _is_by_source(reordering_type: str) -> bool:
+    """Whether rows begin with the source phrase: "-fe-" and "-f-", not "-e-"."""
+    return "-e-" not in f"{reordering_type}-"
+
+
+def _places(tables: dict[str, Path], out: Path) -> dict[str, Path]:
+    """Where each filtered table goes: under its own name, or its feature's where two are alike."""
+    names = [table.name for table in tables.values()]
+    places = {}
+    for feature_name, table in tables.items():
+        clash = names.count(table.name) > 1
+        places[feature_name] = out / (f"{feature_name}.{table.name}" if clash else table.name)
+        if places[feature_name].resolve() == table.resolve():
+            raise ConfigError(f"{table} would be overwritten. Choose another directory than {out}")
+    return places

@@ -1,0 +1,197 @@
+"""The rows of a phrase table that are worth their place: by significance, by a score, or by both in turn."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.base.config import AtLeast, AtMost, check_limits
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.line_progress import track_lines
+from moses_bridge.base.progress import track
+from moses_bridge.base.textio import is_stream, read_lines, write_lines
+from moses_bridge.formats.moses_ini import (
+    MosesIni,
+    read_ini,
+    with_absolute_paths,
+    with_path,
+    write_ini,
+)
+from moses_bridge.formats.phrase_table import (
+    pair_counts,
+    parse_row,
+)
+from moses_bridge.formats.words import split_words
+from moses_bridge.tables.pair_significance import significance
+
+SIGNIFICANCE = "significance"
+
+
+@dataclass(frozen=True)
+class PruneConfig:
+    """Settings of `prune_table`.
+
+    Attributes:
+        keep: share of the rows that stay.
+        by: what rows are ordered by, the best first: "significance" (Fisher's exact test on the counts in
+            column 5), or the number of a score from 1, as "3" for p(target | source); where rows are
+            equal in the first, the next decides.
+        n_occurrences: extracted phrase pairs of the whole corpus; where it is not set, the sum of the
+            counts in the table, which is too small for one that was filtered.
+    """
+
+    keep: Annotated[float, AtLeast(0), AtMost(1)] = 0.5
+    by: tuple[str, ...] = (SIGNIFICANCE,)
+    n_occurrences: Annotated[int, AtLeast(1)] | None = None
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+        if not self.by:
+            raise ConfigError(f"by: expected {SIGNIFICANCE} or the number of a score")
+        for name in self.by:
+            if name != SIGNIFICANCE and not (name.isdecimal() and int(name)):
+                raise ConfigError(f"by: found {name!r}, expected {SIGNIFICANCE} or a number from 1")
+
+
+@dataclass(frozen=True)
+class PruneReport:
+    """What was left.
+
+    Attributes:
+        n_rows: rows of the table.
+        n_kept: rows that stay.
+        n_words: source words with a row of their own, whose best one stays in any case.
+    """
+
+    n_rows: int
+    n_kept: int
+    n_words: int
+
+
+def prune_table(
+    table: Path,
+    out: Path,
+    config: PruneConfig,
+    ini: Path | None = None,
+    ini_out: Path | None = None,
+) -> PruneReport:
+    """Write the best rows of a table, each with its bytes, in their order.
+
+    A source of one word keeps its best row, since a word without any translation costs more than a bad one.
+    The table is read twice; between, each row needs 8 bytes for each value it is ordered by.
+
+    Args:
+        table: the table; a file.
+        out: the one to write.
+        config: settings.
+        ini: moses.ini of the table, if there is one to change.
+        ini_out: the ini to write, with the new path; other tables stay where they are.
+
+    Raises:
+        InputError: a row is malformed or lacks what it is ordered by, or the ini does not name the table.
+        ConfigError: the settings do not fit together, or a file would overwrite itself.
+    """
+    _check_paths(table, out, ini, ini_out)
+    changed = None if ini is None else _with_table(ini, table, out)
+    values, first_rows, words = _read_values(table, config)
+    order = np.lexsort([-column for column in values[::-1]])
+    kept = _kept_rows(order, first_rows, words, round(config.keep * len(order)))
+    write_lines(out, _chosen(table, kept))
+    if changed is not None and ini_out is not None:
+        write_ini(changed, ini_out)
+    return PruneReport(len(order), int(kept.sum()), int(words.sum()))
+
+
+def _check_paths(table: Path, out: Path, ini: Path | None, ini_out: Path | None) -> None:
+    if (ini is None) != (ini_out is None):
+        raise ConfigError("--ini and --ini-out belong together")
+    if is_stream(table):
+        raise ConfigError(f"{table} is read twice: name a file")
+    named = [path.resolve() for path in (table, out, ini, ini_out) if path is not None]
+    if len(set(named)) < len(named):
+        raise ConfigError("a file is named twice: the input is never modified")
+
+
+def _with_table(ini: Path, table: Path, out: Path) -> MosesIni:
+    """The ini with another file for a table."""
+    parsed = with_absolute_paths(read_ini(ini))
+    for feature in parsed.of_kind("PhraseDictionaryMemory"):
+        if parsed.file(feature.arguments["path"]).resolve() == table.resolve():
+            return with_path(parsed, feature.name, out.resolve())
+    raise InputError(ini, None, f"no PhraseDictionaryMemory with path={table}", "the table's ini")
+
+
+def _read_values(
+    table: Path, config: PruneConfig
+) -> tuple[list[NDArray[np.float64]], NDArray[np.int64], NDArray[np.bool_]]:
+    """What rows are ordered by, the first row of each source, and whether that source is one word."""
+    scores: dict[str, array[float]] = {name: array("d") for name in config.by}
+    counts = [array("d"), array("d"), array("d")]
+    first_rows, words = array("q"), array("b")
+    last_source, n_scores = b"", None
+    rows = track_lines(read_lines(table), "read scores", table)
+    for number, line in enumerate(rows, start=1):
+        row = parse_row(line, table, number, n_scores)
+        if n_scores is None:
+            n_scores = len(row.scores)
+            _check_numbers(table, config.by, n_scores)
+        if row.source != last_source:
+            last_source = row.source
+            first_rows.append(number - 1)
+            words.append(len(split_words(row.source)) == 1)
+        for name, column in scores.items():
+            if name != SIGNIFICANCE:
+                column.append(row.scores[int(name) - 1])
+        if SIGNIFICANCE in scores:
+            for column, count in zip(counts, pair_counts(line, table, number), strict=True):
+                column.append(count)
+    if not first_rows:
+        raise InputError(table, None, "no rows", "a phrase table")
+    values = {name: np.array(column) for name, column in scores.items()}
+    if SIGNIFICANCE in scores:
+        values[SIGNIFICANCE] = _significance(table, counts, config.n_occurrences)
+    return [values[name] for name in config.by], np.array(first_rows), np.array(words, np.bool_)
+
+
+def _check_numbers(table: Path, by: Sequence[str], n_scores: int) -> None:
+    for name in by:
+        if name != SIGNIFICANCE and int(name) > n_scores:
+            raise InputError(table, 1, f"{n_scores} scores", f"a score {name} to order rows by")
+
+
+def _significance(
+    table: Path, counts: Sequence[array[float]], n_occurrences: int | None
+) -> NDArray[np.float64]:
+    target, source, joint = (np.array(column) for column in counts)
+    joint = np.minimum(joint, np.minimum(source, target))
+    least = float((source + target - joint).max())  # a filtered table may have fewer than that
+    n = n_occurrences or max(float(joint.sum()), least)
+    if n < least:
+        found = f"counts of {least:.0f} together"
+        raise InputError(table, None, found, f"at most n_occurrences, {n:.0f}")
+    return significance(joint, source, target, n)
+
+
+def _kept_rows(
+    order: NDArray[np.int64], first_rows: NDArray[np.int64], words: NDArray[np.bool_], n_kept: int
+) -> NDArray[np.bool_]:
+    """Which rows stay: the best one of each word, then the best ones of all, *Shape:* (n_rows,)."""
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    best = np.minimum.reduceat(rank, first_rows)[words]
+    kept = np.zeros(len(order), np.bool_)
+    kept[order[best]] = True
+    others = order[~kept[order]]
+    kept[others[: max(0, n_kept - len(best))]] = True
+    return kept
+
+
+def _chosen(table: Path, kept: NDArray[np.bool_]) -> Iterator[bytes]:
+    rows = track(read_lines(table), "prune", len(kept), "rows")
+    return (line for line, stays in zip(rows, kept, strict=True) if stays)

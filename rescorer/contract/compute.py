@@ -1,0 +1,65 @@
+"""On what, and how precisely, a network computes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from moses_bridge.base.errors import ConfigError
+
+Precision = Literal["float32", "bfloat16"]
+Device = Literal["auto", "cpu", "cuda"]
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+CPU_FEATURES = Path("/proc/cpuinfo")
+BFLOAT16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16")
+
+
+@dataclass(frozen=True)
+class Compute:
+    """How a scorer computes.
+
+    Attributes:
+        precision: of the products; sums, gates and softmax are float32 in either case.
+        device: "auto" takes a GPU if there is one.
+        unnormalized: leave out the softmax's denominator; for networks that were trained to have it at 1.
+    """
+
+    precision: Precision = "float32"
+    device: Device = "auto"
+    unnormalized: bool = False
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type of the products."""
+        return DTYPES[self.precision]
+
+    @property
+    def place(self) -> torch.device:
+        """See `choose_device`."""
+        return choose_device(self.device)
+
+    def __str__(self) -> str:
+        return self.precision + (" unnormalized" if self.unnormalized else "")
+
+
+def choose_device(device: Device) -> torch.device:
+    """The device of a name; "auto" is a GPU if there is one.
+
+    Raises:
+        ConfigError: a GPU is asked for and there is none.
+    """
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("no CUDA device here: leave --device out, or use --device cpu")
+    return torch.device(device)
+
+
+def fastest_precision() -> Precision:
+    """bfloat16 where the processor has instructions for it, else float32."""
+    features = CPU_FEATURES.read_text().split() if CPU_FEATURES.exists() else []
+    native = any(name in features for name in BFLOAT16_INSTRUCTIONS)
+    return "bfloat16" if native else "float32"

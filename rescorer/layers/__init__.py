@@ -1,0 +1,1 @@
+"""Parts of networks: the output layer, recurrent units, initial weights, tensor files."""

@@ -1,0 +1,327 @@
+"""The output layer: exact softmax losses and their gradients without ever keeping all logits.
+
+Notation: n rows (network states), w width of a row, V words; a child is a word that follows a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rescorer.contract.parallel import map_in_order
+from rescorer.layers.float_bits import exp, from_bfloat16, highest, to_bfloat16
+from rescorer.layers.narrow_rows import narrow_rows
+
+# Logits of 256 rows and 15,000 words are 15 MB in float32: what each thread needs at a time.
+ROWS_AT_ONCE = 256
+# On a GPU half a gigabyte of float32 logits at a time.
+DEVICE_LOGITS_AT_ONCE = 2**27
+
+
+class _Block(NamedTuple):
+    """Some rows and their children.
+
+    Attributes:
+        rows: *Shape:* (n, w).
+        row_weights: weight of the children of each row, *Shape:* (n,).
+        child_rows: the row of each child, rising, *Shape:* (n_children,).
+        child_words: *Shape:* (n_children,).
+        child_weights: *Shape:* (n_children,).
+    """
+
+    rows: Tensor
+    row_weights: Tensor
+    child_rows: Tensor
+    child_words: Tensor
+    child_weights: Tensor
+
+
+class _Result(NamedTuple):
+    """What comes out of a block.
+
+    Attributes:
+        loss: *Shape:* ().
+        gradients: by rows, weight and bias; empty where only the loss is wanted.
+    """
+
+    loss: Tensor
+    gradients: tuple[Tensor, ...]
+
+
+class SummedLoss(torch.autograd.Function):
+    """-sum over children of weight x (log softmax(rows W^T + b)[row, word] - alpha log^2 Z(row)).
+
+    Z is the softmax's denominator; with alpha > 0 it is drawn to 1, so that scoring can do without it
+    (Devlin et al. 2014, section 2.3).
+
+    The gradient of a softmax loss is known as soon as the loss is, so both are computed block by
+    block in one pass. With bfloat16 the three large products are done in that type; softmax and
+    sums stay in float32. On a CPU each thread has blocks of its own, and blocks are summed in their
+    order: the result does not depend on the number of threads.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        rows: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        child_rows: Tensor,
+        child_words: Tensor,
+        child_weights: Tensor,
+        product_type: torch.dtype,
+        alpha: float,
+    ) -> Tensor:
+        """Compute the loss and its gradients.
+
+        Args:
+            ctx: keeps the gradients.
+            rows: *Shape:* (n, w).
+            weight: *Shape:* (V, w).
+            bias: *Shape:* (V,).
+            child_rows: the row of each child, rising, *Shape:* (n_children,).
+            child_words: *Shape:* (n_children,).
+            child_weights: *Shape:* (n_children,).
+            product_type: torch.float32, or torch.bfloat16 for faster products.
+            alpha: how much log^2 Z counts.
+
+        Returns:
+            The loss, *Shape:* ().
+        """
+        gradients = [torch.zeros_like(tensor) for tensor in (rows, weight, bias)]
+        layer = _Layer(weight.detach(), bias.detach(), product_type, alpha, wants_gradients=True)
+        loss, start = rows.new_zeros(()), 0
+        for result in layer.results(rows.detach(), child_rows, child_words, child_weights):
+            by_rows, by_weight, by_bias = result.gradients
+            loss += result.loss
+            gradients[0][start : start + len(by_rows)] = by_rows
+            gradients[1] += by_weight
+            gradients[2] += by_bias
+            start += len(by_rows)
+        ctx.save_for_backward(*gradients)
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, *outputs: Tensor) -> tuple[Tensor | None, ...]:
+        """The gradients from the forward pass, scaled."""
+        return (*(gradient * outputs[0] for gradient in ctx.saved_tensors), *[None] * 5)
+
+
+def summed_loss(
+    rows: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    child_rows: Tensor,
+    child_words: Tensor,
+    child_weights: Tensor,
+    product_type: torch.dtype = torch.float32,
+    alpha: float = 0.0,
+) -> Tensor:
+    """The loss of `SummedLoss`; natural log, summed.
+
+    Raises:
+        IndexError: a child's word or row is not there.
+    """
+    _check(child_words, len(weight))
+    _check(child_rows, len(rows))
+    if torch.is_grad_enabled():
+        loss: Tensor = SummedLoss.apply(  # type: ignore[no-untyped-call]
+            rows, weight, bias, child_rows, child_words, child_weights, product_type, alpha
+        )
+        return loss
+    layer = _Layer(weight.detach(), bias.detach(), product_type, alpha, wants_gradients=False)
+    results = layer.results(rows, child_rows, child_words, child_weights)
+    return torch.stack([rows.new_zeros(()), *(result.loss for result in results)]).sum()
+
+
+def _check(numbers: Tensor, n_allowed: int) -> None:
+    if len(numbers) and not 0 <= int(numbers.min()) <= int(numbers.max()) < n_allowed:
+        raise IndexError(f"{int(numbers.min())} to {int(numbers.max())} of {n_allowed}")
+
+
+class _Layer:
+    """The weights of the output layer, ready for blocks.
+
+    Args:
+        weight: *Shape:* (V, w).
+        bias: *Shape:* (V,).
+        product_type: of the products.
+        alpha: how much log^2 Z counts.
+        wants_gradients: whether the gradients are wanted beside the loss.
+    """
+
+    def __init__(
+        self,
+        weight: Tensor,
+        bias: Tensor,
+        product_type: torch.dtype,
+        alpha: float,
+        wants_gradients: bool,
+    ) -> None:
+        self.weight = weight.to(product_type)
+        self.bias = bias
+        self.alpha = alpha
+        self.wants_gradients = wants_gradients
+        self.is_compiled = weight.device.type == "cpu" and weight.dtype == torch.float32
+
+    def results(
+        self, rows: Tensor, child_rows: Tensor, child_words: Tensor, child_weights: Tensor
+    ) -> Iterator[_Result]:
+        """Yield the results of the blocks, in their order."""
+        blocks = self._blocks(rows, child_rows, child_words, child_weights)
+        n_threads = torch.get_num_threads()
+        if self.is_compiled and n_threads > 1 and len(blocks) > 1:
+            return map_in_order(self._result, blocks, n_threads)
+        return map(self._result, blocks)
+
+    def _blocks(
+        self, rows: Tensor, child_rows: Tensor, child_words: Tensor, child_weights: Tensor
+    ) -> list[_Block]:
+        on_cpu = rows.device.type == "cpu"
+        size = ROWS_AT_ONCE if on_cpu else max(1, DEVICE_LOGITS_AT_ONCE // len(self.weight))
+        row_weights = torch.zeros(len(rows), dtype=rows.dtype, device=rows.device)
+        row_weights.index_add_(0, child_rows, child_weights)
+        starts = range(0, len(rows), size)
+        bounds = torch.searchsorted(child_rows, torch.tensor([*starts], device=rows.device))
+        cuts = [*bounds.tolist(), len(child_rows)]
+        return [
+            _Block(
+                rows[start : start + size],
+                row_weights[start : start + size],
+                child_rows[first:last] - start,
+                child_words[first:last],
+                child_weights[first:last],
+            )
+            for start, first, last in zip(starts, cuts[:-1], cuts[1:], strict=True)
+        ]
+
+    @torch.no_grad()
+    def _result(self, block: _Block) -> _Result:
+        n_rows = len(block.rows)
+        product_rows = narrow_rows(block.rows, self.weight.dtype)
+        products = product_rows @ self.weight.T
+        if self.is_compiled:
+            loss, bias = self._compiled_gradients(block, products[:n_rows])
+            products[n_rows:] = 0
+            by_logits = products
+        else:
+            loss, by_logits = self._logit_gradients(block, products[:n_rows])
+            bias = by_logits.sum(dim=0)
+            by_logits = narrow_rows(by_logits, self.weight.dtype)
+        if not self.wants_gradients:
+            return _Result(loss, ())
+        return _Result(loss, ((by_logits @ self.weight)[:n_rows], by_logits.T @ product_rows, bias))
+
+    def _logit_gradients(self, block: _Block, products: Tensor) -> tuple[Tensor, Tensor]:
+        """Loss, and its derivative by the logits, *Shape:* (n, V)."""
+        where = (block.child_rows, block.child_words)
+        logits = products.to(block.rows.dtype).add_(self.bias)
+        maxima = logits.amax(dim=1, keepdim=True)
+        logits -= maxima
+        chosen = logits[where] @ block.child_weights
+        by_logits = logits.exp_()
+        sums = by_logits.sum(dim=1)
+        log_z = sums.log() + maxima.squeeze(1)
+        loss = sums.log() @ block.row_weights - chosen + self.alpha * (log_z**2 @ block.row_weights)
+        by_logits *= (block.row_weights * (1 + 2 * self.alpha * log_z) / sums).unsqueeze(1)
+        by_logits.index_put_(where, -block.child_weights, accumulate=True)
+        return loss, by_logits
+
+    def _compiled_gradients(self, block: _Block, products: Tensor) -> tuple[Tensor, Tensor]:
+        """As `_logit_gradients`, in the place of the products: the loss, and the sum of each column."""
+        firsts = torch.searchsorted(block.child_rows, torch.arange(len(block.rows) + 1))
+        bias_gradient = np.zeros(len(self.bias), np.float32)
+        narrow = products.dtype == torch.bfloat16
+        compiled = _gradients_of_bfloat16 if narrow else _gradients_of_float32
+        loss = compiled(
+            (products.view(torch.uint16) if narrow else products).numpy(),
+            self.bias.numpy(),
+            block.row_weights.numpy(),
+            np.float32(self.alpha),
+            firsts.numpy(),
+            block.child_words.numpy(),
+            block.child_weights.numpy(),
+            bias_gradient,
+        )
+        return torch.tensor(loss, dtype=torch.float32), torch.from_numpy(bias_gradient)
+
+
+@numba.njit(inline="always")
+def _row_gradient(
+    logits: Any, row_weight: Any, alpha: Any, words: Any, weights: Any, first: int, last: int,
+    bias_gradient: Any,
+) -> Any:  # fmt: skip
+    """Loss of a row; its logits become the loss's derivative by them."""
+    maximum = highest(logits)
+    loss = 0.0
+    for child in range(first, last):
+        loss -= weights[child] * (logits[words[child]] - maximum)
+    exponentials = np.float32(0.0)
+    for word in range(len(logits)):
+        logits[word] = exp(logits[word] - maximum)
+        exponentials += logits[word]
+    log_z = maximum + np.log(exponentials)
+    scale = row_weight * (np.float32(1.0) + np.float32(2.0) * alpha * log_z) / exponentials
+    for word in range(len(logits)):
+        logits[word] *= scale
+    for child in range(first, last):
+        logits[words[child]] -= weights[child]
+    for word in range(len(logits)):
+        bias_gradient[word] += logits[word]
+    return loss + row_weight * (np.log(exponentials) + alpha * log_z * log_z)
+
+
+@numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+def _gradients_of_bfloat16(
+    products: NDArray[np.uint16],
+    bias: NDArray[np.float32],
+    row_weights: NDArray[np.float32],
+    alpha: np.float32,
+    firsts: NDArray[np.int64],
+    words: NDArray[np.int64],
+    weights: NDArray[np.float32],
+    bias_gradient: NDArray[np.float32],
+) -> float:
+    """Loss of a block; a row at a time is widened, so that it stays in the cache."""
+    logits = np.empty(products.shape[1], np.float32)
+    loss = 0.0
+    for row in range(products.shape[0]):
+        for word in range(len(logits)):
+            logits[word] = from_bfloat16(products[row, word]) + bias[word]
+        first, last = firsts[row], firsts[row + 1]
+        loss += _row_gradient(
+            logits, row_weights[row], alpha, words, weights, first, last, bias_gradient
+        )
+        for word in range(len(logits)):
+            products[row, word] = to_bfloat16(logits[word])
+    return loss
+
+
+@numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+def _gradients_of_float32(
+    products: NDArray[np.float32],
+    bias: NDArray[np.float32],
+    row_weights: NDArray[np.float32],
+    alpha: np.float32,
+    firsts: NDArray[np.int64],
+    words: NDArray[np.int64],
+    weights: NDArray[np.float32],
+    bias_gradient: NDArray[np.float32],
+) -> float:
+    """Loss of a block."""
+    loss = 0.0
+    for row in range(products.shape[0]):
+        logits = products[row]
+        for word in range(len(logits)):
+            logits[word] += bias[word]
+        first, last = firsts[row], firsts[row + 1]
+        loss += _row_gradient(
+            logits, row_weights[row], alpha, words, weights, first, last, bias_gradient
+        )
+    return loss

@@ -1,0 +1,118 @@
+"""The loss of words that an output layer predicts, over all its words or over a sample of them.
+
+Notation: n rows, w width of a row, V words of the layer, k predictions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from rescorer.layers.loss import summed_loss
+from rescorer.layers.sampled import WordSampler
+
+NO_WORDS: NDArray[np.int64] = np.empty(0, np.int64)
+
+
+class Predicted(NamedTuple):
+    """Words that are predicted from rows, by rising rows.
+
+    Attributes:
+        rows: what predicts each, *Shape:* (k,).
+        words: *Shape:* (k,).
+        weights: how much each counts, *Shape:* (k,).
+    """
+
+    rows: NDArray[np.int64]
+    words: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+
+def output_loss(
+    output: nn.Linear,
+    rows: Tensor,
+    predicted: Predicted,
+    product_type: torch.dtype,
+    alpha: float = 0.0,
+) -> Tensor:
+    """Weighted sum of -log p, natural log, over all words of the output layer.
+
+    Args:
+        output: the layer.
+        rows: what is multiplied with its weight, *Shape:* (n, w).
+        predicted: the words.
+        product_type: type of the layer's products.
+        alpha: weight of log^2 Z, which is added for each word.
+
+    Returns:
+        *Shape:* ().
+    """
+    return _summed(rows, output.weight, output.bias, predicted, product_type, alpha)
+
+
+@dataclass(frozen=True)
+class UpdateLoss:
+    """The loss of updates: over the words of an update and a sample of the others, or over all words.
+
+    Attributes:
+        output: the layer.
+        sampler: draws the words; None takes all.
+        product_type: type of the layer's products.
+        alpha: weight of log^2 Z, which is added for each word.
+    """
+
+    output: nn.Linear
+    sampler: WordSampler | None
+    product_type: torch.dtype
+    alpha: float
+
+    def of(
+        self,
+        rows: Tensor,
+        predicted: Predicted,
+        rng: np.random.Generator,
+        others: NDArray[np.integer] = NO_WORDS,
+    ) -> Tensor:
+        """Weighted sum of -log p, natural log, *Shape:* (); see `softmax.sampled`.
+
+        Args:
+            rows: what is multiplied with the layer's weight, *Shape:* (n, w).
+            predicted: the words of the update.
+            rng: says which words are drawn.
+            others: words of other parts of the update, which all parts have among theirs, *Shape:* (m,).
+        """
+        if self.sampler is None:
+            return output_loss(self.output, rows, predicted, self.product_type, self.alpha)
+        candidates, log_inclusion = self.sampler.draw(
+            np.concatenate([predicted.words, others]), rng
+        )
+        chosen = torch.from_numpy(candidates).to(rows.device)
+        correction = torch.from_numpy(log_inclusion).to(rows)
+        weight, bias = self.output.weight[chosen], self.output.bias[chosen] - correction
+        among = predicted._replace(words=np.searchsorted(candidates, predicted.words))
+        return _summed(rows, weight, bias, among, self.product_type, self.alpha)
+
+
+def _summed(
+    rows: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    predicted: Predicted,
+    product_type: torch.dtype,
+    alpha: float,
+) -> Tensor:
+    return summed_loss(
+        rows,
+        weight,
+        bias,
+        torch.from_numpy(predicted.rows).to(rows.device),
+        torch.from_numpy(predicted.words).to(rows.device),
+        torch.from_numpy(predicted.weights).to(rows),
+        product_type,
+        alpha,
+    )

@@ -1,0 +1,1 @@
+"""Model directories and what wraps the scorer of one."""

@@ -1,0 +1,62 @@
+"""Scorers that know nothing of translation: what a column gains that ought to gain nothing.
+
+They stand where a model stands, so that the same tuning can be run with them.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.formats.words import split_words
+from rescorer.contract.scorer import Batch, NamedScorer
+
+Control = Literal["random", "length"]
+# A uniform number from here to 0 has a standard deviation of 4.3, about that of a phrase's log p.
+LOWEST_RANDOM_LOG_PROB = -15.0
+
+
+def scorer_of_control(control: Control, seed: int) -> NamedScorer:
+    """The scorer of a control; the seed says which noise."""
+    if control == "random":
+        name = f"control: random, seed {seed}"
+        return NamedScorer(name, RandomScorer(seed), name)
+    return NamedScorer("control: length", LengthScorer(), "length")
+
+
+class RandomScorer:
+    """Log-uniform noise: log p uniform in (-15, 0), s.d. 4.3, about that of a phrase's log p.
+
+    A pair has the same value wherever it stands, as a model's score would.
+
+    Args:
+        seed: which noise.
+    """
+
+    shortlist = None
+    needs_links = False
+
+    def __init__(self, seed: int) -> None:
+        self.key = seed.to_bytes(8, "little", signed=True)
+
+    def values(self, asked: Batch) -> NDArray[np.float64]:
+        """Noise of each pair, *Shape:* (n_pairs,)."""
+        digests = b"".join(
+            blake2b(source + b"\n" + target, digest_size=8, key=self.key).digest()
+            for source, target in zip(asked.sources, asked.targets, strict=True)
+        )
+        return LOWEST_RANDOM_LOG_PROB * (np.frombuffer(digests, "<u8") / 2.0**64)
+
+
+class LengthScorer:
+    """Minus the number of target words: what a preference for short phrases alone gains."""
+
+    shortlist = None
+    needs_links = False
+
+    def values(self, asked: Batch) -> NDArray[np.float64]:
+        """-1 for each target word, *Shape:* (n_pairs,)."""
+        return np.array([-len(split_words(target)) for target in asked.targets], np.float64)

@@ -1,0 +1,156 @@
+"""Several scorers as one, and values by the length of the target.
+
+Two means are called an ensemble: that of the models' log-probabilities of a sentence (a geometric mean, which a
+model that finds a word impossible can veto), and that of their probabilities of each word (which it cannot).
+They are kept apart by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.formats.words import split_words
+from rescorer.contract.scorer import Batch, NamedScorer, Scorer, WordScorer
+from rescorer.contract.vocabulary import Vocabulary
+from rescorer.models.right_to_left import RightToLeft
+
+Mean = Literal["sentence-log-probs", "word-probs"]
+
+
+class _Ensemble:
+    """What both ensembles have.
+
+    Args:
+        scorers: one at least.
+    """
+
+    def __init__(self, scorers: Sequence[Scorer]) -> None:
+        self.scorers = tuple(scorers)
+
+    @property
+    def shortlist(self) -> Vocabulary | None:
+        """The target words that the first model knows."""
+        return self.scorers[0].shortlist
+
+    @property
+    def needs_links(self) -> bool:
+        """Whether any model needs word links."""
+        return any(scorer.needs_links for scorer in self.scorers)
+
+
+class MeanOfSentenceLogProbs(_Ensemble):
+    """The mean of the models' values."""
+
+    def values(self, asked: Batch) -> NDArray[np.float64]:
+        """See `contract.Scorer`."""
+        return np.asarray(np.mean([scorer.values(asked) for scorer in self.scorers], axis=0))
+
+
+class MeanOfWordProbs(_Ensemble):
+    """Natural log of the product of the words' mean probabilities.
+
+    Args:
+        scorers: each of them a `WordScorer`, all with the same target words.
+
+    Raises:
+        ConfigError: a model does not predict word by word, goes from the other end than another, or knows other
+            words: then <unk> is another event.
+    """
+
+    def __init__(self, scorers: Sequence[Scorer]) -> None:
+        super().__init__(scorers)
+        known = [scorer.shortlist.words for scorer in scorers if scorer.shortlist is not None]
+        if not all(isinstance(scorer, WordScorer) for scorer in scorers):
+            raise ConfigError(
+                "a model does not predict word by word: use the mean sentence-log-probs"
+            )
+        if len({isinstance(scorer, RightToLeft) for scorer in scorers}) > 1:
+            raise ConfigError(
+                "some models predict the last word first, so a word's probabilities stand behind other words: "
+                "use the mean sentence-log-probs"
+            )
+        if len(known) < len(scorers) or len(set(known)) > 1:
+            raise ConfigError(
+                "the models know other target words, so their words' probabilities have no mean: train them "
+                "with one shortlist on one text, or use the mean sentence-log-probs"
+            )
+
+    def values(self, asked: Batch) -> NDArray[np.float64]:
+        """See `contract.Scorer`."""
+        parts = [scorer.word_log_probs(asked) for scorer in self.scorers]  # type: ignore[attr-defined]
+        means = logsumexp([part.log_probs for part in parts], axis=0) - np.log(len(parts))
+        return np.bincount(parts[0].pairs, means, len(asked)).astype(np.float64)
+
+
+class PerWord:
+    """Values divided by the number of target words + 1, for </s>.
+
+    Args:
+        scorer: gives the values.
+    """
+
+    def __init__(self, scorer: Scorer) -> None:
+        self.scorer = scorer
+
+    @property
+    def shortlist(self) -> Vocabulary | None:
+        """See `contract.Scorer`."""
+        return self.scorer.shortlist
+
+    @property
+    def needs_links(self) -> bool:
+        """See `contract.Scorer`."""
+        return self.scorer.needs_links
+
+    def values(self, asked: Batch) -> NDArray[np.float64]:
+        """See `contract.Scorer`."""
+        n_words = np.array([len(split_words(target)) for target in asked.targets])
+        return np.asarray(self.scorer.values(asked) / (n_words + 1))
+
+
+MEANS: dict[Mean, type[MeanOfSentenceLogProbs] | type[MeanOfWordProbs]] = {
+    "sentence-log-probs": MeanOfSentenceLogProbs,
+    "word-probs": MeanOfWordProbs,
+}
+
+
+def ensemble(scorers: Sequence[Scorer], mean: Mean, per_word: bool = False) -> Scorer:
+    """One scorer of some.
+
+    Args:
+        scorers: one at least; one alone is returned as it is.
+        mean: which.
+        per_word: whether values are divided by the number of words and </s>.
+
+    Raises:
+        ConfigError: as of `MeanOfWordProbs`.
+    """
+    one = scorers[0] if len(scorers) == 1 else MEANS[mean](scorers)
+    return PerWord(one) if per_word else one
+
+
+def named_ensemble(scorers: Sequence[NamedScorer], mean: Mean) -> NamedScorer:
+    """One scorer of some, by name.
+
+    Args:
+        scorers: two at least.
+        mean: which.
+
+    Raises:
+        ConfigError: there is one alone, one comes twice, or as of `MeanOfWordProbs`.
+    """
+    names, prints = [each.name for each in scorers], [each.fingerprint for each in scorers]
+    if len(scorers) < 2:
+        raise ConfigError(
+            "a mean is taken of several models: name two at least, or leave --mean out"
+        )
+    if len(set(prints)) < len(prints):
+        raise ConfigError(f"a model comes twice: {', '.join(names)}")
+    name = f"mean of {mean} of {', '.join(names)}"
+    return NamedScorer(name, ensemble([each.scorer for each in scorers], mean), f"{mean} {prints}")

@@ -1,0 +1,379 @@
+"""Model directories: safetensors and JSON, never pickle; and the scorers made of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+from moses_bridge.base.config import from_mapping
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.json_files import read_json, write_json
+from rescorer.contract.architectures import ARCHITECTURES, load
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import (
+    Architecture,
+    LogZ,
+    NamedScorer,
+    Shortlists,
+    TrainedModel,
+    recorded_log_z,
+    reversed_sides_recorded,
+)
+from rescorer.contract.vocabulary import Vocabulary
+from rescorer.fold_scorer import FoldScorer
+from rescorer.layers.tensor_files import check_weights, load_tensors, save_tensors
+from rescorer.models.controls import Control, scorer_of_control
+from rescorer.models.reversed_sides import REVERSED_NOTE, in_own_order
+from rescorer.models.right_to_left import RightToLeftGenerator
+from rescorer.tries.generation import Generator, TargetGenerator
+from rescorer.tries.scoring import TrieScorer
+
+if TYPE_CHECKING:
+    from moses_bridge.formats.ngram_scorer import NgramScorer
+
+FORMAT_VERSION = 1
+WEIGHTS = "model.safetensors"
+DESCRIPTION = "config.json"
+SOURCE_VOCABULARY = "source.vocab"
+TARGET_VOCABULARY = "target.vocab"
+# A directory of networks trained with folds has this file, and a model directory for each fold.
+FOLDS = "folds.json"
+MODEL_FILES = (DESCRIPTION, WEIGHTS, SOURCE_VOCABULARY, TARGET_VOCABULARY)
+TRAIN_AGAIN = "Train the model again"
+
+
+def save_model(
+    directory: Path,
+    architecture: str,
+    network: nn.Module,
+    sizes: Any,
+    shortlists: Shortlists,
+    training: Mapping[str, Any],
+) -> None:
+    """Write a model directory; the weights come last, so a directory with weights is complete.
+
+    Args:
+        directory: made if it is not there.
+        architecture: its name.
+        network: the network.
+        sizes: its sizes, a dataclass.
+        shortlists: the words that it knows.
+        training: settings and results of the training, kept for the record.
+    """
+    vocabularies = {TARGET_VOCABULARY: shortlists.target, SOURCE_VOCABULARY: shortlists.source}
+    known = {name: words for name, words in vocabularies.items() if words is not None}
+    for name, words in known.items():
+        words.save(directory / name)
+    description = {
+        "format_version": FORMAT_VERSION,
+        "architecture": architecture,
+        "model": dataclasses.asdict(sizes),
+        "vocabularies": {name: _digest(directory / name) for name in known},
+        "training": training,
+    }
+    write_json(directory / DESCRIPTION, description)
+    save_tensors(directory / WEIGHTS, network.state_dict())
+
+
+def fold_directory(directory: Path, number: int) -> Path:
+    """The model directory of the network that was trained without a fold."""
+    return directory / f"fold{number}"
+
+
+def save_folds(directory: Path, n_folds: int, max_phrase_words: int) -> None:
+    """Write down what the model directories of a directory are; they must be complete.
+
+    Args:
+        directory: of the networks.
+        n_folds: how many there are.
+        max_phrase_words: words of a side of the pairs that were learned from, at most.
+    """
+    networks = [fingerprint(fold_directory(directory, number)) for number in range(n_folds)]
+    folds = {
+        "format_version": FORMAT_VERSION,
+        "networks": networks,
+        "max_phrase_words": max_phrase_words,
+    }
+    write_json(directory / FOLDS, folds)
+
+
+def load_model(directory: Path) -> TrainedModel[Any]:
+    """Read a model directory.
+
+    Raises:
+        InputError: a file is missing, damaged, of another version or does not fit the others.
+    """
+    description = _read_description(directory / DESCRIPTION)
+    name = description["architecture"]
+    architecture = load(name)
+    shortlists = _shortlists(directory, description)
+    settings = from_mapping(
+        architecture.settings, {"model": description["model"]}, str(directory / DESCRIPTION)
+    )
+    network = _empty_network(architecture, settings, shortlists, directory)
+    weights = load_tensors(directory / WEIGHTS)
+    check_weights(network, weights, directory / WEIGHTS, TRAIN_AGAIN)
+    network.load_state_dict(weights, assign=True)
+    return TrainedModel(name, network.eval(), shortlists, description)
+
+
+class _NothingDrawn(TorchFunctionMode):
+    """Leaves tensors as they are that `torch.nn.init` would fill.
+
+    There is no memory to fill on the meta device, and drawing numbers there imports PyTorch's compiler, which
+    takes a second.
+    """
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """The tensor of a function that fills one; the result of any other function."""
+        named = kwargs or {}
+        if getattr(func, "__module__", None) == nn.init.__name__:
+            return named["tensor"] if "tensor" in named else args[0]
+        return func(*args, **named)
+
+
+def _empty_network(
+    architecture: Architecture[Any, Any], settings: Any, shortlists: Shortlists, directory: Path
+) -> nn.Module:
+    """The network without memory for weights; those that are loaded bring theirs, of checked shapes."""
+    try:
+        with torch.device("meta"), _NothingDrawn():
+            network: nn.Module = architecture.network(settings, shortlists)
+            return network
+    except (RuntimeError, OverflowError, TypeError) as error:
+        raise InputError(
+            directory / DESCRIPTION,
+            None,
+            f"sizes that no network can have: {' '.join(str(error).split())[:200]}",
+            "the sizes of the network in model.safetensors",
+            TRAIN_AGAIN,
+        ) from error
+
+
+def _shortlists(directory: Path, description: Mapping[str, Any]) -> Shortlists:
+    """The vocabularies of a model, each the one that it was saved with."""
+    for name, digest in description.get("vocabularies", {}).items():
+        if _digest(directory / name) != digest:
+            raise InputError(
+                directory / name,
+                None,
+                "other words than the network was trained with",
+                f"the file that was saved with {WEIGHTS}",
+                "Restore it, or train the model again",
+            )
+    target = Vocabulary.load(directory / TARGET_VOCABULARY)
+    source = directory / SOURCE_VOCABULARY
+    return Shortlists(Vocabulary.load(source) if source.exists() else None, target)
+
+
+def _read_description(path: Path) -> dict[str, Any]:
+    if (path.parent / FOLDS).exists():
+        raise InputError(
+            path.parent,
+            None,
+            "networks trained with folds",
+            "one network",
+            f"`rescorer score` takes them together; name one, as {fold_directory(path.parent, 0)}",
+        )
+    description = read_json(path)
+    if not isinstance(description, dict) or description.get("architecture") not in ARCHITECTURES:
+        raise InputError(path, None, "no known architecture", f"one of {', '.join(ARCHITECTURES)}")
+    if not isinstance(description.get("model"), dict):
+        raise InputError(path, None, "no sizes of the network", 'a table "model"')
+    if description.get("format_version") != FORMAT_VERSION:
+        raise InputError(
+            path,
+            None,
+            f"format version {description.get('format_version')}",
+            str(FORMAT_VERSION),
+            "Train the model again with this version",
+        )
+    return description
+
+
+def _digest(path: Path) -> str:
+    """A digest of a file; of one that is not there, that of nothing."""
+    content = path.read_bytes() if path.exists() else b""
+    return blake2b(content, digest_size=16).hexdigest()
+
+
+def fingerprint(directory: Path) -> str:
+    """A digest of all files of a model."""
+    digest = blake2b(digest_size=16)
+    for content in model_files(directory).values():
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def model_files(directory: Path) -> dict[str, bytes]:
+    """The content of all files of a model, by their places in its directory."""
+    names = (*MODEL_FILES, FOLDS)
+    paths = [
+        path for name in names for path in (directory / name, *directory.glob(f"fold*/{name}"))
+    ]
+    return {str(path.relative_to(directory)): path.read_bytes() for path in paths if path.exists()}
+
+
+def scorer_of_model(directory: Path, compute: Compute) -> NamedScorer:
+    """The scorer of a model directory.
+
+    A language model scores the target alone; a model with reversed sides scores the source, given the target.
+
+    Args:
+        directory: what `rescorer train` wrote.
+        compute: on what and how precisely.
+
+    Raises:
+        InputError: the directory is not a whole model.
+        ConfigError: a GPU is asked for and there is none, or the model cannot be scored without its
+            softmax's denominator.
+    """
+    if (directory / FOLDS).exists():
+        return _scorer_of_folds(directory, compute)
+    model = load_model(directory)
+    _check_denominator(model, directory, compute)
+    architecture = load(model.architecture)
+    notes = [
+        *filter(None, [REVERSED_NOTE if model.reverses_sides else "", architecture.column_note])
+    ]
+    note = f" ({', '.join(notes)})" if notes else ""
+    scorer = in_own_order(model, architecture.scorer(model, compute))
+    return NamedScorer(f"{directory}{note}", scorer, f"{fingerprint(directory)} {compute}")
+
+
+def _scorer_of_folds(directory: Path, compute: Compute) -> NamedScorer:
+    """The networks of a directory as one scorer: a pair is scored by the one that has not seen it.
+
+    Raises:
+        InputError: the directory is not what `save_folds` finished, or a network is another one.
+    """
+    path = directory / FOLDS
+    folds = read_json(path)
+    if not isinstance(folds, dict) or not {"networks", "max_phrase_words"} <= folds.keys():
+        raise InputError(
+            path, None, "no networks", "what `rescorer train --folds` writes", TRAIN_AGAIN
+        )
+    scorers = []
+    for number, digest in enumerate(folds["networks"]):
+        member = fold_directory(directory, number)
+        if fingerprint(member) != digest:
+            fault = "another network than the one that was trained without this fold"
+            raise InputError(member, None, fault, f"the one that {path} names", TRAIN_AGAIN)
+        scorers.append(scorer_of_model(member, compute))
+    note = scorers[0].name.removeprefix(str(fold_directory(directory, 0)))
+    name = f"{directory}{note}, each pair by the network of {len(scorers)} that has not seen it"
+    fold_scorer = FoldScorer([each.scorer for each in scorers], folds["max_phrase_words"])
+    return NamedScorer(name, fold_scorer, " ".join(each.fingerprint for each in scorers))
+
+
+def _check_denominator(model: TrainedModel[Any], directory: Path, compute: Compute) -> None:
+    if compute.unnormalized and not model.is_self_normalised:
+        raise ConfigError(
+            f"{directory} was trained without self_normalisation, so its scores need the denominator:"
+            " leave --unnormalized out, or train with self_normalisation = 0.1 in --config"
+        )
+
+
+def reverses_sides(directory: Path) -> bool:
+    """Whether the model of a directory was trained on swapped sides.
+
+    Raises:
+        InputError: the directory is not a whole model.
+    """
+    return reversed_sides_recorded(_read_description(directory / DESCRIPTION))
+
+
+def log_z_of(directory: Path) -> LogZ | None:
+    """What the training of a model measured on held-out text; None if it did not.
+
+    Raises:
+        InputError: the directory is not a whole model.
+    """
+    return recorded_log_z(_read_description(directory / DESCRIPTION))
+
+
+def scorers_of(
+    models: Sequence[Path], control: Control | None, seed: int, compute: Compute
+) -> list[NamedScorer]:
+    """The scorers of several models, or of one control.
+
+    Raises:
+        ConfigError: neither or both are given.
+    """
+    if bool(models) == (control is not None):
+        raise ConfigError("name either a model (one or more) or a control")
+    if control is None:
+        return [scorer_of_model(directory, compute) for directory in models]
+    if compute.unnormalized:
+        raise ConfigError("a control has no denominator: leave --unnormalized out")
+    return [scorer_of_control(control, seed)]
+
+
+def ngram_scorer_of_model(directory: Path, compute: Compute) -> NgramScorer:
+    """What the search asks for n-grams, from a model directory.
+
+    Raises:
+        InputError: the directory is not a whole model, or the model cannot score n-grams.
+        ConfigError: as of `scorer_of_model`.
+    """
+    model = load_model(directory)
+    ngrams = load(model.architecture).ngrams
+    if ngrams is None:
+        raise InputError(
+            directory / DESCRIPTION,
+            None,
+            f"the architecture {model.architecture!r}, which cannot score n-grams",
+            'a network over windows, such as "cslm" or "nnjm"',
+        )
+    _check_denominator(model, directory, compute)
+    return ngrams(model, compute)
+
+
+def translator_of_model(directory: Path, compute: Compute) -> TargetGenerator:
+    """What translates source text, from the directory of a model over tries.
+
+    Raises:
+        InputError: as of `generator_of_model`.
+        ConfigError: the model reads target text, or as of `scorer_of_model`.
+    """
+    if reverses_sides(directory):
+        raise ConfigError(
+            f"{directory} was trained with reverse_sides: it reads target text and predicts its source. "
+            "Translate with a model that was trained without"
+        )
+    return generator_of_model(directory, compute)
+
+
+def generator_of_model(directory: Path, compute: Compute) -> TargetGenerator:
+    """What generates targets, from the directory of a model over tries.
+
+    They are in their own order; those of a model with reversed sides are sources.
+
+    Raises:
+        InputError: the directory is not a whole model, or the model does not go word by word.
+        ConfigError: as of `scorer_of_model`.
+    """
+    model = load_model(directory)
+    scorer = load(model.architecture).scorer(model, compute)
+    if not isinstance(scorer, TrieScorer):
+        raise InputError(
+            directory / DESCRIPTION,
+            None,
+            f"the architecture {model.architecture!r}, which cannot generate",
+            'a recurrent network, such as "encdec" or "rnn_lm"',
+        )
+    generator: Generator[Any, Any, Any, Any] = Generator(scorer.network, model.shortlists)
+    return RightToLeftGenerator(generator) if model.goes_right_to_left else generator

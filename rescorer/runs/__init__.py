@@ -1,0 +1,1 @@
+"""Trainings from data to a model directory."""

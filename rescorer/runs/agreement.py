@@ -1,0 +1,129 @@
+"""How far scores without the softmax's denominator are from the exact ones."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import spearmanr
+from torch import Tensor
+
+from moses_bridge.formats.phrase_table import alignment_column, read_blocks
+from rescorer.contract.architectures import load
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Batch, Scorer, TrainedModel
+from rescorer.layers.output_layer import OutputLayer
+from rescorer.models.model_directory import load_model
+
+# A sample, so that the comparison takes seconds whatever the length of the table.
+SAMPLE_ROWS = 2000
+BLOCK_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Exact against unnormalised scores.
+
+    Attributes:
+        n_pairs: compared phrase pairs.
+        mean_abs_log_total: mean |log Z| over all target prefixes, natural log.
+        mean_difference: mean absolute difference of log p(target | source).
+        rank_correlation: Spearman's, of log p(target | source); NaN where one side has one value.
+    """
+
+    n_pairs: int
+    mean_abs_log_total: float
+    mean_difference: float
+    rank_correlation: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n_pairs:,} pairs without the denominator Z against the exact score:"
+            f" mean |log Z| {self.mean_abs_log_total:.4f}, mean difference of log p"
+            f" {self.mean_difference:.4f} nats, Spearman's correlation {self.rank_correlation:.5f}"
+        )
+
+
+class _Layered(Scorer, Protocol):
+    layer: OutputLayer
+
+
+class _Recorder:
+    """An output layer that keeps the log Z of everything it is asked for."""
+
+    def __init__(self, layer: OutputLayer) -> None:
+        self.layer = layer
+        self.recorded: list[NDArray[np.float32]] = []
+
+    def log_z(self, rows: Tensor) -> Tensor:
+        """See `OutputLayer`."""
+        result = self.layer.log_z(rows)
+        self.recorded.append(result.cpu().numpy())
+        return result
+
+    def log_probs(self, rows: Tensor, log_z: Tensor, words: Tensor) -> Tensor:
+        """See `OutputLayer`."""
+        return self.layer.log_probs(rows, log_z, words)
+
+
+def agreement(model: TrainedModel[Any], asked: Batch, compute: Compute) -> Agreement:
+    """Score pairs both ways.
+
+    Args:
+        model: with a softmax as its output layer.
+        asked: the pairs.
+        compute: how both are computed.
+    """
+    asked = model.as_read(asked)
+    new_scorer = load(model.architecture).scorer
+    exact = cast(_Layered, new_scorer(model, replace(compute, unnormalized=False)))
+    exact.layer = recorder = _Recorder(exact.layer)
+    log_probs = exact.values(asked)
+    others = new_scorer(model, replace(compute, unnormalized=True)).values(asked)
+    return Agreement(
+        len(asked),
+        float(np.abs(np.concatenate(recorder.recorded)).mean()),
+        float(np.abs(log_probs - others).mean()),
+        _rank_correlation(log_probs, others),
+    )
+
+
+def _rank_correlation(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    """Spearman's; NaN where all values of one side are equal."""
+    if np.ptp(one) == 0 or np.ptp(other) == 0:
+        return math.nan
+    return float(spearmanr(one, other).statistic)
+
+
+def table_agreement(directory: Path, table: str, seed: int, compute: Compute) -> Agreement:
+    """Score rows of a table, drawn at random, both ways.
+
+    Args:
+        directory: of the model.
+        table: a phrase table.
+        seed: which rows.
+        compute: how both are computed.
+
+    Raises:
+        InputError: the directory is not a whole model, or the table is malformed.
+    """
+    return agreement(load_model(directory), sampled_rows(table, SAMPLE_ROWS, seed), compute)
+
+
+def sampled_rows(table: str, n_rows: int, seed: int) -> Batch:
+    """Pairs of rows drawn at random from a table, which is read once.
+
+    Reservoir sampling by blocks: each row has a random number, and the lowest ones are kept.
+    """
+    rng = np.random.default_rng(seed)
+    keys, rows = np.empty(0), list[tuple[bytes, bytes, bytes]]()
+    for block in read_blocks(table, BLOCK_ROWS):
+        keys = np.concatenate([keys, rng.random(len(block))])
+        rows += zip(block.sources, block.targets, map(alignment_column, block.lines), strict=True)
+        kept = np.argsort(keys)[:n_rows]
+        keys, rows = keys[kept], [rows[row] for row in kept]
+    return Batch(*(list(column) for column in zip(*rows, strict=True)))

@@ -1,0 +1,100 @@
+"""A phrase model trained on from its model directory, for expected BLEU on n-best lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+from moses_bridge.base.config import from_mapping
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.textio import StrPath
+from rescorer.contract.architectures import ARCHITECTURES, load
+from rescorer.models.model_directory import fingerprint, load_model, save_model
+from rescorer.runs.expected_bleu.nbest_lists import read_lists
+from rescorer.runs.expected_bleu.task import ExpectedBleuConfig, ExpectedBleuTask
+from rescorer.training.data import digest
+from rescorer.training.loop import Trainer, TrainingReport
+
+UNIT = "BLEU"
+
+
+@dataclass(frozen=True)
+class ListText:
+    """Lists to be learned from.
+
+    Attributes:
+        nbest: n-best list with segmentation.
+        source: the text that was translated.
+        references: its translations, one file a reference.
+    """
+
+    nbest: StrPath
+    source: StrPath
+    references: Sequence[StrPath]
+
+
+def train_for_expected_bleu(
+    model: Path,
+    data: ListText,
+    out: Path,
+    config: ExpectedBleuConfig,
+    resume: bool = False,
+    device: torch.device | str = "cpu",
+    seed: int = 1,
+) -> tuple[float | None, TrainingReport]:
+    """Train a phrase model on whole translations and write a new model directory.
+
+    Args:
+        model: what `rescorer train` wrote, of an architecture with phrase values.
+        data: the lists.
+        out: the new model directory.
+        config: settings.
+        resume: continue an interrupted training in the same directory.
+        device: "cpu" or "cuda".
+        seed: of held-out lists and order.
+
+    Returns:
+        The loss of the held-out lists under the first model (None without such lists), and what came out;
+        losses are minus expected sentence BLEU, 0 to 100.
+
+    Raises:
+        InputError: the lists are malformed, or the directory is not a whole model.
+        ConfigError: the model cannot be trained so, the directory is that of the model, or the interrupted
+            training had other settings or data.
+    """
+    if out.resolve() == model.resolve():
+        raise ConfigError(f"--out {out}: the model is read from there; name another directory")
+    learned = load_model(model)
+    architecture = load(learned.architecture)
+    if architecture.phrase_values is None:
+        able = [name for name in ARCHITECTURES if load(name).phrase_values is not None]
+        raise ConfigError(
+            f"{model} is a {learned.architecture}, which has no values of phrase pairs to train for BLEU: "
+            f"take a model of {', '.join(able)}"
+        )
+    lists = read_lists(data.nbest, data.source, data.references)
+    learned.network.to(device).train()
+    values = architecture.phrase_values(learned, learned.as_read(lists.pairs))
+    task = ExpectedBleuTask(values, lists, config, seed)
+    with torch.no_grad():
+        before = task.held_out_loss()
+    settings = asdict(config)
+    loop = settings.pop("loop")
+    fixed = {
+        "config": settings,
+        "seed": seed,
+        "data": digest(lists.content()),
+        "start": fingerprint(model),
+    }
+    report = Trainer(learned.network, task, config.loop, out, fixed, unit=UNIT).run(resume)
+    record = {**fixed, "loop": loop, "report": asdict(report), "held_out_loss_before": before}
+    description = learned.description
+    sizes = from_mapping(architecture.settings, {"model": description["model"]}, str(model)).model
+    training = {**description.get("training", {}), "expected_bleu": record}
+    save_model(
+        out, learned.architecture, learned.network.cpu(), sizes, learned.shortlists, training
+    )
+    return before, report

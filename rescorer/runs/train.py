@@ -1,0 +1,98 @@
+"""One training from data to model directory, the same for every architecture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from moses_bridge.base.errors import ConfigError
+from rescorer.contract.architectures import load
+from rescorer.contract.scorer import Data, DataKind, TrainingSettings
+from rescorer.models.model_directory import save_model
+from rescorer.training.loop import Trainer, TrainingReport
+from rescorer.training.peers import ALONE, Peers
+
+NEEDED: Mapping[DataKind, tuple[str, ...]] = {
+    "phrase pairs": (),
+    "text": (),
+    "parallel text": ("source",),
+    "linked text": ("source", "links"),
+}
+
+
+def train(
+    architecture: str,
+    data: Data,
+    out: Path,
+    settings: TrainingSettings,
+    resume: bool = False,
+    device: torch.device | str = "cpu",
+    seed: int = 1,
+    peers: Peers = ALONE,
+) -> TrainingReport:
+    """Train a network and write its model directory.
+
+    Args:
+        architecture: its name.
+        data: what it is trained on.
+        out: the model directory.
+        settings: of the dataclass that the architecture names.
+        resume: continue an interrupted training in the same directory.
+        device: "cpu" or "cuda".
+        seed: of weights, held-out data, order and samples; the same seed and settings give the same
+            model, interrupted and resumed or not, where passes and not minutes limit the training.
+        peers: the processes that train together; the first one writes.
+
+    Raises:
+        InputError: the data are malformed or there are none.
+        ConfigError: the interrupted training had other settings, other data are needed, or processes
+            have different ones.
+    """
+    with peers.one_voice():
+        entry = load(architecture)
+        _check_kind(data, entry.data, architecture)
+        _check_options(data, entry.data, architecture)
+        torch.manual_seed(seed)
+        prepared = peers.together(
+            lambda: entry.prepare(data, settings, seed), first_alone=data.cache is not None
+        )
+        network = prepared.network.to(device)
+        fixed = {"config": _without_loop(settings), "seed": seed, "data": prepared.digest}
+        peers.agree((fixed, asdict(settings.loop), resume), "data or settings")
+        report = Trainer(network, prepared.task, settings.loop, out, fixed, peers).run(resume)
+    if not peers.is_first:
+        return report
+    if prepared.finish and (log_z := prepared.finish()):
+        report = replace(report, log_z_mean=log_z.mean, log_z_sd=log_z.sd)
+    record = {**fixed, "loop": asdict(settings.loop), "report": asdict(report), **prepared.record}
+    save_model(out, architecture, network.cpu(), settings.model, prepared.shortlists, record)
+    return report
+
+
+def _without_loop(settings: Any) -> dict[str, Any]:
+    values = asdict(settings)
+    del values["loop"]
+    return values
+
+
+def _check_options(data: Data, kind: DataKind, architecture: str) -> None:
+    if data.texts is not None and kind != "phrase pairs":
+        raise ConfigError(
+            f"{architecture} takes its shortlists from what it is trained on: leave --texts out"
+        )
+    if data.cache is not None and kind != "phrase pairs":
+        raise ConfigError(f"{architecture} is trained on {kind}, not on a table: leave --cache out")
+
+
+def _check_kind(data: Data, kind: DataKind, architecture: str) -> None:
+    """Refuse data of another kind than the architecture learns from."""
+    for name, option in (("source", "--source"), ("links", "--links")):
+        is_given, is_needed = getattr(data, name) is not None, name in NEEDED[kind]
+        if is_needed and not is_given:
+            raise ConfigError(f"{architecture} is trained on {kind}: name {option} too")
+        if is_given and not is_needed:
+            raise ConfigError(f"{architecture} is trained on {kind}: leave {option} out")

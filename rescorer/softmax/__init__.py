@@ -1,1 +1,0 @@
-"""The output layer, exact, without ever keeping all logits."""

@@ -1,0 +1,202 @@
+"""An n-best list with one more named feature, or with two: a value, and the same by the number of words.
+
+Moses's tuning reads a label that holds "_" as a sparse feature (mert/Data.cpp:227), and its numbers
+without care for nan, so a name has letters and digits only and a value is a plain finite decimal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.line_progress import LineProgress
+from moses_bridge.base.textio import open_write, read_lines
+from moses_bridge.formats.nbest import (
+    NBestEntry,
+    check_feature_name,
+    parse_entry,
+    parse_features,
+    with_feature,
+)
+from moses_bridge.formats.words import split_words
+from rescorer.contract.distinct import distinct
+from rescorer.contract.parallel import map_in_order
+from rescorer.contract.scorer import Batch, Scorer, UnfitPair
+
+LINKS = re.compile(rb"(\d+-\d+( \d+-\d+)*)?")
+# Enough for whole batches of the network, few enough for each processor to have blocks of its own.
+ENTRIES_AT_ONCE = 2_000
+
+
+@dataclass(frozen=True)
+class _Hypothesis:
+    line: bytes
+    entry: NBestEntry
+    links: bytes
+
+
+class _Key(NamedTuple):
+    """What a hypothesis is scored by."""
+
+    sentence_id: int
+    words: bytes
+    links: bytes
+
+
+def add_feature(
+    nbest: str,
+    source: Path,
+    scorer: Scorer,
+    feature: str,
+    out: str,
+    jobs: int = 1,
+    per_word_feature: str = "",
+) -> int:
+    """Append `NAME= value` to the features of each entry; every other byte stays.
+
+    The value is that of the entry's words given the source sentence of its id: the natural
+    log-probability, </s> included, where the scorer knows one. Totals are not changed, since the
+    feature has no weight yet.
+
+    Args:
+        nbest: n-best list in Moses's format; ids need not be contiguous.
+        source: the source sentences, id 0 first.
+        scorer: scores pairs of sentences.
+        feature: the name.
+        out: n-best list to write, compressed by suffix.
+        jobs: blocks that are scored at a time, each on one processor.
+        per_word_feature: the name of a second feature, the value divided by the number of words + 1; ""
+            for none.
+
+    Returns:
+        How many entries were written.
+
+    Raises:
+        ConfigError: a name is not letters and digits, or both are the same.
+        InputError: an entry is malformed, has the feature already, or an id has no source sentence.
+    """
+    features = [feature, *filter(None, [per_word_feature])]
+    _check_names(features)
+    sentences = list(read_lines(source))
+    n_entries = 0
+    with open_write(out) as stream, LineProgress(feature, nbest, "hypotheses") as progress:
+        blocks = _blocks(nbest, source, len(sentences), features, scorer.needs_links)
+        for lines in map_in_order(
+            lambda block: _with_scores(block, sentences, scorer, features, nbest), blocks, jobs
+        ):
+            stream.writelines(line + b"\n" for line in lines)
+            n_entries += len(lines)
+            progress.update(len(lines))
+    return n_entries
+
+
+def _blocks(
+    nbest: str, source: Path, n_sentences: int, features: Sequence[str], needs_links: bool
+) -> Iterator[list[_Hypothesis]]:
+    """Runs of whole sentences, large enough to be a good batch."""
+    block: list[_Hypothesis] = []
+    for line_number, line in enumerate(read_lines(nbest), start=1):
+        entry = parse_entry(line, nbest, line_number)
+        _check(entry, nbest, source, n_sentences, features)
+        full = len(block) >= ENTRIES_AT_ONCE
+        if full and entry.sentence_id != block[-1].entry.sentence_id:
+            yield block
+            block = []
+        links = _links(entry, nbest) if needs_links else b""
+        block.append(_Hypothesis(line, entry, links))
+    if block:
+        yield block
+
+
+def _links(entry: NBestEntry, nbest: str) -> bytes:
+    """The word links of an entry, the last of its fields."""
+    links = entry.rest[-1].strip() if entry.rest else None
+    if links is None or not LINKS.fullmatch(links):
+        raise InputError(
+            nbest,
+            entry.line_number,
+            "no word links",
+            "links such as 0-0 1-2 in the last field",
+            "Decode with --print-alignment-info-in-n-best",
+        )
+    return links
+
+
+def _check_names(features: Sequence[str]) -> None:
+    for name in features:
+        check_feature_name(name)
+    if len(set(features)) < len(features):
+        raise ConfigError(f"two features of the name {features[0]}; use another one for the second")
+
+
+def _check(
+    entry: NBestEntry, nbest: str, source: Path, n_sentences: int, features: Sequence[str]
+) -> None:
+    if entry.sentence_id >= n_sentences:
+        raise InputError(
+            nbest,
+            entry.line_number,
+            f"the sentence id {entry.sentence_id}",
+            f"an id below {n_sentences}, the number of lines of {source}",
+            "Is this the text that was translated?",
+        )
+    given = parse_features(entry, nbest)
+    for feature in (name for name in features if name in given):
+        raise InputError(
+            nbest,
+            entry.line_number,
+            f"the feature {feature}",
+            "a list without it",
+            "Use another name",
+        )
+
+
+def _with_scores(
+    block: Sequence[_Hypothesis],
+    sentences: Sequence[bytes],
+    scorer: Scorer,
+    features: Sequence[str],
+    nbest: str,
+) -> list[bytes]:
+    """The lines with the values, and behind each value the one per word where it has a name."""
+    lines = []
+    for hypothesis, value in zip(block, _values(block, sentences, scorer, nbest), strict=True):
+        line, n_words = hypothesis.line, len(split_words(hypothesis.entry.words)) + 1
+        for name, divisor in zip(features, (1, n_words), strict=False):
+            line = with_feature(line, name, value / divisor)
+        lines.append(line)
+    return lines
+
+
+def _values(
+    block: Sequence[_Hypothesis], sentences: Sequence[bytes], scorer: Scorer, nbest: str
+) -> list[float]:
+    """The value of each hypothesis; equal ones of a sentence are computed once."""
+    keys = [
+        _Key(hypothesis.entry.sentence_id, hypothesis.entry.words, hypothesis.links)
+        for hypothesis in block
+    ]
+    different, which = distinct(keys)
+    asked = Batch(
+        [sentences[key.sentence_id] for key in different],
+        [key.words for key in different],
+        [key.links for key in different] if scorer.needs_links else None,
+    )
+    try:
+        values = scorer.values(asked)
+    except UnfitPair as error:
+        raise _no_value(error, block, different[error.row], nbest) from error
+    found: list[float] = values[which].tolist()
+    return found
+
+
+def _no_value(error: UnfitPair, block: Sequence[_Hypothesis], key: _Key, nbest: str) -> InputError:
+    """What to say of an entry that the scorer has no value for."""
+    lines = (each.entry for each in block if each.entry.sentence_id == key.sentence_id)
+    line = next(entry.line_number for entry in lines if entry.words == key.words)
+    hint = "It is a model of phrases: use it with `rescorer score`"
+    return InputError(nbest, line, error.found, error.expected, hint)

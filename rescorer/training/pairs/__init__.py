@@ -1,0 +1,1 @@
+"""Phrase pairs from a table to the pools of a training."""

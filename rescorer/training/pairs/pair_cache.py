@@ -1,0 +1,87 @@
+"""The pairs of a phrase table, read once: kept in a directory for later trainings, or for one."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.progress import print_note
+from moses_bridge.base.textio import StrPath, is_stream, open_directory, temporary_directory
+from rescorer.training.pairs.pair_files import HEADER_NAME, PairFiles, read_header, write_pairs
+from rescorer.training.pairs.phrase_pairs import PairChoice
+
+BYTES_AT_ONCE = 1 << 20
+
+
+def stored_pairs(table: StrPath, choice: PairChoice, cache: StrPath | None) -> PairFiles:
+    """The distinct pairs of a phrase table, in files.
+
+    Args:
+        table: a phrase table.
+        choice: which of its rows are wanted.
+        cache: a directory that has them from an earlier training, or gets them; None for files in the
+            system's directory of temporary files, which go with the process.
+
+    Raises:
+        InputError: a row is malformed, no pair is left, or the directory is none of these.
+        ConfigError: the directory has the pairs of another table or choice.
+        OSError: the disk is full.
+    """
+    if cache is None:
+        with temporary_directory(Path(tempfile.gettempdir()), "pairs") as directory:
+            write_pairs(table, choice, {}, directory)
+            return PairFiles(directory)
+    if is_stream(table):
+        raise ConfigError(
+            f"a table that is no file cannot be known again: leave --cache {cache} out"
+        )
+    identity = {"table": _identity(table), "choice": asdict(choice)}
+    directory = Path(os.path.realpath(cache))
+    if _is_new(directory):
+        with open_directory(directory) as unfinished:
+            write_pairs(table, choice, identity, unfinished)
+    else:
+        _check(read_header(directory), identity, table, directory)
+        print_note(f"{cache}: has the pairs of {os.fspath(table)} already")
+    return PairFiles(directory)
+
+
+def _identity(table: StrPath) -> dict[str, Any]:
+    """What tells whether a file is still the same: its size and a digest of its bytes as they stand."""
+    digest = blake2b(digest_size=16)
+    try:
+        with open(table, "rb", buffering=0) as file:
+            while piece := file.read(BYTES_AT_ONCE):
+                digest.update(piece)
+            return {"bytes": file.tell(), "digest": digest.hexdigest()}
+    except OSError as error:
+        raise InputError(table, None, error.strerror or str(error), "a readable file") from error
+
+
+def _is_new(directory: Path) -> bool:
+    return not directory.exists() or (
+        not (directory / HEADER_NAME).exists() and not any(directory.iterdir())
+    )
+
+
+def _check(
+    header: Mapping[str, Any], identity: Mapping[str, Any], table: StrPath, directory: Path
+) -> None:
+    """Refuse pairs of another table, or others of its pairs."""
+    advice = "name another directory, or remove this one"
+    if header.get("table") != identity["table"]:
+        raise ConfigError(
+            f"--cache {directory} has the pairs of another table than {table}: {advice}"
+        )
+    found, wanted = header.get("choice", {}), identity["choice"]
+    for name, value in wanted.items():
+        if found.get(name) != value:
+            raise ConfigError(
+                f"--cache {directory} was made with {name} {found.get(name)}, not {value}: {advice}"
+            )

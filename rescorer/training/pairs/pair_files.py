@@ -1,0 +1,236 @@
+"""Distinct phrase pairs in files: what a cache of a phrase table holds."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import weakref
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.json_files import read_json, write_json
+from moses_bridge.base.progress import Progress
+from moses_bridge.base.textio import StrPath
+from moses_bridge.compiled.lexicon import Lexicon
+from rescorer.training.pairs.distinct_pairs import N_PARTS, PairColumns, distinct_pairs
+from rescorer.training.pairs.phrase_pairs import PairChoice, spill_rows
+from rescorer.training.pairs.record_spill import RecordSpill
+from rescorer.training.word_counts import WordCounts, WordList
+
+HEADER_NAME = "pairs.json"
+FORMAT = 1
+# Little-endian on every machine, so that a cache may be carried to another one.
+COLUMN_TYPES: Mapping[str, str] = {
+    "first_rows": "<i8",
+    "source_lens": "<u2",
+    "source_words": "<u4",
+    "n_targets": "<u4",
+    "target_lens": "<u2",
+    "target_words": "<u4",
+    "counts": "<f8",
+}
+WORDS, WORD_ENDS, SOURCE_COUNTS, TARGET_COUNTS = (
+    "words",
+    "word_ends",
+    "source_counts",
+    "target_counts",
+)
+WORD_TYPE = "<i8"
+
+
+def write_pairs(
+    table: StrPath, choice: PairChoice, identity: Mapping[str, Any], directory: Path
+) -> None:
+    """Read a phrase table once and write its distinct pairs, grouped by source.
+
+    Args:
+        table: a phrase table.
+        choice: which rows are wanted.
+        identity: says in the header what table and choice were.
+        directory: empty.
+
+    Raises:
+        InputError: a row is malformed, a number is wanted but not there, or no pair is left.
+        OSError: the disk is full.
+    """
+    lexicon = Lexicon()
+    with tempfile.TemporaryFile(dir=directory) as file:
+        spill = RecordSpill(cast(BinaryIO, file))
+        n_rows = spill_rows(table, choice, lexicon, spill)
+        writer = _Writer(directory, len(lexicon))
+        with Progress("find distinct pairs", N_PARTS, "parts") as progress:
+            for number in spill.parts():
+                writer.append(distinct_pairs(*spill.part(number)), choice.with_counts)
+                progress.update()
+    if not writer.n_pairs:
+        raise InputError(
+            table,
+            None,
+            "no phrase pair",
+            f"pairs of at most {choice.max_phrase_words} words and p(target | source) of "
+            f"{choice.min_prob:g} or more",
+        )
+    writer.finish(lexicon, {**identity, "n_rows": n_rows})
+
+
+class _Writer:
+    """The files of a directory, to which parts are appended."""
+
+    def __init__(self, directory: Path, n_words: int) -> None:
+        self.directory = directory
+        self.n_pairs = 0
+        self._counts = np.zeros((2, n_words), np.int64)
+        self._sizes: list[list[int]] = []
+        self._digests = {name: blake2b(digest_size=16) for name in COLUMN_TYPES}
+        for name in COLUMN_TYPES:
+            (directory / name).touch()
+
+    def append(self, columns: PairColumns, with_counts: bool) -> None:
+        """Write the pairs of a part, and count their words."""
+        for counts, words in zip(
+            self._counts, (columns.source_words, columns.target_words), strict=True
+        ):
+            counts += np.bincount(words, minlength=len(counts))
+        kept = columns if with_counts else columns._replace(counts=np.empty(0))
+        for name, column in kept._asdict().items():
+            data = memoryview(column.astype(COLUMN_TYPES[name], copy=False)).cast("B")
+            self._digests[name].update(data)
+            with (self.directory / name).open("ab") as file:
+                file.write(data)
+        self._sizes.append([len(column) for column in kept])
+        self.n_pairs += len(columns.target_lens)
+
+    def finish(self, lexicon: Lexicon, header: Mapping[str, Any]) -> None:
+        """Write the words and the header."""
+        text = b"".join(word + b"\n" for word in lexicon.words())
+        lens = (lexicon.tables.ends - lexicon.tables.starts)[: len(lexicon)]
+        (self.directory / WORDS).write_bytes(text)
+        self._write(WORD_ENDS, np.cumsum(lens + 1) - 1)
+        self._write(SOURCE_COUNTS, self._counts[0])
+        self._write(TARGET_COUNTS, self._counts[1])
+        digest = blake2b(text, digest_size=16)
+        for part in self._digests.values():
+            digest.update(part.digest())
+        sizes = {"n_words": len(lexicon), "digest": digest.hexdigest(), "parts": self._sizes}
+        write_json(self.directory / HEADER_NAME, {"format": FORMAT, **header, **sizes})
+
+    def _write(self, name: str, numbers: NDArray[np.int64]) -> None:
+        (self.directory / name).write_bytes(numbers.astype(WORD_TYPE).tobytes())
+
+
+class PairFiles:
+    """Distinct phrase pairs that stand in files, in parts by the hash of their sources.
+
+    The files stay readable when the directory is removed.
+
+    Args:
+        directory: what `write_pairs` has filled.
+
+    Attributes:
+        header: what it says of itself.
+
+    Raises:
+        InputError: it is none, or damaged.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.header = read_header(directory)
+        self._sizes = np.array(self.header["parts"], np.int64)
+        totals = self._sizes.sum(axis=0)
+        self._starts = np.cumsum(self._sizes, axis=0) - self._sizes
+        n_word_bytes = self.header["n_words"] * np.dtype(WORD_TYPE).itemsize
+        for name in (WORD_ENDS, SOURCE_COUNTS, TARGET_COUNTS):
+            _check_size(directory / name, n_word_bytes)
+        self._files = []
+        for name, kind, total in zip(
+            PairColumns._fields, COLUMN_TYPES.values(), totals, strict=True
+        ):
+            _check_size(directory / name, int(total) * np.dtype(kind).itemsize)
+            self._files.append(_opened(directory / name, self))
+        ends = _numbers(directory / WORD_ENDS)
+        _check_size(directory / WORDS, int(ends[-1]) + 1)
+        self._words = WordList((directory / WORDS).read_bytes(), ends)
+        self._counts = [_numbers(directory / name) for name in (SOURCE_COUNTS, TARGET_COUNTS)]
+
+    @property
+    def digest(self) -> str:
+        """Of all pairs and words."""
+        return str(self.header["digest"])
+
+    @property
+    def words(self) -> WordList:
+        """All words of both sides, by number."""
+        return self._words
+
+    @property
+    def n_pairs(self) -> NDArray[np.int64]:
+        """Pairs of each part, *Shape:* (n_parts,)."""
+        return np.asarray(self._sizes[:, PairColumns._fields.index("target_lens")])
+
+    def word_counts(self) -> tuple[WordCounts, WordCounts]:
+        """How often each word stands in the distinct sources and in the targets of all pairs."""
+        source, target = (WordCounts.among(self._words, counts) for counts in self._counts)
+        return source, target
+
+    def part(self, number: int) -> PairColumns:
+        """The pairs of a part; counts are 1 where none were read."""
+        columns = PairColumns(
+            *(self._read(column, kind, number) for column, kind in enumerate(COLUMN_TYPES.values()))
+        )
+        has_counts = len(columns.counts) == len(columns.target_lens)
+        return columns if has_counts else columns._replace(counts=np.ones(len(columns.target_lens)))
+
+    def parts(self) -> Iterator[PairColumns]:
+        """The pairs of each part."""
+        for number in range(len(self._sizes)):
+            yield self.part(number)
+
+    def _read(self, column: int, kind: str, number: int) -> NDArray[Any]:
+        n_bytes = np.dtype(kind).itemsize
+        size, start = (int(of[number, column]) * n_bytes for of in (self._sizes, self._starts))
+        return np.frombuffer(os.pread(self._files[column], size, start), kind)
+
+
+def read_header(directory: Path) -> dict[str, Any]:
+    """What a directory of phrase pairs says of itself.
+
+    Raises:
+        InputError: it is no such directory.
+    """
+    path = directory / HEADER_NAME
+    header = read_json(path) if path.exists() else None
+    if not isinstance(header, dict) or header.get("format") != FORMAT or not header.get("parts"):
+        found = "another format" if path.exists() else f"no {HEADER_NAME}"
+        raise InputError(
+            directory,
+            None,
+            found,
+            "phrase pairs that a training has stored, or an empty directory",
+            "Name another directory",
+        )
+    return header
+
+
+def _check_size(path: Path, n_bytes: int) -> None:
+    found = path.stat().st_size if path.exists() else 0
+    if found != n_bytes:
+        raise InputError(
+            path, None, f"{found:,} bytes", f"{n_bytes:,}", "Remove the directory: it is damaged"
+        )
+
+
+def _numbers(path: Path) -> NDArray[np.int64]:
+    return np.fromfile(path, WORD_TYPE)
+
+
+def _opened(path: Path, owner: object) -> int:
+    """A file as a number, open for reading as long as its owner is there."""
+    handle = os.open(path, os.O_RDONLY)
+    weakref.finalize(owner, os.close, handle)
+    return handle

@@ -1,0 +1,264 @@
+"""Pools: as many phrase pairs as are in memory at a time, a sample of the sources of the whole table.
+
+A part of the stored pairs has the sources of some hashes, and a pool is a run of parts. So batches that
+are drawn from one pool after another are drawn from all over the table, and the disk is read in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from moses_bridge.base.errors import ConfigError
+from rescorer.contract.scorer import Shortlists
+from rescorer.contract.vocabulary import Vocabulary
+from rescorer.pair_folds import Fold, folds_of_hashes, phrase_hashes, word_hashes
+from rescorer.training.pairs.distinct_pairs import PairColumns
+from rescorer.training.pairs.encoded_pairs import EncodedPairs
+from rescorer.training.pairs.pair_files import PairFiles
+from rescorer.training.pairs.phrase_pairs import Weighting, weights_of
+from rescorer.training.word_counts import WordCounts
+
+
+class ChosenPairs:
+    """Stored pairs, or some of them drawn at random, in pools.
+
+    Args:
+        files: all pairs.
+        pool_pairs: pairs of a pool at most, as far as parts allow.
+        max_pairs: so many pairs at most are drawn; 0 for all.
+        seed: of the draw.
+        left_out: the fold whose pairs are then left out. Their words are counted.
+
+    Raises:
+        ConfigError: no pair is left.
+    """
+
+    def __init__(
+        self,
+        files: PairFiles,
+        pool_pairs: int,
+        max_pairs: int,
+        seed: int,
+        left_out: Fold | None = None,
+    ) -> None:
+        self.files = files
+        self._drawn: list[NDArray[np.int64]] | None = None
+        sizes = files.n_pairs
+        if 0 < max_pairs < sizes.sum():
+            fits = sizes.sum() <= pool_pairs
+            self._drawn = (_drawn_as_one if fits else _drawn_by_part)(files, max_pairs, seed)
+            sizes = np.array([len(pairs) for pairs in self._drawn])
+        self._counted = self._drawn
+        if left_out is not None:
+            self._drawn = _without(files, self._drawn, left_out)
+            sizes = np.array([len(pairs) for pairs in self._drawn])
+            if not sizes.any():
+                raise ConfigError(
+                    f"no pair is left without fold {left_out.number}: take fewer folds"
+                )
+        self._pools = _pools(sizes, pool_pairs)
+        self.sizes = [int(sizes[parts].sum()) for parts in self._pools]
+
+    def columns(self, pool: int) -> PairColumns:
+        """The pairs of a pool: sources in the order in which they come in the table."""
+        parts = [self._part(number) for number in self._pools[pool]]
+        return _joined(parts) if len(parts) > 1 else parts[0]
+
+    def word_counts(self) -> tuple[WordCounts, WordCounts]:
+        """How often each word stands in the sources and in the targets."""
+        if self._counted is None:
+            return self.files.word_counts()
+        n_words = len(self.files.words)
+        counts = np.zeros((2, n_words), np.int64)
+        for number, pairs in enumerate(self._counted):
+            part = _kept(self.files.part(number), pairs)
+            counts[0] += np.bincount(part.source_words, minlength=n_words)
+            counts[1] += np.bincount(part.target_words, minlength=n_words)
+        source, target = (WordCounts.among(self.files.words, side) for side in counts)
+        return source, target
+
+    def content(self) -> Iterator[bytes]:
+        """What tells these pairs from others."""
+        yield self.files.digest.encode()
+        for pairs in self._drawn or ():
+            yield pairs.tobytes()
+
+    def _part(self, number: int) -> PairColumns:
+        columns = self.files.part(number)
+        return columns if self._drawn is None else _kept(columns, self._drawn[number])
+
+
+class PairPools:
+    """Pairs as the word ids of a network, pool by pool.
+
+    Args:
+        pairs: which pairs.
+        shortlists: the network's.
+        weighting: how much each pair counts.
+    """
+
+    def __init__(self, pairs: ChosenPairs, shortlists: Shortlists, weighting: Weighting) -> None:
+        source, target = shortlists
+        if source is None:
+            raise ValueError("phrase pairs need a shortlist of source words")
+        self.sizes = pairs.sizes
+        self._pairs = pairs
+        self._weighting = weighting
+        n_words = len(pairs.files.words)
+        self._ids = [side.encode_words(pairs.files.words, n_words) for side in (source, target)]
+
+    def load(self, pool: int) -> EncodedPairs:
+        """The pairs of a pool."""
+        columns = self._pairs.columns(pool)
+        n_sources = len(columns.source_lens)
+        return EncodedPairs(
+            _padded(columns.source_words, columns.source_lens, self._ids[0]),
+            columns.source_lens.astype(np.int64),
+            _padded(columns.target_words, columns.target_lens, self._ids[1]),
+            columns.target_lens.astype(np.int64),
+            np.repeat(np.arange(n_sources), columns.n_targets),
+            weights_of(columns.counts, self._weighting),
+        )
+
+
+def _pools(sizes: NDArray[np.int64], pool_pairs: int) -> list[list[int]]:
+    """Runs of parts; none has more pairs than asked for, but for a part that has more by itself."""
+    pools: list[list[int]] = [[]]
+    n_pairs = 0
+    for part, size in enumerate(sizes.tolist()):
+        if n_pairs and n_pairs + size > pool_pairs:
+            pools.append([])
+            n_pairs = 0
+        pools[-1].append(part)
+        n_pairs += size
+    return pools
+
+
+def _drawn_as_one(files: PairFiles, n_pairs: int, seed: int) -> list[NDArray[np.int64]]:
+    """The pairs of each part that are drawn from all, as they are numbered in the order of the table."""
+    parts = list(files.parts())
+    order, _ = _order(parts)
+    rng = np.random.default_rng(seed)
+    is_drawn = np.zeros(len(order), np.bool_)
+    is_drawn[order[rng.permutation(len(order))[:n_pairs]]] = True
+    cuts = np.cumsum([len(part.target_lens) for part in parts])[:-1]
+    return [np.flatnonzero(part) for part in np.split(is_drawn, cuts)]
+
+
+def _drawn_by_part(files: PairFiles, n_pairs: int, seed: int) -> list[NDArray[np.int64]]:
+    """The pairs of each part that are drawn, where there are too many to be numbered at once."""
+    rng = np.random.default_rng(seed)
+    sizes = files.n_pairs
+    counts = rng.multivariate_hypergeometric(sizes, n_pairs, method="marginals")
+    return [
+        np.sort(rng.permutation(int(size))[:count])
+        for size, count in zip(sizes, counts, strict=True)
+    ]
+
+
+def _without(
+    files: PairFiles, drawn: Sequence[NDArray[np.int64]] | None, left_out: Fold
+) -> list[NDArray[np.int64]]:
+    """The pairs of each part, or those that are drawn, which are not in a fold."""
+    hashes, kept = word_hashes(files.words), []
+    for number, columns in enumerate(files.parts()):
+        sources = phrase_hashes(columns.source_words, columns.source_lens, hashes)
+        targets = phrase_hashes(columns.target_words, columns.target_lens, hashes)
+        folds = folds_of_hashes(np.repeat(sources, columns.n_targets), targets, left_out.n_folds)
+        pairs = np.arange(len(folds)) if drawn is None else drawn[number]
+        kept.append(pairs[folds[pairs] != left_out.number])
+    return kept
+
+
+def _order(parts: Sequence[PairColumns]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The order of the table.
+
+    Returns:
+        The pairs of all parts one after another, *Shape:* (n_pairs,), and their sources,
+        *Shape:* (n_sources,).
+    """
+    sources = np.argsort(np.concatenate([part.first_rows for part in parts]), kind="stable")
+    n_targets = np.concatenate([part.n_targets for part in parts]).astype(np.int64)
+    starts = np.cumsum(n_targets) - n_targets
+    sizes = n_targets[sources]
+    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return np.repeat(starts[sources], sizes) + within, sources
+
+
+def _joined(parts: Sequence[PairColumns]) -> PairColumns:
+    """Pairs of several parts in the order of the table."""
+    pairs, sources = _order(parts)
+    whole = PairColumns(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    return PairColumns(
+        whole.first_rows[sources],
+        whole.source_lens[sources],
+        _phrases(whole.source_words, whole.source_lens, sources),
+        whole.n_targets[sources],
+        whole.target_lens[pairs],
+        _phrases(whole.target_words, whole.target_lens, pairs),
+        whole.counts[pairs],
+    )
+
+
+def _kept(columns: PairColumns, pairs: NDArray[np.int64]) -> PairColumns:
+    """Some pairs, by rising numbers, with the sources that they have."""
+    groups = np.repeat(np.arange(len(columns.n_targets)), columns.n_targets)
+    sources, n_targets = np.unique(groups[pairs], return_counts=True)
+    return PairColumns(
+        columns.first_rows[sources],
+        columns.source_lens[sources],
+        _phrases(columns.source_words, columns.source_lens, sources),
+        n_targets.astype(np.uint32),
+        columns.target_lens[pairs],
+        _phrases(columns.target_words, columns.target_lens, pairs),
+        columns.counts[pairs],
+    )
+
+
+def _padded(
+    words: NDArray[np.uint32], lens: NDArray[np.uint16], ids: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """Phrases as ids, </s> behind each, *Shape:* (n, max_len + 1)."""
+    width = int(lens.max(initial=0)) + 1
+    padded = np.full((len(lens), width), Vocabulary.end_id, np.int32)
+    _fill(words, lens, ids, padded)
+    return padded
+
+
+@njit(cache=True, nogil=True)
+def _fill(
+    words: NDArray[np.uint32],
+    lens: NDArray[np.uint16],
+    ids: NDArray[np.int32],
+    padded: NDArray[np.int32],
+) -> None:
+    at = 0
+    for phrase in range(len(lens)):
+        for word in range(lens[phrase]):
+            padded[phrase, word] = ids[words[at]]
+            at += 1
+
+
+@njit(cache=True, nogil=True)
+def _phrases(
+    words: NDArray[np.uint32], lens: NDArray[np.uint16], chosen: NDArray[np.int64]
+) -> NDArray[np.uint32]:
+    """The words of some phrases, one after another."""
+    starts = np.empty(len(lens) + 1, np.int64)
+    starts[0] = 0
+    for phrase in range(len(lens)):
+        starts[phrase + 1] = starts[phrase] + lens[phrase]
+    n_words = 0
+    for phrase in chosen:
+        n_words += lens[phrase]
+    result = np.empty(n_words, np.uint32)
+    at = 0
+    for phrase in chosen:
+        for word in range(starts[phrase], starts[phrase + 1]):
+            result[at] = words[word]
+            at += 1
+    return result

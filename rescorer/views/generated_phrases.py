@@ -1,0 +1,138 @@
+"""The targets that a network prefers or draws for source phrases, as text or JSON."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.line_progress import track_blocks
+from moses_bridge.base.progress import Progress
+from moses_bridge.base.textio import open_write, read_lines
+from moses_bridge.formats.phrase_table import read_blocks
+from moses_bridge.formats.words import split_words
+from rescorer.tries.generation import Generated, GenerationConfig, TargetGenerator
+
+OutputFormat = Literal["text", "json"]
+BLOCK_ROWS = 1000
+IN_TABLE = {True: b"in table", False: b"not in table"}
+
+
+@dataclass(frozen=True)
+class PhraseTargets:
+    """What was generated for one line.
+
+    Attributes:
+        source: the source phrase; of a model without a source the beginning of its targets.
+        targets: the best ones first, draws in their order.
+        in_table: whether each stands in the table beside the source; None without a table.
+    """
+
+    source: bytes
+    targets: list[Generated]
+    in_table: list[bool] | None
+
+
+def generate_phrases(
+    generator: TargetGenerator,
+    phrases: str,
+    config: GenerationConfig,
+    out: str,
+    form: OutputFormat = "text",
+    table: Path | None = None,
+) -> int:
+    """Write the targets of each line of a text.
+
+    Args:
+        generator: of a model directory; one that sees no source continues the lines instead.
+        phrases: source phrases, one a line.
+        config: what is wanted.
+        out: file to write, compressed by suffix.
+        form: a line a target, or a JSON object a phrase, each on a line of its own.
+        table: a phrase table, for whether a target stands in it.
+
+    Returns:
+        How many targets were written.
+
+    Raises:
+        InputError: the table is malformed.
+        ConfigError: a table is given for a model without a source.
+    """
+    lines = [b" ".join(split_words(line)) for line in read_lines(phrases)]
+    if table is not None and generator.shortlists.source is None:
+        raise ConfigError("a model that sees no source has no pairs to look up: leave --table out")
+    known = None if table is None else table_targets(table, frozenset(lines))
+    n_targets = 0
+    with open_write(out) as stream, Progress("generate", len(lines), "phrases") as progress:
+        for one in _with_table(lines, _targets(generator, lines, config), known):
+            stream.write(_as_json(one) if form == "json" else _as_text(one))
+            n_targets += len(one.targets)
+            progress.update()
+    return n_targets
+
+
+def _targets(
+    generator: TargetGenerator, lines: Sequence[bytes], config: GenerationConfig
+) -> Iterator[list[Generated]]:
+    if generator.shortlists.source is None:
+        return generator.generate([b""] * len(lines), config, beginnings=lines)
+    return generator.generate(lines, config)
+
+
+def _with_table(
+    lines: Sequence[bytes],
+    targets: Iterator[list[Generated]],
+    known: dict[bytes, set[bytes]] | None,
+) -> Iterator[PhraseTargets]:
+    for source, generated in zip(lines, targets, strict=True):
+        in_table = None
+        if known is not None:
+            in_table = [b" ".join(one.words) in known.get(source, ()) for one in generated]
+        yield PhraseTargets(source, generated, in_table)
+
+
+def table_targets(table: Path, sources: AbstractSet[bytes]) -> dict[bytes, set[bytes]]:
+    """The targets that a phrase table has for some sources, words separated by one blank.
+
+    Raises:
+        InputError: the table is malformed.
+    """
+    found = defaultdict[bytes, set[bytes]](set)
+    for block in track_blocks(read_blocks(table, BLOCK_ROWS), f"read {table.name}", table):
+        for source, target in zip(block.sources, block.targets, strict=True):
+            if source in sources:
+                found[source].add(b" ".join(split_words(target)))
+    return found
+
+
+def _as_text(one: PhraseTargets) -> bytes:
+    """Lines `source ||| target ||| log p ||| score`, and whether the target stands in the table."""
+    lines = []
+    for number, target in enumerate(one.targets):
+        numbers = f"{target.log_prob:.6f} ||| {target.score:.6f}".encode()
+        columns = [one.source, b" ".join(target.words), numbers]
+        if one.in_table is not None:
+            columns.append(IN_TABLE[one.in_table[number]])
+        lines.append(b" ||| ".join(columns) + b"\n")
+    return b"".join(lines)
+
+
+def _as_json(one: PhraseTargets) -> bytes:
+    """One line; bytes that are no UTF-8 become replacement characters, since JSON has no others."""
+    targets = []
+    for number, target in enumerate(one.targets):
+        fields: dict[str, Any] = {
+            "target": b" ".join(target.words).decode("utf-8", "replace"),
+            "log_prob": round(target.log_prob, 6),
+            "score": round(target.score, 6),
+        }
+        if one.in_table is not None:
+            fields["in_table"] = one.in_table[number]
+        targets.append(fields)
+    content = {"source": one.source.decode("utf-8", "replace"), "targets": targets}
+    return json.dumps(content, ensure_ascii=False).encode() + b"\n"

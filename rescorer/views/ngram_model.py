@@ -1,0 +1,86 @@
+"""A back-off n-gram model that predicts text word by word: from an ARPA file, or kenlm's binary form."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import kenlm
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.textio import StrPath, open_read
+from moses_bridge.builtin.decoder.lm_index import LmIndex
+from moses_bridge.formats.words import split_words
+from rescorer.contract.scorer import Batch, WordLogProbs
+
+KENLM_MAGIC = b"mmap lm http://kheafield.com/code"
+MARKERS = frozenset((b"<s>", b"</s>", b"<unk>"))
+
+
+@dataclass(frozen=True)
+class NgramModel:
+    """An n-gram model; a `WordScorer`.
+
+    A word that it does not know counts with the probability of <unk>, 10^-100 if an ARPA file has none.
+
+    Attributes:
+        order: words of its longest n-grams.
+        is_known: whether it has a probability for a word of text.
+        sentence_log_probs: natural log p of each word of a sentence and of </s>.
+    """
+
+    order: int
+    is_known: Callable[[bytes], bool]
+    sentence_log_probs: Callable[[Sequence[bytes]], Iterable[float]]
+
+    def word_log_probs(self, asked: Batch) -> WordLogProbs:
+        """See `contract.WordScorer`; the sources are ignored."""
+        values, lens = [np.zeros(0)], []
+        for target in asked.targets:
+            words = [word if self.is_known(word) else b"<unk>" for word in split_words(target)]
+            values.append(np.array([*self.sentence_log_probs(words)]))
+            lens.append(len(words) + 1)
+        pairs: NDArray[np.int64] = np.repeat(np.arange(len(lens)), np.array(lens, np.int64))
+        return WordLogProbs(np.concatenate(values), pairs)
+
+
+def read_ngram_model(path: StrPath) -> NgramModel:
+    """Read an ARPA file, compressed by suffix, or a binary file of kenlm.
+
+    Raises:
+        InputError: the file is malformed.
+    """
+    with open_read(path) as stream:
+        is_binary = stream.read(len(KENLM_MAGIC)) == KENLM_MAGIC
+    return _of_binary(path) if is_binary else _of_arpa(path)
+
+
+def _of_arpa(path: StrPath) -> NgramModel:
+    index = LmIndex.read(path)
+    known = frozenset(index.vocabulary) - MARKERS
+
+    def log_probs(words: Sequence[bytes]) -> Iterable[float]:
+        values, _ = index.score_sentence(words)
+        return (value * math.log(10) for value in values)
+
+    return NgramModel(index.order, known.__contains__, log_probs)
+
+
+def _of_binary(path: StrPath) -> NgramModel:
+    try:
+        model = kenlm.Model(os.fspath(path))
+    except OSError as error:
+        found = f"a file that kenlm cannot read ({str(error)[:200]})"
+        raise InputError(path, None, found, "a binary file of this kenlm's version") from error
+
+    def is_known(word: bytes) -> bool:
+        return word not in MARKERS and word in model
+
+    def log_probs(words: Sequence[bytes]) -> Iterable[float]:
+        return (value[0] * math.log(10) for value in model.full_scores(b" ".join(words)))
+
+    return NgramModel(int(model.order), is_known, log_probs)

@@ -1,0 +1,258 @@
+"""How well models predict a text: perplexity a word, </s> included, with unknown words treated alike.
+
+Models with other vocabularies predict other events, so two numbers are told. The first one is over the words
+that every one of the models knows, the same ones for all: the others are not predicted, but stand (as <unk>
+for a model that does not know them) before those that follow. The second one is over all words, each model
+having its own <unk> for those that it does not know: the more words a model takes for <unk>, the easier it
+has it, so their number stands beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.progress import Progress
+from moses_bridge.formats.words import split_words
+from rescorer.contract.architectures import load
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Batch, Data, Shortlists, WordScorer
+from rescorer.contract.vocabulary import Vocabulary
+from rescorer.models.model_directory import load_model
+from rescorer.models.reversed_sides import in_own_order
+from rescorer.training.text import read_parallel_text, read_text
+from rescorer.views.ngram_model import read_ngram_model
+
+SENTENCES_AT_ONCE = 512
+
+
+@dataclass(frozen=True)
+class TextModel:
+    """A model that predicts the words of text.
+
+    Attributes:
+        name: the path by which it was asked for.
+        kind: its architecture, or "5-gram".
+        scorer: gives the values.
+        is_known: whether a word is in its vocabulary.
+        needs_source: whether it must see source text.
+        needs_links: whether it must see word links.
+    """
+
+    name: str
+    kind: str
+    scorer: WordScorer
+    is_known: Callable[[bytes], bool]
+    needs_source: bool = False
+    needs_links: bool = False
+
+
+@dataclass(frozen=True)
+class ModelPerplexity:
+    """How well a model predicts a text.
+
+    Attributes:
+        model: its name.
+        kind: its architecture, or "5-gram".
+        perplexity: a word, over the words that all models know; None where there are none.
+        perplexity_with_unknown: a word, over all words, with its own <unk> for those that it does not know.
+        n_unknown: words of the text that it does not know.
+        log_prob: natural log, over the words that all models know.
+        log_prob_with_unknown: natural log, over all words.
+    """
+
+    model: str
+    kind: str
+    perplexity: float | None
+    perplexity_with_unknown: float
+    n_unknown: int
+    log_prob: float
+    log_prob_with_unknown: float
+
+
+@dataclass(frozen=True)
+class PerplexityReport:
+    """How well several models predict the same text.
+
+    Attributes:
+        text: its path.
+        n_sentences: sentences, empty lines left out.
+        n_words: predicted words, </s> of each sentence included.
+        n_outside: words that at least one model does not know.
+        models: in the order in which they were named.
+    """
+
+    text: str
+    n_sentences: int
+    n_words: int
+    n_outside: int
+    models: tuple[ModelPerplexity, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it, for `json`."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """A table."""
+        share = self.n_outside / self.n_words
+        head = (
+            f"{self.text}: {self.n_sentences:,} sentences, {self.n_words:,} words with </s>;"
+            f" {self.n_outside:,} ({share:.2%}) outside the vocabulary of at least one model"
+        )
+        titles = ("model", "kind", "perplexity without these", "with <unk>", "its unknown words")
+        rows = [titles, *(_cells(model) for model in self.models)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return "\n".join([head, *(_aligned(row, widths) for row in rows)])
+
+
+def _cells(one: ModelPerplexity) -> tuple[str, ...]:
+    known = "-" if one.perplexity is None else f"{one.perplexity:.2f}"
+    return one.model, one.kind, known, f"{one.perplexity_with_unknown:.2f}", f"{one.n_unknown:,}"
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+    left = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True)]
+    right = [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
+    return "  ".join([*left, *right])
+
+
+def load_text_model(path: Path, compute: Compute) -> TextModel:
+    """A model directory of any architecture, or the file of an n-gram model.
+
+    Raises:
+        InputError: the directory is not a whole model, its model does not predict word by word, or the
+            file is no n-gram model.
+    """
+    if not path.is_dir():
+        ngrams = read_ngram_model(path)
+        return TextModel(str(path), f"{ngrams.order}-gram", ngrams, ngrams.is_known)
+    model = load_model(path)
+    architecture = load(model.architecture)
+    scorer = in_own_order(model, architecture.scorer(model, compute))
+    if not isinstance(scorer, WordScorer):
+        raise InputError(
+            path,
+            None,
+            f"the architecture {model.architecture!r}, which does not predict word by word"
+            if not model.reverses_sides
+            else "a model with reversed sides, which predicts the source",
+            "a model that knows the probability of each target word",
+        )
+    return TextModel(
+        str(path),
+        f"{model.architecture}, right to left" if model.goes_right_to_left else model.architecture,
+        scorer,
+        _knows(model.shortlists),
+        needs_source=architecture.data != "text",
+        needs_links=scorer.needs_links,
+    )
+
+
+def _knows(shortlists: Shortlists) -> Callable[[bytes], bool]:
+    ids = shortlists.target
+
+    def is_known(word: bytes) -> bool:
+        return int(ids.encode_words([word])[0]) != Vocabulary.unknown_id
+
+    return is_known
+
+
+def perplexities(models: Sequence[TextModel], data: Data) -> PerplexityReport:
+    """Perplexities of several models on the same text.
+
+    Args:
+        models: at least one.
+        data: the text, and its source and word links where a model needs them.
+
+    Raises:
+        InputError: the text is empty, or the files have not as many lines.
+        ConfigError: a model needs source text or word links that are not given.
+    """
+    _check_sides(models, data)
+    text = _read(data)
+    tokens = [[*split_words(sentence), None] for sentence in text.targets]
+    flat = [*chain.from_iterable(tokens)]
+    kinds = {word for word in flat if word is not None}
+    known = [_known_tokens(model, flat, kinds) for model in models]
+    shared = np.logical_and.reduce(known)
+    results = [
+        _result(model, _log_probs(model, text), mine, shared)
+        for model, mine in zip(models, known, strict=True)
+    ]
+    n_outside = int((~shared).sum())
+    return PerplexityReport(str(data.path), len(tokens), len(flat), n_outside, tuple(results))
+
+
+def _check_sides(models: Sequence[TextModel], data: Data) -> None:
+    for model in models:
+        for option, is_needed, given in (
+            ("--source", model.needs_source, data.source),
+            ("--links", model.needs_links, data.links),
+        ):
+            if is_needed and given is None:
+                raise ConfigError(f"{model.name} sees more than the target text: name {option} too")
+
+
+def _read(data: Data) -> Batch:
+    if data.source is None:
+        targets = list(read_text(data.path))
+        return Batch([b""] * len(targets), targets)
+    text = read_parallel_text(data)
+    links = None if text.links is None else list(text.links)
+    return Batch(list(text.sources), list(text.targets), links)
+
+
+def _known_tokens(
+    model: TextModel, tokens: Sequence[bytes | None], words: set[bytes]
+) -> NDArray[np.bool_]:
+    """Whether a model knows each token; None, which stands for </s>, is known to all."""
+    known = {word: model.is_known(word) for word in words}
+    return np.array([token is None or known[token] for token in tokens], np.bool_)
+
+
+def _log_probs(model: TextModel, text: Batch) -> NDArray[np.float64]:
+    """Natural log p of each token of the text."""
+    parts = []
+    with Progress(model.name, len(text), "sentences") as progress:
+        for part in _parts(text):
+            parts.append(model.scorer.word_log_probs(part).log_probs)
+            progress.update(len(part))
+    return np.concatenate(parts)
+
+
+def _parts(text: Batch) -> Iterator[Batch]:
+    for start in range(0, len(text), SENTENCES_AT_ONCE):
+        rows = slice(start, start + SENTENCES_AT_ONCE)
+        links = None if text.links is None else text.links[rows]
+        yield Batch(text.sources[rows], text.targets[rows], links)
+
+
+def _result(
+    model: TextModel,
+    log_probs: NDArray[np.float64],
+    known: NDArray[np.bool_],
+    shared: NDArray[np.bool_],
+) -> ModelPerplexity:
+    of_shared, of_all = float(log_probs[shared].sum()), float(log_probs.sum())
+    return ModelPerplexity(
+        model.name,
+        model.kind,
+        _perplexity(of_shared, int(shared.sum())) if shared.any() else None,
+        _perplexity(of_all, len(log_probs)),
+        int((~known).sum()),
+        of_shared,
+        of_all,
+    )
+
+
+def _perplexity(log_prob: float, n_words: int) -> float:
+    """The exponential of the mean of -log p."""
+    return math.exp(-log_prob / n_words)

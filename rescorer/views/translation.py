@@ -1,0 +1,117 @@
+"""Whole sentences translated by a network alone, as text and as an n-best list of Moses's format."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import BinaryIO
+
+from moses_bridge.base.blocks import blocks_of
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.line_progress import LineProgress
+from moses_bridge.base.textio import open_write, read_lines
+from moses_bridge.formats.nbest import (
+    NBestEntry,
+    check_feature_name,
+    escape_bars,
+    format_entry,
+    format_number,
+)
+from moses_bridge.formats.words import split_words
+from rescorer.contract.vocabulary import UNKNOWN
+from rescorer.models.unknown_words import NO_LEXICON, Lexicon, without_unknown_words
+from rescorer.tries.generation import Generated, GenerationConfig, TargetGenerator
+
+# Sentences that are read at a time, so that a long text needs no more memory than a short one.
+SENTENCES_AT_ONCE = 256
+
+
+@dataclass(frozen=True)
+class NBestOutput:
+    """Where an n-best list goes.
+
+    Attributes:
+        path: file to write, compressed by suffix.
+        feature: name of log p(words | source): letters and digits.
+    """
+
+    path: str
+    feature: str = "NN0"
+
+
+def translate(
+    generator: TargetGenerator,
+    text: str,
+    config: GenerationConfig,
+    out: str,
+    nbest: NBestOutput | None = None,
+    lexicon: Lexicon = NO_LEXICON,
+) -> int:
+    """Write the best translation of each line, and n-best lists where they are wanted.
+
+    An empty line is translated to an empty one and has no n-best list. In an n-best list the feature is
+    natural log p of the words as the network generated them, <unk> among them, and the total is its value
+    with the length penalty.
+
+    Args:
+        generator: of a model directory.
+        text: tokenised sentences, one a line.
+        config: of the search.
+        out: translations to write, compressed by suffix.
+        nbest: where n-best lists go.
+        lexicon: for <unk>; see `unknown_words`.
+
+    Returns:
+        How many words <unk> are left in the translations.
+
+    Raises:
+        ConfigError: the network sees no source, draws are asked for, or the feature's name does not fit.
+    """
+    if generator.shortlists.source is None:
+        raise ConfigError("this model sees no source: `rescorer generate` continues its sentences")
+    if config.sample:
+        raise ConfigError("a translation is searched for, not drawn: leave sample out")
+    if nbest is None:
+        config = replace(config, n=1)
+    else:
+        check_feature_name(nbest.feature)
+    n_unknown = 0
+    with contextlib.ExitStack() as files:
+        stream = files.enter_context(open_write(out))
+        lists = files.enter_context(open_write(nbest.path)) if nbest else None
+        progress = files.enter_context(LineProgress("translate", text, "sentences"))
+        translated = _translated(generator, text, config)
+        for number, (source, targets) in enumerate(translated):
+            words = [without_unknown_words(t.words, t.places, source, lexicon) for t in targets]
+            best = words[0] if words else []
+            n_unknown += best.count(UNKNOWN)
+            stream.write(b" ".join(best) + b"\n")
+            if lists is not None and nbest is not None:
+                _write_list(lists, number, nbest.feature, targets, words)
+            progress.update()
+    return n_unknown
+
+
+def _translated(
+    generator: TargetGenerator, text: str, config: GenerationConfig
+) -> Iterator[tuple[list[bytes], list[Generated]]]:
+    """The words of each line, and its translations, the best ones first; none of an empty line."""
+    for sentences in blocks_of(map(split_words, read_lines(text)), SENTENCES_AT_ONCE):
+        full = [b" ".join(words) for words in sentences if words]
+        targets = generator.generate(full, config)
+        for words in sentences:
+            yield words, next(targets) if words else []
+
+
+def _write_list(
+    stream: BinaryIO,
+    number: int,
+    feature: str,
+    targets: Sequence[Generated],
+    words: Sequence[Sequence[bytes]],
+) -> None:
+    for line, (target, text) in enumerate(zip(targets, words, strict=True), start=1):
+        value = f"{feature}= ".encode() + format_number(target.log_prob)
+        plain = escape_bars(b" ".join(text))
+        stream.write(format_entry(NBestEntry(number, plain, value, target.score, (), line)) + b"\n")

@@ -1,0 +1,1 @@
+"""Architectures that gained nothing in the experiments; found as those of a user are."""

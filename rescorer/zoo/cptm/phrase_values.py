@@ -1,0 +1,52 @@
+"""Values of phrase pairs through which gradients flow, for a training on whole translations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rescorer.contract.distinct import distinct
+from rescorer.contract.scorer import Batch, PhraseValues, Side, TrainedModel
+from rescorer.zoo.cptm.joint_vocabulary import Encoded, JointVocabulary
+from rescorer.zoo.cptm.network import Cptm, similarities
+
+
+@dataclass(frozen=True)
+class PairPhrases:
+    """The phrases of one side of some pairs.
+
+    Attributes:
+        phrases: different ones.
+        which: the phrase of each pair, *Shape:* (n_pairs,).
+    """
+
+    phrases: Encoded
+    which: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, words: JointVocabulary, side: Side, phrases: Sequence[bytes]) -> PairPhrases:
+        """Equal phrases are encoded once."""
+        different, which = distinct(phrases)
+        return cls(words.encode(side, different), which)
+
+    def codes(self, network: Cptm, pairs: NDArray[np.int64]) -> Tensor:
+        """The codes of some pairs, equal phrases computed once, *Shape:* (n, D)."""
+        asked, which = np.unique(self.which[pairs], return_inverse=True)
+        ids, lens = self.phrases
+        return network.codes(ids[asked], lens[asked])[which]
+
+
+def values_of(network: Cptm, words: JointVocabulary, pairs: Batch) -> PhraseValues:
+    """What gives the values of some of the pairs under the network's weights of that moment."""
+    source = PairPhrases.of(words, "source", pairs.sources)
+    target = PairPhrases.of(words, "target", pairs.targets)
+    return lambda asked: similarities(source.codes(network, asked), target.codes(network, asked))
+
+
+def phrase_values(model: TrainedModel[Cptm], pairs: Batch) -> PhraseValues:
+    """See `contract.Architecture`."""
+    return values_of(model.network, JointVocabulary.of(model.shortlists), pairs)

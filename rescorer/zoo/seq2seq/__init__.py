@@ -1,0 +1,15 @@
+"""The deep LSTM encoder-decoder of Sutskever et al. (2014): log p(target sentence | source sentence)."""
+
+from __future__ import annotations
+
+from rescorer.contract.scorer import Architecture
+from rescorer.zoo.seq2seq.inference import seq2seq_scorer
+from rescorer.zoo.seq2seq.task import Seq2SeqTrainingConfig, empty_network, prepare
+
+ARCHITECTURE = Architecture(
+    data="parallel text",
+    settings=Seq2SeqTrainingConfig,
+    prepare=prepare,
+    network=empty_network,
+    scorer=seq2seq_scorer,
+)

@@ -1,0 +1,143 @@
+"""Deep LSTM encoder-decoder of Sutskever et al. (NIPS 2014, arXiv 1409.3215).
+
+The decoder starts from the encoder's states of every layer and sees the source nowhere else. Two things are as
+in the other networks here: the encoder reads </s> behind the last word that it reads, and the decoder's first
+input is no word, a zero vector, where the paper's reads </s> there.
+
+Notation: n rows; d = hidden_width of each layer, L layers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from moses_bridge.base.config import AtLeast, check_limits
+from rescorer.layers.initial_weights import scale_by_fan_in
+from rescorer.layers.output_layer import even_out
+from rescorer.layers.units import LstmCarried, LstmState
+from rescorer.tries.prefix_tree import build_prefix_tree
+from rescorer.tries.recurrent import last_states, to_device, word_vectors
+from rescorer.zoo.seq2seq.stack import LstmStack
+
+# Initial weights lie between -0.08 and 0.08: Sutskever et al. (2014), section 3.4.
+INITIAL_LIMIT = 0.08
+
+
+@dataclass(frozen=True)
+class Seq2SeqConfig:
+    """Sizes of a deep LSTM encoder-decoder; the paper's are 4, 1000 and 1000.
+
+    Attributes:
+        n_layers: L, of the encoder and of the decoder.
+        hidden_width: d, of each layer.
+        embedding_width: of the word vectors.
+        source_order: "reversed" reads the last word of the source first (section 3.3 of the paper).
+    """
+
+    n_layers: Annotated[int, AtLeast(1)] = 2
+    hidden_width: Annotated[int, AtLeast(1)] = 320
+    embedding_width: Annotated[int, AtLeast(1)] = 192
+    source_order: Literal["reversed", "forward"] = "reversed"
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+
+class WordInputs(NamedTuple):
+    """What decoder steps take from their previous words.
+
+    Attributes:
+        unit: pre-activations of the lowest layer, *Shape:* (n, 4 d).
+    """
+
+    unit: Tensor
+
+
+class Seq2Seq(nn.Module):
+    """log p(target | source) as a sum over the target's words and </s>, natural log.
+
+    Args:
+        config: the sizes.
+        n_source_words: source shortlist with </s> and <unk>.
+        n_target_words: target shortlist with </s> and <unk>.
+        dropout: share of words' vectors, of what goes from layer to layer and of the last layer that training
+            leaves out.
+    """
+
+    def __init__(
+        self, config: Seq2SeqConfig, n_source_words: int, n_target_words: int, dropout: float
+    ) -> None:
+        super().__init__()
+        d, width = config.hidden_width, config.embedding_width
+        self.config = config
+        self.dropout = nn.Dropout(dropout)
+        self.source_embedding = nn.Embedding(n_source_words, width)
+        self.encoder = LstmStack(width, d, config.n_layers, dropout)
+        self.target_embedding = nn.Embedding(n_target_words, width)
+        self.decoder = LstmStack(width, d, config.n_layers, dropout)
+        self.output = nn.Linear(d, n_target_words)
+        self.initialise(INITIAL_LIMIT)
+
+    def initialise(self, limit: float | None) -> None:
+        """Draw all weights between -limit and limit, as in the paper; None scales matrices by their fan-in."""
+        for name, parameter in self.named_parameters():
+            if limit is not None:
+                nn.init.uniform_(parameter, -limit, limit)
+            elif name.endswith("bias"):
+                nn.init.zeros_(parameter)
+            else:
+                scale_by_fan_in(name, parameter)
+        if limit is None:
+            self.encoder.reset_bias()
+            self.decoder.reset_bias()
+
+    def even_out(self) -> None:
+        """See `softmax.output_layer.even_out`."""
+        even_out(self.output)
+
+    def read(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> LstmState:
+        """See `Recurrent.read`; equal beginnings, in the order of reading, are computed once."""
+        if self.config.source_order == "reversed":
+            ids = reversed_words(ids, lens)
+        tree = build_prefix_tree(ids, lens + 1)
+        vectors = self.source_embedding(to_device(tree.words, self.output.weight))
+        return last_states(self.encoder, tree, self.encoder.inputs(self.dropout(vectors)))
+
+    def start(self, source: LstmState) -> LstmState:
+        """The encoder's last states."""
+        return source
+
+    def inputs(self, words: Tensor, source: LstmState, rows: Tensor) -> WordInputs:
+        """See `Recurrent.inputs`."""
+        vectors = self.dropout(word_vectors(self.target_embedding, words))
+        return WordInputs(self.decoder.inputs(vectors))
+
+    def carry(self, state: LstmState) -> LstmCarried:
+        """See `Recurrent.carry`."""
+        return self.decoder.carry(state)
+
+    def step(self, carried: LstmCarried, inputs: WordInputs, source: LstmState) -> LstmState:
+        """See `Recurrent.step`."""
+        return self.decoder.step(carried, inputs.unit)
+
+    def factors(self, state: LstmState, inputs: WordInputs, source: LstmState) -> Tensor:
+        """H of the highest layer, *Shape:* (n, d)."""
+        factors: Tensor = self.dropout(state.hidden[:, -self.config.hidden_width :])
+        return factors
+
+
+def reversed_words(ids: NDArray[np.int32], lens: NDArray[np.int64]) -> NDArray[np.int32]:
+    """The words of each row from the last to the first; </s> stays behind them.
+
+    Args:
+        ids: *Shape:* (n, max_len + 1).
+        lens: words of each, *Shape:* (n,).
+    """
+    places = np.arange(ids.shape[1])
+    own = lens[:, None]
+    return np.take_along_axis(ids, np.where(places < own, own - 1 - places, places), axis=1)

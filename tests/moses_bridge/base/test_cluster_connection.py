@@ -1,0 +1,112 @@
+"""Connections to Ray clusters, and what becomes of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import pytest
+
+from moses_bridge.base.cluster import NICENESS, open_cluster
+from moses_bridge.base.errors import ConfigError, UserError
+
+
+@pytest.mark.usefixtures("sigterm_kept")
+def test_when_a_machine_is_lost_the_others_do_its_work(ray_cluster: Any) -> None:
+    """Its processor is gone, so no new worker can be started."""
+
+    def which(number: int) -> tuple[int, str]:
+        time.sleep(0.02)
+        return number, os.environ["RAY_RAYLET_PID"]
+
+    machine = ray_cluster.add_node(num_cpus=1)
+    given, found, places = list[int](), list[int](), set[str]()
+    since_the_loss = count()
+
+    def items() -> Iterator[int]:
+        for number in count():
+            if len(places) == 2 and next(since_the_loss) == 50:
+                return
+            given.append(number)
+            yield number
+
+    with open_cluster(ray_cluster.address, 3) as cluster:
+        for number, place in cluster.map_in_order(lambda: which, items()):
+            found.append(number)
+            if place not in places and len(places) == 1:
+                ray_cluster.remove_node(machine, allow_graceful=False)
+            places.add(place)
+    assert found == given
+    assert len(places) == 2
+    ray_cluster.wait_for_nodes()
+
+
+def test_what_is_left_of_items_when_the_cluster_is_closed_ends_with_it(
+    ray: Any, ray_address: str
+) -> None:
+    with open_cluster(ray_address, 1) as cluster:
+        results = cluster.map_in_order(lambda: str, range(9))
+        assert next(results) == "0"
+    results.close()  # type: ignore[attr-defined]
+    assert not ray.is_initialized()
+
+
+def test_workers_of_a_cluster_started_here_are_no_nicer_than_the_command(
+    ray: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside another busy process they would get a thirtieth of a processor each, at Ray's niceness of 15."""
+    monkeypatch.delenv(NICENESS)
+    niceness = [os.getpriority(os.PRIO_PROCESS, 0)]
+    with open_cluster("local", 1) as cluster:
+        work = cluster.map_in_order(lambda: lambda _: os.getpriority(os.PRIO_PROCESS, 0), [0])
+        assert [*work] == niceness
+
+
+def test_a_handler_of_sigterm_stays(ray_address: str) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with open_cluster(ray_address):
+        assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_where_nobody_answers(ray: Any) -> None:
+    message = r"no Ray cluster at 127\.0\.0\.1:1: .*refused"
+    with pytest.raises(UserError, match=message), open_cluster("127.0.0.1:1"):
+        raise AssertionError("connected")
+
+
+def test_who_answers_is_no_cluster(ray: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray's own words, which may be many, are one line, with a hint."""
+
+    def init(*_: object, **__: object) -> None:
+        raise ConnectionError("ray: nobody there\nsince noon")
+
+    monkeypatch.setattr(ray, "init", init)
+    message = "^no Ray cluster at auto: ray: nobody there. Where the cluster asks for a token"
+    with pytest.raises(UserError, match=message), open_cluster("auto"):
+        raise AssertionError("connected")
+
+
+@pytest.mark.parametrize("address", ["here", "ray://localhost:10001", ":1", "host:port"])
+def test_addresses_that_are_none(ray: Any, address: str) -> None:
+    with pytest.raises(ConfigError, match=f"found --ray {address}, expected HOST:PORT"):
+        open_cluster(address).__enter__()
+
+
+def test_a_cluster_without_gpus(ray_address: str) -> None:
+    with (
+        pytest.raises(ConfigError, match="has no GPU to work with"),
+        open_cluster(ray_address, unit="GPU"),
+    ):
+        raise AssertionError("connected")
+
+
+def test_without_ray_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    expected = r"^Ray is not installed: pip install 'rescorer\[cluster\]'$"
+    with pytest.raises(ConfigError, match=expected), open_cluster("local"):
+        raise AssertionError("connected")

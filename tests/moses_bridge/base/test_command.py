@@ -1,0 +1,293 @@
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from moses_bridge.base.command import CommandGroup, config_options
+from moses_bridge.base.config import load_config, with_options
+from moses_bridge.base.errors import ConfigError, InputError
+
+MOSES_BRIDGE = [
+    sys.executable,
+    "-c",
+    "from moses_bridge.cli import main; main(prog_name='moses-bridge')",
+]
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "printed"),
+    [
+        (InputError("t", 3, "x", "y"), 1, "prog: error: t:3: found x, expected y\n"),
+        (ConfigError("no such key"), 1, "prog: error: no such key\n"),
+        (OSError(errno.ENOSPC, "No space left", "out"), 1, "No space left: 'out'\n"),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "out"),
+            1,
+            "Permission denied: 'out'\n",
+        ),
+        (KeyboardInterrupt(), 130, "prog: interrupted\n"),
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), 1, ""),
+        (SystemExit(7), 7, ""),
+        (click.UsageError("wrong"), 2, "Error: wrong\n"),
+    ],
+)
+def test_how_commands_end(fault: BaseException, status: int, printed: str) -> None:
+    @click.group(cls=CommandGroup)
+    def prog() -> None: ...
+
+    @prog.command()
+    def fail() -> None:
+        raise fault
+
+    result = CliRunner().invoke(prog, ["fail"], prog_name="prog")
+    assert result.exit_code == status
+    assert result.stderr.endswith(printed)
+    assert bool(result.stderr) == bool(printed)
+    assert "Traceback" not in result.output
+
+
+def test_our_own_bugs_keep_their_traceback() -> None:
+    @click.group(cls=CommandGroup)
+    def prog() -> None: ...
+
+    @prog.command()
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    result = CliRunner().invoke(prog, ["fail"])
+    assert isinstance(result.exception, ZeroDivisionError)
+
+
+def _take_interrupts() -> None:
+    """A shell's background jobs ignore Ctrl-C, and what they start inherits that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def test_an_interrupted_process() -> None:
+    command = [*MOSES_BRIDGE, "check", "-"]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=_take_interrupts,
+    ) as process:
+        assert process.stdin is not None and process.stderr is not None
+        # More than a pipe holds: when all is written, the process has begun to read.
+        process.stdin.write(b"a ||| b ||| 1\n" * 50_000)
+        process.stdin.flush()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+        assert process.stderr.read() == b"moses-bridge: interrupted\n"
+
+
+def test_a_reader_that_goes_away(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    table.write_bytes(b"faulty\n" * 50_000)
+    with subprocess.Popen(
+        [*MOSES_BRIDGE, "check", str(table)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": ""},
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline().startswith(str(table).encode() + b":1: found 1 column")
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 1
+
+
+SLOW_WRITER = """
+import sys, time, click
+from moses_bridge.base.command import CommandGroup, config_options
+from moses_bridge.base.config import load_config, with_options
+from moses_bridge.base.textio import open_write
+
+@click.group(cls=CommandGroup)
+def prog(): ...
+
+@prog.command()
+@click.argument("out")
+def write(out):
+    with open_write(out) as stream:
+        for number in range(10**9):
+            stream.write(b"%d ||| %d ||| 0.5\\n" % (number, number))
+            if number == 100_000 and out != "-":
+                print("under way", flush=True)
+
+prog(prog_name="prog")
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_command_and_leaves_no_unfinished_file(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    out = tmp_path / "out.gz"
+    out.write_bytes(b"old")
+    with subprocess.Popen(
+        [sys.executable, "-c", SLOW_WRITER, "write", str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=_take_signals,
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline() == b"under way\n"
+        assert len(os.listdir(tmp_path)) == 2
+        process.send_signal(number)
+        assert process.wait(60) == -number
+        assert process.stderr.read() == b""
+    assert os.listdir(tmp_path) == ["out.gz"]
+    assert out.read_bytes() == b"old"
+
+
+def _take_signals() -> None:
+    """Under nohup SIGHUP is ignored, and a command keeps it so."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def test_a_signal_that_is_ignored_stays_so() -> None:
+    @click.group(cls=CommandGroup)
+    def prog() -> None: ...
+
+    @prog.command()
+    def show() -> None:
+        click.echo(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)
+        click.echo(callable(signal.getsignal(signal.SIGTERM)))
+
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert CliRunner().invoke(prog, ["show"]).output == "True\nTrue\n"
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_closed_pipe_ends_the_writer_in_silence() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", SLOW_WRITER, "write", "-"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline() == b"0 ||| 0 ||| 0.5\n"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 1
+
+
+def test_a_full_standard_output() -> None:
+    with open("/dev/full", "wb") as full:
+        result = subprocess.run(
+            [sys.executable, "-c", SLOW_WRITER, "write", "-"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert result.returncode == 1
+    assert result.stderr == b"prog: error: [Errno 28] No space left on device\n"
+
+
+def test_a_limit_of_file_size(tmp_path: Path) -> None:
+    out = tmp_path / "out.gz"
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (99_999, 99_999))"
+    result = subprocess.run(
+        [sys.executable, "-c", limit + SLOW_WRITER, "write", str(out)],
+        capture_output=True,
+        check=False,
+    )
+    assert result.returncode == 1
+    assert result.stderr.decode() == f"prog: error: [Errno 27] File too large: '{out}'\n"
+    assert os.listdir(tmp_path) == []
+
+
+@dataclass(frozen=True)
+class Small:
+    """Settings of one kind.
+
+    Attributes:
+        width: of a layer.
+    """
+
+    width: int = 3
+
+
+@dataclass(frozen=True)
+class Large(Small):
+    """Settings of another kind.
+
+    Attributes:
+        depth: layers.
+    """
+
+    depth: int = 2
+
+
+def _settings(config: Path | None, size: str, width: int | None) -> Small:
+    kind = Large if size == "large" else Small
+    return with_options(load_config(kind, config), {"width": width})
+
+
+def _program() -> click.Group:
+    @click.group(cls=CommandGroup)
+    def prog() -> None: ...
+
+    @prog.command()
+    @click.argument("table", nargs=-1, required=True)
+    @click.option("--out", required=True)
+    @click.option("--size", type=click.Choice(["small", "large"]), default="small")
+    @click.option("--width", type=int)
+    @config_options(_settings)
+    def train(
+        table: tuple[str, ...], out: str, size: str, width: int | None, config: Path | None
+    ) -> None:
+        click.echo(f"{table} {out} {_settings(config, size, width)}")
+
+    return prog
+
+
+@pytest.mark.parametrize(
+    ("arguments", "printed"),
+    [
+        (["--print-config"], "# of a layer.\nwidth = 3\n"),
+        (["--print-config", "a", "b", "--width", "4"], "# of a layer.\nwidth = 4\n"),
+        (["--size=large", "--print-config"], "width = 3\n\n# layers.\ndepth = 2\n"),
+        (["--print-config", "--size", "large"], "width = 3\n\n# layers.\ndepth = 2\n"),
+        (["--print-config", "--help"], "Usage: prog train [OPTIONS] TABLE..."),
+        (["a", "b", "--out", "c", "--size", "large"], "('a', 'b') c Large(width=3, depth=2)\n"),
+    ],
+)
+def test_settings_of_a_command_whose_options_choose_their_kind(
+    arguments: list[str], printed: str
+) -> None:
+    result = CliRunner().invoke(_program(), ["train", *arguments], prog_name="prog")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert printed in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        ([], "TABLE"),
+        (["a"], "--out"),
+        (["--print-config", "--size", "huge"], "'huge' is not one of"),
+        (["--print-config", "--width"], "--width"),
+    ],
+)
+def test_print_config_makes_nothing_else_optional(arguments: list[str], found: str) -> None:
+    program = _program()
+    for _ in range(2):  # printing once leaves the command as it was
+        result = CliRunner().invoke(program, ["train", *arguments], prog_name="prog")
+        assert result.exit_code == 2
+        assert found in result.stderr
+        assert CliRunner().invoke(program, ["train", "--print-config"]).exit_code == 0

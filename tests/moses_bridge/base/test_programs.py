@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import gzip
+import sys
+from pathlib import Path
+
+import pytest
+
+from moses_bridge.base.errors import InputError, ToolError
+from moses_bridge.base.programs import find_program, run_program
+
+UPPER = "import sys; sys.stdout.buffer.write(sys.stdin.buffer.read().upper())"
+FAIL = (
+    "import sys; print('half'); print('no ' * 2000 + 'reason\\xe9', file=sys.stderr); sys.exit(3)"
+)
+LOUD = "import sys; sys.stderr.write('x' * 10**6); sys.stdout.write('y' * 10**6)"
+
+
+def python(program: str) -> list[str]:
+    return [sys.executable, "-c", program]
+
+
+def test_programs_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "lmplz"
+    program.touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_program("lmplz") == program
+    assert find_program("moses") is None
+
+
+def test_input_and_output(tmp_path: Path) -> None:
+    (tmp_path / "in.gz").write_bytes(gzip.compress(b"abc\n"))
+    out = tmp_path / "out.gz"
+    assert run_program(python(UPPER)) == b""
+    assert run_program(python(UPPER), tmp_path / "in.gz") == b"ABC\n"
+    assert run_program(python(UPPER), tmp_path / "in.gz", out) == b""
+    assert gzip.decompress(out.read_bytes()) == b"ABC\n"
+
+
+def test_a_program_that_talks_much_on_both_streams() -> None:
+    assert run_program(python(LOUD)) == b"y" * 10**6
+
+
+def test_a_failure_tells_the_last_words_and_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="failed with status 3") as error:
+        run_program(python(FAIL), stdout_path=tmp_path / "out")
+    assert error.value.exit_code == 3
+    assert error.value.stderr_tail.rstrip().endswith("reason\xe9")
+    assert len(error.value.stderr_tail) <= 2000
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_program_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="could not be started") as error:
+        run_program([str(tmp_path / "nothing"), "-f", "moses.ini"])
+    assert error.value.exit_code is None
+    with pytest.raises(InputError, match="nowhere"):
+        run_program(python(UPPER), tmp_path / "nowhere")

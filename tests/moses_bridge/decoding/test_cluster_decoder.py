@@ -1,0 +1,71 @@
+"""Texts that are decoded on a Ray cluster of this machine, against those of one process."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moses_bridge.base.cluster import Cluster, open_cluster
+from moses_bridge.base.errors import ConfigError, UserError
+from moses_bridge.decoding.cluster_decoder import ClusterDecoder, DecoderWork
+from moses_bridge.decoding.decoder import Decoder, DecoderConfig, open_decoder
+
+CONFIG = DecoderConfig(kind="builtin", stack_size=20, pop_limit=40, alignment=True)
+
+NOBODY = Cluster(1)  # it is not asked for anything
+
+
+@pytest.fixture(scope="module")
+def cluster(ray_cluster: Any) -> Iterator[Cluster]:
+    with open_cluster(ray_cluster.address) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def system(small_golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a model whose ini has paths from there, which is the working directory."""
+    folder = tmp_path / "system"
+    shutil.copytree(small_golden / "decode", folder)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def decoded(decoder: Decoder, folder: Path) -> list[bytes]:
+    """Texts and lists under the weights of the ini, under others, and without a list."""
+    source, out, nbest = folder / "input.en", folder / "out", folder / "list.gz"
+    found = []
+    for weights in (None, {"WordPenalty0": [-2.0]}):
+        decoder.decode(source, out, weights, nbest, 20)
+        found += [out.read_bytes(), nbest.read_bytes()]
+    decoder.decode(source, out, None, None, 1)
+    return [*found, out.read_bytes()]
+
+
+def test_texts_and_lists_are_those_of_one_process(system: Path, cluster: Cluster) -> None:
+    with open_decoder(Path("moses.ini"), CONFIG, 1) as alone:
+        expected, names = decoded(alone, system), alone.feature_names()
+    with ClusterDecoder(Path("moses.ini"), CONFIG, cluster) as decoder:
+        assert decoded(decoder, system) == expected
+        assert decoder.feature_names() == names
+    assert expected[0] == expected[4] != expected[2]
+
+
+def test_wrong_weights_are_told_before_anybody_is_asked(system: Path) -> None:
+    decoder = ClusterDecoder(Path("moses.ini"), CONFIG, NOBODY)
+    with pytest.raises(ConfigError, match="WordPenalty0"):
+        decoder.translations([b"a"], {"WordPenalty0": [1.0, 2.0]}, None)
+
+
+def test_moses_decodes_on_no_cluster() -> None:
+    with pytest.raises(ConfigError, match="by the built-in decoder alone"):
+        ClusterDecoder(Path("moses.ini"), DecoderConfig(kind="moses"), NOBODY)
+
+
+def test_a_machine_without_the_directory_is_told() -> None:
+    work = DecoderWork("/no such directory", Path("moses.ini"), CONFIG)
+    with pytest.raises(UserError, match=r"No such file.*needs the same directories on all"):
+        work()

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from moses_bridge.base.errors import ConfigError, ToolError
+from moses_bridge.formats.ngram_scorer import (
+    NO_ID,
+    NeuralLm,
+    ScorerProcess,
+    ScorerProcesses,
+    begin_estimates,
+    serve_ngrams,
+)
+
+
+@pytest.mark.parametrize("text", ["CSLM0", "=cat", "CSLM0=", "CS LM=cat", "A='cat", "A_0=cat"])
+def test_a_name_and_a_command_are_needed(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"expected (NAME=COMMAND|letters and digits)"):
+        NeuralLm.parse(text)
+
+
+class Scorer:
+    """Words are numbered by their first byte; a value is the sum of the numbers, half of it a guess."""
+
+    order, start_id, end_id, open_id = 2, 5, 7, 9
+
+    def __init__(self, reads_source: bool = False) -> None:
+        self.reads_source = reads_source
+
+    def read(self, sources: Sequence[bytes]) -> int:
+        return sum(len(source.split()) + 1 for source in sources)
+
+    def encode(self, words: Sequence[bytes]) -> NDArray[np.int32]:
+        return np.array([word[0] for word in words], np.int32)
+
+    def log_probs(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
+        return -ngrams.sum(axis=1).astype(np.float32)
+
+    def estimates(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
+        return self.log_probs(ngrams) / 2
+
+
+def served(scorer: Scorer, requests: bytes) -> tuple[bytes, bytes]:
+    """The greeting and the answers."""
+    answers = io.BytesIO()
+    serve_ngrams(scorer, io.BytesIO(requests), answers)
+    greeting, _, rest = answers.getvalue().partition(b"\n")
+    return greeting, rest
+
+
+def test_the_protocol_byte_by_byte() -> None:
+    ngram = np.array([1, 3], "<i4").tobytes()
+    requests = b"W\x03\0\0\0b\nq" + b"N\x08\0\0\0" + ngram + b"E\x08\0\0\0" + ngram
+    greeting, rest = served(Scorer(), requests)
+    assert greeting == b"ngram-scorer 2 2 5 7 9 0"
+    assert np.frombuffer(rest[:8], "<i4").tolist() == [ord("b"), ord("q")]
+    assert np.frombuffer(rest[8:], "<f4").tolist() == [-4, -2]
+
+
+def test_a_scorer_that_sees_the_source_is_asked_for_places() -> None:
+    """Two sentences, one of them empty, have the places 0 1 2 and 3."""
+    row = np.array([3, 1, 3], "<i4").tobytes()
+    greeting, rest = served(Scorer(True), b"S\x05\0\0\0a b\n\n" + b"N\x0c\0\0\0" + row)
+    assert greeting == b"ngram-scorer 2 2 5 7 9 1"
+    assert np.frombuffer(rest[:4], "<i4").tolist() == [4]
+    assert np.frombuffer(rest[4:], "<f4").tolist() == [-7]
+
+
+# The other side of the protocol in a few lines of the shell: one word, one value, whatever is asked.
+SHELL = r"""printf '{greeting}\n'; head -c 6 > /dev/null; printf '\003\000\000\000';
+head -c 13 > /dev/null; printf '\000\000\200\277'; cat > /dev/null"""
+
+
+@pytest.mark.parametrize(
+    ("greeting", "open_id"), [("ngram-scorer 1 2 0 0", NO_ID), ("ngram-scorer 2 2 0 0 4 0", 4)]
+)
+def test_any_program_that_speaks_the_protocol_will_do(greeting: str, open_id: int) -> None:
+    with ScorerProcess(["sh", "-c", SHELL.replace("{greeting}", greeting)]) as scorer:
+        assert (scorer.order, scorer.start_id, scorer.end_id) == (2, 0, 0)
+        assert (scorer.open_id, scorer.reads_source) == (open_id, False)
+        assert scorer.encode([b"w"]).tolist() == [3]
+        assert scorer.log_probs(np.zeros((1, 2), np.int32)).tolist() == [-1.0]
+        assert scorer.estimates(np.zeros((0, 2), np.int32)).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (["/nonexistent/scorer"], "could not be started"),
+        (["sh", "-c", "echo hello"], "expected a line ngram-scorer 2"),
+        (["sh", "-c", "echo ngram-scorer 2 5 0 0"], "expected a line ngram-scorer 2"),
+        (["sh", "-c", "echo ngram-scorer"], "expected a line ngram-scorer 2"),
+        (["sh", "-c", "echo no model here >&2; exit 3"], "status 3: no model here"),
+    ],
+)
+def test_a_program_that_is_no_scorer_is_told(command: list[str], told: str) -> None:
+    with pytest.raises(ToolError, match=told):
+        ScorerProcess(command)
+
+
+def test_an_answer_that_breaks_off_is_told() -> None:
+    greeting = ["sh", "-c", "echo ngram-scorer 1 2 0 0; head -c 6 > /dev/null; printf ab"]
+    with ScorerProcess(greeting) as scorer, pytest.raises(ToolError, match="breaks off"):
+        scorer.encode([b"w"])
+
+
+def test_other_source_places_are_told() -> None:
+    command = r"echo ngram-scorer 2 2 0 0 0 1; head -c 9 > /dev/null; printf '\005\000\000\000'"
+    with ScorerProcess(["sh", "-c", command]) as scorer, pytest.raises(ToolError) as told:
+        scorer.read([b"a b"])
+    assert "found 5 source places, expected 3" in str(told.value)
+
+
+SERVED = """import sys
+sys.path.insert(0, {folder!r})
+from test_ngram_scorer import Scorer
+from moses_bridge.formats.ngram_scorer import serve_ngrams
+serve_ngrams(Scorer(), sys.stdin.buffer, sys.stdout.buffer)
+"""
+
+
+def test_a_process_computes_while_one_does_not_wait() -> None:
+    program = SERVED.format(folder=str(Path(__file__).parent))
+    ngrams = np.arange(200_000, dtype=np.int32).reshape(-1, 2)  # more than a pipe holds
+    with ScorerProcess([sys.executable, "-c", program]) as scorer:
+        answer = begin_estimates(scorer, ngrams)
+        expected = Scorer().estimates(ngrams)
+        np.testing.assert_allclose(answer(), expected)
+        np.testing.assert_allclose(scorer.estimates(ngrams), expected)
+        assert len(begin_estimates(scorer, ngrams[:0])()) == 0
+    np.testing.assert_allclose(begin_estimates(Scorer(), ngrams)(), expected)
+
+
+def test_a_process_is_kept_until_it_is_ended(tmp_path: Path) -> None:
+    ends = tmp_path / "ends"
+    script = f"echo ngram-scorer 1 2 0 0; cat > /dev/null; echo end >> {ends}"
+    command = ("sh", "-c", script)
+    with ScorerProcesses() as scorers:
+        first = scorers.of(command)
+        assert scorers.of(command) is first
+        assert scorers.of((*command, "another")) is not first
+        scorers.end()
+        assert ends.read_text() == "end\n" * 2
+        assert scorers.of(command) is not first
+    assert ends.read_text() == "end\n" * 3
+
+
+def test_what_cannot_be_started_is_not_kept() -> None:
+    with ScorerProcesses() as scorers:
+        for _ in range(2):
+            with pytest.raises(ToolError, match="could not be started"):
+                scorers.of(("/nonexistent/scorer",))

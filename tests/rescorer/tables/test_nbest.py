@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import rescorer.tables.nbest
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.formats.nbest import parse_features, read_nbest, with_feature
+from rescorer.contract.scorer import Batch, Scorer, UnfitPair
+from rescorer.models.controls import RandomScorer
+from rescorer.tables.nbest import add_feature
+
+SOURCE = b"zero\nun e\ntwo\n"
+NBEST = b"""\
+2 ||| a b  ||| LM0= -1.5 TM0= -1 -2e-05 ||| -3.25 ||| 0=0 ||| 0-0 \r
+2 ||| a b  ||| LM0= -1.5 TM0= -2 -2 ||| -4
+0 ||| c ||| LM0= -0  ||| 1e-7
+2 |||   ||| LM0= 1 ||| 0
+"""
+
+
+class LengthsInThousands:
+    """1000 x words of the source + words of the target."""
+
+    shortlist = None
+    needs_links = False
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[bytes, bytes]] = []
+
+    def values(self, asked: Batch) -> NDArray[np.float64]:
+        assert asked.links is None
+        pairs = list(zip(asked.sources, asked.targets, strict=True))
+        self.seen += pairs
+        return np.array([1000.0 * len(s.split()) + len(t.split()) for s, t in pairs])
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "source"
+    path.write_bytes(SOURCE)
+    return path
+
+
+def written(nbest: bytes, source: Path, scorer: Scorer, name: str = "RNN0") -> bytes:
+    path, out = source.parent / "nbest", source.parent / "out"
+    path.write_bytes(nbest)
+    add_feature(str(path), source, scorer, name, str(out))
+    return out.read_bytes()
+
+
+def test_feature_is_appended_and_all_else_stays(source: Path) -> None:
+    assert (
+        written(NBEST, source, LengthsInThousands())
+        == b"""\
+2 ||| a b  ||| LM0= -1.5 TM0= -1 -2e-05 RNN0= 1002.000000 ||| -3.25 ||| 0=0 ||| 0-0 \r
+2 ||| a b  ||| LM0= -1.5 TM0= -2 -2 RNN0= 1002.000000 ||| -4
+0 ||| c ||| LM0= -0 RNN0= 1001.000000  ||| 1e-7
+2 |||   ||| LM0= 1 RNN0= 1000.000000 ||| 0
+"""
+    )
+
+
+def test_a_second_feature_has_the_values_per_word(source: Path) -> None:
+    path, out = source.parent / "nbest", source.parent / "out"
+    path.write_bytes(NBEST)
+    scorer = LengthsInThousands()
+    add_feature(str(path), source, scorer, "RNN0", str(out), per_word_feature="RNN1")
+    found = [parse_features(entry, str(out)) for entry in read_nbest(out)]
+    assert [features["RNN0"] for features in found] == [(1002,), (1002,), (1001,), (1000,)]
+    assert [features["RNN1"] for features in found] == [(334,), (334,), (500.5,), (1000,)]
+    assert len(scorer.seen) == 3
+    with pytest.raises(ConfigError, match="two features of the name RNN2"):
+        add_feature(str(path), source, scorer, "RNN2", str(out), per_word_feature="RNN2")
+    with pytest.raises(InputError, match="the feature LM0"):
+        add_feature(str(path), source, scorer, "RNN2", str(out), per_word_feature="LM0")
+
+
+def test_equal_hypotheses_of_a_sentence_are_scored_once(source: Path) -> None:
+    scorer = LengthsInThousands()
+    written(NBEST, source, scorer)
+    assert scorer.seen == [(b"two", b"a b"), (b"zero", b"c"), (b"two", b"")]
+
+
+@pytest.mark.parametrize("entries_at_once", [1, 2, 100])
+def test_blocks_do_not_matter(
+    source: Path, monkeypatch: pytest.MonkeyPatch, entries_at_once: int
+) -> None:
+    expected = written(NBEST, source, LengthsInThousands())
+    monkeypatch.setattr(rescorer.tables.nbest, "ENTRIES_AT_ONCE", entries_at_once)
+    assert written(NBEST, source, LengthsInThousands()) == expected
+
+
+def test_list_of_moses(golden: Path, tmp_path: Path) -> None:
+    nbest, source = golden / "decode" / "nbest100.cube400.gz", golden / "decode" / "input.en"
+    out = tmp_path / "out.gz"
+    n_entries = add_feature(str(nbest), source, RandomScorer(7), "CSLM0", str(out))
+    old = gzip.decompress(nbest.read_bytes()).split(b"\n")
+    new = gzip.decompress(out.read_bytes()).split(b"\n")
+    assert n_entries == len(old) - 1 == len(new) - 1
+    sentences = source.read_bytes().split(b"\n")
+    for before, after in zip(old[:-1:50], new[:-1:50], strict=True):
+        fields = before.split(b" ||| ")
+        value = RandomScorer(7).values(Batch([sentences[int(fields[0])]], [fields[1].rstrip()]))[0]
+        fields[2] += b" CSLM0= %.6f" % value
+        assert after == b" ||| ".join(fields)
+    assert all(entry.features.count(b"CSLM0=") == 1 for entry in read_nbest(out))
+
+
+class Links:
+    """The number of links; each pair is asked for once."""
+
+    shortlist = None
+    needs_links = True
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[bytes, bytes, bytes]] = []
+
+    def values(self, asked: Batch) -> NDArray[np.float64]:
+        assert asked.links is not None
+        self.seen += zip(asked.sources, asked.targets, asked.links, strict=True)
+        return np.array([float(len(links.split())) for links in asked.links])
+
+
+def test_links_are_the_last_field_of_an_entry(source: Path) -> None:
+    nbest = b"""\
+0 ||| a b ||| LM0= 1 ||| 1 ||| 0-0 1-1 0-2
+0 ||| a b ||| LM0= 1 ||| 1 ||| 0-0 \r
+0 ||| a b ||| LM0= 1 ||| 1 ||| 0=0 ||| 0-0
+1 ||| a b ||| LM0= 1 ||| 1 |||
+"""
+    scorer = Links()
+    values = [float(line.split()[8]) for line in written(nbest, source, scorer).split(b"\n")[:-1]]
+    assert values == [3, 1, 1, 0]
+    assert scorer.seen == [
+        (b"zero", b"a b", b"0-0 1-1 0-2"),
+        (b"zero", b"a b", b"0-0"),
+        (b"un e", b"a b", b""),
+    ]
+
+
+@pytest.mark.parametrize("field", [b"0=0", b"0-0,1-1", b"0", b"-1-0", b"0-0  1-1x"])
+def test_entries_without_links_are_refused(source: Path, field: bytes) -> None:
+    nbest = b"0 ||| a ||| LM0= 1 ||| 1 ||| 0-0\n0 ||| a ||| LM0= 1 ||| 1 ||| " + field + b"\n"
+    with pytest.raises(InputError, match="--print-alignment-info-in-n-best") as caught:
+        written(nbest, source, Links())
+    assert caught.value.line == 2
+    del caught  # and the frames in it, so that the file in them is closed now
+    assert not (source.parent / "out").exists()
+
+
+@pytest.mark.parametrize("value", [-1e-9, -123456.789, -1e6, 0.0])
+def test_values_are_plain_decimals(value: float) -> None:
+    line = with_feature(b"0 ||| a ||| LM0= 1 ||| 0", "A", value)
+    text = line.split(b" ||| ")[2].split()[-1]
+    assert b"e" not in text and abs(float(text) - value) <= 5e-7
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (b"0 ||| ||| LM0= 1 ||| 0", b"0 ||| ||| LM0= 1 A= -2.000000 ||| 0"),
+        (b"0|||a|||LM0= 1|||0|||0=0", b"0|||a|||LM0= 1 A= -2.000000|||0|||0=0"),
+    ],
+)
+def test_fields_end_at_bare_bars_as_moses_splits_them(line: bytes, expected: bytes) -> None:
+    assert with_feature(line, "A", -2.0) == expected
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("-inf")])
+def test_values_that_are_not_finite_are_refused(value: float) -> None:
+    with pytest.raises(ValueError, match="finite"):
+        with_feature(b"0 ||| a ||| LM0= 1 ||| 0", "A", value)
+
+
+@pytest.mark.parametrize("name", ["", "RNN_0", "0RNN", "RNN=", "é", "a b"])
+def test_names_that_moses_misreads_are_refused(source: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match="letters and digits"):
+        written(NBEST, source, LengthsInThousands(), name)
+
+
+@pytest.mark.parametrize(
+    ("nbest", "line", "found"),
+    [
+        (b"0 ||| a ||| LM0= 1 ||| 0\n3 ||| a ||| LM0= 1 ||| 0\n", 2, "sentence id 3"),
+        (b"0 ||| a ||| RNN0= 1 ||| 0\n", 1, "feature RNN0"),
+        (b"0 ||| a ||| LM0= 1\n", 1, "3 fields"),
+        (b"x ||| a ||| LM0= 1 ||| 0\n", 1, "sentence id"),
+        (b"0 ||| a ||| LM0= nan ||| 0\n", 1, "value"),
+    ],
+)
+def test_bad_entries_are_refused(source: Path, nbest: bytes, line: int, found: str) -> None:
+    with pytest.raises(InputError, match=found) as caught:
+        written(nbest, source, LengthsInThousands())
+    assert caught.value.line == line
+    del caught  # and the frames in it, so that the file in them is closed now
+    assert not (source.parent / "out").exists()
+
+
+class Phrases(LengthsInThousands):
+    """A model of targets of one word."""
+
+    def values(self, asked: Batch) -> NDArray[np.float64]:
+        for row, target in enumerate(asked.targets):
+            if len(target.split()) > 1:
+                raise UnfitPair(row, asked, "target", "2 words", "at most 1", "Cut it")
+        return super().values(asked)
+
+
+def test_a_model_of_phrases_refuses_a_sentence_with_its_line(source: Path) -> None:
+    message = r"nbest:3: found 2 words on the target side, expected at most 1.*`rescorer score`"
+    with pytest.raises(InputError, match=message):
+        written(b"0 ||| c ||| ||| 1\n0 ||| d ||| ||| 1\n1 ||| a b ||| ||| 1\n", source, Phrases())

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from moses_bridge.base.errors import ConfigError, InputError
+from rescorer.training.pairs import pair_cache
+from rescorer.training.pairs.pair_cache import stored_pairs
+from rescorer.training.pairs.pair_files import PairFiles
+from rescorer.training.pairs.phrase_pairs import PairChoice
+
+ROWS = (
+    b"a b ||| x ||| 1 ||| ||| 1 1 2\nb ||| y x ||| 1 ||| ||| 1 1 3\na b ||| x ||| 1 ||| ||| 1 1 4\n"
+)
+
+
+def write(folder: Path, rows: bytes = ROWS) -> Path:
+    table = folder / "table"
+    table.write_bytes(rows)
+    return table
+
+
+def content(files: PairFiles) -> list[list[object]]:
+    return [[column.tolist() for column in part] for part in files.parts()]
+
+
+def test_a_table_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, cache = write(tmp_path), tmp_path / "new" / "cache"
+    first = stored_pairs(table, PairChoice(), cache)
+    monkeypatch.setattr(pair_cache, "write_pairs", None)
+    again = stored_pairs(table, PairChoice(), cache)
+    assert content(again) == content(first) and again.digest == first.digest
+    assert (int(again.n_pairs.sum()), again.header["n_rows"]) == (2, 3)
+    assert sorted(path.name for path in cache.parent.iterdir()) == ["cache"]
+
+
+def test_with_or_without_a_cache_the_pairs_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(pair_cache.tempfile, "gettempdir", lambda: str(scratch))
+    table = write(tmp_path)
+    kept = stored_pairs(table, PairChoice(), tmp_path / "cache")
+    passing = stored_pairs(table, PairChoice(), None)
+    assert not [*scratch.iterdir()]
+    assert content(kept) == content(passing) and kept.digest == passing.digest
+
+
+def test_an_empty_directory_becomes_a_cache(tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    assert stored_pairs(write(tmp_path), PairChoice(), tmp_path / "cache").n_pairs.sum() == 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "choice", "message"),
+    [
+        (ROWS + b"c ||| z ||| 1\n", PairChoice(), "pairs of another table"),
+        (ROWS.replace(b"y", b"z"), PairChoice(), "pairs of another table"),
+        (ROWS, PairChoice(5), "max_phrase_words 7, not 5"),
+        (ROWS, PairChoice(with_counts=True), "with_counts False, not True"),
+        (ROWS, PairChoice(reverse_sides=True), "reverse_sides False, not True"),
+    ],
+)
+def test_other_pairs_are_refused(
+    tmp_path: Path, rows: bytes, choice: PairChoice, message: str
+) -> None:
+    cache = tmp_path / "cache"
+    stored_pairs(write(tmp_path), PairChoice(), cache)
+    before = {path: path.read_bytes() for path in cache.iterdir()}
+    with pytest.raises(ConfigError, match=message):
+        stored_pairs(write(tmp_path, rows), choice, cache)
+    assert {path: path.read_bytes() for path in cache.iterdir()} == before
+
+
+def test_counts_are_those_of_the_last_row(tmp_path: Path) -> None:
+    files = stored_pairs(write(tmp_path), PairChoice(with_counts=True), None)
+    assert sorted(np.concatenate([part.counts for part in files.parts()])) == [3, 4]
+    plain = stored_pairs(write(tmp_path), PairChoice(), None)
+    assert np.concatenate([part.counts for part in plain.parts()]).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("header", [None, "[]", '{"format": 99}', '{"format": 1}', "{"])
+def test_a_directory_of_something_else_is_refused(tmp_path: Path, header: str | None) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    (cache / "letter").write_text("Dear all")
+    if header is not None:
+        (cache / "pairs.json").write_text(header)
+    with pytest.raises(InputError, match=r"cache.*: found"):
+        stored_pairs(write(tmp_path), PairChoice(), cache)
+    assert (cache / "letter").read_text() == "Dear all"
+
+
+@pytest.mark.parametrize("name", ["target_words", "word_ends", "source_counts", "words"])
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_damaged_cache_is_named(tmp_path: Path, name: str, is_gone: bool) -> None:
+    table, cache = write(tmp_path), tmp_path / "cache"
+    stored_pairs(table, PairChoice(), cache)
+    data = (cache / name).read_bytes()
+    if is_gone:
+        (cache / name).unlink()
+    else:
+        (cache / name).write_bytes(data[:-1])
+    with pytest.raises(InputError, match=f"{name}: found {0 if is_gone else len(data) - 1} bytes"):
+        stored_pairs(table, PairChoice(), cache)
+
+
+def test_a_table_with_a_fault_leaves_no_cache(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="table:4: found 1 column"):
+        stored_pairs(write(tmp_path, ROWS + b"a\n"), PairChoice(), tmp_path / "cache")
+    assert [path.name for path in tmp_path.iterdir()] == ["table"]
+
+
+def test_a_table_that_is_no_file_has_no_cache(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"leave --cache c out"):
+        stored_pairs("-", PairChoice(), "c")
+
+
+def test_what_a_cache_says_of_itself(tmp_path: Path) -> None:
+    stored_pairs(write(tmp_path), PairChoice(), tmp_path / "cache")
+    header = json.loads((tmp_path / "cache" / "pairs.json").read_text())
+    assert header["table"]["bytes"] == len(ROWS)
+    assert header["choice"] == {
+        "max_phrase_words": 7,
+        "min_prob": 0.0,
+        "with_counts": False,
+        "reverse_sides": False,
+    }
+    assert (header["format"], header["n_words"], len(header["parts"])) == (1, 4, 256)
