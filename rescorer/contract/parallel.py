@@ -29,6 +29,14 @@ def let_waiting_threads_sleep() -> None:
         os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
 
 
+def compute_on_one_thread() -> None:
+    """Make each product of this process run on one thread, so that its value does not depend on the machine."""
+    # PyTorch is loaded here, so that what only joins files does not wait for it.
+    import torch
+
+    torch.set_num_threads(1)
+
+
 def map_in_order(
     function: Callable[[Item], Result], items: Iterable[Item], jobs: int
 ) -> Iterator[Result]:
@@ -54,8 +62,7 @@ def map_in_order(
 
 @contextlib.contextmanager
 def _one_thread_each(jobs: int) -> Iterator[ThreadPoolExecutor]:
-    # PyTorch is loaded here, so that what only joins files does not wait for it.
-    import torch
+    import torch  # here, as above
 
     n_threads = torch.get_num_threads()
     try:

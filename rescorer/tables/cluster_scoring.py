@@ -13,11 +13,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-import torch
-
 from moses_bridge.base.cluster import Cluster, Unit, open_cluster
 from moses_bridge.formats.phrase_table import Block
 from rescorer.contract.compute import Device
+from rescorer.contract.parallel import compute_on_one_thread
 from rescorer.contract.scorer import NamedScorer
 from rescorer.models.asked_scorers import AskedScorers
 from rescorer.models.model_directory import model_files
@@ -84,7 +83,7 @@ class BlockWork:
 
     def __call__(self) -> Callable[[Block], ScoredBlock]:
         """What scores a block, on one thread: so values do not depend on the machine's processors."""
-        torch.set_num_threads(1)
+        compute_on_one_thread()
         return partial(self.scoring.scored, self.scorers.named(self.device))
 
 

@@ -17,8 +17,8 @@ import torch
 
 import moses_bridge.tables.filter
 import rescorer.runs.agreement
-import rescorer.runs.train  # noqa: F401
-import rescorer.tables.scored_table
+import rescorer.runs.train
+import rescorer.tables.scored_table  # noqa: F401
 from moses_bridge.cli import main as moses_bridge
 from rescorer.cli import main as rescorer_command
 from rescorer.contract.architectures import ARCHITECTURES, load
