@@ -8,9 +8,9 @@ standard output. Pairs come in blocks of lines, each block ended by an empty lin
 
 It answers each block in the same way: one number a line, as many as the block has pairs and in their order,
 and then an empty line, after which it must flush its output. It may answer line by line or when it has
-read the whole block. A number is what enters the log-linear model: the natural logarithm of a probability, or any
-other finite value that is to be weighted. The program ends when its input does. What it writes to standard
-error is shown where it fails.
+read the whole block. A number is what enters the log-linear model: the natural logarithm of a
+probability, or any other finite value that is to be weighted. The program ends when its input does. What
+it writes to standard error is shown where it fails.
 
 A value must not depend on the other pairs of its block. Several blocks may be worked on at a time, each by a
 process of its own: `rescorer score --jobs N` starts the program N times at most.
