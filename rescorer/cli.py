@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -30,11 +30,11 @@ from moses_bridge.formats.nbest import check_feature_name
 from moses_bridge.formats.ngram_scorer import serve_ngrams
 from rescorer.contract.architectures import ARCHITECTURES
 from rescorer.contract.parallel import let_waiting_threads_sleep
+from rescorer.models.controls import Control
 
 if TYPE_CHECKING:
     from rescorer.contract.compute import Compute, Device, Precision
     from rescorer.contract.scorer import NamedScorer, Side, TrainingSettings
-    from rescorer.models.controls import Control
     from rescorer.models.ensemble import Mean
     from rescorer.runs.expected_bleu.task import ExpectedBleuConfig
     from rescorer.tables.report import ColumnFormat
@@ -63,6 +63,11 @@ UNNORMALIZED = click.option(
     "--unnormalized",
     is_flag=True,
     help="Leave out the softmax's denominator; for models trained with self_normalisation.",
+)
+TRUST_CODE = click.option(
+    "--trust-code",
+    is_flag=True,
+    help="Run the code that a model names as its architecture, where this is not rescorer's own.",
 )
 FORM = click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
@@ -106,7 +111,8 @@ def _training_settings(
     "--arch",
     default="encdec",
     show_default=True,
-    help=f"What is trained: {', '.join(ARCHITECTURES)}.",
+    help=f"What is trained: {', '.join(ARCHITECTURES)}; or your own, package.module:NAME (package.module: for "
+    "NAME ARCHITECTURE), of a module that Python finds (PYTHONPATH).",
 )
 @click.option("--source", type=READABLE, help="Source text, where DATA is parallel target text.")
 @click.option("--links", type=READABLE, help="Its word links, where the architecture needs them.")
@@ -219,6 +225,7 @@ def _expected_bleu_settings(
 @config_options(_expected_bleu_settings)
 @click.option("--minutes", type=float, help="At most so many; sets the key loop.max_minutes.")
 @click.option("--epochs", type=int, help="Passes at most; sets the key loop.n_epochs.")
+@TRUST_CODE
 @RESUME
 @DEVICE
 @SEED
@@ -231,6 +238,7 @@ def expected_bleu(
     config: Path | None,
     minutes: float | None,
     epochs: int | None,
+    trust_code: bool,
     resume: bool,
     device: Device,
     seed: int,
@@ -248,7 +256,9 @@ def expected_bleu(
     settings = _expected_bleu_settings(config, minutes, epochs)
     lists = ListText(nbest, source, references)
     place = choose_device(device)
-    before, report = train_for_expected_bleu(model, lists, out, settings, resume, place, seed)
+    before, report = train_for_expected_bleu(
+        model, lists, out, settings, resume, place, seed, trust_code
+    )
     first = "" if before is None else f"held out loss before {before:.4g}, "
     click.echo(f"{out}: {first}{_in_words(report)}")
 
@@ -288,8 +298,24 @@ def _tell_log_z(model: Path, unnormalized: bool) -> None:
 )
 @click.option(
     "--control",
-    type=click.Choice(["random", "length"]),
+    type=click.Choice(get_args(Control)),
     help="Instead of a model: noise, or minus the number of target words.",
+)
+@click.option(
+    "--values",
+    "commands",
+    metavar="COMMAND",
+    multiple=True,
+    help="Program that prints a number for each phrase pair, a natural logarithm: a column after those of the "
+    "models; started --jobs times at most. Protocol: docs/formats.md.",
+)
+@click.option("--with-links", is_flag=True, help="Give the programs of --values word links too.")
+@click.option(
+    "--scorer",
+    "factories",
+    metavar="MODULE:FACTORY",
+    multiple=True,
+    help="A Python function (package.module:FACTORY) that returns a scorer: a column after all others.",
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Of --control random.")
 @click.option("--out", required=True, help="Table to write, compressed by suffix.")
@@ -321,6 +347,7 @@ def _tell_log_z(model: Path, unnormalized: bool) -> None:
     help="Let at most N malformed rows go to OUT.bad.",
 )
 @UNNORMALIZED
+@TRUST_CODE
 @click.option(
     "--shard", metavar="I/N", help="Score the I-th of N parts; `rescorer merge` joins them."
 )
@@ -335,6 +362,9 @@ def score(
     models: tuple[Path, ...],
     mean: Mean | None,
     control: Control | None,
+    commands: tuple[str, ...],
+    with_links: bool,
+    factories: tuple[str, ...],
     seed: int,
     out: str,
     ini: Path | None,
@@ -345,6 +375,7 @@ def score(
     replace: bool,
     skip_bad: int,
     unnormalized: bool,
+    trust_code: bool,
     shard: str | None,
     address: str | None,
     workers: int | None,
@@ -368,12 +399,14 @@ def score(
 
     check_workers(address, workers)
     compute = Compute(precision, device if address is None else "auto", unnormalized)
-    asked = AskedScorers(models, mean, control, seed, compute)
+    others = (commands, with_links, factories)
+    asked = AskedScorers(models, mean, control, seed, compute, *others, trust_code)
     scorers = asked.named()
     if unnormalized and not is_stream(table):
         for model in models:
             _tell_log_z(model, unnormalized)
-            click.echo(f"{model}: {table_agreement(model, table, seed, compute)}", err=True)
+            agreement = table_agreement(model, table, seed, compute, trust_code)
+            click.echo(f"{model}: {agreement}", err=True)
     with contextlib.ExitStack() as stack:
         elsewhere = None
         if address is not None:
@@ -440,6 +473,7 @@ def merge(parts: tuple[Path, ...], out: Path, ini: Path | None, ini_out: Path | 
 )
 @click.option("--out", required=True, help="N-best list to write, compressed by suffix.")
 @UNNORMALIZED
+@TRUST_CODE
 @PRECISION
 @DEVICE
 @JOBS
@@ -453,6 +487,7 @@ def nbest(
     per_word_feature: str,
     out: str,
     unnormalized: bool,
+    trust_code: bool,
     precision: Precision,
     device: Device,
     jobs: int,
@@ -470,7 +505,7 @@ def nbest(
     if per_word and per_word_feature:
         raise ConfigError("--per-word divides the one feature already: leave one of both out")
     compute = Compute(precision, device, unnormalized)
-    scorers = [scorer_of_model(model, compute).scorer for model in models]
+    scorers = [scorer_of_model(model, compute, trust_code).scorer for model in models]
     if unnormalized:
         for model in models:
             _tell_log_z(model, unnormalized)
@@ -481,10 +516,18 @@ def nbest(
 @main.command()
 @click.argument("model", type=MODEL_DIRECTORY)
 @UNNORMALIZED
+@TRUST_CODE
 @PRECISION
 @DEVICE
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Threads.")
-def serve(model: Path, unnormalized: bool, precision: Precision, device: Device, jobs: int) -> None:
+def serve(
+    model: Path,
+    unnormalized: bool,
+    trust_code: bool,
+    precision: Precision,
+    device: Device,
+    jobs: int,
+) -> None:
     """Score n-grams for the search with a CSLM or an NNJM, over standard input and output.
 
     What the search goes by is quick: of a model trained with self_normalisation it is the score without the
@@ -500,7 +543,8 @@ def serve(model: Path, unnormalized: bool, precision: Precision, device: Device,
     from rescorer.models.model_directory import ngram_scorer_of_model
 
     torch.set_num_threads(jobs)
-    scorer = ngram_scorer_of_model(model, Compute(precision, device, unnormalized))
+    compute = Compute(precision, device, unnormalized)
+    scorer = ngram_scorer_of_model(model, compute, trust_code)
     _tell_log_z(model, unnormalized)
     serve_ngrams(scorer, sys.stdin.buffer, sys.stdout.buffer)
 
@@ -537,6 +581,7 @@ N_BEST = click.option(
     show_default=True,
     help="What is printed.",
 )
+@TRUST_CODE
 @PRECISION
 @DEVICE
 def neighbors(
@@ -548,6 +593,7 @@ def neighbors(
     n_best: int,
     keep: Path | None,
     output: str,
+    trust_code: bool,
     precision: Precision,
     device: Device,
 ) -> None:
@@ -561,7 +607,7 @@ def neighbors(
 
     if not words and not phrases:
         raise ConfigError("nothing is asked for: name a --word or a --phrase")
-    learned, found = Learned.load(model), []
+    learned, found = Learned.load(model, trust_code), []
     if words:
         found += word_neighbors(learned, list(map(os.fsencode, words)), side, n_best)
     if phrases:
@@ -612,6 +658,7 @@ def _named_models(models: tuple[str, ...]) -> dict[str, Path]:
     help="File to write, .md or .json; without it Markdown is printed.",
 )
 @UNNORMALIZED
+@TRUST_CODE
 @PRECISION
 @DEVICE
 def preferences(
@@ -625,6 +672,7 @@ def preferences(
     seed: int,
     outs: tuple[Path, ...],
     unnormalized: bool,
+    trust_code: bool,
     precision: Precision,
     device: Device,
 ) -> None:
@@ -647,19 +695,20 @@ def preferences(
         "n_best": n_best,
     }
     config = with_options(PreferencesConfig(seed=seed), options)
-    result = draw(table, _scorers(models, Compute(precision, device, unnormalized)), config)
+    compute = Compute(precision, device, unnormalized)
+    result = draw(table, _scorers(models, compute, trust_code), config)
     write_preferences(result, outs)
     if not outs:
         click.echo(to_markdown(result), nl=False)
 
 
-def _scorers(models: tuple[str, ...], compute: Compute) -> list[NamedScorer]:
+def _scorers(models: tuple[str, ...], compute: Compute, trust_code: bool) -> list[NamedScorer]:
     """The scorers of NAME=DIR, with those names."""
     from rescorer.models.model_directory import scorer_of_model
 
     named = _named_models(models).items()
     return [
-        dataclasses.replace(scorer_of_model(directory, compute), name=name)
+        dataclasses.replace(scorer_of_model(directory, compute, trust_code), name=name)
         for name, directory in named
     ]
 
@@ -687,6 +736,7 @@ def _scorers(models: tuple[str, ...], compute: Compute) -> list[NamedScorer]:
 )
 @click.option("--zooms", type=int, help="Parts that are drawn apart.  [default: 3]")
 @click.option("--seed", type=int, default=1, show_default=True, help="Of draw and layout.")
+@TRUST_CODE
 @PRECISION
 @DEVICE
 def draw_map(
@@ -700,6 +750,7 @@ def draw_map(
     colour: Colour,
     zooms: int | None,
     seed: int,
+    trust_code: bool,
     precision: Precision,
     device: Device,
 ) -> None:
@@ -713,7 +764,7 @@ def draw_map(
 
     options = {"n_words": words, "n_phrases": phrases, "n_zooms": zooms}
     config = with_options(MapConfig(side=side, colour=colour, seed=seed), options)
-    learned, compute = Learned.load(model), Compute(precision, device)
+    learned, compute = Learned.load(model, trust_code), Compute(precision, device)
     maps = draw_maps(learned, table, out, kinds or kinds_of(learned), config, compute)
     for made in maps:
         for row in made.purity:
@@ -766,6 +817,7 @@ NO_UNKNOWN = click.option("--no-unknown", is_flag=True, help="No <unk> among the
 @click.option(
     "--out", default="-", help="File to write, compressed by suffix.  [default: standard output]"
 )
+@TRUST_CODE
 @DEVICE
 def generate(
     model: Path,
@@ -781,6 +833,7 @@ def generate(
     table: Path | None,
     form: OutputFormat,
     out: str,
+    trust_code: bool,
     device: Device,
 ) -> None:
     """Write the targets that a network prefers, or draws, for source phrases, with log-probabilities.
@@ -808,7 +861,7 @@ def generate(
     )
     if table is not None and reverses_sides(model):
         raise ConfigError(f"{model} generates sources of target phrases: leave --table out")
-    generator = generator_of_model(model, Compute(device=device))
+    generator = generator_of_model(model, Compute(device=device), trust_code)
     generate_phrases(generator, phrases, config, out, form, table)
 
 
@@ -824,6 +877,7 @@ def generate(
 @MAX_WORDS
 @NO_UNKNOWN
 @click.option("--lexicon", type=READABLE, help="lex.f2e of Moses's training, for <unk>.")
+@TRUST_CODE
 @DEVICE
 def translate(
     model: Path,
@@ -837,6 +891,7 @@ def translate(
     max_words: int,
     no_unknown: bool,
     lexicon: Path | None,
+    trust_code: bool,
     device: Device,
 ) -> None:
     """Translate sentences with a network alone, without a phrase table.
@@ -860,7 +915,7 @@ def translate(
         max_words=max_words,
         unknown_words=not no_unknown,
     )
-    generator = translator_of_model(model, Compute(device=device))
+    generator = translator_of_model(model, Compute(device=device), trust_code)
     words = read_lexicon(lexicon, generator.shortlists.target) if lexicon else NO_LEXICON
     lists = NBestOutput(nbest, feature) if nbest else None
     n_unknown = run_translation(generator, text, config, out, lists, words)
@@ -873,6 +928,7 @@ def translate(
 @click.option("--source", type=READABLE, help="Source text, where a model sees it.")
 @click.option("--links", type=READABLE, help="Word links, where a model needs them.")
 @FORM
+@TRUST_CODE
 @PRECISION
 @DEVICE
 def perplexity(
@@ -881,6 +937,7 @@ def perplexity(
     source: Path | None,
     links: Path | None,
     form: OutputFormat,
+    trust_code: bool,
     precision: Precision,
     device: Device,
 ) -> None:
@@ -895,7 +952,7 @@ def perplexity(
     from rescorer.views.perplexity import load_text_model, perplexities
 
     compute = Compute(precision, device)
-    loaded = [load_text_model(path, compute) for path in models]
+    loaded = [load_text_model(path, compute, trust_code) for path in models]
     report = perplexities(loaded, Data(text, source, links))
     click.echo(json.dumps(report.as_json(), indent=1) if form == "json" else str(report))
 
@@ -929,6 +986,7 @@ def _line_numbers(text: str | None) -> list[int]:
     show_default=True,
     help="That a link needs.",
 )
+@TRUST_CODE
 @DEVICE
 def align(
     model: Path,
@@ -940,6 +998,7 @@ def align(
     lines: str | None,
     links: Path | None,
     min_weight: float,
+    trust_code: bool,
     device: Device,
 ) -> None:
     """Align the words of parallel text by the attention of a network.
@@ -961,7 +1020,7 @@ def align(
     if bool(numbers) != (pictures is not None):
         raise ConfigError("pictures need both --pictures DIR and --lines")
     pairs = read_pairs(source, target, links)
-    reader = attention_reader_of_model(model, Compute(device=device))
+    reader = attention_reader_of_model(model, Compute(device=device), trust_code)
     drawn = None if pictures is None else AttentionPictures(pictures, numbers)
     error = align_pairs(reader, pairs, out, matrix, drawn, min_weight)
     if error is not None:

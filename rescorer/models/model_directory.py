@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.json_files import read_json, write_json
-from rescorer.contract.architectures import ARCHITECTURES, load
+from rescorer.contract.architectures import ARCHITECTURES, is_foreign, load
 from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import (
     Architecture,
@@ -29,7 +29,6 @@ from rescorer.contract.scorer import (
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.fold_scorer import FoldScorer
 from rescorer.layers.tensor_files import check_weights, load_tensors, save_tensors
-from rescorer.models.controls import Control, scorer_of_control
 from rescorer.models.reversed_sides import REVERSED_NOTE, in_own_order
 from rescorer.models.right_to_left import RightToLeftGenerator
 from rescorer.tries.generation import Generator, TargetGenerator
@@ -104,14 +103,28 @@ def save_folds(directory: Path, n_folds: int, max_phrase_words: int) -> None:
     write_json(directory / FOLDS, folds)
 
 
-def load_model(directory: Path) -> TrainedModel[Any]:
+def load_model(directory: Path, trust_code: bool = False) -> TrainedModel[Any]:
     """Read a model directory.
 
+    Args:
+        directory: what `rescorer train` wrote.
+        trust_code: import an architecture from outside this package, which runs its code.
+
     Raises:
-        InputError: a file is missing, damaged, of another version or does not fit the others.
+        InputError: a file is missing, damaged, of another version or does not fit the others, or the
+            architecture is code from outside that is not trusted or cannot be imported.
+        ConfigError: Python does not find the architecture.
     """
     description = _read_description(directory / DESCRIPTION)
     name = description["architecture"]
+    if is_foreign(name) and not trust_code:
+        raise InputError(
+            directory / DESCRIPTION,
+            None,
+            f"the architecture {name!r}, code from outside rescorer",
+            "one of rescorer's own",
+            "If you trust this code, allow running it with --trust-code",
+        )
     architecture = load(name)
     shortlists = _shortlists(directory, description)
     settings = from_mapping(
@@ -189,8 +202,13 @@ def _read_description(path: Path) -> dict[str, Any]:
             f"`rescorer score` takes them together; name one, as {fold_directory(path.parent, 0)}",
         )
     description = read_json(path)
-    if not isinstance(description, dict) or description.get("architecture") not in ARCHITECTURES:
+    if not isinstance(description, dict) or not isinstance(description.get("architecture"), str):
         raise InputError(path, None, "no known architecture", f"one of {', '.join(ARCHITECTURES)}")
+    try:
+        is_foreign(description["architecture"])
+    except ConfigError as error:
+        hint = f"There is {error}"
+        raise InputError(path, None, "no known architecture", "the name of one", hint) from error
     if not isinstance(description.get("model"), dict):
         raise InputError(path, None, "no sizes of the network", 'a table "model"')
     if description.get("format_version") != FORMAT_VERSION:
@@ -227,7 +245,7 @@ def model_files(directory: Path) -> dict[str, bytes]:
     return {str(path.relative_to(directory)): path.read_bytes() for path in paths if path.exists()}
 
 
-def scorer_of_model(directory: Path, compute: Compute) -> NamedScorer:
+def scorer_of_model(directory: Path, compute: Compute, trust_code: bool = False) -> NamedScorer:
     """The scorer of a model directory.
 
     A language model scores the target alone; a model with reversed sides scores the source, given the target.
@@ -235,6 +253,7 @@ def scorer_of_model(directory: Path, compute: Compute) -> NamedScorer:
     Args:
         directory: what `rescorer train` wrote.
         compute: on what and how precisely.
+        trust_code: see `load_model`.
 
     Raises:
         InputError: the directory is not a whole model.
@@ -242,8 +261,8 @@ def scorer_of_model(directory: Path, compute: Compute) -> NamedScorer:
             softmax's denominator.
     """
     if (directory / FOLDS).exists():
-        return _scorer_of_folds(directory, compute)
-    model = load_model(directory)
+        return _scorer_of_folds(directory, compute, trust_code)
+    model = load_model(directory, trust_code)
     _check_denominator(model, directory, compute)
     architecture = load(model.architecture)
     notes = [
@@ -254,7 +273,7 @@ def scorer_of_model(directory: Path, compute: Compute) -> NamedScorer:
     return NamedScorer(f"{directory}{note}", scorer, f"{fingerprint(directory)} {compute}")
 
 
-def _scorer_of_folds(directory: Path, compute: Compute) -> NamedScorer:
+def _scorer_of_folds(directory: Path, compute: Compute, trust_code: bool) -> NamedScorer:
     """The networks of a directory as one scorer: a pair is scored by the one that has not seen it.
 
     Raises:
@@ -272,7 +291,7 @@ def _scorer_of_folds(directory: Path, compute: Compute) -> NamedScorer:
         if fingerprint(member) != digest:
             fault = "another network than the one that was trained without this fold"
             raise InputError(member, None, fault, f"the one that {path} names", TRAIN_AGAIN)
-        scorers.append(scorer_of_model(member, compute))
+        scorers.append(scorer_of_model(member, compute, trust_code))
     note = scorers[0].name.removeprefix(str(fold_directory(directory, 0)))
     name = f"{directory}{note}, each pair by the network of {len(scorers)} that has not seen it"
     fold_scorer = FoldScorer([each.scorer for each in scorers], folds["max_phrase_words"])
@@ -305,31 +324,16 @@ def log_z_of(directory: Path) -> LogZ | None:
     return recorded_log_z(_read_description(directory / DESCRIPTION))
 
 
-def scorers_of(
-    models: Sequence[Path], control: Control | None, seed: int, compute: Compute
-) -> list[NamedScorer]:
-    """The scorers of several models, or of one control.
-
-    Raises:
-        ConfigError: neither or both are given.
-    """
-    if bool(models) == (control is not None):
-        raise ConfigError("name either a model (one or more) or a control")
-    if control is None:
-        return [scorer_of_model(directory, compute) for directory in models]
-    if compute.unnormalized:
-        raise ConfigError("a control has no denominator: leave --unnormalized out")
-    return [scorer_of_control(control, seed)]
-
-
-def ngram_scorer_of_model(directory: Path, compute: Compute) -> NgramScorer:
+def ngram_scorer_of_model(
+    directory: Path, compute: Compute, trust_code: bool = False
+) -> NgramScorer:
     """What the search asks for n-grams, from a model directory.
 
     Raises:
         InputError: the directory is not a whole model, or the model cannot score n-grams.
         ConfigError: as of `scorer_of_model`.
     """
-    model = load_model(directory)
+    model = load_model(directory, trust_code)
     ngrams = load(model.architecture).ngrams
     if ngrams is None:
         raise InputError(
@@ -342,7 +346,9 @@ def ngram_scorer_of_model(directory: Path, compute: Compute) -> NgramScorer:
     return ngrams(model, compute)
 
 
-def translator_of_model(directory: Path, compute: Compute) -> TargetGenerator:
+def translator_of_model(
+    directory: Path, compute: Compute, trust_code: bool = False
+) -> TargetGenerator:
     """What translates source text, from the directory of a model over tries.
 
     Raises:
@@ -354,10 +360,12 @@ def translator_of_model(directory: Path, compute: Compute) -> TargetGenerator:
             f"{directory} was trained with reverse_sides: it reads target text and predicts its source. "
             "Translate with a model that was trained without"
         )
-    return generator_of_model(directory, compute)
+    return generator_of_model(directory, compute, trust_code)
 
 
-def generator_of_model(directory: Path, compute: Compute) -> TargetGenerator:
+def generator_of_model(
+    directory: Path, compute: Compute, trust_code: bool = False
+) -> TargetGenerator:
     """What generates targets, from the directory of a model over tries.
 
     They are in their own order; those of a model with reversed sides are sources.
@@ -366,7 +374,7 @@ def generator_of_model(directory: Path, compute: Compute) -> TargetGenerator:
         InputError: the directory is not a whole model, or the model does not go word by word.
         ConfigError: as of `scorer_of_model`.
     """
-    model = load_model(directory)
+    model = load_model(directory, trust_code)
     scorer = load(model.architecture).scorer(model, compute)
     if not isinstance(scorer, TrieScorer):
         raise InputError(

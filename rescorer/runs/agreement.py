@@ -99,7 +99,9 @@ def _rank_correlation(one: NDArray[np.float64], other: NDArray[np.float64]) -> f
     return float(spearmanr(one, other).statistic)
 
 
-def table_agreement(directory: Path, table: str, seed: int, compute: Compute) -> Agreement:
+def table_agreement(
+    directory: Path, table: str, seed: int, compute: Compute, trust_code: bool = False
+) -> Agreement:
     """Score rows of a table, drawn at random, both ways.
 
     Args:
@@ -107,11 +109,13 @@ def table_agreement(directory: Path, table: str, seed: int, compute: Compute) ->
         table: a phrase table.
         seed: which rows.
         compute: how both are computed.
+        trust_code: see `rescorer.models.model_directory.load_model`.
 
     Raises:
         InputError: the directory is not a whole model, or the table is malformed.
     """
-    return agreement(load_model(directory), sampled_rows(table, SAMPLE_ROWS, seed), compute)
+    model = load_model(directory, trust_code)
+    return agreement(model, sampled_rows(table, SAMPLE_ROWS, seed), compute)
 
 
 def sampled_rows(table: str, n_rows: int, seed: int) -> Batch:

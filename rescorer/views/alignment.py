@@ -100,14 +100,16 @@ def _check_range(
             )
 
 
-def attention_reader_of_model(directory: Path, compute: Compute) -> MatrixReader:
+def attention_reader_of_model(
+    directory: Path, compute: Compute, trust_code: bool = False
+) -> MatrixReader:
     """What makes the matrices, from a model directory.
 
     Raises:
         InputError: the directory is not a whole model, or its network has no attention.
         ConfigError: the model reads target text, or a GPU is asked for and there is none.
     """
-    model = load_model(directory)
+    model = load_model(directory, trust_code)
     if model.reverses_sides:
         raise ConfigError(
             f"{directory} was trained with reverse_sides, so source words look at target words: align with a "

@@ -34,13 +34,13 @@ class Learned:
     fingerprint: str
 
     @classmethod
-    def load(cls, directory: Path) -> Learned:
+    def load(cls, directory: Path, trust_code: bool = False) -> Learned:
         """Read a model directory.
 
         Raises:
             InputError: the directory is not a whole model.
         """
-        return cls(directory, load_model(directory), fingerprint(directory))
+        return cls(directory, load_model(directory, trust_code), fingerprint(directory))
 
     @property
     def has_words(self) -> bool:

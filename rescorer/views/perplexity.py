@@ -124,7 +124,7 @@ def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([*left, *right])
 
 
-def load_text_model(path: Path, compute: Compute) -> TextModel:
+def load_text_model(path: Path, compute: Compute, trust_code: bool = False) -> TextModel:
     """A model directory of any architecture, or the file of an n-gram model.
 
     Raises:
@@ -134,7 +134,7 @@ def load_text_model(path: Path, compute: Compute) -> TextModel:
     if not path.is_dir():
         ngrams = read_ngram_model(path)
         return TextModel(str(path), f"{ngrams.order}-gram", ngrams, ngrams.is_known)
-    model = load_model(path)
+    model = load_model(path, trust_code)
     architecture = load(model.architecture)
     scorer = in_own_order(model, architecture.scorer(model, compute))
     if not isinstance(scorer, WordScorer):

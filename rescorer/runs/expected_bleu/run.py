@@ -44,6 +44,7 @@ def train_for_expected_bleu(
     resume: bool = False,
     device: torch.device | str = "cpu",
     seed: int = 1,
+    trust_code: bool = False,
 ) -> tuple[float | None, TrainingReport]:
     """Train a phrase model on whole translations and write a new model directory.
 
@@ -55,6 +56,7 @@ def train_for_expected_bleu(
         resume: continue an interrupted training in the same directory.
         device: "cpu" or "cuda".
         seed: of held-out lists and order.
+        trust_code: see `rescorer.models.model_directory.load_model`.
 
     Returns:
         The loss of the held-out lists under the first model (None without such lists), and what came out;
@@ -67,7 +69,7 @@ def train_for_expected_bleu(
     """
     if out.resolve() == model.resolve():
         raise ConfigError(f"--out {out}: the model is read from there; name another directory")
-    learned = load_model(model)
+    learned = load_model(model, trust_code)
     architecture = load(learned.architecture)
     if architecture.phrase_values is None:
         able = [name for name in ARCHITECTURES if load(name).phrase_values is not None]

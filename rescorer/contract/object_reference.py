@@ -1,0 +1,92 @@
+"""Python objects named by a text, `package.module:NAME`, as the entry points of Python packages are.
+
+Importing a module runs it, so only what the user names on the command line, or trusts, is loaded.
+"""
+
+from __future__ import annotations
+
+import re
+import traceback
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+
+from moses_bridge.base.errors import ConfigError, InputError
+
+FORM = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):([^\W\d]\w*)?")
+OWN_PACKAGE = __name__.partition(".")[0]
+
+
+@dataclass(frozen=True)
+class ObjectReference:
+    """Where an object is.
+
+    Attributes:
+        module: its module, as `import` takes it.
+        name: its name in the module.
+    """
+
+    module: str
+    name: str
+
+    @classmethod
+    def parse(cls, text: str, default_name: str = "") -> ObjectReference:
+        """Read `package.module:NAME`.
+
+        Args:
+            text: what the user wrote.
+            default_name: the name where the text ends at its colon; without one a name is needed.
+
+        Raises:
+            ConfigError: the text has another form.
+        """
+        form = FORM.fullmatch(text)
+        name = (form[2] or default_name) if form else ""
+        if form is None or not name:
+            raise ConfigError(f"no object {text!r}; write package.module:NAME")
+        return cls(form[1], name)
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.name}"
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is code of this package."""
+        return self.module.partition(".")[0] == OWN_PACKAGE
+
+    def load(self) -> object:
+        """Import the module and take the object from it.
+
+        Raises:
+            ConfigError: Python finds no such module, or it has no such name.
+            InputError: the module itself fails, with the line in it.
+        """
+        module = self._module()
+        if not hasattr(module, self.name):
+            raise ConfigError(f"{self}: {module.__file__ or self.module} has no {self.name}")
+        return getattr(module, self.name)
+
+    def _module(self) -> ModuleType:
+        try:
+            return import_module(self.module)
+        except ModuleNotFoundError as error:
+            if f"{self.module}.".startswith(f"{error.name}."):
+                raise ConfigError(
+                    f"{self}: Python finds no module {error.name!r}; put its folder into PYTHONPATH, "
+                    "as in PYTHONPATH=. for the current one, or install its package"
+                ) from error
+            raise self._failed_import(error) from error
+        except (Exception, SystemExit) as error:
+            raise self._failed_import(error) from error
+
+    def _failed_import(self, error: BaseException) -> InputError:
+        """What the import raised, with the last line of the user's code that it was in."""
+        if isinstance(error, SyntaxError) and error.filename:
+            path, line = error.filename, error.lineno
+        else:
+            frames = traceback.extract_tb(error.__traceback__)
+            outside = [frame for frame in frames[1:] if not frame.filename.startswith("<frozen")]
+            own = [frame for frame in outside if "importlib" not in frame.filename]
+            path, line = (own[-1].filename, own[-1].lineno) if own else (self.module, None)
+        told = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        return InputError(path, line, told, f"a module that can be imported, for {self}")

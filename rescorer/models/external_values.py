@@ -1,0 +1,336 @@
+"""Columns from outside the package: values that a program prints, or that a Python object gives.
+
+The program is any command that reads phrase pairs on its standard input and prints a number for each on its
+standard output. Pairs come in blocks of lines, each block ended by an empty line:
+
+    source ||| target            one pair a line, words between blanks, as they are in the phrase table;
+    source ||| target ||| links  with word links (0-0 1-2, source-target, from 0) where those are asked for
+
+It answers each block in the same way: one number a line, as many as the block has pairs and in their order,
+and then an empty line, after which it must flush its output. It may answer line by line or when it has
+read the whole block. A number is what enters the log-linear model: the natural logarithm of a
+probability, or any other finite value that is to be weighted. The program ends when its input does. What
+it writes to standard error is shown where it fails.
+
+A value must not depend on the other pairs of its block. Several blocks may be worked on at a time, each by a
+process of its own: `rescorer score --jobs N` starts the program N times at most.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+import threading
+import weakref
+from collections.abc import Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.base.errors import ConfigError, ToolError, UserError, shown
+from moses_bridge.base.programs import error_tail
+from moses_bridge.base.progress import print_note
+from rescorer.contract.object_reference import ObjectReference
+from rescorer.contract.scorer import Batch, NamedScorer, Scorer, UnfitPair
+from rescorer.contract.vocabulary import Vocabulary
+
+LONGEST_ANSWER = 1000  # bytes of a line with one number
+NOTE_SECONDS = 60.0  # without an answer to a block, until the user is told why that may be
+PATIENCE_SECONDS = 10.0  # for a program to end by itself, once its input is closed
+DIGESTED_BYTES = 1 << 24  # of a file, so that a program's large data are not read to know it again
+EXPECTED = "one finite number, a natural logarithm"
+
+
+class UnfitAnswer(UnfitPair):
+    """A pair for which something outside gives no usable value.
+
+    Args:
+        row: of the batch.
+        asked: the batch.
+        fault: what it gives instead.
+        hint: what to do about it.
+        expected: what it should give.
+    """
+
+    def __init__(
+        self, row: int, asked: Batch, fault: str, hint: str, expected: str = EXPECTED
+    ) -> None:
+        super().__init__(row, asked, "target", fault, expected, hint)
+
+    @property
+    def found(self) -> str:
+        """The fault; no side is to blame."""
+        return self.fault
+
+
+def scorer_of_command(command: str, with_links: bool = False) -> NamedScorer:
+    """The scorer of a program that speaks the protocol of this module.
+
+    Args:
+        command: the program and its arguments, as a shell takes them.
+        with_links: whether it is given word links.
+
+    Raises:
+        ConfigError: the command is malformed.
+        ToolError: there is no such program.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise ConfigError(f"--values {command!r}: {error}") from error
+    if not words:
+        raise ConfigError("--values: found no command, expected a program and its arguments")
+    program = shutil.which(words[0])
+    if program is None:
+        raise ToolError(words, None, "there is no such program")
+    files = [program, *(word for word in words[1:] if os.path.isfile(word))]
+    links = " with word links" if with_links else ""
+    fingerprint = f"{command}{links} {_digest(files)}"
+    return NamedScorer(f"values of {command}{links}", CommandScorer(words, with_links), fingerprint)
+
+
+def scorer_of_factory(place: str) -> NamedScorer:
+    """The scorer that a Python function makes.
+
+    Args:
+        place: `package.module:FACTORY`; FACTORY() returns a `rescorer.contract.scorer.Scorer`.
+
+    Raises:
+        ConfigError: Python does not find it, or what it makes is no scorer.
+        InputError: its module cannot be imported.
+    """
+    reference = ObjectReference.parse(place)
+    factory = reference.load()
+    if not callable(factory):
+        raise ConfigError(f"{reference} is a {type(factory).__name__}, not a function")
+    try:
+        scorer = factory()
+    except Exception as error:
+        told = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ConfigError(f"{reference}() raised {told}") from error
+    missing = [name for name in ("values", "shortlist", "needs_links") if not hasattr(scorer, name)]
+    if missing:
+        kind = type(scorer).__name__
+        raise ConfigError(f"{reference}() gives a {kind} without {', '.join(missing)}: no Scorer")
+    name = f"values of {reference}"
+    source = getattr(factory, "__code__", None)
+    files = [source.co_filename] if source and os.path.isfile(source.co_filename) else []
+    return NamedScorer(name, CheckedScorer(scorer, str(reference)), f"{name} {_digest(files)}")
+
+
+def _digest(files: Sequence[str]) -> str:
+    """Of files as far as they are read: another program gives other values."""
+    digest = blake2b(digest_size=16)
+    for path in files:
+        with Path(path).open("rb") as content:
+            digest.update(b"%d " % os.stat(content.fileno()).st_size)
+            digest.update(content.read(DIGESTED_BYTES))
+    return digest.hexdigest()
+
+
+class CheckedScorer:
+    """A scorer from outside, whose values are checked.
+
+    Args:
+        scorer: gives them.
+        name: for messages.
+    """
+
+    def __init__(self, scorer: Scorer, name: str) -> None:
+        self._scorer, self._name = scorer, name
+
+    @property
+    def shortlist(self) -> Vocabulary | None:
+        """See `contract.Scorer`."""
+        return self._scorer.shortlist
+
+    @property
+    def needs_links(self) -> bool:
+        """See `contract.Scorer`."""
+        return self._scorer.needs_links
+
+    def values(self, asked: Batch) -> NDArray[np.float64]:
+        """See `contract.Scorer`.
+
+        Raises:
+            UserError: there are not as many as pairs.
+        """
+        try:
+            values = np.asarray(self._scorer.values(asked), np.float64)
+        except (TypeError, ValueError) as error:
+            raise UserError(f"{self._name}: its values are no numbers: {error}") from error
+        if values.shape != (len(asked),):
+            expected = f"({len(asked)},), one value for each pair"
+            raise UserError(
+                f"{self._name}: found values of shape {values.shape}, expected {expected}"
+            )
+        for row in np.flatnonzero(~np.isfinite(values))[:1].tolist():
+            raise UnfitAnswer(row, asked, f"the value {values[row]}", f"{self._name}() gives it")
+        return values
+
+
+class CommandScorer:
+    """A scorer in processes of its own; see the module's text.
+
+    Each thread that asks has a process while it does, so as many are started as ask at a time. They end with
+    the scorer.
+
+    Args:
+        command: the program and its arguments.
+        needs_links: whether it is given word links.
+    """
+
+    shortlist = None
+
+    def __init__(self, command: Sequence[str], needs_links: bool = False) -> None:
+        self.needs_links = needs_links
+        self._command = tuple(command)
+        self._idle: list[_Process] = []
+        weakref.finalize(self, _end_all, self._idle)
+
+    def values(self, asked: Batch) -> NDArray[np.float64]:
+        """See `contract.Scorer`.
+
+        Raises:
+            UnfitPair: the program gives no number for a pair, or ends.
+            ToolError: it cannot be started.
+        """
+        try:
+            process = self._idle.pop()
+        except IndexError:
+            process = _Process(self._command)
+        try:
+            values = process.values(asked)
+        except BaseException:
+            process.kill()
+            raise
+        self._idle.append(process)
+        return values
+
+
+def _end_all(processes: list[_Process]) -> None:
+    for process in processes:
+        process.close_input()
+    for process in processes:
+        process.end()
+
+
+class _Process:
+    """One process of a program."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = command
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
+        try:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr
+            )
+        except OSError as error:
+            self._stderr.close()
+            raise ToolError(command, None, str(error)) from error
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._input: IO[bytes] = self._process.stdin
+        self._output: IO[bytes] = self._process.stdout
+
+    def values(self, asked: Batch) -> NDArray[np.float64]:
+        """The values of a block, *Shape:* (n_pairs,)."""
+        columns = [asked.sources, asked.targets, *([] if asked.links is None else [asked.links])]
+        lines = [b" ||| ".join(row) for row in zip(*columns, strict=True)]
+        if not lines:
+            return np.zeros(0)
+        # A program that answers line by line fills its output while the block is still being written.
+        writer = threading.Thread(
+            target=self._write, args=(b"\n".join([*lines, b"", b""]),), daemon=True
+        )
+        note = threading.Timer(NOTE_SECONDS, print_note, [self._note(len(lines))])
+        note.daemon = True
+        writer.start()
+        note.start()
+        try:
+            values = np.array([self._value(row, asked) for row in range(len(lines))])
+            self._check_end(asked)
+        finally:
+            note.cancel()
+        writer.join()
+        return values
+
+    def _write(self, block: bytes) -> None:
+        # A program that has ended is found out when it is read.
+        with contextlib.suppress(OSError, ValueError):
+            self._input.write(block)
+            self._input.flush()
+
+    def _note(self, n_pairs: int) -> str:
+        return (
+            f"{shlex.join(self._command)}: no answer to a block of {n_pairs:,} pairs for {NOTE_SECONDS:.0f} s; "
+            "a program must end its answer with an empty line and flush its output"
+        )
+
+    def _value(self, row: int, asked: Batch) -> float:
+        line = self._output.readline(LONGEST_ANSWER)
+        if not line:
+            raise self._broken_off(row, asked)
+        if not line.strip():
+            fault = f"no value ({row} came for the {len(asked)} pairs of its block)"
+            raise UnfitAnswer(row, asked, fault, self._gave)
+        try:
+            value = float(line) if b"_" not in line else math.nan
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise UnfitAnswer(row, asked, f"the value {shown(line.strip())}", self._gave)
+        return value
+
+    def _check_end(self, asked: Batch) -> None:
+        line, last = self._output.readline(LONGEST_ANSWER), len(asked) - 1
+        if not line:
+            raise self._broken_off(last, asked)
+        if line.strip():
+            fault = f"{shown(line.strip())} behind the value"
+            expected = f"an empty line after the {len(asked)} values of a block"
+            raise UnfitAnswer(last, asked, fault, self._gave, expected)
+
+    @property
+    def _gave(self) -> str:
+        return f"This is the answer of {shlex.join(self._command)}"
+
+    def _broken_off(self, row: int, asked: Batch) -> UnfitAnswer:
+        """The program has closed its output, and has ended or soon will."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(PATIENCE_SECONDS)
+        status = self._process.poll()
+        how = "closed its output" if status is None else f"ended with status {status}"
+        told = error_tail(self._stderr).strip().splitlines()[-1:]
+        hint = ": ".join([f"{shlex.join(self._command)} {how}", *told])
+        return UnfitAnswer(row, asked, "the end of the answer instead of the value", hint)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._process.kill()
+        # Children of a shell that is killed go on reading until they cannot write.
+        self._output.close()
+        self.close_input()
+        self.end()
+
+    def close_input(self) -> None:
+        """Tell it to end."""
+        with contextlib.suppress(OSError):
+            self._input.close()
+
+    def end(self) -> None:
+        """Wait until it has ended; it is killed if that takes long."""
+        self._output.close()
+        try:
+            self._process.wait(PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._stderr.close()
