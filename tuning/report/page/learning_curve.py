@@ -14,7 +14,7 @@ from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.json_files import read_json
 from moses_bridge.base.textio import read_bytes
 from moses_bridge.formats.moses_ini import read_ini
-from tuning.run_directory import TuningRun
+from tuning.loop.run_directory import TuningRun
 
 LOG_NAME = "training.jsonl"
 DESCRIPTION = "config.json"
