@@ -136,7 +136,7 @@ faults: development
 	FAULT_POINTS=50 $(BIN)/pytest tests/faults
 
 # The code is changed in one place at a time, and its tests must notice: docs/mutations.md. Hours for all
-# modules; MODULES="tuning/rerank.py ..." names some, SURVIVORS=1 leaves out what was killed the last time.
+# modules; MODULES="tuning/loop/nbest_choice.py ..." names some, SURVIVORS=1 leaves out what was killed the last time.
 MODULES ?=
 MUTATE := $(BIN)/python tests/mutation/mutate.py $(if $(SURVIVORS),--survivors)
 mutate: development

@@ -15,11 +15,11 @@ from moses_bridge.prune import PruneConfig
 from moses_bridge.selection import SelectConfig
 from rescorer.architectures import ARCHITECTURES, load
 from rescorer.expected_bleu.task import ExpectedBleuConfig
-from tuning.evaluation import CompareConfig
-from tuning.loop import TuningConfig
-from tuning.optimizer import OptimizerConfig
-from tuning.reranking import RerankConfig
-from tuning.scan import ScanConfig
+from tuning.compare.systems import CompareConfig
+from tuning.loop.rerank_run import RerankConfig
+from tuning.loop.tuning_loop import TuningConfig
+from tuning.optimisers.contract import OptimizerConfig
+from tuning.scan.weight_scan import ScanConfig
 
 PAGE = Path(__file__).with_name("settings.md")
 INTRODUCTION = """\

@@ -20,10 +20,10 @@ from playwright.sync_api import sync_playwright
 from results import Result, write_results
 
 from moses_bridge.textio import read_lines, write_lines
-from tuning.evaluation import output_path
+from tuning.compare.systems import output_path
+from tuning.loop.run_directory import Iteration, TuningRun, save_run
 from tuning.report.page.contents import ReportInputs
 from tuning.report.page.write import write_report
-from tuning.run_directory import Iteration, TuningRun, save_run
 
 N_SENTENCES, N_SYSTEMS = 2000, 5
 BROWSER = "/usr/bin/chromium"

@@ -19,12 +19,12 @@ import numpy as np
 
 from moses_bridge.decoder import DecoderOptions
 from moses_bridge.textio import read_lines, write_lines
-from tuning.bleu_stats import References, Statistics
-from tuning.evaluation import translate_all
-from tuning.loop import TuningConfig, tune
-from tuning.optimizer import OptimizerConfig
-from tuning.run_directory import load_run
-from tuning.significance import SystemOutputs, compare_outputs
+from tuning.compare.significance import SystemOutputs, compare_outputs
+from tuning.compare.systems import translate_all
+from tuning.loop.run_directory import load_run
+from tuning.loop.tuning_loop import TuningConfig, tune
+from tuning.optimisers.contract import OptimizerConfig
+from tuning.pools.bleu_stats import References, Statistics
 
 N_DEV, N_TEST = 200, 400
 N_TUNINGS = 8

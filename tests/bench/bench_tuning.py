@@ -25,11 +25,11 @@ from moses_bridge.formats.tuning_data import (
     write_scores,
 )
 from moses_bridge.programs import find_program
-from tuning.bleu_stats import References
-from tuning.mert import optimize_mert
-from tuning.moses_pool import read_moses_pool, read_start
-from tuning.nbest_pool import NBestPool, read_pool
-from tuning.optimizer import OptimizerConfig
+from tuning.optimisers.contract import OptimizerConfig
+from tuning.optimisers.mert import optimize_mert
+from tuning.pools.bleu_stats import References
+from tuning.pools.moses_pool import read_moses_pool, read_start
+from tuning.pools.nbest_pool import NBestPool, read_pool
 
 THREADS = 2
 OPTIONS = OptimizerConfig(n_restarts=20)

@@ -51,7 +51,7 @@ def test_a_page_loads_nothing_from_elsewhere(site: Path) -> None:
     [
         ("moses_bridge", "moses_bridge.formats.phrase_table.read_rows"),
         ("rescorer", "rescorer.views.maps.draw_maps"),
-        ("tuning", "tuning.mert.optimize_mert"),
+        ("tuning", "tuning.optimisers.mert.optimize_mert"),
     ],
 )
 def test_functions_stand_on_the_pages_of_their_packages(site: Path, page: str, name: str) -> None:

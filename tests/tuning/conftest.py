@@ -15,13 +15,15 @@ from numpy.typing import NDArray
 from moses_bridge.decoder import DecoderConfig
 from moses_bridge.formats.tuning_data import read_init_opt
 from moses_bridge.textio import write_lines
-from tuning import evaluation, loop, reranking
-from tuning.bleu_stats import bleu
-from tuning.loop import TuningConfig, tune
-from tuning.moses_pool import read_moses_pool
-from tuning.nbest_pool import NBestPool
-from tuning.optimizer import OptimizerConfig
-from tuning.run_directory import TuningRun
+from tuning.compare import systems as evaluation
+from tuning.loop import rerank_run as reranking
+from tuning.loop import tuning_loop as loop
+from tuning.loop.run_directory import TuningRun
+from tuning.loop.tuning_loop import TuningConfig, tune
+from tuning.optimisers.contract import OptimizerConfig
+from tuning.pools.bleu_stats import bleu
+from tuning.pools.moses_pool import read_moses_pool
+from tuning.pools.nbest_pool import NBestPool
 
 INI = """\
 [feature]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 
-from tuning.comparison import Comparison
-from tuning.gains import Gains
-from tuning.output_scores import OutputScores
-from tuning.scan import Scan
+from tuning.compare.comparison import Comparison
+from tuning.compare.gains import Gains
+from tuning.compare.output_scores import OutputScores
+from tuning.scan.weight_scan import Scan
 
 
 def to_json(result: Comparison | Gains | OutputScores | Scan) -> str:

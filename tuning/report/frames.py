@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from tuning.comparison import Comparison, Contrast, ResultRow, RunSummary
-from tuning.loop import LIMIT
-from tuning.output_scores import OutputScores
+from tuning.compare.comparison import Comparison, Contrast, ResultRow, RunSummary
+from tuning.compare.output_scores import OutputScores
+from tuning.loop.tuning_loop import LIMIT
 
 UNKNOWN = "*"
 CUT_OFF = "+"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from tuning.comparison import Contrast
-from tuning.gains import Gain, Gains
+from tuning.compare.comparison import Contrast
+from tuning.compare.gains import Gain, Gains
 
 
 def gains_frame(gains: Gains) -> pd.DataFrame:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuning.comparison import Contrast
-from tuning.gains import Gains
+from tuning.compare.comparison import Contrast
+from tuning.compare.gains import Gains
 from tuning.report.picture import draw_panels
 
 if TYPE_CHECKING:

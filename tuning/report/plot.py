@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tuning.loop.run_directory import TuningRun
 from tuning.report.picture import check_picture_name, draw_panels
 from tuning.report.run_series import load_iterated_run, short_names, weights_by_iteration
-from tuning.run_directory import TuningRun
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

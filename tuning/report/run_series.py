@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.errors import ConfigError, InputError
-from tuning.run_directory import WEIGHTS_NAME, TuningRun, load_run
+from tuning.loop.run_directory import WEIGHTS_NAME, TuningRun, load_run
 
 
 def load_iterated_run(directory: Path) -> TuningRun:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuning.report.picture import draw_panels
-from tuning.scan import Scan
+from tuning.scan.weight_scan import Scan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ from typing import Any
 
 from moses_bridge.errors import InputError
 from moses_bridge.json_files import read_json
-from tuning.comparison import Comparison, Contrast, ResultRow, RunSummary
+from tuning.compare.comparison import Comparison, Contrast, ResultRow, RunSummary
 
 
 def read_comparison(path: Path) -> Comparison:

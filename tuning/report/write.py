@@ -8,9 +8,9 @@ from pathlib import Path
 import pandas as pd
 
 from moses_bridge.textio import open_write
-from tuning.comparison import Comparison
-from tuning.gains import Gains
-from tuning.output_scores import OutputScores
+from tuning.compare.comparison import Comparison
+from tuning.compare.gains import Gains
+from tuning.compare.output_scores import OutputScores
 from tuning.report.as_json import to_json
 from tuning.report.frames import comparison_frame, comparison_notes, scores_frame
 from tuning.report.gains_frames import gains_frame, gains_notes
@@ -20,7 +20,7 @@ from tuning.report.markdown import to_markdown
 from tuning.report.scan_frames import scan_frame, scan_notes
 from tuning.report.scan_plot import plot_scan
 from tuning.report.text import to_text
-from tuning.scan import Scan
+from tuning.scan.weight_scan import Scan
 
 Renderer = Callable[[pd.DataFrame, Sequence[str]], str]
 RENDERERS: dict[str, Renderer] = {

@@ -12,9 +12,9 @@ from click.testing import CliRunner
 
 from moses_bridge.errors import ConfigError, InputError
 from tuning.cli import main
+from tuning.loop.run_directory import Iteration, TuningRun, save_run
 from tuning.report.plot import plot_runs
 from tuning.report.run_series import weights_by_iteration
-from tuning.run_directory import Iteration, TuningRun, save_run
 
 FIRST = {"LM0": [1.0], "T0": [2.0, -1.0]}
 SECOND = {"LM0": [0.5], "T0": [0.25, 0.25], "RNN0": [-1.0]}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.errors import InputError
-from tuning.comparison import Comparison, Contrast, ResultRow, RunSummary
+from tuning.compare.comparison import Comparison, Contrast, ResultRow, RunSummary
 from tuning.report.as_json import to_json
 from tuning.report.table_file import read_comparison
 

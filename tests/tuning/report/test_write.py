@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 
-from tuning.output_scores import OutputScores
+from tuning.compare.output_scores import OutputScores
 from tuning.report.write import format_scores
 
 SCORES = OutputScores(

@@ -10,8 +10,9 @@ from pathlib import Path
 from moses_bridge.errors import ConfigError
 from moses_bridge.progress import print_note
 from moses_bridge.steps import read_steps
-from tuning.comparison import Comparison, ResultRow
-from tuning.evaluation import output_path
+from tuning.compare.comparison import Comparison, ResultRow
+from tuning.compare.systems import output_path
+from tuning.loop.run_directory import TuningRun
 from tuning.report.page.chart import Chart
 from tuning.report.page.learning_curve import networks_behind, read_learning_curve
 from tuning.report.page.point_charts import map_chart, scatter_chart
@@ -33,7 +34,6 @@ from tuning.report.page.table import (
 from tuning.report.page.table_charts import delta_chart, length_chart, precision_chart
 from tuning.report.run_series import load_iterated_run, short_names
 from tuning.report.table_file import read_comparison
-from tuning.run_directory import TuningRun
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from moses_bridge.errors import InputError, shown
 from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.json_files import read_json
 from moses_bridge.textio import read_bytes
-from tuning.run_directory import TuningRun
+from tuning.loop.run_directory import TuningRun
 
 LOG_NAME = "training.jsonl"
 DESCRIPTION = "config.json"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tuning.loop.run_directory import TuningRun
 from tuning.report.page.chart import (
     COLOURS,
     Chart,
@@ -18,7 +19,6 @@ from tuning.report.page.chart import (
 )
 from tuning.report.page.learning_curve import LearningCurve
 from tuning.report.run_series import weights_by_iteration
-from tuning.run_directory import TuningRun
 
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])
 

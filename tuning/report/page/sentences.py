@@ -11,7 +11,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from moses_bridge.progress import Progress
 from moses_bridge.textio import read_lines
-from tuning.bleu_stats import References, Statistics, log_sentence_bleu
+from tuning.pools.bleu_stats import References, Statistics, log_sentence_bleu
 from tuning.report.page.differences import Span, changed_words
 
 

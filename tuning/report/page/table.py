@@ -8,12 +8,12 @@ from pathlib import Path
 
 from moses_bridge.duration import duration
 from moses_bridge.steps import LOG_NAME, Step, finished_steps, read_steps
-from tuning.comparison import Comparison, Contrast, ResultRow
+from tuning.compare.comparison import Comparison, Contrast, ResultRow
+from tuning.loop.run_directory import TuningRun
 from tuning.report.frames import UNKNOWN, comparison_notes
 from tuning.report.page.learning_curve import LearningCurve
 from tuning.report.page.point_charts import class_name
 from tuning.report.page.scored_pairs import ScoredSample
-from tuning.run_directory import TuningRun
 
 SURE = 0.05
 SMALLEST_P = 0.0001

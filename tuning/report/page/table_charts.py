@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tuning.bleu_stats import bleu
-from tuning.comparison import Comparison
+from tuning.compare.comparison import Comparison
+from tuning.pools.bleu_stats import bleu
 from tuning.report.page.chart import (
     INK,
     MUTED,

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tuning.evaluation import CompareConfig, compare, output_path
+from tuning.compare.systems import CompareConfig, compare, output_path
+from tuning.loop.run_directory import Iteration, TuningRun, save_run
 from tuning.report.page.contents import ReportInputs
 from tuning.report.write import write_comparison
-from tuning.run_directory import Iteration, TuningRun, save_run
 
 WORDS = [
     "le",

@@ -11,9 +11,9 @@ import pytest
 
 from moses_bridge.errors import InputError
 from rescorer.training.log import LogRecord, TrainingLog
+from tuning.loop.nbest_choice import NBestFeature
+from tuning.loop.run_directory import TuningRun
 from tuning.report.page.learning_curve import networks_behind, read_learning_curve
-from tuning.rerank import NBestFeature
-from tuning.run_directory import TuningRun
 
 if TYPE_CHECKING:
     from tests.tuning.report.page.conftest import Maker

@@ -9,7 +9,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from moses_bridge.errors import InputError
-from tuning.bleu_stats import bleu
+from tuning.pools.bleu_stats import bleu
 from tuning.report.page.sentences import read_translated_text
 
 SOURCE = "the small house\nit is so\n\n"

@@ -9,9 +9,9 @@ import pytest
 
 from moses_bridge.errors import InputError
 from moses_bridge.steps import Step
-from tuning.comparison import Comparison, Contrast, ResultRow
+from tuning.compare.comparison import Comparison, Contrast, ResultRow
+from tuning.loop.run_directory import Iteration, TuningRun
 from tuning.report.page.table import Cell, Table, bleu_table, measure_table, run_table, step_table
-from tuning.run_directory import Iteration, TuningRun
 
 
 def result_row(system: str, contrast: Contrast | None, deviation: float | None) -> ResultRow:

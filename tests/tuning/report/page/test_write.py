@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from moses_bridge.errors import ConfigError, InputError
 from tuning.cli import main
-from tuning.evaluation import output_path
+from tuning.compare.systems import output_path
 from tuning.report.page.contents import ReportInputs, gather
 from tuning.report.page.library import plotting_library
 from tuning.report.page.write import render, write_report

@@ -1,0 +1,168 @@
+"""The command tuning: its output as JSON, its faults in one line."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from moses_bridge.config import load_config
+from moses_bridge.config_text import commented_toml
+from tuning.cli import main
+from tuning.compare.systems import CompareConfig
+from tuning.loop.rerank_run import RerankConfig
+from tuning.loop.tuning_loop import TuningConfig
+from tuning.optimisers.by_name import OPTIMIZER_NAMES
+from tuning.optimisers.contract import OptimizerConfig
+from tuning.scan.weight_scan import ScanConfig
+
+FEATURES = """\
+FEATURES_TXT_BEGIN_0 0 2 2 A_0 B_0
+1 0
+0 1
+FEATURES_TXT_END_0
+FEATURES_TXT_BEGIN_0 1 2 2 A_0 B_0
+0 1
+2 0
+FEATURES_TXT_END_0
+"""
+SCORES = """\
+SCORES_TXT_BEGIN_0 0 2 9 BLEU
+1 5 1 4 1 3 1 2 5
+5 5 4 4 3 3 2 2 5
+SCORES_TXT_END_0
+SCORES_TXT_BEGIN_0 1 2 9 BLEU
+5 5 4 4 3 3 2 2 5
+1 5 1 4 1 3 1 2 5
+SCORES_TXT_END_0
+"""
+COMPARED = ["--source", "output", "--reference", "reference", "--out", "init"]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, str]:
+    texts = {
+        "features": FEATURES,
+        "scores": SCORES,
+        "init": "1 0.1\n0 0\n1 1\n",
+        "output": "a b c d\nx y\n",
+        "reference": "a b c d\nx y\n",
+        "short": "a b c d\n",
+        "empty": "",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    return {name: str(tmp_path / name) for name in texts}
+
+
+def call(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(main, arguments)
+    return result.exit_code, result.output
+
+
+def optimize_arguments(files: dict[str, str]) -> list[str]:
+    pairs = (("--features", "features"), ("--scores", "scores"), ("--init", "init"))
+    return ["optimize", *(part for option, name in pairs for part in (option, files[name]))]
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZER_NAMES)
+def test_optimize_finds_the_perfect_hypotheses(files: dict[str, str], optimizer: str) -> None:
+    status, output = call(*optimize_arguments(files), "--optimizer", optimizer, "--jobs", "1")
+    assert status == 0, output
+    result = json.loads(output[output.index("{") :])
+    assert result["bleu"] == pytest.approx(100)
+    assert result["weights"]["B_0"] > result["weights"]["A_0"]
+
+
+def test_evaluate_prints_bleu(files: dict[str, str]) -> None:
+    arguments = ["evaluate", "--output", files["output"], "--reference", files["reference"]]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0
+    scores = json.loads(result.stdout)
+    assert scores["bleu"] == pytest.approx(100)
+    assert scores["length_ratio"] == 1
+    assert len(scores["signatures"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["evaluate", "--output", "short", "--reference", "reference"], "1 lines"),
+        (["evaluate", "--output", "empty", "--reference", "empty"], "empty: found no lines"),
+        (["optimize", "--features", "scores", "--scores", "scores", "--init", "init"], "scores:1"),
+        (["optimize", "--features", "features", "--scores", "scores", "--init", "short"], "short"),
+        (["translate", "nowhere", "--source", "output"], "nowhere/weights.json"),
+        (["compare", "Baseline", *COMPARED], "NAME=RUN"),
+        (["compare", "Baseline=", *COMPARED], "NAME=RUN"),
+        (["compare", "Baseline=run1,,run2", *COMPARED], "NAME=RUN"),
+        (["compare", "Baseline=run1", "Baseline=run2", *COMPARED], "Baseline is given twice"),
+    ],
+)
+def test_faults_end_in_one_line(files: dict[str, str], arguments: list[str], message: str) -> None:
+    status, output = call(*(files.get(argument, argument) for argument in arguments))
+    assert status == 1
+    assert message in output
+    assert "Traceback" not in output
+
+
+@pytest.mark.parametrize(
+    "command", ["tune", "rerank", "optimize", "evaluate", "compare", "translate", "plot", "scan"]
+)
+def test_each_command_shows_an_example(command: str) -> None:
+    status, output = call(command, "--help")
+    assert status == 0
+    assert f"Example: tuning {command}" in " ".join(output.split())
+
+
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    [
+        ("tune", TuningConfig),
+        ("rerank", RerankConfig),
+        ("optimize", OptimizerConfig),
+        ("compare", CompareConfig),
+        ("scan", ScanConfig),
+    ],
+)
+def test_printed_settings_are_read_again(command: str, kind: type[Any], tmp_path: Path) -> None:
+    status, output = call(command, "--print-config")
+    assert (status, output) == (0, commented_toml(kind()))
+    (tmp_path / "c.toml").write_text(output)
+    assert load_config(kind, tmp_path / "c.toml") == kind()
+
+
+@pytest.mark.parametrize("place", [1, 5, 9])
+def test_options_of_tune_go_before_those_of_the_file(tmp_path: Path, place: int) -> None:
+    path = tmp_path / "t.toml"
+    path.write_text("nbest_size = 5\nmax_iterations = 6\n[decoder]\nstack_size = 7\n")
+    arguments = ["tune", "--config", str(path), "--nbest-size", "20", "--neural-lm", "C=cat"]
+    arguments += ["--optimizer", "pro"]
+    status, output = call(*arguments[:place], "--print-config", *arguments[place:])
+    assert status == 0, output
+    found = tomllib.loads(output)
+    assert (found["nbest_size"], found["max_iterations"]) == (20, 6)
+    assert (found["decoder"]["stack_size"], found["decoder"]["neural_lm"]) == (7, ["C=cat"])
+    assert found["optimizer"] == "pro"
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "status", "message"),
+    [
+        ("[search]\nn_restart = 2\n", [], 1, "unknown key 'n_restart'; did you mean 'n_restarts'?"),
+        ("[decoder]\npop_limit = 0\n", [], 1, "decoder: pop_limit is 0; the smallest value is 1"),
+        ("search = 3\n", [], 1, "search: found 3, expected a table"),
+        ("", ["--max-iterations", "0"], 2, "--max-iterations"),
+    ],
+)
+def test_faulty_settings_of_tune(
+    tmp_path: Path, text: str, arguments: list[str], status: int, message: str
+) -> None:
+    path = tmp_path / "t.toml"
+    path.write_text(text)
+    found, output = call("tune", "--print-config", *arguments, "--config", str(path))
+    assert found == status
+    assert message in output

@@ -1,0 +1,394 @@
+"""The comparison of runs that a stand-in decoder made."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from moses_bridge.errors import ConfigError, InputError
+from moses_bridge.textio import write_lines
+from tuning.compare import systems as evaluation
+from tuning.compare.systems import CompareConfig, ResultRow, compare, translate_runs
+from tuning.loop.nbest_choice import NBestFeature
+from tuning.loop.run_directory import Iteration, TuningRun, load_run, save_run
+from tuning.loop.tuning_loop import LIMIT, tune
+from tuning.report.write import write_comparison
+
+if TYPE_CHECKING:
+    from tests.tuning.conftest import FixedSystem
+
+
+def test_a_comparison_has_samples() -> None:
+    with pytest.raises(ConfigError, match="n_samples is 1; the smallest value is 2"):
+        CompareConfig(n_samples=1)
+
+
+def test_comparison_of_a_run_with_itself_and_with_the_start(
+    system: FixedSystem, tmp_path: Path
+) -> None:
+    for seed in (1, 2):
+        system.run(tmp_path / f"run{seed}", seed)
+    runs = [tmp_path / "run1", tmp_path / "run2"]
+    table = compare(
+        {"Baseline": runs, "Same": runs},
+        system["source"],
+        [system["reference"]],
+        CompareConfig(n_samples=20),
+    )
+    text = write_comparison(table, tmp_path / "table")
+    first, second = table.rows
+    assert first.test_bleu == pytest.approx(100)
+    assert first.against_baseline is None
+    assert second.against_baseline is not None
+    assert second.against_baseline.p_value == 1.0
+    assert second.against_baseline.corrected_p_value == 1.0
+    assert second.against_baseline.delta == 0
+    assert "Same: the test output of run1 is also that of run2." in text
+    stored = json.loads((tmp_path / "table" / "table.json").read_text())
+    assert [row["system"] for row in stored["rows"]] == ["Baseline", "Same"]
+    for suffix in ("md", "tex", "txt"):
+        assert "100.00" in (tmp_path / "table" / f"table.{suffix}").read_text()
+    n_calls = system.decoder.calls
+    compare({"A": runs, "B": runs}, system["source"], [system["reference"]], CompareConfig())
+    assert system.decoder.calls == n_calls
+
+
+def test_a_comparison_takes_what_was_translated_before(system: FixedSystem, tmp_path: Path) -> None:
+    runs = [tmp_path / "run1", tmp_path / "run2"]
+    for seed, run in enumerate(runs, 1):
+        system.run(run, seed)
+    outputs = translate_runs(runs, system["source"])
+    assert [path.parent for path in outputs.values()] == runs
+    assert all(len(path.read_bytes().splitlines()) == 3 for path in outputs.values())
+    n_calls = system.decoder.calls
+    assert translate_runs(runs, system["source"]) == outputs
+    compare({"A": runs}, system["source"], [system["reference"]], CompareConfig())
+    assert system.decoder.calls == n_calls
+
+
+def test_only_runs_whose_files_are_unchanged_translate(system: FixedSystem, tmp_path: Path) -> None:
+    system.run(tmp_path / "run")
+    system["lm"].write_bytes(b"other")
+    with pytest.raises(ConfigError, match="LM0/lm changed"):
+        translate_runs([tmp_path / "run"], system["source"])
+
+
+def test_a_reference_of_another_length_stops_before_anything_is_decoded(
+    system: FixedSystem, tmp_path: Path
+) -> None:
+    system.run(tmp_path / "run")
+    n_calls = system.decoder.calls
+    test = tmp_path / "test"
+    test.write_bytes(b"1\n2\n3\n")
+    longer = tmp_path / "longer"
+    longer.write_bytes(b"a\n" * 4)
+    message = "longer: found 4 lines, expected 3, as .*"
+    with pytest.raises(InputError, match=message + "test has"):
+        compare({"A": [tmp_path / "run"]}, test, [longer], CompareConfig())
+    with pytest.raises(InputError, match=message + "source has"):
+        tune(system["moses.ini"], system["source"], [longer], tmp_path / "other", system.config)
+    assert system.decoder.calls == n_calls
+
+
+def test_one_run_has_no_deviation(system: FixedSystem, tmp_path: Path) -> None:
+    system.run(tmp_path / "run")
+    table = compare(
+        {"Only": [tmp_path / "run"]},
+        system["source"],
+        [system["reference"]],
+        CompareConfig(n_samples=9),
+    )
+    assert table.rows[0].test_sd is None
+    assert " * " in write_comparison(table, tmp_path / "table")
+
+
+def test_systems_may_have_different_numbers_of_runs(system: FixedSystem, tmp_path: Path) -> None:
+    paths = [tmp_path / f"run{seed}" for seed in (1, 2, 3)]
+    for seed, path in enumerate(paths):
+        system.run(path, seed)
+    config = CompareConfig(n_samples=9)
+    systems = {"A": paths[:2], "B": paths}
+    rows = compare(systems, system["source"], [system["reference"]], config).rows
+    assert [row.n_runs for row in rows] == [2, 3]
+    assert rows[1].against_baseline is not None
+    assert rows[1].against_baseline.p_value == 1.0
+
+
+def test_runs_of_one_system_have_the_same_features(system: FixedSystem, tmp_path: Path) -> None:
+    runs = [tmp_path / "run1", tmp_path / "run2"]
+    for path in runs:
+        system.run(path)
+    content = json.loads((runs[0] / "weights.json").read_text())
+    content["weights"]["CSLM0"] = [0.1]
+    (runs[0] / "weights.json").write_text(json.dumps(content))
+    with pytest.raises(ConfigError, match=r"A: .*run2 has other features .*run1: .*CSLM0 \(1\)"):
+        compare({"A": runs}, system["source"], [system["reference"]], CompareConfig())
+    with pytest.raises(ConfigError, match="A has a run twice"):
+        compare({"A": [runs[0], runs[0]]}, system["source"], [system["reference"]], CompareConfig())
+
+
+@pytest.mark.parametrize("changed", ["moses.ini", "lm"])
+def test_a_run_whose_files_changed_since_is_refused(
+    system: FixedSystem, tmp_path: Path, changed: str
+) -> None:
+    system.run(tmp_path / "run")
+    with system[changed].open("a") as stream:
+        stream.write("\n")
+    systems = {"Only": [tmp_path / "run"]}
+    key = "ini" if changed == "moses.ini" else "LM0/lm"
+    with pytest.raises(ConfigError, match=rf"run: .* other files than .*moses\.ini .*: {key} ch"):
+        compare(systems, system["source"], [system["reference"]], CompareConfig())
+
+
+def test_a_table_of_the_names_that_formats_reserve(system: FixedSystem, tmp_path: Path) -> None:
+    system.run(tmp_path / "run")
+    config = CompareConfig(n_samples=9)
+    systems = {"50%_a|b": [tmp_path / "run"]}
+    table = compare(systems, system["source"], [system["reference"]], config)
+    write_comparison(table, tmp_path / "table")
+    assert r"50\%\_a|b &" in (tmp_path / "table" / "table.tex").read_text()
+    markdown = (tmp_path / "table" / "table.md").read_text()
+    assert r"| 50%_a\|b |" in markdown
+    assert "BLEU|detokenised|nrefs:1|case:mixed" in markdown
+    assert "TER|detokenised|nrefs:1|case:lc" in markdown
+
+
+class ShareDecoder:
+    """Gets each line right whose number, scattered over 0 to 99, is below the weight of LM0."""
+
+    def __init__(self, references: Sequence[bytes]) -> None:
+        self.references = references
+
+    def __enter__(self) -> ShareDecoder:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def decode(
+        self,
+        source: Path,
+        out: Path,
+        weights: dict[str, list[float]],
+        nbest: Path | None,
+        nbest_size: int,
+    ) -> None:
+        right = [number * 37 % 100 < weights["LM0"][0] for number in range(len(self.references))]
+        wrong = [b" ".join(reversed(line.split(b" "))) for line in self.references]
+        pairs = zip(right, self.references, wrong, strict=True)
+        write_lines(out, [line if is_right else other for is_right, line, other in pairs])
+        if nbest is not None:
+            both = zip(self.references, wrong, strict=True)
+            write_lines(
+                nbest,
+                [
+                    b"%d ||| %s ||| LM0= 1 ||| 1" % (number, line)
+                    for number, pair in enumerate(both)
+                    for line in pair
+                ],
+            )
+
+
+@pytest.fixture
+def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """Source and reference of 100 sentences, and a decoder whose quality is the weight of LM0."""
+    lines = [f"a{n} b{n % 7} c{n % 5} d{n % 3} e{n}".encode() for n in range(100)]
+    for name in ("test.src", "test.ref"):
+        write_lines(tmp_path / name, lines)
+    monkeypatch.setattr(evaluation, "open_decoder", lambda *_: ShareDecoder(lines))
+    monkeypatch.setattr(evaluation, "check_unchanged", lambda _: None)
+    return tmp_path / "test.src", tmp_path / "test.ref"
+
+
+def make_run(
+    directory: Path,
+    quality: float,
+    network: str = "",
+    constant: Sequence[str] = (),
+    end: str = "weights settled",
+    decoder: Mapping[str, Any] = MappingProxyType({}),
+    nbest_features: Sequence[NBestFeature] = (),
+) -> Path:
+    """A run directory; runs with one network have the same tables."""
+    directory.mkdir()
+    weights = {"LM0": [quality]}
+    iterations = [
+        Iteration({"LM0": [1.0]}, 10.0, 1.0, 50.0, 20.0, constant=[*constant]),
+        Iteration(weights, 20.0, 1.0, 50.0),
+    ]
+    run = TuningRun(
+        ini=str(directory.parent / "moses.ini"),
+        weights=weights,
+        dev_bleu=20.0,
+        seed=1,
+        nbest_size=10,
+        decoder={**decoder},
+        nbest_features=[*nbest_features],
+        iterations=iterations,
+        hashes={"T0/table": network} if network else {},
+        end=end,
+    )
+    save_run(run, directory)
+    return directory
+
+
+def compared(
+    texts: tuple[Path, Path], systems: dict[str, list[Path]], config: CompareConfig | None = None
+) -> dict[str, ResultRow]:
+    config = config or CompareConfig(n_samples=9)
+    rows = compare(systems, texts[0], [texts[1]], config).rows
+    return {row.system: row for row in rows}
+
+
+def test_a_better_system_has_a_positive_delta_and_a_small_p(
+    texts: tuple[Path, Path], tmp_path: Path
+) -> None:
+    good = [make_run(tmp_path / f"good{q}", q) for q in (79, 80, 81)]
+    bad = [make_run(tmp_path / f"bad{q}", q) for q in (39, 40, 41)]
+    same = [make_run(tmp_path / f"same{q}", q) for q in (38, 40, 42)]
+    rows = compared(texts, {"bad": bad, "good": good, "same": same})
+    better, equal = rows["good"].against_baseline, rows["same"].against_baseline
+    assert better is not None
+    assert equal is not None
+    assert better.delta == pytest.approx(rows["good"].test_bleu - rows["bad"].test_bleu)
+    assert better.delta > 20
+    assert better.interval[0] > 0
+    assert better.p_value < better.corrected_p_value < 0.001
+    assert equal.p_value == pytest.approx(equal.corrected_p_value) == pytest.approx(1, abs=0.5)
+    assert rows["good"].test_bleu == pytest.approx(
+        np.mean([run.test_bleu for run in rows["good"].runs])
+    )
+
+
+def test_a_row_says_what_its_runs_were(texts: tuple[Path, Path], tmp_path: Path) -> None:
+    runs = [make_run(tmp_path / f"run{q}", q) for q in (30, 50)]
+    row = compared(texts, {"A": runs})["A"]
+    scores = [run.test_bleu for run in row.runs]
+    assert scores[1] > scores[0] > 10
+    assert row.test_bleu == pytest.approx(np.mean(scores))
+    assert row.test_sd == pytest.approx((scores[1] - scores[0]) / 2**0.5)
+    assert (row.dev_bleu, row.dev_sd) == (20.0, 0.0)
+    assert (row.n_runs, row.n_networks, row.network_sd) == (2, 1, None)
+    assert row.weights == {"LM0": [40.0]}
+    assert row.length_ratio == 1
+    # All words of the reversed lines are right, and of their longer n-grams none: 80 lines of 200 are whole.
+    assert row.precisions == pytest.approx([100, 40, 40, 40])
+    assert row.bootstrap_sd == compared(texts, {"first": runs[:1]})["first"].bootstrap_sd
+    assert row.bootstrap_sd != compared(texts, {"second": runs[1:]})["second"].bootstrap_sd
+    for run, directory in zip(row.runs, runs, strict=True):
+        assert (run.directory, run.n_iterations, run.kept) == (str(directory), 2, 2)
+        assert run.left_start and not run.same_output_as
+
+
+def test_weights_that_no_iteration_gave_are_compared(
+    texts: tuple[Path, Path], tmp_path: Path
+) -> None:
+    run = make_run(tmp_path / "run", 40)
+    content = json.loads((run / "weights.json").read_text())
+    (run / "weights.json").write_text(json.dumps(content | {"iterations": []}))
+    (summary,) = compared(texts, {"A": [run]})["A"].runs
+    assert (summary.n_iterations, summary.kept) == (0, 0)
+
+
+def test_rows_are_set_against_a_control_of_several_noise_columns(
+    texts: tuple[Path, Path], tmp_path: Path
+) -> None:
+    base = [make_run(tmp_path / f"base{q}", q) for q in (48, 52)]
+    noise = [make_run(tmp_path / f"noise{q}", q, f"table {q // 10}") for q in (37, 38, 47, 48, 57)]
+    config = CompareConfig(n_samples=9, control="noise")
+    table = compare(
+        {"base": base, "+X": [make_run(tmp_path / "x", 60)], "noise": noise},
+        texts[0],
+        [texts[1]],
+        config,
+    )
+    rows = {row.system: row for row in table.rows}
+    assert rows["noise"].n_networks == 3
+    assert rows["noise"].network_sd is not None
+    assert rows["noise"].against_control is None
+    assert rows["+X"].against_control is not None
+    assert rows["+X"].against_control.delta > 0
+    assert rows["base"].against_control is not None
+    text = write_comparison(table, tmp_path / "table")
+    assert "vs control" in text
+    assert "noise: 3 networks or noise columns, standard deviation of their means" in text
+    with pytest.raises(ConfigError, match="no system other; there are base"):
+        compared(texts, {"base": base}, replace(config, control="other"))
+
+
+def test_the_table_warns_of_what_moved_nothing(texts: tuple[Path, Path], tmp_path: Path) -> None:
+    start = make_run(tmp_path / "start", 1.0)
+    constant = make_run(tmp_path / "wp", 60, constant=["T0_4"])
+    limited = make_run(tmp_path / "limited", 70, end=LIMIT)
+    systems = {"Baseline": [start], "+WP": [constant], "+X": [limited]}
+    table = compare(systems, texts[0], [texts[1]], CompareConfig(n_samples=9))
+    text = write_comparison(table, tmp_path / "table")
+    assert "Baseline: nothing moved; the row is that of the weights it started from." in text
+    assert "+WP: T0_4 without effect, since all n-best lists have one value." in text
+    assert " 2+ " in text
+    assert "over texts alone, one run each" in text
+
+
+def test_commands_of_a_run_are_not_run_unasked(texts: tuple[Path, Path], tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    command = f"sh -c 'touch {ran}; cp {{nbest}} {{out}}'"
+    searched = make_run(tmp_path / "a", 50, decoder={"neural_lm": f"CSLM0=touch {ran}"})
+    listed = make_run(tmp_path / "b", 50, nbest_features=[NBestFeature("A0", command)])
+    for run, name in ((searched, "CSLM0"), (listed, "A0")):
+        with pytest.raises(ConfigError, match=rf"feature {name} of this run.*--run-commands"):
+            compared(texts, {"A": [run]})
+        with pytest.raises(ConfigError, match="--run-commands"):
+            evaluation.translate_all({run: load_run(run)}, texts[0], 1)
+    assert not ran.exists()
+
+
+def test_the_test_text_is_reranked_by_the_features_of_the_run(
+    texts: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """The decoder alone gets every line wrong; the added feature is 1 for the right hypotheses."""
+    script = tmp_path / "add.py"
+    script.write_text(
+        "import gzip, sys\n"
+        "seen = set()\n"
+        "with gzip.open(sys.argv[1]) as lines, gzip.open(sys.argv[2], 'wb') as out:\n"
+        "    for line in lines:\n"
+        "        number, words, features, total = line.split(b' ||| ')\n"
+        "        features += b' A0= %d' % (number not in seen)\n"
+        "        seen.add(number)\n"
+        "        out.write(b' ||| '.join((number, words, features, total)))\n"
+    )
+    feature = NBestFeature("A0", f"{sys.executable} {script} {{nbest}} {{out}}")
+    run = make_run(tmp_path / "run", 0.0, nbest_features=[feature])
+    content = json.loads((run / "weights.json").read_text())
+    content["weights"]["A0"] = [1.0]
+    (run / "weights.json").write_text(json.dumps(content))
+    plain = make_run(tmp_path / "plain", 0.0)
+    config = CompareConfig(n_samples=9, run_commands=True)
+    rows = compared(texts, {"plain": [plain], "reranked": [run]}, config)
+    assert rows["plain"].test_bleu < 10
+    assert rows["reranked"].test_bleu == pytest.approx(100)
+
+
+def test_a_text_of_two_sentences_is_enough(
+    texts: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = texts[0].read_bytes().splitlines()[:2]
+    write_lines(tmp_path / "two", lines)
+    monkeypatch.setattr(evaluation, "open_decoder", lambda *_: ShareDecoder(lines))
+    run = make_run(tmp_path / "run", 100)
+    row = compared((tmp_path / "two", tmp_path / "two"), {"A": [run]})["A"]
+    assert row.test_bleu == pytest.approx(100)
+
+
+def test_a_text_of_one_sentence_is_refused(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", 50)
+    (tmp_path / "one").write_bytes(b"a b\n")
+    with pytest.raises(ConfigError, match="one sentence"):
+        compared((tmp_path / "one", tmp_path / "one"), {"A": [run]})

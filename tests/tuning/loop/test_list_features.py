@@ -1,0 +1,152 @@
+"""Features added to n-best lists: by commands, and by processes that are asked for n-grams."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from moses_bridge.errors import ConfigError, InputError, ToolError, UserError
+from moses_bridge.textio import read_lines
+from tuning.loop.list_features import ListFeatures
+from tuning.loop.nbest_choice import NBestFeature, rerank
+
+NBEST = b"""\
+0 ||| a b  ||| LM0= -1 TM0= -2 -3 ||| -6
+0 ||| a c  ||| LM0= -2 TM0= -1 -1 ||| -4
+2 ||| d  ||| LM0= -5 TM0= 0 0 ||| -5
+2 ||| e  ||| LM0= -5 TM0= 0 0 ||| -5
+"""
+# Answers -(number of the last word), and notes how many n-grams it was asked for.
+SCORER = """
+import sys
+import numpy as np
+from moses_bridge.ngram_scorer import serve_ngrams
+
+class Scorer:
+    order, start_id, end_id, open_id, reads_source = 3, 9, 10, -1, SEES
+
+    def encode(self, words):
+        return np.array(["abcde".index(word.decode()) for word in words], np.int32)
+
+    def read(self, sources):
+        return sum(len(source.split()) + 1 for source in sources)
+
+    def log_probs(self, ngrams):
+        with open(sys.argv[1], "a") as asked:
+            print(len(ngrams), file=asked)
+        return -ngrams[:, -1].astype(np.float32)
+
+    estimates = log_probs
+
+serve_ngrams(Scorer(), sys.stdin.buffer, sys.stdout.buffer)
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    nbest, source = tmp_path / "nbest", tmp_path / "source"
+    nbest.write_bytes(NBEST)
+    source.write_bytes(b"x y\n\nz\n")
+    return nbest, source
+
+
+def add(features: Sequence[NBestFeature], files: tuple[Path, Path], out: Path) -> None:
+    with ListFeatures(features) as lists:
+        lists.add(*files, out)
+
+
+def command_that_adds(script: Path, name: str, value: int) -> str:
+    script.write_text(
+        "import gzip, sys\n"
+        "def opened(path, mode):\n"
+        "    return gzip.open(path, mode) if path.endswith('.gz') else open(path, mode)\n"
+        "with opened(sys.argv[1], 'rb') as lines, opened(sys.argv[2], 'wb') as out:\n"
+        "    for line in lines:\n"
+        "        fields = line.split(b' ||| ')\n"
+        f"        fields[2] += b' {name}= {value}'\n"
+        "        out.write(b' ||| '.join(fields))\n"
+    )
+    return f"{sys.executable} {script} {{nbest}} {{out}}"
+
+
+def test_commands_run_one_after_the_other(files: tuple[Path, Path], tmp_path: Path) -> None:
+    features = [
+        NBestFeature("A0", command_that_adds(tmp_path / "a.py", "A0", 1)),
+        NBestFeature("B0", command_that_adds(tmp_path / "b.py", "B0", 2)),
+    ]
+    add(features, files, tmp_path / "out.gz")
+    rerank(tmp_path / "out.gz", {"A0": [1.0], "B0": [1.0]}, files[1], tmp_path / "out")
+    assert (tmp_path / "out").read_bytes() == b"a b\n\nd\n"
+    assert files[0].read_bytes() == NBEST
+
+
+def test_a_failing_command_tells_its_last_words(files: tuple[Path, Path], tmp_path: Path) -> None:
+    command = f"{sys.executable} -c 'import sys; sys.exit(\"no model here\")' {{nbest}} {{out}}"
+    with pytest.raises(ToolError, match="no model here"):
+        add([NBestFeature("A0", command)], files, tmp_path / "out.gz")
+    assert not (tmp_path / "out.gz").exists()
+
+
+def test_a_command_that_adds_nothing_is_told(files: tuple[Path, Path], tmp_path: Path) -> None:
+    feature = NBestFeature("A0", command_that_adds(tmp_path / "b.py", "B0", 2))
+    with pytest.raises(ConfigError, match="the command of A0 wrote a list without A0="):
+        add([feature], files, tmp_path / "out.gz")
+    assert not (tmp_path / "out.gz").exists()
+
+
+def scorer(folder: Path, sees_source: bool = False) -> NBestFeature:
+    (folder / "scorer.py").write_text(SCORER.replace("SEES", str(sees_source)))
+    words = sys.executable, str(folder / "scorer.py"), str(folder / "asked")
+    return NBestFeature("CSLM0", shlex.join(words))
+
+
+def test_a_scorer_stays_and_is_asked_for_new_n_grams_alone(
+    files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """Values by hand: a is 0, b 1, c 2, d 3, e 4 and the end 10."""
+    other = tmp_path / "other"
+    other.write_bytes(NBEST + b"2 ||| a b d  ||| LM0= -5 TM0= 0 0 ||| -5\n")
+    with ListFeatures([scorer(tmp_path)]) as lists:
+        lists.add(*files, tmp_path / "first.gz")
+        lists.add(other, files[1], tmp_path / "second.gz")
+    lines = NBEST.splitlines()
+    values = [-11, -12, -13, -14]
+    expected = [
+        line.replace(b" ||| -", b" CSLM0= %.6f ||| -" % value, 1)
+        for line, value in zip(lines, values, strict=True)
+    ]
+    assert list(read_lines(tmp_path / "first.gz")) == expected
+    assert list(read_lines(tmp_path / "second.gz"))[4].split(b" ||| ")[2].endswith(b"-14.000000")
+    assert (tmp_path / "asked").read_text().split() == ["9", "2"]
+
+
+def test_scorers_and_commands_side_by_side(files: tuple[Path, Path], tmp_path: Path) -> None:
+    features = [
+        scorer(tmp_path),
+        NBestFeature("B0", command_that_adds(tmp_path / "b.py", "B0", 2)),
+    ]
+    add(features, files, tmp_path / "out.gz")
+    rerank(tmp_path / "out.gz", {"CSLM0": [-1.0]}, files[1], tmp_path / "out")
+    assert (tmp_path / "out").read_bytes() == b"a c\n\ne\n"
+
+
+def test_a_faulty_line_before_a_scorer_is_told(files: tuple[Path, Path], tmp_path: Path) -> None:
+    files[0].write_bytes(NBEST + b"2 ||| d\n")
+    with pytest.raises(InputError, match="nbest:5: found 2 field"):
+        add([scorer(tmp_path)], files, tmp_path / "out.gz")
+    assert not (tmp_path / "out.gz").exists()
+
+
+def test_a_scorer_that_sees_the_source_is_refused(files: tuple[Path, Path], tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="expected one that sees the text alone"):
+        add([scorer(tmp_path, sees_source=True)], files, tmp_path / "out.gz")
+    assert not (tmp_path / "out.gz").exists()
+
+
+def test_a_command_that_is_no_scorer_is_told(files: tuple[Path, Path], tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="expected a line ngram-scorer"):
+        add([NBestFeature("A0", "echo hello")], files, tmp_path / "out.gz")

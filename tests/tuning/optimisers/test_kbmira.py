@@ -1,0 +1,205 @@
+"""Batch MIRA and PRO: single steps by hand, and BLEU beside that of Moses's kbmira."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from moses_bridge.errors import ConfigError
+from tuning.optimisers.by_name import OPTIMIZER_NAMES, OptimizerName, load_optimizer
+from tuning.optimisers.contract import Optimizer, OptimizerConfig
+from tuning.optimisers.kbmira import _averages, background_bleu, optimize_kbmira
+from tuning.optimisers.pro import optimize_pro
+from tuning.pools.bleu_stats import bleu
+from tuning.pools.nbest_pool import NBestPool, make_pool
+
+if TYPE_CHECKING:
+    from tests.tuning.conftest import MosesIteration
+
+RIGHT = [6, 6, 5, 5, 4, 4, 3, 3, 6]
+NO_BOUNDS = np.full(2, -np.inf), np.full(2, np.inf)
+WRONG = [3, 6, 1, 5, 1, 4, 1, 3, 6]
+BOTH = pytest.mark.parametrize("optimize", [optimize_kbmira, optimize_pro])
+
+
+def pool_of_choices(n_sentences: int) -> NBestPool:
+    """In each sentence a right hypothesis with a high A and a wrong one with a high B; C is constant."""
+    rng = np.random.default_rng(1)
+    features = np.empty((2 * n_sentences, 3))
+    features[0::2] = rng.normal((1.0, -1.0, 0), 0.5, (n_sentences, 3))
+    features[1::2] = rng.normal((-1.0, 1.0, 0), 0.5, (n_sentences, 3))
+    features[:, 2] = 2.0
+    statistics = np.tile(np.array([RIGHT, WRONG], np.int32), (n_sentences, 1))
+    ids = np.repeat(np.arange(n_sentences), 2)
+    return make_pool(("A_0", "B_0", "C_0"), ids, features, statistics)
+
+
+def test_background_bleu_is_the_formula() -> None:
+    background = np.array([2.0, 4, 1, 3, 1, 2, 1, 1, 5])
+    sums = np.array(WRONG) + background
+    precision = np.prod([5 / 10, 2 / 8, 2 / 6, 2 / 4]) ** 0.25
+    expected = precision * np.exp(1 - 11 / 10) * 11
+    assert sums[8] > sums[1]
+    assert background_bleu(np.array(WRONG), background) == pytest.approx(expected)
+
+
+def test_one_step_of_mira_by_hand() -> None:
+    """From zero weights the step is min(C, loss / norm) times the difference, loss the gap in BLEU."""
+    features = np.array([[1.0, 0.0], [-1.0, 0.5]])
+    statistics = np.array([RIGHT, WRONG], np.int32)
+    ones = np.ones(9)
+    gap = background_bleu(statistics[0], ones) - background_bleu(statistics[1], ones)
+    difference = features[0] - features[1]
+    step = min(0.01, gap / (difference @ difference))
+    found = _averages(
+        features, statistics, np.array([0, 2]), np.array([[0]]), np.zeros(2), *NO_BOUNDS
+    )
+    assert found[0].tolist() == [0, 0]
+    assert found[1] == pytest.approx(step * difference)
+
+
+def test_a_weight_that_stays_counts_in_the_scores_of_mira() -> None:
+    """The frozen column tells the hypotheses apart by more than their BLEU: nothing is left to learn."""
+    features = np.array([[1.0, 9.0], [-1.0, 0.0]])
+    statistics = np.array([RIGHT, WRONG], np.int32)
+    start, least, most = np.array([0.0, 1.0]), np.array([-np.inf, 1]), np.array([np.inf, 1])
+    found = _averages(features, statistics, np.array([0, 2]), np.array([[0]]), start, least, most)
+    assert found.tolist() == [[0, 1]] * 2
+    weak = features * [1, 0.01]
+    found = _averages(weak, statistics, np.array([0, 2]), np.array([[0]]), start, least, most)
+    assert found[1].tolist() == pytest.approx([0.02, 1])
+
+
+def test_only_free_weights_count_in_the_length_of_a_step() -> None:
+    """By hand: amid counts of 1 the BLEUs times 7 words are 7 and 7 (4/7 2/6 2/5 2/4)^(1/4)."""
+    gap = 7 * (1 - (4 / 105) ** 0.25)
+    statistics = np.array([RIGHT, WRONG], np.int32)
+    one_sentence = statistics, np.array([0, 2]), np.array([[0]])
+    bounds = np.array([-np.inf, 0]), np.array([np.inf, 0])
+    both = _averages(np.array([[20.0, 20], [-20, -20]]), *one_sentence, np.zeros(2), *bounds)
+    assert both[1].tolist() == pytest.approx([gap / 40, 0])
+    frozen_alone = _averages(np.array([[1.0, 20], [1, -20]]), *one_sentence, np.zeros(2), *bounds)
+    assert frozen_alone[1].tolist() == [0, 0]
+
+
+def test_of_equal_hopes_and_of_equal_fears_the_first_is_taken() -> None:
+    features = np.array([[1.0, 0], [0, 9], [-1, 0], [0, -9]])
+    statistics = np.array([RIGHT, RIGHT, WRONG, WRONG], np.int32)
+    learned = _averages(
+        features, statistics, np.array([0, 4]), np.array([[0]]), np.zeros(2), *NO_BOUNDS
+    )
+    assert learned[1].tolist() == pytest.approx([0.02, 0])
+
+
+def test_mira_does_not_move_where_the_scores_differ_enough() -> None:
+    features = np.array([[1.0, 0.0], [-1.0, 0.5]])
+    statistics = np.array([RIGHT, WRONG], np.int32)
+    start = np.array([50.0, 0.0])
+    found = _averages(
+        features, statistics, np.array([0, 2]), np.array([[0], [0]]), start, *NO_BOUNDS
+    )
+    assert found.tolist() == [start.tolist()] * 3
+
+
+def test_the_weights_are_the_mean_over_orders_of_the_sentences() -> None:
+    """Each order with its seed, learned by itself; the last average, whatever its BLEU on the pool."""
+    pool, start = pool_of_choices(12), np.array([-0.5, 0.5, 0.2])
+    free = np.array([True, True, False])
+    least, most = np.where(free, -np.inf, start), np.where(free, np.inf, start)
+    learned = []
+    for number in range(8):
+        rng = np.random.default_rng((3, number))
+        orders = np.array([rng.permutation(12) for _ in range(60)])
+        texts = (pool.features, pool.statistics, pool.offsets)
+        learned.append(_averages(*texts, orders, start, least, most)[-1])
+    mean = np.mean(learned, axis=0)
+    result = optimize_kbmira(pool, start[None], OptimizerConfig(), 3, 1)
+    assert list(result.weights.values()) == pytest.approx(mean / np.abs(mean).sum())
+    reached = [float(bleu(pool.statistics_of(weights))) for weights in learned]
+    assert result.restarts == pytest.approx(reached)
+    before = float(bleu(pool.statistics_of(start)))
+    assert result.trace == pytest.approx([before, result.bleu])
+
+
+def test_weights_that_lose_bleu_on_the_pool_are_no_reason_to_keep_the_start() -> None:
+    """A run that keeps a lucky start has learned nothing, and its loop would end there."""
+    pool = pool_of_choices(12)
+    start = np.array([[1.0, -1.0, 0.5]])
+    assert bleu(pool.statistics_of(start[0])) == pytest.approx(100)
+    result = optimize_kbmira(pool, start * 0.01, OptimizerConfig(), 1, 1)
+    assert list(result.weights.values()) != pytest.approx((start[0] / 2.5).tolist(), abs=1e-3)
+
+
+@BOTH
+def test_the_right_hypotheses_are_learned(optimize: Optimizer) -> None:
+    pool = pool_of_choices(40)
+    start = np.array([[-0.5, 0.5, 0.2]])
+    result = optimize(pool, start, OptimizerConfig(), 1, 1)
+    assert bleu(pool.statistics_of(start[0])) < 50
+    assert result.bleu == pytest.approx(100)
+    assert result.frozen == ("C_0",)
+    assert result.weights["A_0"] > result.weights["B_0"]
+
+
+@BOTH
+def test_threads_change_nothing(optimize: Optimizer) -> None:
+    pool = pool_of_choices(30)
+    start = np.array([[-0.5, 0.5, 0.2]])
+    one, three = (optimize(pool, start, OptimizerConfig(), 5, jobs) for jobs in (1, 3))
+    assert one == three
+
+
+@BOTH
+def test_further_starts_are_not_looked_at(optimize: Optimizer) -> None:
+    pool = pool_of_choices(30)
+    starts = np.array([[-0.5, 0.5, 0.2], [0.1, 0.8, 0.1]])
+    both, first = (optimize(pool, starts[:n], OptimizerConfig(), 5, 1) for n in (2, 1))
+    assert both == first
+    assert both != optimize(pool, starts[1:], OptimizerConfig(), 5, 1)
+
+
+@BOTH
+def test_frozen_weights_keep_their_share(optimize: Optimizer) -> None:
+    start = np.array([[0.2, 0.4, 0.3]])
+    config = OptimizerConfig(frozen=("B_0",))
+    result = optimize(pool_of_choices(30), start, config, 1, 1)
+    assert result.frozen == ("B_0", "C_0")
+    assert result.weights["B_0"] / result.weights["C_0"] == pytest.approx(4 / 3)
+
+
+@BOTH
+def test_hypotheses_that_are_equally_good_leave_the_start(optimize: Optimizer) -> None:
+    pool = pool_of_choices(5)
+    equal = np.tile(np.array(RIGHT, np.int32), (len(pool), 1))
+    pool = make_pool(pool.names, np.repeat(np.arange(5), 2), pool.features, equal)
+    start = np.array([[0.5, 0.25, 0.25]])
+    result = optimize(pool, start, OptimizerConfig(), 1, 1)
+    assert list(result.weights.values()) == pytest.approx(start[0].tolist())
+
+
+@pytest.mark.parametrize("name", OPTIMIZER_NAMES)
+def test_a_frozen_name_that_is_no_feature_is_an_error(name: OptimizerName) -> None:
+    config = OptimizerConfig(frozen=("LM7_0",))
+    with pytest.raises(ConfigError, match="no feature LM7_0"):
+        load_optimizer(name)(pool_of_choices(3), np.ones((1, 3)), config, 1, 1)
+
+
+@BOTH
+def test_bleu_is_at_least_that_of_mosess_kbmira(
+    first_iteration: MosesIteration, optimize: Optimizer
+) -> None:
+    start = first_iteration.start[None]
+    result = optimize(first_iteration.pool, start, OptimizerConfig(), 1, 2)
+    assert result.bleu >= first_iteration.kbmira_bleu
+
+
+@pytest.mark.slow
+@BOTH
+def test_bleu_is_at_least_that_of_mosess_kbmira_on_merged_lists(
+    second_iteration: MosesIteration, optimize: Optimizer
+) -> None:
+    start = second_iteration.start[None]
+    result = optimize(second_iteration.pool, start, OptimizerConfig(), 1, 2)
+    assert result.bleu >= second_iteration.kbmira_bleu

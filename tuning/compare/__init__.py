@@ -1,0 +1,1 @@
+"""Comparing tuned systems on a test text."""

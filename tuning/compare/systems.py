@@ -1,0 +1,321 @@
+"""Tuned systems on a test text: translate with each run's weights, measure, compare."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.config import AtLeast, check_limits, from_mapping
+from moses_bridge.decoder import Decoder, DecoderConfig, open_decoder
+from moses_bridge.errors import ConfigError
+from moses_bridge.progress import track
+from tuning.compare.comparison import Comparison, Contrast, ResultRow, RunSummary
+from tuning.compare.detokenised import DetokenisedReferences, DetokenisedScores
+from tuning.compare.significance import (
+    SystemOutputs,
+    bootstrap_deviation,
+    compare_outputs,
+    holm,
+)
+from tuning.loop.list_features import ListFeatures
+from tuning.loop.run_directory import (
+    TuningRun,
+    check_unchanged,
+    file_hash,
+    load_run,
+    refuse_commands,
+)
+from tuning.loop.tuning_loop import translate
+from tuning.pools.bleu_stats import References, bleu, length_ratio, precisions
+
+
+@dataclass(frozen=True)
+class CompareConfig:
+    """Settings of `compare`.
+
+    Attributes:
+        n_samples: test sets of the bootstrap.
+        seed: of the bootstrap.
+        target: language of the detokenizer.
+        control: a system that the others are set against as well, one that cannot help: a column of
+            noise, say. "" for none.
+        run_commands: whether commands that stand in the runs' files, of n-best features and neural
+            language models, may be run to translate the text.
+    """
+
+    n_samples: Annotated[int, AtLeast(2)] = 1000
+    seed: Annotated[int, AtLeast(0)] = 1
+    target: str = "fr"
+    control: str = ""
+    run_commands: bool = False
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+
+def compare(
+    systems: Mapping[str, Sequence[Path]],
+    source: Path,
+    references: Sequence[Path],
+    config: CompareConfig,
+    jobs: int = 1,
+) -> Comparison:
+    """Translate the test text with every run and compare the systems.
+
+    Args:
+        systems: the run directories of each system, of one as many as wanted; the first system is the
+            baseline.
+        source: test source text, tokenised.
+        references: test references, tokenised as the output is.
+        config: settings.
+        jobs: processes of the decoder and of TER.
+
+    Raises:
+        InputError: a run directory or text is malformed.
+        ConfigError: the text has one sentence, a moses.ini, table or model is not the one that a run
+            tuned, a system has a run twice or runs with weights of other features, the control is no
+            system, or a command would have to be run without leave.
+    """
+    if config.control and config.control not in systems:
+        raise ConfigError(f"no system {config.control}; there are {', '.join(systems)}")
+    all_runs = {path: load_run(path) for paths in systems.values() for path in paths}
+    check_unchanged(all_runs)
+    for system, directories in systems.items():
+        _check_runs(system, directories, all_runs)
+    reference = References.read(references, source)
+    if len(reference) < 2:
+        raise ConfigError(
+            f"{source}: one sentence; how sure a difference is can be told from two on"
+        )
+    outputs = translate_all(all_runs, source, jobs, config.run_commands)
+    same = _same_outputs(outputs)
+    detokenised = DetokenisedReferences(references, config.target, jobs)
+    scores = detokenised.scores([outputs[path] for path in all_runs])
+    scores_of = dict(zip(all_runs, scores, strict=True))
+    of_systems = {
+        system: SystemOutputs(
+            np.array([reference.output_statistics(outputs[path]) for path in directories]),
+            _networks([all_runs[path] for path in directories]),
+        )
+        for system, directories in systems.items()
+    }
+    against_baseline = _contrasts(of_systems, next(iter(systems)))
+    against_control = _contrasts(of_systems, config.control) if config.control else {}
+    rows = []
+    for system, directories in track(systems.items(), "compare", len(systems), "systems"):
+        row = _row(
+            system,
+            {path: all_runs[path] for path in directories},
+            of_systems[system],
+            [scores_of[path] for path in directories],
+            same,
+            config,
+        )
+        rows.append(
+            replace(
+                row,
+                against_baseline=against_baseline.get(system),
+                against_control=against_control.get(system),
+            )
+        )
+    signature = (
+        f"BLEU|nrefs:{len(references)}|case:as in the files|tok:none|smooth:none|"
+        f"test:jackknife+runs|seed:{config.seed}"
+    )
+    return Comparison(rows, signature, detokenised.signatures, len(reference), config.control)
+
+
+def _contrasts(systems: Mapping[str, SystemOutputs], other: str) -> dict[str, Contrast]:
+    """All systems set against one, by name, corrected for their number."""
+    differences = {
+        name: compare_outputs(systems[other], outputs)
+        for name, outputs in systems.items()
+        if name != other
+    }
+    corrected = holm([difference.p_value for difference in differences.values()])
+    return {
+        name: Contrast(
+            difference.delta,
+            difference.interval,
+            difference.p_value,
+            corrected_p_value,
+            difference.smallest_found,
+            difference.run_variance is not None,
+        )
+        for (name, difference), corrected_p_value in zip(
+            differences.items(), corrected, strict=True
+        )
+    }
+
+
+def _networks(runs: Sequence[TuningRun]) -> list[int]:
+    """For each run the number of its tables and models among those of its system."""
+    numbers: dict[object, int] = {}
+    return [numbers.setdefault(run.network, len(numbers)) for run in runs]
+
+
+def _same_outputs(outputs: Mapping[Path, Path]) -> dict[Path, list[str]]:
+    """For each run the others with the same test output."""
+    hashes = {directory: file_hash(output) for directory, output in outputs.items()}
+    return {
+        directory: [str(other) for other in hashes if other != directory and hashes[other] == own]
+        for directory, own in hashes.items()
+    }
+
+
+def _check_runs(system: str, directories: Sequence[Path], runs: Mapping[Path, TuningRun]) -> None:
+    if len({path.resolve() for path in directories}) < len(directories):
+        raise ConfigError(f"{system} has a run twice: its deviation would be too small")
+    shapes = {
+        path: {name: len(values) for name, values in runs[path].weights.items()}
+        for path in directories
+    }
+    first = directories[0]
+    for path, shape in shapes.items():
+        if shape != shapes[first]:
+            raise ConfigError(
+                f"{system}: {path} has other features than {first}: "
+                f"{_in_words(shape)}, not {_in_words(shapes[first])}; make two systems of them"
+            )
+
+
+def _in_words(shape: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} ({n_weights})" for name, n_weights in shape.items())
+
+
+def translate_runs(
+    directories: Sequence[Path], source: Path, jobs: int = 1, run_commands: bool = False
+) -> dict[Path, Path]:
+    """Translate a text with the weights of each run; `compare` takes what stands there.
+
+    Args:
+        directories: of the runs.
+        source: tokenised text.
+        jobs: processes of the decoder.
+        run_commands: see `CompareConfig`.
+
+    Returns:
+        The output of each run.
+
+    Raises:
+        InputError: a run directory or the text is malformed.
+        ConfigError: a moses.ini, table or model is not the one that a run tuned, or a command would have
+            to be run without leave.
+    """
+    runs = {path: load_run(path) for path in directories}
+    check_unchanged(runs)
+    return translate_all(runs, source, jobs, run_commands)
+
+
+def translate_all(
+    runs: Mapping[Path, TuningRun], source: Path, jobs: int, run_commands: bool = False
+) -> dict[Path, Path]:
+    """The test output of each run, translated if it is not there yet; each system is loaded once.
+
+    Raises:
+        ConfigError: a run has commands, its text is not translated yet, and run_commands is False.
+    """
+    outputs = {directory: output_path(directory, source) for directory in runs}
+    if not run_commands:
+        refuse_commands({path: run for path, run in runs.items() if not outputs[path].exists()})
+
+    def system_of(directory: Path) -> tuple[str, str]:
+        return runs[directory].ini, json.dumps(runs[directory].decoder)
+
+    for (ini, decoder_settings), members in groupby(sorted(runs, key=system_of), key=system_of):
+        missing = [directory for directory in members if not outputs[directory].exists()]
+        if missing:
+            config = from_mapping(DecoderConfig, json.loads(decoder_settings), ini)
+            with open_decoder(Path(ini), config, jobs) as decoder:
+                _translate_runs(decoder, {path: runs[path] for path in missing}, source, outputs)
+    return outputs
+
+
+def _translate_runs(
+    decoder: Decoder, runs: Mapping[Path, TuningRun], source: Path, outputs: Mapping[Path, Path]
+) -> None:
+    """Translate with each run's weights; runs with the same features share what gives their values."""
+
+    def features_of(directory: Path) -> str:
+        return json.dumps([asdict(feature) for feature in runs[directory].nbest_features])
+
+    for _, members in groupby(sorted(runs, key=features_of), key=features_of):
+        directories = list(members)
+        with ListFeatures(runs[directories[0]].nbest_features) as lists:
+            for directory in directories:
+                run, output = runs[directory], outputs[directory]
+                size, fixed = run.nbest_size, run.fixed_search
+                translate(decoder, source, output, None, run.weights, lists, size, fixed)
+
+
+def output_path(directory: Path, source: Path) -> Path:
+    """Where a run's test output is kept: named by the text and the weights."""
+    state = file_hash(source) + file_hash(directory / "weights.json")
+    return directory / f"test-{hashlib.sha256(state.encode()).hexdigest()[:12]}.out"
+
+
+def _row(
+    system: str,
+    runs: Mapping[Path, TuningRun],
+    outputs: SystemOutputs,
+    detokenised: Sequence[DetokenisedScores],
+    same: Mapping[Path, list[str]],
+    config: CompareConfig,
+) -> ResultRow:
+    sums = outputs.statistics.sum(axis=1)
+    test = bleu(sums)
+    dev = np.array([run.dev_bleu for run in runs.values()])
+    total = sums.sum(axis=0)
+    between = outputs.group_means()
+    return ResultRow(
+        system=system,
+        dev_bleu=float(dev.mean()),
+        dev_sd=_deviation(dev),
+        test_bleu=outputs.mean_bleu(),
+        test_sd=_deviation(test),
+        against_baseline=None,
+        against_control=None,
+        n_runs=len(runs),
+        n_networks=len(between),
+        network_sd=_deviation(between),
+        length_ratio=length_ratio(total),
+        precisions=[float(value) for value in precisions(total)],
+        bootstrap_sd=bootstrap_deviation(outputs.statistics[0], config.n_samples, config.seed),
+        detokenised_bleu=float(np.mean([scores.bleu for scores in detokenised])),
+        chrf=float(np.mean([scores.chrf for scores in detokenised])),
+        ter=float(np.mean([scores.ter for scores in detokenised])),
+        weights=_mean_weights([*runs.values()]),
+        runs=[
+            RunSummary(
+                directory=str(directory),
+                n_iterations=len(run.iterations),
+                kept=run.kept,
+                end=run.end,
+                left_start=run.left_start,
+                dev_bleu=run.dev_bleu,
+                test_bleu=float(test_bleu),
+                constant=run.constant,
+                same_output_as=same[directory],
+            )
+            for (directory, run), test_bleu in zip(runs.items(), test, strict=True)
+        ],
+    )
+
+
+def _deviation(values: NDArray[np.float64]) -> float | None:
+    return float(values.std(ddof=1)) if len(values) > 1 else None
+
+
+def _mean_weights(runs: Sequence[TuningRun]) -> dict[str, list[float]]:
+    return {
+        name: [float(value) for value in np.mean([run.weights[name] for run in runs], axis=0)]
+        for name in runs[0].weights
+    }

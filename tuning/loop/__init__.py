@@ -1,0 +1,1 @@
+"""The tuning loop, where it starts, and what a run leaves on disk."""

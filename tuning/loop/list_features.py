@@ -1,0 +1,90 @@
+"""Features of n-best lists that no decoder computes: added by commands, or asked of processes that stay."""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+from moses_bridge.blocks import blocks_of
+from moses_bridge.errors import ConfigError
+from moses_bridge.formats.nbest import parse_entry, parse_features, read_nbest, with_feature
+from moses_bridge.line_progress import LineProgress
+from moses_bridge.ngram_scorer import ScorerProcesses
+from moses_bridge.programs import run_program
+from moses_bridge.text_values import TextValues
+from moses_bridge.textio import open_write, read_lines
+from tuning.loop.nbest_choice import NBestFeature
+
+# Hypotheses of a call to a scorer: few beside those whose n-grams it keeps.
+HYPOTHESES_AT_ONCE = 1_000
+
+
+class ListFeatures:
+    """Adds features to n-best lists, from `with` to the end of the block.
+
+    Processes of scorers are started when the first list comes and kept, with the values that they gave.
+
+    Args:
+        features: to add, in this order.
+    """
+
+    def __init__(self, features: Sequence[NBestFeature]) -> None:
+        self.features = features
+        self._processes = ScorerProcesses()
+        self._values: dict[str, TextValues] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the processes."""
+        self._processes.end()
+
+    def add(self, nbest: Path, source: Path, out: Path) -> None:
+        """Write a list with the features.
+
+        Args:
+            nbest: the list, which goes.
+            source: the sentences that it translates.
+            out: the list to write, compressed by suffix.
+
+        Raises:
+            ToolError: a command failed.
+            InputError: it wrote no n-best list.
+            ConfigError: it did not add its feature.
+            UserError: a scorer sees the source.
+        """
+        with tempfile.TemporaryDirectory(dir=out.parent, prefix=".features.") as directory:
+            current = nbest
+            for number, feature in enumerate(self.features):
+                following = Path(directory) / f"{number}.nbest.gz"
+                if feature.is_scorer:
+                    self._ask(feature, current, following)
+                else:
+                    _run(feature, current, source, following)
+                current = following
+            current.replace(out)
+
+    def _ask(self, feature: NBestFeature, nbest: Path, out: Path) -> None:
+        if feature.name not in self._values:
+            process = self._processes.of(tuple(shlex.split(feature.command)))
+            self._values[feature.name] = TextValues(process)
+        values = self._values[feature.name]
+        with open_write(out) as stream, LineProgress(feature.name, nbest, "hypotheses") as progress:
+            for lines in blocks_of(enumerate(read_lines(nbest), start=1), HYPOTHESES_AT_ONCE):
+                texts = [parse_entry(line, nbest, number).words for number, line in lines]
+                for (_, line), value in zip(lines, values(texts).tolist(), strict=True):
+                    stream.write(with_feature(line, feature.name, value) + b"\n")
+                progress.update(len(lines))
+
+
+def _run(feature: NBestFeature, nbest: Path, source: Path, out: Path) -> None:
+    run_program(feature.words(str(nbest), str(source), str(out)))
+    first = next(read_nbest(out), None)
+    if first is not None and feature.name not in parse_features(first, out):
+        raise ConfigError(
+            f"the command of {feature.name} wrote a list without {feature.name}=: {feature.command}"
+        )

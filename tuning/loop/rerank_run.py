@@ -1,0 +1,195 @@
+"""Weights for the n-best lists of a finished run, whose search stays as it was tuned.
+
+A feature that no search can have does not have to steer one: the lists come from a tuned system, and the
+weights that choose among their hypotheses are learned once. What the reranking itself gives is told by the
+same without an added feature.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Annotated
+
+from moses_bridge.config import AtLeast, check_limits, from_mapping
+from moses_bridge.decoder import DecoderConfig, open_decoder
+from moses_bridge.errors import ConfigError
+from tuning.loop.list_features import ListFeatures
+from tuning.loop.nbest_choice import NBestFeature, rerank, search_weights
+from tuning.loop.run_directory import (
+    INI_NAME,
+    Iteration,
+    TuningRun,
+    Weights,
+    check_unchanged,
+    claim,
+    file_hash,
+    fingerprint_commands,
+    fingerprint_ini,
+    fingerprint_texts,
+    load_run,
+    refuse_commands,
+    save_run,
+)
+from tuning.loop.tuning_loop import Loop, TuningConfig, report, write_tuned_ini
+from tuning.optimisers.by_name import OptimizerName
+from tuning.optimisers.contract import OptimizerConfig
+from tuning.pools.bleu_stats import References, bleu, length_ratio
+
+ENDED = "the lists of one decoding are reranked"
+
+
+@dataclass(frozen=True)
+class RerankConfig:
+    """Settings of `rerank`.
+
+    Attributes:
+        optimizer: how weights are found on the lists.
+        nbest_size: distinct hypotheses for a sentence; more than the run was tuned with can hold better ones.
+        run_commands: whether commands that stand in the run's file, of n-best features and neural language
+            models, may be run.
+        search: settings of the optimiser.
+    """
+
+    optimizer: OptimizerName = "kbmira"
+    nbest_size: Annotated[int, AtLeast(1)] = 100
+    run_commands: bool = False
+    search: OptimizerConfig = field(default_factory=OptimizerConfig)
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+
+def rerank_run(
+    base: Path,
+    source: Path,
+    references: Sequence[Path],
+    out: Path,
+    config: RerankConfig,
+    seed: int = 1,
+    jobs: int = 1,
+    resume: bool = False,
+    nbest_features: Sequence[NBestFeature] = (),
+) -> TuningRun:
+    """Tune the weights of a reranking on the n-best lists of a run.
+
+    Columns that the run left alone are left alone here too.
+
+    Args:
+        base: the run directory of `tune`; its weights make the lists and are the start.
+        source: dev source text.
+        references: dev references, one file each.
+        out: run directory, as `tune` writes it; its moses.ini has the weights of the search.
+        config: settings.
+        seed: of the optimiser.
+        jobs: processes of the decoder, threads of the optimiser.
+        resume: continue what stands in out.
+        nbest_features: features beside those of the run. None of them has a stand-in: the search stays.
+
+    Returns:
+        The run. Its iterations are the lists' own best and the reranked ones.
+
+    Raises:
+        InputError: an input file is malformed.
+        ConfigError: the run is a reranking itself, its files have changed, or it has commands that may not be
+            run; out holds another run; or a feature has the name of another, or a stand-in.
+    """
+    tuned = load_run(base)
+    check_unchanged({base: tuned})
+    if not config.run_commands:
+        refuse_commands({base: tuned})
+    weights = _start(base, tuned, nbest_features)
+    reference = References.read(references, source)
+    decoder_config = from_mapping(DecoderConfig, json.loads(json.dumps(tuned.decoder)), str(base))
+    run = replace(
+        tuned,
+        weights=weights,
+        seed=seed,
+        nbest_size=config.nbest_size,
+        nbest_features=[*tuned.nbest_features, *nbest_features],
+        iterations=[],
+        fixed_search=search_weights(tuned.weights, tuned.nbest_features),
+        end=ENDED,
+    )
+    _claim(out, base, run, source, references, config, resume)
+    settings = TuningConfig(
+        optimizer=config.optimizer,
+        nbest_size=config.nbest_size,
+        left_out=_left_alone(tuned),
+        search=config.search,
+        decoder=decoder_config,
+    )
+    with ExitStack() as stack:
+        decoder = stack.enter_context(open_decoder(Path(run.ini), decoder_config, jobs))
+        lists = stack.enter_context(ListFeatures(run.nbest_features))
+        _optimise(Loop(decoder, lists, source, reference, out, settings, run, jobs), weights)
+    save_run(run, out)
+    write_tuned_ini(Path(run.ini), run.fixed_search, out / INI_NAME)
+    return run
+
+
+def _start(base: Path, tuned: TuningRun, added: Sequence[NBestFeature]) -> Weights:
+    """The run's weights and those of the added features."""
+    if tuned.fixed_search:
+        raise ConfigError(f"{base} is a reranking itself; name the run whose lists it reranks")
+    weights = dict(tuned.weights)
+    for feature in added:
+        if feature.name in weights:
+            raise ConfigError(f"{base} has a feature {feature.name}; use another name")
+        if feature.stand_in:
+            raise ConfigError(
+                f"{feature.name}: the search stays as it is, so nothing stands in there; leave "
+                f":{feature.stand_in} out"
+            )
+        weights[feature.name] = [feature.initial_weight]
+    return weights
+
+
+def _left_alone(tuned: TuningRun) -> tuple[str, ...]:
+    """Columns that the run's optimiser was not to move, or could not since they had one value."""
+    optimised = [each for each in tuned.iterations if each.pool_bleu is not None]
+    return tuple(optimised[-1].frozen) if optimised else ()
+
+
+def _claim(
+    out: Path,
+    base: Path,
+    run: TuningRun,
+    source: Path,
+    references: Sequence[Path],
+    config: RerankConfig,
+    resume: bool,
+) -> None:
+    """Make a directory the one of this reranking, and record the files that it stands on."""
+    files = fingerprint_ini(Path(run.ini)) | fingerprint_commands(run.commands())
+    texts = fingerprint_texts(source, references)
+    fingerprint = {
+        "base": file_hash(base / "weights.json"),
+        "files": files,
+        "text": texts,
+        "config": asdict(config),
+        "features": [asdict(feature) for feature in run.nbest_features],
+        "start": run.weights,
+        "seed": run.seed,
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    claim(out, fingerprint, resume)
+    run.hashes = files | texts
+
+
+def _optimise(loop: Loop, start: Weights) -> None:
+    """Decode, learn, and measure what the learned weights choose from the same lists."""
+    listed = loop.decode(1, start)
+    found = loop.optimise(1, listed)
+    report(1, listed)
+    nbest, output = loop.out / "iter01.nbest.gz", loop.out / "iter02.out"
+    rerank(nbest, found, loop.source, output)
+    sums = loop.references.output_statistics(output).sum(axis=0)
+    chosen = Iteration(found, float(bleu(sums)), length_ratio(sums), listed.oracle_bleu)
+    print(f"reranked: dev BLEU {chosen.bleu:.2f}", file=sys.stderr, flush=True)
+    loop.run.iterations = [listed, chosen]
+    loop.run.weights, loop.run.dev_bleu = found, chosen.bleu

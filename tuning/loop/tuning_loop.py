@@ -1,0 +1,413 @@
+"""The tuning loop: decode, pool, optimise, until the weights settle (mert-moses.pl, made resumable)."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.cluster import Cluster
+from moses_bridge.cluster_decoder import ClusterDecoder
+from moses_bridge.config import AtLeast, check_limits
+from moses_bridge.decoder import Decoder, DecoderConfig, open_decoder
+from moses_bridge.errors import ConfigError
+from moses_bridge.formats.moses_ini import parse_ini, read_ini, with_weights, write_ini
+from moses_bridge.json_files import read_json, write_json
+from tuning.loop.list_features import ListFeatures
+from tuning.loop.nbest_choice import NBestFeature, rerank, search_weights
+from tuning.loop.run_directory import (
+    INI_NAME,
+    Iteration,
+    TuningRun,
+    Weights,
+    best_iteration,
+    claim,
+    fingerprint_commands,
+    fingerprint_ini,
+    fingerprint_texts,
+    save_run,
+)
+from tuning.loop.start import initial_weights, scattered, untuneable_columns, without_columns
+from tuning.optimisers.by_name import OptimizerName, load_optimizer
+from tuning.optimisers.contract import OptimizerConfig
+from tuning.pools.bleu_stats import References, bleu, length_ratio, log_sentence_bleu
+from tuning.pools.nbest_pool import NBestPool, grouped_weights, merge_pools, read_pool
+from tuning.pools.sparse_features import is_sparse
+
+LIMIT = "the limit of iterations"
+
+
+@dataclass(frozen=True)
+class TuningConfig:
+    """Settings of `tune`.
+
+    Attributes:
+        optimizer: how weights are found on the pool.
+        nbest_size: distinct hypotheses for a sentence.
+        max_iterations: decodings of the dev text; the last one only measures.
+        min_weight_change: the loop ends when no normalised weight moves by more.
+        min_pool_gain: the loop ends when the pool promises no more BLEU (0 to 100) than this.
+        patience: the loop ends after so many decodings in a row without a better one, the start not counted.
+        keep: which weights the run has: "best", those that were decoded to the best dev BLEU, or "last". The
+            best of several decodings is one by chance where an optimiser's weights settle, as kbmira's
+            do: for "last" BLEU has no say, so min_pool_gain and patience do not end the loop.
+        dropped_lists: the n-best lists of so many first iterations leave the pool when the next one is there:
+            they hang on where a run started, and so do the weights while they stay. The loop does not
+            end before. 0 keeps all lists, as Moses does.
+        left_out: columns, as "TranslationModel0_2", whose weight is 0 from the start to the end: the system
+            is tuned as if it did not have them.
+        start_spread: each weight of the start is multiplied by exp(start_spread z), z normal and drawn
+            by the seed, so that runs do not share a start. 0 starts from the weights as they are.
+        neural_weight: first weight of each neural model in the search that --init-weights does not name. With
+            0 the first n-best lists are those of the system without it.
+        search: settings of the optimiser.
+        decoder: settings of the decoder.
+    """
+
+    optimizer: OptimizerName = "mert"
+    nbest_size: Annotated[int, AtLeast(1)] = 100
+    max_iterations: Annotated[int, AtLeast(1)] = 8
+    min_weight_change: float = 1e-4
+    min_pool_gain: float = 0.01
+    patience: Annotated[int, AtLeast(1)] = 3
+    keep: Literal["best", "last"] = "best"
+    start_spread: Annotated[float, AtLeast(0)] = 0.0
+    neural_weight: float = 0.0
+    dropped_lists: Annotated[int, AtLeast(0)] = 0
+    left_out: tuple[str, ...] = ()
+    search: OptimizerConfig = field(default_factory=OptimizerConfig)
+    decoder: DecoderConfig = field(default_factory=DecoderConfig)
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+        if self.dropped_lists >= self.max_iterations:
+            raise ConfigError(
+                f"dropped_lists is {self.dropped_lists}, max_iterations {self.max_iterations}: "
+                "no list would take the place of those that are dropped; raise max_iterations"
+            )
+
+
+def tune(
+    ini: Path,
+    source: Path,
+    references: Sequence[Path],
+    out: Path,
+    config: TuningConfig,
+    seed: int = 1,
+    jobs: int = 1,
+    resume: bool = False,
+    nbest_features: Sequence[NBestFeature] = (),
+    init_weights: Path | None = None,
+    cluster: Cluster | None = None,
+) -> TuningRun:
+    """Find weights with a high dev BLEU.
+
+    Args:
+        ini: the system; its weights are the start.
+        source: dev source text.
+        references: dev references, one file each.
+        out: run directory: weights.json, moses.ini, and each iteration's n-best list and output.
+        config: settings.
+        seed: of the optimiser and of the scattered start.
+        jobs: processes of the decoder, threads of the optimiser.
+        resume: continue what stands in out.
+        nbest_features: features that commands add to the n-best lists, or give the values of.
+        init_weights: weights.json of another run, or such a table; weights it does not have keep the
+            ini's.
+        cluster: where texts are decoded; None for here.
+
+    Returns:
+        The run; its weights are those with the best *decoded* dev BLEU, or the last decoded ones.
+
+    Raises:
+        InputError: an input file is malformed.
+        ConfigError: out holds another run, or an added feature has the name of another.
+    """
+    config = replace(config, decoder=replace(config.decoder, kind=config.decoder.chosen_kind))
+    start = initial_weights(ini, _added(config, nbest_features), init_weights)
+    start = without_columns(start, config.left_out)
+    fixed = {*config.search.frozen, *untuneable_columns(ini)}
+    start = scattered(start, config.start_spread, seed, fixed)
+    reference = References.read(references, source)
+    run = TuningRun(
+        str(ini),
+        start,
+        -1.0,
+        seed,
+        config.nbest_size,
+        asdict(config.decoder),
+        [*nbest_features],
+    )
+    files = fingerprint_ini(ini) | fingerprint_commands(run.commands())
+    texts = fingerprint_texts(source, references)
+    fingerprint = {
+        "files": files,
+        "text": texts,
+        "config": asdict(config),
+        "features": [asdict(feature) for feature in nbest_features],
+        "start": start,
+        "seed": seed,
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    claim(out, fingerprint, resume)
+    run.hashes = files | texts
+    opened = (
+        open_decoder(ini, config.decoder, jobs)
+        if cluster is None
+        else ClusterDecoder(ini, config.decoder, cluster)
+    )
+    with opened as decoder, ListFeatures(nbest_features) as lists:
+        loop = Loop(decoder, lists, source, reference, out, config, run, jobs)
+        loop.run_to_end(start)
+    save_run(run, out)
+    write_tuned_ini(ini, run.weights, out / INI_NAME)
+    return run
+
+
+def write_tuned_ini(ini: Path, weights: Weights, out: Path) -> None:
+    """The ini with the weights of its features; those without a weight line get one at the end."""
+    parsed = read_ini(ini)
+    unweighted = [each.name for each in parsed.features if each.name not in parsed.weights]
+    added = [f"{name}= {' '.join(['1'] * len(weights[name]))}".encode() for name in unweighted]
+    if added:
+        parsed = parse_ini((*parsed.lines, b"[weight]", *added), ini)
+    tuned = {name: values for name, values in weights.items() if name in parsed.weights}
+    write_ini(with_weights(parsed, tuned), out)
+
+
+def _added(config: TuningConfig, nbest_features: Sequence[NBestFeature]) -> dict[str, float]:
+    """The features that the ini does not have, and their first weights."""
+    added = [(feature.name, feature.initial_weight) for feature in nbest_features]
+    added += [(lm.name, config.neural_weight) for lm in config.decoder.neural_lms]
+    for name, n_times in Counter(name for name, _ in added).items():
+        if n_times > 1:
+            raise ConfigError(f"the feature {name} is added twice; use another name")
+    return dict(added)
+
+
+class Loop:
+    """The state of `tune` between iterations.
+
+    Args:
+        decoder: an open decoder.
+        lists: adds the run's features to n-best lists.
+        source: dev source text.
+        references: of the dev text.
+        out: the run directory.
+        config: settings.
+        run: takes the iterations.
+        jobs: threads of the optimiser.
+    """
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        lists: ListFeatures,
+        source: Path,
+        references: References,
+        out: Path,
+        config: TuningConfig,
+        run: TuningRun,
+        jobs: int,
+    ) -> None:
+        self.decoder = decoder
+        self.lists = lists
+        self.source = source
+        self.references = references
+        self.out = out
+        self.config = config
+        self.run = run
+        self.jobs = jobs
+        self.pool: NBestPool | None = None
+
+    def run_to_end(self, start: Weights) -> None:
+        """Iterate; the run has the weights that are kept at the end."""
+        weights = start
+        for number in range(1, self.config.max_iterations + 1):
+            iteration = self.decode(number, weights)
+            self.run.iterations.append(iteration)
+            self.run.end = self.end_before_optimising()
+            if not self.run.end:
+                following = self.optimise(number, iteration)
+                self.run.end = self.end_of(iteration, weights, following)
+            report(number, iteration)
+            if self.run.end:
+                break
+            weights = following
+        is_best = self.config.keep == "best"
+        iteration = self.run.iterations[best_iteration(self.run.iterations) if is_best else -1]
+        self.run.weights, self.run.dev_bleu = iteration.weights, iteration.bleu
+        print(f"kept: iteration {self.run.kept}; {self.run.end}", file=sys.stderr, flush=True)
+
+    def decode(self, number: int, weights: Weights) -> Iteration:
+        """Decode with the weights, add the n-best features and measure."""
+        nbest = self.out / f"iter{number:02}.nbest.gz"
+        output = self.out / f"iter{number:02}.out"
+        done = self.out / f"iter{number:02}.decoded.json"
+        if not (done.exists() and read_json(done) == weights):
+            translate(
+                self.decoder,
+                self.source,
+                output,
+                nbest,
+                weights,
+                self.lists,
+                self.config.nbest_size,
+            )
+            write_json(done, weights)
+        pool = read_pool([nbest], self.references)
+        is_first = number == self.config.dropped_lists + 1
+        self.pool = pool if self.pool is None or is_first else merge_pools(self.pool, pool)
+        sums = self.references.output_statistics(output).sum(axis=0)
+        return Iteration(weights, float(bleu(sums)), length_ratio(sums), oracle_bleu(pool))
+
+    def optimise(self, number: int, iteration: Iteration) -> Weights:
+        """New weights from the n-best lists of the pool; kept on disk for resuming."""
+        assert self.pool is not None
+        path = self.out / f"iter{number:02}.optimised.json"
+        if not path.exists():
+            starts = [self.as_row(iteration.weights)]
+            starts += [
+                self.as_row(earlier.weights)
+                for earlier in self.run.iterations[:-1]
+                if earlier.weights != iteration.weights
+            ]
+            optimize = load_optimizer(self.config.optimizer)
+            result = optimize(
+                self.pool,
+                np.array(starts),
+                replace(self.config.search, frozen=self.frozen(iteration.weights)),
+                self.run.seed * 1000 + number,
+                self.jobs,
+            )
+            found = grouped_weights(result.weights)
+            found = {name: values for name, values in found.items() if name in iteration.weights}
+            write_json(path, asdict(result) | {"weights": iteration.weights | found})
+        record = read_json(path)
+        iteration.pool_bleu = record["bleu"]
+        iteration.restarts, iteration.frozen = record["restarts"], record["frozen"]
+        low, high = self.pool.features.min(axis=0), self.pool.features.max(axis=0)
+        names = zip(self.pool.names, low == high, strict=True)
+        iteration.constant = [name for name, is_constant in names if is_constant]
+        weights: Weights = record["weights"]
+        return weights
+
+    def as_row(self, weights: Mapping[str, Sequence[float]]) -> NDArray[np.float64]:
+        """Weights in the order of the pool's columns, 0 for those without, *Shape:* (n_features,)."""
+        assert self.pool is not None
+        columns = (name.rpartition("_") for name in self.pool.names)
+        return np.array(
+            [weights[name][int(number)] if name in weights else 0.0 for name, _, number in columns]
+        )
+
+    def frozen(self, weights: Weights) -> tuple[str, ...]:
+        """Columns that stay: those of the settings, and sparse features, for which an ini has no weights."""
+        assert self.pool is not None
+        sparse = (name for name in self.pool.names if name.rpartition("_")[0] not in weights)
+        left_out = (name for name in self.config.left_out if name in self.pool.names)
+        return (*self.config.search.frozen, *left_out, *sparse)
+
+    @property
+    def has_dropped_none(self) -> bool:
+        """Whether the pool still has the lists that are to be dropped."""
+        return len(self.run.iterations) <= self.config.dropped_lists
+
+    def end_before_optimising(self) -> str:
+        """Why this decoding is the last one, whatever the optimiser would find; "" if it is not."""
+        if len(self.run.iterations) == self.config.max_iterations:
+            return LIMIT
+        if self.config.keep == "last" or self.has_dropped_none:
+            return ""
+        found = self.run.iterations[1:]  # the first tunings from a good start are often below it
+        if found and len(found) - 1 - best_iteration(found) >= self.config.patience:
+            return f"no better in {self.config.patience} decodings"
+        return ""
+
+    def end_of(self, iteration: Iteration, weights: Weights, following: Weights) -> str:
+        """Why another iteration would change nothing; "" if it might."""
+        if self.has_dropped_none:
+            return ""
+        change = np.abs(_unit(self.as_row(following)) - _unit(self.as_row(weights))).max()
+        gain = (iteration.pool_bleu or 0.0) - iteration.bleu
+        if change < self.config.min_weight_change:
+            return "weights settled"
+        if self.config.keep == "last":
+            return ""
+        if len(self.run.iterations) > 1 and gain < self.config.min_pool_gain:
+            return "the pool promises no more"
+        return ""
+
+
+def translate(
+    decoder: Decoder,
+    source: Path,
+    output: Path,
+    nbest: Path | None,
+    weights: Weights,
+    lists: ListFeatures,
+    nbest_size: int,
+    fixed_search: Mapping[str, Sequence[float]] | None = None,
+) -> None:
+    """Decode a text; with n-best features or a fixed search the output is the best of the reranked list.
+
+    Args:
+        decoder: an open decoder.
+        source: the text.
+        output: one translation a line.
+        nbest: the n-best list, with the added features; None keeps none.
+        weights: by feature; those that the decoder does not know count in the reranking alone, or
+            for their stand-ins in the search too.
+        lists: adds features to n-best lists.
+        nbest_size: hypotheses for a sentence.
+        fixed_search: weights that the lists are made with, where those of the reranking are others.
+    """
+    known = fixed_search or search_weights(weights, lists.features)
+    if not lists.features and not fixed_search:
+        decoder.decode(source, output, known, nbest, nbest_size)
+        return
+    with tempfile.TemporaryDirectory(dir=output.parent, prefix=".nbest.") as directory:
+        plain, full = Path(directory) / "plain.gz", Path(directory) / "full.gz"
+        first = Path(directory) / "first"  # the output's name is for what was reranked
+        decoder.decode(source, first, known, plain, nbest_size)
+        lists.add(plain, source, full)
+        rerank(full, weights, source, output)
+        if nbest is not None:
+            full.replace(nbest)
+
+
+def oracle_bleu(pool: NBestPool) -> float:
+    """BLEU (0 to 100) of the hypotheses with the best smoothed sentence BLEU: what reranking could reach."""
+    score = log_sentence_bleu(pool.statistics)
+    top = np.maximum.reduceat(score, pool.offsets[:-1])
+    chosen = np.flatnonzero(score == np.repeat(top, np.diff(pool.offsets)))
+    first = chosen[np.searchsorted(chosen, pool.offsets[:-1])]
+    return float(bleu(pool.statistics[first].sum(axis=0)))
+
+
+def _unit(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(weights / max(np.abs(weights).sum(), 1e-12))
+
+
+def report(number: int, iteration: Iteration) -> None:
+    """Say on standard error what an iteration came to."""
+    promised = "" if iteration.pool_bleu is None else f", {iteration.pool_bleu:.2f} on the pool"
+    print(
+        f"iteration {number}: dev BLEU {iteration.bleu:.2f}{promised}, "
+        f"length ratio {iteration.length_ratio:.3f}, oracle {iteration.oracle_bleu:.2f}",
+        file=sys.stderr,
+        flush=True,
+    )
+    dense = [name for name in iteration.frozen if not is_sparse(name)]
+    if len(dense) < len(iteration.frozen):
+        n_sparse = len(iteration.frozen) - len(dense)
+        print(f"  {n_sparse} sparse features, not tuned", file=sys.stderr, flush=True)
+    if dense:
+        names = ", ".join(dense)
+        print(f"  constant or frozen, weight kept: {names}", file=sys.stderr, flush=True)

@@ -1,0 +1,1 @@
+"""Optimisers: weights with a high BLEU on a pool."""

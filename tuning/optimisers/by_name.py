@@ -1,0 +1,43 @@
+"""The optimisers by name: the one list that settings, the commands and the loop go by."""
+
+from __future__ import annotations
+
+from functools import wraps
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal, cast, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from tuning.optimisers.contract import Optimizer, OptimizerConfig, OptimizerResult
+    from tuning.pools.nbest_pool import NBestPool
+
+OptimizerName = Literal["mert", "kbmira", "pro", "xbleu"]
+OPTIMIZER_NAMES: tuple[OptimizerName, ...] = get_args(OptimizerName)
+N_COMPILED = 30  # functions of MERT, which has the most, as counted with numba 0.68
+
+
+def load_optimizer(name: OptimizerName) -> Optimizer:
+    """The function `optimize_NAME` of the module tuning.NAME, imported only now: numba is slow to start.
+
+    Where it has to be compiled first, it says so.
+    """
+    from moses_bridge.compiled.notice import CompilationNotice
+
+    function = cast(
+        "Optimizer", getattr(import_module(f"tuning.optimisers.{name}"), f"optimize_{name}")
+    )
+
+    @wraps(function)
+    def optimize(
+        pool: NBestPool,
+        starts: NDArray[np.float64],
+        config: OptimizerConfig,
+        seed: int,
+        jobs: int,
+    ) -> OptimizerResult:
+        with CompilationNotice(f"the optimiser {name} (up to half a minute)", N_COMPILED):
+            return function(pool, starts, config, seed, jobs)
+
+    return optimize

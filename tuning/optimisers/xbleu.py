@@ -1,0 +1,219 @@
+"""Expected BLEU (Smith & Eisner 2006; Rosti et al. 2010) over a pool, raised by its gradient.
+
+Each hypothesis counts by its probability, the softmax of the sharpened score over those of its sentence, so
+that the sums which BLEU is made of, and BLEU itself, are smooth in the weights. What is best for many
+hypotheses at once hangs less on the chance of single ones than the best corner of minimum error rate training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from moses_bridge.progress import Progress
+from tuning.optimisers.bounds import Bounds
+from tuning.optimisers.contract import OptimizerConfig, OptimizerResult, free_columns, result_of
+from tuning.pools.bleu_stats import MAX_ORDER, N_STATISTICS, bleu
+from tuning.pools.nbest_pool import NBestPool
+
+# Scores are sharpened in steps (annealing, Smith & Eisner 2006, section 4): the first leaves few peaks to
+# choose among, the last is near to what the decoder does. In units of the spread within a sentence.
+SHARPNESS = (1.0, 3.0, 10.0, 30.0)
+N_RANDOM_STARTS = 2  # beside the current weights; mostly all lead to one point
+MAX_STEPS = 100  # of L-BFGS at each sharpness; it ends by itself after some 30
+BREVITY_SHARPNESS = (
+    200.0  # the corner of the brevity penalty is rounded over about 1/200 of the length
+)
+
+Value = tuple[float, NDArray[np.float64]]
+
+
+def optimize_xbleu(
+    pool: NBestPool,
+    starts: NDArray[np.float64],
+    config: OptimizerConfig,
+    seed: int,
+    jobs: int,
+) -> OptimizerResult:
+    """Climb from the first start and random ones; the highest expected BLEU is taken; see `Optimizer`."""
+    free = free_columns(pool, config)
+    bounds = Bounds.of(pool.names, config.bounds)
+    spread = _spread_within(pool)
+    points = np.concatenate([starts[:1], _random_starts(starts[0], spread, free, seed)])
+
+    n_climbs = len(points) * len(SHARPNESS) if free.any() else 0
+    with ThreadPoolExecutor(jobs) as threads, Progress("xBLEU", n_climbs, "climbs") as progress:
+
+        def climb(start: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], list[float]]:
+            return _climb(pool, bounds.clip(start), spread, free, bounds, progress)
+
+        found = list(threads.map(climb, points))
+    _, weights, trace = max(found, key=lambda each: each[0])
+    reached = [float(bleu(pool.statistics_of(each))) for _, each, _ in found]
+    return result_of(pool, weights, free, bounds, reached, trace)
+
+
+def _spread_within(pool: NBestPool) -> NDArray[np.float64]:
+    """Standard deviation of each column within sentences, 1 for constant ones, *Shape:* (n_features,)."""
+    sizes = np.diff(pool.offsets)
+    means = np.add.reduceat(pool.features, pool.offsets[:-1]) / sizes[:, None]
+    spread = np.sqrt(((pool.features - np.repeat(means, sizes, axis=0)) ** 2).mean(axis=0))
+    return np.where(pool.constant, 1.0, spread)
+
+
+def _random_starts(
+    centre: NDArray[np.float64], spread: NDArray[np.float64], free: NDArray[np.bool_], seed: int
+) -> NDArray[np.float64]:
+    """Points around the first start, as far from it as it is from 0, *Shape:* (n, n_features)."""
+    rng = np.random.default_rng(seed)
+    size = np.abs(centre * spread).mean()
+    return np.asarray(
+        centre + free * size / spread * rng.standard_normal((N_RANDOM_STARTS, len(centre)))
+    )
+
+
+def _climb(
+    pool: NBestPool,
+    start: NDArray[np.float64],
+    spread: NDArray[np.float64],
+    free: NDArray[np.bool_],
+    bounds: Bounds,
+    progress: Progress,
+) -> tuple[float, NDArray[np.float64], list[float]]:
+    """Expected log BLEU at the last sharpness, the weights, and BLEU of the winners after each."""
+    weights = start.copy()
+    trace = [float(bleu(pool.statistics_of(weights)))]
+    if not free.any():
+        return trace[0], weights, trace
+    box = [*zip(bounds.least[free] * spread[free], bounds.most[free] * spread[free], strict=True)]
+    value = 0.0
+    for sharpness in SHARPNESS:
+        objective = _objective(pool, weights, spread, free, sharpness)
+        found = minimize(
+            objective,
+            (weights * spread)[free],
+            jac=True,
+            method="L-BFGS-B",
+            bounds=box if bounds.bind else None,
+            options={"maxiter": MAX_STEPS},
+        )
+        weights[free], value = found.x / spread[free], -float(found.fun)
+        trace.append(float(bleu(pool.statistics_of(weights))))
+        progress.update()
+    return value, weights, trace
+
+
+def _objective(
+    pool: NBestPool,
+    weights: NDArray[np.float64],
+    spread: NDArray[np.float64],
+    free: NDArray[np.bool_],
+    sharpness: float,
+) -> Callable[[NDArray[np.float64]], Value]:
+    """Minus expected log BLEU of the free weights (times their spread), and its gradient.
+
+    All weights are scaled to one length before they are sharpened, else a larger scale would
+    always be better.
+    """
+    scaled = weights * spread
+
+    def value(point: NDArray[np.float64]) -> Value:
+        row = scaled.copy()
+        row[free] = point
+        length = max(float(np.sqrt((row**2).sum())), 1e-12)
+        used = sharpness * row / length
+        log_bleu, gradient = expected_log_bleu(
+            pool.features, pool.statistics, pool.offsets, used / spread
+        )
+        gradient = gradient / spread * sharpness / length
+        gradient -= (gradient @ row) / length**2 * row
+        return -log_bleu, -gradient[free]
+
+    return value
+
+
+def expected_log_bleu(
+    features: NDArray[np.float64],
+    statistics: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    weights: NDArray[np.float64],
+) -> Value:
+    """Log of BLEU (0 to 1) of the expected statistics, and its gradient by the weights.
+
+    Args:
+        features: *Shape:* (n, n_features).
+        statistics: BLEU statistics, *Shape:* (n, 9).
+        offsets: first hypothesis of each sentence, *Shape:* (n_sentences + 1,).
+        weights: *Shape:* (n_features,).
+    """
+    probabilities = np.empty(len(features))
+    sums = np.zeros(N_STATISTICS)
+    _expect(features, statistics, offsets, weights, probabilities, sums)
+    log_bleu, by_sum = smooth_log_bleu(sums)
+    gradient = np.zeros(len(weights))
+    _gradient(features, statistics, offsets, probabilities, by_sum, gradient)
+    return log_bleu, gradient
+
+
+def smooth_log_bleu(sums: NDArray[np.float64]) -> Value:
+    """Log of BLEU (0 to 1) of summed statistics with a rounded brevity penalty, and its gradient.
+
+    Args:
+        sums: *Shape:* (9,).
+    """
+    matches, totals = np.maximum(sums[0:-1:2], 1e-9), np.maximum(sums[1:-1:2], 1e-9)
+    ratio = sums[-1] / totals[0]
+    excess = BREVITY_SHARPNESS * (ratio - 1)
+    penalty = np.logaddexp(0.0, excess) / BREVITY_SHARPNESS
+    slope = np.exp(-np.logaddexp(0.0, -excess))
+    gradient = np.empty(N_STATISTICS)
+    gradient[0:-1:2], gradient[1:-1:2] = 1 / (MAX_ORDER * matches), -1 / (MAX_ORDER * totals)
+    gradient[1] += slope * ratio / totals[0]
+    gradient[-1] = -slope / totals[0]
+    return float(np.log(matches / totals).mean() - penalty), gradient
+
+
+@njit(cache=True, nogil=True)
+def _expect(features, statistics, offsets, weights, probabilities, sums):  # type: ignore[no-untyped-def]
+    """Fill the probability of each hypothesis in its sentence, and add up the expected statistics."""
+    for sentence in range(len(offsets) - 1):
+        first, last = offsets[sentence], offsets[sentence + 1]
+        highest = -np.inf
+        for row in range(first, last):
+            score = 0.0
+            for column in range(len(weights)):
+                score += features[row, column] * weights[column]
+            probabilities[row] = score
+            highest = max(highest, score)
+        total = 0.0
+        for row in range(first, last):
+            # Less the highest score: else the exponential overflows.
+            probabilities[row] = np.exp(probabilities[row] - highest)
+            total += probabilities[row]
+        for row in range(first, last):
+            probabilities[row] /= total
+            for k in range(N_STATISTICS):
+                sums[k] += probabilities[row] * statistics[row, k]
+
+
+@njit(cache=True, nogil=True)
+def _gradient(features, statistics, offsets, probabilities, by_sum, gradient):  # type: ignore[no-untyped-def]
+    """Add the gradient by the weights: probability times gain above the sentence's mean times features."""
+    for sentence in range(len(offsets) - 1):
+        first, last = offsets[sentence], offsets[sentence + 1]
+        mean = 0.0
+        for row in range(first, last):
+            for k in range(N_STATISTICS):
+                mean += probabilities[row] * by_sum[k] * statistics[row, k]
+        for row in range(first, last):
+            gain = -mean
+            for k in range(N_STATISTICS):
+                gain += by_sum[k] * statistics[row, k]
+            share = probabilities[row] * gain
+            for column in range(len(gradient)):
+                gradient[column] += share * features[row, column]

@@ -1,0 +1,1 @@
+"""Pools: n-best lists as features and BLEU statistics."""

@@ -1,0 +1,1 @@
+"""Scanning one weight over full decodings."""

@@ -1,0 +1,119 @@
+"""The system that a scan decodes with: a moses.ini, or a tuning run with its search and its features."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from moses_bridge.config import from_mapping
+from moses_bridge.decoder import DecoderConfig
+from moses_bridge.errors import ConfigError
+from tuning.loop.nbest_choice import NBestFeature
+from tuning.loop.run_directory import (
+    Weights,
+    check_unchanged,
+    fingerprint_commands,
+    fingerprint_ini,
+    load_run,
+    refuse_commands,
+)
+from tuning.loop.start import initial_weights
+from tuning.pools.nbest_pool import column_names
+
+
+@dataclass(frozen=True)
+class ScannedSystem:
+    """What a text is decoded with.
+
+    Attributes:
+        ini: tables and models.
+        weights: of all features, those that commands add among them.
+        decoder: settings of the search.
+        nbest_features: features that external commands add to n-best lists.
+        nbest_size: hypotheses for a sentence, where there are such features.
+        commands: the command behind each feature that an external program computes.
+    """
+
+    ini: Path
+    weights: Weights
+    decoder: DecoderConfig
+    nbest_features: list[NBestFeature]
+    nbest_size: int
+    commands: dict[str, str]
+
+    def fingerprint(self) -> dict[str, object]:
+        """What the outputs depend on."""
+        return {
+            "files": fingerprint_ini(self.ini) | fingerprint_commands(self.commands),
+            "weights": self.weights,
+            "decoder": asdict(self.decoder),
+            "features": [asdict(feature) for feature in self.nbest_features],
+        }
+
+    def columns(self) -> dict[str, float]:
+        """All weights by the names of their columns, as "TranslationModel0_2"."""
+        names = column_names({name: len(values) for name, values in self.weights.items()})
+        values = (value for row in self.weights.values() for value in row)
+        return dict(zip(names, values, strict=True))
+
+    def column(self, name: str) -> str:
+        """The column of a name; that of a feature with one value needs no number.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        columns = self.columns()
+        if name in columns:
+            return name
+        if len(self.weights.get(name, ())) == 1:
+            return f"{name}_0"
+        raise ConfigError(f"no column {name}; there are {', '.join(columns)}")
+
+
+def system_of_ini(
+    ini: Path, decoder: DecoderConfig, neural_weight: float, init_weights: Path | None
+) -> ScannedSystem:
+    """A moses.ini and neural models of the search.
+
+    Args:
+        ini: the system.
+        decoder: settings of the search, with its neural models.
+        neural_weight: of each neural model that init_weights does not name.
+        init_weights: weights.json that is put over the weights of the ini; what it does not know is 0.
+
+    Raises:
+        InputError: a file is malformed.
+        ConfigError: the ini has a feature with the name of a neural model.
+    """
+    search = replace(decoder, kind=decoder.chosen_kind)
+    added = {lm.name: neural_weight for lm in search.neural_lms}
+    commands = {lm.name: shlex.join(lm.command) for lm in search.neural_lms}
+    return ScannedSystem(ini, initial_weights(ini, added, init_weights), search, [], 1, commands)
+
+
+def system_of_run(directory: Path, run_commands: bool) -> ScannedSystem:
+    """A tuning run: its tables, weights, search and features.
+
+    Args:
+        directory: that `tuning tune` wrote.
+        run_commands: whether commands that stand in it may be run.
+
+    Raises:
+        InputError: it is no run.
+        ConfigError: its files have changed, it has commands and they may not be run, or it is a reranking.
+    """
+    run = load_run(directory)
+    check_unchanged({directory: run})
+    commands = run.commands()
+    if not run_commands:
+        refuse_commands({directory: run})
+    if run.fixed_search:
+        raise ConfigError(
+            f"{directory}: its weights rerank lists that the search makes with others; scan the run whose "
+            "lists these are"
+        )
+    decoder = from_mapping(DecoderConfig, json.loads(json.dumps(run.decoder)), str(directory))
+    ini, features = Path(run.ini), run.nbest_features
+    return ScannedSystem(ini, run.weights, decoder, features, run.nbest_size, commands)

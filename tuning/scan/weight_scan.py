@@ -1,0 +1,266 @@
+"""One weight of a system against another one, over full decodings: what a feature gains, at which price.
+
+A tuning that ends with a weight of 0 does not tell why. Here the weight takes the values of a grid, all
+others stay, and the text is decoded with each. A shorter output has higher n-gram precisions, so each value is
+seen twice: as it comes out, and with the word penalty changed until the output is as long as without
+the feature.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+
+from moses_bridge.config import AtLeast, check_limits
+from moses_bridge.decoder import Decoder, DecoderConfig, open_decoder
+from moses_bridge.errors import ConfigError
+from tuning.compare.significance import jackknife_error
+from tuning.loop.list_features import ListFeatures
+from tuning.loop.run_directory import Weights, claim, fingerprint_texts
+from tuning.loop.tuning_loop import translate
+from tuning.pools.bleu_stats import References, bleu, mean_precision
+from tuning.scan.equal_length import DIGITS, Decoding, at_length, next_weights
+from tuning.scan.system import ScannedSystem, system_of_ini, system_of_run
+
+OUTPUTS_NAME = "decodings"
+ROUNDING = 1e-9  # of a length that was interpolated
+
+
+@dataclass(frozen=True)
+class ScanConfig:
+    """Settings of `scan`.
+
+    Attributes:
+        grid: values of the weight; 0, which the others are set against, is always among them.
+        against: the weight that makes up for the length, a column as "WordPenalty0" or "TranslationModel0_2".
+        step: how far it is moved for the first time, as a share of its size (of 1 where it is 0).
+        length_tolerance: a length as near as this is reached, in output words for one reference word.
+        max_adaptations: decodings at most, for each value of the grid, that look for the length.
+        neural_weight: weight of each neural model in the search that --init-weights does not name.
+        run_commands: whether commands that stand in the file of a run, of n-best features and neural models,
+            may be run.
+        decoder: settings of the decoder, where an ini is scanned; a run has its own.
+    """
+
+    grid: tuple[float, ...] = (-0.01, 0.005, 0.01, 0.02, 0.04)
+    against: str = "WordPenalty0"
+    step: Annotated[float, AtLeast(0.001)] = 0.1
+    length_tolerance: Annotated[float, AtLeast(0)] = 0.001
+    max_adaptations: Annotated[int, AtLeast(0)] = 3
+    neural_weight: float = 0.0
+    run_commands: bool = False
+    decoder: DecoderConfig = field(default_factory=DecoderConfig)
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+        if not all(map(math.isfinite, self.grid)):
+            raise ConfigError(f"grid: found {self.grid}, expected finite numbers")
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What an output is worth.
+
+    Attributes:
+        against: the other weight that it was decoded with; of an output at equal length the interpolated one.
+        bleu: 0 to 100.
+        precision: geometric mean of the 1- to 4-gram precisions, 0 to 100: BLEU without brevity penalty.
+        length_ratio: output words for one reference word.
+        delta: its BLEU minus that of weight 0.
+        error: standard error of delta over texts (jackknife).
+    """
+
+    against: float
+    bleu: float
+    precision: float
+    length_ratio: float
+    delta: float
+    error: float
+
+
+@dataclass(frozen=True)
+class ScanPoint:
+    """One value of the weight.
+
+    Attributes:
+        weight: the value.
+        plain: with all other weights as they are.
+        equal: at the length of weight 0.
+        has_length: whether that length was reached; if not, `equal` is the output nearest to it.
+        n_decodings: that were needed.
+    """
+
+    weight: float
+    plain: Measures
+    equal: Measures
+    has_length: bool
+    n_decodings: int
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A scan.
+
+    Attributes:
+        system: the ini or run directory.
+        feature: the column whose weight takes other values.
+        against: the column that makes up for the length.
+        own_weight: the weight of the feature in the system; all points replace it.
+        n_sentences: of the text.
+        points: in the order of their weights, 0 among them.
+        without: outputs at weight 0 with other values of `against`: what that weight alone does.
+    """
+
+    system: str
+    feature: str
+    against: str
+    own_weight: float
+    n_sentences: int
+    points: list[ScanPoint]
+    without: list[Measures]
+
+
+def scan(
+    system: Path,
+    feature: str,
+    source: Path,
+    references: Sequence[Path],
+    out: Path,
+    config: ScanConfig,
+    jobs: int = 1,
+    resume: bool = False,
+    init_weights: Path | None = None,
+) -> Scan:
+    """Decode a text with several values of one weight, and at equal length.
+
+    Args:
+        system: a moses.ini, or the directory of a tuning run, whose weights, search and features are taken.
+        feature: the column, as "TranslationModel0_4", "CSLM0" or "LM0".
+        source: the text, tokenised.
+        references: tokenised as the output is.
+        out: directory for the decodings; those that are there are not made again.
+        config: settings.
+        jobs: processes of the decoder.
+        resume: continue what stands in out, with the same or another grid.
+        init_weights: weights.json whose weights are put over those of an ini; what it does not know is 0.
+
+    Raises:
+        InputError: an input file is malformed.
+        ConfigError: there is no such column, out holds another scan, or settings do not fit together.
+    """
+    scanned = _system(system, config, init_weights)
+    names = scanned.column(feature), scanned.column(config.against)
+    if names[0] == names[1]:
+        raise ConfigError(f"the weight of {feature} cannot be scanned against itself")
+    reference = References.read(references, source)
+    if len(reference) < 2:
+        raise ConfigError(f"{source}: one sentence; a scan needs two or more")
+    texts = fingerprint_texts(source, references)
+    out.mkdir(parents=True, exist_ok=True)
+    claim(out, scanned.fingerprint() | {"text": texts, "columns": names}, resume)
+    own = scanned.columns()
+    with ExitStack() as stack:
+        decoder = stack.enter_context(open_decoder(scanned.ini, scanned.decoder, jobs))
+        lists = stack.enter_context(ListFeatures(scanned.nbest_features))
+        outputs = _Outputs(scanned, decoder, lists, source, reference, out / OUTPUTS_NAME, names)
+        points, without = _points(outputs, round(own[names[1]], DIGITS), config)
+    return Scan(str(system), *names, own[names[0]], len(reference), points, without)
+
+
+def _system(path: Path, config: ScanConfig, init_weights: Path | None) -> ScannedSystem:
+    if not path.is_dir():
+        return system_of_ini(path, config.decoder, config.neural_weight, init_weights)
+    if init_weights is not None:
+        raise ConfigError(f"{path} is a run and has its weights; --init-weights goes with an ini")
+    if config.decoder != DecoderConfig():
+        raise ConfigError(f"{path} is a run and has its search; decoder settings go with an ini")
+    return system_of_run(path, config.run_commands)
+
+
+@dataclass(frozen=True)
+class _Outputs:
+    """Decodings under pairs of weights, made or found."""
+
+    system: ScannedSystem
+    decoder: Decoder
+    lists: ListFeatures
+    source: Path
+    references: References
+    folder: Path
+    names: tuple[str, str]
+
+    def decoding(self, weight: float, against: float) -> Decoding:
+        """The output with these values of the two weights."""
+        output = self.folder / f"{weight:+.{DIGITS}f}{against:+.{DIGITS}f}.out"
+        if not output.exists():
+            self.folder.mkdir(exist_ok=True)
+            weights, size = self._weights(weight, against), self.system.nbest_size
+            translate(self.decoder, self.source, output, None, weights, self.lists, size)
+        statistics = self.references.output_statistics(output)
+        return Decoding(against, statistics.astype(np.float64))
+
+    def _weights(self, weight: float, against: float) -> Weights:
+        weights = {name: list(values) for name, values in self.system.weights.items()}
+        for column, value in zip(self.names, (weight, against), strict=True):
+            feature, _, number = column.rpartition("_")
+            weights[feature][int(number)] = value
+        return weights
+
+
+def _points(
+    outputs: _Outputs, against: float, config: ScanConfig
+) -> tuple[list[ScanPoint], list[Measures]]:
+    """All points of the grid, and what the other weight does without the feature."""
+    base = outputs.decoding(0.0, against)
+    step = round(config.step * (abs(against) or 1.0), DIGITS)
+    moved = [outputs.decoding(0.0, round(against + sign * step, DIGITS)) for sign in (-1, 1)]
+    slope = (moved[1].length - moved[0].length) / (2 * step)
+    points = []
+    for weight in sorted({0.0, *(round(weight, DIGITS) for weight in config.grid)}):
+        points.append(_point(outputs, weight, base, slope, config))
+        _report(outputs.names[0], points[-1])
+    return points, [_measures(each, base) for each in moved]
+
+
+def _point(
+    outputs: _Outputs, weight: float, base: Decoding, slope: float, config: ScanConfig
+) -> ScanPoint:
+    tried = [outputs.decoding(weight, base.against)]
+    following = next_weights(tried, base.length, slope, config.length_tolerance)
+    for against in islice(following, config.max_adaptations):
+        tried.append(outputs.decoding(weight, against))
+    found = at_length(tried, base.length)
+    has_length = abs(found.length - base.length) <= max(config.length_tolerance, ROUNDING)
+    plain, equal = _measures(tried[0], base), _measures(found, base)
+    return ScanPoint(weight, plain, equal, has_length, len(tried))
+
+
+def _measures(decoding: Decoding, base: Decoding) -> Measures:
+    sums = decoding.statistics.sum(axis=0)
+    score = float(bleu(sums))
+    return Measures(
+        against=decoding.against,
+        bleu=score,
+        precision=float(mean_precision(sums)),
+        length_ratio=decoding.length,
+        delta=score - float(bleu(base.statistics.sum(axis=0))),
+        error=jackknife_error(base.statistics, decoding.statistics),
+    )
+
+
+def _report(feature: str, point: ScanPoint) -> None:
+    plain, equal = point.plain, point.equal
+    print(
+        f"scan: {feature} {point.weight:g}: BLEU {plain.bleu:.2f}, length {plain.length_ratio:.3f}; "
+        f"at equal length {equal.bleu:.2f} ({equal.delta:+.2f})",
+        file=sys.stderr,
+        flush=True,
+    )
