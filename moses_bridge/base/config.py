@@ -117,7 +117,7 @@ def from_mapping(
     names = [field.name for field in fields]
     for key in mapping:
         if key not in names:
-            raise ConfigError(f"{where}: unknown key {key!r}{_nearest(key, names)}")
+            raise ConfigError(f"{where}: unknown key {key!r}{_nearest(key, names, hints)}")
     for field in fields:
         if field.name not in mapping and defaults is None and _is_required(field):
             raise ConfigError(f"{where}: the key {field.name!r} is missing")
@@ -215,11 +215,26 @@ def _is_required(field: dataclasses.Field[Any]) -> bool:
     return field.init and field.default is missing and field.default_factory is missing
 
 
-def _nearest(key: str, names: list[str]) -> str:
-    close = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
+def _nearest(key: str, names: list[str], hints: Mapping[str, Any]) -> str:
+    """What may have been meant by an unknown key: the same key of a table, or one like it."""
+    inner = _inner_keys(hints)
+    close = inner.get(key) or difflib.get_close_matches(key, names, n=1, cutoff=0.5)
+    if not close:
+        alike = difflib.get_close_matches(key, inner, n=1, cutoff=0.8)
+        close = [name for found in alike for name in inner[found]]
     if close:
-        return f"; did you mean {close[0]!r}?"
+        return f"; did you mean {' or '.join(map(repr, close))}?"
     return f"; the keys are {', '.join(sorted(names))}"
+
+
+def _inner_keys(hints: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The keys of nested tables, with the names that they have from outside: "mert.n_restarts"."""
+    inner: dict[str, list[str]] = {}
+    for table, hint in hints.items():
+        for option in filter(dataclasses.is_dataclass, _options(hint)):
+            for field in dataclasses.fields(option):
+                inner.setdefault(field.name, []).append(f"{table}.{field.name}")
+    return inner
 
 
 def _convert(hint: Any, value: Any, where: str, default: Any = None) -> Any:

@@ -23,18 +23,20 @@ from tuning.compare.significance import SystemOutputs, compare_outputs
 from tuning.compare.systems import translate_all
 from tuning.loop.run_directory import load_run
 from tuning.loop.tuning_loop import TuningConfig, tune
-from tuning.optimisers.contract import OptimizerConfig
+from tuning.optimisers.contract import MertConfig, OptimizerConfig
 from tuning.pools.bleu_stats import References, Statistics
 
 N_DEV, N_TEST = 200, 400
 N_TUNINGS = 8
 COLUMNS = range(9)  # 0 stands for the table without a column of noise
 CONFIG = TuningConfig(
+    optimizer="mert",
+    keep="best",
     nbest_size=50,
     max_iterations=5,
     patience=2,
     start_spread=0.3,
-    search=OptimizerConfig(n_restarts=6, n_directions=4),
+    search=OptimizerConfig(mert=MertConfig(n_restarts=6, n_directions=4)),
     decoder=DecoderOptions(stack_size=50, pop_limit=100),
 )
 

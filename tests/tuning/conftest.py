@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 from moses_bridge.base.textio import write_lines
 from moses_bridge.decoding.decoder import DecoderConfig
 from moses_bridge.formats.tuning_data import read_init_opt
-from tuning.compare import systems as evaluation
-from tuning.loop import rerank_run as reranking
-from tuning.loop import tuning_loop as loop
+from tuning.compare import systems
+from tuning.loop import rerank_run, tuning_loop
 from tuning.loop.run_directory import TuningRun
 from tuning.loop.tuning_loop import TuningConfig, tune
-from tuning.optimisers.contract import OptimizerConfig
+from tuning.optimisers.contract import MertConfig, OptimizerConfig
 from tuning.pools.bleu_stats import bleu
 from tuning.pools.moses_pool import read_moses_pool
 from tuning.pools.nbest_pool import NBestPool
@@ -41,7 +40,11 @@ HYPOTHESES = [
 ]
 REFERENCES = [b"a b c d e", b"f g h i j", b"k l m n o"]
 CONFIG = TuningConfig(
-    nbest_size=2, max_iterations=4, search=OptimizerConfig(n_restarts=2, n_directions=1)
+    optimizer="mert",
+    nbest_size=2,
+    max_iterations=4,
+    keep="best",
+    search=OptimizerConfig(mert=MertConfig(n_restarts=2, n_directions=1)),
 )
 
 
@@ -145,7 +148,7 @@ def open_fixed(ini: Path, config: DecoderConfig, jobs: int) -> Iterator[FixedDec
 
 @pytest.fixture
 def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FixedSystem:
-    for module in (loop, evaluation, reranking):
+    for module in (tuning_loop, systems, rerank_run):
         monkeypatch.setattr(module, "open_decoder", open_fixed)
     FixedDecoder.calls = 0
     files = FixedSystem(

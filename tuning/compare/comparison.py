@@ -1,4 +1,4 @@
-"""What a comparison of tuned systems found: values alone, for whoever writes them down."""
+"""The result of comparing tuned systems: values alone, without any formatting."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """How sure a difference in BLEU is: over the text, over the tuning runs, and over both.
 
-Two things would come out otherwise another time: the test sentences, and what the runs of a system have of
+Two things would differ another time: the test sentences, and what the runs of a system have of
 their own (the seed of a tuning, a network, a noise column). Runs of one system share nearly everything else,
 so they are no independent outputs: each gives a variance of its own, and the two are added.
 """

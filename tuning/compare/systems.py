@@ -33,7 +33,7 @@ from tuning.loop.run_directory import (
     load_run,
     refuse_commands,
 )
-from tuning.loop.tuning_loop import translate
+from tuning.loop.tuning_loop import decode_text
 from tuning.pools.bleu_stats import References, bleu, length_ratio, precisions
 
 
@@ -42,13 +42,13 @@ class CompareConfig:
     """Settings of `compare`.
 
     Attributes:
-        n_samples: test sets of the bootstrap.
+        n_samples: number of bootstrap samples.
         seed: of the bootstrap.
         target: language of the detokenizer.
-        control: a system that the others are set against as well, one that cannot help: a column of
-            noise, say. "" for none.
-        run_commands: whether commands that stand in the runs' files, of n-best features and neural
-            language models, may be run to translate the text.
+        control: a system that cannot help, such as a column of noise; the others are compared with it
+            too. "" for none.
+        run_commands: whether to run, to translate the text, the commands of n-best features and neural
+            language models that the runs' files name.
     """
 
     n_samples: Annotated[int, AtLeast(2)] = 1000
@@ -134,7 +134,7 @@ def compare(
 
 
 def _contrasts(systems: Mapping[str, SystemOutputs], other: str) -> dict[str, Contrast]:
-    """All systems set against one, by name, corrected for their number."""
+    """All systems compared with one, by name, corrected for their number."""
     differences = {
         name: compare_outputs(systems[other], outputs)
         for name, outputs in systems.items()
@@ -194,7 +194,7 @@ def _in_words(shape: Mapping[str, int]) -> str:
 def translate_runs(
     directories: Sequence[Path], source: Path, jobs: int = 1, run_commands: bool = False
 ) -> dict[Path, Path]:
-    """Translate a text with the weights of each run; `compare` takes what stands there.
+    """Translate a text with the weights of each run; `compare` uses the outputs.
 
     Args:
         directories: of the runs.
@@ -253,7 +253,7 @@ def _translate_runs(
             for directory in directories:
                 run, output = runs[directory], outputs[directory]
                 size, fixed = run.nbest_size, run.fixed_search
-                translate(decoder, source, output, None, run.weights, lists, size, fixed)
+                decode_text(decoder, source, output, None, run.weights, lists, size, fixed)
 
 
 def output_path(directory: Path, source: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Features of n-best lists that no decoder computes, and reranking by them."""
+"""Features of n-best lists that no decoder computes, and choosing from the lists with them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class NBestFeature:
     """A feature of n-best lists.
 
     Attributes:
-        name: as it stands in the list, without "="; see `check_feature_name`.
+        name: as in the list, without "="; see `check_feature_name`.
         command: adds the feature to a list; {nbest}, {source} and {out} are replaced by paths. One without any
             of them stays open and is asked for n-grams (`moses_bridge.formats.ngram_scorer`).
         initial_weight: weight at the start of tuning.
-        stand_in: a feature of the decoder that counts for this one in the search, which cannot see
-            it: it has the weights of both there. Without it ("") the search goes by weights of
-            which a part is missing, and its lists are not those of the tuned system.
+        stand_in: a feature of the decoder that replaces this one in the search, where its weight is the sum
+            of both. Without it ("") the search lacks a part of the weights, and its lists differ from
+            those of the tuned system.
     """
 
     name: str
@@ -52,7 +52,7 @@ class NBestFeature:
 
     @property
     def is_scorer(self) -> bool:
-        """Whether the command is a process to be asked for n-grams, and none that writes a list."""
+        """Whether the command is a process that scores n-grams, not one that writes a list."""
         return not any(placeholder in self.command for placeholder in PLACEHOLDERS)
 
     def words(self, nbest: str, source: str, out: str) -> list[str]:
@@ -77,7 +77,7 @@ class NBestFeature:
 def search_weights(
     weights: Mapping[str, Sequence[float]], features: Sequence[NBestFeature]
 ) -> dict[str, list[float]]:
-    """Weights for a decoder that does not know the features: those of stand-ins are raised.
+    """Weights for a decoder that does not know the features: stand-ins get the weights of both.
 
     Raises:
         ConfigError: a stand-in is no feature of one value.
@@ -95,7 +95,7 @@ def search_weights(
     return known
 
 
-def rerank(
+def choose_best(
     nbest: StrPath, weights: Mapping[str, Sequence[float]], source: StrPath, out: StrPath
 ) -> None:
     """Write the best hypothesis of each source line; an empty line where the list has none.

@@ -1,8 +1,8 @@
-"""Weights for the n-best lists of a finished run, whose search stays as it was tuned.
+"""Weights for reranking the n-best lists of a finished run, whose search stays as it was tuned.
 
-A feature that no search can have does not have to steer one: the lists come from a tuned system, and the
-weights that choose among their hypotheses are learned once. What the reranking itself gives is told by the
-same without an added feature.
+A feature that no search can compute need not steer one: the lists come from a tuned system, and the
+weights for choosing among their hypotheses are learned once. The same without an added feature is the
+control: it shows what the reranking itself gains.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from moses_bridge.base.config import AtLeast, check_limits, from_mapping
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.decoding.decoder import DecoderConfig, open_decoder
 from tuning.loop.list_features import ListFeatures
-from tuning.loop.nbest_choice import NBestFeature, rerank, search_weights
+from tuning.loop.nbest_choice import NBestFeature, choose_best, search_weights
 from tuning.loop.run_directory import (
     INI_NAME,
     Iteration,
@@ -35,7 +35,7 @@ from tuning.loop.run_directory import (
     refuse_commands,
     save_run,
 )
-from tuning.loop.tuning_loop import Loop, TuningConfig, report, write_tuned_ini
+from tuning.loop.tuning_loop import Loop, TuningConfig, print_iteration, write_tuned_ini
 from tuning.optimisers.by_name import OptimizerName
 from tuning.optimisers.contract import OptimizerConfig
 from tuning.pools.bleu_stats import References, bleu, length_ratio
@@ -45,13 +45,13 @@ ENDED = "the lists of one decoding are reranked"
 
 @dataclass(frozen=True)
 class RerankConfig:
-    """Settings of `rerank`.
+    """Settings of `rerank_run`.
 
     Attributes:
         optimizer: how weights are found on the lists.
-        nbest_size: distinct hypotheses for a sentence; more than the run was tuned with can hold better ones.
-        run_commands: whether commands that stand in the run's file, of n-best features and neural language
-            models, may be run.
+        nbest_size: distinct hypotheses for a sentence; longer lists than in the tuning may hold better ones.
+        run_commands: whether to run the commands of n-best features and neural language models that the run's
+            file names.
         search: settings of the optimiser.
     """
 
@@ -77,7 +77,7 @@ def rerank_run(
 ) -> TuningRun:
     """Tune the weights of a reranking on the n-best lists of a run.
 
-    Columns that the run left alone are left alone here too.
+    Columns whose weight the run kept are kept here too.
 
     Args:
         base: the run directory of `tune`; its weights make the lists and are the start.
@@ -87,8 +87,8 @@ def rerank_run(
         config: settings.
         seed: of the optimiser.
         jobs: processes of the decoder, threads of the optimiser.
-        resume: continue what stands in out.
-        nbest_features: features beside those of the run. None of them has a stand-in: the search stays.
+        resume: continue the run in out.
+        nbest_features: features beside those of the run, without stand-ins: the search stays.
 
     Returns:
         The run. Its iterations are the lists' own best and the reranked ones.
@@ -150,7 +150,7 @@ def _start(base: Path, tuned: TuningRun, added: Sequence[NBestFeature]) -> Weigh
 
 
 def _left_alone(tuned: TuningRun) -> tuple[str, ...]:
-    """Columns that the run's optimiser was not to move, or could not since they had one value."""
+    """Columns whose weight the run's optimiser kept: frozen, or with one value in the pool."""
     optimised = [each for each in tuned.iterations if each.pool_bleu is not None]
     return tuple(optimised[-1].frozen) if optimised else ()
 
@@ -164,7 +164,7 @@ def _claim(
     config: RerankConfig,
     resume: bool,
 ) -> None:
-    """Make a directory the one of this reranking, and record the files that it stands on."""
+    """Make a directory the one of this reranking, and record the files that it uses."""
     files = fingerprint_ini(Path(run.ini)) | fingerprint_commands(run.commands())
     texts = fingerprint_texts(source, references)
     fingerprint = {
@@ -183,11 +183,11 @@ def _claim(
 
 def _optimise(loop: Loop, start: Weights) -> None:
     """Decode, learn, and measure what the learned weights choose from the same lists."""
-    listed = loop.decode(1, start)
-    found = loop.optimise(1, listed)
-    report(1, listed)
+    listed, pool = loop.decode(1, start)
+    found = loop.optimise(1, listed, pool)
+    print_iteration(1, listed)
     nbest, output = loop.out / "iter01.nbest.gz", loop.out / "iter02.out"
-    rerank(nbest, found, loop.source, output)
+    choose_best(nbest, found, loop.source, output)
     sums = loop.references.output_statistics(output).sum(axis=0)
     chosen = Iteration(found, float(bleu(sums)), length_ratio(sums), listed.oracle_bleu)
     print(f"reranked: dev BLEU {chosen.bleu:.2f}", file=sys.stderr, flush=True)

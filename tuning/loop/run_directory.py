@@ -1,4 +1,4 @@
-"""What a tuning run leaves on disk, and the check that a directory belongs to the same run."""
+"""What a tuning run writes, and the check that a directory belongs to the same run."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Iteration:
     """One decoding of the dev text and what was learned from it.
 
     Attributes:
-        weights: that it was decoded with.
+        weights: used to decode.
         bleu: of the output, 0 to 100.
         length_ratio: output words for one reference word.
         oracle_bleu: of the hypotheses of its n-best list with the best sentence BLEU, 0 to 100.
-        pool_bleu: that the optimiser reached on the pool afterwards; None for the last decoding.
-        restarts: the BLEU on the pool that each of its starts led to.
-        frozen: columns that it left alone.
-        constant: columns that have one value in the whole pool, so that no weight of theirs does anything.
+        pool_bleu: reached by the optimiser on the pool afterwards; None for the last decoding.
+        restarts: BLEU on the pool reached from each of its starts.
+        frozen: columns whose weight it kept.
+        constant: columns with one value in the whole pool, whose weights have no effect.
     """
 
     weights: Weights
@@ -63,8 +63,8 @@ class TuningRun:
         iterations: in their order.
         hashes: SHA-256 of the ini, its tables, the texts, and the files that commands name.
         end: why there was no further iteration.
-        fixed_search: weights that the decoder makes its n-best lists with, where the run's are those of
-            a reranking of these lists; without it ({}) it goes by the run's.
+        fixed_search: weights of the search, where the run's weights rerank its n-best lists; without them
+            ({}) the search uses the run's.
     """
 
     ini: str
@@ -100,7 +100,7 @@ class TuningRun:
 
     @property
     def network(self) -> tuple[tuple[str, str], ...]:
-        """What tells runs with other tables or models from runs that differ in the tuning alone."""
+        """The hashes of tables and models: equal for runs that differ in the tuning alone."""
         return tuple(sorted(self._model_hashes().items()))
 
     def commands(self) -> dict[str, str]:
@@ -186,7 +186,7 @@ def check_unchanged(runs: Mapping[Path, TuningRun]) -> None:
 
 
 def refuse_commands(runs: Mapping[Path, TuningRun]) -> None:
-    """A run directory may come from anywhere, so what stands in it is no command to be obeyed unasked.
+    """Refuse runs with commands: a run directory may come from anywhere, so none is run unasked.
 
     Raises:
         ConfigError: a run, by directory, has commands.
@@ -223,7 +223,7 @@ def fingerprint_texts(source: Path, references: Sequence[Path]) -> dict[str, str
 def fingerprint_commands(commands: Mapping[str, str]) -> dict[str, str]:
     """Hashes of the files that command lines name, by feature and path; of a directory those in it.
 
-    A word, or what stands behind its "=", is taken for a file if there is one.
+    A word, or its part behind "=", is taken for a file if there is one.
     """
     hashes = {}
     for name, command in commands.items():

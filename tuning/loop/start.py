@@ -16,12 +16,12 @@ from tuning.pools.nbest_pool import column_names, grouped_weights
 START_STREAM = 1 << 22  # keeps the draws of the start apart from those of the optimiser (mert.py)
 
 
-def initial_weights(ini: Path, added: Mapping[str, float], init_weights: Path | None) -> Weights:
+def start_weights(ini: Path, added: Mapping[str, float], init_weights: Path | None) -> Weights:
     """Weights of the ini and of features it does not have, overlaid by those of another run.
 
-    What the other run does not know (an added column) starts at 0 then, so that all systems that
-    start from one run have the same first n-best lists. A feature of the ini without a weight line has 1
-    for each score, as Moses and the built-in decoder take it.
+    A column unknown to the other run then starts at 0, so that all systems started from one run have the
+    same first n-best lists. A feature of the ini without a weight line has 1 for each score, as in Moses and
+    the built-in decoder.
 
     Raises:
         InputError: a file is malformed.
@@ -62,7 +62,7 @@ def without_columns(weights: Weights, left_out: Sequence[str]) -> Weights:
 
 
 def untuneable_columns(ini: Path) -> set[str]:
-    """Columns of the features that Moses keeps out of n-best lists; no run may change their weights."""
+    """Columns of the features that Moses leaves out of n-best lists, so that their weights cannot be tuned."""
     defaults = {"UnknownWordPenalty": "false"}
     sizes = {
         feature.name: feature.n_scores
@@ -73,13 +73,13 @@ def untuneable_columns(ini: Path) -> set[str]:
 
 
 def scattered(weights: Weights, spread: float, seed: int, fixed: Collection[str]) -> Weights:
-    """The weights around others where a run with this seed starts.
+    """Scatter the weights at which a run starts.
 
     Args:
-        weights: by feature; those that are 0 stay 0.
-        spread: each is multiplied by exp(spread z), z normal; 0 leaves them as they are.
+        weights: by feature; a weight of 0 stays 0.
+        spread: each weight is multiplied by exp(spread z), z normal; 0 changes nothing.
         seed: of the z.
-        fixed: columns that stay.
+        fixed: columns whose weight is kept.
     """
     if spread == 0.0:
         return weights

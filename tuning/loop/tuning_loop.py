@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -21,7 +22,7 @@ from moses_bridge.decoding.cluster_decoder import ClusterDecoder
 from moses_bridge.decoding.decoder import Decoder, DecoderConfig, open_decoder
 from moses_bridge.formats.moses_ini import parse_ini, read_ini, with_weights, write_ini
 from tuning.loop.list_features import ListFeatures
-from tuning.loop.nbest_choice import NBestFeature, rerank, search_weights
+from tuning.loop.nbest_choice import NBestFeature, choose_best, search_weights
 from tuning.loop.run_directory import (
     INI_NAME,
     Iteration,
@@ -34,7 +35,7 @@ from tuning.loop.run_directory import (
     fingerprint_texts,
     save_run,
 )
-from tuning.loop.start import initial_weights, scattered, untuneable_columns, without_columns
+from tuning.loop.start import scattered, start_weights, untuneable_columns, without_columns
 from tuning.optimisers.by_name import OptimizerName, load_optimizer
 from tuning.optimisers.contract import OptimizerConfig
 from tuning.pools.bleu_stats import References, bleu, length_ratio, log_sentence_bleu
@@ -49,35 +50,36 @@ class TuningConfig:
     """Settings of `tune`.
 
     Attributes:
-        optimizer: how weights are found on the pool.
+        optimizer: how weights are found on the pool. Batch MIRA varies least between tunings, and translates
+            other texts as well as any.
         nbest_size: distinct hypotheses for a sentence.
-        max_iterations: decodings of the dev text; the last one only measures.
+        max_iterations: largest number of decodings of the dev text; the last one only measures.
         min_weight_change: the loop ends when no normalised weight moves by more.
-        min_pool_gain: the loop ends when the pool promises no more BLEU (0 to 100) than this.
-        patience: the loop ends after so many decodings in a row without a better one, the start not counted.
-        keep: which weights the run has: "best", those that were decoded to the best dev BLEU, or "last". The
-            best of several decodings is one by chance where an optimiser's weights settle, as kbmira's
-            do: for "last" BLEU has no say, so min_pool_gain and patience do not end the loop.
-        dropped_lists: the n-best lists of so many first iterations leave the pool when the next one is there:
-            they hang on where a run started, and so do the weights while they stay. The loop does not
-            end before. 0 keeps all lists, as Moses does.
-        left_out: columns, as "TranslationModel0_2", whose weight is 0 from the start to the end: the system
-            is tuned as if it did not have them.
+        min_pool_gain: the loop ends when the pool offers no more BLEU (0 to 100) than this; for keep = "best".
+        patience: the loop ends after this many decodings in a row without a better one, not counting the
+            start; for keep = "best".
+        keep: which weights the run ends with: "last", or "best", those with the best decoded dev BLEU. Where an
+            optimiser's weights settle, as kbmira's do, the best of several decodings is best by chance.
+        dropped_lists: number of first n-best lists that leave the pool when the next list is made. Early lists
+            depend on the start point and bias the weights as long as they stay in the pool. The loop
+            does not end before. 0 keeps all lists, as Moses does.
+        left_out: columns, like "TranslationModel0_2", whose weight is 0 throughout: the system is tuned as
+            if it did not have them.
         start_spread: each weight of the start is multiplied by exp(start_spread z), z normal and drawn
-            by the seed, so that runs do not share a start. 0 starts from the weights as they are.
+            with the seed, so that runs do not share a start. 0 starts from the weights as they are.
         neural_weight: first weight of each neural model in the search that --init-weights does not name. With
             0 the first n-best lists are those of the system without it.
         search: settings of the optimiser.
         decoder: settings of the decoder.
     """
 
-    optimizer: OptimizerName = "mert"
+    optimizer: OptimizerName = "kbmira"
     nbest_size: Annotated[int, AtLeast(1)] = 100
     max_iterations: Annotated[int, AtLeast(1)] = 8
     min_weight_change: float = 1e-4
     min_pool_gain: float = 0.01
     patience: Annotated[int, AtLeast(1)] = 3
-    keep: Literal["best", "last"] = "best"
+    keep: Literal["best", "last"] = "last"
     start_spread: Annotated[float, AtLeast(0)] = 0.0
     neural_weight: float = 0.0
     dropped_lists: Annotated[int, AtLeast(0)] = 0
@@ -90,8 +92,27 @@ class TuningConfig:
         if self.dropped_lists >= self.max_iterations:
             raise ConfigError(
                 f"dropped_lists is {self.dropped_lists}, max_iterations {self.max_iterations}: "
-                "no list would take the place of those that are dropped; raise max_iterations"
+                "no list would replace the dropped ones; raise max_iterations"
             )
+
+
+@dataclass(frozen=True)
+class Workers:
+    """What a run works with.
+
+    Attributes:
+        jobs: processes of the decoder on this machine, threads of the optimiser.
+        cluster: where texts are decoded; None for this machine.
+    """
+
+    jobs: int = 1
+    cluster: Cluster | None = None
+
+    def open_decoder(self, ini: Path, config: DecoderConfig) -> AbstractContextManager[Decoder]:
+        """A decoder of the system, to be used in a `with` block."""
+        if self.cluster is None:
+            return open_decoder(ini, config, self.jobs)
+        return ClusterDecoder(ini, config, self.cluster)
 
 
 def tune(
@@ -101,11 +122,10 @@ def tune(
     out: Path,
     config: TuningConfig,
     seed: int = 1,
-    jobs: int = 1,
+    workers: Workers = Workers(),
     resume: bool = False,
     nbest_features: Sequence[NBestFeature] = (),
     init_weights: Path | None = None,
-    cluster: Cluster | None = None,
 ) -> TuningRun:
     """Find weights with a high dev BLEU.
 
@@ -116,22 +136,21 @@ def tune(
         out: run directory: weights.json, moses.ini, and each iteration's n-best list and output.
         config: settings.
         seed: of the optimiser and of the scattered start.
-        jobs: processes of the decoder, threads of the optimiser.
-        resume: continue what stands in out.
-        nbest_features: features that commands add to the n-best lists, or give the values of.
-        init_weights: weights.json of another run, or such a table; weights it does not have keep the
-            ini's.
-        cluster: where texts are decoded; None for here.
+        workers: processes and threads.
+        resume: continue the run in out.
+        nbest_features: features that commands add to the n-best lists, or compute for them.
+        init_weights: weights.json of another run, or a table of this form; weights that it lacks are
+            those of the ini.
 
     Returns:
-        The run; its weights are those with the best *decoded* dev BLEU, or the last decoded ones.
+        The run, with the last decoded weights or those with the best *decoded* dev BLEU.
 
     Raises:
         InputError: an input file is malformed.
         ConfigError: out holds another run, or an added feature has the name of another.
     """
     config = replace(config, decoder=replace(config.decoder, kind=config.decoder.chosen_kind))
-    start = initial_weights(ini, _added(config, nbest_features), init_weights)
+    start = start_weights(ini, _added(config, nbest_features), init_weights)
     start = without_columns(start, config.left_out)
     fixed = {*config.search.frozen, *untuneable_columns(ini)}
     start = scattered(start, config.start_spread, seed, fixed)
@@ -158,13 +177,10 @@ def tune(
     out.mkdir(parents=True, exist_ok=True)
     claim(out, fingerprint, resume)
     run.hashes = files | texts
-    opened = (
-        open_decoder(ini, config.decoder, jobs)
-        if cluster is None
-        else ClusterDecoder(ini, config.decoder, cluster)
-    )
-    with opened as decoder, ListFeatures(nbest_features) as lists:
-        loop = Loop(decoder, lists, source, reference, out, config, run, jobs)
+    with ExitStack() as stack:
+        decoder = stack.enter_context(workers.open_decoder(ini, config.decoder))
+        lists = stack.enter_context(ListFeatures(nbest_features))
+        loop = Loop(decoder, lists, source, reference, out, config, run, workers.jobs)
         loop.run_to_end(start)
     save_run(run, out)
     write_tuned_ini(ini, run.weights, out / INI_NAME)
@@ -183,7 +199,7 @@ def write_tuned_ini(ini: Path, weights: Weights, out: Path) -> None:
 
 
 def _added(config: TuningConfig, nbest_features: Sequence[NBestFeature]) -> dict[str, float]:
-    """The features that the ini does not have, and their first weights."""
+    """The features added to those of the ini, and their first weights."""
     added = [(feature.name, feature.initial_weight) for feature in nbest_features]
     added += [(lm.name, config.neural_weight) for lm in config.decoder.neural_lms]
     for name, n_times in Counter(name for name, _ in added).items():
@@ -225,19 +241,22 @@ class Loop:
         self.config = config
         self.run = run
         self.jobs = jobs
-        self.pool: NBestPool | None = None
 
     def run_to_end(self, start: Weights) -> None:
-        """Iterate; the run has the weights that are kept at the end."""
+        """Iterate; afterwards the run has the weights that are kept."""
         weights = start
+        pool: NBestPool | None = None
         for number in range(1, self.config.max_iterations + 1):
-            iteration = self.decode(number, weights)
+            iteration, decoded = self.decode(number, weights)
+            is_first = number == self.config.dropped_lists + 1
+            pool = decoded if pool is None or is_first else merge_pools(pool, decoded)
             self.run.iterations.append(iteration)
             self.run.end = self.end_before_optimising()
             if not self.run.end:
-                following = self.optimise(number, iteration)
-                self.run.end = self.end_of(iteration, weights, following)
-            report(number, iteration)
+                following = self.optimise(number, iteration, pool)
+                change = weight_change(pool, weights, following)
+                self.run.end = self.end_of(iteration, change)
+            print_iteration(number, iteration)
             if self.run.end:
                 break
             weights = following
@@ -246,13 +265,17 @@ class Loop:
         self.run.weights, self.run.dev_bleu = iteration.weights, iteration.bleu
         print(f"kept: iteration {self.run.kept}; {self.run.end}", file=sys.stderr, flush=True)
 
-    def decode(self, number: int, weights: Weights) -> Iteration:
-        """Decode with the weights, add the n-best features and measure."""
+    def decode(self, number: int, weights: Weights) -> tuple[Iteration, NBestPool]:
+        """Decode with the weights, add the n-best features and measure.
+
+        Returns:
+            The iteration, and the hypotheses of its n-best list.
+        """
         nbest = self.out / f"iter{number:02}.nbest.gz"
         output = self.out / f"iter{number:02}.out"
         done = self.out / f"iter{number:02}.decoded.json"
         if not (done.exists() and read_json(done) == weights):
-            translate(
+            decode_text(
                 self.decoder,
                 self.source,
                 output,
@@ -263,27 +286,25 @@ class Loop:
             )
             write_json(done, weights)
         pool = read_pool([nbest], self.references)
-        is_first = number == self.config.dropped_lists + 1
-        self.pool = pool if self.pool is None or is_first else merge_pools(self.pool, pool)
         sums = self.references.output_statistics(output).sum(axis=0)
-        return Iteration(weights, float(bleu(sums)), length_ratio(sums), oracle_bleu(pool))
+        measured = Iteration(weights, float(bleu(sums)), length_ratio(sums), oracle_bleu(pool))
+        return measured, pool
 
-    def optimise(self, number: int, iteration: Iteration) -> Weights:
-        """New weights from the n-best lists of the pool; kept on disk for resuming."""
-        assert self.pool is not None
+    def optimise(self, number: int, iteration: Iteration, pool: NBestPool) -> Weights:
+        """Find new weights on the pool; they are kept on disk for resuming."""
         path = self.out / f"iter{number:02}.optimised.json"
         if not path.exists():
-            starts = [self.as_row(iteration.weights)]
+            starts = [weight_row(pool, iteration.weights)]
             starts += [
-                self.as_row(earlier.weights)
+                weight_row(pool, earlier.weights)
                 for earlier in self.run.iterations[:-1]
                 if earlier.weights != iteration.weights
             ]
             optimize = load_optimizer(self.config.optimizer)
             result = optimize(
-                self.pool,
+                pool,
                 np.array(starts),
-                replace(self.config.search, frozen=self.frozen(iteration.weights)),
+                replace(self.config.search, frozen=self.frozen(iteration.weights, pool)),
                 self.run.seed * 1000 + number,
                 self.jobs,
             )
@@ -293,59 +314,54 @@ class Loop:
         record = read_json(path)
         iteration.pool_bleu = record["bleu"]
         iteration.restarts, iteration.frozen = record["restarts"], record["frozen"]
-        low, high = self.pool.features.min(axis=0), self.pool.features.max(axis=0)
-        names = zip(self.pool.names, low == high, strict=True)
+        low, high = pool.features.min(axis=0), pool.features.max(axis=0)
+        names = zip(pool.names, low == high, strict=True)
         iteration.constant = [name for name, is_constant in names if is_constant]
         weights: Weights = record["weights"]
         return weights
 
-    def as_row(self, weights: Mapping[str, Sequence[float]]) -> NDArray[np.float64]:
-        """Weights in the order of the pool's columns, 0 for those without, *Shape:* (n_features,)."""
-        assert self.pool is not None
-        columns = (name.rpartition("_") for name in self.pool.names)
-        return np.array(
-            [weights[name][int(number)] if name in weights else 0.0 for name, _, number in columns]
-        )
-
-    def frozen(self, weights: Weights) -> tuple[str, ...]:
-        """Columns that stay: those of the settings, and sparse features, for which an ini has no weights."""
-        assert self.pool is not None
-        sparse = (name for name in self.pool.names if name.rpartition("_")[0] not in weights)
-        left_out = (name for name in self.config.left_out if name in self.pool.names)
+    def frozen(self, weights: Weights, pool: NBestPool) -> tuple[str, ...]:
+        """Columns that keep their weight: frozen by the settings, or sparse, so without a weight in the ini."""
+        sparse = (name for name in pool.names if name.rpartition("_")[0] not in weights)
+        left_out = (name for name in self.config.left_out if name in pool.names)
         return (*self.config.search.frozen, *left_out, *sparse)
 
     @property
     def has_dropped_none(self) -> bool:
-        """Whether the pool still has the lists that are to be dropped."""
+        """Whether the lists to be dropped are still in the pool."""
         return len(self.run.iterations) <= self.config.dropped_lists
 
     def end_before_optimising(self) -> str:
-        """Why this decoding is the last one, whatever the optimiser would find; "" if it is not."""
+        """Why this decoding is the last one, whatever the optimiser finds; "" if it is not."""
         if len(self.run.iterations) == self.config.max_iterations:
             return LIMIT
         if self.config.keep == "last" or self.has_dropped_none:
             return ""
-        found = self.run.iterations[1:]  # the first tunings from a good start are often below it
+        found = self.run.iterations[1:]  # the first weights found from a good start are often worse
         if found and len(found) - 1 - best_iteration(found) >= self.config.patience:
             return f"no better in {self.config.patience} decodings"
         return ""
 
-    def end_of(self, iteration: Iteration, weights: Weights, following: Weights) -> str:
-        """Why another iteration would change nothing; "" if it might."""
+    def end_of(self, iteration: Iteration, change: float) -> str:
+        """Why another iteration would change nothing; "" if it might.
+
+        Args:
+            iteration: the last one.
+            change: see `weight_change`.
+        """
         if self.has_dropped_none:
             return ""
-        change = np.abs(_unit(self.as_row(following)) - _unit(self.as_row(weights))).max()
         gain = (iteration.pool_bleu or 0.0) - iteration.bleu
         if change < self.config.min_weight_change:
             return "weights settled"
         if self.config.keep == "last":
             return ""
         if len(self.run.iterations) > 1 and gain < self.config.min_pool_gain:
-            return "the pool promises no more"
+            return "no further gain expected on the pool"
         return ""
 
 
-def translate(
+def decode_text(
     decoder: Decoder,
     source: Path,
     output: Path,
@@ -355,18 +371,18 @@ def translate(
     nbest_size: int,
     fixed_search: Mapping[str, Sequence[float]] | None = None,
 ) -> None:
-    """Decode a text; with n-best features or a fixed search the output is the best of the reranked list.
+    """Decode a text; with n-best features or a fixed search the output is chosen from the n-best list.
 
     Args:
         decoder: an open decoder.
         source: the text.
         output: one translation a line.
-        nbest: the n-best list, with the added features; None keeps none.
-        weights: by feature; those that the decoder does not know count in the reranking alone, or
-            for their stand-ins in the search too.
+        nbest: where the n-best list is kept, with the added features; None keeps none.
+        weights: by feature; those unknown to the decoder count only in choosing from the list, or, with a
+            stand-in, in the search too.
         lists: adds features to n-best lists.
         nbest_size: hypotheses for a sentence.
-        fixed_search: weights that the lists are made with, where those of the reranking are others.
+        fixed_search: weights of the search, where they differ from those that choose from the list.
     """
     known = fixed_search or search_weights(weights, lists.features)
     if not lists.features and not fixed_search:
@@ -374,16 +390,18 @@ def translate(
         return
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".nbest.") as directory:
         plain, full = Path(directory) / "plain.gz", Path(directory) / "full.gz"
-        first = Path(directory) / "first"  # the output's name is for what was reranked
+        first = (
+            Path(directory) / "first"
+        )  # the name of the output is for what is chosen from the list
         decoder.decode(source, first, known, plain, nbest_size)
         lists.add(plain, source, full)
-        rerank(full, weights, source, output)
+        choose_best(full, weights, source, output)
         if nbest is not None:
             full.replace(nbest)
 
 
 def oracle_bleu(pool: NBestPool) -> float:
-    """BLEU (0 to 100) of the hypotheses with the best smoothed sentence BLEU: what reranking could reach."""
+    """BLEU (0 to 100) of the hypotheses with the best smoothed sentence BLEU: what a choice could reach."""
     score = log_sentence_bleu(pool.statistics)
     top = np.maximum.reduceat(score, pool.offsets[:-1])
     chosen = np.flatnonzero(score == np.repeat(top, np.diff(pool.offsets)))
@@ -391,12 +409,26 @@ def oracle_bleu(pool: NBestPool) -> float:
     return float(bleu(pool.statistics[first].sum(axis=0)))
 
 
+def weight_row(pool: NBestPool, weights: Mapping[str, Sequence[float]]) -> NDArray[np.float64]:
+    """Weights in the order of the pool's columns, 0 for those without, *Shape:* (n_features,)."""
+    columns = (name.rpartition("_") for name in pool.names)
+    return np.array(
+        [weights[name][int(number)] if name in weights else 0.0 for name, _, number in columns]
+    )
+
+
+def weight_change(pool: NBestPool, weights: Weights, following: Weights) -> float:
+    """The largest change of a weight, both normalised to absolute values that sum to 1."""
+    before, after = weight_row(pool, weights), weight_row(pool, following)
+    return float(np.abs(_unit(after) - _unit(before)).max())
+
+
 def _unit(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(weights / max(np.abs(weights).sum(), 1e-12))
 
 
-def report(number: int, iteration: Iteration) -> None:
-    """Say on standard error what an iteration came to."""
+def print_iteration(number: int, iteration: Iteration) -> None:
+    """Print the results of an iteration on standard error."""
     promised = "" if iteration.pool_bleu is None else f", {iteration.pool_bleu:.2f} on the pool"
     print(
         f"iteration {number}: dev BLEU {iteration.bleu:.2f}{promised}, "

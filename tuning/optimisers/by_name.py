@@ -1,4 +1,4 @@
-"""The optimisers by name: the one list that settings, the commands and the loop go by."""
+"""The optimisers by name: the one list used by settings, commands and the loop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ N_COMPILED = 30  # functions of MERT, which has the most, as counted with numba 
 def load_optimizer(name: OptimizerName) -> Optimizer:
     """The function `optimize_NAME` of the module tuning.NAME, imported only now: numba is slow to start.
 
-    Where it has to be compiled first, it says so.
+    Prints a note if it must be compiled first.
     """
     from moses_bridge.compiled.notice import CompilationNotice
 

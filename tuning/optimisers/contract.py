@@ -1,4 +1,4 @@
-"""What every optimiser takes and gives."""
+"""What every optimiser takes and returns."""
 
 from __future__ import annotations
 
@@ -17,41 +17,66 @@ from tuning.pools.nbest_pool import NBestPool
 
 
 @dataclass(frozen=True)
-class OptimizerConfig:
-    """Settings of the optimisers; kbmira and xbleu use `frozen` and `bounds` alone, PRO `min_gain` too.
+class MertConfig:
+    """Settings of minimum error rate training.
 
     Attributes:
-        n_restarts: random starting points beside the given ones; where they times the hypotheses of the
-            pool are fewer than small_pool_work, there are more.
+        n_restarts: random starting points beside the given ones. There are more where n_restarts times the
+            number of hypotheses in the pool is below small_pool_work.
         small_pool_work: see n_restarts.
         n_directions: random directions beside the axes, drawn anew for each round of restarts.
-        min_gain: a sweep that gains less BLEU (0 to 100) ends the search.
-        frozen: names of features whose weight stays.
-        bounds: least and greatest weights, like "LM0_0:0..1". They hold for the weights as the start has
-            them scaled, so weights are not normalised then.
+        min_gain: a sweep that gains less BLEU (0 to 100) ends a climb.
     """
 
     n_restarts: Annotated[int, AtLeast(0)] = 20
     small_pool_work: Annotated[int, AtLeast(0)] = 400_000
     n_directions: Annotated[int, AtLeast(0)] = 14
     min_gain: float = 0.005
-    frozen: tuple[str, ...] = ()
-    bounds: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_limits(self)
 
 
 @dataclass(frozen=True)
-class OptimizerResult:
-    """Weights and how they came about.
+class ProConfig:
+    """Settings of pairwise ranking optimisation.
 
     Attributes:
-        weights: by column name, absolute values adding up to 1, or within the bounds where there are any.
-        bleu: of the pool's best hypotheses under the weights, 0 to 100.
-        restarts: the BLEU that each starting point led to.
-        trace: BLEU of the best search after each of its rounds, its start first.
-        frozen: columns that were left alone, wanted so or constant.
+        min_gain: a sweep that gains less BLEU (0 to 100) ends the search.
+    """
+
+    min_gain: float = 0.005
+
+
+@dataclass(frozen=True)
+class OptimizerConfig:
+    """Settings that all optimisers share, and a table for each one that has more.
+
+    Attributes:
+        frozen: names of columns whose weight is kept, like "LM0_0". Batch MIRA learns the others on a scale of
+            its own, beside which a weight other than 0 loses its share.
+        bounds: least and greatest weights, like "LM0_0:0..1". They refer to weights on the scale of the
+            start, so weights with bounds are not normalised.
+        mert: settings of MERT alone.
+        pro: settings of PRO alone.
+    """
+
+    frozen: tuple[str, ...] = ()
+    bounds: tuple[str, ...] = ()
+    mert: MertConfig = field(default_factory=MertConfig)
+    pro: ProConfig = field(default_factory=ProConfig)
+
+
+@dataclass(frozen=True)
+class OptimizerResult:
+    """Weights and how they were found.
+
+    Attributes:
+        weights: by column name; their absolute values sum to 1 unless there are bounds.
+        bleu: BLEU (0 to 100) of the pool's best hypotheses under the weights.
+        restarts: BLEU reached from each starting point.
+        trace: BLEU of the best search at its start and after each of its rounds.
+        frozen: columns whose weight was kept: frozen by the settings, or constant in every sentence.
     """
 
     weights: dict[str, float]

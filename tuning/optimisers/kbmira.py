@@ -2,7 +2,7 @@
 
 Each sentence pulls the weights from its fear (model score high, BLEU low) to its hope (both high) by the
 smallest step that makes the scores differ as the BLEUs do. The settings are those of Moses's kbmira.
-What is learned hangs on the order of the sentences, so weights are averaged over several orders, as
+What is learned depends on the order of the sentences, so weights are averaged over several orders, as
 Cettolo et al. (2011) average over runs of an optimiser. Choosing among them by their BLEU on the pool would
 choose by chance: averages vary less between tunings and translate other texts better (docs/experiments.md).
 """

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from moses_bridge.base.progress import Progress
 from tuning.optimisers.bounds import Bounds
 from tuning.optimisers.contract import (
+    MertConfig,
     OptimizerConfig,
     OptimizerResult,
     free_columns,
@@ -61,17 +62,17 @@ def optimize_mert(
     """Maximise corpus BLEU of the pool's best hypotheses; see `Optimizer`."""
     free = free_columns(pool, config)
     bounds = Bounds.of(pool.names, config.bounds)
-    rounds = _rounds(pool, config)
+    rounds = _rounds(pool, config.mert)
     n_climbs = len(starts) + sum(n_starts for n_starts, _ in rounds)
     with ThreadPoolExecutor(jobs) as threads, Progress("MERT", n_climbs, "climbs") as progress:
         axes = list(threads.map(partial(Direction.of, pool), np.eye(len(free))[free]))
 
         def climb_all(points: NDArray[np.float64], first: int, number: int) -> list[_Peak]:
             """Climb from the points of a round; the numbers of the climbs seed their random choices."""
-            vectors = _random_directions(pool, free, config, (seed, number))
+            vectors = _random_directions(pool, free, config.mert, (seed, number))
             drawn = list(threads.map(partial(Direction.of, pool), vectors))
             to_beat = max((peak.bleu for peak in peaks), default=0.0)
-            search = _Search(pool, [*axes, *drawn], config, bounds, seed, to_beat)
+            search = _Search(pool, [*axes, *drawn], config.mert, bounds, seed, to_beat)
             inside = bounds.clip(points)
             climbed = []
             for peak in threads.map(search.climb, inside, range(first, first + len(points))):
@@ -91,7 +92,7 @@ def optimize_mert(
 
 
 def _random_directions(
-    pool: NBestPool, free: NDArray[np.bool_], config: OptimizerConfig, stream: tuple[int, int]
+    pool: NBestPool, free: NDArray[np.bool_], config: MertConfig, stream: tuple[int, int]
 ) -> NDArray[np.float64]:
     """Directions that move the scores by each free feature about equally: *Shape:* (n, n_features)."""
     rng = np.random.default_rng((*stream, DIRECTIONS_STREAM))
@@ -105,7 +106,7 @@ def _spread(pool: NBestPool) -> NDArray[np.float64]:
     return np.asarray(np.maximum(spread, 1e-9 + 0.05 * spread.mean()))
 
 
-def _rounds(pool: NBestPool, config: OptimizerConfig) -> list[tuple[int, tuple[float, float]]]:
+def _rounds(pool: NBestPool, config: MertConfig) -> list[tuple[int, tuple[float, float]]]:
     """How many restarts each round has, and between which distances from the best point."""
     n_further = max(0, config.small_pool_work // len(pool) - config.n_restarts)
     if not config.n_restarts:
@@ -143,7 +144,7 @@ class _Search:
 
     pool: NBestPool
     directions: Sequence[Direction]
-    config: OptimizerConfig
+    config: MertConfig
     bounds: Bounds
     seed: int
     to_beat: float

@@ -61,7 +61,7 @@ def optimize_pro(
         regressions = threads.map(learn, range(n_samples))
         learned = list(track(regressions, "PRO", n_samples, "regressions"))
     reached = [_bleu(pool, weights) for weights in learned]
-    weights, trace = _interpolate(pool, start, learned, bounds, config.min_gain)
+    weights, trace = _interpolate(pool, start, learned, bounds, config.pro.min_gain)
     return result_of(pool, weights, free, bounds, reached, trace)
 
 

@@ -1,8 +1,8 @@
 """Expected BLEU (Smith & Eisner 2006; Rosti et al. 2010) over a pool, raised by its gradient.
 
 Each hypothesis counts by its probability, the softmax of the sharpened score over those of its sentence, so
-that the sums which BLEU is made of, and BLEU itself, are smooth in the weights. What is best for many
-hypotheses at once hangs less on the chance of single ones than the best corner of minimum error rate training.
+that the sums which BLEU is made of, and BLEU itself, are smooth in the weights. An optimum over many
+hypotheses at once depends less on the chance of single ones than the best corner of MERT does.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def _read_list(path: StrPath, n_sentences: int) -> _NBestList:
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where labels and values stand in the feature field of every line of a list."""
+    """The places of labels and values in the feature field of every line of a list."""
 
     names: tuple[str, ...]
     labels: tuple[bytes, ...]

@@ -1,6 +1,6 @@
 """Sparse features: named values that few hypotheses have, as columns of a pool.
 
-Moses tells them by the "_" in their label (`mert/Data.cpp:227`). A hypothesis without one has 0 there.
+Moses recognises them by the "_" in their label (`mert/Data.cpp:227`). A hypothesis without one has 0 there.
 """
 
 from __future__ import annotations

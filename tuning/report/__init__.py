@@ -1,1 +1,1 @@
-"""Results for readers: what stands in a table, and one module for each form that it is written in."""
+"""Results for readers: contents of tables, and one module for each output format."""

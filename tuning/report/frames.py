@@ -1,4 +1,4 @@
-"""What stands in the tables: results as frames of formatted cells, and the notes below them."""
+"""Contents of the tables: results as frames of formatted cells, and the notes below them."""
 
 from __future__ import annotations
 

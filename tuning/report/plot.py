@@ -36,13 +36,13 @@ def plot_runs(directories: Sequence[Path], out: Path) -> None:
     draw_panels(
         out,
         [
-            lambda axes: draw_bleu(axes, runs),
-            *(partial(draw_weights, name=name, run=run) for name, run in runs.items()),
+            lambda axes: draw_dev_bleu(axes, runs),
+            *(partial(draw_weight_lines, name=name, run=run) for name, run in runs.items()),
         ],
     )
 
 
-def draw_bleu(axes: Axes, runs: Mapping[str, TuningRun]) -> None:
+def draw_dev_bleu(axes: Axes, runs: Mapping[str, TuningRun]) -> None:
     """Decoded dev BLEU of each run by iteration; the one whose weights were kept is marked."""
     for name, run in runs.items():
         values = [iteration.bleu for iteration in run.iterations]
@@ -55,7 +55,7 @@ def draw_bleu(axes: Axes, runs: Mapping[str, TuningRun]) -> None:
     _finish(axes)
 
 
-def draw_weights(axes: Axes, name: str, run: TuningRun) -> None:
+def draw_weight_lines(axes: Axes, name: str, run: TuningRun) -> None:
     """Weights that each iteration of a run decoded with, absolute values adding up to 1."""
     styles = cycle(LINE_STYLES)
     style = next(styles)

@@ -15,7 +15,7 @@ INTERVAL = 1.96  # standard errors on either side, 95% of a normal distribution
 
 
 def plot_scan(scan: Scan, out: Path) -> None:
-    """Draw BLEU by weight, as it comes out and at equal length, and below it precision by length.
+    """Draw BLEU by weight, as decoded and at equal length, and below it precision by length.
 
     Args:
         scan: the scan.
@@ -24,10 +24,12 @@ def plot_scan(scan: Scan, out: Path) -> None:
     Raises:
         ConfigError: the suffix of out is neither .png nor .svg, or matplotlib is not installed.
     """
-    draw_panels(out, [lambda axes: draw_bleu(axes, scan), lambda axes: draw_precision(axes, scan)])
+    draw_panels(
+        out, [lambda axes: draw_scan_bleu(axes, scan), lambda axes: draw_precision(axes, scan)]
+    )
 
 
-def draw_bleu(axes: Axes, scan: Scan) -> None:
+def draw_scan_bleu(axes: Axes, scan: Scan) -> None:
     """BLEU by weight; bars: 95% of the difference from weight 0, over texts."""
     weights = [point.weight for point in scan.points]
     axes.plot(weights, [point.plain.bleu for point in scan.points], marker=".", label="plain")

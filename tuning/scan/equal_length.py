@@ -39,7 +39,7 @@ def next_weights(
     """Values of the weight that come nearer and nearer to a length, by the secant method.
 
     Args:
-        tried: the decodings so far, at least one; who takes a value adds the decoding that it led to.
+        tried: the decodings so far, at least one; the caller adds the decoding made with each value.
         length: that is wanted.
         slope: length by weight, for the first step.
         tolerance: it ends when the last length is as near as this, or a value comes again.

@@ -1,4 +1,4 @@
-"""The system that a scan decodes with: a moses.ini, or a tuning run with its search and its features."""
+"""The system of a scan: a moses.ini, or a tuning run with its search and its features."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tuning.loop.run_directory import (
     load_run,
     refuse_commands,
 )
-from tuning.loop.start import initial_weights
+from tuning.loop.start import start_weights
 from tuning.pools.nbest_pool import column_names
 
 
@@ -90,7 +90,7 @@ def system_of_ini(
     search = replace(decoder, kind=decoder.chosen_kind)
     added = {lm.name: neural_weight for lm in search.neural_lms}
     commands = {lm.name: shlex.join(lm.command) for lm in search.neural_lms}
-    return ScannedSystem(ini, initial_weights(ini, added, init_weights), search, [], 1, commands)
+    return ScannedSystem(ini, start_weights(ini, added, init_weights), search, [], 1, commands)
 
 
 def system_of_run(directory: Path, run_commands: bool) -> ScannedSystem:
@@ -98,7 +98,7 @@ def system_of_run(directory: Path, run_commands: bool) -> ScannedSystem:
 
     Args:
         directory: that `tuning tune` wrote.
-        run_commands: whether commands that stand in it may be run.
+        run_commands: whether to run the commands that it names.
 
     Raises:
         InputError: it is no run.

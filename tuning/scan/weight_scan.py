@@ -2,7 +2,7 @@
 
 A tuning that ends with a weight of 0 does not tell why. Here the weight takes the values of a grid, all
 others stay, and the text is decoded with each. A shorter output has higher n-gram precisions, so each value is
-seen twice: as it comes out, and with the word penalty changed until the output is as long as without
+seen twice: as decoded, and with the word penalty changed until the output is as long as without
 the feature.
 """
 
@@ -25,7 +25,7 @@ from moses_bridge.decoding.decoder import Decoder, DecoderConfig, open_decoder
 from tuning.compare.significance import jackknife_error
 from tuning.loop.list_features import ListFeatures
 from tuning.loop.run_directory import Weights, claim, fingerprint_texts
-from tuning.loop.tuning_loop import translate
+from tuning.loop.tuning_loop import decode_text
 from tuning.pools.bleu_stats import References, bleu, mean_precision
 from tuning.scan.equal_length import DIGITS, Decoding, at_length, next_weights
 from tuning.scan.system import ScannedSystem, system_of_ini, system_of_run
@@ -39,14 +39,15 @@ class ScanConfig:
     """Settings of `scan`.
 
     Attributes:
-        grid: values of the weight; 0, which the others are set against, is always among them.
-        against: the weight that makes up for the length, a column as "WordPenalty0" or "TranslationModel0_2".
-        step: how far it is moved for the first time, as a share of its size (of 1 where it is 0).
-        length_tolerance: a length as near as this is reached, in output words for one reference word.
-        max_adaptations: decodings at most, for each value of the grid, that look for the length.
+        grid: values of the weight. 0, to which the others are compared, is always added.
+        against: column whose weight restores the length, like "WordPenalty0" or "TranslationModel0_2".
+        step: first change of that weight, as a share of its size (of 1 where it is 0).
+        length_tolerance: largest difference at which lengths count as equal, in output words for one
+            reference word.
+        max_adaptations: largest number of decodings, for each value of the grid, to find the length.
         neural_weight: weight of each neural model in the search that --init-weights does not name.
-        run_commands: whether commands that stand in the file of a run, of n-best features and neural models,
-            may be run.
+        run_commands: whether to run the commands of n-best features and neural models that the file of a run
+            names.
         decoder: settings of the decoder, where an ini is scanned; a run has its own.
     """
 
@@ -149,7 +150,7 @@ def scan(
         out: directory for the decodings; those that are there are not made again.
         config: settings.
         jobs: processes of the decoder.
-        resume: continue what stands in out, with the same or another grid.
+        resume: continue the scan in out, with the same or another grid.
         init_weights: weights.json whose weights are put over those of an ini; what it does not know is 0.
 
     Raises:
@@ -203,7 +204,7 @@ class _Outputs:
         if not output.exists():
             self.folder.mkdir(exist_ok=True)
             weights, size = self._weights(weight, against), self.system.nbest_size
-            translate(self.decoder, self.source, output, None, weights, self.lists, size)
+            decode_text(self.decoder, self.source, output, None, weights, self.lists, size)
         statistics = self.references.output_statistics(output)
         return Decoding(against, statistics.astype(np.float64))
 

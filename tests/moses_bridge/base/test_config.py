@@ -97,6 +97,8 @@ def test_settings(tmp_path: Path, text: str, expected: Settings) -> None:
     [
         ("widht = 5", "unknown key 'widht'; did you mean 'width'?"),
         ("zzzz = 5", "unknown key 'zzzz'; the keys are batch, choice, file"),
+        ("name = 5", "unknown key 'name'; did you mean 'inner.name' or 'maybe.name'?"),
+        ("nam = 5", "unknown key 'nam'; did you mean 'inner.name' or 'maybe.name'?"),
         ("[inner]\nrat = 2", "inner: unknown key 'rat'; did you mean 'rate'"),
         ("width = 5.0", "width: found 5.0, expected int"),
         ("width = '5'", "width: found '5', expected int"),

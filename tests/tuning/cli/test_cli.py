@@ -40,7 +40,7 @@ SCORES_TXT_BEGIN_0 1 2 9 BLEU
 1 5 1 4 1 3 1 2 5
 SCORES_TXT_END_0
 """
-COMPARED = ["--source", "output", "--reference", "reference", "--out", "init"]
+COMPARED = ["--source", "output", "--reference", "reference", "--out", "table"]
 
 
 @pytest.fixture
@@ -152,7 +152,10 @@ def test_options_of_tune_go_before_those_of_the_file(tmp_path: Path, place: int)
 @pytest.mark.parametrize(
     ("text", "arguments", "status", "message"),
     [
-        ("[search]\nn_restart = 2\n", [], 1, "unknown key 'n_restart'; did you mean 'n_restarts'?"),
+        ("[search]\nfroze = []\n", [], 1, "unknown key 'froze'; did you mean 'frozen'?"),
+        ("[search]\nn_restart = 2\n", [], 1, "did you mean 'mert.n_restarts'?"),
+        ("[search]\nn_restarts = 2\n", [], 1, "did you mean 'mert.n_restarts'?"),
+        ("[search]\nmin_gain = 2\n", [], 1, "did you mean 'mert.min_gain' or 'pro.min_gain'?"),
         ("[decoder]\npop_limit = 0\n", [], 1, "decoder: pop_limit is 0; the smallest value is 1"),
         ("search = 3\n", [], 1, "search: found 3, expected a table"),
         ("", ["--max-iterations", "0"], 2, "--max-iterations"),

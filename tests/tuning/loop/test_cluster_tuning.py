@@ -12,10 +12,12 @@ from click.testing import CliRunner, Result
 from tuning.cli import main
 
 SETTINGS = """\
+optimizer = "mert"
+keep = "best"
 nbest_size = 10
 max_iterations = 2
 decoder = { kind = "builtin", stack_size = 5, pop_limit = 10 }
-search = { n_restarts = 2 }
+search = { mert = { n_restarts = 2 } }
 """
 
 

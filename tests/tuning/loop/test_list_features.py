@@ -12,7 +12,7 @@ import pytest
 from moses_bridge.base.errors import ConfigError, InputError, ToolError, UserError
 from moses_bridge.base.textio import read_lines
 from tuning.loop.list_features import ListFeatures
-from tuning.loop.nbest_choice import NBestFeature, rerank
+from tuning.loop.nbest_choice import NBestFeature, choose_best
 
 NBEST = b"""\
 0 ||| a b  ||| LM0= -1 TM0= -2 -3 ||| -6
@@ -79,7 +79,7 @@ def test_commands_run_one_after_the_other(files: tuple[Path, Path], tmp_path: Pa
         NBestFeature("B0", command_that_adds(tmp_path / "b.py", "B0", 2)),
     ]
     add(features, files, tmp_path / "out.gz")
-    rerank(tmp_path / "out.gz", {"A0": [1.0], "B0": [1.0]}, files[1], tmp_path / "out")
+    choose_best(tmp_path / "out.gz", {"A0": [1.0], "B0": [1.0]}, files[1], tmp_path / "out")
     assert (tmp_path / "out").read_bytes() == b"a b\n\nd\n"
     assert files[0].read_bytes() == NBEST
 
@@ -130,7 +130,7 @@ def test_scorers_and_commands_side_by_side(files: tuple[Path, Path], tmp_path: P
         NBestFeature("B0", command_that_adds(tmp_path / "b.py", "B0", 2)),
     ]
     add(features, files, tmp_path / "out.gz")
-    rerank(tmp_path / "out.gz", {"CSLM0": [-1.0]}, files[1], tmp_path / "out")
+    choose_best(tmp_path / "out.gz", {"CSLM0": [-1.0]}, files[1], tmp_path / "out")
     assert (tmp_path / "out").read_bytes() == b"a c\n\ne\n"
 
 

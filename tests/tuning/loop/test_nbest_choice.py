@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.errors import ConfigError, InputError
-from tuning.loop.nbest_choice import NBestFeature, rerank, search_weights
+from tuning.loop.nbest_choice import NBestFeature, choose_best, search_weights
 
 NBEST = b"""\
 0 ||| a b  ||| LM0= -1 TM0= -2 -3 ||| -6
@@ -37,7 +37,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 def test_the_best_by_weight_and_an_empty_line_where_there_is_none(
     files: tuple[Path, Path], tmp_path: Path, weights: dict[str, list[float]], expected: bytes
 ) -> None:
-    rerank(files[0], weights, files[1], tmp_path / "out")
+    choose_best(files[0], weights, files[1], tmp_path / "out")
     assert (tmp_path / "out").read_bytes() == expected
 
 
@@ -68,7 +68,7 @@ def test_an_unusable_feature_is_refused(text: str, message: str) -> None:
 def test_a_damaged_list_is_refused(files: tuple[Path, Path], tmp_path: Path) -> None:
     files[0].write_bytes(b"0 ||| a ||| LM0= x ||| 1\n")
     with pytest.raises(InputError, match="nbest:1"):
-        rerank(files[0], {"LM0": [1.0]}, files[1], tmp_path / "out")
+        choose_best(files[0], {"LM0": [1.0]}, files[1], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

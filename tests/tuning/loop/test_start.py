@@ -10,7 +10,7 @@ import pytest
 
 from moses_bridge.base.errors import ConfigError
 from tuning.loop.run_directory import load_run
-from tuning.loop.start import initial_weights, scattered, untuneable_columns, without_columns
+from tuning.loop.start import scattered, start_weights, untuneable_columns, without_columns
 
 if TYPE_CHECKING:
     from tests.tuning.conftest import FixedSystem
@@ -20,7 +20,7 @@ def test_the_start_is_the_file_that_was_named(system: FixedSystem, tmp_path: Pat
     system.run(tmp_path / "first")
     named = tmp_path / "first" / "mine.json"
     named.write_text('{"LM0": [0.25]}')
-    weights = initial_weights(system["moses.ini"], {}, named)
+    weights = start_weights(system["moses.ini"], {}, named)
     assert weights == {"Distortion0": [0.5], "LM0": [0.25]}
 
 
@@ -29,7 +29,7 @@ def test_an_added_column_starts_at_0(system: FixedSystem, tmp_path: Path) -> Non
     wider = system["moses.ini"].read_text().replace("LM0 path", "LM0 num-features=2 path")
     wider = wider.replace("LM0= 0.5", "LM0= 0.5 0.1")
     system["moses.ini"].write_text(wider)
-    weights = initial_weights(system["moses.ini"], {}, tmp_path / "first" / "weights.json")
+    weights = start_weights(system["moses.ini"], {}, tmp_path / "first" / "weights.json")
     assert weights["LM0"] == [*load_run(tmp_path / "first").weights["LM0"], 0.0]
 
 
@@ -39,7 +39,7 @@ def test_features_without_weights_start_at_1_and_added_ones_where_they_are_told(
     ini = system["moses.ini"]
     lines = "[feature]\nPhraseDictionaryMemory name=T0 num-features=2 path=t\nPhrasePenalty"
     ini.write_text(ini.read_text().replace("[feature]", lines))
-    weights = initial_weights(ini, {"RNN0": 0.25}, None)
+    weights = start_weights(ini, {"RNN0": 0.25}, None)
     assert weights == {
         "Distortion0": [0.5],
         "LM0": [0.5],
@@ -48,7 +48,7 @@ def test_features_without_weights_start_at_1_and_added_ones_where_they_are_told(
         "RNN0": [0.25],
     }
     with pytest.raises(ConfigError, match="has a feature LM0; use another name"):
-        initial_weights(ini, {"LM0": 0.25}, None)
+        start_weights(ini, {"LM0": 0.25}, None)
 
 
 def test_weights_of_features_that_the_ini_lacks_are_left(
@@ -56,7 +56,7 @@ def test_weights_of_features_that_the_ini_lacks_are_left(
 ) -> None:
     other = tmp_path / "other.json"
     other.write_text('{"LM0": [0.25], "LM1": [0.5]}')
-    assert initial_weights(system["moses.ini"], {}, other) == {"Distortion0": [0.5], "LM0": [0.25]}
+    assert start_weights(system["moses.ini"], {}, other) == {"Distortion0": [0.5], "LM0": [0.25]}
 
 
 def test_without_a_spread_the_start_is_that_of_all_runs() -> None:

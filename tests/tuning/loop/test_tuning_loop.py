@@ -22,7 +22,7 @@ from tuning.loop import tuning_loop as loop
 from tuning.loop.list_features import ListFeatures
 from tuning.loop.nbest_choice import NBestFeature
 from tuning.loop.run_directory import load_run
-from tuning.loop.tuning_loop import TuningConfig, translate, tune
+from tuning.loop.tuning_loop import TuningConfig, decode_text, tune
 from tuning.optimisers.contract import OptimizerResult
 from tuning.pools.nbest_pool import NBestPool, make_pool
 
@@ -203,7 +203,7 @@ def test_no_output_stands_for_one_that_was_not_reranked(
     broken = NBestFeature("A0", "false {nbest} {out}")
     output, weights = tmp_path / "output", {"Distortion0": [0.5], "LM0": [0.5], "A0": [1.0]}
     with pytest.raises(ToolError, match="false"):
-        translate(
+        decode_text(
             system.decoder(), system["source"], output, None, weights, ListFeatures([broken]), 2
         )
     assert system.decoder.calls == 1
@@ -216,7 +216,7 @@ def test_the_decoder_searches_with_the_weights_of_both(system: FixedSystem, tmp_
     zero = NBestFeature("A0", command, stand_in="LM0")
     output, nbest = tmp_path / "output", tmp_path / "nbest"
     weights = {"Distortion0": [1.0], "LM0": [0.0], "A0": [1.0]}
-    translate(system.decoder(), system["source"], output, nbest, weights, ListFeatures([zero]), 1)
+    decode_text(system.decoder(), system["source"], output, nbest, weights, ListFeatures([zero]), 1)
     assert next(read_lines(output)) == b"a b x d e"
 
 
@@ -234,13 +234,13 @@ def test_a_fixed_search_makes_the_lists_that_are_reranked(
     monkeypatch.setattr(system.decoder, "decode", decode)
     right, wrong = {"Distortion0": [1.0], "LM0": [0.0]}, {"Distortion0": [0.0], "LM0": [1.0]}
     output, lists = tmp_path / "output", ListFeatures([])
-    translate(system.decoder(), system["source"], output, None, wrong, lists, 2)
+    decode_text(system.decoder(), system["source"], output, None, wrong, lists, 2)
     assert asked == [(output, wrong, None, 2)]
     assert next(read_lines(output)) == b"a b x d e"
-    translate(system.decoder(), system["source"], output, None, right, lists, 2, wrong)
+    decode_text(system.decoder(), system["source"], output, None, right, lists, 2, wrong)
     assert asked[1][1] == wrong
     assert next(read_lines(output)) == b"a b c d e"
-    translate(system.decoder(), system["source"], output, None, right, lists, 1, wrong)
+    decode_text(system.decoder(), system["source"], output, None, right, lists, 1, wrong)
     assert next(read_lines(output)) == b"a b x d e"
 
 
@@ -378,7 +378,7 @@ def test_a_run_ends_when_the_pool_promises_no_more_than_was_decoded(
     result = system.run(tmp_path / "run")
     assert len(result.iterations) == 2
     assert result.iterations[1].bleu == pytest.approx(100)
-    assert result.end == "the pool promises no more"
+    assert result.end == "no further gain expected on the pool"
     ini = system["moses.ini"]
     ini.write_text(ini.read_text().replace("LM0= 0.5", "LM0= 0"))
     monkeypatch.setattr(loop, "load_optimizer", scripted([SO_SO, BAD], [], 100.0))

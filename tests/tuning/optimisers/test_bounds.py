@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from moses_bridge.base.errors import ConfigError
 from tuning.optimisers.bounds import Bounds
 from tuning.optimisers.by_name import OptimizerName, load_optimizer
-from tuning.optimisers.contract import OptimizerConfig
+from tuning.optimisers.contract import MertConfig, OptimizerConfig
 from tuning.optimisers.envelope import Direction, best_step
 from tuning.pools.bleu_stats import bleu
 from tuning.pools.nbest_pool import NBestPool, make_pool, weighted_scores
@@ -110,7 +110,7 @@ def test_bounded_line_search_is_the_best_of_a_fine_grid(seed: int) -> None:
 def test_optimisers_stay_in_the_box(name: OptimizerName) -> None:
     pool = random_pool(3)
     bounds = ("LM0_0:0..0.3", "T0_0:-0.2..-0.1")
-    config = OptimizerConfig(n_restarts=4, n_directions=3, bounds=bounds)
+    config = OptimizerConfig(bounds=bounds, mert=MertConfig(n_restarts=4, n_directions=3))
     result = load_optimizer(name)(pool, np.array([[0.5, 0.5, 0.5]]), config, 1, 1)
     assert 0 <= result.weights["LM0_0"] <= 0.3
     assert -0.2 <= result.weights["T0_0"] <= -0.1

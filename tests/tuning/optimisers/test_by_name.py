@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tuning.optimisers.by_name import OPTIMIZER_NAMES, OptimizerName, load_optimizer
-from tuning.optimisers.contract import OptimizerConfig
+from tuning.optimisers.contract import MertConfig, OptimizerConfig
 from tuning.pools.nbest_pool import make_pool
 
 RIGHT, WRONG = [6, 6, 5, 5, 4, 4, 3, 3, 6], [3, 6, 1, 5, 1, 4, 1, 3, 6]
@@ -35,6 +35,6 @@ def test_each_shows_its_progress_to_the_end(
     features = np.tile([[1.0, 0.0], [0.0, 1.0]], (3, 1))
     statistics = np.tile(np.array([RIGHT, WRONG], np.int32), (3, 1))
     pool = make_pool(("A_0", "B_0"), np.repeat(np.arange(3), 2), features, statistics)
-    config = OptimizerConfig(n_restarts=2, small_pool_work=0)
+    config = OptimizerConfig(mert=MertConfig(n_restarts=2, small_pool_work=0))
     load_optimizer(name)(pool, np.array([[0.2, 0.8]]), config, 1, 1)
     assert re.search(rf"^{LABELS[name]}.*: (\d+)/\1 \(100%\) ", capsys.readouterr().err, re.M)

@@ -14,7 +14,7 @@ from moses_bridge.base.errors import ConfigError
 from tuning.optimisers import mert
 from tuning.optimisers.bounds import Bounds
 from tuning.optimisers.by_name import OPTIMIZER_NAMES, OptimizerName, load_optimizer
-from tuning.optimisers.contract import OptimizerConfig
+from tuning.optimisers.contract import MertConfig, OptimizerConfig
 from tuning.optimisers.envelope import Direction, best_step
 from tuning.optimisers.mert import (
     _random_directions,
@@ -71,7 +71,7 @@ def test_mosess_best_point_has_mosess_bleu(first_iteration: MosesIteration) -> N
 
 def test_the_number_of_threads_and_a_second_run_change_nothing() -> None:
     pool = random_pool(3, n_sentences=40, n_features=5)
-    config = OptimizerConfig(n_restarts=9, n_directions=4)
+    config = OptimizerConfig(mert=MertConfig(n_restarts=9, n_directions=4))
     starts = np.ones((2, 5))
     first, *others = (optimize_mert(pool, starts, config, 7, jobs) for jobs in (1, 1, 3))
     assert all(other == first for other in others)
@@ -114,7 +114,7 @@ def test_constant_and_frozen_columns_keep_their_share_of_the_start() -> None:
     ids = np.repeat(pool.sentence_ids, np.diff(pool.offsets))
     pool = make_pool(pool.names, ids, features, pool.statistics)
     start = np.array([0.4, 0.3, 0.2, 0.1])
-    config = OptimizerConfig(n_restarts=3, n_directions=3, frozen=("F3_0",))
+    config = OptimizerConfig(("F3_0",), mert=MertConfig(n_restarts=3, n_directions=3))
     result = optimize_mert(pool, start[None], config, 1, 1)
     assert result.frozen == ("F1_0", "F3_0")
     assert result.weights["F1_0"] / result.weights["F3_0"] == pytest.approx(3)
@@ -125,7 +125,7 @@ def test_a_pool_where_nothing_can_move_gives_the_start_back() -> None:
     pool = random_pool(5)
     pool = make_pool(pool.names, np.arange(len(pool)), pool.features, pool.statistics)
     start = np.array([0.5, -0.25, 0.25])
-    result = optimize_mert(pool, start[None], OptimizerConfig(n_restarts=2), 1, 1)
+    result = optimize_mert(pool, start[None], OptimizerConfig(mert=MertConfig(n_restarts=2)), 1, 1)
     assert list(result.weights.values()) == pytest.approx(start.tolist())
 
 
@@ -138,7 +138,7 @@ def test_a_frozen_name_that_is_no_feature_is_an_error() -> None:
 
 def test_negative_settings_are_refused() -> None:
     with pytest.raises(ConfigError, match="n_restarts is -1; the smallest value is 0"):
-        OptimizerConfig(n_restarts=-1)
+        MertConfig(n_restarts=-1)
 
 
 def rugged_pool(seed: int, n_sentences: int = 10) -> NBestPool:
@@ -184,19 +184,20 @@ def test_on_a_tiny_pool_it_finds_at_least_what_mosess_restarts_find(seed: int) -
 
 def test_large_pools_have_no_more_restarts_than_asked_for() -> None:
     pool = rugged_pool(0)
-    config = OptimizerConfig(n_restarts=3, n_directions=0, small_pool_work=3000)
+    few = MertConfig(n_restarts=3, n_directions=0, small_pool_work=3000)
+    config = OptimizerConfig(mert=few)
     assert len(optimize_mert(pool, np.ones((1, 14)), config, 1, 1).restarts) == 4
-    more = replace(config, small_pool_work=5000)
+    more = OptimizerConfig(mert=replace(few, small_pool_work=5000))
     assert len(optimize_mert(pool, np.ones((1, 14)), more, 1, 1).restarts) == 6
 
 
 def test_restarts_are_near_first_then_far_and_none_means_none() -> None:
     """A pool of 1000 hypotheses: work for 10,000 of them is that of ten restarts."""
     pool = rugged_pool(0)
-    rounds = _rounds(pool, OptimizerConfig(n_restarts=3, small_pool_work=10_000))
+    rounds = _rounds(pool, MertConfig(n_restarts=3, small_pool_work=10_000))
     assert rounds == [(1, mert.NEAR)] * 3 + [(1, mert.FAR)] * 7
-    assert sum(size for size, _ in _rounds(pool, OptimizerConfig(small_pool_work=10**6))) == 420
-    assert not _rounds(pool, OptimizerConfig(n_restarts=0, small_pool_work=10_000))
+    assert sum(size for size, _ in _rounds(pool, MertConfig(small_pool_work=10**6))) == 420
+    assert not _rounds(pool, MertConfig(n_restarts=0, small_pool_work=10_000))
 
 
 def pool_of_spreads(spreads: Numbers) -> NBestPool:
@@ -212,7 +213,7 @@ def pool_of_spreads(spreads: Numbers) -> NBestPool:
 def test_random_directions_move_the_scores_by_each_free_feature_about_equally() -> None:
     """The floor of a spread is a twentieth of their mean, 11.1 / 4, and 1e-9 where all are 0."""
     pool = pool_of_spreads(np.array([0.1, 1, 10, 0]))
-    config = OptimizerConfig(n_directions=5000)
+    config = MertConfig(n_directions=5000)
     free = np.array([True, True, False, True])
     drawn = _random_directions(pool, free, config, (1, 2))
     expected = [1 / 0.13875, 1, 0, 1 / 0.13875]
@@ -249,13 +250,13 @@ def test_each_use_has_random_numbers_of_its_own(monkeypatch: pytest.MonkeyPatch)
         return generator
 
     monkeypatch.setattr(np.random, "default_rng", recorded)
-    config = OptimizerConfig(n_restarts=3, n_directions=1, small_pool_work=0)
+    config = OptimizerConfig(mert=MertConfig(n_restarts=3, n_directions=1, small_pool_work=0))
     optimize_mert(pool, np.ones((2, 14)), config, 1, 1)
     # Two starts and three restarts are climbed from; the three rounds draw directions and starts.
     assert len(states) == len(set(states)) == 5 + 4 + 3
 
 
-def climb_of(pool: NBestPool, config: OptimizerConfig, to_beat: float) -> tuple[float, ...]:
+def climb_of(pool: NBestPool, config: MertConfig, to_beat: float) -> tuple[float, ...]:
     axes = [Direction.of(pool, axis) for axis in np.eye(14)]
     search = _Search(pool, axes, config, Bounds.of(pool.names, ()), 1, to_beat)
     peak = search.climb(np.full(14, 0.07), 0)
@@ -266,7 +267,7 @@ def climb_of(pool: NBestPool, config: OptimizerConfig, to_beat: float) -> tuple[
 
 def test_a_climb_ends_with_a_sweep_that_gains_too_little_or_cannot_reach_the_best() -> None:
     """A last sweep that gains nothing leaves no trace."""
-    pool, config = rugged_pool(3), OptimizerConfig(min_gain=0.0)
+    pool, config = rugged_pool(3), MertConfig(min_gain=0.0)
     whole = climb_of(pool, config, 0.0)
     gains = np.diff(whole)
     assert len(gains) == 3
@@ -282,7 +283,9 @@ def test_a_climb_ends_with_a_sweep_that_gains_too_little_or_cannot_reach_the_bes
 def test_a_start_without_any_match_of_four_words_is_left() -> None:
     statistics = np.array([[3, 5, 1, 4, 0, 3, 0, 2, 5], [5, 5, 4, 4, 3, 3, 2, 2, 5]], np.int32)
     pool = make_pool(("A_0", "B_0"), np.zeros(2, np.int64), np.eye(2), statistics)
-    result = optimize_mert(pool, np.array([[0.6, 0.4]]), OptimizerConfig(n_restarts=0), 1, 1)
+    result = optimize_mert(
+        pool, np.array([[0.6, 0.4]]), OptimizerConfig(mert=MertConfig(n_restarts=0)), 1, 1
+    )
     assert (result.trace[0], result.bleu) == (0, pytest.approx(100))
 
 
@@ -294,7 +297,9 @@ def test_a_small_gain_is_taken() -> None:
     features = np.zeros((2001, 2))
     features[:2] = np.eye(2)
     pool = make_pool(("A_0", "B_0"), ids, features, statistics)
-    result = optimize_mert(pool, np.array([[0.6, 0.4]]), OptimizerConfig(n_restarts=0), 1, 1)
+    result = optimize_mert(
+        pool, np.array([[0.6, 0.4]]), OptimizerConfig(mert=MertConfig(n_restarts=0)), 1, 1
+    )
     assert 99.9 < result.trace[0] < 100
     assert result.bleu == pytest.approx(100, abs=1e-9)
 

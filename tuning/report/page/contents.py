@@ -1,4 +1,4 @@
-"""All that stands in the page, gathered from the files that were named."""
+"""The contents of the page, gathered from the given files."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class ReportInputs:
 
 
 @dataclass
-class Section:
+class PageSection:
     """A part of the page.
 
     Attributes:
@@ -101,7 +101,7 @@ class PageContents:
 
     title: str
     subtitle: str
-    sections: list[Section]
+    sections: list[PageSection]
     text: TranslatedText | None
 
     @property
@@ -151,7 +151,7 @@ def _count(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
-def _table_section(path: Path, comparison: Comparison, number: int) -> Section:
+def _table_section(path: Path, comparison: Comparison, number: int) -> PageSection:
     suffix = "" if number == 1 else f"-{number}"
     title = "Results" if number == 1 else f"Results: {path.absolute().parent.name}"
     tables = [bleu_table(comparison), measure_table(comparison)]
@@ -159,24 +159,26 @@ def _table_section(path: Path, comparison: Comparison, number: int) -> Section:
         delta_chart(comparison, f"delta{suffix}"),
         precision_chart(comparison, f"ngrams{suffix}"),
     ]
-    return Section(f"results{suffix}", title, tables, [each for each in charts if each is not None])
+    return PageSection(
+        f"results{suffix}", title, tables, [each for each in charts if each is not None]
+    )
 
 
 def _run_section(
     runs: Mapping[str, TuningRun], rows: Sequence[ResultRow], directories: Mapping[str, Path]
-) -> Section:
+) -> PageSection:
     by_path = {Path(run.directory).resolve(): (row, run) for row in rows for run in row.runs}
     found = {name: by_path.get(path.resolve()) for name, path in directories.items()}
     systems = {name: each[0].system if each else name for name, each in found.items()}
     test_bleu = {name: each[1].test_bleu for name, each in found.items() if each}
     tables = [run_table(runs, systems, test_bleu, directories)]
     charts = [dev_bleu_chart(runs, systems), weight_chart(runs)]
-    return Section("tuning", "Tuning", tables, charts, [iteration_table(runs)])
+    return PageSection("tuning", "Tuning", tables, charts, [iteration_table(runs)])
 
 
-def _network_section(models: Sequence[Path], runs: Mapping[str, TuningRun]) -> Section:
+def _network_section(models: Sequence[Path], runs: Mapping[str, TuningRun]) -> PageSection:
     found = {path.resolve(): path for path in (*models, *networks_behind([*runs.values()]))}
-    section = Section("networks", "Networks")
+    section = PageSection("networks", "Networks")
     if found:
         named = zip(short_names([*found.values()]), found.values(), strict=True)
         curves = {name: read_learning_curve(path) for name, path in named}
@@ -185,8 +187,8 @@ def _network_section(models: Sequence[Path], runs: Mapping[str, TuningRun]) -> S
     return section
 
 
-def _score_section(inputs: ReportInputs) -> Section:
-    section = Section("scores", "Scores against the table")
+def _score_section(inputs: ReportInputs) -> PageSection:
+    section = PageSection("scores", "Scores against the table")
     for number, table in enumerate(inputs.scored, start=1):
         sample = sample_scored_pairs(table, inputs.n_points, inputs.seed)
         section.charts.append(scatter_chart(sample, number))
@@ -194,13 +196,13 @@ def _score_section(inputs: ReportInputs) -> Section:
     return section
 
 
-def _map_section(maps: Sequence[Path]) -> Section:
+def _map_section(maps: Sequence[Path]) -> PageSection:
     charts = [map_chart(read_point_map(path), number) for number, path in enumerate(maps, start=1)]
-    return Section("maps", "Maps", charts=charts)
+    return PageSection("maps", "Maps", charts=charts)
 
 
-def _history_section(log: Path | None, runs: Mapping[str, TuningRun]) -> Section:
-    section = Section("history", "What was run", details=[command_table(runs)])
+def _history_section(log: Path | None, runs: Mapping[str, TuningRun]) -> PageSection:
+    section = PageSection("history", "What was run", details=[command_table(runs)])
     if log is not None:
         section.tables = [step_table(read_steps(log))]
     return section

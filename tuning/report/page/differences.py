@@ -9,7 +9,7 @@ Span = tuple[int, int]
 
 
 def changed_words(old: Sequence[str], new: Sequence[str]) -> tuple[list[Span], list[Span]]:
-    """Runs of words that stand in one text and not at this place of the other.
+    """Find runs of words of one text that the other lacks at this place.
 
     Returns:
         Ends of the runs, the second one not counted: those of old, and those of new.

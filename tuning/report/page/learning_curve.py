@@ -1,4 +1,4 @@
-"""What the trainings of networks have logged, and which networks stand behind a tuning run."""
+"""Training logs of networks, and which networks a tuning run uses."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Sentence:
+class TranslatedSentence:
     """One sentence of the text.
 
     Attributes:
@@ -60,7 +60,7 @@ class TranslatedText:
     """
 
     systems: list[str]
-    sentences: list[Sentence]
+    sentences: list[TranslatedSentence]
     statistics: Statistics
 
     @property
@@ -98,7 +98,7 @@ def read_translated_text(
                 scores.output(words, translated[0], float(bleu[system, number]))
                 for system, words in enumerate(translated)
             ]
-            sentences.append(Sentence(" ".join(given[0]), scores.references, made))
+            sentences.append(TranslatedSentence(" ".join(given[0]), scores.references, made))
             progress.update()
     return TranslatedText([*outputs], sentences, statistics)
 

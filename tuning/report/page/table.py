@@ -56,7 +56,7 @@ class Table:
 
     @property
     def is_number(self) -> list[bool]:
-        """For each column whether it has numbers, which stand at the right; the first one names rows."""
+        """For each column whether it has numbers, which are right-aligned; the first one names rows."""
         columns = list(zip(*self.rows, strict=True))
         has_value = [any(cell.value is not None for cell in cells) for cells in columns]
         return [False, *has_value[1:]] if columns else [False] * len(self.columns)

@@ -52,7 +52,7 @@ def render(contents: PageContents, library: str) -> str:
     """The page as text.
 
     Args:
-        contents: what stands in it.
+        contents: what it shows.
         library: JavaScript that defines vegaEmbed.
     """
     environment = Environment(
@@ -118,7 +118,7 @@ def _text_data(text: TranslatedText) -> dict[str, Any]:
 def _distinct(outputs: Sequence[Output]) -> tuple[list[list[Any]], list[int]]:
     """Text, BLEU, chrF and changed words of each different output; and which of them each system has.
 
-    Systems often agree, and what stands there once is read once.
+    Systems often agree, so equal outputs are written once.
     """
     distinct = {output.text: output for output in outputs}
     places = {text: place for place, text in enumerate(distinct)}

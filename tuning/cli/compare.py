@@ -1,0 +1,250 @@
+"""Commands that translate and measure: evaluate, translate, compare, gains, scan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from moses_bridge.base.command import JOBS, config_options
+from moses_bridge.base.config import load_config, with_options
+from moses_bridge.base.errors import ConfigError
+from tuning.cli.options import (
+    DIRECTORY,
+    INPUT_FILE,
+    REFERENCE,
+    SEED,
+    SOURCE,
+    command,
+    run_commands_option,
+)
+
+if TYPE_CHECKING:
+    from tuning.compare.systems import CompareConfig
+    from tuning.scan.weight_scan import ScanConfig
+
+FORMATS = ("json", "text", "markdown", "latex")
+
+
+@command
+@click.option("--output", type=INPUT_FILE, required=True, help="Translations, one a line.")
+@REFERENCE
+@click.option(
+    "--target", default="fr", show_default=True, help="Target language, for the detokenizer."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="json",
+    show_default=True,
+    help="Output format.",
+)
+@click.option(
+    "--samples", type=click.IntRange(min=2), default=1000, help="Number of bootstrap samples."
+)
+@SEED
+def evaluate(
+    output: Path, references: tuple[Path, ...], target: str, form: str, samples: int, seed: int
+) -> None:
+    """Print BLEU on tokens with its bootstrap s.d., and BLEU, chrF and TER on detokenised text.
+
+    Example: tuning evaluate --output test.out --reference test.fr --target fr
+    """
+    from tuning.compare.output_scores import score_output
+    from tuning.report.write import format_scores
+
+    scores = score_output(output, references, target, samples, seed)
+    click.echo(format_scores(scores, form), nl=False)
+
+
+def _compare_settings(
+    config: Path | None, target: str | None, control: str | None, run_commands: bool
+) -> CompareConfig:
+    """The settings of `tuning compare`."""
+    from tuning.compare.systems import CompareConfig
+
+    options = {"target": target, "control": control, "run_commands": run_commands or None}
+    return with_options(load_config(CompareConfig, config), options)
+
+
+@command
+@click.argument("systems", nargs=-1, required=True)
+@SOURCE
+@REFERENCE
+@click.option("--out", type=DIRECTORY, required=True, help="Directory for the table.")
+@click.option("--target", help="Target language, for the detokenizer; sets the key target.")
+@click.option(
+    "--control",
+    help="System that cannot help; the others are compared with it too. Sets the key control.",
+)
+@run_commands_option("run_commands")
+@config_options(_compare_settings)
+@JOBS
+def compare(
+    systems: tuple[str, ...],
+    source: Path,
+    references: tuple[Path, ...],
+    out: Path,
+    target: str | None,
+    control: str | None,
+    run_commands: bool,
+    config: Path | None,
+    jobs: int,
+) -> None:
+    """Compare SYSTEMS, each NAME=RUN[,RUN...], on a test text; the first one is the baseline.
+
+    Example: tuning compare Baseline=b1,b2,b3 +RNN=r1,r2,r3 --source test.en --reference test.fr --out cmp
+    """
+    from tuning.compare.systems import compare as compare_systems
+    from tuning.report.write import write_comparison
+
+    settings = _compare_settings(config, target, control, run_commands)
+    comparison = compare_systems(_parse_systems(systems), source, references, settings, jobs)
+    click.echo(write_comparison(comparison, out), nl=False)
+
+
+@command
+@click.argument("tables", nargs=-1, required=True)
+@click.option("--system", required=True, help="Row to take from each table, like +RNN.")
+@click.option("--out", type=DIRECTORY, required=True, help="Directory for table and picture.")
+def gains(tables: tuple[str, ...], system: str, out: Path) -> None:
+    """Show side by side what a system gains in several TABLES, each NAME=table.json of tuning compare.
+
+    Example: tuning gains small=a/table.json large=b/table.json --system +RNN --out gains
+    """
+    from tuning.compare.gains import gains_of
+    from tuning.report.table_file import read_comparison
+    from tuning.report.write import write_gains
+
+    comparisons = {name: read_comparison(path) for name, path in _parse_tables(tables).items()}
+    click.echo(write_gains(gains_of(comparisons, system), out), nl=False)
+
+
+def _scan_settings(
+    config: Path | None,
+    grid: str | None,
+    against: str | None,
+    neural_lms: tuple[str, ...],
+    run_commands: bool,
+) -> ScanConfig:
+    """The settings of `tuning scan`."""
+    from tuning.scan.weight_scan import ScanConfig
+
+    options = {
+        "grid": None if grid is None else _numbers(grid),
+        "against": against,
+        "decoder.neural_lm": [*neural_lms] or None,
+        "run_commands": run_commands or None,
+    }
+    return with_options(load_config(ScanConfig, config), options)
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError as error:
+        raise ConfigError(f"--grid: found {text!r}, expected numbers joined by commas") from error
+
+
+@command
+@click.argument("system", type=click.Path(exists=True, path_type=Path))
+@click.option("--feature", required=True, help="Column to scan, like TranslationModel0_4 or CSLM0.")
+@SOURCE
+@REFERENCE
+@click.option("--out", type=DIRECTORY, required=True, help="Directory for decodings and table.")
+@click.option("--grid", help="Weights to try, like -0.01,0.01,0.02; sets the key grid.")
+@click.option("--against", help="Column whose weight restores the length; sets the key against.")
+@click.option(
+    "--init-weights", type=INPUT_FILE, help="weights.json whose weights replace those of the ini."
+)
+@click.option(
+    "--neural-lm",
+    "neural_lms",
+    multiple=True,
+    help="NAME=COMMAND; see `tuning tune --help`; sets the key decoder.neural_lm.",
+)
+@run_commands_option("run_commands")
+@click.option("--resume", is_flag=True, help="Reuse the decodings in --out.")
+@config_options(_scan_settings)
+@JOBS
+def scan(
+    system: Path,
+    feature: str,
+    source: Path,
+    references: tuple[Path, ...],
+    out: Path,
+    grid: str | None,
+    against: str | None,
+    init_weights: Path | None,
+    neural_lms: tuple[str, ...],
+    run_commands: bool,
+    resume: bool,
+    config: Path | None,
+    jobs: int,
+) -> None:
+    """Decode with several weights for a feature of SYSTEM, a moses.ini or a run directory.
+
+    Example: tuning scan rnn/moses.ini --init-weights run1/weights.json --feature TranslationModel0_4
+    --source dev.en --reference dev.fr --out scan
+    """
+    from tuning.report.write import write_scan
+    from tuning.scan.weight_scan import scan as scan_weights
+
+    settings = _scan_settings(config, grid, against, neural_lms, run_commands)
+    texts = (source, references, out)
+    found = scan_weights(system, feature, *texts, settings, jobs, resume, init_weights)
+    click.echo(write_scan(found, out), nl=False)
+
+
+@command
+@click.argument("runs", nargs=-1, required=True, type=DIRECTORY)
+@SOURCE
+@run_commands_option()
+@JOBS
+def translate(runs: tuple[Path, ...], source: Path, run_commands: bool, jobs: int) -> None:
+    """Translate a text with the weights of RUNS, ahead of `tuning compare`; print the output files.
+
+    Example: tuning translate base1 base2 base3 --source test.en
+    """
+    from tuning.compare.systems import translate_runs
+
+    for output in translate_runs(runs, source, jobs, run_commands).values():
+        click.echo(output)
+
+
+def _parse_tables(tables: tuple[str, ...]) -> dict[str, Path]:
+    named = _named(tables, "NAME=TABLE", "the table {} is given twice")
+    return {name: Path(path) for name, path in named.items()}
+
+
+def _parse_systems(systems: tuple[str, ...]) -> dict[str, list[Path]]:
+    form = "NAME=RUN[,RUN...]"
+    named = _named(systems, form, "the system {} is given twice; join its runs by commas")
+    parsed = {}
+    for name, runs in named.items():
+        directories = runs.split(",")
+        if not all(directories):
+            raise _unexpected(f"{name}={runs}", form)
+        parsed[name] = [Path(run) for run in directories]
+    return parsed
+
+
+def _named(texts: tuple[str, ...], form: str, twice: str) -> dict[str, str]:
+    named: dict[str, str] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if not (name and value):
+            raise _unexpected(text, form)
+        if name in named:
+            raise ConfigError(twice.format(name))
+        named[name] = value
+    return named
+
+
+def _unexpected(text: str, form: str) -> ConfigError:
+    return ConfigError(f"found {text!r}, expected {form}")
+
+
+COMMANDS = (evaluate, translate, compare, gains, scan)
