@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.blocks import blocks_of
-from moses_bridge.builtin.decoder.lm_index import LN10, LmIndex
 from moses_bridge.builtin.language_model.kneser_ney import model_within, pruning_thresholds
+from moses_bridge.builtin.language_model.lm_index import LN10, LmIndex
 from moses_bridge.builtin.language_model.tokens import (
     SPECIAL_WORDS,
     words_of_line,

@@ -11,7 +11,7 @@ import kenlm
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.decoder.lm_index import LmIndex
+from moses_bridge.builtin.language_model.lm_index import LmIndex
 from moses_bridge.errors import InputError
 from moses_bridge.formats.words import split_words
 from moses_bridge.textio import StrPath, open_read

@@ -20,10 +20,10 @@ from moses_bridge.builtin.decoder.hypotheses import (
     make_groups,
     make_hypotheses,
 )
-from moses_bridge.builtin.decoder.lm_index import LN10, lm_score
 from moses_bridge.builtin.decoder.options import Options
 from moses_bridge.builtin.decoder.search import Limits, Workspace, open_stack, start_search
 from moses_bridge.builtin.decoder.weighted_model import LanguageModel
+from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
 from moses_bridge.compiled.inner import inner, inner_maker
 
 

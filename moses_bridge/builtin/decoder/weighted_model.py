@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.decoder.lm_index import LmTables
 from moses_bridge.builtin.decoder.loaded_table import TableRows
 from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.source_trie import TrieTables
+from moses_bridge.builtin.language_model.lm_index import LmTables
 from moses_bridge.compiled.inner import inner
 
 UNKNOWN_SIZE = -1

@@ -11,7 +11,7 @@ import kenlm
 import numpy as np
 import pytest
 
-from moses_bridge.builtin.decoder.lm_index import LmIndex, lm_score
+from moses_bridge.builtin.language_model.lm_index import LmIndex, lm_score
 from moses_bridge.errors import InputError
 
 TINY = b"""free text before the header
