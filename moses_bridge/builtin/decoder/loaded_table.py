@@ -103,12 +103,12 @@ def _empty_rows(data: NDArray[np.uint8], n_scores: int) -> TableRows:
     """Room for what the text can hold at most; pages that are not written cost no memory."""
     n_rows = int(np.count_nonzero(data == NEWLINE))
     return TableRows(
-        np.empty(n_rows, np.int32),
-        np.zeros(n_rows + 1, np.int64),
-        np.empty(len(data) // 2 + 1, np.int32),
-        np.zeros(n_rows + 1, np.int64),
-        np.empty(len(data), np.uint8),
-        np.empty((n_rows, n_scores), np.float32),
+        nodes=np.empty(n_rows, np.int32),
+        word_starts=np.zeros(n_rows + 1, np.int64),
+        words=np.empty(len(data) // 2 + 1, np.int32),
+        link_starts=np.zeros(n_rows + 1, np.int64),
+        links=np.empty(len(data), np.uint8),
+        scores=np.empty((n_rows, n_scores), np.float32),
     )
 
 

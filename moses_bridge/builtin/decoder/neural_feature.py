@@ -178,10 +178,10 @@ def stack_words(
     contexts = np.empty((len(searches.hyps.previous), feature.n_history), np.int32)
     contexts[searches.parts.hyps[:-1]] = feature.scorer.start_id
     return StackWords(
-        np.concatenate([each.ids for each in words]),
-        np.concatenate([each.places for each in words]),
-        words[0].end_id,
-        np.array([each.end_place for each in words], np.int32),
-        words[0].n_asked,
-        contexts,
+        ids=np.concatenate([each.ids for each in words]),
+        places=np.concatenate([each.places for each in words]),
+        end_id=words[0].end_id,
+        end_places=np.array([each.end_place for each in words], np.int32),
+        n_asked=words[0].n_asked,
+        contexts=contexts,
     )

@@ -100,16 +100,23 @@ def make_weighted_model(
     """
     table, lm = model.table, model.lm
     return WeightedModel(
-        table.rows,
-        table.trie,
-        table.node_starts,
-        table.node_rows,
-        model.reordering,
-        lm_scores,
-        _nothing_asked(table.rows),
-        LanguageModel(lm.tables, len(lm.vocabulary), lm.unk_id, lm.bos_id, lm.eos_id, lm.order),
-        no_choices(table.node_starts, model.table_limit),
-        weights,
+        rows=table.rows,
+        trie=table.trie,
+        node_starts=table.node_starts,
+        node_rows=table.node_rows,
+        reordering=model.reordering,
+        lm_scores=lm_scores,
+        alone=_nothing_asked(table.rows),
+        lm=LanguageModel(
+            tables=lm.tables,
+            n_words=len(lm.vocabulary),
+            unk_id=lm.unk_id,
+            bos_id=lm.bos_id,
+            eos_id=lm.eos_id,
+            order=lm.order,
+        ),
+        choices=no_choices(table.node_starts, model.table_limit),
+        weights=weights,
     )
 
 
