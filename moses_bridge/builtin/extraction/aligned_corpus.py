@@ -16,7 +16,7 @@ from moses_bridge.array_file import ArrayFile, ArrayFiles, parts
 from moses_bridge.blocks import blocks_of
 from moses_bridge.errors import InputError
 from moses_bridge.formats.alignment import parse_links
-from moses_bridge.formats.phrase_table import BAR
+from moses_bridge.formats.row_columns import BAR
 from moses_bridge.formats.words import split_words
 from moses_bridge.textio import StrPath, read_lines, read_parallel
 

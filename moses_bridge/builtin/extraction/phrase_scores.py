@@ -19,6 +19,12 @@ from moses_bridge.builtin.extraction.lexical import (
 )
 from moses_bridge.builtin.extraction.pair_counts import PairCounts
 from moses_bridge.builtin.extraction.spilled_rows import SpilledRows
+from moses_bridge.formats.row_columns import (
+    DIRECT_LEXICAL,
+    DIRECT_PROB,
+    INVERSE_LEXICAL,
+    INVERSE_PROB,
+)
 
 Smoothing = Literal["good-turing", "none"]
 HIGHEST_COUNT_OF_COUNTS = 10  # greater counts are not discounted
@@ -45,12 +51,12 @@ class PairScorer:
         """(n_pairs, 4) p(f|e), lex(f|e), p(e|f), lex(e|f); f is the source, e the target."""
         counts = discounted_counts(pairs.counts, self.discounts)
         scores = np.empty((len(counts), 4))
-        scores[:, 0] = counts / pairs.target_counts.astype(np.float32)
-        scores[:, 1] = _lexical_weights(
+        scores[:, INVERSE_PROB] = counts / pairs.target_counts.astype(np.float32)
+        scores[:, INVERSE_LEXICAL] = _lexical_weights(
             pairs.source_view_starts, pairs.source_lens, self.corpus.of_source, self.source_probs
         )
-        scores[:, 2] = counts / pairs.source_counts.astype(np.float32)
-        scores[:, 3] = _lexical_weights(
+        scores[:, DIRECT_PROB] = counts / pairs.source_counts.astype(np.float32)
+        scores[:, DIRECT_LEXICAL] = _lexical_weights(
             pairs.target_starts, pairs.target_lens, self.corpus.of_target, self.target_probs
         )
         return scores
