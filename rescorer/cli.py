@@ -26,7 +26,7 @@ from moses_bridge.config import load_config, with_options
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.nbest import check_feature_name
 from moses_bridge.ngram_scorer import serve_ngrams
-from moses_bridge.progress import be_silent
+from moses_bridge.progress import quiet
 from moses_bridge.textio import is_stream
 from rescorer.architectures import ARCHITECTURES
 from rescorer.parallel import let_waiting_threads_sleep
@@ -183,7 +183,7 @@ def train(
     asked = Data(data, source, links, texts, cache)
     with peers_on(choose_device(device)) as (peers, own_device):
         if not peers.is_first:
-            be_silent()
+            quiet()
         rest = (resume, own_device, seed, peers)
         if folds is None:
             reports = [run_training(arch, asked, out, settings, *rest)]

@@ -20,7 +20,7 @@ from moses_bridge.formats.words import split_words
 from moses_bridge.line_progress import LineProgress
 from moses_bridge.textio import open_write, read_lines
 from rescorer.tries.generation import Generated, GenerationConfig, TargetGenerator
-from rescorer.unknown_words import NO_LEXICON, Lexicon, without_unknown_words
+from rescorer.unknown_words import NO_LEXICON, TranslationLexicon, without_unknown_words
 from rescorer.vocabulary import UNKNOWN
 
 # Sentences that are read at a time, so that a long text needs no more memory than a short one.
@@ -46,7 +46,7 @@ def translate(
     config: GenerationConfig,
     out: str,
     nbest: NBestOutput | None = None,
-    lexicon: Lexicon = NO_LEXICON,
+    lexicon: TranslationLexicon = NO_LEXICON,
 ) -> int:
     """Write the best translation of each line, and n-best lists where they are wanted.
 

@@ -106,7 +106,7 @@ def make_weighted_model(
         node_rows=table.node_rows,
         reordering=model.reordering,
         lm_scores=lm_scores,
-        alone=_nothing_asked(table.rows),
+        alone=_no_phrases_alone(table.rows),
         lm=LanguageModel(
             tables=lm.tables,
             n_words=len(lm.vocabulary),
@@ -120,7 +120,7 @@ def make_weighted_model(
     )
 
 
-def _nothing_asked(rows: TableRows) -> PhrasesAlone:
+def _no_phrases_alone(rows: TableRows) -> PhrasesAlone:
     """Room for all rows; pages that are not written cost no memory."""
     return PhrasesAlone(np.empty(len(rows.words)), np.full(len(rows.nodes), UNKNOWN_SIZE, np.int8))
 
