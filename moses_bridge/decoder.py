@@ -23,6 +23,7 @@ from moses_bridge.builtin.decoder.translator import (
     effective_distortion_limit,
 )
 from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
+from moses_bridge.choices import DecoderKind
 from moses_bridge.compiled.notice import CompilationNotice
 from moses_bridge.config import AtLeast, check_limits
 from moses_bridge.errors import ConfigError, ToolError
@@ -36,7 +37,6 @@ from moses_bridge.textio import open_write, read_lines, write_lines
 READING = "the reading of a model (10 s to a minute)", 122
 SEARCH = "the search of the built-in decoder (half a minute to two)", 128
 Weights = Mapping[str, Sequence[float]]
-DecoderKind = Literal["auto", "moses", "builtin"]
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from moses_bridge.command import (
     WORKERS,
     CommandGroup,
     check_workers,
+    choice_of,
     command_line,
     config_options,
 )
@@ -29,16 +30,17 @@ from moses_bridge.ngram_scorer import serve_ngrams
 from moses_bridge.progress import quiet
 from moses_bridge.textio import is_stream
 from rescorer.architectures import ARCHITECTURES
+from rescorer.contract import Side
+from rescorer.controls import Control
 from rescorer.parallel import let_waiting_threads_sleep
+from rescorer.tables.report import ColumnFormat
 
 if TYPE_CHECKING:
     from rescorer.compute import Compute, Device, Precision
-    from rescorer.contract import NamedScorer, Side, TrainingSettings
-    from rescorer.controls import Control
+    from rescorer.contract import NamedScorer, TrainingSettings
     from rescorer.ensemble import Mean
     from rescorer.expected_bleu.task import ExpectedBleuConfig
     from rescorer.generated_phrases import OutputFormat
-    from rescorer.tables.report import ColumnFormat
     from rescorer.views.map_points import Kind
     from rescorer.views.maps import Colour
 
@@ -288,7 +290,7 @@ def _tell_log_z(model: Path, unnormalized: bool) -> None:
 )
 @click.option(
     "--control",
-    type=click.Choice(["random", "length"]),
+    type=choice_of(Control),
     help="Instead of a model: noise, or minus the number of target words.",
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Of --control random.")
@@ -305,7 +307,7 @@ def _tell_log_z(model: Path, unnormalized: bool) -> None:
 @click.option("--unknown-words", is_flag=True, help="As --columns with unknown-words at its end.")
 @click.option(
     "--column-format",
-    type=click.Choice(["prob", "log"]),
+    type=choice_of(ColumnFormat),
     default="prob",
     show_default=True,
     help="Probabilities as Moses wants them, or logarithms for a table that holds those.",
@@ -507,7 +509,7 @@ def serve(model: Path, unnormalized: bool, precision: Precision, device: Device,
 
 SIDE = click.option(
     "--side",
-    type=click.Choice(["source", "target"]),
+    type=choice_of(Side),
     default="source",
     show_default=True,
     help="Whose words; the column of the table whose phrases the network reads.",

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
+from moses_bridge.choices import Origin
 from moses_bridge.config import AtLeast, AtMost, check_limits
 from moses_bridge.corpus.debian_archive import DebianArchive
 from moses_bridge.corpus.libreoffice_help import help_package, help_pairs
@@ -24,8 +25,6 @@ from moses_bridge.textio import open_write, write_lines
 PARTS = ("train", "dev", "test")
 LANGUAGE_CODE = re.compile(r"^[a-z]{2,3}(?:_[A-Z]{2}|_[A-Z][a-z]{3})?$")
 NOT_A_WORD = re.compile(r"[\W_]+")
-
-Origin = Literal["debian", "debian+libreoffice", "libreoffice", "libreoffice for debian", "files"]
 
 
 @dataclass(frozen=True)

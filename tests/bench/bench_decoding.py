@@ -18,7 +18,8 @@ from tempfile import TemporaryDirectory
 from golden import GOLDEN
 from results import Result, write_results
 
-from moses_bridge.decoder import DecoderConfig, DecoderKind, Weights, open_decoder
+from moses_bridge.choices import DecoderKind
+from moses_bridge.decoder import DecoderConfig, Weights, open_decoder
 from moses_bridge.formats.weights import read_weights
 from moses_bridge.programs import find_program
 from moses_bridge.textio import read_lines, write_lines

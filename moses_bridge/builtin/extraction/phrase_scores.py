@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -19,6 +19,7 @@ from moses_bridge.builtin.extraction.lexical import (
 )
 from moses_bridge.builtin.extraction.pair_counts import PairCounts
 from moses_bridge.builtin.extraction.spilled_rows import SpilledRows
+from moses_bridge.choices import Smoothing
 from moses_bridge.formats.row_columns import (
     DIRECT_LEXICAL,
     DIRECT_PROB,
@@ -26,7 +27,6 @@ from moses_bridge.formats.row_columns import (
     INVERSE_PROB,
 )
 
-Smoothing = Literal["good-turing", "none"]
 HIGHEST_COUNT_OF_COUNTS = 10  # greater counts are not discounted
 DISCOUNT_FLOOR = 0.01  # d_0, below which no other one falls
 PAIRS_AT_ONCE = 1 << 18  # some 13 MB of pairs

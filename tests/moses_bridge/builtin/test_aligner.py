@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.builtin.aligner import Aligner, align
+from moses_bridge.builtin.aligner import align
 from moses_bridge.builtin.symmetrization import Link, grow_diag_final_and, symmetrize
+from moses_bridge.choices import Aligner
 from moses_bridge.errors import InputError
 from moses_bridge.formats.alignment import parse_links
 from moses_bridge.textio import read_lines, write_lines

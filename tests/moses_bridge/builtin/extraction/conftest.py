@@ -12,8 +12,9 @@ import pytest
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, read_aligned_corpus
 from moses_bridge.builtin.extraction.lexical import lexical_table
 from moses_bridge.builtin.extraction.pair_counts import collected_pairs
-from moses_bridge.builtin.extraction.phrase_scores import Smoothing, pair_scorer
+from moses_bridge.builtin.extraction.phrase_scores import pair_scorer
 from moses_bridge.builtin.extraction.table_output import write_phrase_table
+from moses_bridge.choices import Smoothing
 from moses_bridge.textio import read_lines, write_lines
 
 Links = list[tuple[int, int]]

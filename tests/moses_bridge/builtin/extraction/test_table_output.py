@@ -11,9 +11,7 @@ import pytest
 from moses_bridge.builtin.extraction.aligned_corpus import (
     AlignedCorpus,
 )
-from moses_bridge.builtin.extraction.phrase_scores import (
-    Smoothing,
-)
+from moses_bridge.choices import Smoothing
 from moses_bridge.textio import read_lines
 
 Links = list[tuple[int, int]]
