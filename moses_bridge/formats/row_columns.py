@@ -61,7 +61,15 @@ def find_columns(text: Any, start: int, end: int) -> RowColumns:
     target_end = column_end(text, target, end)
     scores = _behind_bar(target_end, end)
     scores_end = column_end(text, scores, end)
-    return RowColumns(start, source_end, target, target_end, scores, scores_end, end)
+    return RowColumns(
+        source=start,
+        source_end=source_end,
+        target=target,
+        target_end=target_end,
+        scores=scores,
+        scores_end=scores_end,
+        end=end,
+    )
 
 
 @inner
