@@ -1,4 +1,4 @@
-"""The command moses-bridge: a thin shell over one public function for each verb."""
+"""The command moses-bridge: a thin shell over one public function per verb."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_bridge.base.command import JOBS, VERSION, CommandGroup, config_options
+from moses_bridge.base.choices import DecoderKind, Origin, Smoothing
+from moses_bridge.base.command import JOBS, VERSION, CommandGroup, choice_of, config_options
 from moses_bridge.base.config import load_config, with_options
 
 if TYPE_CHECKING:
@@ -22,14 +23,16 @@ if TYPE_CHECKING:
 READABLE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 ANY_PATH = click.Path(allow_dash=True, path_type=Path)
 DIRECTORY = click.Path(file_okay=False, path_type=Path)
-SOURCE = click.option("--source", required=True, help="Source language: en.")
-TARGET = click.option("--target", required=True, help="Target language: fr, de, pt_BR.")
+SOURCE = click.option("--source", required=True, help="Code of the source language: en.")
+TARGET = click.option(
+    "--target", required=True, help="Code of the target language: fr, de or pt_BR."
+)
 
 
 @click.group(cls=CommandGroup)
 @VERSION
 def main() -> None:
-    """Corpora, phrase tables and translations in Moses's formats, with or without Moses.
+    """Make corpora, phrase tables and translations in Moses's formats, with or without Moses.
 
     Text files may be compressed (.gz, .bz2, .xz, .zst).
     """
@@ -54,27 +57,29 @@ def _corpus_settings(
 @main.command()
 @SOURCE
 @TARGET
-@click.option("--out", type=DIRECTORY, required=True, help="Directory for the parts.")
+@click.option("--out", type=DIRECTORY, required=True, help="Directory for train, dev and test.")
 @click.option(
     "--from",
     "origin",
-    type=click.Choice(["debian", "debian+libreoffice", "files"]),
-    help="Package descriptions, these and the help of LibreOffice, or your own files; "
-    "sets the key origin.",
+    type=choice_of(Origin),
+    help="Where the text comes from: Debian's package descriptions, the help of LibreOffice, both (the help "
+    "for training only), or your own files. Sets the key origin.",
 )
-@click.option("--source-file", type=READABLE, help="Your own source text, one sentence a line.")
-@click.option("--target-file", type=READABLE, help="Its translation, line by line.")
+@click.option("--source-file", type=READABLE, help="Your own source text, one sentence per line.")
+@click.option(
+    "--target-file", type=READABLE, help="The translation of --source-file, line by line."
+)
 @click.option(
     "--file",
     "files",
     type=READABLE,
     multiple=True,
-    help="Your own file with both languages: .tmx, .po, .mo or .tsv. May be given several times.",
+    help="Your own file in both languages: .tmx, .po, .mo or .tsv; may be given several times.",
 )
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
-    help="Processes to run; sets the key jobs.  [default: one for each processor]",
+    help="Number of processes; sets the key jobs.  [default: one per processor]",
 )
 @config_options(_corpus_settings)
 def corpus(
@@ -88,7 +93,7 @@ def corpus(
     config: Path | None,
     jobs: int | None,
 ) -> None:
-    """Make a tokenised, lowercased corpus in parts train, dev and test.
+    """Make a tokenised, lowercased corpus, split into train, dev and test.
 
     \b
     Example:
@@ -118,36 +123,36 @@ def _select_settings(
     "domain_texts",
     type=READABLE,
     multiple=True,
-    help="Text of the domain; once for each TEXT, in the same order.",
+    help="Text of the domain; give one per TEXT, in the same order.",
 )
 @click.option(
     "--domain-model",
     "domain_models",
     type=READABLE,
     multiple=True,
-    help="Instead, n-gram models (ARPA) of the domain, one for each TEXT ...",
+    help="N-gram model (ARPA) of the domain, instead of --domain; give one per TEXT, in the same order.",
 )
 @click.option(
     "--general-model",
     "general_models",
     type=READABLE,
     multiple=True,
-    help="... and of general text.",
+    help="N-gram model (ARPA) of general text; give one per --domain-model.",
 )
 @click.option(
     "--out",
     "outs",
     type=ANY_PATH,
     multiple=True,
-    help="Where the chosen lines go; once for each TEXT, in the same order.",
+    help="File for the chosen lines; give one per TEXT, in the same order.",
 )
-@click.option("--scores", type=ANY_PATH, help="Where the score of each line goes.")
-@click.option("--lines", type=int, help="Lines to choose; sets the key n_lines.")
+@click.option("--scores", type=ANY_PATH, help="File for the score of each line.")
+@click.option("--lines", type=int, help="Number of lines to choose; sets the key n_lines.")
 @click.option("--share", type=float, help="Share of the lines to choose; sets the key share.")
 @click.option(
     "--words",
     type=int,
-    help="Choose lines with so many words of the first TEXT; sets the key n_words.",
+    help="Number of words to choose, counted in the first TEXT; sets the key n_words.",
 )
 @config_options(_select_settings)
 def select(
@@ -164,8 +169,8 @@ def select(
 ) -> None:
     """Choose the lines of a text, or of two parallel TEXTS, that are closest to a domain.
 
-    By the difference of cross-entropies (Moore and Lewis, 2010), of parallel texts on both sides
-    (Axelrod et al., 2011).
+    Lines are ranked by the difference of cross-entropies (Moore and Lewis, 2010); for parallel texts the
+    differences of both sides are added (Axelrod et al., 2011).
 
     \b
     Example:
@@ -197,16 +202,18 @@ def _build_settings(config: Path | None, smoothing: str | None) -> BuildConfig:
     "corpus_prefix",
     type=ANY_PATH,
     required=True,
-    help="Prefix of two tokenised texts: corpus/train for corpus/train.en and corpus/train.fr.",
+    help="Common prefix of two tokenised texts: corpus/train for corpus/train.en and corpus/train.fr.",
 )
 @SOURCE
 @TARGET
 @click.option("--out", type=DIRECTORY, required=True, help="Directory for the model.")
-@click.option("--links", type=READABLE, help="Word links that exist already, in Pharaoh format.")
+@click.option(
+    "--links", type=READABLE, help="Word alignment to use instead of a new one, in Pharaoh format."
+)
 @click.option(
     "--smoothing",
-    type=click.Choice(["good-turing", "none"]),
-    help="Of the phrase table's relative frequencies; sets the key smoothing.",
+    type=choice_of(Smoothing),
+    help="How the phrase table's relative frequencies are smoothed; sets the key smoothing.",
 )
 @config_options(_build_settings)
 @JOBS
@@ -220,7 +227,7 @@ def build(
     config: Path | None,
     jobs: int,
 ) -> None:
-    """Align a corpus and make phrase table, reordering table, language model and moses.ini.
+    """Align a corpus and make a phrase table, a reordering table, a language model and moses.ini.
 
     \b
     Example:
@@ -233,7 +240,7 @@ def build(
 
 
 @main.command(name="filter")
-@click.option("--ini", type=READABLE, required=True, help="moses.ini of the whole model.")
+@click.option("--ini", type=READABLE, required=True, help="moses.ini of the model to filter.")
 @click.option(
     "--input",
     "inputs",
@@ -242,9 +249,14 @@ def build(
     multiple=True,
     help="Tokenised source text; may be given several times.",
 )
-@click.option("--out", type=DIRECTORY, required=True, help="Directory for moses.ini and tables.")
+@click.option(
+    "--out",
+    type=DIRECTORY,
+    required=True,
+    help="Directory for the filtered tables and their moses.ini.",
+)
 def filter_command(ini: Path, inputs: tuple[Path, ...], out: Path) -> None:
-    """Keep the rows of the tables that the input can use.
+    """Keep only the table rows whose source phrase occurs in the input.
 
     \b
     Example:
@@ -266,15 +278,26 @@ def _prune_settings(config: Path | None, keep: float | None, by: str | None) -> 
 
 @main.command()
 @click.argument("table", type=READABLE)
-@click.option("--out", type=ANY_PATH, required=True, help="Table to write, compressed by suffix.")
-@click.option("--keep", type=float, help="Share of the rows that stay; sets the key keep.")
+@click.option(
+    "--out",
+    type=ANY_PATH,
+    required=True,
+    help="Table to write; the suffix chooses the compression.",
+)
+@click.option(
+    "--keep", type=float, help="Share of the rows to keep, between 0 and 1; sets the key keep."
+)
 @click.option(
     "--by",
-    help="What rows are ordered by: significance, or the number of a score; joined by commas, the "
-    "next decides among equal ones. Sets the key by.",
+    help="What ranks the rows: significance, or the number of a score. Several are joined by commas; each "
+    "one breaks the ties of those before it. Sets the key by.",
 )
-@click.option("--ini", type=READABLE, help="moses.ini of the table ...")
-@click.option("--ini-out", type=ANY_PATH, help="... and the one to write.")
+@click.option("--ini", type=READABLE, help="moses.ini that names TABLE.")
+@click.option(
+    "--ini-out",
+    type=ANY_PATH,
+    help="moses.ini to write, which names the pruned table; needs --ini.",
+)
 @config_options(_prune_settings)
 def prune(
     table: Path,
@@ -303,20 +326,24 @@ def prune(
 
 @main.command()
 @click.argument("table", type=READABLE)
-@click.option("--num-scores", type=click.IntRange(min=1), help="Dense scores of each row.")
-@click.option("--ini", type=READABLE, help="moses.ini that shall read the table.")
+@click.option(
+    "--num-scores",
+    type=click.IntRange(min=1),
+    help="Number of dense scores per row.  [default: that of the first good row]",
+)
+@click.option("--ini", type=READABLE, help="moses.ini to check against the table.")
 @click.option(
     "--show",
     type=click.IntRange(min=0),
     default=20,
     show_default=True,
-    help="Faults of a kind to print; 0 prints all.",
+    help="Number of faults of each kind to print; 0 prints all.",
 )
 def check(table: Path, num_scores: int | None, ini: Path | None, show: int) -> None:
-    """Report every faulty row of a phrase table, and what is in it.
+    """Report every faulty row of a phrase table and summarise its contents.
 
-    With --ini also what moses.ini says of the table: num-features, weights, path and factors. The
-    exit status is 1 if there is a fault.
+    With --ini, also check what moses.ini says about the table: num-features, weights, path and factors.
+    The exit status is 1 if there is a fault.
 
     \b
     Example:
@@ -353,46 +380,57 @@ def _decoder_settings(
 
 
 @main.command()
-@click.option("--ini", type=READABLE, required=True, help="moses.ini with tables and weights.")
 @click.option(
-    "--input", "source", type=READABLE, required=True, help="Tokenised text, a sentence a line."
+    "--ini", type=READABLE, required=True, help="moses.ini that names the tables and weights."
 )
 @click.option(
-    "--output", type=ANY_PATH, default="-", help="Translations.  [default: standard output]"
+    "--input", "source", type=READABLE, required=True, help="Tokenised text, one sentence per line."
 )
-@click.option("--nbest", type=ANY_PATH, help="N-best list to write: different translations.")
-@click.option("--nbest-size", type=click.IntRange(min=1), default=100, show_default=True)
+@click.option(
+    "--output",
+    type=ANY_PATH,
+    default="-",
+    help="File for the translations.  [default: standard output]",
+)
+@click.option("--nbest", type=ANY_PATH, help="N-best list to write, of distinct translations.")
+@click.option(
+    "--nbest-size",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="Largest number of translations per sentence in --nbest.",
+)
 @click.option(
     "--decoder",
-    type=click.Choice(["auto", "moses", "builtin"]),
-    help="Which search; auto is Moses's if `moses` is on the PATH. Sets the key kind.",
+    type=choice_of(DecoderKind),
+    help="Decoder to use; auto is Moses if `moses` is on the PATH, else the built-in one. Sets the key kind.",
 )
 @click.option(
     "--stack",
     type=click.IntRange(min=1),
-    help="Hypotheses kept in a stack; sets the key stack_size.",
+    help="Number of hypotheses kept per stack; sets the key stack_size.",
 )
 @click.option(
     "--cube-pruning-pop-limit",
     type=click.IntRange(min=1),
-    help="Hypotheses made for a stack; sets the key pop_limit.",
+    help="Number of hypotheses made per stack; sets the key pop_limit.",
 )
 @click.option(
     "--weights",
     type=READABLE,
-    help='Instead of the ini\'s: JSON, {"LM0": [0.5], ...}, or a weights.json of tuning.',
+    help='Weights to use instead of those in the ini: JSON, {"LM0": [0.5], ...}, or a weights.json of tuning.',
 )
 @click.option(
     "--neural-lm",
     "neural_lms",
     multiple=True,
-    help='NAME=COMMAND, a feature of the built-in search: "CSLM0=rescorer serve cslm". May be given '
-    "several times; sets the key neural_lm.",
+    help='NAME=COMMAND, a neural model to use in the built-in search: "CSLM0=rescorer serve cslm"; may be '
+    "given several times. Sets the key neural_lm.",
 )
 @click.option(
     "--constrain",
     type=READABLE,
-    help="Translations that must be made, a line for each sentence; empty where none can be.",
+    help="Translations to force, one line per sentence. The output line is empty where that is impossible.",
 )
 @config_options(_decoder_settings)
 @JOBS
@@ -411,7 +449,7 @@ def decode(
     config: Path | None,
     jobs: int,
 ) -> None:
-    """Translate, with Moses where it is installed, else with the built-in decoder.
+    """Translate a text, with Moses if it is installed, else with the built-in decoder.
 
     \b
     Example:
@@ -435,12 +473,24 @@ def decode(
 
 @main.command(name="score-nbest")
 @click.argument("nbest", type=READABLE)
-@click.option("--ini", type=READABLE, required=True, help="moses.ini with tables and weights.")
-@click.option("--input", "source", type=READABLE, required=True, help="What was translated.")
+@click.option(
+    "--ini", type=READABLE, required=True, help="moses.ini that names the tables and weights."
+)
+@click.option(
+    "--input",
+    "source",
+    type=READABLE,
+    required=True,
+    help="Tokenised source text of the n-best list.",
+)
 @click.option("--out", type=ANY_PATH, required=True, help="N-best list to write.")
-@click.option("--weights", type=READABLE, help="Instead of the ini's, as of decode.")
+@click.option(
+    "--weights",
+    type=READABLE,
+    help="Weights to use instead of those in the ini; see `moses-bridge decode --help`.",
+)
 def score_nbest(nbest: Path, ini: Path, source: Path, out: Path, weights: Path | None) -> None:
-    """Compute the features of an n-best list anew, from its segmentation and another model.
+    """Recompute the features of an n-best list with another model, from its segmentation.
 
     \b
     Example:
@@ -454,12 +504,12 @@ def score_nbest(nbest: Path, ini: Path, source: Path, out: Path, weights: Path |
 
 @main.command(name="config")
 @click.argument("experiments", type=READABLE, nargs=-1, required=True)
-@click.option("--out", type=DIRECTORY, required=True, help="Directory for one file a table.")
+@click.option("--out", type=DIRECTORY, required=True, help="Directory for the files.")
 def config_command(experiments: tuple[Path, ...], out: Path) -> None:
-    """Take experiment files apart: one file of settings for each command.
+    """Split experiment files into one settings file per command.
 
-    Keys of a later file stand in the place of those of the ones before. A file whose content stays the same
-    is not touched.
+    Keys of a later file override those of the earlier ones. A file whose content stays the same is not
+    touched.
 
     \b
     Example:
@@ -472,10 +522,15 @@ def config_command(experiments: tuple[Path, ...], out: Path) -> None:
 
 @main.command(context_settings={"ignore_unknown_options": True})
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("--log", type=ANY_PATH, required=True, help="JSON lines; made if it is not there.")
-@click.option("--name", help="What the command makes.  [default: the command line]")
+@click.option(
+    "--log",
+    type=ANY_PATH,
+    required=True,
+    help="Log to append to, in JSON lines; created if it does not exist.",
+)
+@click.option("--name", help="Name of the step in the log.  [default: the command line]")
 def step(command: tuple[str, ...], log: Path, name: str | None) -> None:
-    """Run COMMAND and add its time and memory to a log; end with its exit status.
+    """Run COMMAND, append its time and memory to a log, and exit with its status.
 
     \b
     Example:
@@ -489,7 +544,7 @@ def step(command: tuple[str, ...], log: Path, name: str | None) -> None:
 @main.command()
 @click.argument("log", type=READABLE)
 def steps(log: Path) -> None:
-    """Print how long each step in LOG took, and the memory of its largest process.
+    """Print the time of each step in LOG, and the memory of its largest process.
 
     \b
     Example:

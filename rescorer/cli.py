@@ -19,25 +19,27 @@ from moses_bridge.base.command import (
     WORKERS,
     CommandGroup,
     check_workers,
+    choice_of,
     command_line,
     config_options,
 )
 from moses_bridge.base.config import load_config, with_options
 from moses_bridge.base.errors import ConfigError
-from moses_bridge.base.progress import be_silent
+from moses_bridge.base.progress import quiet
 from moses_bridge.base.textio import is_stream
 from moses_bridge.formats.nbest import check_feature_name
 from moses_bridge.formats.ngram_scorer import serve_ngrams
 from rescorer.contract.architectures import ARCHITECTURES
 from rescorer.contract.parallel import let_waiting_threads_sleep
+from rescorer.contract.scorer import Side
 from rescorer.models.controls import Control
+from rescorer.tables.report import ColumnFormat
 
 if TYPE_CHECKING:
     from rescorer.contract.compute import Compute, Device, Precision
-    from rescorer.contract.scorer import NamedScorer, Side, TrainingSettings
+    from rescorer.contract.scorer import NamedScorer, TrainingSettings
     from rescorer.models.ensemble import Mean
     from rescorer.runs.expected_bleu.task import ExpectedBleuConfig
-    from rescorer.tables.report import ColumnFormat
     from rescorer.views.generated_phrases import OutputFormat
     from rescorer.views.map_points import Kind
     from rescorer.views.maps import Colour
@@ -189,7 +191,7 @@ def train(
     asked = Data(data, source, links, texts, cache)
     with peers_on(choose_device(device)) as (peers, own_device):
         if not peers.is_first:
-            be_silent()
+            quiet()
         rest = (resume, own_device, seed, peers)
         if folds is None:
             reports = [run_training(arch, asked, out, settings, *rest)]
@@ -298,7 +300,7 @@ def _tell_log_z(model: Path, unnormalized: bool) -> None:
 )
 @click.option(
     "--control",
-    type=click.Choice(get_args(Control)),
+    type=choice_of(Control),
     help="Instead of a model: noise, or minus the number of target words.",
 )
 @click.option(
@@ -331,7 +333,7 @@ def _tell_log_z(model: Path, unnormalized: bool) -> None:
 @click.option("--unknown-words", is_flag=True, help="As --columns with unknown-words at its end.")
 @click.option(
     "--column-format",
-    type=click.Choice(["prob", "log"]),
+    type=choice_of(ColumnFormat),
     default="prob",
     show_default=True,
     help="Probabilities as Moses wants them, or logarithms for a table that holds those.",
@@ -551,7 +553,7 @@ def serve(
 
 SIDE = click.option(
     "--side",
-    type=click.Choice(["source", "target"]),
+    type=choice_of(Side),
     default="source",
     show_default=True,
     help="Whose words; the column of the table whose phrases the network reads.",

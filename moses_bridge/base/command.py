@@ -1,4 +1,4 @@
-"""What the three commands share: how they end, their version, their settings and their processes."""
+"""What the three commands share: exit codes, version, choices, settings and processes."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import click
 
+from moses_bridge.base.config import choices
 from moses_bridge.base.config_text import commented_toml
 from moses_bridge.base.errors import ConfigError, UserError
 from moses_bridge.base.processors import n_processors
@@ -30,29 +31,38 @@ JOBS = click.option(
     "--jobs",
     type=click.IntRange(min=1),
     default=n_processors(),
-    help="Processes or threads to run.  [default: one for each processor]",
+    help="Number of processes or threads.  [default: one per processor]",
 )
 CONFIG = click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
-    help="Settings in TOML; an unknown key is an error.",
+    help="File of settings in TOML; an unknown key is an error.",
 )
 RAY = click.option(
     "--ray",
     "address",
     metavar="ADDRESS",
-    help="Work on a Ray cluster: HOST:PORT of its head, auto, or local, which starts one here. "
+    help="Run on a Ray cluster: HOST:PORT of its head, auto, or local to start one on this machine. "
     "Needs the extra cluster.",
 )
 WORKERS = click.option(
     "--workers",
     type=click.IntRange(min=1),
-    help="Of --ray.  [default: one for each processor, or GPU, of the cluster]",
+    help="Number of workers on the cluster.  [default: one per processor, or per GPU, of the cluster]",
 )
 PRINT_CONFIG = "--print-config"
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def choice_of(literal: Any) -> click.Choice[str]:
+    """What an option can be: the strings that a Literal names.
+
+    Args:
+        literal: Literal["a", "b"], the type of the setting or argument that the option gives.
+    """
+    return click.Choice(choices(literal))
 
 
 def command_line() -> str:
@@ -96,7 +106,7 @@ class _PrintConfig(click.Option):
             declarations,
             is_flag=True,
             expose_value=False,
-            help="Print all settings as TOML, with their meanings, and end.",
+            help="Print all settings as TOML, with their meanings, and exit.",
         )
 
 

@@ -12,7 +12,7 @@ from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import COMPRESSIONS, StrPath, is_stream
 
 Item = TypeVar("Item")
-Block = TypeVar("Block", bound=Sized)
+Chunk = TypeVar("Chunk", bound=Sized)
 GZIP = b"\x1f\x8b"
 GZIP_HEADER = 16 + zlib.MAX_WBITS
 BYTES_SEEN = 1 << 20
@@ -56,7 +56,7 @@ def track_lines(
             progress.update()
 
 
-def track_blocks(blocks: Iterable[Block], label: str, path: StrPath) -> Iterator[Block]:
+def track_blocks(blocks: Iterable[Chunk], label: str, path: StrPath) -> Iterator[Chunk]:
     """Yield runs of rows of a file and show how many rows have been consumed."""
     with LineProgress(label, path) as progress:
         for block in blocks:

@@ -122,7 +122,7 @@ def print_note(text: str) -> None:
     sys.stderr.flush()
 
 
-def be_silent() -> None:
+def quiet() -> None:
     """Show no progress in this process: another one that does the same work shows it."""
     _SAYS["progress"] = False
 

@@ -10,17 +10,17 @@ from itertools import islice, pairwise
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Any
 
 import thot.alignment
 
+from moses_bridge.base.choices import Aligner
 from moses_bridge.base.errors import UserError
 from moses_bridge.base.progress import track
 from moses_bridge.base.textio import read_lines, read_parallel, write_lines
 from moses_bridge.builtin.symmetrization import symmetrize
 from moses_bridge.formats.words import split_words
 
-Aligner = Literal["hmm", "fast-align", "eflomal"]
 PAIRS_AT_ONCE = 500_000
 SEED = 1
 IBM1_ITERATIONS = 4

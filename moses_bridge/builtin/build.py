@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from moses_bridge.base.choices import Aligner, Smoothing
 from moses_bridge.base.config import AtLeast, AtMost, check_limits
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.programs import find_program, run_program
 from moses_bridge.base.textio import named_errors, read_lines, write_lines
-from moses_bridge.builtin.aligner import PAIRS_AT_ONCE, Aligner, align
+from moses_bridge.builtin.aligner import PAIRS_AT_ONCE, align
 from moses_bridge.builtin.extraction.aligned_corpus import read_aligned_corpus
 from moses_bridge.builtin.extraction.lexical import lexical_table, write_lexical_tables
 from moses_bridge.builtin.extraction.occurrences import MAX_WORDS
 from moses_bridge.builtin.extraction.pair_counts import collected_pairs
-from moses_bridge.builtin.extraction.phrase_scores import Smoothing, pair_scorer
+from moses_bridge.builtin.extraction.phrase_scores import pair_scorer
 from moses_bridge.builtin.extraction.reordering import reordering_probs
 from moses_bridge.builtin.extraction.table_output import write_phrase_table, write_reordering_table
 from moses_bridge.builtin.language_model.arpa import MAX_ORDER

@@ -10,12 +10,10 @@ from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.textio import StrPath
 from moses_bridge.formats.alignment import parse_links
 from moses_bridge.formats.phrase_table import (
-    ALIGNMENT,
     BLANKS,
-    PROPERTIES,
-    SPARSE,
     PhraseTableRow,
     agreed_number,
+    alignment_of,
     columns_of,
     in_brackets,
     parse_score,
@@ -23,6 +21,7 @@ from moses_bridge.formats.phrase_table import (
     split_row,
     to_number,
 )
+from moses_bridge.formats.row_columns import PROPERTIES, SCORES, SOURCE, SPARSE, TARGET
 from moses_bridge.formats.words import split_words
 
 # Those that moses/PP/Factory.cpp:61-69 registers; another one ends the decoder.
@@ -44,7 +43,7 @@ def line_faults(
     except InputError as fault:
         yield fault
         return
-    tokens = score_tokens(columns[2])
+    tokens = score_tokens(columns[SCORES])
     yield from _raised(lambda: agreed_number(len(tokens), n_scores, path, line_number))
     for token in tokens:
         yield from _raised(functools.partial(parse_score, token, path, line_number))
@@ -72,8 +71,8 @@ def _raised(check: Callable[[], object]) -> Iterator[InputError]:
 
 
 def _without_scores(columns: list[bytes], line: bytes) -> PhraseTableRow:
-    alignment = columns[ALIGNMENT].strip() if len(columns) > ALIGNMENT else b""
-    return PhraseTableRow(columns[0].strip(BLANKS), columns[1].strip(BLANKS), (), alignment, line)
+    source, target = columns[SOURCE].strip(BLANKS), columns[TARGET].strip(BLANKS)
+    return PhraseTableRow(source, target, (), alignment_of(columns), line)
 
 
 def _word_faults(phrase: bytes, path: StrPath, line_number: int) -> Iterator[InputError]:

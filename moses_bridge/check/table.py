@@ -13,6 +13,7 @@ from moses_bridge.check.row_faults import line_faults, row_faults
 from moses_bridge.check.source_order import SourceOrder
 from moses_bridge.check.table_contents import TableContents
 from moses_bridge.formats.phrase_table import columns_of, parse_row, score_tokens, to_number
+from moses_bridge.formats.row_columns import FEWEST_COLUMNS, SCORES
 
 MAX_SHOWN = 20
 
@@ -116,7 +117,7 @@ def _check_line(line: bytes, line_number: int, report: CheckReport) -> None:
 def _count_faulty(line: bytes, line_number: int, report: CheckReport) -> None:
     """Scores of a row that cannot be parsed as it should, if it has any."""
     columns = columns_of(line)
-    if len(columns) > 2:
-        scores = [to_number(token) for token in score_tokens(columns[2])]
+    if len(columns) >= FEWEST_COLUMNS:
+        scores = [to_number(token) for token in score_tokens(columns[SCORES])]
         report.score_counts[len(scores)] += 1
         report.contents.take_odd_scores(scores, line_number)

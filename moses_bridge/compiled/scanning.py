@@ -1,10 +1,10 @@
-"""Where lines, columns and words end in a text that compiled code reads."""
+"""Where lines and words end in a text that compiled code reads."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from moses_bridge.compiled.bytes_by_name import BAR, BLANK, NEWLINE, TAB
+from moses_bridge.compiled.bytes_by_name import BLANK, NEWLINE, TAB
 from moses_bridge.compiled.inner import inner
 
 
@@ -14,25 +14,6 @@ def line_end(data: Any, position: int) -> int:
     while data[position] != NEWLINE:
         position += 1
     return position
-
-
-@inner
-def column_end(data: Any, position: int, end: int) -> int:
-    """Where the column ends: at the next "|||" or at the end of the line.
-
-    The third byte is looked at first, so that most of the text is passed in steps of three (Boyer and
-    Moore 1977).
-    """
-    while position + 2 < end:
-        if data[position + 2] != BAR:
-            position += 3
-        elif data[position + 1] != BAR:
-            position += 2
-        elif data[position] != BAR:
-            position += 1
-        else:
-            return position
-    return end
 
 
 @inner

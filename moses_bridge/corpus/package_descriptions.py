@@ -34,7 +34,7 @@ class Description:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class Passage:
     """A run of text that was translated as one: a prose paragraph, a list item or a verbatim line.
 
     Attributes:
@@ -130,37 +130,37 @@ def _aligned_texts(
     for left, right in zip(sources, targets, strict=True):
         if _same_shape(left, right):
             yield from ((a.text, b.text) for a, b in zip(left, right, strict=True))
-        elif same_paragraphs and not any(block.is_item for block in left + right):
+        elif same_paragraphs and not any(passage.is_item for passage in left + right):
             yield _joined(left), _joined(right)
         else:
             dropped["not aligned"] += len(left)
 
 
-def _same_shape(left: list[Block], right: list[Block]) -> bool:
-    return [block.is_item for block in left] == [block.is_item for block in right]
+def _same_shape(left: list[Passage], right: list[Passage]) -> bool:
+    return [passage.is_item for passage in left] == [passage.is_item for passage in right]
 
 
-def _joined(blocks: list[Block]) -> str:
-    return " ".join(block.text for block in blocks)
+def _joined(passages: list[Passage]) -> str:
+    return " ".join(passage.text for passage in passages)
 
 
 def _tidy(text: str) -> str:
     return tidy(text.replace(NO_BREAK_DOT, " "))
 
 
-def _paragraphs(body: tuple[str, ...]) -> list[list[Block]]:
-    """Split a description at its " ." lines, and each paragraph into blocks; empty ones vanish."""
+def _paragraphs(body: tuple[str, ...]) -> list[list[Passage]]:
+    """Split a description at its " ." lines, and each paragraph into passages; empty ones vanish."""
     paragraphs: list[list[str]] = [[]]
     for line in body:
         if line.strip() == ".":
             paragraphs.append([])
         elif line.strip():
             paragraphs[-1].append(line.replace(NO_BREAK_DOT, " "))
-    return [_blocks(lines) for lines in paragraphs if lines]
+    return [_passages(lines) for lines in paragraphs if lines]
 
 
-def _blocks(lines: list[str]) -> list[Block]:
-    """Join the lines of each block of a paragraph.
+def _passages(lines: list[str]) -> list[Passage]:
+    """Join the lines of each passage of a paragraph.
 
     Debian's policy (5.6.13): a line that is not indented is prose, to be filled; an indented one
     is verbatim. Lists are verbatim lines by that rule; a line indented deeper than its item's
@@ -182,7 +182,8 @@ def _blocks(lines: list[str]) -> list[Block]:
             texts.append([line])
             kinds.append("verbatim" if indent else "prose")
     return [
-        Block(tidy(" ".join(text)), kind == "item") for text, kind in zip(texts, kinds, strict=True)
+        Passage(tidy(" ".join(text)), kind == "item")
+        for text, kind in zip(texts, kinds, strict=True)
     ]
 
 

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
+from moses_bridge.base.choices import Origin
 from moses_bridge.base.config import AtLeast, AtMost, check_limits
 from moses_bridge.base.errors import ConfigError, UserError
 from moses_bridge.base.textio import open_write, write_lines
@@ -24,8 +25,6 @@ from moses_bridge.corpus.tokenization import tokenize_lines
 PARTS = ("train", "dev", "test")
 LANGUAGE_CODE = re.compile(r"^[a-z]{2,3}(?:_[A-Z]{2}|_[A-Z][a-z]{3})?$")
 NOT_A_WORD = re.compile(r"[\W_]+")
-
-Origin = Literal["debian", "debian+libreoffice", "libreoffice", "libreoffice for debian", "files"]
 
 
 @dataclass(frozen=True)

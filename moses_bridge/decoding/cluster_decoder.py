@@ -21,7 +21,7 @@ from moses_bridge.decoding.decoder import BuiltinDecoder, DecoderConfig, Weights
 
 
 @dataclass(frozen=True)
-class Part:
+class TextPart:
     """Lines that follow each other, and under what they are translated.
 
     Attributes:
@@ -49,7 +49,7 @@ class PartTranslator:
         self._under: tuple[Weights | None, int | None] | None = None
         self._opened: tuple[Work, BatchTranslator]
 
-    def __call__(self, part: Part) -> list[Translation]:
+    def __call__(self, part: TextPart) -> list[Translation]:
         """The translations of a part, in order."""
         under = part.weights, part.nbest_size
         if under != self._under:
@@ -119,7 +119,7 @@ class ClusterDecoder(BuiltinDecoder):
         """See `BuiltinDecoder.translations`."""
         size = self.work(weights, nbest_size).lines_per_task
         parts = (
-            Part(first, lines[first : first + size], weights, nbest_size)
+            TextPart(first, lines[first : first + size], weights, nbest_size)
             for first in range(0, len(lines), size)
         )
         return chain.from_iterable(self._workers.map_in_order(parts))

@@ -13,6 +13,7 @@ from typing import Annotated, Literal, Protocol, Self
 
 import numpy as np
 
+from moses_bridge.base.choices import DecoderKind
 from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError, ToolError
 from moses_bridge.base.programs import find_program, run_program
@@ -36,7 +37,6 @@ from moses_bridge.formats.ngram_scorer import NeuralLm, ScorerProcesses, as_text
 READING = "the reading of a model (10 s to a minute)", 122
 SEARCH = "the search of the built-in decoder (half a minute to two)", 128
 Weights = Mapping[str, Sequence[float]]
-DecoderKind = Literal["auto", "moses", "builtin"]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Phrase tables: `source ||| target ||| scores [||| alignment [||| counts [||| more]]]`.
+"""Phrase tables, read and written row by row; their columns are those of `row_columns`.
 
 Moses splits a row at the bare bytes `|||` and its columns at blanks and tabs
 (moses/TranslationModel/RuleTable/LoaderStandard.cpp:181-209); so does this module.
@@ -16,14 +16,24 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.textio import StrPath, read_lines
 from moses_bridge.compiled.plain_numbers import are_plain_numbers
-from moses_bridge.compiled.row_bytes import insert_scores
+from moses_bridge.formats.row_columns import (
+    ALIGNMENT,
+    BAR,
+    COUNTS,
+    DIRECT_PROB,
+    FEWEST_COLUMNS,
+    INVERSE_PROB,
+    JOINT_COUNT,
+    SCORES,
+    SOURCE,
+    SOURCE_COUNT,
+    TARGET,
+    TARGET_COUNT,
+    insert_scores,
+)
 from moses_bridge.formats.words import split_words
 
-BAR = b"|||"
 BLANKS = b" \t"
-SCORES, ALIGNMENT, COUNTS, SPARSE, PROPERTIES = 2, 3, 4, 5, 6
-INVERSE_PROB, DIRECT_PROB = 0, 2
-TARGET_COUNT, SOURCE_COUNT, JOINT_COUNT = 0, 1, 2
 _EXPECTED_COUNTS = "count(target) count(source) count(source, target) in column 5"
 _NOT_IN_NUMBERS = b"_\x0b\x0c\r"  # float() takes these, as a separator and as blanks; C does not
 
@@ -86,11 +96,11 @@ def read_rows(path: StrPath, n_scores: int | None = None) -> Iterator[PhraseTabl
 def parse_row(line: bytes, path: StrPath, line_number: int, n_scores: int | None) -> PhraseTableRow:
     """One row, checked; see `read_rows`."""
     columns = split_row(line, path, line_number)
-    scores = _scores(columns[2], path, line_number)
+    scores = _scores(columns[SCORES], path, line_number)
     agreed_number(len(scores), n_scores, path, line_number)
-    alignment = columns[3].strip() if len(columns) > 3 else b""
+    alignment = alignment_of(columns)
     return PhraseTableRow(
-        columns[0].strip(BLANKS), columns[1].strip(BLANKS), scores, alignment, line
+        columns[SOURCE].strip(BLANKS), columns[TARGET].strip(BLANKS), scores, alignment, line
     )
 
 
@@ -131,18 +141,18 @@ def blocks_of_rows(
         for line_number, line in rows:
             if not block.lines:
                 block.first_line = line_number
-            columns = line.split(BAR, 3)
-            if columns[0] != last_column or len(columns) < 3:
+            columns = line.split(BAR, FEWEST_COLUMNS)
+            if columns[SOURCE] != last_column or len(columns) < FEWEST_COLUMNS:
                 source = split_row(line, path, line_number)[0].strip(BLANKS)
-                last_column = columns[0]
+                last_column = columns[SOURCE]
                 if len(block.lines) >= min_rows and source != block.sources[-1]:
                     n_scores = _checked_number(score_columns, n_scores, path, block.first_line)
                     yield block
                     block, score_columns = Block(first_line=line_number), []
             block.lines.append(line)
             block.sources.append(source)
-            block.targets.append(columns[1].strip(BLANKS))
-            score_columns.append(columns[2])
+            block.targets.append(columns[TARGET].strip(BLANKS))
+            score_columns.append(columns[SCORES])
     except InputError:
         _checked_number(score_columns, n_scores, path, block.first_line)
         raise
@@ -192,7 +202,7 @@ def score_matrix(lines: Sequence[bytes], n_scores: int) -> NDArray[np.float64]:
         lines: rows with at least so many scores.
         n_scores: how many are read.
     """
-    rows = [line.split(BAR, 3)[2].split()[:n_scores] for line in lines]
+    rows = [line.split(BAR, FEWEST_COLUMNS)[SCORES].split()[:n_scores] for line in lines]
     return np.array(rows, np.float64).reshape(len(rows), n_scores)
 
 
@@ -206,7 +216,7 @@ def without_last_scores(line: bytes, n_scores: int) -> bytes:
 
 
 def _scores_end(line: bytes) -> int:
-    start = line.find(BAR, line.find(BAR) + 3) + 3
+    start = line.find(BAR, line.find(BAR) + len(BAR)) + len(BAR)
     end = line.find(BAR, start)
     body = (line if end < 0 else line[:end]).rstrip(b" \t\r")
     return max(len(body), start)
@@ -241,7 +251,7 @@ def split_row(line: bytes, path: StrPath, line_number: int) -> list[bytes]:
         InputError: there are fewer, the source is empty, or the row belongs to a hierarchical table.
     """
     columns = columns_of(line)
-    if len(columns) < 3:
+    if len(columns) < FEWEST_COLUMNS:
         raise InputError(
             path,
             line_number,
@@ -249,7 +259,7 @@ def split_row(line: bytes, path: StrPath, line_number: int) -> list[bytes]:
             "at least 3 columns: source ||| target ||| scores",
             "Remove or mend the row",
         )
-    source = columns[0].strip(BLANKS)
+    source = columns[SOURCE].strip(BLANKS)
     if not source:
         raise InputError(
             path, line_number, "an empty source phrase", "at least one word", "Remove the row"
@@ -264,8 +274,8 @@ def refuse_rule(columns: Sequence[bytes], path: StrPath, line_number: int) -> No
     Raises:
         InputError: it is one.
     """
-    source = columns[0].strip(BLANKS)
-    if source.endswith(b"]") and _is_hierarchical(source, columns[1]):
+    source = columns[SOURCE].strip(BLANKS)
+    if source.endswith(b"]") and _is_hierarchical(source, columns[TARGET]):
         raise InputError(
             path,
             line_number,
@@ -282,7 +292,9 @@ def check_row(line: bytes, path: StrPath, line_number: int, n_scores: int | None
         InputError: the row is malformed, as of `read_blocks`.
     """
     columns = split_row(line, path, line_number)
-    return agreed_number(_n_numbers(columns[2], path, line_number), n_scores, path, line_number)
+    return agreed_number(
+        _n_numbers(columns[SCORES], path, line_number), n_scores, path, line_number
+    )
 
 
 def in_brackets(word: bytes) -> bool:
@@ -391,7 +403,11 @@ def to_number(token: bytes) -> float:
 
 def alignment_column(line: bytes) -> bytes:
     """The word links of a row, `0-0 1-2`; empty if it has none."""
-    columns = line.split(BAR, ALIGNMENT + 1)
+    return alignment_of(line.split(BAR, ALIGNMENT + 1))
+
+
+def alignment_of(columns: Sequence[bytes]) -> bytes:
+    """The word links among the columns of a row; empty if it has none."""
     return columns[ALIGNMENT].strip() if len(columns) > ALIGNMENT else b""
 
 
@@ -412,6 +428,16 @@ def joint_count(line: bytes, path: StrPath, line_number: int) -> float:
         InputError: the row has no such number.
     """
     return _number_at(line, COUNTS, JOINT_COUNT, _EXPECTED_COUNTS, path, line_number)
+
+
+def joint_count_or_zero(line: bytes) -> float:
+    """How often a phrase pair was extracted; 0 where the row does not say so."""
+    columns = line.split(BAR, COUNTS + 1)
+    counts = columns[COUNTS].split() if len(columns) > COUNTS else []
+    try:
+        return float(counts[JOINT_COUNT])
+    except (IndexError, ValueError):
+        return 0.0
 
 
 def source_count(line: bytes, path: StrPath, line_number: int) -> float:

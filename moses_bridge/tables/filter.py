@@ -22,6 +22,7 @@ from moses_bridge.formats.phrase_table import (
     refuse_rule,
     source_column,
 )
+from moses_bridge.formats.row_columns import FEWEST_COLUMNS
 from moses_bridge.formats.words import split_words
 
 MAX_PHRASE_WORDS = 7  # the longest phrases that Moses extracts by default
@@ -132,7 +133,7 @@ def _too_few_columns(table: StrPath, line_number: int, found: int, expected: int
 def _n_columns(feature: Feature) -> int:
     """Columns that each row has at least: the phrases it is looked up by, and scores."""
     is_by_source_alone = "-f-" in f"{feature.arguments.get('type', '')}-"
-    return 2 if is_by_source_alone else 3
+    return FEWEST_COLUMNS - 1 if is_by_source_alone else FEWEST_COLUMNS
 
 
 def _is_text_table(feature: Feature) -> bool:

@@ -28,7 +28,7 @@ class Translation:
 
 
 @dataclass(frozen=True)
-class Lexicon:
+class TranslationLexicon:
     """The best translations of single words.
 
     Attributes:
@@ -40,10 +40,10 @@ class Lexicon:
     best_outside: dict[bytes, Translation] = field(default_factory=dict)
 
 
-NO_LEXICON = Lexicon()
+NO_LEXICON = TranslationLexicon()
 
 
-def read_lexicon(path: StrPath, shortlist: Vocabulary) -> Lexicon:
+def read_lexicon(path: StrPath, shortlist: Vocabulary) -> TranslationLexicon:
     """Read `lex.f2e`: lines "target source p(target | source)", as Moses's training writes them.
 
     Args:
@@ -53,7 +53,7 @@ def read_lexicon(path: StrPath, shortlist: Vocabulary) -> Lexicon:
     Raises:
         InputError: a line has not three fields, or its last one is no probability.
     """
-    lexicon, known = Lexicon({}, {}), frozenset(shortlist.words)
+    lexicon, known = TranslationLexicon({}, {}), frozenset(shortlist.words)
     for line_number, line in enumerate(read_lines(path), start=1):
         fields = split_words(line)
         prob = _prob(fields[2]) if len(fields) == 3 else math.nan
@@ -81,7 +81,10 @@ def _prob(token: bytes) -> float:
 
 
 def without_unknown_words(
-    words: Sequence[bytes], places: Sequence[int], source: Sequence[bytes], lexicon: Lexicon
+    words: Sequence[bytes],
+    places: Sequence[int],
+    source: Sequence[bytes],
+    lexicon: TranslationLexicon,
 ) -> list[bytes]:
     """A translation with other words in the place of <unk>.
 

@@ -34,11 +34,15 @@ def phrase_values(model: TrainedModel[Any], pairs: Batch) -> PhraseValues:
 def _encoded(shortlists: Shortlists, pairs: Batch) -> EncodedPairs:
     source, target = shortlists.source_words, shortlists.target
     sources, groups = distinct(pairs.sources)
+    source_ids, source_lens = source.encode_phrases(sources)
+    target_ids, target_lens = target.encode_phrases(pairs.targets)
     return EncodedPairs(
-        *source.encode_phrases(sources),
-        *target.encode_phrases(pairs.targets),
-        groups,
-        np.ones(len(pairs)),
+        sources=source_ids,
+        source_lens=source_lens,
+        targets=target_ids,
+        target_lens=target_lens,
+        groups=groups,
+        weights=np.ones(len(pairs)),
     )
 
 

@@ -156,11 +156,15 @@ def encode_sentences(
         raise InputError(
             path, None, "only longer sentences", f"pairs of at most {max_words} words a side"
         )
+    sources, source_lens = mapped_phrases(source, kept[0])
+    targets, target_lens = mapped_phrases(target, kept[1])
     return EncodedPairs(
-        *mapped_phrases(source, kept[0]),
-        *mapped_phrases(target, kept[1]),
-        np.arange(n_kept),
-        np.ones(n_kept),
+        sources=sources,
+        source_lens=source_lens,
+        targets=targets,
+        target_lens=target_lens,
+        groups=np.arange(n_kept),
+        weights=np.ones(n_kept),
     )
 
 

@@ -173,12 +173,12 @@ class TextTask:
         """Factors of the distinct prefixes of some sentences, and what follows them."""
         n = len(rows)
         pairs = EncodedPairs(
-            np.full((1, 1), Vocabulary.end_id, np.int32),
-            np.zeros(1, np.int64),
-            self.text.padded(rows),
-            self.text.lens[rows],
-            np.zeros(n, np.int64),
-            np.ones(n),
+            sources=np.full((1, 1), Vocabulary.end_id, np.int32),
+            source_lens=np.zeros(1, np.int64),
+            targets=self.text.padded(rows),
+            target_lens=self.text.lens[rows],
+            groups=np.zeros(n, np.int64),
+            weights=np.ones(n),
         )
         return predictions(self.network, pairs, np.arange(n))
 

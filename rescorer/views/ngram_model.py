@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import StrPath, open_read
-from moses_bridge.builtin.decoder.lm_index import LmIndex
+from moses_bridge.builtin.language_model.lm_index import LmIndex
 from moses_bridge.formats.words import split_words
 from rescorer.contract.scorer import Batch, WordLogProbs
 

@@ -20,7 +20,7 @@ from moses_bridge.formats.nbest import (
 )
 from moses_bridge.formats.words import split_words
 from rescorer.contract.vocabulary import UNKNOWN
-from rescorer.models.unknown_words import NO_LEXICON, Lexicon, without_unknown_words
+from rescorer.models.unknown_words import NO_LEXICON, TranslationLexicon, without_unknown_words
 from rescorer.tries.generation import Generated, GenerationConfig, TargetGenerator
 
 # Sentences that are read at a time, so that a long text needs no more memory than a short one.
@@ -46,7 +46,7 @@ def translate(
     config: GenerationConfig,
     out: str,
     nbest: NBestOutput | None = None,
-    lexicon: Lexicon = NO_LEXICON,
+    lexicon: TranslationLexicon = NO_LEXICON,
 ) -> int:
     """Write the best translation of each line, and n-best lists where they are wanted.
 

@@ -18,9 +18,10 @@ from tempfile import TemporaryDirectory
 from golden import GOLDEN
 from results import Result, write_results
 
+from moses_bridge.base.choices import DecoderKind
 from moses_bridge.base.programs import find_program
 from moses_bridge.base.textio import read_lines, write_lines
-from moses_bridge.decoding.decoder import DecoderConfig, DecoderKind, Weights, open_decoder
+from moses_bridge.decoding.decoder import DecoderConfig, Weights, open_decoder
 from moses_bridge.formats.weights import read_weights
 
 N_LINES = 300

@@ -8,9 +8,8 @@ import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -18,7 +17,6 @@ import moses_bridge.builtin.build
 import moses_bridge.decoding.decoder
 from moses_bridge.base.config import load_config
 from moses_bridge.base.config_text import commented_toml
-from moses_bridge.builtin.extraction.phrase_scores import Smoothing
 from moses_bridge.cli import main
 from moses_bridge.decoding.decoder import DecoderConfig
 
@@ -316,9 +314,3 @@ def test_print_config_of_what_is_wrong(
         result = run(*arguments[:place], "--print-config", *arguments[place:])
         assert (result.exit_code, result.stdout) == (status, "")
         assert found in result.stderr
-
-
-def test_the_smoothings_are_those_of_the_settings() -> None:
-    (option,) = (option for option in main.commands["build"].params if option.name == "smoothing")
-    assert isinstance(option.type, click.Choice)
-    assert tuple(option.type.choices) == get_args(Smoothing)

@@ -10,7 +10,7 @@ from moses_bridge.base.textio import StrPath
 from moses_bridge.builtin.decoder.forced import option_words, paths_of, target_numbers
 from moses_bridge.builtin.decoder.nbest_lines import (
     NBestFormat,
-    Sentence,
+    SentenceOptions,
     nbest_lines,
 )
 from moses_bridge.builtin.decoder.translator import Translator
@@ -50,7 +50,10 @@ def rescored_lines(
 
 
 def _sentence_lines(
-    translator: Translator, sentence: Sentence | None, entries: list[NBestEntry], nbest: StrPath
+    translator: Translator,
+    sentence: SentenceOptions | None,
+    entries: list[NBestEntry],
+    nbest: StrPath,
 ) -> list[bytes]:
     if sentence is None:
         raise InputError(nbest, entries[0].line_number, "an empty sentence", "words in the source")
@@ -68,7 +71,7 @@ def _sentence_lines(
 
 
 def _derivation(
-    translator: Translator, sentence: Sentence, numbers: dict[Phrase, int], entry: NBestEntry,
+    translator: Translator, sentence: SentenceOptions, numbers: dict[Phrase, int], entry: NBestEntry,
     nbest: StrPath,
 ) -> list[int]:  # fmt: skip
     """The options of an entry, in target order."""

@@ -15,7 +15,7 @@ from moses_bridge.builtin.decoder.lattice import Paths, words_of_options
 from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.nbest_lines import (
     NBestFormat,
-    Sentence,
+    SentenceOptions,
     nbest_lines,
     sentence_texts,
 )
@@ -138,7 +138,7 @@ class ForcedTranslator(Translator):
 
 
 def target_numbers(
-    model: Model, sentence: Sentence, words: Sequence[bytes]
+    model: Model, sentence: SentenceOptions, words: Sequence[bytes]
 ) -> tuple[int, ...] | None:
     """The words as the sentence's options have them; None if no option can have one of them."""
     new = {name: number for number, name in sentence.names.items()}

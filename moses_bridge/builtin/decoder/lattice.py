@@ -50,7 +50,7 @@ def take_paths(paths: Paths, numbers: NDArray[np.int64]) -> Paths:
     )
 
 
-class Candidates(NamedTuple):
+class PathHeap(NamedTuple):
     """Paths not yet taken, in a heap: a path taken before, with one hypothesis replaced.
 
     Attributes:
@@ -103,9 +103,9 @@ def best_paths(
 
 
 @inner_maker
-def _start(finals: Any, n_pops: int, hyps: Hypotheses) -> tuple[Candidates, int]:
+def _start(finals: Any, n_pops: int, hyps: Hypotheses) -> tuple[PathHeap, int]:
     room = 4 * n_pops + len(finals) + 16
-    heap = Candidates(
+    heap = PathHeap(
         np.empty(room), np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int32)
     )
     for i in range(len(finals)):
@@ -116,7 +116,7 @@ def _start(finals: Any, n_pops: int, hyps: Hypotheses) -> tuple[Candidates, int]
 
 @inner
 def _take(
-    heap: Candidates, n_heap: int, path: int, taken: Any, lengths: Any, hyps: Hypotheses
+    heap: PathHeap, n_heap: int, path: int, taken: Any, lengths: Any, hyps: Hypotheses
 ) -> int:
     """Write out the best contender, and leave it behind the heap's end."""
     parent, depth, hyp = heap.parents[0], heap.depths[0], heap.hyps[0]
@@ -135,7 +135,7 @@ def _take(
 
 @inner
 def _push_deviants(
-    heap: Candidates, n_heap: int, score: float, path: int, depth: int, hyps_of_path: Any,
+    heap: PathHeap, n_heap: int, score: float, path: int, depth: int, hyps_of_path: Any,
     hyps: Hypotheses, n_pops: int,
 ) -> int:  # fmt: skip
     """Enter the path with one of its hypotheses behind `depth` replaced by each of its arcs."""
@@ -155,7 +155,7 @@ def _push_deviants(
 
 
 @inner_maker
-def _forget_worst(heap: Candidates, n_heap: int, n_kept: int) -> int:
+def _forget_worst(heap: PathHeap, n_heap: int, n_kept: int) -> int:
     """Keep the best n_kept, which are in order and thus a heap."""
     ranking = np.argsort(-heap.scores[:n_heap], kind="mergesort")[:n_kept]
     heap.scores[:n_kept] = heap.scores[ranking]
@@ -166,7 +166,7 @@ def _forget_worst(heap: Candidates, n_heap: int, n_kept: int) -> int:
 
 
 @inner
-def _swap(heap: Candidates, i: int, j: int) -> None:
+def _swap(heap: PathHeap, i: int, j: int) -> None:
     heap.scores[i], heap.scores[j] = heap.scores[j], heap.scores[i]
     heap.parents[i], heap.parents[j] = heap.parents[j], heap.parents[i]
     heap.depths[i], heap.depths[j] = heap.depths[j], heap.depths[i]
@@ -174,14 +174,14 @@ def _swap(heap: Candidates, i: int, j: int) -> None:
 
 
 @inner
-def _sift_up(heap: Candidates, i: int) -> None:
+def _sift_up(heap: PathHeap, i: int) -> None:
     while i > 0 and heap.scores[(i - 1) // 2] < heap.scores[i]:
         _swap(heap, i, (i - 1) // 2)
         i = (i - 1) // 2
 
 
 @inner
-def _sift_down(heap: Candidates, n_heap: int) -> None:
+def _sift_down(heap: PathHeap, n_heap: int) -> None:
     i = 0
     while 2 * i + 1 < n_heap:
         child = 2 * i + 1

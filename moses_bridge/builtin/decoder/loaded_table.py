@@ -30,7 +30,14 @@ from moses_bridge.builtin.decoder.source_trie import (
 from moses_bridge.compiled.bytes_by_name import NEWLINE
 from moses_bridge.compiled.inner import inner
 from moses_bridge.compiled.lexicon import Lexicon, LexiconTables, add_word, has_room
-from moses_bridge.compiled.scanning import column_end, line_end, next_token, same_bytes
+from moses_bridge.compiled.scanning import line_end, next_token, same_bytes
+from moses_bridge.formats.row_columns import (
+    ALIGNMENT,
+    RowColumns,
+    column_behind_scores,
+    find_columns,
+    has_scores,
+)
 
 
 class TableRows(NamedTuple):
@@ -103,12 +110,12 @@ def _empty_rows(data: NDArray[np.uint8], n_scores: int) -> TableRows:
     """Room for what the text can hold at most; pages that are not written cost no memory."""
     n_rows = int(np.count_nonzero(data == NEWLINE))
     return TableRows(
-        np.empty(n_rows, np.int32),
-        np.zeros(n_rows + 1, np.int64),
-        np.empty(len(data) // 2 + 1, np.int32),
-        np.zeros(n_rows + 1, np.int64),
-        np.empty(len(data), np.uint8),
-        np.empty((n_rows, n_scores), np.float32),
+        nodes=np.empty(n_rows, np.int32),
+        word_starts=np.zeros(n_rows + 1, np.int64),
+        words=np.empty(len(data) // 2 + 1, np.int32),
+        link_starts=np.zeros(n_rows + 1, np.int64),
+        links=np.empty(len(data), np.uint8),
+        scores=np.empty((n_rows, n_scores), np.float32),
     )
 
 
@@ -143,19 +150,17 @@ def _parse_rows(
             and trie_has_room(trie, length)
         ):
             return position, row, FULL
-        stop = row_end(data, end)
-        source_end = column_end(data, position, stop)
-        if source_end == stop:
+        columns = find_columns(data, position, row_end(data, end))
+        if columns.source_end == columns.end:
             return position, row, FEW_COLUMNS
-        if source_end - position != last_length or not same_bytes(
-            data, position, data, last_start, last_length
-        ):
-            node = _add_source(data, position, source_end, source_words, trie)
-            last_start, last_length = position, source_end - position
+        n_bytes = columns.source_end - position
+        if n_bytes != last_length or not same_bytes(data, position, data, last_start, n_bytes):
+            node = _add_source(data, position, columns.source_end, source_words, trie)
+            last_start, last_length = position, n_bytes
         if node == ROOT:
             return position, row, NO_SOURCE
         rows.nodes[row] = node
-        problem = _parse_columns(data, source_end + 3, stop, row, rows, target_words)
+        problem = _parse_columns(data, columns, row, rows, target_words)
         if problem != GOOD:
             return position, row, problem
         position = end + 1
@@ -175,25 +180,22 @@ def _add_source(data: Any, position: int, end: int, words: LexiconTables, trie: 
 
 @inner
 def _parse_columns(
-    data: Any, position: int, end: int, row: int, rows: TableRows, target_words: LexiconTables
+    data: Any, columns: RowColumns, row: int, rows: TableRows, target_words: LexiconTables
 ) -> int:
-    """Target, scores and links of a row, from behind the first "|||" on."""
-    target_end = column_end(data, position, end)
-    if target_end == end:
+    """Target, scores and links of a row."""
+    if not has_scores(columns):
         return FEW_COLUMNS
     n_words = rows.word_starts[row]
-    start, position = next_token(data, position, target_end)
+    start, position = next_token(data, columns.target, columns.target_end)
     while start < position:
         rows.words[n_words] = add_word(target_words, data, start, position)
         n_words += 1
-        start, position = next_token(data, position, target_end)
+        start, position = next_token(data, position, columns.target_end)
     rows.word_starts[row + 1] = n_words
-    scores_end = column_end(data, target_end + 3, end)
     n_links = rows.link_starts[row]
-    if scores_end < end:
-        links_end = column_end(data, scores_end + 3, end)
-        for i in range(scores_end + 3, links_end):
-            rows.links[n_links] = data[i]
-            n_links += 1
+    links, links_end = column_behind_scores(data, columns, ALIGNMENT)
+    for i in range(links, links_end):
+        rows.links[n_links] = data[i]
+        n_links += 1
     rows.link_starts[row + 1] = n_links
-    return int(parse_logs(data, target_end + 3, scores_end, rows.scores[row]))
+    return int(parse_logs(data, columns.scores, columns.scores_end, rows.scores[row]))

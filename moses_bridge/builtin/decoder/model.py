@@ -15,10 +15,10 @@ from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import Progress
 from moses_bridge.builtin.decoder import feature_slots as slots
 from moses_bridge.builtin.decoder.ini_settings import check_settings
-from moses_bridge.builtin.decoder.lm_index import LmIndex, LmTables
 from moses_bridge.builtin.decoder.loaded_table import LoadedTable, load_table
 from moses_bridge.builtin.decoder.reordering_table import N_SCORES, read_reordering
 from moses_bridge.builtin.decoder.source_trie import longest_phrase
+from moses_bridge.builtin.language_model.lm_index import LmIndex, LmTables
 from moses_bridge.compiled.lexicon import Lexicon, words_of
 from moses_bridge.formats.moses_ini import Feature, MosesIni, read_ini
 

@@ -41,7 +41,7 @@ class NBestFormat:
 
 
 @dataclass(frozen=True)
-class Sentence:
+class SentenceOptions:
     """A sentence to translate.
 
     Attributes:
@@ -53,7 +53,7 @@ class Sentence:
     names: Mapping[int, bytes]
 
 
-def sentence_texts(model: Model, sentence: Sentence, paths: Paths) -> list[bytes]:
+def sentence_texts(model: Model, sentence: SentenceOptions, paths: Paths) -> list[bytes]:
     """The words of each path."""
     known, n_known = model.target_words, len(model.target_words)
     starts = paths.phrase_starts.tolist()
@@ -66,7 +66,7 @@ def sentence_texts(model: Model, sentence: Sentence, paths: Paths) -> list[bytes
 
 
 def nbest_lines(
-    model: Model, sentence_id: int, sentence: Sentence, texts: list[bytes], paths: Paths,
+    model: Model, sentence_id: int, sentence: SentenceOptions, texts: list[bytes], paths: Paths,
     nbest: NBestFormat, added: Values = NO_VALUES,
 ) -> list[bytes]:  # fmt: skip
     """A line for each path, without its newline.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.builtin.decoder.lattice import Paths
-from moses_bridge.builtin.decoder.nbest_lines import Sentence
+from moses_bridge.builtin.decoder.nbest_lines import SentenceOptions
 from moses_bridge.builtin.decoder.neural_scores import (
     FeatureWords,
     StackWords,
@@ -83,7 +83,10 @@ class NeuralFeature:
         return self._estimates.ask(ngrams)
 
     def phrase_values(
-        self, lines: Sequence[bytes], sentences: Sequence[Sentence], places: Sequence[WordPlaces]
+        self,
+        lines: Sequence[bytes],
+        sentences: Sequence[SentenceOptions],
+        places: Sequence[WordPlaces],
     ) -> list[PhraseValues]:
         """Make some sentences those that are asked about from now on.
 
@@ -105,7 +108,7 @@ class NeuralFeature:
         values = np.split(self._estimates(np.concatenate(ngrams)), ends[:-1])
         return [
             PhraseValues(
-                w._replace(n_asked=self.n_history),
+                w._replace(n_dependent=self.n_history),
                 option_sums(v, 0, sentence.options),
                 option_sums(v, self.n_history, sentence.options),
             )
@@ -113,7 +116,11 @@ class NeuralFeature:
         ]
 
     def path_values(
-        self, words: FeatureWords, linked: NDArray[np.int32], sentence: Sentence, paths: Paths
+        self,
+        words: FeatureWords,
+        linked: NDArray[np.int32],
+        sentence: SentenceOptions,
+        paths: Paths,
     ) -> NDArray[np.float64]:
         """The exact values of whole translations, *Shape:* (n_paths,).
 
@@ -136,7 +143,10 @@ class NeuralFeature:
         return np.add.reduceat(log_probs, starts[:-1])
 
     def _words(
-        self, lines: Sequence[bytes], sentences: Sequence[Sentence], places: Sequence[WordPlaces]
+        self,
+        lines: Sequence[bytes],
+        sentences: Sequence[SentenceOptions],
+        places: Sequence[WordPlaces],
     ) -> list[FeatureWords]:
         """The words of sentences; those that are new to the translation model are encoded in one call."""
         new = list({name: 0 for sentence in sentences for name in sentence.names.values()})
@@ -155,7 +165,7 @@ class NeuralFeature:
             for w, p, n, end in zip(words, places, lengths, ends, strict=True)
         ]
 
-    def _ids(self, sentence: Sentence, ids_of_new: dict[bytes, int]) -> NDArray[np.int32]:
+    def _ids(self, sentence: SentenceOptions, ids_of_new: dict[bytes, int]) -> NDArray[np.int32]:
         words, known = sentence.options.words, len(self._target_ids)
         new = np.array([ids_of_new[name] for name in sentence.names.values()], np.int32)
         ids = np.empty(len(words), np.int32)
@@ -178,10 +188,10 @@ def stack_words(
     contexts = np.empty((len(searches.hyps.previous), feature.n_history), np.int32)
     contexts[searches.parts.hyps[:-1]] = feature.scorer.start_id
     return StackWords(
-        np.concatenate([each.ids for each in words]),
-        np.concatenate([each.places for each in words]),
-        words[0].end_id,
-        np.array([each.end_place for each in words], np.int32),
-        words[0].n_asked,
-        contexts,
+        ids=np.concatenate([each.ids for each in words]),
+        places=np.concatenate([each.places for each in words]),
+        end_id=words[0].end_id,
+        end_places=np.array([each.end_place for each in words], np.int32),
+        n_dependent=words[0].n_dependent,
+        contexts=contexts,
     )

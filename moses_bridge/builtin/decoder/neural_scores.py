@@ -21,14 +21,14 @@ class FeatureWords(NamedTuple):
         places: int32, its source place; none (length 0) if the model does not see the source.
         end_id: the number of the end of a sentence.
         end_place: its source place.
-        n_asked: how many words of a phrase depend on what stands before it.
+        n_dependent: how many words of a phrase depend on what stands before it.
     """
 
     ids: NDArray[np.int32]
     places: NDArray[np.int32]
     end_id: int
     end_place: int
-    n_asked: int
+    n_dependent: int
 
 
 class StackWords(NamedTuple):
@@ -38,7 +38,7 @@ class StackWords(NamedTuple):
         ids, places: of `FeatureWords`, one sentence behind the other.
         end_id: of `FeatureWords`.
         end_places: int32, the source place of the end of each sentence.
-        n_asked: of `FeatureWords`.
+        n_dependent: of `FeatureWords`.
         contexts: (n_places, order - 1) int32, last words of each hypothesis, oldest first.
     """
 
@@ -46,7 +46,7 @@ class StackWords(NamedTuple):
     places: NDArray[np.int32]
     end_id: int
     end_places: NDArray[np.int32]
-    n_asked: int
+    n_dependent: int
     contexts: NDArray[np.int32]
 
 
@@ -80,7 +80,7 @@ def _fill_starts(n_covered: int, words: StackWords, searches: Searches, starts: 
         for hyp in range(parts.hyps[i] + searches.firsts[i], parts.hyps[i] + searches.hyps.size[i]):
             option = searches.hyps.options[hyp]
             n_words = word_starts[option + 1] - word_starts[option]
-            starts[place + 1] = starts[place] + min(n_words, words.n_asked) + n_ends
+            starts[place + 1] = starts[place] + min(n_words, words.n_dependent) + n_ends
             place += 1
 
 
@@ -97,7 +97,7 @@ def _fill_ngrams(n_covered: int, words: StackWords, searches: Searches, ngrams: 
             first_word = parts.target_words[i] + word_starts[option]
             end_word = parts.target_words[i] + word_starts[option + 1]
             for word in range(first_word, end_word):
-                if word - first_word < words.n_asked:
+                if word - first_word < words.n_dependent:
                     if n_before:
                         ngrams[place, 0] = words.places[word]
                     _fill_ngram(words.ids[word], context, ngrams[place, n_before:])

@@ -28,7 +28,7 @@ from moses_bridge.builtin.decoder.feature_slots import LANGUAGE_MODEL
 from moses_bridge.builtin.decoder.lattice import Paths, take_paths
 from moses_bridge.builtin.decoder.nbest_lines import (
     NBestFormat,
-    Sentence,
+    SentenceOptions,
     nbest_lines,
     sentence_texts,
 )
@@ -66,7 +66,7 @@ class _Prepared:
         stand_ins: (n_options,) the weighted sum of the values in isolation.
     """
 
-    sentence: Sentence
+    sentence: SentenceOptions
     linked: NDArray[np.int32]
     values: list[PhraseValues]
     stand_ins: NDArray[np.float64]
@@ -105,7 +105,7 @@ class NeuralTranslator:
         self._model = translator.model
         self._weights = translator.weighted.weights
         self._features = features
-        self._asked = [i for i, feature in enumerate(features) if feature.weight]
+        self._weighted = [i for i, feature in enumerate(features) if feature.weight]
         self._reads_source = any(feature.scorer.reads_source for feature in features)
         self._raised = sum(f.weight for f in features if not f.scorer.reads_source)
         self._translator = _raised_translator(translator, self._raised)
@@ -129,7 +129,7 @@ class NeuralTranslator:
         return [translations.get(i, (b"", [])) for i in found]
 
     def _translate(
-        self, ids: Sequence[int], texts: Sequence[bytes], sentences: Sequence[Sentence],
+        self, ids: Sequence[int], texts: Sequence[bytes], sentences: Sequence[SentenceOptions],
         nbest: NBestFormat | None,
     ) -> list[Translation]:  # fmt: skip
         """Translations of sentences that are searched side by side."""
@@ -141,7 +141,9 @@ class NeuralTranslator:
             for i, each in enumerate(prepared)
         ]
 
-    def _prepare(self, texts: Sequence[bytes], sentences: Sequence[Sentence]) -> list[_Prepared]:
+    def _prepare(
+        self, texts: Sequence[bytes], sentences: Sequence[SentenceOptions]
+    ) -> list[_Prepared]:
         """What the searches start from; each feature is asked for all sentences at once."""
         places = [self._places(sentence) for sentence in sentences]
         values = [feature.phrase_values(texts, sentences, places) for feature in self._features]
@@ -150,21 +152,21 @@ class NeuralTranslator:
             for i, sentence in enumerate(sentences)
         ]
 
-    def _places(self, sentence: Sentence) -> WordPlaces:
+    def _places(self, sentence: SentenceOptions) -> WordPlaces:
         if not self._reads_source:
             return WordPlaces(NO_PLACES, NO_PLACES)
         places: WordPlaces = option_places(self._model.table.rows, sentence.options)
         return places
 
     def _prepare_one(
-        self, sentence: Sentence, linked: NDArray[np.int32], values: list[PhraseValues]
+        self, sentence: SentenceOptions, linked: NDArray[np.int32], values: list[PhraseValues]
     ) -> _Prepared:
         stand_ins = np.zeros(len(sentence.options.rows))
         for feature, value in zip(self._features, values, strict=True):
             stand_ins += feature.weight * value.alone
         if stand_ins.any():
             options, order, word_order = raise_options(sentence.options, stand_ins)
-            sentence = Sentence(options, sentence.names)
+            sentence = SentenceOptions(options, sentence.names)
             linked, stand_ins = linked[word_order], stand_ins[order]
             values = [value.reordered(order, word_order) for value in values]
         return _Prepared(sentence, linked, values, stand_ins)
@@ -178,10 +180,10 @@ class NeuralTranslator:
             self._model.lm.order,
         )
         start_searches(searches, self._translator.weighted.lm)
-        values = [[each.values[asked] for each in sentences] for asked in self._asked]
+        values = [[each.values[number] for each in sentences] for number in self._weighted]
         words = [
-            stack_words([value.words for value in of_feature], self._features[asked], searches)
-            for asked, of_feature in zip(self._asked, values, strict=True)
+            stack_words([value.words for value in of_feature], self._features[number], searches)
+            for number, of_feature in zip(self._weighted, values, strict=True)
         ]
         closed = [np.concatenate([value.closed for value in of_feature]) for of_feature in values]
         return _Group(max(each.n_words for each in sentences), searches, words, closed)
@@ -220,7 +222,7 @@ class NeuralTranslator:
             group: whose stacks they are.
             ngrams: of `stack_ngrams`, of each feature with a weight.
         """
-        features = [self._features[asked] for asked in self._asked]
+        features = [self._features[number] for number in self._weighted]
         answers = [feature.ask(rows) for feature, (rows, _) in zip(features, ngrams, strict=True)]
 
         def finish() -> None:
@@ -267,7 +269,7 @@ class NeuralTranslator:
         }
 
 
-def _of_like_length(sentences: Mapping[int, Sentence]) -> list[list[int]]:
+def _of_like_length(sentences: Mapping[int, SentenceOptions]) -> list[list[int]]:
     """The numbers of sentences in parts that are searched side by side, none much smaller than another one."""
     ranking = sorted(sentences, key=lambda i: sentences[i].options.n_words)
     n, n_parts = len(ranking), -(-len(ranking) // SIDE_BY_SIDE)

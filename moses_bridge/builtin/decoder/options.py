@@ -14,10 +14,10 @@ from moses_bridge.builtin.decoder.feature_slots import (
     UNKNOWN_WORD,
     WORD_PENALTY,
 )
-from moses_bridge.builtin.decoder.lm_index import LN10, lm_score
 from moses_bridge.builtin.decoder.phrase_choice import ask_alone, choose, stateless_score
 from moses_bridge.builtin.decoder.source_trie import NO_NODE, ROOT, child_of
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel, lm_word
+from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
 from moses_bridge.compiled.inner import inner, inner_maker
 
 UNKNOWN_SCORE = -100.0  # UnknownWordPenaltyProducer::EvaluateInIsolation: the floor of scores
@@ -102,21 +102,21 @@ def make_options(source: Any, copies: Any, max_words: int, model: WeightedModel)
     nodes = _span_nodes(source, max_words, model)
     n_options, n_target_words, span_starts = _measure(nodes, model)
     options = Options(
-        len(source),
-        max_words,
-        span_starts,
-        np.empty(n_options, np.int64),
-        np.empty(n_options, np.int32),
-        np.empty(n_options, np.int32),
-        np.empty(n_options),
-        np.empty(n_options),
-        np.zeros((n_options, 6)),
-        np.zeros(n_options + 1, np.int32),
-        np.empty(n_target_words, np.int32),
-        np.empty(n_target_words, np.int32),
-        np.empty(n_target_words),
-        np.empty(n_options, np.int32),
-        np.full((len(source) + 1, len(source) + 1), -np.inf),
+        n_words=len(source),
+        max_words=max_words,
+        span_starts=span_starts,
+        rows=np.empty(n_options, np.int64),
+        starts=np.empty(n_options, np.int32),
+        ends=np.empty(n_options, np.int32),
+        stateless_scores=np.empty(n_options),
+        estimates=np.empty(n_options),
+        reordering=np.zeros((n_options, 6)),
+        word_starts=np.zeros(n_options + 1, np.int32),
+        words=np.empty(n_target_words, np.int32),
+        lm_words=np.empty(n_target_words, np.int32),
+        suffix_scores=np.empty(n_target_words),
+        context_sizes=np.empty(n_options, np.int32),
+        future_costs=np.full((len(source) + 1, len(source) + 1), -np.inf),
     )
     _fill(nodes, copies, model, options)
     _fill_future_costs(options)
@@ -253,21 +253,21 @@ def raise_options(options: Options, added: Any) -> tuple[Options, Any, Any]:
     n_options = len(options.rows)
     order = _raised_order(options, added)
     raised = Options(
-        options.n_words,
-        options.max_words,
-        options.span_starts,
-        options.rows[order],
-        options.starts[order],
-        options.ends[order],
-        (options.stateless_scores + added)[order],
-        (options.estimates + added)[order],
-        np.empty((n_options, 6)),
-        np.zeros(n_options + 1, np.int32),
-        np.empty(len(options.words), np.int32),
-        np.empty(len(options.words), np.int32),
-        np.empty(len(options.words)),
-        options.context_sizes[order],
-        np.full((options.n_words + 1, options.n_words + 1), -np.inf),
+        n_words=options.n_words,
+        max_words=options.max_words,
+        span_starts=options.span_starts,
+        rows=options.rows[order],
+        starts=options.starts[order],
+        ends=options.ends[order],
+        stateless_scores=(options.stateless_scores + added)[order],
+        estimates=(options.estimates + added)[order],
+        reordering=np.empty((n_options, 6)),
+        word_starts=np.zeros(n_options + 1, np.int32),
+        words=np.empty(len(options.words), np.int32),
+        lm_words=np.empty(len(options.words), np.int32),
+        suffix_scores=np.empty(len(options.words)),
+        context_sizes=options.context_sizes[order],
+        future_costs=np.full((options.n_words + 1, options.n_words + 1), -np.inf),
     )
     word_order = np.empty(len(options.words), np.int64)
     place = 0

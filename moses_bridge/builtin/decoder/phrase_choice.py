@@ -17,9 +17,9 @@ from moses_bridge.builtin.decoder.feature_slots import (
     PHRASE_TABLE,
     WORD_PENALTY,
 )
-from moses_bridge.builtin.decoder.lm_index import LN10, lm_score
 from moses_bridge.builtin.decoder.loaded_table import TableRows
 from moses_bridge.builtin.decoder.weighted_model import UNKNOWN_SIZE, WeightedModel, lm_word
+from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
 from moses_bridge.compiled.inner import inner
 
 

@@ -22,7 +22,8 @@ from moses_bridge.builtin.decoder.source_trie import NO_NODE, ROOT, TrieTables, 
 from moses_bridge.compiled.hash_table import FREE, hash_next, hash_number, n_slots, slot_of
 from moses_bridge.compiled.inner import inner
 from moses_bridge.compiled.lexicon import LexiconTables, find_word
-from moses_bridge.compiled.scanning import column_end, line_end, next_token
+from moses_bridge.compiled.scanning import line_end, next_token
+from moses_bridge.formats.row_columns import find_columns, has_scores
 
 N_SCORES = 6  # monotone, swap, discontinuous to the previous phrase; the same to the next one
 MOST_WORDS = 1000  # a longer target phrase is in no phrase table
@@ -139,16 +140,14 @@ def _parse_rows(
     position = n_read = 0
     while position < len(data):
         end = line_end(data, position)
-        stop = row_end(data, end)
-        source_end = column_end(data, position, stop)
-        target_end = column_end(data, source_end + 3, stop)
-        if source_end >= stop or target_end >= stop:
+        columns = find_columns(data, position, row_end(data, end))
+        if not has_scores(columns):
             return position, n_read, FEW_COLUMNS
-        problem = parse_logs(data, target_end + 3, column_end(data, target_end + 3, stop), values)
+        problem = parse_logs(data, columns.scores, columns.scores_end, values)
         if problem != GOOD:
             return position, n_read, problem
-        node = _source_node(data, position, source_end, source_words, trie)
-        n_words = _target_words(data, source_end + 3, target_end, target_words, words)
+        node = _source_node(data, position, columns.source_end, source_words, trie)
+        n_words = _target_words(data, columns.target, columns.target_end, target_words, words)
         if node != NO_NODE and n_words >= 0:
             row = finder.slots[_slot_of(rows, finder, node, words, n_words)]
             while row != FREE:

@@ -1,4 +1,4 @@
-"""Rows of text tables, `f ||| e ||| numbers ...`, for compiled code."""
+"""The text of tables, and the scores of their rows as logarithms, for compiled code."""
 
 from __future__ import annotations
 

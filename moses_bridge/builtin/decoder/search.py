@@ -26,9 +26,9 @@ from moses_bridge.builtin.decoder.hypotheses import (
     add_hypothesis,
     close_stack,
 )
-from moses_bridge.builtin.decoder.lm_index import LN10, lm_score
 from moses_bridge.builtin.decoder.options import Options
 from moses_bridge.builtin.decoder.weighted_model import LanguageModel
+from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
 from moses_bridge.compiled.hash_table import FREE, add_key, hash_number, n_slots, slot_of
 from moses_bridge.compiled.inner import inlined, inner
 

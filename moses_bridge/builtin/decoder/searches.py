@@ -20,10 +20,10 @@ from moses_bridge.builtin.decoder.hypotheses import (
     make_groups,
     make_hypotheses,
 )
-from moses_bridge.builtin.decoder.lm_index import LN10, lm_score
 from moses_bridge.builtin.decoder.options import Options
 from moses_bridge.builtin.decoder.search import Limits, Workspace, open_stack, start_search
 from moses_bridge.builtin.decoder.weighted_model import LanguageModel
+from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
 from moses_bridge.compiled.inner import inner, inner_maker
 
 
@@ -80,21 +80,21 @@ def join_searches(
     """
     n, n_words = len(options), np.array([each.n_words for each in options])
     parts = Parts(
-        _starts(n_words),
-        _starts(np.array([len(each.rows) for each in options])),
-        _starts(np.array([len(each.words) for each in options])),
-        _starts((n_words + 1) ** 2),
-        _starts(n_words * limits.pop_limit + 1),
-        _starts(n_words * limits.stack_size + limits.pop_limit + 1),
+        words=_starts(n_words),
+        options=_starts(np.array([len(each.rows) for each in options])),
+        target_words=_starts(np.array([len(each.words) for each in options])),
+        future_costs=_starts((n_words + 1) ** 2),
+        hyps=_starts(n_words * limits.pop_limit + 1),
+        groups=_starts(n_words * limits.stack_size + limits.pop_limit + 1),
     )
     n_all = int(parts.words[-1])
     return Searches(
-        parts,
-        _join_options(options),
-        np.concatenate(stand_ins),
-        make_hypotheses(n_all, limits.pop_limit, order, n),
-        make_groups(n_all, limits.stack_size, limits.pop_limit, n),
-        np.zeros(n, np.int64),
+        parts=parts,
+        options=_join_options(options),
+        stand_ins=np.concatenate(stand_ins),
+        hyps=make_hypotheses(n_all, limits.pop_limit, order, n),
+        groups=make_groups(n_all, limits.stack_size, limits.pop_limit, n),
+        firsts=np.zeros(n, np.int64),
     )
 
 
@@ -127,20 +127,20 @@ def hypotheses_of(sentence: int, searches: Searches) -> Hypotheses:
     hyps = searches.hyps
     first, end = searches.parts.hyps[sentence], searches.parts.hyps[sentence + 1]
     return Hypotheses(
-        hyps.size[sentence : sentence + 1],
-        hyps.previous[first:end],
-        hyps.options[first:end],
-        hyps.starts[first:end],
-        hyps.ends[first:end],
-        hyps.scores[first:end],
-        hyps.estimates[first:end],
-        hyps.coverages[first:end],
-        hyps.windows[first:end],
-        hyps.gaps[first:end],
-        hyps.contexts[first:end],
-        hyps.context_sizes[first:end],
-        hyps.arcs[first:end],
-        hyps.next_arcs[first:end],
+        size=hyps.size[sentence : sentence + 1],
+        previous=hyps.previous[first:end],
+        options=hyps.options[first:end],
+        starts=hyps.starts[first:end],
+        ends=hyps.ends[first:end],
+        scores=hyps.scores[first:end],
+        estimates=hyps.estimates[first:end],
+        coverages=hyps.coverages[first:end],
+        windows=hyps.windows[first:end],
+        gaps=hyps.gaps[first:end],
+        contexts=hyps.contexts[first:end],
+        context_sizes=hyps.context_sizes[first:end],
+        arcs=hyps.arcs[first:end],
+        next_arcs=hyps.next_arcs[first:end],
     )
 
 
@@ -149,13 +149,13 @@ def groups_of(sentence: int, searches: Searches) -> Groups:
     groups, words = searches.groups, searches.parts.words
     first, end = searches.parts.groups[sentence], searches.parts.groups[sentence + 1]
     return Groups(
-        groups.stack_starts[
+        stack_starts=groups.stack_starts[
             words[sentence] + 2 * sentence : words[sentence + 1] + 2 * sentence + 2
         ],
-        groups.windows[first:end],
-        groups.gaps[first:end],
-        groups.starts[first + sentence : end + sentence + 1],
-        groups.members[first:end],
+        windows=groups.windows[first:end],
+        gaps=groups.gaps[first:end],
+        starts=groups.starts[first + sentence : end + sentence + 1],
+        members=groups.members[first:end],
     )
 
 
@@ -172,21 +172,21 @@ def _options_of(sentence: int, searches: Searches) -> Options:
     first_span = parts.words[sentence] * options.max_words + sentence
     costs = options.future_costs[parts.future_costs[sentence] : parts.future_costs[sentence + 1]]
     return Options(
-        n_words,
-        options.max_words,
-        options.span_starts[first_span : first_span + n_words * options.max_words + 1],
-        options.rows[first:end],
-        options.starts[first:end],
-        options.ends[first:end],
-        options.stateless_scores[first:end],
-        options.estimates[first:end],
-        options.reordering[first:end],
-        options.word_starts[first + sentence : end + sentence + 1],
-        options.words[first_word:end_word],
-        options.lm_words[first_word:end_word],
-        options.suffix_scores[first_word:end_word],
-        options.context_sizes[first:end],
-        costs.reshape((n_words + 1, n_words + 1)),
+        n_words=n_words,
+        max_words=options.max_words,
+        span_starts=options.span_starts[first_span : first_span + n_words * options.max_words + 1],
+        rows=options.rows[first:end],
+        starts=options.starts[first:end],
+        ends=options.ends[first:end],
+        stateless_scores=options.stateless_scores[first:end],
+        estimates=options.estimates[first:end],
+        reordering=options.reordering[first:end],
+        word_starts=options.word_starts[first + sentence : end + sentence + 1],
+        words=options.words[first_word:end_word],
+        lm_words=options.lm_words[first_word:end_word],
+        suffix_scores=options.suffix_scores[first_word:end_word],
+        context_sizes=options.context_sizes[first:end],
+        future_costs=costs.reshape((n_words + 1, n_words + 1)),
     )
 
 

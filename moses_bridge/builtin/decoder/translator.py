@@ -17,7 +17,7 @@ from moses_bridge.builtin.decoder.lattice import Paths, best_paths
 from moses_bridge.builtin.decoder.model import MAX_WINDOW, Model
 from moses_bridge.builtin.decoder.nbest_lines import (
     NBestFormat,
-    Sentence,
+    SentenceOptions,
     nbest_lines,
     sentence_texts,
 )
@@ -77,7 +77,7 @@ class Translator:
         """Translate lines that follow each other."""
         return [self.translate(first_id + i, line, nbest) for i, line in enumerate(lines)]
 
-    def sentence(self, line: bytes) -> Sentence | None:
+    def sentence(self, line: bytes) -> SentenceOptions | None:
         """A line with its options; None if it has no words."""
         words = split_words(line)
         if not words:
@@ -86,10 +86,10 @@ class Translator:
         options = make_options(
             self._source(words), copies, self.model.max_phrase_words, self.weighted
         )
-        return Sentence(options, names)
+        return SentenceOptions(options, names)
 
     def paths(
-        self, sentence: Sentence, hyps: Hypotheses, groups: Groups, nbest: NBestFormat | None
+        self, sentence: SentenceOptions, hyps: Hypotheses, groups: Groups, nbest: NBestFormat | None
     ) -> Paths:
         """The best path of a finished search, or as many as the n-best list shall have."""
         n_words = sentence.options.n_words

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.decoder.lm_index import LmTables
 from moses_bridge.builtin.decoder.loaded_table import TableRows
 from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.source_trie import TrieTables
+from moses_bridge.builtin.language_model.lm_index import LmTables
 from moses_bridge.compiled.inner import inner
 
 UNKNOWN_SIZE = -1
@@ -100,20 +100,27 @@ def make_weighted_model(
     """
     table, lm = model.table, model.lm
     return WeightedModel(
-        table.rows,
-        table.trie,
-        table.node_starts,
-        table.node_rows,
-        model.reordering,
-        lm_scores,
-        _nothing_asked(table.rows),
-        LanguageModel(lm.tables, len(lm.vocabulary), lm.unk_id, lm.bos_id, lm.eos_id, lm.order),
-        no_choices(table.node_starts, model.table_limit),
-        weights,
+        rows=table.rows,
+        trie=table.trie,
+        node_starts=table.node_starts,
+        node_rows=table.node_rows,
+        reordering=model.reordering,
+        lm_scores=lm_scores,
+        alone=_no_phrases_alone(table.rows),
+        lm=LanguageModel(
+            tables=lm.tables,
+            n_words=len(lm.vocabulary),
+            unk_id=lm.unk_id,
+            bos_id=lm.bos_id,
+            eos_id=lm.eos_id,
+            order=lm.order,
+        ),
+        choices=no_choices(table.node_starts, model.table_limit),
+        weights=weights,
     )
 
 
-def _nothing_asked(rows: TableRows) -> PhrasesAlone:
+def _no_phrases_alone(rows: TableRows) -> PhrasesAlone:
     """Room for all rows; pages that are not written cost no memory."""
     return PhrasesAlone(np.empty(len(rows.words)), np.full(len(rows.nodes), UNKNOWN_SIZE, np.int8))
 

@@ -17,7 +17,7 @@ from moses_bridge.base.blocks import blocks_of
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import StrPath, read_lines, read_parallel
 from moses_bridge.formats.alignment import parse_links
-from moses_bridge.formats.phrase_table import BAR
+from moses_bridge.formats.row_columns import BAR
 from moses_bridge.formats.words import split_words
 
 SENTENCES_AT_ONCE = 10_000

@@ -59,10 +59,16 @@ class PairCounts(NamedTuple):
 
 
 NO_PAIRS = PairCounts(
-    *np.empty((3, 0), np.int32),
-    *np.empty((2, 0), np.uint8),
-    *np.empty((3, 0), np.int32),
-    *np.empty((2, 0, N_ORIENTATIONS), np.int32),
+    source_starts=np.empty(0, np.int32),
+    target_starts=np.empty(0, np.int32),
+    source_view_starts=np.empty(0, np.int32),
+    source_lens=np.empty(0, np.uint8),
+    target_lens=np.empty(0, np.uint8),
+    counts=np.empty(0, np.int32),
+    source_counts=np.empty(0, np.int32),
+    target_counts=np.empty(0, np.int32),
+    previous=np.empty((0, N_ORIENTATIONS), np.int32),
+    next=np.empty((0, N_ORIENTATIONS), np.int32),
 )
 
 
@@ -134,16 +140,18 @@ def _pairs_of_shard(
     target_views = _views(groups, by_target, corpus.of_target)
     source_views = _views(groups, by_source, corpus.of_source)
     target_starts, target_lens = o.target_starts[target_views], o.target_lens[target_views]
+    previous, following = _count_orientations(groups, o.orientations)
     return PairCounts(
-        o.source_starts[target_views],
-        target_starts,
-        o.source_starts[source_views],
-        o.source_lens[target_views],
-        target_lens,
-        (ends - begins).astype(np.int32),
-        np.bincount(sources)[sources[target_views]].astype(np.int32),
-        target_counts[target_starts, target_lens - 1],
-        *_count_orientations(groups, o.orientations),
+        source_starts=o.source_starts[target_views],
+        target_starts=target_starts,
+        source_view_starts=o.source_starts[source_views],
+        source_lens=o.source_lens[target_views],
+        target_lens=target_lens,
+        counts=(ends - begins).astype(np.int32),
+        source_counts=np.bincount(sources)[sources[target_views]].astype(np.int32),
+        target_counts=target_counts[target_starts, target_lens - 1],
+        previous=previous,
+        next=following,
     )
 
 

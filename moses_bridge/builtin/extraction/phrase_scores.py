@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.base.choices import Smoothing
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, Links
 from moses_bridge.builtin.extraction.lexical import (
     LexicalTable,
@@ -19,8 +20,13 @@ from moses_bridge.builtin.extraction.lexical import (
 )
 from moses_bridge.builtin.extraction.pair_counts import PairCounts
 from moses_bridge.builtin.extraction.spilled_rows import SpilledRows
+from moses_bridge.formats.row_columns import (
+    DIRECT_LEXICAL,
+    DIRECT_PROB,
+    INVERSE_LEXICAL,
+    INVERSE_PROB,
+)
 
-Smoothing = Literal["good-turing", "none"]
 HIGHEST_COUNT_OF_COUNTS = 10  # greater counts are not discounted
 DISCOUNT_FLOOR = 0.01  # d_0, below which no other one falls
 PAIRS_AT_ONCE = 1 << 18  # some 13 MB of pairs
@@ -45,12 +51,12 @@ class PairScorer:
         """(n_pairs, 4) p(f|e), lex(f|e), p(e|f), lex(e|f); f is the source, e the target."""
         counts = discounted_counts(pairs.counts, self.discounts)
         scores = np.empty((len(counts), 4))
-        scores[:, 0] = counts / pairs.target_counts.astype(np.float32)
-        scores[:, 1] = _lexical_weights(
+        scores[:, INVERSE_PROB] = counts / pairs.target_counts.astype(np.float32)
+        scores[:, INVERSE_LEXICAL] = _lexical_weights(
             pairs.source_view_starts, pairs.source_lens, self.corpus.of_source, self.source_probs
         )
-        scores[:, 2] = counts / pairs.source_counts.astype(np.float32)
-        scores[:, 3] = _lexical_weights(
+        scores[:, DIRECT_PROB] = counts / pairs.source_counts.astype(np.float32)
+        scores[:, DIRECT_LEXICAL] = _lexical_weights(
             pairs.target_starts, pairs.target_lens, self.corpus.of_target, self.target_probs
         )
         return scores

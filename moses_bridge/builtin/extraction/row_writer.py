@@ -1,4 +1,4 @@
-"""Compiled writing of table rows: words, columns and numbers as Moses prints them."""
+"""Compiled writing of table rows: words and numbers as Moses prints them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.builtin.extraction.aligned_corpus import Text
-from moses_bridge.compiled.bytes_by_name import BAR, BLANK, MINUS, PLUS, POINT, SMALL_E, ZERO
+from moses_bridge.compiled.bytes_by_name import BLANK, MINUS, PLUS, POINT, SMALL_E, ZERO
 from moses_bridge.compiled.inner import inner
 
 N_DIGITS = 6  # the precision of a C++ stream that nobody has changed
@@ -60,14 +60,6 @@ def put_phrase(out: Any, end: int, text: PackedText, start: int, length: int) ->
         out[end] = BLANK
         end += 1
     return end
-
-
-@njit(cache=True, nogil=True)
-def put_bar(out: Any, end: int) -> int:
-    """Write `||| `; the new end."""
-    out[end] = out[end + 1] = out[end + 2] = BAR
-    out[end + 3] = BLANK
-    return end + 4
 
 
 @njit(cache=True, nogil=True)

@@ -23,7 +23,6 @@ from moses_bridge.builtin.extraction.row_writer import (
     PackedText,
     n_phrase_bytes,
     pack_text,
-    put_bar,
     put_count,
     put_number,
     put_phrase,
@@ -31,6 +30,7 @@ from moses_bridge.builtin.extraction.row_writer import (
 from moses_bridge.builtin.extraction.spilled_rows import SpilledRows
 from moses_bridge.compiled.bytes_by_name import BLANK, MINUS, NEWLINE
 from moses_bridge.compiled.inner import inner
+from moses_bridge.formats.row_columns import JOINT_COUNT, SOURCE_COUNT, TARGET_COUNT, put_bar
 
 ROWS_AT_ONCE = 1 << 16  # some 8 MB of text, the part of a .gz file that is compressed as one
 GZIP_LEVEL = 5  # 5% larger than at level 9, in a tenth of the time
@@ -108,8 +108,11 @@ def _phrases(pairs: PairCounts) -> _Phrases:
 
 def _counts(pairs: PairCounts) -> NDArray[np.float64]:
     """(n_pairs, 3) occurrences of target, source and both, as Moses orders them."""
-    counts = (pairs.target_counts, pairs.source_counts, pairs.counts)
-    return np.stack(counts, axis=1).astype(np.float64)
+    counts = np.empty((len(pairs.counts), 3))
+    counts[:, TARGET_COUNT] = pairs.target_counts
+    counts[:, SOURCE_COUNT] = pairs.source_counts
+    counts[:, JOINT_COUNT] = pairs.counts
+    return counts
 
 
 def _room(

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.array_file import ArrayFile, ArrayFiles, parts
+from moses_bridge.base.sorted_runs import SortedRuns, counted
 from moses_bridge.builtin.extraction.aligned_corpus import WORDS_AT_ONCE, Text
 from moses_bridge.builtin.extraction.occurrences import MAX_WORDS, Occurrences
-from moses_bridge.builtin.language_model.ngram_runs import NGramRuns, counted
 
 
 class TargetCounts:
@@ -58,7 +58,7 @@ class TargetCounts:
         """Append the totals of the phrases of `length` words; `numbers` are of those one word shorter."""
         n_words = len(self._target.words)
         with ArrayFiles(self._files.directory) as scratch:
-            runs, places = NGramRuns(scratch, n_words, WORDS_AT_ONCE), scratch.new(np.int32)
+            runs, places = SortedRuns(scratch, n_words, WORDS_AT_ONCE), scratch.new(np.int32)
             for first, end in parts(n_words, WORDS_AT_ONCE):
                 keys = self._keys(numbers.read(first, end), first, length)
                 here = self._here.read(first * MAX_WORDS, end * MAX_WORDS)

@@ -29,7 +29,7 @@ class PackedWords(NamedTuple):
     starts: NDArray[np.int64]
 
 
-class Section(NamedTuple):
+class NGramSection(NamedTuple):
     """The n-grams of one order, part by part.
 
     Attributes:
@@ -43,10 +43,12 @@ class Section(NamedTuple):
 
 def write_arpa(path: textio.StrPath, arpa: Arpa) -> None:
     """Write a model with 7 decimals, compressed by suffix; the file appears only when complete."""
-    write_sections(path, arpa.words, [Section(len(s.log_probs), [s]) for s in arpa.sections])
+    write_sections(path, arpa.words, [NGramSection(len(s.log_probs), [s]) for s in arpa.sections])
 
 
-def write_sections(path: textio.StrPath, words: list[bytes], sections: Sequence[Section]) -> None:
+def write_sections(
+    path: textio.StrPath, words: list[bytes], sections: Sequence[NGramSection]
+) -> None:
     """As `write_arpa`, for a model of which a part is in memory at a time."""
     packed = _pack(words)
     with (
@@ -64,7 +66,7 @@ def write_sections(path: textio.StrPath, words: list[bytes], sections: Sequence[
         stream.write(b"\n\\end\\\n")
 
 
-def _header(sections: Sequence[Section]) -> bytes:
+def _header(sections: Sequence[NGramSection]) -> bytes:
     counts = [b"ngram %d=%d\n" % (order, s.n_ngrams) for order, s in enumerate(sections, start=1)]
     return b"\\data\\\n" + b"".join(counts)
 

@@ -21,7 +21,7 @@ from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import named_errors
 from moses_bridge.builtin.language_model.arpa import MAX_ORDER, Arpa, NGrams
-from moses_bridge.builtin.language_model.arpa_output import Section, write_sections
+from moses_bridge.builtin.language_model.arpa_output import NGramSection, write_sections
 from moses_bridge.builtin.language_model.context_sums import Shares, context_sums
 from moses_bridge.builtin.language_model.ngram_counts import (
     NGramCounts,
@@ -111,7 +111,7 @@ def model_within(
         return Arpa(tokens.words, [_joined(section) for section in sections])
 
 
-def _joined(section: Section) -> NGrams:
+def _joined(section: NGramSection) -> NGrams:
     rows = list(section.parts)
     return NGrams(
         np.concatenate([part.ids for part in rows]),
@@ -138,13 +138,13 @@ def pruning_thresholds(order: int, prune: Sequence[int]) -> list[int]:
     return given + [given[-1]] * (order - len(given))
 
 
-def _sections(smoothed: list[Smoothed], at_once: int) -> list[Section]:
+def _sections(smoothed: list[Smoothed], at_once: int) -> list[NGramSection]:
     weights = [*(higher.lower_weights for higher in smoothed[1:]), None]
     sections = []
     for i, (own, own_weights) in enumerate(zip(smoothed, weights, strict=True)):
         orders = [lower.counts for lower in smoothed[: i + 1]]
         n_kept = sum(int(own.kept(*place).sum()) for place in parts(len(own.counts), at_once))
-        sections.append(Section(n_kept, _rows(orders, own, own_weights, at_once)))
+        sections.append(NGramSection(n_kept, _rows(orders, own, own_weights, at_once)))
     return sections
 
 

@@ -17,7 +17,7 @@ from moses_bridge.base.array_file import (
     parts,
 )
 from moses_bridge.base.progress import Progress
-from moses_bridge.builtin.language_model.ngram_runs import NGramRuns, counted
+from moses_bridge.base.sorted_runs import SortedRuns, counted
 from moses_bridge.builtin.language_model.tokens import BOS, Tokens
 
 NONE = -1  # where no n-gram of the order ends
@@ -131,7 +131,7 @@ def _count_order(
     limit = len(text.ids)
     counts = _no_counts(limit, files)
     with ArrayFiles(files.directory) as scratch:
-        runs, places_in_run = NGramRuns(scratch, limit, at_once), scratch.new(np.int32)
+        runs, places_in_run = SortedRuns(scratch, limit, at_once), scratch.new(np.int32)
         for first, end in parts(len(text.ids), at_once):
             places, keys, contexts = text.read(first, end)
             run, of_keys = counted(keys, contexts, None)
@@ -145,7 +145,7 @@ def _count_order(
             suffixes, first_words = np.divmod(part.keys, text.n_words)
             counts.suffixes.append(suffixes)
             counts.first_words.append(first_words)
-            counts.contexts.append(part.contexts)
+            counts.contexts.append(part.values)
             counts.raw.append(part.counts)
         for run_number, (first, end) in enumerate(parts(len(places_in_run), at_once)):
             # NONE is the last place, behind the n-grams of the run

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 FAR = np.iinfo(np.int64).max // 4
 
 
-class Links(NamedTuple):
+class PairLinks(NamedTuple):
     """Word links of some sentence pairs.
 
     Attributes:
@@ -31,7 +31,7 @@ class Links(NamedTuple):
 
 
 def affiliations(
-    links: Links, source_lens: NDArray[np.int64], target_lens: NDArray[np.int64]
+    links: PairLinks, source_lens: NDArray[np.int64], target_lens: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """The source word of each target word and of each </s>.
 
@@ -55,7 +55,7 @@ def affiliations(
     return np.where(place == target_lens[sentence], source_lens[sentence], result)
 
 
-def _middle_links(links: Links, starts: NDArray[np.int64], n_steps: int) -> NDArray[np.int64]:
+def _middle_links(links: PairLinks, starts: NDArray[np.int64], n_steps: int) -> NDArray[np.int64]:
     """The middle one of each word's links, -1 without any, *Shape:* (n_steps,)."""
     steps = starts[links.pairs] + links.targets
     order = np.lexsort((links.sources, steps))

@@ -16,7 +16,7 @@ from moses_bridge.base.textio import StrPath
 from moses_bridge.formats.alignment import parse_links
 from rescorer.contract.scorer import Batch, Shortlists
 from rescorer.contract.vocabulary import Vocabulary
-from rescorer.scorers.nnjm.affiliation import Links, affiliations
+from rescorer.scorers.nnjm.affiliation import PairLinks, affiliations
 from rescorer.scorers.nnjm.network import NnjmConfig
 from rescorer.windows.ngrams import places_of_runs, sentence_ngrams, starts_of_runs
 from rescorer.windows.scoring import FilledWindows
@@ -97,7 +97,7 @@ def _source_windows(
     return windows[places_of_runs(firsts, lens + 1)]
 
 
-def read_links(lines: Sequence[bytes], path: StrPath) -> Links:
+def read_links(lines: Sequence[bytes], path: StrPath) -> PairLinks:
     """The word links of some pairs.
 
     Raises:
@@ -109,11 +109,11 @@ def read_links(lines: Sequence[bytes], path: StrPath) -> Links:
     counts = np.fromiter((line.count(b"-") for line in lines), np.int64, len(lines))
     numbers = b" ".join(lines).replace(b"-", b" ").split()
     flat = np.fromiter(map(int, numbers), np.int64, len(numbers)).reshape(-1, 2)
-    return Links(np.repeat(np.arange(len(lines)), counts), flat[:, 0], flat[:, 1])
+    return PairLinks(np.repeat(np.arange(len(lines)), counts), flat[:, 0], flat[:, 1])
 
 
 def _check_inside(
-    links: Links,
+    links: PairLinks,
     source_lens: NDArray[np.int64],
     target_lens: NDArray[np.int64],
     asked: Batch,

@@ -50,12 +50,26 @@ def new_places(annotations: Tensor, keys: Tensor, firsts: Tensor, lens: Tensor) 
     Autograd would make a gradient of all places for each step, most of them zeros in a long text.
     """
     if not (torch.is_grad_enabled() and annotations.requires_grad and is_compiled(annotations)):
-        return Places(annotations, keys, firsts, lens, annotations[:0], keys[:0])
+        return Places(
+            annotations=annotations,
+            keys=keys,
+            firsts=firsts,
+            lens=lens,
+            by_annotations=annotations[:0],
+            by_keys=keys[:0],
+        )
     by_annotations, by_keys = torch.zeros_like(annotations), torch.zeros_like(keys)
     annotations, keys = _Gathered.apply(  # type: ignore[no-untyped-call]
         annotations, keys, by_annotations, by_keys
     )
-    return Places(annotations, keys, firsts, lens, by_annotations, by_keys)
+    return Places(
+        annotations=annotations,
+        keys=keys,
+        firsts=firsts,
+        lens=lens,
+        by_annotations=by_annotations,
+        by_keys=by_keys,
+    )
 
 
 class _Gathered(torch.autograd.Function):

@@ -104,7 +104,14 @@ class LastState(nn.Module):
         """One place a source."""
         last = readings.to_right.index_select(0, readings.firsts + readings.lens - 1)
         numbers = torch.arange(len(last), device=last.device)
-        return Places(last, last[:, :0], numbers, torch.ones_like(numbers), last[:0], last[:0, :0])
+        return Places(
+            annotations=last,
+            keys=last[:, :0],
+            firsts=numbers,
+            lens=torch.ones_like(numbers),
+            by_annotations=last[:0],
+            by_keys=last[:0, :0],
+        )
 
     def forward(self, hidden: Tensor, places: Places, rows: Tensor) -> Tensor:
         """See `Context`."""

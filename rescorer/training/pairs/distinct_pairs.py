@@ -117,13 +117,13 @@ def distinct_pairs(
     source_lens, all_source_words = _sides(records, sources[:n_sources], True)
     target_lens, all_target_words = _sides(records, pairs[order], False)
     return PairColumns(
-        first_rows[:n_sources],
-        source_lens,
-        all_source_words,
-        n_targets,
-        target_lens,
-        all_target_words,
-        counts[order],
+        first_rows=first_rows[:n_sources],
+        source_lens=source_lens,
+        source_words=all_source_words,
+        n_targets=n_targets,
+        target_lens=target_lens,
+        target_words=all_target_words,
+        counts=counts[order],
     )
 
 

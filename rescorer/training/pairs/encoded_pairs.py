@@ -35,10 +35,10 @@ class EncodedPairs:
         """Some of the pairs, with the sources that they have."""
         sources, groups = np.unique(self.groups[rows], return_inverse=True)
         return EncodedPairs(
-            self.sources[sources],
-            self.source_lens[sources],
-            self.targets[rows],
-            self.target_lens[rows],
-            groups,
-            self.weights[rows],
+            sources=self.sources[sources],
+            source_lens=self.source_lens[sources],
+            targets=self.targets[rows],
+            target_lens=self.target_lens[rows],
+            groups=groups,
+            weights=self.weights[rows],
         )

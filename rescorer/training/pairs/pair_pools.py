@@ -116,12 +116,12 @@ class PairPools:
         columns = self._pairs.columns(pool)
         n_sources = len(columns.source_lens)
         return EncodedPairs(
-            _padded(columns.source_words, columns.source_lens, self._ids[0]),
-            columns.source_lens.astype(np.int64),
-            _padded(columns.target_words, columns.target_lens, self._ids[1]),
-            columns.target_lens.astype(np.int64),
-            np.repeat(np.arange(n_sources), columns.n_targets),
-            weights_of(columns.counts, self._weighting),
+            sources=_padded(columns.source_words, columns.source_lens, self._ids[0]),
+            source_lens=columns.source_lens.astype(np.int64),
+            targets=_padded(columns.target_words, columns.target_lens, self._ids[1]),
+            target_lens=columns.target_lens.astype(np.int64),
+            groups=np.repeat(np.arange(n_sources), columns.n_targets),
+            weights=weights_of(columns.counts, self._weighting),
         )
 
 
@@ -194,13 +194,13 @@ def _joined(parts: Sequence[PairColumns]) -> PairColumns:
     pairs, sources = _order(parts)
     whole = PairColumns(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     return PairColumns(
-        whole.first_rows[sources],
-        whole.source_lens[sources],
-        _phrases(whole.source_words, whole.source_lens, sources),
-        whole.n_targets[sources],
-        whole.target_lens[pairs],
-        _phrases(whole.target_words, whole.target_lens, pairs),
-        whole.counts[pairs],
+        first_rows=whole.first_rows[sources],
+        source_lens=whole.source_lens[sources],
+        source_words=_phrases(whole.source_words, whole.source_lens, sources),
+        n_targets=whole.n_targets[sources],
+        target_lens=whole.target_lens[pairs],
+        target_words=_phrases(whole.target_words, whole.target_lens, pairs),
+        counts=whole.counts[pairs],
     )
 
 
@@ -209,13 +209,13 @@ def _kept(columns: PairColumns, pairs: NDArray[np.int64]) -> PairColumns:
     groups = np.repeat(np.arange(len(columns.n_targets)), columns.n_targets)
     sources, n_targets = np.unique(groups[pairs], return_counts=True)
     return PairColumns(
-        columns.first_rows[sources],
-        columns.source_lens[sources],
-        _phrases(columns.source_words, columns.source_lens, sources),
-        n_targets.astype(np.uint32),
-        columns.target_lens[pairs],
-        _phrases(columns.target_words, columns.target_lens, pairs),
-        columns.counts[pairs],
+        first_rows=columns.first_rows[sources],
+        source_lens=columns.source_lens[sources],
+        source_words=_phrases(columns.source_words, columns.source_lens, sources),
+        n_targets=n_targets.astype(np.uint32),
+        target_lens=columns.target_lens[pairs],
+        target_words=_phrases(columns.target_words, columns.target_lens, pairs),
+        counts=columns.counts[pairs],
     )
 
 

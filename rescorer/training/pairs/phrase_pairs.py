@@ -14,6 +14,7 @@ from moses_bridge.base.line_progress import LineProgress
 from moses_bridge.base.textio import StrPath, read_pieces
 from moses_bridge.compiled.lexicon import Lexicon
 from moses_bridge.formats.phrase_table import check_row, columns_of, direct_prob, joint_count
+from moses_bridge.formats.row_columns import SCORES
 from moses_bridge.formats.words import split_words
 from rescorer.training.pairs.record_spill import RecordSpill
 from rescorer.training.pairs.row_records import LOW_HALF, NOT_GIVEN, Given, Wanted, read_records
@@ -112,7 +113,7 @@ def _read_piece(
 
 def _numbers_of(line: bytes, table: StrPath, line_number: int, choice: PairChoice) -> Given:
     """What is wanted of a row's numbers, if its sides are not too long."""
-    phrases = columns_of(line)[:2]
+    phrases = columns_of(line)[:SCORES]
     if any(len(split_words(phrase)) > choice.max_phrase_words for phrase in phrases):
         return Given(True, 0.0, 0.0)
     prob = direct_prob(line, table, line_number) if choice.min_prob else 0.0

@@ -22,14 +22,21 @@ from moses_bridge.compiled.inner import inner
 from moses_bridge.compiled.lexicon import LexiconTables, add_word
 from moses_bridge.compiled.number_reader import NO_NUMBER, is_exact, read_number, value_of
 from moses_bridge.compiled.plain_numbers import LARGEST_EXPONENT
-from moses_bridge.compiled.scanning import column_end, line_end, next_token, same_bytes
+from moses_bridge.compiled.scanning import line_end, next_token, same_bytes
+from moses_bridge.formats.row_columns import (
+    COUNTS,
+    DIRECT_PROB,
+    JOINT_COUNT,
+    RowColumns,
+    column_behind_scores,
+    find_columns,
+    has_scores,
+)
 
 HEADER = 4
-BAR_BYTES = 3
 HALF = 16
 LOW_HALF = 2**HALF - 1
 CLOSING_BRACKET = ord("]")
-DIRECT_PROB = JOINT_COUNT = 2  # each is the third number of its column
 N_NUMBERS, N_SEEN = 0, 1
 NO_RECORD = -1
 
@@ -89,28 +96,6 @@ def bits_as_float64(context: Any, bits: Any) -> Any:
     return numba.float64(numba.uint64), generate
 
 
-class _Columns(NamedTuple):
-    """Where the columns of a row begin and end.
-
-    Attributes:
-        source: where the source begins, and the row.
-        source_end: where it ends.
-        target: where the target begins.
-        target_end: where it ends; at the end of the row if there is no third column.
-        scores: where the scores begin.
-        scores_end: where they end.
-        end: of the row, before its "\n".
-    """
-
-    source: int
-    source_end: int
-    target: int
-    target_end: int
-    scores: int
-    scores_end: int
-    end: int
-
-
 @njit(cache=True, nogil=True)
 def read_records(
     text: NDArray[np.uint8],
@@ -138,7 +123,7 @@ def read_records(
     last_start = last_end = at
     last_record = NO_RECORD
     while at < len(text):
-        row = _columns(text, at)
+        row = find_columns(text, at, line_end(text, at))
         source, source_end, target, target_end = _sides(row, wanted.reverse_sides)
         n_source = _n_tokens(text, source, source_end, wanted.max_words)
         n_target = _n_tokens(text, target, target_end, wanted.max_words)
@@ -166,18 +151,7 @@ def read_records(
 
 
 @inner
-def _columns(text: Any, at: int) -> _Columns:
-    end = line_end(text, at)
-    source_end = column_end(text, at, end)
-    target = min(source_end + BAR_BYTES, end)
-    target_end = column_end(text, target, end)
-    scores = min(target_end + BAR_BYTES, end)
-    scores_end = column_end(text, scores, end)
-    return _Columns(at, source_end, target, target_end, scores, scores_end, end)
-
-
-@inner
-def _sides(row: _Columns, reverse_sides: bool) -> tuple[int, int, int, int]:
+def _sides(row: RowColumns, reverse_sides: bool) -> tuple[int, int, int, int]:
     """Where the source of a record begins and ends, and its target."""
     if reverse_sides:
         return row.target, row.target_end, row.source, row.source_end
@@ -185,12 +159,12 @@ def _sides(row: _Columns, reverse_sides: bool) -> tuple[int, int, int, int]:
 
 
 @inner
-def _numbers(text: Any, row: _Columns, wanted: Wanted, is_short: bool) -> Given:
+def _numbers(text: Any, row: RowColumns, wanted: Wanted, is_short: bool) -> Given:
     """The numbers of a row; not given where it is not plain."""
     nothing, prob, count = Given(False, 0.0, 0.0), 0.0, 0.0
-    if row.target_end == row.end or not _is_plain_source(text, row.source, row.source_end):
+    if not has_scores(row) or not _is_plain_source(text, row.source, row.source_end):
         return nothing
-    third = _third_score(text, row.scores, row.scores_end, wanted.n_scores)
+    third = _direct_prob(text, row.scores, row.scores_end, wanted.n_scores)
     if third == -math.inf:
         return nothing
     if is_short and wanted.min_prob > 0:
@@ -198,7 +172,7 @@ def _numbers(text: Any, row: _Columns, wanted: Wanted, is_short: bool) -> Given:
             return nothing
         prob = third
     if is_short and wanted.with_counts and prob >= wanted.min_prob:
-        count = _joint_count(text, row.scores_end, row.end)
+        count = _joint_count(text, row)
         if math.isnan(count):
             return nothing
     return Given(True, prob, count)
@@ -235,7 +209,7 @@ def _is_plain_source(text: Any, start: int, end: int) -> bool:
 
 
 @inner
-def _third_score(text: Any, start: int, end: int, n_scores: int) -> float:
+def _direct_prob(text: Any, start: int, end: int, n_scores: int) -> float:
     """The third score; NaN if it is none that is read exactly, -inf if the scores are not plain."""
     third, at, n_found = math.nan, _behind_blanks(text, start, end), 0
     while at < end:
@@ -253,11 +227,9 @@ def _third_score(text: Any, start: int, end: int, n_scores: int) -> float:
 
 
 @inner
-def _joint_count(text: Any, scores_end: int, end: int) -> float:
-    """The third number of the fifth column; NaN if there is none that is read exactly."""
-    links = min(scores_end + BAR_BYTES, end)
-    counts = min(column_end(text, links, end) + BAR_BYTES, end)
-    counts_end = column_end(text, counts, end)
+def _joint_count(text: Any, row: RowColumns) -> float:
+    """The joint count of a row; NaN if there is none that is read exactly."""
+    counts, counts_end = column_behind_scores(text, row, COUNTS)
     token = token_end = counts
     for _ in range(JOINT_COUNT + 1):
         token, token_end = next_token(text, token_end, counts_end)

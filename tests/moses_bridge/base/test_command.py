@@ -7,12 +7,13 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import click
 import pytest
 from click.testing import CliRunner
 
-from moses_bridge.base.command import CommandGroup, config_options
+from moses_bridge.base.command import CommandGroup, choice_of, config_options
 from moses_bridge.base.config import load_config, with_options
 from moses_bridge.base.errors import ConfigError, InputError
 
@@ -108,7 +109,7 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
 
 SLOW_WRITER = """
 import sys, time, click
-from moses_bridge.base.command import CommandGroup, config_options
+from moses_bridge.base.command import CommandGroup, choice_of, config_options
 from moses_bridge.base.config import load_config, with_options
 from moses_bridge.base.textio import open_write
 
@@ -291,3 +292,7 @@ def test_print_config_makes_nothing_else_optional(arguments: list[str], found: s
         assert result.exit_code == 2
         assert found in result.stderr
         assert CliRunner().invoke(program, ["train", "--print-config"]).exit_code == 0
+
+
+def test_an_option_can_be_what_a_literal_names() -> None:
+    assert tuple(choice_of(Literal["none", "all"]).choices) == ("none", "all")

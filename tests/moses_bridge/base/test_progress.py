@@ -65,7 +65,7 @@ def test_a_silent_process_shows_nothing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "_SAYS", {"progress": True})
-    progress.be_silent()
+    progress.quiet()
     assert [*track([1, 2], "count")] == [1, 2]
     progress.print_note("a note")
     assert capsys.readouterr() == ("", "")

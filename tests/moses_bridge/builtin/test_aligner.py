@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from moses_bridge.base.choices import Aligner
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import read_lines, write_lines
-from moses_bridge.builtin.aligner import Aligner, align
+from moses_bridge.builtin.aligner import align
 from moses_bridge.builtin.symmetrization import Link, grow_diag_final_and, symmetrize
 from moses_bridge.formats.alignment import parse_links
 

@@ -7,13 +7,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from moses_bridge.compiled.scanning import column_end, line_end, next_token, same_bytes
+from moses_bridge.compiled.scanning import line_end, next_token, same_bytes
 from moses_bridge.formats.words import split_words
-
-
-@njit
-def end_of_column(data: Any, position: int, end: int) -> int:
-    return column_end(data, position, end)
 
 
 @njit
@@ -43,17 +38,6 @@ def as_array(text: bytes) -> Any:
 def texts() -> list[bytes]:
     draw = random.Random(4)
     return [bytes(draw.choices(b"a| \t\r", k=draw.randint(1, 14))) for _ in range(3000)]
-
-
-def test_columns_end_where_python_splits() -> None:
-    for text in texts():
-        ends, position = [], 0
-        while position <= len(text):
-            ends.append(int(end_of_column(as_array(text + b"\n"), position, len(text))))
-            position = ends[-1] + 3
-        pieces = text.split(b"|||")
-        expected = np.cumsum([len(piece) + 3 for piece in pieces]) - 3
-        assert ends[: len(pieces)] == expected.tolist(), text
 
 
 def test_tokens_are_the_words_of_a_line() -> None:

@@ -6,7 +6,12 @@ import pytest
 
 from moses_bridge.base.errors import InputError
 from rescorer.contract.vocabulary import Vocabulary
-from rescorer.models.unknown_words import NO_LEXICON, Lexicon, read_lexicon, without_unknown_words
+from rescorer.models.unknown_words import (
+    NO_LEXICON,
+    TranslationLexicon,
+    read_lexicon,
+    without_unknown_words,
+)
 
 LINES = b"""chien dog 0.75
 toutou dog 0.25
@@ -19,12 +24,12 @@ U = b"<unk>"
 
 
 @pytest.fixture
-def lexicon(tmp_path: Path) -> Lexicon:
+def lexicon(tmp_path: Path) -> TranslationLexicon:
     (tmp_path / "lex.f2e").write_bytes(LINES)
     return read_lexicon(tmp_path / "lex.f2e", Vocabulary([b"chien", b"maison", b"le"]))
 
 
-def test_the_best_translations(lexicon: Lexicon) -> None:
+def test_the_best_translations(lexicon: TranslationLexicon) -> None:
     assert {source: one.word for source, one in lexicon.best.items()} == {
         b"dog": b"chien",
         b"house": b"maison",
@@ -34,7 +39,7 @@ def test_the_best_translations(lexicon: Lexicon) -> None:
     assert outside[b"dog"] == (b"toutou", 0.25) and outside[b"house"] == (b"manoir", 0.375)
 
 
-def test_an_attention_says_which_word(lexicon: Lexicon) -> None:
+def test_an_attention_says_which_word(lexicon: TranslationLexicon) -> None:
     source = [b"the", b"dog", b"Rex"]
     words = without_unknown_words([b"le", U, U], [0, 1, 2], source, lexicon)
     assert words == [b"le", b"chien", b"Rex"]
@@ -45,7 +50,7 @@ def test_an_attention_says_which_word(lexicon: Lexicon) -> None:
     ]
 
 
-def test_without_an_attention_the_lexicon_says_which(lexicon: Lexicon) -> None:
+def test_without_an_attention_the_lexicon_says_which(lexicon: TranslationLexicon) -> None:
     """The most probable word outside the shortlist first, each source word once."""
     source = [b"the", b"dog", b"house"]
     words = without_unknown_words([U, b"le", U, U], [-1] * 4, source, lexicon)

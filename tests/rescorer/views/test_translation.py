@@ -12,7 +12,7 @@ from moses_bridge.formats.nbest import parse_features, read_nbest
 from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import Batch, Scorer, Shortlists, TrainedModel
 from rescorer.contract.vocabulary import Vocabulary
-from rescorer.models.unknown_words import Lexicon, Translation
+from rescorer.models.unknown_words import Translation, TranslationLexicon
 from rescorer.scorers.encdec.inference import encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.tries.generation import GenerationConfig, Generator
@@ -77,7 +77,9 @@ def test_unknown_words_become_words_of_the_lexicon(text: str, tmp_path: Path) ->
     generator, _ = make(Vocabulary([]))
     with torch.no_grad():
         generator.network.output.bias[1] += 3
-    lexicon = Lexicon({}, {b"a": Translation(b"un", 0.5), b"b": Translation(b"de|||ux", 0.9)})
+    lexicon = TranslationLexicon(
+        {}, {b"a": Translation(b"un", 0.5), b"b": Translation(b"de|||ux", 0.9)}
+    )
     nbest = NBestOutput(str(tmp_path / "n"))
     config = GenerationConfig(n=1, max_words=2, length_penalty=2.0)
     translate(generator, text, config, str(tmp_path / "out"), nbest, lexicon)

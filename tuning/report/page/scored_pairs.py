@@ -15,14 +15,8 @@ from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.json_files import read_json
 from moses_bridge.base.line_progress import track_lines
 from moses_bridge.base.textio import read_lines
-from moses_bridge.formats.phrase_table import (
-    BAR,
-    COUNTS,
-    DIRECT_PROB,
-    JOINT_COUNT,
-    SCORES,
-    split_row,
-)
+from moses_bridge.formats.phrase_table import joint_count_or_zero, split_row
+from moses_bridge.formats.row_columns import DIRECT_PROB, SCORES, SOURCE, TARGET
 
 CLASSES = (1, 2, 4, 10, 100)  # the lowest frequency of each class of pairs
 MIN_FOR_CORRELATION = 10
@@ -97,7 +91,9 @@ def sample_scored_pairs(table: Path, n_points: int, seed: int) -> ScoredSample:
         track_lines(read_lines(table), f"report: {table.name}", table), start=1
     ):
         n_rows = number
-        lowest = max((each for each in CLASSES if each <= _joint_count(line)), default=CLASSES[0])
+        lowest = max(
+            (each for each in CLASSES if each <= joint_count_or_zero(line)), default=CLASSES[0]
+        )
         seen[lowest] += 1
         kept = drawn[lowest]
         if len(kept) < room:
@@ -112,16 +108,6 @@ def sample_scored_pairs(table: Path, n_points: int, seed: int) -> ScoredSample:
     return ScoredSample(table, column, model, n_rows, classes)
 
 
-def _joint_count(line: bytes) -> float:
-    """The third count of a row, of its pair; 0 where there is none."""
-    columns = line.split(BAR, COUNTS + 1)
-    counts = columns[COUNTS].split() if len(columns) > COUNTS else []
-    try:
-        return float(counts[JOINT_COUNT])
-    except (IndexError, ValueError):
-        return 0.0
-
-
 def _pair(line: bytes, table: Path, number: int, column: int, is_log: bool) -> ScoredPair:
     columns = split_row(line, table, number)
     scores = [_number(word, table, number) for word in columns[SCORES].split()]
@@ -133,9 +119,9 @@ def _pair(line: bytes, table: Path, number: int, column: int, is_log: bool) -> S
         found = f"the scores {own:g} and {models:g}"
         raise InputError(table, number, found, "probabilities above 0")
     return ScoredPair(
-        columns[0].strip().decode("utf-8", "replace"),
-        columns[1].strip().decode("utf-8", "replace"),
-        _joint_count(line),
+        columns[SOURCE].strip().decode("utf-8", "replace"),
+        columns[TARGET].strip().decode("utf-8", "replace"),
+        joint_count_or_zero(line),
         own if is_log else math.log(own),
         models if is_log else math.log(models),
     )

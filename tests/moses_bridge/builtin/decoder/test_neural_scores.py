@@ -80,10 +80,10 @@ def test_ngrams_of_options_are_the_windows_of_their_words(
         assert sums[option] == pytest.approx(values[first + order - 1 : last].sum(), abs=1e-5)
 
 
-@pytest.mark.parametrize("n_asked", [1, 9])
+@pytest.mark.parametrize("n_dependent", [1, 9])
 @pytest.mark.parametrize("reads_source", [False, True])
 def test_ngrams_and_values_of_stacks_are_those_of_the_words_behind_each_other(
-    toy: Model, n_asked: int, reads_source: bool
+    toy: Model, n_dependent: int, reads_source: bool
 ) -> None:
     lm_scores = np.full(len(toy.table.rows.nodes), np.nan, np.float32)
     weighted = make_weighted_model(toy, lm_scores, toy.weight_vector(None))
@@ -97,7 +97,7 @@ def test_ngrams_and_values_of_stacks_are_those_of_the_words_behind_each_other(
     joined_places = np.concatenate(places)[: None if reads_source else 0]
     contexts = np.full((len(searches.hyps.previous), 2), START, np.int32)
     words = StackWords(
-        np.concatenate(ids), joined_places, END, np.array([7, 8], np.int32), n_asked, contexts
+        np.concatenate(ids), joined_places, END, np.array([7, 8], np.int32), n_dependent, contexts
     )
     closed = np.random.default_rng(1).normal(size=len(searches.stand_ins))
     start_searches(searches, weighted.lm)
@@ -117,7 +117,7 @@ def test_ngrams_and_values_of_stacks_are_those_of_the_words_behind_each_other(
                 window = [START, START]
                 for option in chain:
                     first, end = each.word_starts[option : option + 2].tolist()
-                    new = [([places[i][w]], w - first < n_asked) for w in range(first, end)]
+                    new = [([places[i][w]], w - first < n_dependent) for w in range(first, end)]
                     at = len(window)
                     window += ids[i][first:end].tolist()
                 if n_covered == each.n_words:

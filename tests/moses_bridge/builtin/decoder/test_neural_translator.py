@@ -56,7 +56,7 @@ class RandomScorer:
         generator = np.random.default_rng(order)
         self.table = -generator.exponential(2, (6,) * order).astype(np.float32)
         self.noise = noise * generator.normal(size=(6,) * order).astype(np.float32)
-        self.n_asked: list[int] = []
+        self.n_dependent: list[int] = []
 
     def read(self, sources: Sequence[bytes]) -> int:
         raise AssertionError("it does not see the source")
@@ -66,7 +66,7 @@ class RandomScorer:
         return np.array([WORDS.index(name) if name in WORDS else 3 for name in names], np.int32)
 
     def log_probs(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
-        self.n_asked.append(len(ngrams))
+        self.n_dependent.append(len(ngrams))
         return self.table[tuple(ngrams.T)]
 
     def estimates(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
@@ -231,7 +231,7 @@ def test_a_batch_gives_what_its_sentences_give_and_asks_twice_a_stack(model: Mod
     scorer = RandomScorer(3)
     whole = neural(model, NARROW, scorer, 0.5).translate_batch(0, SOURCES, LIST)
     longest = max(len(source.split()) for source in SOURCES)
-    assert len(scorer.n_asked) <= 2 * longest + len(SOURCES)
+    assert len(scorer.n_dependent) <= 2 * longest + len(SOURCES)
     alone = neural(model, NARROW, RandomScorer(3), 0.5)
     assert [alone.translate_batch(i, [s], LIST)[0] for i, s in enumerate(SOURCES)] == whole
 

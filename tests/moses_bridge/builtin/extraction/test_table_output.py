@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from moses_bridge.base.choices import Smoothing
 from moses_bridge.base.textio import read_lines
 from moses_bridge.builtin.extraction.aligned_corpus import (
     AlignedCorpus,
-)
-from moses_bridge.builtin.extraction.phrase_scores import (
-    Smoothing,
 )
 
 Links = list[tuple[int, int]]

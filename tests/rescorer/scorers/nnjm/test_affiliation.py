@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rescorer.scorers.nnjm.affiliation import Links, affiliations
+from rescorer.scorers.nnjm.affiliation import PairLinks, affiliations
 
 
 def affiliations_of(links: list[tuple[int, int]], n_source: int, n_target: int) -> list[int]:
     arrays = np.array(links, np.int64).reshape(-1, 2)
     found = affiliations(
-        Links(np.zeros(len(links), np.int64), arrays[:, 0], arrays[:, 1]),
+        PairLinks(np.zeros(len(links), np.int64), arrays[:, 0], arrays[:, 1]),
         np.array([n_source]),
         np.array([n_target]),
     )
@@ -56,10 +56,10 @@ def test_many_pairs_at_once(seed: int) -> None:
         links += [(pair, *link) for link in own]
         expected += by_loop(sorted(own), int(n_source), int(n_target))
     arrays = np.array(links, np.int64).reshape(-1, 3)
-    found = affiliations(Links(*arrays.T), source_lens, target_lens)
+    found = affiliations(PairLinks(*arrays.T), source_lens, target_lens)
     assert found.tolist() == expected
 
 
 def test_nothing_has_no_affiliations() -> None:
     nothing = np.zeros(0, np.int64)
-    assert len(affiliations(Links(nothing, nothing, nothing), nothing, nothing)) == 0
+    assert len(affiliations(PairLinks(nothing, nothing, nothing), nothing, nothing)) == 0

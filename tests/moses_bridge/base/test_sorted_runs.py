@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from moses_bridge.base import sorted_runs
 from moses_bridge.base.array_file import ArrayFiles
-from moses_bridge.builtin.language_model import ngram_runs
-from moses_bridge.builtin.language_model.ngram_runs import CountedKeys, NGramRuns, counted
+from moses_bridge.base.sorted_runs import CountedKeys, SortedRuns, counted
 
 N_KEYS = 5000
 
 
-def context_of(keys: np.ndarray) -> np.ndarray:
+def value_of(keys: np.ndarray) -> np.ndarray:
     return keys * 7 % 1009
 
 
@@ -28,20 +28,20 @@ def drawn(seed: int) -> np.ndarray:
 def test_merged_runs_are_all_keys(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int, n_runs: int
 ) -> None:
-    monkeypatch.setattr(ngram_runs, "SAMPLES_OF_A_SHARD", 50)
+    monkeypatch.setattr(sorted_runs, "SAMPLES_OF_A_SHARD", 50)
     keys = [drawn(seed) for seed in range(n_runs)]
     with ArrayFiles(tmp_path) as files:
-        runs = NGramRuns(files, N_KEYS * n_runs, at_once)
+        runs = SortedRuns(files, N_KEYS * n_runs, at_once)
         places = []
         for some in keys:
-            run, of_keys = counted(some, context_of(some), None)
+            run, of_keys = counted(some, value_of(some), None)
             runs.add(run)
             places.append(of_keys)
         shards = list(runs.merged())
         merged = CountedKeys(*map(np.concatenate, zip(*shards, strict=True)))
         distinct, counts = np.unique(np.concatenate(keys), return_counts=True)
         assert np.array_equal(merged.keys, distinct)
-        assert np.array_equal(merged.contexts, context_of(distinct))
+        assert np.array_equal(merged.values, value_of(distinct))
         assert np.array_equal(merged.counts, counts)
         for number, (some, of_keys) in enumerate(zip(keys, places, strict=True)):
             assert np.array_equal(distinct[runs.numbers_of_run(number)[of_keys]], some)
@@ -49,9 +49,9 @@ def test_merged_runs_are_all_keys(
     assert longest <= at_once + n_runs * (at_once // 50 + 1)
 
 
-def test_runs_without_ngrams(tmp_path: Path) -> None:
+def test_runs_without_keys(tmp_path: Path) -> None:
     nothing, _ = counted(np.empty(0, np.int64), np.empty(0, np.int64), None)
     with ArrayFiles(tmp_path) as files:
-        runs = NGramRuns(files, 1, 10)
+        runs = SortedRuns(files, 1, 10)
         runs.add(nothing)
         assert [len(shard.keys) for shard in runs.merged()] == [0]

@@ -1,8 +1,7 @@
-"""Distinct n-grams out of sorted runs.
+"""Distinct keys and their counts, sorted in files: an external sort.
 
-An external sort by distribution, as that of phrase pairs: sorted runs in files, each with a regular
-sample of its keys; the samples of all runs tell where to cut them (Shi and Schaeffer, Parallel sorting
-by regular sampling, 1992).
+It sorts by distribution: sorted runs in files, each with a regular sample of its keys; the samples of all
+runs say where to cut them (Shi and Schaeffer, Parallel sorting by regular sampling, 1992).
 """
 
 from __future__ import annotations
@@ -14,37 +13,33 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.array_file import (
-    ArrayFiles,
-    Numbers,
-    numbers_below,
-)
+from moses_bridge.base.array_file import ArrayFiles, Numbers, numbers_below
 
 SAMPLES_OF_A_SHARD = 1 << 12  # a run puts at most a 4096th too much into a shard
 
 
 class CountedKeys(NamedTuple):
-    """N-grams, each once, in the order of their keys.
+    """Keys, each once.
 
     Attributes:
         keys: (n,) int64, ascending.
-        contexts: (n,) number of the n-gram without its last word.
+        values: (n,) a number of at least 0 that goes with each key.
         counts: (n,) occurrences.
     """
 
     keys: NDArray[np.int64]
-    contexts: NDArray[Any]
+    values: NDArray[Any]
     counts: NDArray[Any]
 
 
 def counted(
-    keys: NDArray[np.int64], contexts: NDArray[Any], counts: NDArray[Any] | None
+    keys: NDArray[np.int64], values: NDArray[Any], counts: NDArray[Any] | None
 ) -> tuple[CountedKeys, NDArray[np.int64]]:
     """Bring equal keys together; the distinct ones, and the place of each key among them.
 
     Args:
         keys: (n,) in any order.
-        contexts: (n,) the same for equal keys.
+        values: (n,) the same for equal keys.
         counts: (n,) what is summed up, or None for 1 each.
     """
     order = np.argsort(keys)
@@ -58,21 +53,21 @@ def counted(
         totals = np.diff(begins, append=len(keys))
     else:
         totals = np.add.reduceat(counts[order], begins) if len(keys) else counts
-    return CountedKeys(in_order[begins], contexts[order[begins]], totals), places
+    return CountedKeys(in_order[begins], values[order[begins]], totals), places
 
 
-class NGramRuns:
-    """Takes sorted runs and gives them back as one, with the number that each n-gram has in it.
+class SortedRuns:
+    """Takes sorted runs and gives them back as one, with the number of each key in it.
 
     Args:
-        files: where they stand.
-        limit: above all contexts and counts, and the number of n-grams.
-        at_once: rough number of n-grams that are brought together at a time.
+        files: where the runs are written.
+        limit: above all values and counts, and the number of keys.
+        at_once: rough number of keys merged at a time.
     """
 
     def __init__(self, files: ArrayFiles, limit: int, at_once: int) -> None:
         self._keys = files.new(np.int64)
-        self._contexts, self._counts = numbers_below(limit, files), numbers_below(limit, files)
+        self._values, self._counts = numbers_below(limit, files), numbers_below(limit, files)
         self._numbers = numbers_below(limit, files)
         self._stride = max(1, at_once // SAMPLES_OF_A_SHARD)
         self._samples_of_a_shard = max(1, at_once // self._stride)
@@ -82,20 +77,20 @@ class NGramRuns:
     def add(self, run: CountedKeys) -> None:
         """Write a run behind the others."""
         self._keys.append(run.keys)
-        self._contexts.append(run.contexts)
+        self._values.append(run.values)
         self._counts.append(run.counts)
         self._samples.append(run.keys[:: self._stride].copy())
         self._ends.append(len(self._keys))
 
     def merged(self) -> Iterator[CountedKeys]:
-        """All n-grams, part by part in the order of their keys."""
+        """All keys in order, part by part."""
         samples = np.sort(np.concatenate(self._samples))
         bounds = np.unique(samples[self._samples_of_a_shard :: self._samples_of_a_shard])
         cuts = [self._cuts(first, end, bounds) for first, end in pairwise(self._ends)]
         n_before = 0
         for shard in range(len(bounds) + 1 if cuts else 0):
             slices = [(int(cut[shard]), int(cut[shard + 1])) for cut in cuts]
-            columns = self._keys, self._contexts, self._counts
+            columns = self._keys, self._values, self._counts
             distinct = CountedKeys(*(_gathered(column, slices) for column in columns))
             places = np.arange(len(distinct.keys))
             if len(cuts) > 1:
@@ -105,7 +100,7 @@ class NGramRuns:
             yield distinct
 
     def numbers_of_run(self, run: int) -> NDArray[Any]:
-        """Where the n-grams of a run stand among all, when `merged` is through."""
+        """The number of each key of a run among all keys, once `merged` is exhausted."""
         return self._numbers.read(self._ends[run], self._ends[run + 1])
 
     def _cuts(self, first: int, end: int, bounds: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.builtin.decoder.lm_index import LmIndex, lm_score
+from moses_bridge.builtin.language_model.lm_index import LmIndex, lm_score
 
 TINY = b"""free text before the header
 \\data\\

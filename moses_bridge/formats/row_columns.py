@@ -1,0 +1,170 @@
+"""The columns of a row of a phrase table, and where they are: for Python and for compiled code.
+
+`source ||| target ||| scores [||| alignment [||| counts [||| sparse features [||| properties]]]]`. Moses
+splits a row at the bare bytes `|||` (moses/TranslationModel/RuleTable/LoaderStandard.cpp:181-209). A
+reordering table has the first three columns.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from moses_bridge.compiled.bytes_by_name import BAR as BAR_BYTE
+from moses_bridge.compiled.bytes_by_name import BLANK, CARRIAGE_RETURN, TAB
+from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.scanning import line_end
+
+BAR = b"|||"
+BAR_LENGTH = len(BAR)
+SOURCE, TARGET, SCORES, ALIGNMENT, COUNTS, SPARSE, PROPERTIES = range(7)
+FEWEST_COLUMNS = SCORES + 1
+# The places within the column of scores, as Moses's training writes it: p(f|e), lex(f|e), p(e|f), lex(e|f)
+# with the source f and the target e.
+INVERSE_PROB, INVERSE_LEXICAL, DIRECT_PROB, DIRECT_LEXICAL = range(4)
+# The places within the column of counts.
+TARGET_COUNT, SOURCE_COUNT, JOINT_COUNT = range(3)
+
+
+class RowColumns(NamedTuple):
+    """Where the first three columns of a row begin and end, blanks included.
+
+    A column that the row lacks begins and ends at the end of the row.
+
+    Attributes:
+        source: where the source begins, and the row.
+        source_end: where it ends.
+        target: where the target begins.
+        target_end: where it ends.
+        scores: where the scores begin.
+        scores_end: where they end.
+        end: of the row.
+    """
+
+    source: int
+    source_end: int
+    target: int
+    target_end: int
+    scores: int
+    scores_end: int
+    end: int
+
+
+@inner
+def find_columns(text: Any, start: int, end: int) -> RowColumns:
+    """The columns of the row text[start:end]."""
+    source_end = column_end(text, start, end)
+    target = _behind_bar(source_end, end)
+    target_end = column_end(text, target, end)
+    scores = _behind_bar(target_end, end)
+    scores_end = column_end(text, scores, end)
+    return RowColumns(
+        source=start,
+        source_end=source_end,
+        target=target,
+        target_end=target_end,
+        scores=scores,
+        scores_end=scores_end,
+        end=end,
+    )
+
+
+@inner
+def has_scores(row: RowColumns) -> bool:
+    """Whether the row has at least three columns."""
+    return row.target_end < row.end
+
+
+@inner
+def column_behind_scores(text: Any, row: RowColumns, column: int) -> tuple[int, int]:
+    """Where a column behind the scores begins and ends, `ALIGNMENT` or a later one."""
+    begin, end = row.scores, row.scores_end
+    for _ in range(column - SCORES):
+        begin = _behind_bar(end, row.end)
+        end = column_end(text, begin, row.end)
+    return begin, end
+
+
+@inner
+def _behind_bar(position: int, end: int) -> int:
+    return min(position + BAR_LENGTH, end)
+
+
+@inner
+def column_end(text: Any, position: int, end: int) -> int:
+    """Where the column ends: at the next "|||" or at the end of the row.
+
+    The third byte is looked at first, so that most of the text is passed in steps of three (Boyer and
+    Moore 1977).
+    """
+    while position + 2 < end:
+        if text[position + 2] != BAR_BYTE:
+            position += 3
+        elif text[position + 1] != BAR_BYTE:
+            position += 2
+        elif text[position] != BAR_BYTE:
+            position += 1
+        else:
+            return position
+    return end
+
+
+@inner
+def put_bar(out: Any, end: int) -> int:
+    """Write `||| `; the new end."""
+    for _ in range(BAR_LENGTH):
+        out[end] = BAR_BYTE
+        end += 1
+    out[end] = BLANK
+    return end + 1
+
+
+def insert_scores(rows: bytes, added: bytes) -> bytes:
+    """The rows with text behind their scores, before the blanks or the CR that follow them.
+
+    Compiled, so that threads can do it side by side.
+
+    Args:
+        rows: rows of at least three columns, each followed by "\\n".
+        added: a text for each row, each followed by "\\n".
+    """
+    both = np.frombuffer(rows, np.uint8), np.frombuffer(added, np.uint8)
+    result: bytes = _insert_scores(*both).tobytes()
+    return result
+
+
+@njit(cache=True, nogil=True)
+def _insert_scores(rows: NDArray[np.uint8], added: NDArray[np.uint8]) -> Any:
+    result = np.empty(len(rows) + len(added), np.uint8)
+    n_written = row = text = 0
+    while row < len(rows):
+        end = line_end(rows, row)
+        cut = _scores_text_end(rows, find_columns(rows, row, end))
+        n_written = _copy(rows, row, cut, result, n_written)
+        text_end = line_end(added, text)
+        n_written = _copy(added, text, text_end, result, n_written)
+        n_written = _copy(rows, cut, end + 1, result, n_written)
+        row, text = end + 1, text_end + 1
+    return result[:n_written]
+
+
+@inner
+def _scores_text_end(rows: NDArray[np.uint8], row: RowColumns) -> int:
+    """Where the text of the scores ends, before the blanks or the CR that follow it."""
+    cut = row.scores_end
+    while cut > row.scores and rows[cut - 1] in (BLANK, TAB, CARRIAGE_RETURN):
+        cut -= 1
+    return cut
+
+
+@inner
+def _copy(
+    text: NDArray[np.uint8], start: int, end: int, result: NDArray[np.uint8], n_written: int
+) -> int:
+    for at in range(start, end):
+        result[n_written] = text[at]
+        n_written += 1
+    return n_written
