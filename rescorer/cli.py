@@ -135,13 +135,6 @@ def _training_settings(
     is_flag=True,
     help="Learn to predict the last word of a sentence first; sets the key right_to_left.",
 )
-@click.option(
-    "--folds",
-    type=click.IntRange(min=2),
-    metavar="K",
-    help="Train K networks on the pairs of a table, each without one of K parts; `rescorer score` takes "
-    "for each pair the one that has not seen it.",
-)
 @RESUME
 @DEVICE
 @SEED
@@ -159,7 +152,6 @@ def train(
     hidden_width: int | None,
     reverse: bool,
     right_to_left: bool,
-    folds: int | None,
     resume: bool,
     device: Device,
     seed: int,
@@ -173,7 +165,6 @@ def train(
     """
     from rescorer.compute import choose_device
     from rescorer.contract import Data
-    from rescorer.training.folds import train_folds
     from rescorer.training.peers import peers_on
     from rescorer.training.run import train as run_training
 
@@ -184,12 +175,8 @@ def train(
     with peers_on(choose_device(device)) as (peers, own_device):
         if not peers.is_first:
             be_silent()
-        rest = (resume, own_device, seed, peers)
-        if folds is None:
-            reports = [run_training(arch, asked, out, settings, *rest)]
-        else:
-            reports = train_folds(arch, asked, out, settings, folds, *rest)
-    for report in reports if peers.is_first else ():
+        report = run_training(arch, asked, out, settings, resume, own_device, seed, peers)
+    if peers.is_first:
         click.echo(f"{out}: {_in_words(report)}")
 
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from moses_bridge.ngram_scorer import NgramScorer
     from rescorer.compute import Compute
-    from rescorer.pair_folds import Fold
     from rescorer.training.loop import LoopConfig, Task
 
 Side = Literal["source", "target"]
@@ -222,7 +221,6 @@ class Data:
         texts: source and target text whose words are counted for the shortlists of a model of phrase
             pairs; None counts those of the pairs.
         cache: a directory in which the pairs of a phrase table are kept for later trainings.
-        left_out: the fold whose pairs are not learned from.
     """
 
     path: StrPath
@@ -230,7 +228,6 @@ class Data:
     links: StrPath | None = None
     texts: tuple[StrPath, StrPath] | None = None
     cache: StrPath | None = None
-    left_out: Fold | None = None
 
 
 class TrainingSettings(Protocol):

@@ -27,7 +27,6 @@ from rescorer.contract import (
     reversed_sides_recorded,
 )
 from rescorer.controls import Control, scorer_of_control
-from rescorer.fold_scorer import FoldScorer
 from rescorer.reversed_sides import REVERSED_NOTE, in_own_order
 from rescorer.right_to_left import RightToLeftGenerator
 from rescorer.tensor_files import check_weights, load_tensors, save_tensors
@@ -43,7 +42,7 @@ WEIGHTS = "model.safetensors"
 DESCRIPTION = "config.json"
 SOURCE_VOCABULARY = "source.vocab"
 TARGET_VOCABULARY = "target.vocab"
-# A directory of networks trained with folds has this file, and a model directory for each fold.
+# A directory of networks trained with folds, which earlier versions wrote, has this file.
 FOLDS = "folds.json"
 MODEL_FILES = (DESCRIPTION, WEIGHTS, SOURCE_VOCABULARY, TARGET_VOCABULARY)
 TRAIN_AGAIN = "Train the model again"
@@ -80,28 +79,6 @@ def save_model(
     }
     write_json(directory / DESCRIPTION, description)
     save_tensors(directory / WEIGHTS, network.state_dict())
-
-
-def fold_directory(directory: Path, number: int) -> Path:
-    """The model directory of the network that was trained without a fold."""
-    return directory / f"fold{number}"
-
-
-def save_folds(directory: Path, n_folds: int, max_phrase_words: int) -> None:
-    """Write down what the model directories of a directory are; they must be complete.
-
-    Args:
-        directory: of the networks.
-        n_folds: how many there are.
-        max_phrase_words: words of a side of the pairs that were learned from, at most.
-    """
-    networks = [fingerprint(fold_directory(directory, number)) for number in range(n_folds)]
-    folds = {
-        "format_version": FORMAT_VERSION,
-        "networks": networks,
-        "max_phrase_words": max_phrase_words,
-    }
-    write_json(directory / FOLDS, folds)
 
 
 def load_model(directory: Path) -> TrainedModel[Any]:
@@ -184,9 +161,9 @@ def _read_description(path: Path) -> dict[str, Any]:
         raise InputError(
             path.parent,
             None,
-            "networks trained with folds",
+            "networks trained with folds, which this version does not score together",
             "one network",
-            f"`rescorer score` takes them together; name one, as {fold_directory(path.parent, 0)}",
+            f"Name one of them, as {path.parent / 'fold0'}, or train without folds",
         )
     description = read_json(path)
     if not isinstance(description, dict) or description.get("architecture") not in ARCHITECTURES:
@@ -220,11 +197,8 @@ def fingerprint(directory: Path) -> str:
 
 def model_files(directory: Path) -> dict[str, bytes]:
     """The content of all files of a model, by their places in its directory."""
-    names = (*MODEL_FILES, FOLDS)
-    paths = [
-        path for name in names for path in (directory / name, *directory.glob(f"fold*/{name}"))
-    ]
-    return {str(path.relative_to(directory)): path.read_bytes() for path in paths if path.exists()}
+    paths = [directory / name for name in MODEL_FILES]
+    return {path.name: path.read_bytes() for path in paths if path.exists()}
 
 
 def scorer_of_model(directory: Path, compute: Compute) -> NamedScorer:
@@ -241,8 +215,6 @@ def scorer_of_model(directory: Path, compute: Compute) -> NamedScorer:
         ConfigError: a GPU is asked for and there is none, or the model cannot be scored without its
             softmax's denominator.
     """
-    if (directory / FOLDS).exists():
-        return _scorer_of_folds(directory, compute)
     model = load_model(directory)
     _check_denominator(model, directory, compute)
     architecture = load(model.architecture)
@@ -252,31 +224,6 @@ def scorer_of_model(directory: Path, compute: Compute) -> NamedScorer:
     note = f" ({', '.join(notes)})" if notes else ""
     scorer = in_own_order(model, architecture.scorer(model, compute))
     return NamedScorer(f"{directory}{note}", scorer, f"{fingerprint(directory)} {compute}")
-
-
-def _scorer_of_folds(directory: Path, compute: Compute) -> NamedScorer:
-    """The networks of a directory as one scorer: a pair is scored by the one that has not seen it.
-
-    Raises:
-        InputError: the directory is not what `save_folds` finished, or a network is another one.
-    """
-    path = directory / FOLDS
-    folds = read_json(path)
-    if not isinstance(folds, dict) or not {"networks", "max_phrase_words"} <= folds.keys():
-        raise InputError(
-            path, None, "no networks", "what `rescorer train --folds` writes", TRAIN_AGAIN
-        )
-    scorers = []
-    for number, digest in enumerate(folds["networks"]):
-        member = fold_directory(directory, number)
-        if fingerprint(member) != digest:
-            fault = "another network than the one that was trained without this fold"
-            raise InputError(member, None, fault, f"the one that {path} names", TRAIN_AGAIN)
-        scorers.append(scorer_of_model(member, compute))
-    note = scorers[0].name.removeprefix(str(fold_directory(directory, 0)))
-    name = f"{directory}{note}, each pair by the network of {len(scorers)} that has not seen it"
-    fold_scorer = FoldScorer([each.scorer for each in scorers], folds["max_phrase_words"])
-    return NamedScorer(name, fold_scorer, " ".join(each.fingerprint for each in scorers))
 
 
 def _check_denominator(model: TrainedModel[Any], directory: Path, compute: Compute) -> None:

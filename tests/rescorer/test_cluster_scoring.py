@@ -25,7 +25,7 @@ from rescorer.cli import main
 from rescorer.cluster_scoring import packed
 from rescorer.compute import Compute
 from rescorer.contract import Batch, Shortlists
-from rescorer.model_directory import fold_directory, save_folds, save_model
+from rescorer.model_directory import save_model
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
 from rescorer.scorers.cstm.network import Cstm, CstmConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
@@ -222,14 +222,11 @@ def test_a_bad_row_has_its_line(
     assert not (folder / "out.gz").exists()
 
 
-def test_networks_with_folds_travel_whole(tmp_path: Path) -> None:
+def test_a_model_travels_whole(tmp_path: Path) -> None:
     known = Vocabulary(WORDS[:30])
-    for number in (0, 1):
-        torch.manual_seed(number)
-        network = EncoderDecoder(EncDecConfig(8, 4, 4), len(known), len(known))
-        member = fold_directory(tmp_path / "model", number)
-        save_model(member, "encdec", network, network.config, Shortlists(known, known), {})
-    save_folds(tmp_path / "model", 2, max_phrase_words=7)
+    network = EncoderDecoder(EncDecConfig(8, 4, 4), len(known), len(known))
+    shortlists = Shortlists(known, known)
+    save_model(tmp_path / "model", "encdec", network, network.config, shortlists, {})
     asked = AskedScorers((tmp_path / "model",), None, None, 1, Compute(device="cpu"))
     (here,) = asked.named()
     files = packed(asked, [here])
