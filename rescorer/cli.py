@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rescorer.ensemble import Mean
     from rescorer.expected_bleu.task import ExpectedBleuConfig
     from rescorer.generated_phrases import OutputFormat
-    from rescorer.tables.report import ColumnFormat
+    from rescorer.tables.column import ColumnFormat
     from rescorer.views.map_points import Kind
     from rescorer.views.maps import Colour
 
@@ -286,8 +286,7 @@ def _tell_log_z(model: Path, unnormalized: bool) -> None:
     "--columns",
     default="sum",
     show_default=True,
-    help="Forms of the score: sum, per-word, over-targets, length-neutral, residual; and unknown-words. "
-    "Joined by commas.",
+    help="Forms of the score: sum, per-word, over-targets; and unknown-words. Joined by commas.",
 )
 @click.option("--unknown-words", is_flag=True, help="As --columns with unknown-words at its end.")
 @click.option(
@@ -361,6 +360,13 @@ def score(
         for model in models:
             _tell_log_z(model, unnormalized)
             click.echo(f"{model}: {table_agreement(model, table, seed, compute)}", err=True)
+    config = ColumnConfig(
+        parse_columns(columns, unknown_words),
+        column_format,
+        jobs=jobs,
+        max_bad_rows=skip_bad,
+        shard=parse_shard(shard) if shard else None,
+    )
     with contextlib.ExitStack() as stack:
         elsewhere = None
         if address is not None:
@@ -370,9 +376,7 @@ def score(
             table,
             out,
             scorers,
-            ColumnConfig(parse_columns(columns, unknown_words), column_format, jobs=jobs),
-            skip_bad,
-            parse_shard(shard) if shard else None,
+            config,
             ini,
             ini_out,
             resume,

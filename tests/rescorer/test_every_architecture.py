@@ -26,7 +26,8 @@ from rescorer.model_directory import load_model, save_model, scorer_of_model
 from rescorer.nbest import add_feature
 from rescorer.perplexity import load_text_model
 from rescorer.right_to_left import turned
-from rescorer.tables.column import ColumnConfig, add_columns
+from rescorer.tables.column import ColumnConfig
+from rescorer.tables.scored_table import add_columns
 from rescorer.tables.source_table import SourceTable
 from rescorer.training import loop as loop_module
 from rescorer.training.run import train
