@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -29,6 +29,7 @@ from moses_bridge.ngram_scorer import serve_ngrams
 from moses_bridge.progress import be_silent
 from moses_bridge.textio import is_stream
 from rescorer.architectures import ARCHITECTURES
+from rescorer.contract import Reading
 from rescorer.parallel import let_waiting_threads_sleep
 
 if TYPE_CHECKING:
@@ -82,8 +83,7 @@ def _training_settings(
     minutes: float | None,
     epochs: int | None,
     hidden_width: int | None,
-    reverse: bool,
-    right_to_left: bool,
+    reading: Reading | None,
 ) -> TrainingSettings:
     """The settings of `rescorer train`."""
     from rescorer.architectures import load
@@ -92,8 +92,7 @@ def _training_settings(
         "loop.max_minutes": minutes,
         "loop.n_epochs": epochs,
         "model.hidden_width": hidden_width,
-        "reverse_sides": reverse or None,
-        "right_to_left": right_to_left or None,
+        "reading": reading,
     }
     settings: TrainingSettings = with_options(load_config(load(arch).settings, config), options)
     return settings
@@ -126,14 +125,9 @@ def _training_settings(
 @click.option("--epochs", type=int, help="Passes at most; sets the key loop.n_epochs.")
 @click.option("--hidden-width", type=int, help="Sets the key model.hidden_width.")
 @click.option(
-    "--reverse",
-    is_flag=True,
-    help="Learn p(source | target); sets the key reverse_sides.",
-)
-@click.option(
-    "--right-to-left",
-    is_flag=True,
-    help="Learn to predict the last word of a sentence first; sets the key right_to_left.",
+    "--reading",
+    type=click.Choice(get_args(Reading)),
+    help="Learn p(source | target), or the last word of a sentence first; sets the key reading.",
 )
 @RESUME
 @DEVICE
@@ -150,8 +144,7 @@ def train(
     minutes: float | None,
     epochs: int | None,
     hidden_width: int | None,
-    reverse: bool,
-    right_to_left: bool,
+    reading: Reading | None,
     resume: bool,
     device: Device,
     seed: int,
@@ -168,9 +161,7 @@ def train(
     from rescorer.training.peers import peers_on
     from rescorer.training.run import train as run_training
 
-    settings = _training_settings(
-        config, arch, minutes, epochs, hidden_width, reverse, right_to_left
-    )
+    settings = _training_settings(config, arch, minutes, epochs, hidden_width, reading)
     asked = Data(data, source, links, texts, cache)
     with peers_on(choose_device(device)) as (peers, own_device):
         if not peers.is_first:
@@ -776,7 +767,7 @@ def generate(
 ) -> None:
     """Write the targets that a network prefers, or draws, for source phrases, with log-probabilities.
 
-    PHRASES has one source phrase a line, or one target phrase for a model trained with --reverse. A language
+    PHRASES has one source phrase a line, or one target phrase for a model with reversed sides. A language
     model, which sees no source, continues the lines instead (one from right to left puts words before them): an
     empty one gives whole sentences.
 
@@ -785,7 +776,7 @@ def generate(
     from rescorer.compute import Compute
     from rescorer.generated_phrases import generate_phrases
     from rescorer.model_directory import generator_of_model, reverses_sides
-    from rescorer.tries.generation import GenerationConfig
+    from rescorer.target_generation import GenerationConfig
 
     config = GenerationConfig(
         n=n,
@@ -839,9 +830,9 @@ def translate(
     """
     from rescorer.compute import Compute
     from rescorer.model_directory import translator_of_model
+    from rescorer.target_generation import GenerationConfig
     from rescorer.translation import NBestOutput
     from rescorer.translation import translate as run_translation
-    from rescorer.tries.generation import GenerationConfig
     from rescorer.unknown_words import NO_LEXICON, read_lexicon
 
     config = GenerationConfig(

@@ -17,7 +17,7 @@ from scipy.special import logsumexp
 from moses_bridge.errors import ConfigError
 from moses_bridge.formats.words import split_words
 from rescorer.contract import Batch, NamedScorer, Scorer, WordScorer
-from rescorer.right_to_left import RightToLeft
+from rescorer.reading import RightToLeft
 from rescorer.vocabulary import Vocabulary
 
 Mean = Literal["sentence-log-probs", "word-probs"]

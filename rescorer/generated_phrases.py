@@ -16,7 +16,7 @@ from moses_bridge.formats.words import split_words
 from moses_bridge.line_progress import track_blocks
 from moses_bridge.progress import Progress
 from moses_bridge.textio import open_write, read_lines
-from rescorer.tries.generation import Generated, GenerationConfig, TargetGenerator
+from rescorer.target_generation import Generated, GenerationConfig, TargetGenerator
 
 OutputFormat = Literal["text", "json"]
 BLOCK_ROWS = 1000

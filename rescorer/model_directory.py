@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import torch
 from torch import nn
@@ -18,20 +18,20 @@ from moses_bridge.json_files import read_json, write_json
 from rescorer.architectures import ARCHITECTURES, load
 from rescorer.compute import Compute
 from rescorer.contract import (
+    FORMER_READING_KEYS,
     Architecture,
     LogZ,
     NamedScorer,
+    Reading,
     Shortlists,
     TrainedModel,
-    recorded_log_z,
-    reversed_sides_recorded,
+    TrainingRecord,
 )
+from rescorer.contract import reverses_sides as reading_reverses_sides
 from rescorer.controls import Control, scorer_of_control
-from rescorer.reversed_sides import REVERSED_NOTE, in_own_order
-from rescorer.right_to_left import RightToLeftGenerator
+from rescorer.reading import REVERSED_NOTE, RightToLeftGenerator, in_own_order
+from rescorer.target_generation import TargetGenerator
 from rescorer.tensor_files import check_weights, load_tensors, save_tensors
-from rescorer.tries.generation import Generator, TargetGenerator
-from rescorer.tries.scoring import TrieScorer
 from rescorer.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -46,6 +46,13 @@ TARGET_VOCABULARY = "target.vocab"
 FOLDS = "folds.json"
 MODEL_FILES = (DESCRIPTION, WEIGHTS, SOURCE_VOCABULARY, TARGET_VOCABULARY)
 TRAIN_AGAIN = "Train the model again"
+# By the values of the keys reverse_sides and right_to_left, which models of earlier versions have.
+FORMER_READINGS: Mapping[tuple[bool, bool], Reading] = {
+    (False, False): "as-is",
+    (True, False): "reversed-sides",
+    (False, True): "right-to-left",
+    (True, True): "reversed-sides-right-to-left",
+}
 
 
 def save_model(
@@ -178,6 +185,20 @@ def _read_description(path: Path) -> dict[str, Any]:
             str(FORMAT_VERSION),
             "Train the model again with this version",
         )
+    return _with_reading(description, path)
+
+
+def _with_reading(description: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The record as it is written now: earlier versions had two keys in the place of `reading`."""
+    training = description.get("training", {})
+    config = dict(training.get("config", {}))
+    reverses, turns = (bool(config.pop(key, False)) for key in FORMER_READING_KEYS)
+    if training.get("config", {}) != config:
+        config["reading"] = FORMER_READINGS[reverses, turns]
+        description = {**description, "training": {**training, "config": config}}
+    if config.get("reading", "as-is") not in get_args(Reading):
+        fault, readings = f"reading {config['reading']!r}", f"one of {', '.join(get_args(Reading))}"
+        raise InputError(path, None, fault, readings, TRAIN_AGAIN)
     return description
 
 
@@ -227,7 +248,7 @@ def scorer_of_model(directory: Path, compute: Compute) -> NamedScorer:
 
 
 def _check_denominator(model: TrainedModel[Any], directory: Path, compute: Compute) -> None:
-    if compute.unnormalized and not model.is_self_normalised:
+    if compute.unnormalized and not model.training.is_self_normalised:
         raise ConfigError(
             f"{directory} was trained without self_normalisation, so its scores need the denominator:"
             " leave --unnormalized out, or train with self_normalisation = 0.1 in --config"
@@ -240,7 +261,8 @@ def reverses_sides(directory: Path) -> bool:
     Raises:
         InputError: the directory is not a whole model.
     """
-    return reversed_sides_recorded(_read_description(directory / DESCRIPTION))
+    reading = TrainingRecord.of(_read_description(directory / DESCRIPTION)).reading
+    return reading_reverses_sides(reading)
 
 
 def log_z_of(directory: Path) -> LogZ | None:
@@ -249,7 +271,7 @@ def log_z_of(directory: Path) -> LogZ | None:
     Raises:
         InputError: the directory is not a whole model.
     """
-    return recorded_log_z(_read_description(directory / DESCRIPTION))
+    return TrainingRecord.of(_read_description(directory / DESCRIPTION)).log_z
 
 
 def scorers_of(
@@ -298,7 +320,7 @@ def translator_of_model(directory: Path, compute: Compute) -> TargetGenerator:
     """
     if reverses_sides(directory):
         raise ConfigError(
-            f"{directory} was trained with reverse_sides: it reads target text and predicts its source. "
+            f"{directory} was trained with reversed sides: it reads target text and predicts its source. "
             "Translate with a model that was trained without"
         )
     return generator_of_model(directory, compute)
@@ -314,13 +336,13 @@ def generator_of_model(directory: Path, compute: Compute) -> TargetGenerator:
         ConfigError: as of `scorer_of_model`.
     """
     model = load_model(directory)
-    scorer = load(model.architecture).scorer(model, compute)
-    if not isinstance(scorer, TrieScorer):
+    new_generator = load(model.architecture).generator
+    if new_generator is None:
         raise InputError(
             directory / DESCRIPTION,
             None,
             f"the architecture {model.architecture!r}, which cannot generate",
             'a recurrent network, such as "encdec" or "rnn_lm"',
         )
-    generator: Generator[Any, Any, Any, Any] = Generator(scorer.network, model.shortlists)
+    generator = new_generator(model, compute)
     return RightToLeftGenerator(generator) if model.goes_right_to_left else generator

@@ -27,7 +27,7 @@ from rescorer.compute import Compute
 from rescorer.contract import Batch, Data, Shortlists, WordScorer
 from rescorer.model_directory import load_model
 from rescorer.ngram_model import read_ngram_model
-from rescorer.reversed_sides import in_own_order
+from rescorer.reading import in_own_order
 from rescorer.training.text import read_parallel_text, read_text
 from rescorer.vocabulary import Vocabulary
 

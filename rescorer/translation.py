@@ -19,7 +19,7 @@ from moses_bridge.formats.nbest import (
 from moses_bridge.formats.words import split_words
 from moses_bridge.line_progress import LineProgress
 from moses_bridge.textio import open_write, read_lines
-from rescorer.tries.generation import Generated, GenerationConfig, TargetGenerator
+from rescorer.target_generation import Generated, GenerationConfig, TargetGenerator
 from rescorer.unknown_words import NO_LEXICON, Lexicon, without_unknown_words
 from rescorer.vocabulary import UNKNOWN
 

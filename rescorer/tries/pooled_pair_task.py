@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from moses_bridge.progress import print_note
 from moses_bridge.textio import read_lines
-from rescorer.contract import Data, Prepared, Shortlists
+from rescorer.contract import Data, Prepared, Shortlists, reverses_sides
 from rescorer.training.data import digest
 from rescorer.training.pair_cache import stored_pairs
 from rescorer.training.pair_pools import ChosenPairs, PairPools
@@ -73,7 +73,7 @@ def prepare_pairs(
     """
     files = stored_pairs(data.path, config.choice, data.cache)
     pairs = ChosenPairs(files, config.pool_pairs, config.max_pairs, seed)
-    texts = data.texts[::-1] if data.texts and config.reverse_sides else data.texts
+    texts = data.texts[::-1] if data.texts and reverses_sides(config.reading) else data.texts
     of_pairs = pairs.word_counts()
     counts: Sequence[WordCounts] = of_pairs
     if texts is not None:

@@ -15,7 +15,7 @@ from rescorer.architectures import ARCHITECTURES, load
 from rescorer.compute import Compute
 from rescorer.contract import Architecture, Side, Summaries, TrainedModel
 from rescorer.model_directory import DESCRIPTION, fingerprint, load_model
-from rescorer.reversed_sides import OTHER_SIDE
+from rescorer.reading import OTHER_SIDE
 from rescorer.vocabulary import SPECIALS, Vocabulary
 
 

@@ -25,7 +25,7 @@ from moses_bridge.formats.phrase_table import read_blocks
 from rescorer.compute import Compute
 from rescorer.contract import Batch
 from rescorer.model_directory import generator_of_model, load_model, scorer_of_model
-from rescorer.tries.generation import Generated, GenerationConfig
+from rescorer.target_generation import Generated, GenerationConfig
 
 N_PHRASES, N_PLAIN, RUNS = 1000, 100, 3
 SEARCHES = {"best 1 of a beam of 1": (1, 1), "best 10 of a beam of 10": (10, 10)}

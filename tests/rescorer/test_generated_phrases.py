@@ -17,7 +17,8 @@ from rescorer.model_directory import generator_of_model, save_model, scorer_of_m
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.rnn_lm.network import RnnLm, RnnLmConfig
-from rescorer.tries.generation import GenerationConfig, Generator
+from rescorer.target_generation import GenerationConfig
+from rescorer.tries.generation import Generator
 from rescorer.vocabulary import Vocabulary
 
 SOURCE, TARGET = Vocabulary([b"a", b"b"]), Vocabulary([b"x", "é".encode()])

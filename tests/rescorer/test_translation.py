@@ -14,8 +14,9 @@ from rescorer.compute import Compute
 from rescorer.contract import Batch, Scorer, Shortlists, TrainedModel
 from rescorer.scorers.encdec.inference import encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.target_generation import GenerationConfig
 from rescorer.translation import NBestOutput, translate
-from rescorer.tries.generation import GenerationConfig, Generator
+from rescorer.tries.generation import Generator
 from rescorer.unknown_words import Lexicon, Translation
 from rescorer.vocabulary import Vocabulary
 

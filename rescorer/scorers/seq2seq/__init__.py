@@ -5,6 +5,7 @@ from __future__ import annotations
 from rescorer.contract import Architecture
 from rescorer.scorers.seq2seq.inference import seq2seq_scorer
 from rescorer.scorers.seq2seq.task import Seq2SeqTrainingConfig, empty_network, prepare
+from rescorer.tries.generation import generator_with
 
 ARCHITECTURE = Architecture(
     data="parallel text",
@@ -12,4 +13,5 @@ ARCHITECTURE = Architecture(
     prepare=prepare,
     network=empty_network,
     scorer=seq2seq_scorer,
+    generator=generator_with(seq2seq_scorer),
 )

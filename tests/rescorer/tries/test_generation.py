@@ -18,8 +18,9 @@ from rescorer.scorers.encdec.inference import encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.rnn_lm.inference import rnn_lm_scorer
 from rescorer.scorers.rnn_lm.network import RnnLm, RnnLmConfig
+from rescorer.target_generation import Generated, GenerationConfig
 from rescorer.tries import generation
-from rescorer.tries.generation import Generated, GenerationConfig, Generator
+from rescorer.tries.generation import Generator
 from rescorer.tries.scoring import TrieScorer
 from rescorer.vocabulary import Vocabulary
 
