@@ -31,9 +31,9 @@ from moses_bridge.formats.nbest import check_feature_name
 from moses_bridge.formats.ngram_scorer import serve_ngrams
 from rescorer.contract.architectures import ARCHITECTURES
 from rescorer.contract.parallel import let_waiting_threads_sleep
-from rescorer.contract.scorer import Side
+from rescorer.contract.scorer import Reading, Side
 from rescorer.models.controls import Control
-from rescorer.tables.report import ColumnFormat
+from rescorer.tables.column import ColumnFormat
 
 if TYPE_CHECKING:
     from rescorer.contract.compute import Compute, Device, Precision
@@ -89,8 +89,7 @@ def _training_settings(
     minutes: float | None,
     epochs: int | None,
     hidden_width: int | None,
-    reverse: bool,
-    right_to_left: bool,
+    reading: Reading | None,
 ) -> TrainingSettings:
     """The settings of `rescorer train`."""
     from rescorer.contract.architectures import load
@@ -99,8 +98,7 @@ def _training_settings(
         "loop.max_minutes": minutes,
         "loop.n_epochs": epochs,
         "model.hidden_width": hidden_width,
-        "reverse_sides": reverse or None,
-        "right_to_left": right_to_left or None,
+        "reading": reading,
     }
     settings: TrainingSettings = with_options(load_config(load(arch).settings, config), options)
     return settings
@@ -134,21 +132,9 @@ def _training_settings(
 @click.option("--epochs", type=int, help="Passes at most; sets the key loop.n_epochs.")
 @click.option("--hidden-width", type=int, help="Sets the key model.hidden_width.")
 @click.option(
-    "--reverse",
-    is_flag=True,
-    help="Learn p(source | target); sets the key reverse_sides.",
-)
-@click.option(
-    "--right-to-left",
-    is_flag=True,
-    help="Learn to predict the last word of a sentence first; sets the key right_to_left.",
-)
-@click.option(
-    "--folds",
-    type=click.IntRange(min=2),
-    metavar="K",
-    help="Train K networks on the pairs of a table, each without one of K parts; `rescorer score` takes "
-    "for each pair the one that has not seen it.",
+    "--reading",
+    type=click.Choice(get_args(Reading)),
+    help="Learn p(source | target), or the last word of a sentence first; sets the key reading.",
 )
 @RESUME
 @DEVICE
@@ -165,9 +151,7 @@ def train(
     minutes: float | None,
     epochs: int | None,
     hidden_width: int | None,
-    reverse: bool,
-    right_to_left: bool,
-    folds: int | None,
+    reading: Reading | None,
     resume: bool,
     device: Device,
     seed: int,
@@ -182,22 +166,15 @@ def train(
     from rescorer.contract.compute import choose_device
     from rescorer.contract.scorer import Data
     from rescorer.runs.train import train as run_training
-    from rescorer.training.folds import train_folds
     from rescorer.training.peers import peers_on
 
-    settings = _training_settings(
-        config, arch, minutes, epochs, hidden_width, reverse, right_to_left
-    )
+    settings = _training_settings(config, arch, minutes, epochs, hidden_width, reading)
     asked = Data(data, source, links, texts, cache)
     with peers_on(choose_device(device)) as (peers, own_device):
         if not peers.is_first:
             quiet()
-        rest = (resume, own_device, seed, peers)
-        if folds is None:
-            reports = [run_training(arch, asked, out, settings, *rest)]
-        else:
-            reports = train_folds(arch, asked, out, settings, folds, *rest)
-    for report in reports if peers.is_first else ():
+        report = run_training(arch, asked, out, settings, resume, own_device, seed, peers)
+    if peers.is_first:
         click.echo(f"{out}: {_in_words(report)}")
 
 
@@ -327,8 +304,7 @@ def _tell_log_z(model: Path, unnormalized: bool) -> None:
     "--columns",
     default="sum",
     show_default=True,
-    help="Forms of the score: sum, per-word, over-targets, length-neutral, residual; and unknown-words. "
-    "Joined by commas.",
+    help="Forms of the score: sum, per-word, over-targets; and unknown-words. Joined by commas.",
 )
 @click.option("--unknown-words", is_flag=True, help="As --columns with unknown-words at its end.")
 @click.option(
@@ -409,6 +385,13 @@ def score(
             _tell_log_z(model, unnormalized)
             agreement = table_agreement(model, table, seed, compute, trust_code)
             click.echo(f"{model}: {agreement}", err=True)
+    config = ColumnConfig(
+        parse_columns(columns, unknown_words),
+        column_format,
+        jobs=jobs,
+        max_bad_rows=skip_bad,
+        shard=parse_shard(shard) if shard else None,
+    )
     with contextlib.ExitStack() as stack:
         elsewhere = None
         if address is not None:
@@ -418,9 +401,7 @@ def score(
             table,
             out,
             scorers,
-            ColumnConfig(parse_columns(columns, unknown_words), column_format, jobs=jobs),
-            skip_bad,
-            parse_shard(shard) if shard else None,
+            config,
             ini,
             ini_out,
             resume,
@@ -840,15 +821,15 @@ def generate(
 ) -> None:
     """Write the targets that a network prefers, or draws, for source phrases, with log-probabilities.
 
-    PHRASES has one source phrase a line, or one target phrase for a model trained with --reverse. A language
+    PHRASES has one source phrase a line, or one target phrase for a model with reversed sides. A language
     model, which sees no source, continues the lines instead (one from right to left puts words before them): an
     empty one gives whole sentences.
 
     Example: rescorer generate rnn phrases.en --n 5 --table model/phrase-table.gz
     """
     from rescorer.contract.compute import Compute
+    from rescorer.contract.target_generation import GenerationConfig
     from rescorer.models.model_directory import generator_of_model, reverses_sides
-    from rescorer.tries.generation import GenerationConfig
     from rescorer.views.generated_phrases import generate_phrases
 
     config = GenerationConfig(
@@ -904,9 +885,9 @@ def translate(
     Example: rescorer translate rnn test.en --out test.rnn.fr --nbest test.nbest.gz --nbest-size 20
     """
     from rescorer.contract.compute import Compute
+    from rescorer.contract.target_generation import GenerationConfig
     from rescorer.models.model_directory import translator_of_model
     from rescorer.models.unknown_words import NO_LEXICON, read_lexicon
-    from rescorer.tries.generation import GenerationConfig
     from rescorer.views.translation import NBestOutput
     from rescorer.views.translation import translate as run_translation
 

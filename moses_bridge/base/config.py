@@ -108,6 +108,8 @@ def from_mapping(
         where: for the messages of errors.
         defaults: has the values of what is not named; None takes those of the dataclass.
 
+    A dataclass may name keys that it had once in `former_keys`, each with what is written now.
+
     Raises:
         ConfigError: a key is unknown, one without default is missing, or a value has the wrong
             type or is out of its limits; the message of an unknown key names the nearest valid one.
@@ -117,7 +119,9 @@ def from_mapping(
     names = [field.name for field in fields]
     for key in mapping:
         if key not in names:
-            raise ConfigError(f"{where}: unknown key {key!r}{_nearest(key, names, hints)}")
+            former: Mapping[str, str] = getattr(kind, "former_keys", {})
+            hint = f"; write {former[key]}" if key in former else _nearest(key, names, hints)
+            raise ConfigError(f"{where}: unknown key {key!r}{hint}")
     for field in fields:
         if field.name not in mapping and defaults is None and _is_required(field):
             raise ConfigError(f"{where}: the key {field.name!r} is missing")

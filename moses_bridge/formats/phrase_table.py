@@ -195,17 +195,6 @@ def _joined(lines: Sequence[bytes]) -> bytes:
     return b"".join([b"\n".join(lines), b"\n"]) if lines else b""
 
 
-def score_matrix(lines: Sequence[bytes], n_scores: int) -> NDArray[np.float64]:
-    """The first dense scores of checked rows, *Shape:* (n_rows, n_scores).
-
-    Args:
-        lines: rows with at least so many scores.
-        n_scores: how many are read.
-    """
-    rows = [line.split(BAR, FEWEST_COLUMNS)[SCORES].split()[:n_scores] for line in lines]
-    return np.array(rows, np.float64).reshape(len(rows), n_scores)
-
-
 def without_last_scores(line: bytes, n_scores: int) -> bytes:
     """The row without its last n_scores dense scores: what `append_score_columns` was given."""
     end = _scores_end(line)

@@ -11,3 +11,8 @@ def split_words(line: bytes) -> list[bytes]:
     if len(line.translate(None, _BLANKS_OF_C_ALONE)) == len(line):
         return line.split()
     return [word for word in line.replace(b"\t", b" ").split(b" ") if word]
+
+
+def turned_words(line: bytes) -> bytes:
+    """The words of a line from the last one to the first."""
+    return b" ".join(split_words(line)[::-1])

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import UserError, shown
 from moses_bridge.base.textio import StrPath
+from rescorer.contract.vocabulary import Shortlists as Shortlists
 from rescorer.contract.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
 
     from moses_bridge.formats.ngram_scorer import NgramScorer
     from rescorer.contract.compute import Compute
-    from rescorer.pair_folds import Fold
-    from rescorer.training.loop import LoopConfig, Task
+    from rescorer.contract.target_generation import TargetGenerator
 
 Side = Literal["source", "target"]
 # From numbers of some phrase pairs, *Shape:* (n,), to their values, *Shape:* (n,), with gradients.
@@ -36,31 +36,18 @@ PhraseValues = Callable[[NDArray[np.int64]], "Tensor"]
 # From phrases to what the network makes of each, *Shape:* (n, d), float32.
 Summaries = Callable[[Sequence[bytes]], NDArray[np.float32]]
 DataKind = Literal["phrase pairs", "text", "parallel text", "linked text"]
+# How a network reads its data: with reversed sides it knows p(source | target), from right to left it
+# predicts the last word of a sentence first.
+Reading = Literal["as-is", "reversed-sides", "right-to-left", "reversed-sides-right-to-left"]
+PairReading = Literal["as-is", "reversed-sides"]
+TextReading = Literal["as-is", "right-to-left"]
+# Keys of settings in earlier versions, and what is written now.
+FORMER_READING_KEYS = {
+    "reverse_sides": 'reading = "reversed-sides"',
+    "right_to_left": 'reading = "right-to-left"',
+}
 # The column_note of language models: in a translation a phrase stands between others.
 AS_A_SENTENCE = "an approximation: each target phrase as a sentence of its own"
-
-
-class Shortlists(NamedTuple):
-    """The words that a network knows.
-
-    Attributes:
-        source: None where the network sees no source words.
-        target: of the target.
-    """
-
-    source: Vocabulary | None
-    target: Vocabulary
-
-    @property
-    def source_words(self) -> Vocabulary:
-        """The source words of a network that sees some.
-
-        Raises:
-            ValueError: it sees none.
-        """
-        if self.source is None:
-            raise ValueError("phrase pairs need a source shortlist")
-        return self.source
 
 
 @dataclass(frozen=True)
@@ -125,6 +112,16 @@ class UnfitPair(UserError):
     def found(self) -> str:
         """The fault and its side."""
         return f"{self.fault} on the {self.side} side"
+
+
+def reverses_sides(reading: Reading) -> bool:
+    """Whether targets are read as sources, and sources as targets."""
+    return reading in ("reversed-sides", "reversed-sides-right-to-left")
+
+
+def goes_right_to_left(reading: Reading) -> bool:
+    """Whether the last word of a sentence is predicted first."""
+    return reading in ("right-to-left", "reversed-sides-right-to-left")
 
 
 class LogZ(NamedTuple):
@@ -222,7 +219,6 @@ class Data:
         texts: source and target text whose words are counted for the shortlists of a model of phrase
             pairs; None counts those of the pairs.
         cache: a directory in which the pairs of a phrase table are kept for later trainings.
-        left_out: the fold whose pairs are not learned from.
     """
 
     path: StrPath
@@ -230,19 +226,57 @@ class Data:
     links: StrPath | None = None
     texts: tuple[StrPath, StrPath] | None = None
     cache: StrPath | None = None
-    left_out: Fold | None = None
 
 
 class TrainingSettings(Protocol):
     """What the settings of each architecture have; a frozen dataclass."""
 
     @property
-    def loop(self) -> LoopConfig:
-        """Recipe and limits."""
+    def loop(self) -> Any:
+        """Recipe and limits, a `training.loop.LoopConfig`."""
 
     @property
     def model(self) -> Any:
         """The sizes of the network, a frozen dataclass."""
+
+
+TaskBatch = TypeVar("TaskBatch")
+AnyBatch = TypeVar("AnyBatch", covariant=True)
+
+
+class Batches(Protocol[AnyBatch]):
+    """The batches of an epoch by number, a list say."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, number: int, /) -> AnyBatch: ...
+
+
+class Task(Protocol, Generic[TaskBatch]):
+    """What is learned: the batches of an epoch and their loss."""
+
+    def batches(self, epoch: int) -> Batches[TaskBatch]:
+        """The batches of an epoch, in their order; the same ones for the same number."""
+
+    @property
+    def batch_size(self) -> int:
+        """Items of an update, whatever it counts."""
+
+    def parts(self, batch: TaskBatch, n_parts: int) -> list[TaskBatch]:
+        """A batch in at most so many parts, none empty: their losses sum up to that of the batch."""
+
+    def n_words(self, batch: TaskBatch) -> float:
+        """The weight of the words of a batch."""
+
+    def loss(self, batch: TaskBatch) -> tuple[Tensor, float]:
+        """Summed loss (natural log) of a batch or a part, and the weight of the words in it."""
+
+    @property
+    def n_held_out(self) -> int:
+        """Items of the data that are held out."""
+
+    def held_out_loss(self) -> float | None:
+        """Loss on held-out data in nats per word, </s> included; None if there are no such data."""
 
 
 Settings = TypeVar("Settings", bound=TrainingSettings)
@@ -272,6 +306,33 @@ class Prepared:
 
 
 @dataclass(frozen=True)
+class TrainingRecord:
+    """What a config.json says of a training, as far as scores depend on it.
+
+    Attributes:
+        reading: how the data were read.
+        is_self_normalised: whether the network was trained to have a softmax denominator of 1.
+        log_z: that of held-out text; None where it was not measured.
+    """
+
+    reading: Reading = "as-is"
+    is_self_normalised: bool = False
+    log_z: LogZ | None = None
+
+    @classmethod
+    def of(cls, description: Mapping[str, Any]) -> TrainingRecord:
+        """The record of a config.json."""
+        training = description.get("training", {})
+        settings, report = training.get("config", {}), training.get("report", {})
+        mean, sd = report.get("log_z_mean"), report.get("log_z_sd")
+        return cls(
+            settings.get("reading", "as-is"),
+            bool(settings.get("self_normalisation")),
+            None if mean is None or sd is None else LogZ(mean, sd),
+        )
+
+
+@dataclass(frozen=True)
 class TrainedModel(Generic[Network]):
     """A model directory in memory.
 
@@ -288,9 +349,14 @@ class TrainedModel(Generic[Network]):
     description: Mapping[str, Any]
 
     @property
+    def training(self) -> TrainingRecord:
+        """What its training says of it."""
+        return TrainingRecord.of(self.description)
+
+    @property
     def reverses_sides(self) -> bool:
         """Whether the network was trained on swapped sides: it knows p(source | target)."""
-        return reversed_sides_recorded(self.description)
+        return reverses_sides(self.training.reading)
 
     def as_read(self, pairs: Batch) -> Batch:
         """The pairs with the side first that the network reads."""
@@ -299,32 +365,7 @@ class TrainedModel(Generic[Network]):
     @property
     def goes_right_to_left(self) -> bool:
         """Whether the network was trained on turned sentences: it predicts the last word first."""
-        settings = self.description.get("training", {}).get("config", {})
-        return bool(settings.get("right_to_left"))
-
-    @property
-    def is_self_normalised(self) -> bool:
-        """Whether the network was trained to have a softmax denominator of 1."""
-        settings = self.description.get("training", {}).get("config", {})
-        return bool(settings.get("self_normalisation"))
-
-    @property
-    def log_z(self) -> LogZ | None:
-        """That of the held-out text of the training; None where it was not measured."""
-        return recorded_log_z(self.description)
-
-
-def reversed_sides_recorded(description: Mapping[str, Any]) -> bool:
-    """Whether a config.json is that of a model which was trained on swapped sides."""
-    settings = description.get("training", {}).get("config", {})
-    return bool(settings.get("reverse_sides"))
-
-
-def recorded_log_z(description: Mapping[str, Any]) -> LogZ | None:
-    """What a config.json has of log Z on held-out text."""
-    report = description.get("training", {}).get("report", {})
-    mean, sd = report.get("log_z_mean"), report.get("log_z_sd")
-    return None if mean is None or sd is None else LogZ(mean, sd)
+        return goes_right_to_left(self.training.reading)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -338,6 +379,7 @@ class Architecture(Generic[Settings, Network]):
         network: the network with weights that are still to be loaded.
         scorer: of phrase pairs and sentence pairs.
         ngrams: of n-grams, where the search may ask the model.
+        generator: of targets of what the network reads, where it goes word by word.
         column_note: what a column of its values must be called besides, where it is an approximation.
         embeddings: the vectors of the words of each side that the network reads, row by id in the shortlist,
             *Shape:* (n_words, r); where words have vectors.
@@ -352,6 +394,7 @@ class Architecture(Generic[Settings, Network]):
     network: Callable[[Settings, Shortlists], Network]
     scorer: Callable[[TrainedModel[Network], Compute], Scorer]
     ngrams: Callable[[TrainedModel[Network], Compute], NgramScorer] | None = None
+    generator: Callable[[TrainedModel[Network], Compute], TargetGenerator] | None = None
     column_note: str = ""
     embeddings: Callable[[TrainedModel[Network]], Mapping[Side, NDArray[np.float32]]] | None = None
     summaries: Callable[[TrainedModel[Network], Compute], Summaries] | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,3 +110,26 @@ def count_words(phrases: Iterable[bytes]) -> Counter[bytes]:
     for phrase in phrases:
         counts.update(split_words(phrase))
     return counts
+
+
+class Shortlists(NamedTuple):
+    """The words that a network knows.
+
+    Attributes:
+        source: None where the network sees no source words.
+        target: of the target.
+    """
+
+    source: Vocabulary | None
+    target: Vocabulary
+
+    @property
+    def source_words(self) -> Vocabulary:
+        """The source words of a network that sees some.
+
+        Raises:
+            ValueError: it sees none.
+        """
+        if self.source is None:
+            raise ValueError("phrase pairs need a source shortlist")
+        return self.source

@@ -18,7 +18,7 @@ from moses_bridge.base.errors import ConfigError
 from moses_bridge.formats.words import split_words
 from rescorer.contract.scorer import Batch, NamedScorer, Scorer, WordScorer
 from rescorer.contract.vocabulary import Vocabulary
-from rescorer.models.right_to_left import RightToLeft
+from rescorer.models.reading import RightToLeft
 
 Mean = Literal["sentence-log-probs", "word-probs"]
 

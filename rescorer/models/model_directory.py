@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import torch
 from torch import nn
@@ -18,21 +18,20 @@ from moses_bridge.base.json_files import read_json, write_json
 from rescorer.contract.architectures import ARCHITECTURES, is_foreign, load
 from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import (
+    FORMER_READING_KEYS,
     Architecture,
     LogZ,
     NamedScorer,
+    Reading,
     Shortlists,
     TrainedModel,
-    recorded_log_z,
-    reversed_sides_recorded,
+    TrainingRecord,
 )
+from rescorer.contract.scorer import reverses_sides as reading_reverses_sides
+from rescorer.contract.target_generation import TargetGenerator
 from rescorer.contract.vocabulary import Vocabulary
-from rescorer.fold_scorer import FoldScorer
 from rescorer.layers.tensor_files import check_weights, load_tensors, save_tensors
-from rescorer.models.reversed_sides import REVERSED_NOTE, in_own_order
-from rescorer.models.right_to_left import RightToLeftGenerator
-from rescorer.tries.generation import Generator, TargetGenerator
-from rescorer.tries.scoring import TrieScorer
+from rescorer.models.reading import REVERSED_NOTE, RightToLeftGenerator, in_own_order
 
 if TYPE_CHECKING:
     from moses_bridge.formats.ngram_scorer import NgramScorer
@@ -42,10 +41,17 @@ WEIGHTS = "model.safetensors"
 DESCRIPTION = "config.json"
 SOURCE_VOCABULARY = "source.vocab"
 TARGET_VOCABULARY = "target.vocab"
-# A directory of networks trained with folds has this file, and a model directory for each fold.
+# A directory of networks trained with folds, which earlier versions wrote, has this file.
 FOLDS = "folds.json"
 MODEL_FILES = (DESCRIPTION, WEIGHTS, SOURCE_VOCABULARY, TARGET_VOCABULARY)
 TRAIN_AGAIN = "Train the model again"
+# By the values of the keys reverse_sides and right_to_left, which models of earlier versions have.
+FORMER_READINGS: Mapping[tuple[bool, bool], Reading] = {
+    (False, False): "as-is",
+    (True, False): "reversed-sides",
+    (False, True): "right-to-left",
+    (True, True): "reversed-sides-right-to-left",
+}
 
 
 def save_model(
@@ -197,9 +203,9 @@ def _read_description(path: Path) -> dict[str, Any]:
         raise InputError(
             path.parent,
             None,
-            "networks trained with folds",
+            "networks trained with folds, which this version does not score together",
             "one network",
-            f"`rescorer score` takes them together; name one, as {fold_directory(path.parent, 0)}",
+            f"Name one of them, as {path.parent / 'fold0'}, or train without folds",
         )
     description = read_json(path)
     if not isinstance(description, dict) or not isinstance(description.get("architecture"), str):
@@ -219,6 +225,20 @@ def _read_description(path: Path) -> dict[str, Any]:
             str(FORMAT_VERSION),
             "Train the model again with this version",
         )
+    return _with_reading(description, path)
+
+
+def _with_reading(description: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The record as it is written now: earlier versions had two keys in the place of `reading`."""
+    training = description.get("training", {})
+    config = dict(training.get("config", {}))
+    reverses, turns = (bool(config.pop(key, False)) for key in FORMER_READING_KEYS)
+    if training.get("config", {}) != config:
+        config["reading"] = FORMER_READINGS[reverses, turns]
+        description = {**description, "training": {**training, "config": config}}
+    if config.get("reading", "as-is") not in get_args(Reading):
+        fault, readings = f"reading {config['reading']!r}", f"one of {', '.join(get_args(Reading))}"
+        raise InputError(path, None, fault, readings, TRAIN_AGAIN)
     return description
 
 
@@ -238,11 +258,8 @@ def fingerprint(directory: Path) -> str:
 
 def model_files(directory: Path) -> dict[str, bytes]:
     """The content of all files of a model, by their places in its directory."""
-    names = (*MODEL_FILES, FOLDS)
-    paths = [
-        path for name in names for path in (directory / name, *directory.glob(f"fold*/{name}"))
-    ]
-    return {str(path.relative_to(directory)): path.read_bytes() for path in paths if path.exists()}
+    paths = [directory / name for name in MODEL_FILES]
+    return {path.name: path.read_bytes() for path in paths if path.exists()}
 
 
 def scorer_of_model(directory: Path, compute: Compute, trust_code: bool = False) -> NamedScorer:
@@ -260,8 +277,6 @@ def scorer_of_model(directory: Path, compute: Compute, trust_code: bool = False)
         ConfigError: a GPU is asked for and there is none, or the model cannot be scored without its
             softmax's denominator.
     """
-    if (directory / FOLDS).exists():
-        return _scorer_of_folds(directory, compute, trust_code)
     model = load_model(directory, trust_code)
     _check_denominator(model, directory, compute)
     architecture = load(model.architecture)
@@ -273,33 +288,8 @@ def scorer_of_model(directory: Path, compute: Compute, trust_code: bool = False)
     return NamedScorer(f"{directory}{note}", scorer, f"{fingerprint(directory)} {compute}")
 
 
-def _scorer_of_folds(directory: Path, compute: Compute, trust_code: bool) -> NamedScorer:
-    """The networks of a directory as one scorer: a pair is scored by the one that has not seen it.
-
-    Raises:
-        InputError: the directory is not what `save_folds` finished, or a network is another one.
-    """
-    path = directory / FOLDS
-    folds = read_json(path)
-    if not isinstance(folds, dict) or not {"networks", "max_phrase_words"} <= folds.keys():
-        raise InputError(
-            path, None, "no networks", "what `rescorer train --folds` writes", TRAIN_AGAIN
-        )
-    scorers = []
-    for number, digest in enumerate(folds["networks"]):
-        member = fold_directory(directory, number)
-        if fingerprint(member) != digest:
-            fault = "another network than the one that was trained without this fold"
-            raise InputError(member, None, fault, f"the one that {path} names", TRAIN_AGAIN)
-        scorers.append(scorer_of_model(member, compute, trust_code))
-    note = scorers[0].name.removeprefix(str(fold_directory(directory, 0)))
-    name = f"{directory}{note}, each pair by the network of {len(scorers)} that has not seen it"
-    fold_scorer = FoldScorer([each.scorer for each in scorers], folds["max_phrase_words"])
-    return NamedScorer(name, fold_scorer, " ".join(each.fingerprint for each in scorers))
-
-
 def _check_denominator(model: TrainedModel[Any], directory: Path, compute: Compute) -> None:
-    if compute.unnormalized and not model.is_self_normalised:
+    if compute.unnormalized and not model.training.is_self_normalised:
         raise ConfigError(
             f"{directory} was trained without self_normalisation, so its scores need the denominator:"
             " leave --unnormalized out, or train with self_normalisation = 0.1 in --config"
@@ -312,7 +302,8 @@ def reverses_sides(directory: Path) -> bool:
     Raises:
         InputError: the directory is not a whole model.
     """
-    return reversed_sides_recorded(_read_description(directory / DESCRIPTION))
+    reading = TrainingRecord.of(_read_description(directory / DESCRIPTION)).reading
+    return reading_reverses_sides(reading)
 
 
 def log_z_of(directory: Path) -> LogZ | None:
@@ -321,7 +312,7 @@ def log_z_of(directory: Path) -> LogZ | None:
     Raises:
         InputError: the directory is not a whole model.
     """
-    return recorded_log_z(_read_description(directory / DESCRIPTION))
+    return TrainingRecord.of(_read_description(directory / DESCRIPTION)).log_z
 
 
 def ngram_scorer_of_model(
@@ -357,7 +348,7 @@ def translator_of_model(
     """
     if reverses_sides(directory):
         raise ConfigError(
-            f"{directory} was trained with reverse_sides: it reads target text and predicts its source. "
+            f"{directory} was trained with reversed sides: it reads target text and predicts its source. "
             "Translate with a model that was trained without"
         )
     return generator_of_model(directory, compute, trust_code)
@@ -375,13 +366,13 @@ def generator_of_model(
         ConfigError: as of `scorer_of_model`.
     """
     model = load_model(directory, trust_code)
-    scorer = load(model.architecture).scorer(model, compute)
-    if not isinstance(scorer, TrieScorer):
+    new_generator = load(model.architecture).generator
+    if new_generator is None:
         raise InputError(
             directory / DESCRIPTION,
             None,
             f"the architecture {model.architecture!r}, which cannot generate",
             'a recurrent network, such as "encdec" or "rnn_lm"',
         )
-    generator: Generator[Any, Any, Any, Any] = Generator(scorer.network, model.shortlists)
+    generator = new_generator(model, compute)
     return RightToLeftGenerator(generator) if model.goes_right_to_left else generator

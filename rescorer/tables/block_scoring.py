@@ -1,11 +1,11 @@
 """What the rows of a block get: values of scorers, forms of them, and the bytes that are written.
 
-A block's bytes depend on nothing but its rows and what is said here, so a block can be scored in any process.
+A block's bytes depend on nothing but its rows and the run, so a block can be scored in any process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,17 +17,13 @@ from moses_bridge.formats.phrase_table import (
     Block,
     alignment_column,
     append_score_columns,
-    score_matrix,
     without_last_scores,
 )
-from rescorer.contract.scorer import Batch, NamedScorer, Scorer, UnfitPair
-from rescorer.tables.form import FITTED_FORMS, form_of
+from rescorer.contract.scorer import Batch, NamedScorer, UnfitPair
+from rescorer.tables.form import FORMS
 from rescorer.tables.partial_file import compress
-from rescorer.tables.prediction import N_SCORES, KnownOfRows, Prediction
-from rescorer.tables.report import LOWEST_PROB, Column, ColumnFormat
+from rescorer.tables.run import LOWEST_PROB, Run
 
-# By the name of the scorer and of the column.
-Predictions = Mapping[str, Mapping[str, Prediction]]
 # e^88 is just below the largest float32, which Moses reads scores into.
 HIGHEST_LOG = 88.0
 
@@ -58,122 +54,69 @@ class ScoredBlock:
     counts: dict[str, int]
 
 
-@dataclass(frozen=True)
-class BlockScoring:
-    """How blocks of a table are scored, whoever scores them.
-
-    Attributes:
-        path: of the table.
-        has_all_rows: whether the rows of a block stand one after another, none left out.
-        columns: see `column.ColumnConfig`; so are the next two.
-        column_format: of what is written.
-        n_replaced: scores that are taken off before.
-        predictions: of fitted forms.
-        out: the table to write.
-    """
-
-    path: str
-    has_all_rows: bool
-    columns: tuple[Column, ...]
-    column_format: ColumnFormat
-    n_replaced: int
-    predictions: Predictions
-    out: Path
-
-    def scored(self, scorers: Sequence[NamedScorer], block: Block) -> ScoredBlock:
-        """The rows with their columns.
-
-        Raises:
-            InputError: a row lacks what a scorer needs.
-            UserError: a value is not finite.
-        """
-        values = self._values(scorers, block)
-        written = moses_prob if self.column_format == "prob" else floored_log
-        rows = append_score_columns(self._old_lines(block), written(values))
-        counts = {"rows": len(block)}
-        outside = (values < np.log(LOWEST_PROB)) | (values > HIGHEST_LOG)
-        for column, floored in enumerate(outside.sum(axis=0)):
-            counts[f"floored {column}"] = int(floored)
-        return ScoredBlock(compress(rows, self.out), counts)
-
-    def _old_lines(self, block: Block) -> list[bytes]:
-        if not self.n_replaced:
-            return block.lines
-        return [without_last_scores(line, self.n_replaced) for line in block.lines]
-
-    def _values(self, scorers: Sequence[NamedScorer], block: Block) -> NDArray[np.float64]:
-        """What each column adds to the log-linear model, *Shape:* (n_rows, n_columns)."""
-        known = known_of_rows(block, self.columns, self.column_format)
-        first_line = block.first_line if self.has_all_rows else None
-        values = []
-        for n_earlier, named in enumerate(scorers):
-            own = own_values(block, named, self.path, first_line)
-            for column in self.columns:
-                if column != "unknown-words":
-                    values.append(form_of(column, self.predictions[named.name])(known, own))
-                elif n_earlier == 0 and named.scorer.shortlist is not None:
-                    n_unknown = named.scorer.shortlist.n_unknown(block.targets)
-                    values.append(n_unknown.astype(np.float64))
-        return np.stack(values, axis=1)
-
-
 # Scores blocks somewhere else than here, and gives them back in their order.
-Elsewhere = Callable[[BlockScoring, Iterator[Block]], Iterator[ScoredBlock]]
+Elsewhere = Callable[[Run, Iterator[Block]], Iterator[ScoredBlock]]
 
 
-def known_of_rows(
-    block: Block, columns: Sequence[Column], column_format: ColumnFormat
-) -> KnownOfRows:
-    """What the forms of columns may go by; scores are read only where a prediction needs them."""
-    if not needs_scores(columns):
-        return KnownOfRows(block.sources, block.targets, np.empty((len(block), 0)))
-    scores = score_matrix(block.lines, N_SCORES)
-    logs = scores if column_format == "log" else np.log(np.maximum(scores, LOWEST_PROB))
-    return KnownOfRows(block.sources, block.targets, logs)
-
-
-def needs_scores(columns: Sequence[Column]) -> bool:
-    """Whether a column is what is left after a prediction from the table's own scores."""
-    return any(FITTED_FORMS.get(column) == "lengths and scores" for column in columns)
-
-
-def own_values(
-    block: Block, named: NamedScorer, path: str, first_line: int | None
-) -> NDArray[np.float64]:
-    """What a scorer gives for the rows of a block, *Shape:* (n_rows,).
+def score_block(run: Run, scorers: Sequence[NamedScorer], block: Block) -> ScoredBlock:
+    """The rows of a block with their columns.
 
     Args:
-        block: rows of the table.
-        named: the scorer.
-        path: of the table.
-        first_line: number of the first row; None where they do not stand one after another.
+        run: which columns.
+        scorers: those of the run.
+        block: some rows of its table.
 
     Raises:
-        InputError: a row lacks what the scorer needs.
+        InputError: a row lacks what a scorer needs.
         UserError: a value is not finite.
     """
+    values = _values(run, scorers, block)
+    written = moses_prob if run.config.column_format == "prob" else floored_log
+    lines = block.lines
+    if n_replaced := run.config.n_replaced:
+        lines = [without_last_scores(line, n_replaced) for line in lines]
+    rows = append_score_columns(lines, written(values))
+    counts = {"rows": len(block)}
+    outside = (values < np.log(LOWEST_PROB)) | (values > HIGHEST_LOG)
+    for column, floored in enumerate(outside.sum(axis=0)):
+        counts[f"floored {column}"] = int(floored)
+    return ScoredBlock(compress(rows, Path(run.out)), counts)
+
+
+def _values(run: Run, scorers: Sequence[NamedScorer], block: Block) -> NDArray[np.float64]:
+    """What each column adds to the log-linear model, *Shape:* (n_rows, n_columns)."""
+    values = []
+    for n_earlier, named in enumerate(scorers):
+        own = _own_values(run, named, block)
+        for column in run.config.columns:
+            if column != "unknown-words":
+                values.append(FORMS[column](block, own))
+            elif n_earlier == 0 and named.scorer.shortlist is not None:
+                n_unknown = named.scorer.shortlist.n_unknown(block.targets)
+                values.append(n_unknown.astype(np.float64))
+    return np.stack(values, axis=1)
+
+
+def _own_values(run: Run, named: NamedScorer, block: Block) -> NDArray[np.float64]:
+    """What a scorer gives for the rows of a block, *Shape:* (n_rows,)."""
+    needs_links = named.scorer.needs_links
+    links = [alignment_column(line) for line in block.lines] if needs_links else None
     try:
-        values = named.scorer.values(_batch(block, named.scorer))
+        values = named.scorer.values(Batch(block.sources, block.targets, links))
     except UnfitPair as error:
-        pair = shown(b" ||| ".join([block.sources[error.row], block.targets[error.row]]))
-        found = f"{error.found} of {pair}"
-        line = None if first_line is None else first_line + error.row
-        raise InputError(path, line, found, error.expected, error.hint) from error
-    _check_finite(values, named, block)
-    return values
-
-
-def _batch(block: Block, scorer: Scorer) -> Batch:
-    links = [alignment_column(line) for line in block.lines] if scorer.needs_links else None
-    return Batch(block.sources, block.targets, links)
-
-
-def _check_finite(values: NDArray[np.float64], named: NamedScorer, block: Block) -> None:
+        found = f"{error.found} of {_pair(block, error.row)}"
+        # Where rows may have been left out, those of a block need not stand one after another.
+        line = None if run.config.max_bad_rows else block.first_line + error.row
+        raise InputError(run.path, line, found, error.expected, error.hint) from error
     strange = np.flatnonzero(~np.isfinite(values))
     if len(strange):
         row = int(strange[0])
-        pair = shown(b" ||| ".join([block.sources[row], block.targets[row]]))
         raise UserError(
-            f"{named.name} gives {values[row]} for {pair}; train the model again, "
+            f"{named.name} gives {values[row]} for {_pair(block, row)}; train the model again, "
             "with a lower learning_rate"
         )
+    return values
+
+
+def _pair(block: Block, row: int) -> str:
+    return shown(b" ||| ".join([block.sources[row], block.targets[row]]))

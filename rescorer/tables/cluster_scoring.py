@@ -20,7 +20,8 @@ from rescorer.contract.parallel import compute_on_one_thread
 from rescorer.contract.scorer import NamedScorer
 from rescorer.models.asked_scorers import AskedScorers
 from rescorer.models.model_directory import model_files
-from rescorer.tables.block_scoring import BlockScoring, Elsewhere, ScoredBlock
+from rescorer.tables.block_scoring import Elsewhere, ScoredBlock, score_block
+from rescorer.tables.run import Run
 
 UNITS: dict[Device, Unit | None] = {"auto": None, "cpu": "CPU", "cuda": "GPU"}
 DEVICES: dict[Unit, Device] = {"CPU": "cpu", "GPU": "cuda"}
@@ -74,17 +75,17 @@ class BlockWork:
     Attributes:
         scorers: to load.
         device: on which they compute.
-        scoring: of the table.
+        run: which columns.
     """
 
     scorers: PackedScorers
     device: Device
-    scoring: BlockScoring
+    run: Run
 
     def __call__(self) -> Callable[[Block], ScoredBlock]:
         """What scores a block, on one thread: so values do not depend on the machine's processors."""
         compute_on_one_thread()
-        return partial(self.scoring.scored, self.scorers.named(self.device))
+        return partial(score_block, self.run, self.scorers.named(self.device))
 
 
 @contextlib.contextmanager
@@ -108,6 +109,6 @@ def open_scoring(
 
 
 def _scored(
-    cluster: Cluster, scorers: PackedScorers, scoring: BlockScoring, blocks: Iterator[Block]
+    cluster: Cluster, scorers: PackedScorers, run: Run, blocks: Iterator[Block]
 ) -> Iterator[ScoredBlock]:
-    return cluster.map_in_order(BlockWork(scorers, DEVICES[cluster.unit], scoring), blocks)
+    return cluster.map_in_order(BlockWork(scorers, DEVICES[cluster.unit], run), blocks)

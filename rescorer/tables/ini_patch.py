@@ -16,7 +16,8 @@ from moses_bridge.formats.moses_ini import (
     with_added_scores,
     write_ini,
 )
-from rescorer.tables.report import Column, ColumnFormat, ColumnReport
+from rescorer.tables.column import Column
+from rescorer.tables.run import Run
 
 TABLE_KIND = "PhraseDictionaryMemory"
 # Of `initial_weights`; 0.2 is what train-model.perl gives each score of a table.
@@ -70,7 +71,7 @@ def refuse_unfit_ini(ini_path: Path, ini_out: Path, table: Path, out: Path, n_sc
     with_added_scores(_at_home(ini, ini_out), feature.name, out.resolve(), [])
 
 
-def patch_ini(ini_path: Path, ini_out: Path, table: Path, out: Path, report: ColumnReport) -> None:
+def patch_ini(ini_path: Path, ini_out: Path, run: Run) -> None:
     """Write the ini for the new table: num-features, path and weights change together.
 
     If it goes to another directory, relative paths of the other features become absolute, since
@@ -80,13 +81,13 @@ def patch_ini(ini_path: Path, ini_out: Path, table: Path, out: Path, report: Col
     Raises:
         InputError: the ini does not belong to the table.
     """
-    ini = read_ini(ini_path)
-    feature = table_feature(ini, table)
-    old_weights = ini.weights.get(feature.name, ())[: report.n_old_scores]
-    weights = initial_weights(old_weights, [column for column, _ in report.columns])
-    n_replaced = feature.n_scores - report.n_old_scores
+    ini, out = read_ini(ini_path), Path(run.out).resolve()
+    feature = table_feature(ini, Path(run.path))
+    old_weights = ini.weights.get(feature.name, ())[: run.n_old_scores]
+    weights = initial_weights(old_weights, [column for column, _ in run.columns])
+    n_replaced = feature.n_scores - run.n_old_scores
     ini = _at_home(ini, ini_out)
-    write_ini(with_added_scores(ini, feature.name, out.resolve(), weights, n_replaced), ini_out)
+    write_ini(with_added_scores(ini, feature.name, out, weights, n_replaced), ini_out)
 
 
 def _at_home(ini: MosesIni, ini_out: Path) -> MosesIni:
@@ -106,22 +107,20 @@ def initial_weights(old_weights: Sequence[float], columns: Sequence[Column]) -> 
     return [0.0 if column == "unknown-words" else weight for column in columns]
 
 
-def binary_table_commands(
-    out: Path, report: ColumnReport, column_format: ColumnFormat = "prob"
-) -> list[str]:
+def binary_table_commands(run: Run) -> list[str]:
     """Moses's commands that make binary tables of the new one, told the right number of scores.
 
     processPhraseTableMin takes 4 and CreateProbingPT never compares, if the number is not given.
     The first takes the logarithm itself; the second does with --log-prob alone.
     """
-    n_scores = str(report.n_scores)
+    out, n_scores = Path(run.out), str(run.n_scores)
     stem = out.with_suffix("") if out.suffix in COMPRESSIONS else out
     probing = ["CreateProbingPT", "--input-pt", str(out), "--output-dir", f"{stem}.probing"]
     probing += ["--num-scores", n_scores]
-    if column_format == "log":
+    if run.config.column_format == "log":
         return [shlex.join(probing)]
     compact = ["processPhraseTableMin", "-in", str(out), "-out", str(stem), "-nscores", n_scores]
     compact += ["-rankscore", "2"]
-    if not report.has_alignment:
+    if not run.has_alignment:
         compact += ["-encoding", "None"]
     return [shlex.join(compact), shlex.join([*probing, "--log-prob"])]

@@ -1,28 +1,29 @@
-"""The whole of `rescorer score`: table, moses.ini, and what the user should know of both."""
+"""The whole of `rescorer score` and `merge`: table, moses.ini, and what the user should know of both."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.base.textio import STANDARD_STREAM, is_stream
+from moses_bridge.base.line_progress import LineProgress
+from moses_bridge.base.textio import STANDARD_STREAM, is_stream, write_lines
+from moses_bridge.compiled.notice import CompilationNotice
+from moses_bridge.formats.phrase_table import Block, blocks_of_rows
+from rescorer.contract.parallel import map_in_order
 from rescorer.contract.scorer import NamedScorer
-from rescorer.tables.block_scoring import Elsewhere
-from rescorer.tables.column import ColumnConfig, add_columns, planned_columns
+from rescorer.tables.block_scoring import Elsewhere, ScoredBlock, score_block
+from rescorer.tables.column import ColumnConfig, check_columns
 from rescorer.tables.ini_patch import binary_table_commands, patch_ini, refuse_unfit_ini
 from rescorer.tables.merging import merged
-from rescorer.tables.report import (
-    LOWEST_PROB,
-    ColumnFormat,
-    ColumnReport,
-    bad_rows_path,
-    read_sidecar,
-    sidecar_path,
-)
-from rescorer.tables.rows import Shard
+from rescorer.tables.partial_file import PartialFile, StreamOutput
+from rescorer.tables.run import LOWEST_PROB, Counts, Run, read_run
 from rescorer.tables.source_table import SourceTable
+
+# What is compiled, and how many functions that are with numba 0.68.
+ROW_BYTES = "the reading and writing of rows (some seconds)", 24
 
 
 def score_table(
@@ -30,8 +31,6 @@ def score_table(
     out: str,
     scorers: Sequence[NamedScorer],
     config: ColumnConfig,
-    max_bad_rows: int = 0,
-    shard: Shard | None = None,
     ini: Path | None = None,
     ini_out: Path | None = None,
     resume: bool = False,
@@ -39,15 +38,13 @@ def score_table(
     command: str = "",
     elsewhere: Elsewhere | None = None,
 ) -> list[str]:
-    """Add columns to a table and patch its moses.ini; see `column.add_columns`.
+    """Add columns to a table and patch its moses.ini; see `add_columns`.
 
     Args:
         path: the phrase table.
         out: the table to write.
         scorers: what scores it.
-        config: which columns.
-        max_bad_rows: so many malformed rows at most go to OUT.bad instead of ending the run.
-        shard: the part of the table to score; None for all of it.
+        config: which columns, of which rows; malformed ones that are left out go to OUT.bad.
         ini: moses.ini of the table, if there is one to patch.
         ini_out: the ini to write.
         resume: continue where an earlier run was stopped.
@@ -65,25 +62,20 @@ def score_table(
         ConfigError: the settings do not fit together.
     """
     _check_paths([path], out, ini, ini_out)
-    if shard and is_stream(path):
+    if config.shard and is_stream(path):
         raise ConfigError("standard input or a pipe cannot be scored in shards: name a file")
-    if shard and ini is not None:
+    if config.shard and ini is not None:
         raise ConfigError("the ini of shards is written by `rescorer merge`: leave --ini out here")
     if replace and is_stream(path):
         raise ConfigError("columns can be replaced in a file only, beside which TABLE.json stands")
-    planned_columns(scorers, config)
-    table = SourceTable.open(path, max_bad_rows, shard)
+    check_columns(scorers, config)
+    table = SourceTable.open(path, config.max_bad_rows, config.shard)
     if replace:
         config = replacing(table, config)
     if ini is not None and ini_out is not None:
         refuse_unfit_ini(ini, ini_out, Path(path), Path(out), table.n_scores)
-    report = add_columns(table, out, scorers, config, resume, command, elsewhere)
-    lines = _summary(out, report)
-    if ini is not None and ini_out is not None:
-        lines += _patched(ini, ini_out, Path(path), Path(out), report)
-    if not is_stream(out) and not shard:
-        lines += _advice(Path(out), report, config.column_format)
-    return lines
+    run = add_columns(table, out, scorers, config, resume, command, elsewhere)
+    return _told(run, ini, ini_out)
 
 
 def replacing(table: SourceTable, config: ColumnConfig) -> ColumnConfig:
@@ -93,17 +85,112 @@ def replacing(table: SourceTable, config: ColumnConfig) -> ColumnConfig:
         InputError: the table has no TABLE.json, or rows of another width than it says.
         ConfigError: the earlier columns have another format than the new ones.
     """
-    settings, report = read_sidecar(Path(table.path))
-    if table.n_scores != report.n_scores:
-        expected = f"{report.n_scores}, as {sidecar_path(Path(table.path))} says"
+    earlier = read_run(table.path)
+    if table.n_scores != earlier.n_scores:
+        expected = f"{earlier.n_scores}, as {earlier.sidecar} says"
         raise InputError(table.path, 1, f"{table.n_scores} scores", expected)
-    earlier = settings.get("column_format", config.column_format)
-    if earlier != config.column_format:
+    column_format = earlier.config.column_format
+    if column_format != config.column_format:
         raise ConfigError(
-            f"the columns to replace have the format {earlier!r}, as {sidecar_path(Path(table.path))}"
-            f" says: score with --column-format {earlier}"
+            f"the columns to replace have the format {column_format!r}, as {earlier.sidecar}"
+            f" says: score with --column-format {column_format}"
         )
-    return dataclasses.replace(config, n_replaced=len(report.columns))
+    return dataclasses.replace(config, n_replaced=len(earlier.columns))
+
+
+def add_columns(
+    table: SourceTable,
+    out: str,
+    scorers: Sequence[NamedScorer],
+    config: ColumnConfig,
+    resume: bool = False,
+    command: str = "",
+    elsewhere: Elsewhere | None = None,
+) -> Run:
+    """Write the table with added dense scores, the last of each row; every other byte stays.
+
+    Beside it OUT.json says which models made which column, and OUT.bad holds the malformed rows that
+    were left out. With "-" the table goes to standard output; such a run cannot be resumed, and no file
+    stands beside a table that goes there, to a pipe or to a device.
+
+    Args:
+        table: equal sources together; it says which rows are scored, whatever the config says.
+        out: table to write, compressed by suffix.
+        scorers: one group of columns for each.
+        config: which columns.
+        resume: continue where an earlier run of the same settings was stopped.
+        command: the command line, for the record.
+        elsewhere: scores the blocks; None for the scorers here.
+
+    Raises:
+        InputError: a row of the table is not one that Moses reads as it is meant, or lacks what a scorer
+            needs.
+        ConfigError: the settings do not fit together.
+        UserError: a value is not finite.
+    """
+    check_columns(scorers, config)
+    run = Run.of(table, out, scorers, config)
+    _check_run(run, scorers, resume)
+    blocks = blocks_of_rows(table.rows, run.path, config.block_rows)
+    scored = elsewhere or partial(_scored_here, scorers)
+    with _sink(run, resume) as sink:
+        n_done, n_parts = sink.progress["rows"], table.shard.n_shards if table.shard else 1
+        progress = LineProgress("score", run.path, done=n_done, n_parts=n_parts)
+        with CompilationNotice(*ROW_BYTES), progress:
+            for block in scored(run, _behind(blocks, n_done)):
+                sink.append(block.data, block.counts)
+                progress.update(block.counts["rows"])
+            sink.publish()
+    n_floored = tuple(sink.progress[f"floored {place}"] for place in range(len(run.columns)))
+    counts = Counts(sink.progress["rows"], n_floored, len(table.bad_rows.rows))
+    run = dataclasses.replace(run, counts=counts)
+    if not is_stream(out):
+        run.write_record(command)
+    if table.bad_rows.rows:
+        write_lines(run.bad_rows, table.bad_rows.rows)
+    return run
+
+
+def _check_run(run: Run, scorers: Sequence[NamedScorer], resume: bool) -> None:
+    """Refuse what cannot be done with this table, or with what is to be written."""
+    if resume and (is_stream(run.path) or is_stream(run.out)):
+        raise ConfigError("a run on standard input or output, a pipe or a device cannot be resumed")
+    if run.config.max_bad_rows and is_stream(run.out):
+        raise ConfigError("bad rows go to a file beside the table: name one, not standard output")
+    for named in scorers:
+        if named.scorer.needs_links and not run.has_alignment:
+            raise InputError(
+                run.path,
+                None,
+                "no word links",
+                f"an alignment column (the fourth), which {named.name} needs",
+                "Let Moses's `score` or `moses-bridge build` write it",
+            )
+    if run.n_old_scores <= 0:
+        n_replaced = run.config.n_replaced
+        expected = f"more than the {n_replaced} to replace"
+        raise InputError(run.path, None, f"{run.n_old_scores + n_replaced} scores", expected)
+
+
+def _scored_here(
+    scorers: Sequence[NamedScorer], run: Run, blocks: Iterator[Block]
+) -> Iterator[ScoredBlock]:
+    return map_in_order(partial(score_block, run, scorers), blocks, run.config.jobs)
+
+
+def _behind(blocks: Iterator[Block], n_rows: int) -> Iterator[Block]:
+    """The blocks without those that hold the first n_rows rows."""
+    n_earlier = 0
+    for block in blocks:
+        if n_earlier >= n_rows:
+            yield block
+        n_earlier += len(block)
+
+
+def _sink(run: Run, resume: bool) -> PartialFile | StreamOutput:
+    if is_stream(run.out):
+        return StreamOutput(run.out)
+    return PartialFile(Path(run.out), run.settings, resume)
 
 
 def merge_shards(
@@ -130,17 +217,7 @@ def merge_shards(
         ConfigError: the options do not fit together.
     """
     _check_paths([str(part) for part in parts], str(out), ini, ini_out)
-    settings, report = merged(parts, out, command)
-    table = Path(settings["table"]["path"])
-    lines = _summary(str(out), report)
-    if ini is not None and ini_out is not None:
-        lines += _patched(ini, ini_out, table, out, report)
-    return lines + _advice(out, report, settings["column_format"])
-
-
-def _patched(ini: Path, ini_out: Path, table: Path, out: Path, report: ColumnReport) -> list[str]:
-    patch_ini(ini, ini_out, table, out, report)
-    return [f"{ini_out}: num-features, path and weights of the phrase table changed"]
+    return _told(merged(parts, out, command), ini, ini_out)
 
 
 def _check_paths(tables: Sequence[str], out: str, ini: Path | None, ini_out: Path | None) -> None:
@@ -162,25 +239,31 @@ def _check_paths(tables: Sequence[str], out: str, ini: Path | None, ini_out: Pat
         named.add(Path(path).resolve())
 
 
-def _summary(out: str, report: ColumnReport) -> list[str]:
-    lines = [f"{out}: {report.n_rows:,} rows, {report.n_scores} scores each"]
+def _told(run: Run, ini: Path | None, ini_out: Path | None) -> list[str]:
+    """Patch the ini, and say what was written and what Moses must be told."""
+    lines = _summary(run)
+    if ini is not None and ini_out is not None:
+        patch_ini(ini, ini_out, run)
+        lines.append(f"{ini_out}: num-features, path and weights of the phrase table changed")
+    return lines if is_stream(run.out) or run.config.shard else lines + _advice(run)
+
+
+def _summary(run: Run) -> list[str]:
+    lines = [f"{run.out}: {run.counts.n_rows:,} rows, {run.n_scores} scores each"]
     for number, ((column, name), n_floored) in enumerate(
-        zip(report.columns, report.n_floored, strict=True), start=report.n_old_scores + 1
+        zip(run.columns, run.counts.n_floored, strict=True), start=run.n_old_scores + 1
     ):
         floored = f", {n_floored:,} rows raised to {LOWEST_PROB:g}" if n_floored else ""
         lines.append(f"  score {number}: {column} of {name}{floored}")
-    if report.n_bad_rows:
-        lines.append(
-            f"{bad_rows_path(Path(out))}: {report.n_bad_rows:,} malformed rows that were left out"
-        )
+    if n_bad_rows := run.counts.n_bad_rows:
+        lines.append(f"{run.bad_rows}: {n_bad_rows:,} malformed rows that were left out")
     return lines
 
 
-def _advice(out: Path, report: ColumnReport, column_format: ColumnFormat) -> list[str]:
-    commands = binary_table_commands(out, report, column_format)
+def _advice(run: Run) -> list[str]:
     return [
         "Binary tables must be told the number of scores"
         " (rows in the order of LC_ALL=C sort for the first):",
-        *(f"  {command}" for command in commands),
+        *(f"  {command}" for command in binary_table_commands(run)),
         "Remove what an earlier tuning made of the old table: filtered/ and features.list.",
     ]

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -18,13 +18,13 @@ from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError, UserError
 from moses_bridge.base.progress import Progress
 from rescorer.contract.compute import DTYPES, Precision, fastest_precision
+from rescorer.contract.scorer import Task
 from rescorer.training.log import LogRecord, NoLog, TrainingLog
 from rescorer.training.peers import ALONE, Peers
 from rescorer.training.recipes import RECIPES, Recipe, RecipeName
 from rescorer.training.state import TRAINING_STATE, load_training_state, save_training_state
 
 Batch = TypeVar("Batch")
-AnyBatch = TypeVar("AnyBatch", covariant=True)
 # Evaluations without a better held-out loss after which the rate is halved, where no end is planned.
 EVALUATIONS_TO_HALVE = 3
 UNTIL_IT_STOPS_FALLING = "train until the held-out loss stops falling"
@@ -99,41 +99,6 @@ class LoopConfig:
     def has_planned_end(self) -> bool:
         """Whether passes or minutes are limited."""
         return bool(self.n_epochs or self.max_minutes)
-
-
-class Batches(Protocol[AnyBatch]):
-    """The batches of an epoch by number, a list say."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, number: int, /) -> AnyBatch: ...
-
-
-class Task(Protocol, Generic[Batch]):
-    """What is learned: the batches of an epoch and their loss."""
-
-    def batches(self, epoch: int) -> Batches[Batch]:
-        """The batches of an epoch, in their order; the same ones for the same number."""
-
-    @property
-    def batch_size(self) -> int:
-        """Items of an update, whatever it counts."""
-
-    def parts(self, batch: Batch, n_parts: int) -> list[Batch]:
-        """A batch in at most so many parts, none empty: their losses sum up to that of the batch."""
-
-    def n_words(self, batch: Batch) -> float:
-        """The weight of the words of a batch."""
-
-    def loss(self, batch: Batch) -> tuple[Tensor, float]:
-        """Summed loss (natural log) of a batch or a part, and the weight of the words in it."""
-
-    @property
-    def n_held_out(self) -> int:
-        """Items of the data that are held out."""
-
-    def held_out_loss(self) -> float | None:
-        """Loss on held-out data in nats per word, </s> included; None if there are no such data."""
 
 
 @dataclass

@@ -5,19 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, Protocol
 
 import torch
 from torch import nn
-
-if TYPE_CHECKING:
-    from rescorer.training.loop import LoopConfig
 
 RecipeName = Literal["adam", "paper"]
 # Share of the training over which the rate rises at most.
 WARMUP_SHARE = 0.05
 # The rate does not fall below this share of its peak, so that the last updates still move the weights.
 LOWEST_RATE_SHARE = 0.01
+
+
+class RateSettings(Protocol):
+    """What recipes go by: some of the settings of `loop.LoopConfig`."""
+
+    @property
+    def learning_rate(self) -> float:
+        """Peak of the rate."""
+
+    @property
+    def warmup_updates(self) -> int:
+        """Updates over which it rises."""
 
 
 @dataclass(frozen=True)
@@ -32,25 +41,25 @@ class Recipe:
         is_exact: whether the output layer's products are float32 whatever the settings say.
     """
 
-    optimizer: Callable[[Iterable[nn.Parameter], LoopConfig], torch.optim.Optimizer]
-    rate: Callable[[LoopConfig, int, float], float]
+    optimizer: Callable[[Iterable[nn.Parameter], RateSettings], torch.optim.Optimizer]
+    rate: Callable[[RateSettings, int, float], float]
     scale: Callable[[float], float]
     is_exact: bool
 
 
-def _adam(parameters: Iterable[nn.Parameter], config: LoopConfig) -> torch.optim.Optimizer:
+def _adam(parameters: Iterable[nn.Parameter], config: RateSettings) -> torch.optim.Optimizer:
     # 0.99 instead of 0.999: trainings of minutes have some thousand updates, too few for the longer mean.
     return torch.optim.Adam(parameters, lr=config.learning_rate, betas=(0.9, 0.99), fused=True)
 
 
-def _warm_cosine(config: LoopConfig, n_updates: int, done: float) -> float:
+def _warm_cosine(config: RateSettings, n_updates: int, done: float) -> float:
     by_updates = (n_updates + 1) / max(1, config.warmup_updates)
     warmup = min(1.0, max(by_updates, done / WARMUP_SHARE))
     decay = 0.5 * (1 + math.cos(math.pi * done))
     return config.learning_rate * warmup * max(decay, LOWEST_RATE_SHARE)
 
 
-def _adadelta(parameters: Iterable[nn.Parameter], config: LoopConfig) -> torch.optim.Optimizer:
+def _adadelta(parameters: Iterable[nn.Parameter], config: RateSettings) -> torch.optim.Optimizer:
     return torch.optim.Adadelta(parameters, lr=1.0, rho=0.95, eps=1e-6)
 
 

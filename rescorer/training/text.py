@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from moses_bridge.base.blocks import blocks_of
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import StrPath, named_errors, read_lines, read_parallel
+from moses_bridge.formats.words import turned_words
 from rescorer.contract.scorer import Data
 
 PIECE_BYTES = 1 << 20  # are read and written together
@@ -118,6 +119,11 @@ def read_parallel_text(data: Data) -> ParallelText:
     if not len(sides[0]):
         raise InputError(data.path, None, "no sentence pair", "parallel text, one sentence a line")
     return ParallelText(sides[0], sides[1], sides[2] if data.links is not None else None)
+
+
+def turned_lines(sentences: Iterable[bytes]) -> Iterator[bytes]:
+    """The words of each sentence from the last one to the first."""
+    return map(turned_words, sentences)
 
 
 def columns_of(rows: Iterable[tuple[bytes, ...]]) -> Iterator[list[list[bytes]]]:

@@ -39,13 +39,6 @@ class AttentiveRecurrent(
     """A recurrent network that weighs the words of its source in each step."""
 
 
-class MatrixReader(Protocol):
-    """What tells where a network looks."""
-
-    def matrices(self, pairs: Batch) -> Iterator[NDArray[np.float32]]:
-        """See `AttentionReader.matrices`."""
-
-
 class AttentionReader(Generic[Source, State, Carried, Inputs]):
     """Attention matrices of sentence pairs.
 

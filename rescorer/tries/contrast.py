@@ -40,15 +40,15 @@ class ContrastTrainingConfig(PairTrainingConfig):
     Attributes:
         batching: "pairs" draws pairs at random, "sources" all targets of a source at once, "parts" four of
             them, "auto" what the recipe says.
-        reverse_sides: false alone: a similarity has no direction.
+        reading: "as-is" alone: a similarity has no direction.
     """
 
     batching: Batching | Literal["auto"] = "pairs"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.reverse_sides:
-            raise ConfigError("reverse_sides: a similarity has no direction: leave it out")
+        if self.reading != "as-is":
+            raise ConfigError("reading: a similarity has no direction: leave it out")
         if self.loop.accumulation > 1:
             raise ConfigError(
                 "loop.accumulation: a target is told from those of a whole batch: leave it at 1"

@@ -8,19 +8,18 @@ Notation: n sources; k hypotheses (live ones of all sources); V words.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Generic, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from moses_bridge.base.config import AtLeast, check_limits
-from moses_bridge.base.errors import ConfigError
 from moses_bridge.formats.words import split_words
-from rescorer.contract.scorer import Shortlists
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import Shortlists, TrainedModel
+from rescorer.contract.target_generation import Generated, GenerationConfig
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.tries.hypotheses import Beam, Choice, Draws, Live, first_hypotheses
 from rescorer.tries.recurrent import (
@@ -33,6 +32,7 @@ from rescorer.tries.recurrent import (
     take,
     to_device,
 )
+from rescorer.tries.scoring import TrieScorer
 
 # Logits of so many hypotheses and a shortlist of 15,000 words are 15 MB in float32.
 HYPOTHESES_AT_ONCE = 256
@@ -50,78 +50,6 @@ class Attentive(Protocol):
             How much each place of the source counts, its words first and then </s>; what stands behind
             the </s> of a shorter source is ignored, *Shape:* (k, max_len + 1).
         """
-
-
-@dataclass(frozen=True)
-class GenerationConfig:
-    """What is wanted.
-
-    Attributes:
-        n: targets of each source.
-        beam: hypotheses of a source that are kept at each length; n, if that is more.
-        sample: draw targets instead of searching for the best ones; then they may repeat.
-        temperature: of the draws: below 1 likely words are drawn more often than the network says.
-        length_penalty: alpha of the score by which the search chooses, log p / (words with </s>)^alpha;
-            0 chooses by log p, 1 by its mean a word.
-        max_words: of a target, those of its beginning that are given not counted.
-        max_ratio: target words for each source word, </s> counted as one; 0 for no such limit.
-        unknown_words: whether <unk> may be one of the words.
-        seed: of the draws; the same source and seed draw the same.
-    """
-
-    n: Annotated[int, AtLeast(1)] = 1
-    beam: Annotated[int, AtLeast(1)] = 10
-    sample: bool = False
-    temperature: Annotated[float, AtLeast(0)] = 1.0
-    length_penalty: Annotated[float, AtLeast(0)] = 0.0
-    max_words: Annotated[int, AtLeast(1)] = 100
-    max_ratio: Annotated[float, AtLeast(0)] = 3.0
-    unknown_words: bool = True
-    seed: Annotated[int, AtLeast(0)] = 1
-
-    def __post_init__(self) -> None:
-        check_limits(self)
-        if self.sample and not self.temperature:
-            raise ConfigError(
-                "temperature is 0: a draw needs more; search for the best ones instead"
-            )
-
-    @property
-    def width(self) -> int:
-        """Hypotheses of a source at each length."""
-        return self.n if self.sample else max(self.n, self.beam)
-
-
-class Generated(NamedTuple):
-    """One target.
-
-    Attributes:
-        words: without </s>; <unk> for a word outside the shortlist that was not given.
-        log_prob: natural log p(words and </s> | source).
-        score: log_prob with the length penalty; log_prob itself of a draw.
-        places: the most attended word of the source, from 0, for each word; -1 without an attention.
-    """
-
-    words: tuple[bytes, ...]
-    log_prob: float
-    score: float
-    places: tuple[int, ...]
-
-
-class TargetGenerator(Protocol):
-    """What generates targets of sources."""
-
-    @property
-    def shortlists(self) -> Shortlists:
-        """The words of the network; without a source shortlist no source is read."""
-
-    def generate(
-        self,
-        sources: Sequence[bytes],
-        config: GenerationConfig,
-        beginnings: Sequence[bytes] | None = None,
-    ) -> Iterator[list[Generated]]:
-        """See `Generator.generate`."""
 
 
 class Generator(Generic[Source, State, Carried, Inputs]):
@@ -289,3 +217,14 @@ class _Read(Generic[Source, State, Carried, Inputs]):
         inside = np.arange(weights.shape[1]) < lens[:, None]
         places = np.where(inside, weights.cpu().numpy(), -np.inf).argmax(axis=1)
         return np.where(lens > 0, places, NO_PLACE)
+
+
+def generator_with(
+    new_scorer: Callable[[TrainedModel[Any], Compute], TrieScorer[Any, Any, Any, Any]],
+) -> Callable[[TrainedModel[Any], Compute], Generator[Any, Any, Any, Any]]:
+    """What makes the generator of a model (`Architecture.generator`) with the network of its scorer."""
+
+    def new_generator(model: TrainedModel[Any], compute: Compute) -> Generator[Any, Any, Any, Any]:
+        return Generator(new_scorer(model, compute).network, model.shortlists)
+
+    return new_generator

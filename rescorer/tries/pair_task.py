@@ -7,14 +7,16 @@ paper's way).
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, NamedTuple, Protocol
+from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
 from moses_bridge.base.config import AtLeast, AtMost, check_limits
+from rescorer.contract.scorer import FORMER_READING_KEYS, PairReading, reverses_sides
 from rescorer.training.data import held_out_mask
 from rescorer.training.loop import LoopConfig
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
@@ -72,8 +74,8 @@ class PairTrainingConfig:
         batching: "sources" puts all targets of a source into one batch, so that they share work; "parts"
             puts four of them at a time, so that a batch is more varied; "pairs" draws pairs at random, as
             the paper does; "auto" takes "parts" with the recipe "adam", "pairs" with "paper".
-        reverse_sides: learn p(source | target): the network reads the targets of the table and predicts its
-            sources. The model's record says so, and its scores of a table are those then.
+        reading: "reversed-sides" learns p(source | target): the network reads the targets of the table and
+            predicts its sources. The model's record says so, and its scores of a table are those then.
         loop: recipe and limits; the default learning rate is 6e-3.
     """
 
@@ -87,8 +89,9 @@ class PairTrainingConfig:
     n_held_out: Annotated[int, AtLeast(0)] = 5_000
     batch_pairs: Annotated[int, AtLeast(0)] = 0
     batching: Batching | Literal["auto"] = "auto"
-    reverse_sides: bool = False
+    reading: PairReading = "as-is"
     loop: LoopConfig = field(default_factory=lambda: LoopConfig(learning_rate=6e-3))
+    former_keys: ClassVar[Mapping[str, str]] = FORMER_READING_KEYS
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -97,7 +100,7 @@ class PairTrainingConfig:
     def choice(self) -> PairChoice:
         """Which rows of a table are learned from."""
         return PairChoice.of(
-            self.max_phrase_words, self.weighting, self.min_prob, self.reverse_sides
+            self.max_phrase_words, self.weighting, self.min_prob, reverses_sides(self.reading)
         )
 
     @property

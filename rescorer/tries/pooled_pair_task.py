@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from moses_bridge.base.progress import print_note
 from moses_bridge.base.textio import read_lines
-from rescorer.contract.scorer import Data, Prepared, Shortlists
+from rescorer.contract.scorer import Data, Prepared, Shortlists, reverses_sides
 from rescorer.contract.vocabulary import count_words
 from rescorer.training.data import digest
 from rescorer.training.pairs.pair_cache import stored_pairs
@@ -72,8 +72,8 @@ def prepare_pairs(
         ConfigError: `cache` has other pairs.
     """
     files = stored_pairs(data.path, config.choice, data.cache)
-    pairs = ChosenPairs(files, config.pool_pairs, config.max_pairs, seed, data.left_out)
-    texts = data.texts[::-1] if data.texts and config.reverse_sides else data.texts
+    pairs = ChosenPairs(files, config.pool_pairs, config.max_pairs, seed)
+    texts = data.texts[::-1] if data.texts and reverses_sides(config.reading) else data.texts
     of_pairs = pairs.word_counts()
     counts: Sequence[WordCounts] = of_pairs
     if texts is not None:
@@ -88,8 +88,6 @@ def prepare_pairs(
         "held_out_words_per_pair": task.held_out_words_per_pair,
         "shortlists": chosen.record(),
     }
-    if data.left_out is not None:
-        record["left_out"] = data.left_out._asdict()
     words = () if texts is None else (word for side in shortlists if side for word in side.words)
     return Prepared(network, task, shortlists, digest(chain(pairs.content(), words)), record)
 

@@ -5,9 +5,9 @@ A batch holds sentences of about the same length, so that most of them are still
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -18,19 +18,26 @@ from moses_bridge.base.array_file import parts
 from moses_bridge.base.config import AtLeast, Below, check_limits
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import StrPath
-from rescorer.contract.scorer import Data, Prepared, Shortlists
+from rescorer.contract.scorer import (
+    FORMER_READING_KEYS,
+    Data,
+    Prepared,
+    Reading,
+    Shortlists,
+    goes_right_to_left,
+    reverses_sides,
+)
 from rescorer.contract.vocabulary import Vocabulary, count_words
 from rescorer.layers.predicted import UpdateLoss
 from rescorer.layers.sampled import WordSampler
 from rescorer.layers.step_linear import shared_steps
-from rescorer.models.right_to_left import turned_lines
 from rescorer.training.data import digest, held_out_mask
 from rescorer.training.loop import LoopConfig
 from rescorer.training.mapped_text import mapped_phrases
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.recipes import RecipeName
 from rescorer.training.seeded_batch import SeededBatch, in_random_order
-from rescorer.training.text import SENTENCES_AT_ONCE, SpilledLines, read_parallel_text
+from rescorer.training.text import SENTENCES_AT_ONCE, SpilledLines, read_parallel_text, turned_lines
 from rescorer.tries.loss import pairs_loss, predictions
 
 # Held-out sentences of so many words are scored at a time, so that memory does not grow with their number.
@@ -74,9 +81,9 @@ class SentenceTrainingConfig:
             anew each time; 0 takes the whole shortlist, as the recipe "paper" always does. Held-out losses
             are always exact.
         dropout: share of the words' vectors and of the readout that is left out in training.
-        reverse_sides: learn p(source | target): the network reads the target text and predicts the source. The
-            model's record says so, and its values of sentence pairs are those then.
-        right_to_left: predict the last word first; the model's record says so too.
+        reading: "reversed-sides" learns p(source | target): the network reads the target text and predicts the
+            source. "right-to-left" predicts the last word first, "reversed-sides-right-to-left" the last word
+            of the source. The model's record says so, and its values of sentence pairs are those then.
         self_normalisation: weight alpha of log^2 Z in the loss (Devlin et al. 2014, section 2.3, use
             0.1), with which `rescorer nbest --unnormalized` can leave the denominator Z out; 0 for none.
         loop: recipe and limits.
@@ -88,10 +95,10 @@ class SentenceTrainingConfig:
     batch_size: Annotated[int, AtLeast(0)] = 0
     n_sampled: Annotated[int, AtLeast(0)] = 2_000
     dropout: Annotated[float, AtLeast(0), Below(1)] = 0.2
-    reverse_sides: bool = False
-    right_to_left: bool = False
+    reading: Reading = "as-is"
     self_normalisation: Annotated[float, AtLeast(0)] = 0.0
     loop: LoopConfig = field(default_factory=LoopConfig)
+    former_keys: ClassVar[Mapping[str, str]] = FORMER_READING_KEYS
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -121,11 +128,13 @@ def prepare_sentences(
         InputError: the texts have not as many lines, or no pair is short enough.
     """
     text = read_parallel_text(data)
-    sides = (text.targets, text.sources) if config.reverse_sides else (text.sources, text.targets)
+    sides = text.sources, text.targets
+    if reverses_sides(config.reading):
+        sides = text.targets, text.sources
     shortlists = Shortlists(
         *(Vocabulary.from_counts(count_words(side), config.shortlist) for side in sides)
     )
-    targets = turned_lines(sides[1]) if config.right_to_left else sides[1]
+    targets = turned_lines(sides[1]) if goes_right_to_left(config.reading) else sides[1]
     pairs = encode_sentences(sides[0], targets, shortlists, config.max_sentence_words, data.path)
     network = new_network(shortlists)
     task = SentenceTask(network, pairs, config, seed)

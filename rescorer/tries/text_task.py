@@ -6,8 +6,9 @@ loss is the same number as sentence by sentence.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from moses_bridge.base.array_file import parts
 from moses_bridge.base.config import AtLeast, Below, check_limits
+from rescorer.contract.scorer import FORMER_READING_KEYS, TextReading
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.layers.predicted import Predicted, UpdateLoss, output_loss
 from rescorer.layers.sampled import WordSampler
@@ -45,8 +47,8 @@ class TextTrainingConfig:
         n_sampled: words beside those of the batch over which the softmax of an update is taken, drawn
             anew each time; 0 takes the whole shortlist. Held-out losses are always exact.
         dropout: share of the units below the softmax that are left out in training.
-        right_to_left: predict the last word first; the model's record says so, and values, samples and
-            perplexities are of text in its own order.
+        reading: "right-to-left" predicts the last word first; the model's record says so, and values, samples
+            and perplexities are of text in its own order.
         self_normalisation: weight alpha of log^2 Z in the loss (Devlin et al. 2014, section 2.3, use
             0.1), with which `rescorer score --unnormalized` can leave the denominator Z out; 0 for none.
         loop: recipe and limits.
@@ -58,9 +60,10 @@ class TextTrainingConfig:
     batch_words: Annotated[int, AtLeast(1)] = 1024
     n_sampled: Annotated[int, AtLeast(0)] = 1500
     dropout: Annotated[float, AtLeast(0), Below(1)] = 0.0
-    right_to_left: bool = False
+    reading: TextReading = "as-is"
     self_normalisation: Annotated[float, AtLeast(0)] = 0.0
     loop: LoopConfig = field(default_factory=LoopConfig)
+    former_keys: ClassVar[Mapping[str, str]] = FORMER_READING_KEYS
 
     def __post_init__(self) -> None:
         check_limits(self)

@@ -21,8 +21,8 @@ from rescorer.contract.architectures import load
 from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import Batch
 from rescorer.models.model_directory import DESCRIPTION, load_model
-from rescorer.models.right_to_left import RightToLeftReader
-from rescorer.tries.attention_matrix import AttentionReader, MatrixReader
+from rescorer.models.reading import MatrixReader, RightToLeftReader
+from rescorer.tries.attention_matrix import AttentionReader
 from rescorer.tries.generation import Attentive
 from rescorer.tries.scoring import TrieScorer
 from rescorer.views.alignment_error import AlignmentError
@@ -112,7 +112,7 @@ def attention_reader_of_model(
     model = load_model(directory, trust_code)
     if model.reverses_sides:
         raise ConfigError(
-            f"{directory} was trained with reverse_sides, so source words look at target words: align with a "
+            f"{directory} was trained with reversed sides, so source words look at target words: align with a "
             "model that was trained without"
         )
     scorer: object = load(model.architecture).scorer(model, compute)

@@ -16,7 +16,7 @@ from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import open_write, read_lines
 from moses_bridge.formats.phrase_table import read_blocks
 from moses_bridge.formats.words import split_words
-from rescorer.tries.generation import Generated, GenerationConfig, TargetGenerator
+from rescorer.contract.target_generation import Generated, GenerationConfig, TargetGenerator
 
 OutputFormat = Literal["text", "json"]
 BLOCK_ROWS = 1000

@@ -16,7 +16,7 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import Architecture, Side, Summaries, TrainedModel
 from rescorer.contract.vocabulary import SPECIALS, Vocabulary
 from rescorer.models.model_directory import DESCRIPTION, fingerprint, load_model
-from rescorer.models.reversed_sides import OTHER_SIDE
+from rescorer.models.reading import OTHER_SIDE
 
 
 @dataclass(frozen=True)

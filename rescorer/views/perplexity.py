@@ -27,7 +27,7 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import Batch, Data, Shortlists, WordScorer
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.models.model_directory import load_model
-from rescorer.models.reversed_sides import in_own_order
+from rescorer.models.reading import in_own_order
 from rescorer.training.text import read_parallel_text, read_text
 from rescorer.views.ngram_model import read_ngram_model
 

@@ -19,9 +19,9 @@ from moses_bridge.formats.nbest import (
     format_number,
 )
 from moses_bridge.formats.words import split_words
+from rescorer.contract.target_generation import Generated, GenerationConfig, TargetGenerator
 from rescorer.contract.vocabulary import UNKNOWN
 from rescorer.models.unknown_words import NO_LEXICON, TranslationLexicon, without_unknown_words
-from rescorer.tries.generation import Generated, GenerationConfig, TargetGenerator
 
 # Sentences that are read at a time, so that a long text needs no more memory than a short one.
 SENTENCES_AT_ONCE = 256

@@ -156,8 +156,9 @@ def _ways(
     if compute.unnormalized:
         return Ways(RawValues(exact, output), RawValues(quick, output))
     normalised = NormalisedValues(exact, ExactOutputLayer(output, compute.dtype))
-    if model.is_self_normalised:
-        mean = model.log_z.mean if model.log_z else 0.0
+    if model.training.is_self_normalised:
+        log_z = model.training.log_z
+        mean = log_z.mean if log_z else 0.0
         return Ways(normalised, RawValues(quick, output, mean))
     estimated = EstimatedOutputLayer(output, compute.dtype)
     return Ways(normalised, NormalisedValues(quick, estimated))

@@ -24,8 +24,8 @@ from results import Result, write_results
 from moses_bridge.formats.phrase_table import read_blocks
 from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import Batch
+from rescorer.contract.target_generation import Generated, GenerationConfig
 from rescorer.models.model_directory import generator_of_model, load_model, scorer_of_model
-from rescorer.tries.generation import Generated, GenerationConfig
 
 N_PHRASES, N_PLAIN, RUNS = 1000, 100, 3
 SEARCHES = {"best 1 of a beam of 1": (1, 1), "best 10 of a beam of 10": (10, 10)}

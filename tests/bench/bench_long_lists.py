@@ -53,7 +53,10 @@ def main(source: Path, target: Path, out: Path) -> None:
 
 def saved(prepared: Prepared, is_reversed: bool, out: Path) -> Path:
     """A network of random weights: neither speed nor memory depends on them."""
-    network, settings = prepared.network, RnnSearchTrainingConfig(reverse_sides=is_reversed)
+    network, settings = (
+        prepared.network,
+        RnnSearchTrainingConfig(reading="reversed-sides" if is_reversed else "as-is"),
+    )
     record = {"config": asdict(settings)}
     save_model(out, "rnnsearch", network, settings.model, prepared.shortlists, record)
     return out

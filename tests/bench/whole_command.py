@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.textio import write_lines
 from rescorer.contract.scorer import Batch, NamedScorer, Shortlists
-from rescorer.tables.column import ColumnConfig, add_columns
+from rescorer.tables.column import ColumnConfig
+from rescorer.tables.scored_table import add_columns
 from rescorer.tables.source_table import SourceTable
 from rescorer.tries.prefix_tree import build_prefix_tree
 

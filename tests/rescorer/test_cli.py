@@ -257,7 +257,7 @@ def test_the_command_line_stands_beside_the_table(
 def test_a_reversed_model_generates_sources(folder: Path) -> None:
     path = folder / "rnn" / "config.json"
     description = json.loads(path.read_bytes())
-    description["training"]["config"] = {"reverse_sides": True}
+    description["training"]["config"] = {"reading": "reversed-sides"}
     path.write_text(json.dumps(description))
     (folder / "phrases").write_bytes(b"x\n")
     result = run(folder, "generate", "rnn", "DIR/phrases", "--table", "table.gz")

@@ -24,10 +24,11 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import Batch, Data, Scorer, TrainedModel, WordScorer
 from rescorer.layers.units import GatedState
 from rescorer.models.model_directory import load_model, save_model, scorer_of_model
-from rescorer.models.right_to_left import turned
+from rescorer.models.reading import turned
 from rescorer.runs.train import train
-from rescorer.tables.column import ColumnConfig, add_columns
+from rescorer.tables.column import ColumnConfig
 from rescorer.tables.nbest import add_feature
+from rescorer.tables.scored_table import add_columns
 from rescorer.tables.source_table import SourceTable
 from rescorer.training import loop as loop_module
 from rescorer.views.perplexity import load_text_model
@@ -583,8 +584,8 @@ def test_reversed_sides_are_those_of_a_swapped_table(
     swapped.write_bytes(b"".join(b"%s ||| %s ||| 1 1 1 1\n" % (t, s) for s, t in by_target))
     mapping = {"n_held_out": 4, "shortlist": 4, "loop": LOOP}
     configs = [
-        from_mapping(load(name).settings, {**mapping, "reverse_sides": is_reversed}, "the test")
-        for is_reversed in (True, False)
+        from_mapping(load(name).settings, {**mapping, "reading": reading}, "the test")
+        for reading in ("reversed-sides", "as-is")
     ]
     train(name, Data(table), tmp_path / "reversed", configs[0])
     train(name, Data(swapped), tmp_path / "forward", configs[1])
@@ -602,7 +603,8 @@ def test_reversed_sides_are_those_of_a_swapped_table(
 
 @pytest.mark.parametrize("name", PAIR_NAMES)
 def test_the_command_trains_reversed_sides(name: str, table: Path, tmp_path: Path) -> None:
-    command = ["train", table, "--arch", name, "--out", tmp_path / "m", "--reverse", "--epochs", 1]
+    command = ["train", table, "--arch", name, "--out", tmp_path / "m", "--epochs", 1]
+    command += ["--reading", "reversed-sides"]
     run = CliRunner().invoke(main, [str(word) for word in command])
     assert run.exit_code == 0, run.output
     assert load_model(tmp_path / "m").reverses_sides
@@ -613,16 +615,16 @@ def test_the_command_trains_reversed_sides(name: str, table: Path, tmp_path: Pat
     "name", [name for name in ARCHITECTURES if load(name).data == "parallel text"]
 )
 @pytest.mark.parametrize(
-    "options", [["--reverse"], ["--right-to-left"], ["--reverse", "--right-to-left"]]
+    "reading", ["reversed-sides", "right-to-left", "reversed-sides-right-to-left"]
 )
 def test_sentence_models_of_swapped_sides_and_turned_words(
-    name: str, options: list[str], text: Path, tmp_path: Path
+    name: str, reading: str, text: Path, tmp_path: Path
 ) -> None:
     """The same weights as from text that was swapped and turned before, and the values of its pairs."""
 
     def other_way(asked: Batch) -> Batch:
-        swapped = asked.sides_swapped() if "--reverse" in options else asked
-        turn = turned if "--right-to-left" in options else list
+        swapped = asked.sides_swapped() if "reversed-sides" in reading else asked
+        turn = turned if "right-to-left" in reading else list
         return Batch(swapped.sources, turn(swapped.targets))
 
     settings = tmp_path / "settings.toml"
@@ -641,7 +643,7 @@ def test_sentence_models_of_swapped_sides_and_turned_words(
         return scorer_of_model(tmp_path / directory, Compute(device="cpu")).scorer
 
     pairs = Batch(*([pair[side] for pair in PAIRS * 3] for side in (0, 1)))
-    found = made("other", pairs, *options).values(pairs)
+    found = made("other", pairs, "--reading", reading).values(pairs)
     expected = made("plain", other_way(pairs)).values(other_way(pairs))
     np.testing.assert_allclose(found, expected, atol=1e-6)
     assert expected.std() > 0.1
@@ -651,7 +653,9 @@ def test_a_language_model_from_right_to_left(text: Path, tmp_path: Path) -> None
     targets = [target for _, target in PAIRS * 3]
     (tmp_path / "turned").write_bytes(b"".join(line + b"\n" for line in turned(targets)))
     mapping = {"n_held_out": 4, "shortlist": 4, "loop": LOOP}
-    ours = from_mapping(load("rnn_lm").settings, {**mapping, "right_to_left": True}, "the test")
+    ours = from_mapping(
+        load("rnn_lm").settings, {**mapping, "reading": "right-to-left"}, "the test"
+    )
     plain = from_mapping(load("rnn_lm").settings, mapping, "the test")
     train("rnn_lm", Data(text / "target"), tmp_path / "ours", ours)
     train("rnn_lm", Data(tmp_path / "turned"), tmp_path / "plain", plain)
@@ -662,9 +666,10 @@ def test_a_language_model_from_right_to_left(text: Path, tmp_path: Path) -> None
 
 
 def test_sides_of_other_data_are_not_reversed(table: Path, text: Path, tmp_path: Path) -> None:
-    command = ["train", text / "target", "--arch", "cslm", "--out", tmp_path / "m", "--reverse"]
+    command = ["train", text / "target", "--arch", "cslm", "--out", tmp_path / "m"]
+    command += ["--reading", "reversed-sides"]
     run = CliRunner().invoke(main, [str(word) for word in command])
-    assert run.exit_code == 1 and "reverse_sides" in run.output
+    assert run.exit_code == 1 and "unknown key 'reading'" in run.output
     assert not (tmp_path / "m").exists()
 
 

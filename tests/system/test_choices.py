@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 import click
 import pytest
+from rescorer.tables.report import ColumnFormat
 
 import moses_bridge.cli
 import rescorer.cli
@@ -15,7 +16,6 @@ from rescorer.contract.compute import Device, Precision
 from rescorer.contract.scorer import Side
 from rescorer.models.controls import Control
 from rescorer.models.ensemble import Mean
-from rescorer.tables.report import ColumnFormat
 from rescorer.views.generated_phrases import OutputFormat
 from rescorer.views.map_points import Kind
 from rescorer.views.maps import Colour

@@ -9,6 +9,7 @@ from rescorer.scorers.encdec.inference import (
     encdec_summaries,
 )
 from rescorer.scorers.encdec.task import EncDecTrainingConfig, empty_network, prepare
+from rescorer.tries.generation import generator_with
 from rescorer.tries.phrase_values import phrase_values
 
 ARCHITECTURE = Architecture(
@@ -17,6 +18,7 @@ ARCHITECTURE = Architecture(
     prepare=prepare,
     network=empty_network,
     scorer=encdec_scorer,
+    generator=generator_with(encdec_scorer),
     embeddings=encdec_embeddings,
     summaries=encdec_summaries,
     phrase_values=phrase_values,

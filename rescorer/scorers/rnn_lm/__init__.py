@@ -5,6 +5,7 @@ from __future__ import annotations
 from rescorer.contract.scorer import AS_A_SENTENCE, Architecture
 from rescorer.scorers.rnn_lm.inference import rnn_lm_scorer
 from rescorer.scorers.rnn_lm.task import RnnLmTrainingConfig, empty_network, prepare
+from rescorer.tries.generation import generator_with
 
 ARCHITECTURE = Architecture(
     data="text",
@@ -12,5 +13,6 @@ ARCHITECTURE = Architecture(
     prepare=prepare,
     network=empty_network,
     scorer=rnn_lm_scorer,
+    generator=generator_with(rnn_lm_scorer),
     column_note=AS_A_SENTENCE,
 )

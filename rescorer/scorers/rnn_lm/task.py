@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from moses_bridge.base.errors import InputError
-from rescorer.contract.scorer import Data, Prepared, Shortlists
+from rescorer.contract.scorer import Data, Prepared, Shortlists, goes_right_to_left
 from rescorer.contract.vocabulary import Vocabulary, count_words
-from rescorer.models.right_to_left import turned_lines
 from rescorer.scorers.rnn_lm.network import RnnLm, RnnLmConfig
 from rescorer.training.data import digest, held_out_mask
 from rescorer.training.mapped_text import mapped_text
-from rescorer.training.text import read_text
+from rescorer.training.text import read_text, turned_lines
 from rescorer.tries.text_task import EncodedText, TextTask, TextTrainingConfig
 
 
@@ -36,7 +35,7 @@ def prepare(data: Data, config: RnnLmTrainingConfig, seed: int) -> Prepared:
     lines = read_text(data.path)
 
     def sentences() -> Iterable[bytes]:
-        return turned_lines(lines) if config.right_to_left else lines
+        return turned_lines(lines) if goes_right_to_left(config.reading) else lines
 
     vocabulary = Vocabulary.from_counts(count_words(sentences()), config.shortlist)
     shortlists = Shortlists(None, vocabulary)

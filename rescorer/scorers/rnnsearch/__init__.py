@@ -5,6 +5,7 @@ from __future__ import annotations
 from rescorer.contract.scorer import Architecture
 from rescorer.scorers.rnnsearch.inference import rnnsearch_scorer
 from rescorer.scorers.rnnsearch.task import RnnSearchTrainingConfig, empty_network, prepare
+from rescorer.tries.generation import generator_with
 
 ARCHITECTURE = Architecture(
     data="parallel text",
@@ -12,4 +13,5 @@ ARCHITECTURE = Architecture(
     prepare=prepare,
     network=empty_network,
     scorer=rnnsearch_scorer,
+    generator=generator_with(rnnsearch_scorer),
 )

@@ -12,10 +12,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from moses_bridge.base.errors import ConfigError
 from rescorer.contract.scorer import Shortlists
 from rescorer.contract.vocabulary import Vocabulary
-from rescorer.pair_folds import Fold, folds_of_hashes, phrase_hashes, word_hashes
 from rescorer.training.pairs.distinct_pairs import PairColumns
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.pairs.pair_files import PairFiles
@@ -31,20 +29,9 @@ class ChosenPairs:
         pool_pairs: pairs of a pool at most, as far as parts allow.
         max_pairs: so many pairs at most are drawn; 0 for all.
         seed: of the draw.
-        left_out: the fold whose pairs are then left out. Their words are counted.
-
-    Raises:
-        ConfigError: no pair is left.
     """
 
-    def __init__(
-        self,
-        files: PairFiles,
-        pool_pairs: int,
-        max_pairs: int,
-        seed: int,
-        left_out: Fold | None = None,
-    ) -> None:
+    def __init__(self, files: PairFiles, pool_pairs: int, max_pairs: int, seed: int) -> None:
         self.files = files
         self._drawn: list[NDArray[np.int64]] | None = None
         sizes = files.n_pairs
@@ -52,14 +39,6 @@ class ChosenPairs:
             fits = sizes.sum() <= pool_pairs
             self._drawn = (_drawn_as_one if fits else _drawn_by_part)(files, max_pairs, seed)
             sizes = np.array([len(pairs) for pairs in self._drawn])
-        self._counted = self._drawn
-        if left_out is not None:
-            self._drawn = _without(files, self._drawn, left_out)
-            sizes = np.array([len(pairs) for pairs in self._drawn])
-            if not sizes.any():
-                raise ConfigError(
-                    f"no pair is left without fold {left_out.number}: take fewer folds"
-                )
         self._pools = _pools(sizes, pool_pairs)
         self.sizes = [int(sizes[parts].sum()) for parts in self._pools]
 
@@ -70,11 +49,11 @@ class ChosenPairs:
 
     def word_counts(self) -> tuple[WordCounts, WordCounts]:
         """How often each word stands in the sources and in the targets."""
-        if self._counted is None:
+        if self._drawn is None:
             return self.files.word_counts()
         n_words = len(self.files.words)
         counts = np.zeros((2, n_words), np.int64)
-        for number, pairs in enumerate(self._counted):
+        for number, pairs in enumerate(self._drawn):
             part = _kept(self.files.part(number), pairs)
             counts[0] += np.bincount(part.source_words, minlength=n_words)
             counts[1] += np.bincount(part.target_words, minlength=n_words)
@@ -158,20 +137,6 @@ def _drawn_by_part(files: PairFiles, n_pairs: int, seed: int) -> list[NDArray[np
         np.sort(rng.permutation(int(size))[:count])
         for size, count in zip(sizes, counts, strict=True)
     ]
-
-
-def _without(
-    files: PairFiles, drawn: Sequence[NDArray[np.int64]] | None, left_out: Fold
-) -> list[NDArray[np.int64]]:
-    """The pairs of each part, or those that are drawn, which are not in a fold."""
-    hashes, kept = word_hashes(files.words), []
-    for number, columns in enumerate(files.parts()):
-        sources = phrase_hashes(columns.source_words, columns.source_lens, hashes)
-        targets = phrase_hashes(columns.target_words, columns.target_lens, hashes)
-        folds = folds_of_hashes(np.repeat(sources, columns.n_targets), targets, left_out.n_folds)
-        pairs = np.arange(len(folds)) if drawn is None else drawn[number]
-        kept.append(pairs[folds[pairs] != left_out.number])
-    return kept
 
 
 def _order(parts: Sequence[PairColumns]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -32,7 +32,7 @@ class BaeTrainingConfig(PairTrainingConfig):
     Attributes:
         batching: "pairs" draws pairs at random, "sources" all targets of a source at once, "parts" four of
             them, "auto" what the recipe says.
-        reverse_sides: false alone: a cosine has no direction.
+        reading: "as-is" alone: a cosine has no direction.
         merged_pairs: so many pairs of a batch are learned as one bag on each side. The paper joins 5 sentences,
             which saves time; bags of joined phrases are larger than those that are scored. Held-out pairs
             are never joined.
@@ -48,8 +48,8 @@ class BaeTrainingConfig(PairTrainingConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.reverse_sides:
-            raise ConfigError("reverse_sides: a cosine of two codes has no direction: leave it out")
+        if self.reading != "as-is":
+            raise ConfigError("reading: a cosine of two codes has no direction: leave it out")
         if self.loop.accumulation > 1 and self.needs_whole_batches:
             raise ConfigError(
                 "loop.accumulation: correlation and merged pairs are those of a whole batch: leave it at 1,"

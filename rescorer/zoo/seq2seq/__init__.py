@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rescorer.contract.scorer import Architecture
+from rescorer.tries.generation import generator_with
 from rescorer.zoo.seq2seq.inference import seq2seq_scorer
 from rescorer.zoo.seq2seq.task import Seq2SeqTrainingConfig, empty_network, prepare
 
@@ -12,4 +13,5 @@ ARCHITECTURE = Architecture(
     prepare=prepare,
     network=empty_network,
     scorer=seq2seq_scorer,
+    generator=generator_with(seq2seq_scorer),
 )

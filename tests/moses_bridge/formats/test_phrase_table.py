@@ -26,7 +26,6 @@ from moses_bridge.formats.phrase_table import (
     pair_counts,
     read_blocks,
     read_rows,
-    score_matrix,
     source_count,
     target_count,
 )
@@ -273,12 +272,6 @@ def test_whether_a_row_has_counts(row: bytes, expected: bool) -> None:
 def test_a_row_without_counts(read: Callable[[bytes, str, int], float]) -> None:
     with pytest.raises(InputError, match=r"t:3: .*in column 5"):
         read(b"a ||| b ||| 1 1 1 1 ||| 0-0 ||| x y", "t", 3)
-
-
-def test_first_scores_of_many_rows_as_numbers() -> None:
-    lines = [b"a ||| b ||| 0.5 1e-3\t2 ||| 0-0", b"c|||d|||1 0.25 9\r"]
-    assert score_matrix(lines, 2).tolist() == [[0.5, 1e-3], [1.0, 0.25]]
-    assert score_matrix([], 2).shape == (0, 2)
 
 
 def test_counts_of_a_pair() -> None:

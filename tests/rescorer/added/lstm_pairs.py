@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import Architecture, Data, Prepared, Shortlists, TrainedModel
 from rescorer.layers.output_layer import output_layer
+from rescorer.tries.generation import generator_with
 from rescorer.tries.pair_losses import RecurrentTrainingConfig
 from rescorer.tries.pooled_pair_task import prepare_recurrent
 from rescorer.tries.prefix_tree import build_prefix_tree
@@ -127,5 +128,10 @@ def scorer(
 
 
 ARCHITECTURE = Architecture(
-    data="phrase pairs", settings=LstmConfig, prepare=prepare, network=LstmPairs, scorer=scorer
+    data="phrase pairs",
+    settings=LstmConfig,
+    prepare=prepare,
+    network=LstmPairs,
+    scorer=scorer,
+    generator=generator_with(scorer),
 )

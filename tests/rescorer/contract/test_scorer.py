@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from torch import nn
 
-from rescorer.contract.scorer import Batch, Shortlists, TrainedModel, recorded_log_z
+from rescorer.contract.scorer import Batch, Shortlists, TrainedModel, TrainingRecord
 from rescorer.contract.vocabulary import Vocabulary
 
 
@@ -38,15 +38,16 @@ def test_self_normalisation_is_what_the_training_had(
 ) -> None:
     shortlists = Shortlists(None, Vocabulary([]))
     model = TrainedModel("cslm", nn.Identity(), shortlists, description)
-    assert model.is_self_normalised is expected
+    assert model.training.is_self_normalised is expected
 
 
 @pytest.mark.parametrize("report", [{}, {"log_z_mean": None, "log_z_sd": None}])
 def test_log_z_that_was_not_measured_is_none(report: dict[str, Any]) -> None:
-    assert recorded_log_z({"training": {"report": report}}) is None
-    assert recorded_log_z({}) is None
+    assert TrainingRecord.of({"training": {"report": report}}).log_z is None
+    assert TrainingRecord.of({}).log_z is None
 
 
 def test_log_z_in_words() -> None:
-    found = recorded_log_z({"training": {"report": {"log_z_mean": -0.5, "log_z_sd": 0.25}}})
+    report = {"log_z_mean": -0.5, "log_z_sd": 0.25}
+    found = TrainingRecord.of({"training": {"report": report}}).log_z
     assert str(found) == "log Z held out: mean -0.5000, s.d. 0.2500"

@@ -103,6 +103,12 @@ def spoilt(name: str, value: float | None) -> Callable[[Path], None]:
     return apply
 
 
+def with_folds(folder: Path) -> None:
+    """As earlier versions wrote it: the networks stand in directories of their own."""
+    (folder / "folds.json").write_text('{"networks": [], "max_phrase_words": 7}')
+    (folder / "config.json").unlink()
+
+
 def huge(hidden_width: int) -> dict[str, int]:
     return {"hidden_width": hidden_width, "embedding_width": 3, "maxout_width": 2}
 
@@ -118,6 +124,7 @@ def huge(hidden_width: int) -> dict[str, int]:
         (lambda folder: (folder / "config.json").write_text('{"a": '), "config.json: found"),
         (change(architecture="transformer"), "no known architecture"),
         (change(format_version=99), "format version 99, expected 1"),
+        (with_folds, "networks trained with folds, which this version .*Name one of them.*fold0"),
         (change(model=3), "no sizes"),
         (
             change(model={"hidden_width": 8, "embedding_width": 3, "maxout_width": 2}),

@@ -89,7 +89,7 @@ def test_training_draws_the_denominator_to_one(tmp_path: Path) -> None:
         )
         train("encdec", Data(table), tmp_path / str(alpha), config)
         model = load_model(tmp_path / str(alpha))
-        assert model.is_self_normalised == (alpha > 0)
+        assert model.training.is_self_normalised == (alpha > 0)
         found[alpha] = agreement(model, sampled_rows(str(table), 200, 1), ON_CPU)
     assert found[0.1].mean_abs_log_total < 1 < found[0.0].mean_abs_log_total
     assert found[0.1].rank_correlation > 0.9
@@ -159,7 +159,7 @@ def test_a_malformed_table_is_refused(tmp_path: Path) -> None:
 
 def test_a_reversed_model_is_compared_on_what_it_reads(tmp_path: Path) -> None:
     model = load_model(saved(tmp_path / "m", 0.1))
-    description = {"training": {"config": {"self_normalisation": 0.1, "reverse_sides": True}}}
+    description = {"training": {"config": {"self_normalisation": 0.1, "reading": "reversed-sides"}}}
     turned = replace(model, description=description)
     asked = Batch([b"x y", b"x"], [b"a b", b"b"])
     found = agreement(turned, asked, ON_CPU)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +11,9 @@ import pytest
 from moses_bridge.formats.phrase_table import Block
 from rescorer.contract.scorer import NamedScorer
 from rescorer.models.controls import LengthScorer
-from rescorer.tables.block_scoring import BlockScoring, floored_log, known_of_rows, moses_prob
+from rescorer.tables.block_scoring import floored_log, moses_prob, score_block
+from rescorer.tables.column import ColumnConfig
+from rescorer.tables.run import Run
 
 
 @pytest.mark.parametrize(
@@ -48,24 +49,10 @@ def test_logarithms_have_a_floor_alone() -> None:
 
 def test_what_says_how_blocks_are_scored_can_be_sent() -> None:
     """A block comes back with its rows as they are written, and with what is counted."""
-    predictions: dict[str, dict[str, object]] = {"length": {}}
-    scoring = BlockScoring("t", True, ("sum",), "prob", 1, predictions, Path("out"))  # type: ignore[arg-type]
+    run = Run("t", {}, "out", (("length", ""),), ColumnConfig(n_replaced=1), 1, True)
     lines = [b"a ||| x ||| 0.5 0.1", b"a ||| x y ||| 0.5 0.1 ||| 0-0"]
     block = Block(lines, [b"a", b"a"], [b"x", b"x y"], 7)
-    sent, scorer = pickle.loads(pickle.dumps((scoring, NamedScorer("length", LengthScorer(), ""))))
-    found = sent.scored([scorer], pickle.loads(pickle.dumps(block)))
+    sent, scorer = pickle.loads(pickle.dumps((run, NamedScorer("length", LengthScorer(), ""))))
+    found = score_block(sent, [scorer], pickle.loads(pickle.dumps(block)))
     assert found.data == b"a ||| x ||| 0.5 0.3678794\na ||| x y ||| 0.5 0.1353353 ||| 0-0\n"
     assert found.counts == {"rows": 2, "floored 0": 0}
-
-
-def test_a_prediction_goes_by_logarithms_of_the_scores() -> None:
-    """Natural ones of probabilities, at least log 1e-30; those of a table of logarithms as they stand."""
-    lines = [b"a ||| x ||| 0.5 0.25 1 0", b"a ||| x y ||| 0.125 1 0.5 0.5 9"]
-    block = Block(lines, [b"a", b"a"], [b"x", b"x y"], 1)
-    probs = known_of_rows(block, ("sum", "residual"), "prob").log_scores
-    half = math.log(2)
-    expected = [[-half, -2 * half, 0, 30 * -math.log(10)], [-3 * half, 0, -half, -half]]
-    np.testing.assert_allclose(probs, expected)
-    logs = known_of_rows(block, ("residual",), "log").log_scores
-    np.testing.assert_allclose(logs, [[0.5, 0.25, 1, 0], [0.125, 1, 0.5, 0.5]])
-    assert known_of_rows(block, ("sum", "length-neutral"), "prob").log_scores.shape == (2, 0)

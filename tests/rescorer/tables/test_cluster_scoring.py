@@ -25,7 +25,7 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import Batch, Shortlists
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.models.asked_scorers import AskedScorers
-from rescorer.models.model_directory import fold_directory, save_folds, save_model
+from rescorer.models.model_directory import save_model
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.tables.cluster_scoring import packed
@@ -93,15 +93,15 @@ def assert_equal(folder: Path, out: str, one: str = "one") -> None:
 
 
 def test_the_table_is_that_of_one_process(folder: Path, ray: Any) -> None:
-    """On a cluster that is started for it, and ended; with columns that are fitted before."""
+    """On a cluster that is started for it, and ended; with a form that goes by all targets of a source."""
     (folder / "few.gz").write_bytes(gzip.compress(b"\n".join(itertools.islice(rows(), 3_000))))
-    options = ("--columns", "sum,residual", "--unknown-words", "--model", "DIR/cslm")
-    result = score(folder, "few", "fitted", *MODELS, *options)
+    options = ("--columns", "sum,over-targets", "--unknown-words", "--model", "DIR/cslm")
+    result = score(folder, "few", "here", *MODELS, *options)
     assert result.exit_code == 0, result.output
     result = score(folder, "few", "local", *MODELS, *options, "--ray", "local", "--workers", "2")
     assert result.exit_code == 0, result.output
     assert "3,000/3,000 (100%) rows" in result.stderr
-    assert_equal(folder, "local", "fitted")
+    assert_equal(folder, "local", "here")
     assert not ray.is_initialized()
 
 
@@ -222,14 +222,11 @@ def test_a_bad_row_has_its_line(
     assert not (folder / "out.gz").exists()
 
 
-def test_networks_with_folds_travel_whole(tmp_path: Path) -> None:
+def test_a_model_travels_whole(tmp_path: Path) -> None:
     known = Vocabulary(WORDS[:30])
-    for number in (0, 1):
-        torch.manual_seed(number)
-        network = EncoderDecoder(EncDecConfig(8, 4, 4), len(known), len(known))
-        member = fold_directory(tmp_path / "model", number)
-        save_model(member, "encdec", network, network.config, Shortlists(known, known), {})
-    save_folds(tmp_path / "model", 2, max_phrase_words=7)
+    network = EncoderDecoder(EncDecConfig(8, 4, 4), len(known), len(known))
+    shortlists = Shortlists(known, known)
+    save_model(tmp_path / "model", "encdec", network, network.config, shortlists, {})
     asked = AskedScorers((tmp_path / "model",), None, None, 1, Compute(device="cpu"))
     (here,) = asked.named()
     files = packed(asked, [here])

@@ -23,13 +23,9 @@ from rescorer.contract.vocabulary import Vocabulary
 from rescorer.models.controls import LengthScorer, RandomScorer
 from rescorer.scorers.cslm.inference import cslm_scorer
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
-from rescorer.tables.column import (
-    Column,
-    ColumnConfig,
-    add_columns,
-    parse_columns,
-)
+from rescorer.tables.column import Column, ColumnConfig, parse_columns
 from rescorer.tables.rows import Shard
+from rescorer.tables.scored_table import add_columns
 from rescorer.tables.source_table import SourceTable
 
 TABLE = b"""\
@@ -116,7 +112,7 @@ def test_tables_of_moses_keep_their_bytes(golden: Path, tmp_path: Path, name: st
         SourceTable.open(str(table)), str(out), [scorer], ColumnConfig(block_rows=3000, jobs=2)
     )
     written = gzip.decompress(out.read_bytes()).split(b"\n")[:-1]
-    assert report.n_rows == len(written) == len(rows)
+    assert report.counts.n_rows == len(written) == len(rows)
     for old, new in zip(rows, written, strict=True):
         old_columns, new_columns = old.split(b" ||| "), new.split(b" ||| ")
         assert new_columns[2].rsplit(b" ", 1)[0] == old_columns[2]
@@ -197,7 +193,7 @@ def test_values_outside_the_range_of_float32_are_cut_and_counted(tmp_path: Path)
     report = add_columns(SourceTable.open(str(table)), str(out), [scorer], ColumnConfig())
     written = [float(row.split()[-1]) for row in out.read_bytes().splitlines()]
     np.testing.assert_allclose(written, [np.exp(88.0), np.exp(3.0), 1e-30], rtol=1e-6)
-    assert report.n_floored == (2,)
+    assert report.counts.n_floored == (2,)
 
 
 def test_values_at_the_ends_of_the_range_are_not_cut(tmp_path: Path) -> None:
@@ -205,7 +201,7 @@ def test_values_at_the_ends_of_the_range_are_not_cut(tmp_path: Path) -> None:
     table.write_bytes(b"a ||| x ||| 1\na ||| y ||| 1\n")
     scorer = NamedScorer("given", Given(x=88.0, y=float(np.log(1e-30))), "1")
     report = add_columns(SourceTable.open(str(table)), str(out), [scorer], ColumnConfig())
-    assert report.n_floored == (0,)
+    assert report.counts.n_floored == (0,)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -273,7 +269,7 @@ class OneWord:
 
 @pytest.mark.parametrize(
     ("columns", "max_bad_rows", "place"),
-    [(("sum",), 0, ":2"), (("sum",), 1, ""), (("length-neutral",), 0, "")],
+    [(("sum",), 0, ":2"), (("sum",), 1, ""), (("per-word",), 0, ":2")],
 )
 def test_a_row_without_a_value_is_named(
     columns: tuple[Column, ...], max_bad_rows: int, place: str, tmp_path: Path
@@ -326,7 +322,7 @@ def test_floored_rows_are_counted(tmp_path: Path) -> None:
     report = add_columns(
         SourceTable.open(str(table)), str(out), [word_count()], ColumnConfig(block_rows=1)
     )
-    assert report.n_floored == (2,)
+    assert report.counts.n_floored == (2,)
     assert out.read_bytes().split(b"\n")[4].endswith(b"||| 1 1e-30")
 
 
@@ -379,7 +375,7 @@ def test_a_stopped_run_continues_with_the_same_result(
     assert out.read_bytes() == (tmp_path / "whole.gz").read_bytes()
     assert isinstance(second.scorer, WordCount)
     n_blocks = second.scorer.n_calls + n_done
-    assert report.n_rows == n_rows and n_blocks > 3
+    assert report.counts.n_rows == n_rows and n_blocks > 3
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "out.gz",
         "out.gz.json",
@@ -504,9 +500,13 @@ def test_unknown_words_are_a_column_where_they_are_asked_for() -> None:
     assert parse_columns("sum") == ("sum",)
 
 
-def test_parse_unknown_column() -> None:
-    with pytest.raises(ConfigError, match="'mean'"):
-        parse_columns("sum,mean")
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [("mean", "no column 'mean'; there"), ("residual", "no column 'residual' any more; there are")],
+)
+def test_parse_unknown_column(name: str, fault: str) -> None:
+    with pytest.raises(ConfigError, match=fault):
+        parse_columns(f"sum,{name}")
 
 
 def test_a_pipe_is_written_to_and_stays_a_pipe(table: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from moses_bridge.base.errors import InputError
 from moses_bridge.formats.moses_ini import read_ini
 from rescorer.contract.scorer import NamedScorer
 from rescorer.models.controls import LengthScorer
-from rescorer.tables.column import ColumnConfig, add_columns
+from rescorer.tables.column import ColumnConfig
 from rescorer.tables.ini_patch import (
     binary_table_commands,
     initial_weights,
@@ -19,8 +19,8 @@ from rescorer.tables.ini_patch import (
     refuse_unfit_ini,
     table_feature,
 )
-from rescorer.tables.report import ColumnReport
-from rescorer.tables.scored_table import score_table
+from rescorer.tables.run import Counts, Run
+from rescorer.tables.scored_table import add_columns, score_table
 from rescorer.tables.source_table import SourceTable
 
 TABLE = b"a b ||| x ||| 0.5 1 0.25 2.718 ||| 0-0\n"
@@ -37,7 +37,8 @@ LM0= 0.5
 UnknownWordPenalty0= 1
 """
 LENGTH = NamedScorer("length", LengthScorer(), "1")
-REPORT = ColumnReport(1, 4, (("sum", "rnn"), ("unknown-words", "rnn")), (0, 0), True)
+CONFIG = ColumnConfig(("sum", "unknown-words"))
+RUN = Run("table.gz", {}, "t.gz", (("rnn", "1"),), CONFIG, 4, True, Counts(1, (0, 0)))
 
 
 @pytest.fixture
@@ -135,8 +136,8 @@ def test_initial_weights(old: tuple[float, ...], expected: list[float]) -> None:
 
 def test_commands_for_binary_tables_name_the_number_of_scores(table: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.gz"
-    report = add_columns(SourceTable.open(str(table)), str(out), [LENGTH], ColumnConfig())
-    assert binary_table_commands(out, report) == [
+    run = add_columns(SourceTable.open(str(table)), str(out), [LENGTH], ColumnConfig())
+    assert binary_table_commands(run) == [
         f"processPhraseTableMin -in {out} -out {tmp_path}/out -nscores 5 -rankscore 2",
         f"CreateProbingPT --input-pt {out} --output-dir {tmp_path}/out.probing"
         " --num-scores 5 --log-prob",
@@ -144,12 +145,12 @@ def test_commands_for_binary_tables_name_the_number_of_scores(table: Path, tmp_p
 
 
 def test_a_table_without_links_is_told_to_the_binary_table() -> None:
-    compact, _ = binary_table_commands(Path("t.gz"), replace(REPORT, has_alignment=False))
+    compact, _ = binary_table_commands(replace(RUN, has_alignment=False))
     assert compact.endswith("-nscores 6 -rankscore 2 -encoding None")
 
 
 def test_names_with_blanks_are_quoted_and_other_suffixes_stay() -> None:
-    compact, probing = binary_table_commands(Path("my tables/t.v2"), REPORT)
+    compact, probing = binary_table_commands(replace(RUN, out="my tables/t.v2"))
     assert shlex.split(compact)[2:5:2] == ["my tables/t.v2", "my tables/t.v2"]
     assert "my tables/t.v2.probing" in shlex.split(probing)
 
@@ -159,7 +160,8 @@ def test_replaced_columns_give_their_weights_up(tmp_path: Path) -> None:
     text = INI.replace(b"num-features=4", b"num-features=5").replace(b"-0.4\n", b"-0.4 0.9\n")
     (tmp_path / "moses.ini").write_bytes(text)
     out, ini_out = tmp_path / "out.gz", tmp_path / "new.ini"
-    patch_ini(tmp_path / "moses.ini", ini_out, tmp_path / "table.gz", out, REPORT)
+    run = replace(RUN, path=str(tmp_path / "table.gz"), out=str(out))
+    patch_ini(tmp_path / "moses.ini", ini_out, run)
     ini = read_ini(ini_out)
     assert ini.feature("TranslationModel0").n_scores == 6
     assert ini.weights["TranslationModel0"] == (0.2, 0.1, 0.2, -0.4, 0.04, 0.0)

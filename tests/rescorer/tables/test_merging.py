@@ -13,8 +13,8 @@ from rescorer.contract.scorer import NamedScorer
 from rescorer.models.controls import LengthScorer, RandomScorer
 from rescorer.tables.column import ColumnConfig
 from rescorer.tables.merging import merged
-from rescorer.tables.report import read_sidecar
 from rescorer.tables.rows import Shard
+from rescorer.tables.run import read_run
 from rescorer.tables.scored_table import merge_shards, score_table
 
 INI = b"""\
@@ -57,8 +57,8 @@ def test_shards_merged_are_the_table(tmp_path: Path, n_shards: int) -> None:
     parts = []
     for number in range(1, n_shards + 1):
         part = tmp_path / f"part{number}.gz"
-        config, shard = ColumnConfig(block_rows=11), Shard(number, n_shards)
-        score_table(str(table), str(part), [NOISE], config, shard=shard)
+        config = ColumnConfig(block_rows=11, shard=Shard(number, n_shards))
+        score_table(str(table), str(part), [NOISE], config)
         parts.append(part)
     inis = (tmp_path / "moses.ini", tmp_path / "merged.ini")
     lines = merge_shards(parts[::-1], tmp_path / "merged.gz", *inis)
@@ -74,7 +74,7 @@ def shards(tmp_path: Path) -> list[Path]:
     table = large_table(tmp_path / "table.gz", 50)
     parts = [tmp_path / f"part{number}.gz" for number in (1, 2)]
     for number, part in enumerate(parts, start=1):
-        score_table(str(table), str(part), [NOISE], ColumnConfig(), shard=Shard(number, 2))
+        score_table(str(table), str(part), [NOISE], ColumnConfig(shard=Shard(number, 2)))
     return parts
 
 
@@ -84,7 +84,7 @@ def test_shards_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     table = str(tmp_path / "table.gz")
     score_table(table, str(whole), [NOISE], ColumnConfig())
     other = tmp_path / "other.gz"
-    score_table(table, str(other), [LENGTH], ColumnConfig(), shard=Shard(2, 2))
+    score_table(table, str(other), [LENGTH], ColumnConfig(shard=Shard(2, 2)))
     for parts, message in [
         ([first], "found shards 1 of 2, expected each of 1 to 2 once"),
         ([first, first], "found shards 1, 1 of 2"),
@@ -117,15 +117,15 @@ def spoilt_shards(tmp_path: Path, n_allowed: int, bad: tuple[int, ...]) -> list[
     table = written(tmp_path / "table.gz", b"".join(rows))
     parts = [tmp_path / f"part{number}.gz" for number in (1, 2)]
     for number, part in enumerate(parts, start=1):
-        shard = Shard(number, 2)
-        score_table(str(table), str(part), [NOISE], ColumnConfig(), n_allowed, shard)
+        config = ColumnConfig(max_bad_rows=n_allowed, shard=Shard(number, 2))
+        score_table(str(table), str(part), [NOISE], config)
     return parts
 
 
 def test_malformed_rows_of_all_shards_are_together(tmp_path: Path) -> None:
     parts, out = spoilt_shards(tmp_path, 3, (1, 4, 7)), tmp_path / "out.gz"
-    _, report = merged(parts, out)
-    assert (report.n_rows, report.n_bad_rows) == (7, 3)
+    counts = merged(parts, out).counts
+    assert (counts.n_rows, counts.n_bad_rows) == (7, 3)
     bad = Path(f"{out}.bad").read_bytes()
     assert bad == b"s1 ||| t ||| nan 1\ns4 ||| t ||| nan 1\ns7 ||| t ||| nan 1\n"
     assert text_of(out).count(b"\n") == 7
@@ -142,10 +142,10 @@ def test_more_malformed_rows_than_one_run_allows_are_refused(tmp_path: Path) -> 
 
 def test_what_is_said_of_the_whole_is_the_sum(tmp_path: Path) -> None:
     parts, out = shards(tmp_path), tmp_path / "out.gz"
-    settings, report = merged(parts[::-1], out)
-    assert read_sidecar(out) == (settings, report)
-    assert settings["shard"] is None
-    assert report.n_rows == sum(read_sidecar(part)[1].n_rows for part in parts) == 50
+    run = merged(parts[::-1], out)
+    assert read_run(str(out)) == run
+    assert run.config.shard is None
+    assert run.counts.n_rows == sum(read_run(str(part)).counts.n_rows for part in parts) == 50
 
 
 @pytest.mark.parametrize("content", ["{}", "[]", "{"])
@@ -154,3 +154,12 @@ def test_a_part_without_its_report_is_refused(tmp_path: Path, content: Any) -> N
     Path(f"{second}.json").write_text(content)
     with pytest.raises(InputError, match=r"part2\.gz\.json"):
         merged([first, second], tmp_path / "out.gz")
+
+
+def test_shards_with_a_column_that_is_no_longer_made_are_refused(tmp_path: Path) -> None:
+    first, second = shards(tmp_path)
+    path = Path(f"{second}.json")
+    path.write_text(path.read_text().replace('"sum"', '"residual"'))
+    with pytest.raises(InputError, match=r"part2\.gz\.json: found a column 'residual', which"):
+        merge_shards([first, second], tmp_path / "out.gz")
+    assert not (tmp_path / "out.gz").exists()

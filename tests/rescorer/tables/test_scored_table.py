@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import io
 import json
@@ -26,10 +27,10 @@ from rescorer.scorers.cslm.inference import cslm_scorer
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
 from rescorer.scorers.encdec.inference import encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.tables.column import ColumnConfig, add_columns
+from rescorer.tables.column import ColumnConfig
 from rescorer.tables.ini_patch import binary_table_commands
 from rescorer.tables.rows import Shard, parse_shard
-from rescorer.tables.scored_table import score_table
+from rescorer.tables.scored_table import add_columns, score_table
 from rescorer.tables.source_table import SourceTable
 
 ROWS = [
@@ -135,10 +136,10 @@ def test_tables_of_logarithms(tmp_path: Path) -> None:
 
 
 def test_commands_of_a_table_of_probabilities(table: Path, tmp_path: Path) -> None:
-    report = add_columns(
+    run = add_columns(
         SourceTable.open(str(table)), str(tmp_path / "new.gz"), [LENGTH], ColumnConfig()
     )
-    compact, probing = binary_table_commands(Path("m/new.gz"), report)
+    compact, probing = binary_table_commands(dataclasses.replace(run, out="m/new.gz"))
     assert compact == "processPhraseTableMin -in m/new.gz -out m/new -nscores 3 -rankscore 2"
     expected = "CreateProbingPT --input-pt m/new.gz --output-dir m/new.probing --num-scores 3"
     assert probing == f"{expected} --log-prob"
@@ -158,8 +159,8 @@ def test_a_malformed_row_goes_to_a_file_of_its_own(
     spoilt = written(
         tmp_path / "spoilt.gz", b"\n".join([*ROWS[:place], bad, *ROWS[place:]]) + b"\n"
     )
-    config = ColumnConfig(block_rows=2)
-    lines = score_table(str(spoilt), str(tmp_path / "new.gz"), [NOISE], config, max_bad_rows=1)
+    config = ColumnConfig(block_rows=2, max_bad_rows=1)
+    lines = score_table(str(spoilt), str(tmp_path / "new.gz"), [NOISE], config)
     add_columns(SourceTable.open(str(table)), str(tmp_path / "whole.gz"), [NOISE], ColumnConfig())
     assert text_of(tmp_path / "new.gz") == text_of(tmp_path / "whole.gz")
     assert (tmp_path / "new.gz.bad").read_bytes() == bad + b"\n"
@@ -172,7 +173,7 @@ def test_a_malformed_first_row_may_be_left_out_where_an_ini_is_patched(tmp_path:
     ini, ini_out = tmp_path / "moses.ini", tmp_path / "new.ini"
     ini.write_bytes(INI)
     out = str(tmp_path / "new.gz")
-    score_table(str(spoilt), out, [NOISE], ColumnConfig(), 1, ini=ini, ini_out=ini_out)
+    score_table(str(spoilt), out, [NOISE], ColumnConfig(max_bad_rows=1), ini, ini_out)
     assert b"num-features=3 path=" in ini_out.read_bytes()
 
 
@@ -181,7 +182,9 @@ def test_one_malformed_row_too_many(tmp_path: Path, n_allowed: int, line: int) -
     rows = [ROWS[0], BAD_ROWS[0], ROWS[1], BAD_ROWS[1], BAD_ROWS[2], ROWS[2]]
     table = written(tmp_path / "spoilt.gz", b"\n".join(rows))
     with pytest.raises(InputError, match=rf"spoilt\.gz:{line}: "):
-        score_table(str(table), str(tmp_path / "new.gz"), [LENGTH], ColumnConfig(), n_allowed)
+        score_table(
+            *(str(table), str(tmp_path / "new.gz"), [LENGTH]), ColumnConfig(max_bad_rows=n_allowed)
+        )
     assert not (tmp_path / "new.gz").exists()
 
 
@@ -259,13 +262,13 @@ def test_options_that_do_not_fit(table: Path, tmp_path: Path) -> None:
     (tmp_path / "moses.ini").write_bytes(INI)
     inis = {"ini": tmp_path / "moses.ini", "ini_out": tmp_path / "i"}
     with pytest.raises(ConfigError, match="rescorer merge"):
-        score_table(str(table), out, [LENGTH], ColumnConfig(), shard=shard, **inis)
+        score_table(str(table), out, [LENGTH], ColumnConfig(shard=shard), **inis)
     with pytest.raises(ConfigError, match="in shards: name a file"):
-        score_table("-", out, [LENGTH], ColumnConfig(), shard=shard)
+        score_table("-", out, [LENGTH], ColumnConfig(shard=shard))
     with pytest.raises(ConfigError, match="bad rows"):
-        score_table(str(table), "-", [LENGTH], ColumnConfig(), max_bad_rows=1)
+        score_table(str(table), "-", [LENGTH], ColumnConfig(max_bad_rows=1))
     with pytest.raises(InputError, match="fewer shards"):
-        score_table(str(table), out, [LENGTH], ColumnConfig(), shard=Shard(1, 50))
+        score_table(str(table), out, [LENGTH], ColumnConfig(shard=Shard(1, 50)))
     with pytest.raises(ConfigError, match="--ini and --ini-out belong together"):
         score_table(str(table), out, [LENGTH], ColumnConfig(), ini=tmp_path / "moses.ini")
 
@@ -307,7 +310,7 @@ def test_a_pipe_is_not_read_twice(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="replaced in a file only"):
             score_table(table, out, [LENGTH], config, replace=True)
         with pytest.raises(ConfigError, match="cannot be scored in shards"):
-            score_table(table, out, [LENGTH], config, shard=Shard(1, 2))
+            score_table(table, out, [LENGTH], ColumnConfig(shard=Shard(1, 2)))
 
 
 @pytest.mark.parametrize("kind", ["a standard stream", "a pipe"])

@@ -73,7 +73,7 @@ SENTENCES = RnnSearchTrainingConfig(
 SIDES = CstmTrainingConfig(
     n_held_out=5,
     batch_pairs=11,
-    reverse_sides=True,
+    reading="reversed-sides",
     loop=loop(1),
     model=CstmConfig(embedding_width=4, first_width=6, second_width=5),
 )

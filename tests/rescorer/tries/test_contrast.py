@@ -93,7 +93,7 @@ def test_values_far_apart_stay_finite() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"reverse_sides": True}, "reverse_sides: a similarity has no direction"),
+        ({"reading": "reversed-sides"}, "reading: a similarity has no direction"),
         ({"loop": LoopConfig(accumulation=2)}, "loop.accumulation: .* of a whole batch"),
     ],
 )

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import ConfigError
 from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import Batch, Shortlists, TrainedModel
+from rescorer.contract.target_generation import Generated, GenerationConfig
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.scorers.encdec.inference import encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.rnn_lm.inference import rnn_lm_scorer
 from rescorer.scorers.rnn_lm.network import RnnLm, RnnLmConfig
 from rescorer.tries import generation
-from rescorer.tries.generation import Generated, GenerationConfig, Generator
+from rescorer.tries.generation import Generator
 from rescorer.tries.scoring import TrieScorer
 
 SOURCE = Vocabulary([b"a", b"b", b"c"])

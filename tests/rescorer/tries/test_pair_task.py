@@ -136,7 +136,7 @@ def test_the_loss_of_a_batch_and_its_words(n_sampled: int) -> None:
 
 def test_the_settings_say_which_rows_are_learned_from() -> None:
     config = EncDecTrainingConfig(
-        max_phrase_words=3, weighting="sqrt-count", min_prob=0.25, reverse_sides=True
+        max_phrase_words=3, weighting="sqrt-count", min_prob=0.25, reading="reversed-sides"
     )
     assert config.choice == PairChoice(3, 0.25, with_counts=True, reverse_sides=True)
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from moses_bridge.base.errors import ConfigError, InputError
-from rescorer.contract.scorer import Data, Shortlists
+from rescorer.contract.scorer import Data, PairReading, Shortlists
 from rescorer.runs.train import train
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.encdec.task import EncDecTrainingConfig
@@ -182,26 +182,30 @@ def test_the_data_are_read_and_the_network_is_made_for_their_words(tmp_path: Pat
     assert sum(few.task.sizes) + few.task.n_held_out == 20  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("reverse_sides", [False, True])
-def test_texts_of_reversed_sides_change_places(tmp_path: Path, reverse_sides: bool) -> None:
+@pytest.mark.parametrize("reading", ["as-is", "reversed-sides"])
+def test_texts_of_reversed_sides_change_places(tmp_path: Path, reading: PairReading) -> None:
     for name, text in (("table", b"a ||| x ||| 1\n"), ("en", b"a b\n"), ("fr", b"x\n")):
         (tmp_path / name).write_bytes(text)
-    config = EncDecTrainingConfig(n_held_out=0, reverse_sides=reverse_sides)
+    config = EncDecTrainingConfig(n_held_out=0, reading=reading)
     data = Data(tmp_path / "table", texts=(tmp_path / "en", tmp_path / "fr"))
     prepared = prepare_recurrent(data, config, 1, lambda _: make_network())
     source, target = prepared.shortlists
     assert source is not None
     expected = [(b"a", b"b"), (b"x",)]
-    assert [source.words[2:], target.words[2:]] == expected[:: -1 if reverse_sides else 1]
+    assert [source.words[2:], target.words[2:]] == expected[
+        :: -1 if reading == "reversed-sides" else 1
+    ]
 
 
-@pytest.mark.parametrize(("reverse_sides", "counts"), [(False, [2, 0, 3, 1]), (True, [2, 0, 2, 1])])
+@pytest.mark.parametrize(
+    ("reading", "counts"), [("as-is", [2, 0, 3, 1]), ("reversed-sides", [2, 0, 2, 1])]
+)
 def test_shares_are_those_of_target_words(
-    tmp_path: Path, reverse_sides: bool, counts: list[int]
+    tmp_path: Path, reading: PairReading, counts: list[int]
 ) -> None:
     """Two pairs by hand: </s>, <unk> and the two words of the target side."""
     (tmp_path / "table").write_bytes(b"a b ||| x ||| 1\na ||| x y x ||| 1\n")
-    config = EncDecTrainingConfig(n_held_out=0, reverse_sides=reverse_sides)
+    config = EncDecTrainingConfig(n_held_out=0, reading=reading)
     asked: list[PairWords] = []
 
     def new_model(words: PairWords) -> PairModel:

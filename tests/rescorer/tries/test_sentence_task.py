@@ -213,15 +213,15 @@ def prepared(folder: Path, config: SentenceTrainingConfig) -> Prepared:
     ("settings", "sources", "targets"),
     [
         ({}, ["a b", "b c d e"], ["x y z", "y x"]),
-        ({"right_to_left": True}, ["a b", "b c d e"], ["z y x", "x y"]),
-        ({"reverse_sides": True}, ["x y z", "y x"], ["a b", "b c d e"]),
-        ({"reverse_sides": True, "right_to_left": True}, ["x y z", "y x"], ["b a", "e d c b"]),
+        ({"reading": "right-to-left"}, ["a b", "b c d e"], ["z y x", "x y"]),
+        ({"reading": "reversed-sides"}, ["x y z", "y x"], ["a b", "b c d e"]),
+        ({"reading": "reversed-sides-right-to-left"}, ["x y z", "y x"], ["b a", "e d c b"]),
         ({"max_sentence_words": 3}, ["a b"], ["x y z"]),
         ({"max_sentence_words": 4}, ["a b", "b c d e"], ["x y z", "y x"]),
     ],
 )
 def test_the_sentences_that_are_learned_from(
-    settings: dict[str, bool | int],
+    settings: dict[str, str | int],
     sources: Sequence[str],
     targets: Sequence[str],
     tmp_path: Path,

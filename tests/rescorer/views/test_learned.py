@@ -44,7 +44,7 @@ def test_words_of_both_sides(encdec: Path) -> None:
 
 def test_words_of_a_model_with_reversed_sides_stand_on_their_own(encdec: Path) -> None:
     learned = Learned.load(encdec)
-    description = {"training": {"config": {"reverse_sides": True}}}
+    description = {"training": {"config": {"reading": "reversed-sides"}}}
     turned = replace(learned, model=replace(learned.model, description=description))
     for side, other in (("source", "target"), ("target", "source")):
         words, vectors = turned.word_vectors(side)  # type: ignore[arg-type]

@@ -11,11 +11,12 @@ from moses_bridge.base.errors import ConfigError
 from moses_bridge.formats.nbest import parse_features, read_nbest
 from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import Batch, Scorer, Shortlists, TrainedModel
+from rescorer.contract.target_generation import GenerationConfig
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.models.unknown_words import Translation, TranslationLexicon
 from rescorer.scorers.encdec.inference import encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.tries.generation import GenerationConfig, Generator
+from rescorer.tries.generation import Generator
 from rescorer.views import translation as module
 from rescorer.views.translation import NBestOutput, translate
 

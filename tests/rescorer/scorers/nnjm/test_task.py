@@ -62,10 +62,10 @@ def test_raw_scores_are_near_the_exact_ones(tmp_path: Path) -> None:
 def test_log_z_of_held_out_words_stands_with_the_model(tmp_path: Path) -> None:
     report = train("nnjm", write_text(tmp_path), tmp_path / "m", settings(self_normalisation=0.1))
     model = load_model(tmp_path / "m")
-    assert model.log_z == (report.log_z_mean, report.log_z_sd)
-    assert abs(model.log_z.mean) < 0.1 and 0 < model.log_z.sd < 0.3
+    assert model.training.log_z == (report.log_z_mean, report.log_z_sd)
+    assert abs(model.training.log_z.mean) < 0.1 and 0 < model.training.log_z.sd < 0.3
     other = train("nnjm", write_text(tmp_path), tmp_path / "n", settings())
-    assert other.log_z_mean is None and load_model(tmp_path / "n").log_z is None
+    assert other.log_z_mean is None and load_model(tmp_path / "n").training.log_z is None
 
 
 def test_a_new_network_is_even_where_it_shall_be_normalised(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from rescorer.zoo.bae.task import BaeTrainingConfig, bae_loss, prepare
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"reverse_sides": True}, "reverse_sides: a cosine of two codes has no direction"),
+        ({"reading": "reversed-sides"}, "reading: a cosine of two codes has no direction"),
         ({"merged_pairs": 0}, "merged_pairs"),
         ({"correlation_weight": -1.0}, "correlation_weight"),
         ({"loop": LoopConfig(accumulation=2)}, "loop.accumulation: .* of a whole batch"),

@@ -1,0 +1,174 @@
+"""Models that have read their data another way, as scorers and generators of text in its own order.
+
+A network that was trained on swapped sides predicts sources; one that was trained on turned sentences
+predicts the last word first, and sees the end of a sentence before it must decide on the beginning. The
+networks are the same; the model's record says how they read (`contract.Reading`), and what is here stands
+around them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.formats.words import turned_words
+from rescorer.contract.scorer import (
+    Batch,
+    Scorer,
+    Shortlists,
+    Side,
+    TrainedModel,
+    UnfitPair,
+    WordLogProbs,
+    WordScorer,
+)
+from rescorer.contract.target_generation import Generated, GenerationConfig, TargetGenerator
+from rescorer.contract.vocabulary import Vocabulary
+
+# Of a column: what its values are the logarithms of.
+REVERSED_NOTE = "p(source | target)"
+OTHER_SIDE: dict[Side, Side] = {"source": "target", "target": "source"}
+
+
+def in_own_order(model: TrainedModel[Any], scorer: Scorer) -> Scorer:
+    """The scorer of a model for pairs in their own order.
+
+    Args:
+        model: with its record.
+        scorer: of what the network was trained on; where that was turned it predicts word by word.
+    """
+    if model.goes_right_to_left:
+        words: Any = scorer
+        scorer = RightToLeft(words)
+    return ReversedSides(scorer, model.shortlists.source) if model.reverses_sides else scorer
+
+
+class ReversedSides:
+    """Natural log p(source | target) of pairs.
+
+    It is no `WordScorer`: what it predicts word by word is the source.
+
+    Args:
+        scorer: of a network that reads targets and predicts sources.
+        shortlist: the target words that it reads.
+    """
+
+    def __init__(self, scorer: Scorer, shortlist: Vocabulary | None) -> None:
+        self.scorer = scorer
+        self.shortlist = shortlist
+
+    @property
+    def needs_links(self) -> bool:
+        """See `contract.Scorer`."""
+        return self.scorer.needs_links
+
+    def values(self, asked: Batch) -> NDArray[np.float64]:
+        """Natural log p(source | target), </s> included; see `contract.Scorer`."""
+        try:
+            return self.scorer.values(asked.sides_swapped())
+        except UnfitPair as error:
+            side = OTHER_SIDE[error.side]
+            raise UnfitPair(
+                error.row, asked, side, error.fault, error.expected, error.hint
+            ) from error
+
+
+def turned(sentences: Sequence[bytes]) -> list[bytes]:
+    """The words of each sentence from the last one to the first."""
+    return list(map(turned_words, sentences))
+
+
+class SentenceScorer(Scorer, WordScorer, Protocol):
+    """A scorer of sentences that knows their words' values."""
+
+
+class RightToLeft:
+    """Natural log p(target | source), or p(target), of a network that was trained on turned targets.
+
+    Args:
+        scorer: of turned targets, without word links.
+    """
+
+    needs_links = False
+
+    def __init__(self, scorer: SentenceScorer) -> None:
+        self.scorer = scorer
+
+    @property
+    def shortlist(self) -> Vocabulary | None:
+        """See `contract.Scorer`."""
+        return self.scorer.shortlist
+
+    def values(self, asked: Batch) -> NDArray[np.float64]:
+        """See `contract.Scorer`."""
+        return self.scorer.values(Batch(asked.sources, turned(asked.targets)))
+
+    def word_log_probs(self, asked: Batch) -> WordLogProbs:
+        """Natural log of each word given those behind it, at the place of the word.
+
+        What stands last of each pair, for </s>, is log p of ending after the sentence's first word.
+        """
+        found = self.scorer.word_log_probs(Batch(asked.sources, turned(asked.targets)))
+        return found._replace(log_probs=found.log_probs[_turned_words(found.pairs)])
+
+
+def _turned_words(pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where the value of each word stands in turned sentences; the last one of a pair is </s>, which stays."""
+    lens = np.bincount(pairs)
+    ends = np.cumsum(lens)
+    places = np.arange(len(pairs))
+    mirrored = (2 * ends - lens)[pairs] - 2 - places
+    return np.asarray(np.where(places == ends[pairs] - 1, places, mirrored))
+
+
+class RightToLeftGenerator:
+    """Targets of sources, in their own order, from a network that goes through them from the right.
+
+    Args:
+        generator: of turned targets.
+    """
+
+    def __init__(self, generator: TargetGenerator) -> None:
+        self._generator = generator
+
+    @property
+    def shortlists(self) -> Shortlists:
+        """Of the network."""
+        return self._generator.shortlists
+
+    def generate(
+        self,
+        sources: Sequence[bytes],
+        config: GenerationConfig,
+        beginnings: Sequence[bytes] | None = None,
+    ) -> Iterator[list[Generated]]:
+        """See `TargetGenerator`; what is begun with are the last words of the targets."""
+        begun = None if beginnings is None else turned(beginnings)
+        for targets in self._generator.generate(sources, config, begun):
+            yield [one._replace(words=one.words[::-1], places=one.places[::-1]) for one in targets]
+
+
+class MatrixReader(Protocol):
+    """What makes attention matrices of pairs."""
+
+    def matrices(self, pairs: Batch) -> Iterator[NDArray[np.float32]]:
+        """The weights of each pair; see `tries.attention_matrix.AttentionReader`."""
+
+
+class RightToLeftReader:
+    """Attention matrices of a network that goes through targets from the right, for targets in their own order.
+
+    Args:
+        reader: of turned targets.
+    """
+
+    def __init__(self, reader: MatrixReader) -> None:
+        self._reader = reader
+
+    def matrices(self, pairs: Batch) -> Iterator[NDArray[np.float32]]:
+        """See `MatrixReader`; the last row is of the step behind the first word."""
+        for weights in self._reader.matrices(Batch(pairs.sources, turned(pairs.targets))):
+            yield np.concatenate([weights[-2::-1], weights[-1:]])
