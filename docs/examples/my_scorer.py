@@ -16,6 +16,7 @@ from moses_bridge.base.config import AtLeast
 from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import Architecture, Data, Prepared, Shortlists, TrainedModel
 from rescorer.layers.output_layer import output_layer
+from rescorer.tries.generation import generator_with
 from rescorer.tries.pair_losses import RecurrentTrainingConfig
 from rescorer.tries.pooled_pair_task import prepare_recurrent
 from rescorer.tries.recurrent import to_device
@@ -106,5 +107,10 @@ def scorer(
 
 
 ARCHITECTURE = Architecture(
-    data="phrase pairs", settings=BagConfig, prepare=prepare, network=Bag, scorer=scorer
+    data="phrase pairs",
+    settings=BagConfig,
+    prepare=prepare,
+    network=Bag,
+    scorer=scorer,
+    generator=generator_with(scorer),
 )
