@@ -30,14 +30,16 @@ from moses_bridge.base.textio import is_stream
 from moses_bridge.formats.nbest import check_feature_name
 from moses_bridge.formats.ngram_scorer import serve_ngrams
 from rescorer.contract.architectures import ARCHITECTURES
+from rescorer.contract.batch import Side
+from rescorer.contract.data import Reading
 from rescorer.contract.parallel import let_waiting_threads_sleep
-from rescorer.contract.scorer import Reading, Side
 from rescorer.models.controls import Control
 from rescorer.tables.column import ColumnFormat
 
 if TYPE_CHECKING:
     from rescorer.contract.compute import Compute, Device, Precision
-    from rescorer.contract.scorer import NamedScorer, TrainingSettings
+    from rescorer.contract.scorer import NamedScorer
+    from rescorer.contract.training import TrainingSettings
     from rescorer.models.ensemble import Mean
     from rescorer.runs.expected_bleu.task import ExpectedBleuConfig
     from rescorer.views.generated_phrases import OutputFormat
@@ -164,7 +166,7 @@ def train(
     Example: rescorer train model/phrase-table.gz --out rnn
     """
     from rescorer.contract.compute import choose_device
-    from rescorer.contract.scorer import Data
+    from rescorer.contract.data import Data
     from rescorer.runs.train import train as run_training
     from rescorer.training.peers import peers_on
 
@@ -931,7 +933,7 @@ def perplexity(
     Example: rescorer perplexity rnn_lm cslm model/lm.arpa.gz dev.fr
     """
     from rescorer.contract.compute import Compute
-    from rescorer.contract.scorer import Data
+    from rescorer.contract.data import Data
     from rescorer.views.perplexity import load_text_model, perplexities
 
     compute = Compute(precision, device)

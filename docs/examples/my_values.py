@@ -9,7 +9,7 @@ import sys
 import numpy as np
 from numpy.typing import NDArray
 
-from rescorer.contract.scorer import Batch
+from rescorer.contract.batch import Batch
 
 
 def main() -> None:

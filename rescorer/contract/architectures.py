@@ -1,13 +1,75 @@
-"""The architectures by name: a short one of the table, or `package.module:NAME` of anybody's own."""
+"""What an architecture brings along, and the architectures by name."""
 
 from __future__ import annotations
 
 import difflib
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError
+from rescorer.contract.batch import Batch, Side
+from rescorer.contract.data import Data, DataKind
 from rescorer.contract.object_reference import ObjectReference
-from rescorer.contract.scorer import Architecture
+from rescorer.contract.scorer import Scorer
+from rescorer.contract.trained_model import Network, TrainedModel
+from rescorer.contract.training import Prepared, TrainingSettings
+from rescorer.contract.vocabulary import Shortlists
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from moses_bridge.formats.ngram_scorer import NgramScorer
+    from rescorer.contract.compute import Compute
+    from rescorer.contract.target_generation import TargetGenerator
+
+# From numbers of some phrase pairs, *Shape:* (n,), to their values, *Shape:* (n,), with gradients.
+PhraseValues = Callable[[NDArray[np.int64]], "Tensor"]
+
+# From phrases to what the network makes of each, *Shape:* (n, d), float32.
+Summaries = Callable[[Sequence[bytes]], NDArray[np.float32]]
+
+# The column_note of language models: in a translation a phrase stands between others.
+AS_A_SENTENCE = "an approximation: each target phrase as a sentence of its own"
+
+Settings = TypeVar("Settings", bound=TrainingSettings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Architecture(Generic[Settings, Network]):
+    """What the file or folder of a scorer ends with.
+
+    Attributes:
+        data: what it is trained on.
+        settings: the dataclass that `rescorer train --config` reads.
+        prepare: reads the data and makes the network, from data, settings and seed.
+        network: the network with weights that are still to be loaded.
+        scorer: of phrase pairs and sentence pairs.
+        ngrams: of n-grams, where the search may ask the model.
+        generator: of targets of what the network reads, where it goes word by word.
+        column_note: what a column of its values must be called besides, where it is an approximation.
+        embeddings: the vectors of the words of each side that the network reads, row by id in the shortlist,
+            *Shape:* (n_words, r); where words have vectors.
+        summaries: of phrases of the language that the network reads, where it makes one vector of a phrase.
+        phrase_values: of given phrase pairs by their numbers, through which gradients flow into the network,
+            where it can be trained on whole translations.
+    """
+
+    data: DataKind
+    settings: type[Settings]
+    prepare: Callable[[Data, Settings, int], Prepared]
+    network: Callable[[Settings, Shortlists], Network]
+    scorer: Callable[[TrainedModel[Network], Compute], Scorer]
+    ngrams: Callable[[TrainedModel[Network], Compute], NgramScorer] | None = None
+    generator: Callable[[TrainedModel[Network], Compute], TargetGenerator] | None = None
+    column_note: str = ""
+    embeddings: Callable[[TrainedModel[Network]], Mapping[Side, NDArray[np.float32]]] | None = None
+    summaries: Callable[[TrainedModel[Network], Compute], Summaries] | None = None
+    phrase_values: Callable[[TrainedModel[Network], Batch], PhraseValues] | None = None
+
 
 # Where each is: package.module, or package.module:NAME. A name is in the model directories that it made: an
 # entry may be added or moved to another module, but not renamed.

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.formats.words import split_words
-from rescorer.contract.scorer import Batch, NamedScorer
+from rescorer.contract.batch import Batch
+from rescorer.contract.scorer import NamedScorer
 
 Control = Literal["random", "length"]
 # A uniform number from here to 0 has a standard deviation of 4.3, about that of a phrase's log p.

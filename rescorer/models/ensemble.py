@@ -16,7 +16,8 @@ from scipy.special import logsumexp
 
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.formats.words import split_words
-from rescorer.contract.scorer import Batch, NamedScorer, Scorer, WordScorer
+from rescorer.contract.batch import Batch
+from rescorer.contract.scorer import NamedScorer, Scorer, WordScorer
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.models.reading import RightToLeft
 

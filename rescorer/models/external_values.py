@@ -38,8 +38,9 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import ConfigError, ToolError, UserError, shown
 from moses_bridge.base.programs import error_tail
 from moses_bridge.base.progress import print_note
+from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.object_reference import ObjectReference
-from rescorer.contract.scorer import Batch, NamedScorer, Scorer, UnfitPair
+from rescorer.contract.scorer import NamedScorer, Scorer
 from rescorer.contract.vocabulary import Vocabulary
 
 LONGEST_ANSWER = 1000  # bytes of a line with one number
@@ -49,7 +50,7 @@ DIGESTED_BYTES = 1 << 24  # of a file, so that a program's large data are not re
 EXPECTED = "one finite number, a natural logarithm"
 
 
-class UnfitAnswer(UnfitPair):
+class UnfitAnswer(UnscorablePair):
     """A pair for which something outside gives no usable value.
 
     Args:
@@ -200,7 +201,7 @@ class CommandScorer:
         """See `contract.Scorer`.
 
         Raises:
-            UnfitPair: the program gives no number for a pair, or ends.
+            UnscorablePair: the program gives no number for a pair, or ends.
             ToolError: it cannot be started.
         """
         try:

@@ -15,21 +15,14 @@ from torch.overrides import TorchFunctionMode
 from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.json_files import read_json, write_json
-from rescorer.contract.architectures import ARCHITECTURES, is_foreign, load
+from rescorer.contract.architectures import ARCHITECTURES, Architecture, is_foreign, load
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import (
-    FORMER_READING_KEYS,
-    Architecture,
-    LogZ,
-    NamedScorer,
-    Reading,
-    Shortlists,
-    TrainedModel,
-    TrainingRecord,
-)
-from rescorer.contract.scorer import reverses_sides as reading_reverses_sides
+from rescorer.contract.data import FORMER_READING_KEYS, Reading
+from rescorer.contract.data import reverses_sides as reading_reverses_sides
+from rescorer.contract.scorer import LogZ, NamedScorer
 from rescorer.contract.target_generation import TargetGenerator
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.trained_model import TrainedModel, TrainingRecord
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.tensor_files import check_weights, load_tensors, save_tensors
 from rescorer.models.reading import REVERSED_NOTE, RightToLeftGenerator, in_own_order
 

@@ -15,18 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.formats.words import turned_words
-from rescorer.contract.scorer import (
-    Batch,
-    Scorer,
-    Shortlists,
-    Side,
-    TrainedModel,
-    UnfitPair,
-    WordLogProbs,
-    WordScorer,
-)
+from rescorer.contract.batch import Batch, Side, UnscorablePair
+from rescorer.contract.scorer import Scorer, WordLogProbs, WordScorer
 from rescorer.contract.target_generation import Generated, GenerationConfig, TargetGenerator
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 
 # Of a column: what its values are the logarithms of.
 REVERSED_NOTE = "p(source | target)"
@@ -69,9 +62,9 @@ class ReversedSides:
         """Natural log p(source | target), </s> included; see `contract.Scorer`."""
         try:
             return self.scorer.values(asked.sides_swapped())
-        except UnfitPair as error:
+        except UnscorablePair as error:
             side = OTHER_SIDE[error.side]
-            raise UnfitPair(
+            raise UnscorablePair(
                 error.row, asked, side, error.fault, error.expected, error.hint
             ) from error
 

@@ -14,8 +14,10 @@ from torch import Tensor
 
 from moses_bridge.formats.phrase_table import alignment_column, read_blocks
 from rescorer.contract.architectures import load
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, Scorer, TrainedModel
+from rescorer.contract.scorer import Scorer
+from rescorer.contract.trained_model import TrainedModel
 from rescorer.layers.output_layer import OutputLayer
 from rescorer.models.model_directory import load_model
 

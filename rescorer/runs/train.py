@@ -11,7 +11,8 @@ import torch
 
 from moses_bridge.base.errors import ConfigError
 from rescorer.contract.architectures import load
-from rescorer.contract.scorer import Data, DataKind, TrainingSettings
+from rescorer.contract.data import Data, DataKind
+from rescorer.contract.training import TrainingSettings
 from rescorer.models.model_directory import save_model
 from rescorer.training.loop import Trainer, TrainingReport
 from rescorer.training.peers import ALONE, Peers

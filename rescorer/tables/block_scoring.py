@@ -19,7 +19,8 @@ from moses_bridge.formats.phrase_table import (
     append_score_columns,
     without_last_scores,
 )
-from rescorer.contract.scorer import Batch, NamedScorer, UnfitPair
+from rescorer.contract.batch import Batch, UnscorablePair
+from rescorer.contract.scorer import NamedScorer
 from rescorer.tables.form import FORMS
 from rescorer.tables.partial_file import compress
 from rescorer.tables.run import LOWEST_PROB, Run
@@ -103,7 +104,7 @@ def _own_values(run: Run, named: NamedScorer, block: Block) -> NDArray[np.float6
     links = [alignment_column(line) for line in block.lines] if needs_links else None
     try:
         values = named.scorer.values(Batch(block.sources, block.targets, links))
-    except UnfitPair as error:
+    except UnscorablePair as error:
         found = f"{error.found} of {_pair(block, error.row)}"
         # Where rows may have been left out, those of a block need not stand one after another.
         line = None if run.config.max_bad_rows else block.first_line + error.row

@@ -23,9 +23,10 @@ from moses_bridge.formats.nbest import (
     with_feature,
 )
 from moses_bridge.formats.words import split_words
+from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.distinct import distinct
 from rescorer.contract.parallel import map_in_order
-from rescorer.contract.scorer import Batch, Scorer, UnfitPair
+from rescorer.contract.scorer import Scorer
 
 LINKS = re.compile(rb"(\d+-\d+( \d+-\d+)*)?")
 # Enough for whole batches of the network, few enough for each processor to have blocks of its own.
@@ -188,13 +189,15 @@ def _values(
     )
     try:
         values = scorer.values(asked)
-    except UnfitPair as error:
+    except UnscorablePair as error:
         raise _no_value(error, block, different[error.row], nbest) from error
     found: list[float] = values[which].tolist()
     return found
 
 
-def _no_value(error: UnfitPair, block: Sequence[_Hypothesis], key: _Key, nbest: str) -> InputError:
+def _no_value(
+    error: UnscorablePair, block: Sequence[_Hypothesis], key: _Key, nbest: str
+) -> InputError:
     """What to say of an entry that the scorer has no value for."""
     lines = (each.entry for each in block if each.entry.sentence_id == key.sentence_id)
     line = next(entry.line_number for entry in lines if entry.words == key.words)

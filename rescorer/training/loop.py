@@ -18,7 +18,7 @@ from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError, UserError
 from moses_bridge.base.progress import Progress
 from rescorer.contract.compute import DTYPES, Precision, fastest_precision
-from rescorer.contract.scorer import Task
+from rescorer.contract.training import Task
 from rescorer.training.log import LogRecord, NoLog, TrainingLog
 from rescorer.training.peers import ALONE, Peers
 from rescorer.training.recipes import RECIPES, Recipe, RecipeName

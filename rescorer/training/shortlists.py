@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rescorer.contract.scorer import Shortlists
-from rescorer.contract.vocabulary import SPECIALS, Vocabulary
+from rescorer.contract.vocabulary import SPECIALS, Shortlists, Vocabulary
 from rescorer.training.word_counts import WordCounts
 
 SIDES = ("source", "target")

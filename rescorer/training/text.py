@@ -12,7 +12,7 @@ from moses_bridge.base.blocks import blocks_of
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import StrPath, named_errors, read_lines, read_parallel
 from moses_bridge.formats.words import turned_words
-from rescorer.contract.scorer import Data
+from rescorer.contract.data import Data
 
 PIECE_BYTES = 1 << 20  # are read and written together
 SENTENCES_AT_ONCE = 10_000  # are encoded together: some 20 MB

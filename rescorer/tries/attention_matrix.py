@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rescorer.contract.scorer import Batch
+from rescorer.contract.batch import Batch
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.tries.generation import Attentive
 from rescorer.tries.recurrent import (

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from moses_bridge.formats.words import split_words
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Shortlists, TrainedModel
 from rescorer.contract.target_generation import Generated, GenerationConfig
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.tries.hypotheses import Beam, Choice, Draws, Live, first_hypotheses
 from rescorer.tries.recurrent import (
     NO_WORD,

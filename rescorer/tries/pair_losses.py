@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from moses_bridge.base.config import AtLeast
-from rescorer.contract.scorer import Shortlists
+from rescorer.contract.vocabulary import Shortlists
 from rescorer.layers.predicted import UpdateLoss
 from rescorer.layers.sampled import WordSampler
 from rescorer.layers.step_linear import shared_steps

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from moses_bridge.base.config import AtLeast, AtMost, check_limits
-from rescorer.contract.scorer import FORMER_READING_KEYS, PairReading, reverses_sides
+from rescorer.contract.data import FORMER_READING_KEYS, PairReading, reverses_sides
 from rescorer.training.data import held_out_mask
 from rescorer.training.loop import LoopConfig
 from rescorer.training.pairs.encoded_pairs import EncodedPairs

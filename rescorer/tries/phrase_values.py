@@ -14,8 +14,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from rescorer.contract.architectures import PhraseValues
+from rescorer.contract.batch import Batch
 from rescorer.contract.distinct import distinct
-from rescorer.contract.scorer import Batch, PhraseValues, Shortlists, TrainedModel
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.vocabulary import Shortlists
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.tries.loss import prefix_factors
 from rescorer.tries.prefix_tree import PrefixTree

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 
 from moses_bridge.base.progress import print_note
 from moses_bridge.base.textio import read_lines
-from rescorer.contract.scorer import Data, Prepared, Shortlists, reverses_sides
-from rescorer.contract.vocabulary import count_words
+from rescorer.contract.data import Data, reverses_sides
+from rescorer.contract.training import Prepared
+from rescorer.contract.vocabulary import Shortlists, count_words
 from rescorer.training.data import digest
 from rescorer.training.pairs.pair_cache import stored_pairs
 from rescorer.training.pairs.pair_pools import ChosenPairs, PairPools

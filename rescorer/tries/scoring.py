@@ -17,9 +17,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rescorer.contract.batch import Batch
 from rescorer.contract.distinct import distinct
-from rescorer.contract.scorer import Batch, Shortlists, WordLogProbs
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.scorer import WordLogProbs
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.output_layer import OutputLayer
 from rescorer.tries.prefix_tree import PrefixTree, build_prefix_tree
 from rescorer.tries.recurrent import (

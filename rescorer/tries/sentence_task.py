@@ -18,16 +18,15 @@ from moses_bridge.base.array_file import parts
 from moses_bridge.base.config import AtLeast, Below, check_limits
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import StrPath
-from rescorer.contract.scorer import (
+from rescorer.contract.data import (
     FORMER_READING_KEYS,
     Data,
-    Prepared,
     Reading,
-    Shortlists,
     goes_right_to_left,
     reverses_sides,
 )
-from rescorer.contract.vocabulary import Vocabulary, count_words
+from rescorer.contract.training import Prepared
+from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
 from rescorer.layers.predicted import UpdateLoss
 from rescorer.layers.sampled import WordSampler
 from rescorer.layers.step_linear import shared_steps

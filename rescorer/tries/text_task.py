@@ -17,7 +17,7 @@ from torch import Tensor
 
 from moses_bridge.base.array_file import parts
 from moses_bridge.base.config import AtLeast, Below, check_limits
-from rescorer.contract.scorer import FORMER_READING_KEYS, TextReading
+from rescorer.contract.data import FORMER_READING_KEYS, TextReading
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.layers.predicted import Predicted, UpdateLoss, output_loss
 from rescorer.layers.sampled import WordSampler

@@ -18,8 +18,8 @@ from moses_bridge.base.textio import StrPath, open_write, read_parallel
 from moses_bridge.formats.alignment import format_links, parse_links
 from moses_bridge.formats.words import split_words
 from rescorer.contract.architectures import load
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch
 from rescorer.models.model_directory import DESCRIPTION, load_model
 from rescorer.models.reading import MatrixReader, RightToLeftReader
 from rescorer.tries.attention_matrix import AttentionReader

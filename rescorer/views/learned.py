@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
-from rescorer.contract.architectures import ARCHITECTURES, load
+from rescorer.contract.architectures import ARCHITECTURES, Architecture, Summaries, load
+from rescorer.contract.batch import Side
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Architecture, Side, Summaries, TrainedModel
+from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import SPECIALS, Vocabulary
 from rescorer.models.model_directory import DESCRIPTION, fingerprint, load_model
 from rescorer.models.reading import OTHER_SIDE

@@ -25,8 +25,8 @@ from moses_bridge.formats.phrase_table import (
     target_count,
 )
 from moses_bridge.formats.words import split_words
+from rescorer.contract.batch import Side
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Side
 from rescorer.views.learned import Learned
 from rescorer.views.phrase_vectors import encoded_blocks
 from rescorer.views.table_phrases import ROWS_AT_ONCE, distinct_phrases, known_phrases

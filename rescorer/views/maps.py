@@ -15,8 +15,8 @@ from moses_bridge.base.errors import InputError
 from moses_bridge.base.json_files import write_json
 from moses_bridge.base.progress import Progress
 from moses_bridge.formats.words import split_words
+from rescorer.contract.batch import Side
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Side
 from rescorer.tables.source_table import table_identity
 from rescorer.views.cosine import unit_rows
 from rescorer.views.learned import Learned

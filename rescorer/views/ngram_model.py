@@ -15,7 +15,8 @@ from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import StrPath, open_read
 from moses_bridge.builtin.language_model.lm_index import LmIndex
 from moses_bridge.formats.words import split_words
-from rescorer.contract.scorer import Batch, WordLogProbs
+from rescorer.contract.batch import Batch
+from rescorer.contract.scorer import WordLogProbs
 
 KENLM_MAGIC = b"mmap lm http://kheafield.com/code"
 MARKERS = frozenset((b"<s>", b"</s>", b"<unk>"))

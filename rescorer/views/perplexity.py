@@ -23,9 +23,11 @@ from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.progress import Progress
 from moses_bridge.formats.words import split_words
 from rescorer.contract.architectures import load
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, Data, Shortlists, WordScorer
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.data import Data
+from rescorer.contract.scorer import WordScorer
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import load_model
 from rescorer.models.reading import in_own_order
 from rescorer.training.text import read_parallel_text, read_text

@@ -14,7 +14,7 @@ from moses_bridge.base.errors import InputError
 from moses_bridge.base.json_files import read_json, write_json
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import open_write, read_lines, write_lines
-from rescorer.contract.scorer import Summaries
+from rescorer.contract.architectures import Summaries
 from rescorer.views.cosine import unit_rows
 
 # Phrases that are encoded, or compared, at once: 16 MB of vectors of the paper's 1,000 units.

@@ -21,7 +21,8 @@ from moses_bridge.formats.phrase_table import (
     source_count,
 )
 from moses_bridge.formats.words import split_words
-from rescorer.contract.scorer import Batch, NamedScorer
+from rescorer.contract.batch import Batch
+from rescorer.contract.scorer import NamedScorer
 from rescorer.views.shown_text import as_text
 
 ROWS_AT_ONCE = 50_000

@@ -10,7 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rescorer.contract.scorer import Batch, WordLogProbs
+from rescorer.contract.batch import Batch
+from rescorer.contract.scorer import WordLogProbs
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.layers.output_layer import OutputLayer
 from rescorer.windows.ngrams import distinct_rows

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import UserError
 from moses_bridge.formats.ngram_scorer import n_places
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import TrainedModel
+from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import SPECIALS, Vocabulary
 from rescorer.layers.output_layer import EstimatedOutputLayer, ExactOutputLayer
 from rescorer.windows.feed_forward import FeedForward

@@ -22,8 +22,8 @@ import torch
 from results import Result, write_results
 
 from moses_bridge.formats.phrase_table import read_blocks
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch
 from rescorer.contract.target_generation import Generated, GenerationConfig
 from rescorer.models.model_directory import generator_of_model, load_model, scorer_of_model
 

@@ -19,7 +19,8 @@ import torch
 from results import Result, write_results
 
 from moses_bridge.base.textio import read_lines, write_lines
-from rescorer.contract.scorer import Data, Prepared
+from rescorer.contract.data import Data
+from rescorer.contract.training import Prepared
 from rescorer.models.model_directory import save_model
 from rescorer.scorers.rnnsearch.task import RnnSearchTrainingConfig, prepare
 

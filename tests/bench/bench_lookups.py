@@ -25,8 +25,8 @@ from results import Result, write_results
 from moses_bridge.base.textio import read_lines
 from moses_bridge.formats.ngram_scorer import ESTIMATES, SIZE, SOURCES, NgramScorer, serve_ngrams
 from rescorer.contract.compute import Compute, Precision, fastest_precision
-from rescorer.contract.scorer import Shortlists, TrainedModel
-from rescorer.contract.vocabulary import Vocabulary, count_words
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
 from rescorer.scorers.cslm.inference import cslm_ngram_scorer
 from rescorer.scorers.cslm.task import CslmTrainingConfig
 from rescorer.scorers.cslm.task import empty_network as empty_cslm

@@ -18,7 +18,7 @@ from whole_command import measure_command
 
 from moses_bridge.base.processors import n_processors
 from moses_bridge.base.textio import read_lines
-from rescorer.contract.scorer import Data
+from rescorer.contract.data import Data
 from rescorer.models.model_directory import save_model
 from rescorer.runs.train import train
 from rescorer.scorers.encdec.task import EncDecTrainingConfig, empty_network

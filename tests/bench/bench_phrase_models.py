@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from moses_bridge.formats.phrase_table import direct_prob, inverse_prob, read_blocks, source_count
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, NamedScorer
+from rescorer.contract.scorer import NamedScorer
 from rescorer.models.ensemble import named_ensemble
 from rescorer.models.model_directory import scorer_of_model
 

@@ -26,10 +26,11 @@ from whole_command import measure_command
 
 from moses_bridge.base.processors import n_processors
 from moses_bridge.formats.phrase_table import Block, read_blocks
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
 from rescorer.contract.parallel import map_in_order
-from rescorer.contract.scorer import Batch, Shortlists, TrainedModel
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.maxout import MAXOUT_PIECES
 from rescorer.models.model_directory import load_model
 from rescorer.scorers.encdec.inference import EncDecScorer, encdec_scorer

@@ -21,8 +21,11 @@ from results import Result, write_results
 from moses_bridge.base.config import from_mapping
 from moses_bridge.base.textio import read_lines
 from moses_bridge.formats.nbest import read_nbest
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, Data, Shortlists, TrainedModel
+from rescorer.contract.data import Data
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.vocabulary import Shortlists
 from rescorer.scorers.rnnsearch.inference import rnnsearch_scorer
 from rescorer.scorers.rnnsearch.network import RnnSearch
 from rescorer.scorers.rnnsearch.task import RnnSearchTrainingConfig, prepare

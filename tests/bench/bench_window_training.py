@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from rescorer.contract.compute import Precision
-from rescorer.contract.scorer import Data
+from rescorer.contract.data import Data
 from rescorer.scorers.nnjm.network import Nnjm
 from rescorer.scorers.nnjm.task import NnjmTrainingConfig, prepare
 from rescorer.training.loop import LoopConfig

@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.textio import write_lines
-from rescorer.contract.scorer import Batch, NamedScorer, Shortlists
+from rescorer.contract.batch import Batch
+from rescorer.contract.scorer import NamedScorer
+from rescorer.contract.vocabulary import Shortlists
 from rescorer.tables.column import ColumnConfig
 from rescorer.tables.scored_table import add_columns
 from rescorer.tables.source_table import SourceTable

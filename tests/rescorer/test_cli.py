@@ -11,8 +11,7 @@ import torch
 from click.testing import CliRunner, Result
 
 from rescorer.cli import main
-from rescorer.contract.scorer import Shortlists
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import save_model
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder

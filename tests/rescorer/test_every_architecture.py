@@ -20,8 +20,11 @@ from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError, InputError
 from rescorer.cli import main
 from rescorer.contract.architectures import ARCHITECTURES, load
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, Data, Scorer, TrainedModel, WordScorer
+from rescorer.contract.data import Data
+from rescorer.contract.scorer import Scorer, WordScorer
+from rescorer.contract.trained_model import TrainedModel
 from rescorer.layers.units import GatedState
 from rescorer.models.model_directory import load_model, save_model, scorer_of_model
 from rescorer.models.reading import turned

@@ -27,11 +27,11 @@ from click.testing import CliRunner, Result
 
 from moses_bridge.base.errors import ConfigError, InputError
 from rescorer.cli import main
-from rescorer.contract.architectures import ARCHITECTURES, is_foreign, load
+from rescorer.contract.architectures import ARCHITECTURES, Architecture, is_foreign, load
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
 from rescorer.contract.object_reference import ObjectReference
-from rescorer.contract.scorer import Architecture, Batch, Shortlists
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models import external_values
 from rescorer.models.asked_scorers import AskedScorers
 from rescorer.models.external_values import scorer_of_command, scorer_of_factory

@@ -12,8 +12,8 @@ import moses_bridge.cli
 import rescorer.cli
 import tuning.cli
 from moses_bridge.base.choices import DecoderKind, Origin, Smoothing
+from rescorer.contract.batch import Side
 from rescorer.contract.compute import Device, Precision
-from rescorer.contract.scorer import Side
 from rescorer.models.controls import Control
 from rescorer.models.ensemble import Mean
 from rescorer.views.generated_phrases import OutputFormat

@@ -18,7 +18,7 @@ from moses_bridge.formats.nbest import (
     without_escaped_bars,
 )
 from moses_bridge.formats.words import split_words
-from rescorer.contract.scorer import Batch
+from rescorer.contract.batch import Batch
 from rescorer.runs.expected_bleu.sentence_bleu import SentenceReferences
 
 SAME_TEXT = "Is this the text that was translated?"

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from moses_bridge.base.config import AtLeast, check_limits
-from rescorer.contract.scorer import PhraseValues
+from rescorer.contract.architectures import PhraseValues
 from rescorer.runs.expected_bleu.nbest_lists import NBestLists
 from rescorer.training.data import held_out_mask
 from rescorer.training.loop import LoopConfig

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rescorer.contract.scorer import AS_A_SENTENCE, Architecture
+from rescorer.contract.architectures import AS_A_SENTENCE, Architecture
 from rescorer.scorers.cslm.inference import cslm_embeddings, cslm_ngram_scorer, cslm_scorer
 from rescorer.scorers.cslm.task import CslmTrainingConfig, empty_network, prepare
 

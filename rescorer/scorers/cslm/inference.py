@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from rescorer.contract.batch import Batch, Side
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, Side, TrainedModel
+from rescorer.contract.trained_model import TrainedModel
 from rescorer.layers.output_layer import output_layer
 from rescorer.scorers.cslm.network import Cslm
 from rescorer.windows.feed_forward import FirstLayerLookup

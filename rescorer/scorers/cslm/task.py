@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from moses_bridge.base.blocks import blocks_of
-from rescorer.contract.scorer import Data, Prepared, Shortlists
-from rescorer.contract.vocabulary import Vocabulary, count_words
+from rescorer.contract.data import Data
+from rescorer.contract.training import Prepared
+from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
 from rescorer.training.data import digest, held_out_mask
 from rescorer.training.text import SENTENCES_AT_ONCE, read_text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rescorer.contract.scorer import Architecture
+from rescorer.contract.architectures import Architecture
 from rescorer.scorers.encdec.inference import (
     encdec_embeddings,
     encdec_scorer,

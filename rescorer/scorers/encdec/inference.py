@@ -11,8 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rescorer.contract.architectures import Summaries
+from rescorer.contract.batch import Side
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Side, Summaries, TrainedModel
+from rescorer.contract.trained_model import TrainedModel
 from rescorer.layers.output_layer import output_layer
 from rescorer.layers.products import narrow_layers
 from rescorer.scorers.encdec.network import EncodedSources, EncoderDecoder, StepInputs

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rescorer.contract.scorer import Data, Prepared, Shortlists
+from rescorer.contract.data import Data
+from rescorer.contract.training import Prepared
+from rescorer.contract.vocabulary import Shortlists
 from rescorer.scorers.encdec.network import INITIAL_DEVIATION, EncDecConfig, EncoderDecoder
 from rescorer.training.recipes import RecipeName
 from rescorer.tries.pair_losses import RecurrentTrainingConfig

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rescorer.contract.scorer import Architecture
+from rescorer.contract.architectures import Architecture
 from rescorer.scorers.nnjm.inference import nnjm_embeddings, nnjm_ngram_scorer, nnjm_scorer
 from rescorer.scorers.nnjm.task import NnjmTrainingConfig, empty_network, prepare
 

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from rescorer.contract.batch import Batch, Side
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, Side, TrainedModel
+from rescorer.contract.trained_model import TrainedModel
 from rescorer.layers.output_layer import output_layer
 from rescorer.scorers.nnjm.network import Nnjm
 from rescorer.scorers.nnjm.windows import fill_windows, place_windows

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rescorer.contract.scorer import Batch, Data, Prepared, Shortlists
-from rescorer.contract.vocabulary import Vocabulary, count_words
+from rescorer.contract.batch import Batch
+from rescorer.contract.data import Data
+from rescorer.contract.training import Prepared
+from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
 from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig
 from rescorer.scorers.nnjm.windows import fill_windows, n_input_words
 from rescorer.training.data import digest, held_out_mask

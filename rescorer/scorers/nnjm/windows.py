@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.textio import StrPath
 from moses_bridge.formats.alignment import parse_links
-from rescorer.contract.scorer import Batch, Shortlists
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.batch import Batch
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.scorers.nnjm.affiliation import PairLinks, affiliations
 from rescorer.scorers.nnjm.network import NnjmConfig
 from rescorer.windows.ngrams import places_of_runs, sentence_ngrams, starts_of_runs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rescorer.contract.scorer import AS_A_SENTENCE, Architecture
+from rescorer.contract.architectures import AS_A_SENTENCE, Architecture
 from rescorer.scorers.rnn_lm.inference import rnn_lm_scorer
 from rescorer.scorers.rnn_lm.task import RnnLmTrainingConfig, empty_network, prepare
 from rescorer.tries.generation import generator_with

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import TrainedModel
+from rescorer.contract.trained_model import TrainedModel
 from rescorer.layers.output_layer import output_layer
 from rescorer.layers.products import narrow_layers
 from rescorer.scorers.rnn_lm.network import NoSource, RnnLm, WordInputs

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from moses_bridge.base.errors import InputError
-from rescorer.contract.scorer import Data, Prepared, Shortlists, goes_right_to_left
-from rescorer.contract.vocabulary import Vocabulary, count_words
+from rescorer.contract.data import Data, goes_right_to_left
+from rescorer.contract.training import Prepared
+from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
 from rescorer.scorers.rnn_lm.network import RnnLm, RnnLmConfig
 from rescorer.training.data import digest, held_out_mask
 from rescorer.training.mapped_text import mapped_text

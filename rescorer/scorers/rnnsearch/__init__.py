@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rescorer.contract.scorer import Architecture
+from rescorer.contract.architectures import Architecture
 from rescorer.scorers.rnnsearch.inference import rnnsearch_scorer
 from rescorer.scorers.rnnsearch.task import RnnSearchTrainingConfig, empty_network, prepare
 from rescorer.tries.generation import generator_with

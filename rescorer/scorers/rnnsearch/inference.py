@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import TrainedModel
+from rescorer.contract.trained_model import TrainedModel
 from rescorer.layers.output_layer import output_layer
 from rescorer.layers.products import narrow_layers
 from rescorer.layers.step_linear import StepLinear

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rescorer.contract.scorer import Architecture
+from rescorer.contract.architectures import Architecture
 from rescorer.scorers.word_pairs.inference import phrase_values, word_pairs_scorer
 from rescorer.scorers.word_pairs.task import WordPairsTrainingConfig, empty_network, prepare
 

@@ -6,9 +6,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from rescorer.contract.architectures import PhraseValues
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, PhraseValues, Shortlists, TrainedModel
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.scorers.word_pairs.network import Phrases, WordPairs
 
 

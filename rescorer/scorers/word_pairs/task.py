@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rescorer.contract.scorer import Data, Prepared, Shortlists
+from rescorer.contract.data import Data
+from rescorer.contract.training import Prepared
+from rescorer.contract.vocabulary import Shortlists
 from rescorer.scorers.word_pairs.network import WordPairs, WordPairsConfig
 from rescorer.training.loop import LoopConfig
 from rescorer.tries.contrast import (

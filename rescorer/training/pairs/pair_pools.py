@@ -12,8 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from rescorer.contract.scorer import Shortlists
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.training.pairs.distinct_pairs import PairColumns
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.pairs.pair_files import PairFiles

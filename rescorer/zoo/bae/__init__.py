@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rescorer.contract.scorer import Architecture
+from rescorer.contract.architectures import Architecture
 from rescorer.zoo.bae.inference import bae_embeddings, bae_scorer, bae_summaries
 from rescorer.zoo.bae.task import BaeTrainingConfig, empty_network, prepare
 

@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity
 
+from rescorer.contract.architectures import Summaries
+from rescorer.contract.batch import Batch, Side
 from rescorer.contract.compute import Compute
 from rescorer.contract.distinct import distinct
-from rescorer.contract.scorer import Batch, Shortlists, Side, Summaries, TrainedModel
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.zoo.bae.bags import bags_of
 from rescorer.zoo.bae.network import Bae
 

@@ -12,7 +12,9 @@ from torch import Tensor
 
 from moses_bridge.base.config import AtLeast
 from moses_bridge.base.errors import ConfigError
-from rescorer.contract.scorer import Data, Prepared, Shortlists
+from rescorer.contract.data import Data
+from rescorer.contract.training import Prepared
+from rescorer.contract.vocabulary import Shortlists
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.tries.pair_losses import PairWords

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rescorer.contract.scorer import Architecture
+from rescorer.contract.architectures import Architecture
 from rescorer.zoo.cptm.inference import cptm_embeddings, cptm_scorer, cptm_summaries
 from rescorer.zoo.cptm.phrase_values import phrase_values
 from rescorer.zoo.cptm.task import CptmTrainingConfig, empty_network, prepare

@@ -8,8 +8,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from rescorer.contract.architectures import Summaries
+from rescorer.contract.batch import Batch, Side
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, Side, Summaries, TrainedModel
+from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.zoo.cptm.joint_vocabulary import JointVocabulary
 from rescorer.zoo.cptm.network import Cptm

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rescorer.contract.scorer import Shortlists, Side
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.batch import Side
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 
 # Word ids in the joint vocabulary, *Shape:* (n, max_len or more), and words of each phrase, *Shape:* (n,).
 Encoded = tuple[NDArray[np.int64], NDArray[np.int64]]

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rescorer.contract.architectures import PhraseValues
+from rescorer.contract.batch import Batch, Side
 from rescorer.contract.distinct import distinct
-from rescorer.contract.scorer import Batch, PhraseValues, Side, TrainedModel
+from rescorer.contract.trained_model import TrainedModel
 from rescorer.zoo.cptm.joint_vocabulary import Encoded, JointVocabulary
 from rescorer.zoo.cptm.network import Cptm, similarities
 

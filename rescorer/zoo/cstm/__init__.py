@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rescorer.contract.scorer import Architecture
+from rescorer.contract.architectures import Architecture
 from rescorer.zoo.cstm.inference import cstm_embeddings, cstm_scorer, cstm_summaries
 from rescorer.zoo.cstm.task import CstmTrainingConfig, empty_network, prepare
 

@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from moses_bridge.base.errors import UserError, shown
+from rescorer.contract.architectures import Summaries
+from rescorer.contract.batch import Batch, Side, UnscorablePair
 from rescorer.contract.compute import Compute
 from rescorer.contract.distinct import distinct
-from rescorer.contract.scorer import Batch, Side, Summaries, TrainedModel, UnfitPair, WordLogProbs
+from rescorer.contract.scorer import WordLogProbs
+from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.layers.output_layer import OutputLayer, output_layer
 from rescorer.windows.ngrams import distinct_rows
@@ -63,7 +66,7 @@ class CstmScorer:
         """Natural log p of each pair; see `contract.Scorer`.
 
         Raises:
-            UnfitPair: a phrase has more words than the network has places for.
+            UnscorablePair: a phrase has more words than the network has places for.
         """
         return np.asarray(self._by_place(asked)[0].sum(axis=1))
 
@@ -107,7 +110,7 @@ class CstmScorer:
         n_places = self.network.config.phrase_words
         if int(lens.max(initial=0)) > n_places:
             row = int(np.flatnonzero(lens > n_places)[0])
-            raise UnfitPair(
+            raise UnscorablePair(
                 row,
                 asked,
                 side,

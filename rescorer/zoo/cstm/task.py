@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from moses_bridge.base.errors import ConfigError
-from rescorer.contract.scorer import Data, Prepared, Shortlists
+from rescorer.contract.data import Data
+from rescorer.contract.training import Prepared
+from rescorer.contract.vocabulary import Shortlists
 from rescorer.training.recipes import RecipeName
 from rescorer.tries.pair_losses import PairWords
 from rescorer.tries.pair_task import Batching, PairTrainingConfig

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rescorer.contract.scorer import Architecture
+from rescorer.contract.architectures import Architecture
 from rescorer.tries.generation import generator_with
 from rescorer.zoo.seq2seq.inference import seq2seq_scorer
 from rescorer.zoo.seq2seq.task import Seq2SeqTrainingConfig, empty_network, prepare

@@ -7,7 +7,7 @@ import copy
 import torch
 
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import TrainedModel
+from rescorer.contract.trained_model import TrainedModel
 from rescorer.layers.output_layer import output_layer
 from rescorer.layers.products import narrow_layers
 from rescorer.layers.units import LstmCarried, LstmState

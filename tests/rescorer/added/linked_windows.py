@@ -9,9 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from rescorer.contract.architectures import Architecture
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Architecture, Batch, Data, Prepared, Shortlists, TrainedModel
-from rescorer.contract.vocabulary import Vocabulary, count_words
+from rescorer.contract.data import Data
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.training import Prepared
+from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
 from rescorer.layers.output_layer import output_layer
 from rescorer.training.data import digest, held_out_mask
 from rescorer.training.text import columns_of, read_parallel_text

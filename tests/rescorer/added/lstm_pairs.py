@@ -10,8 +10,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from rescorer.contract.architectures import Architecture
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Architecture, Data, Prepared, Shortlists, TrainedModel
+from rescorer.contract.data import Data
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.training import Prepared
+from rescorer.contract.vocabulary import Shortlists
 from rescorer.layers.output_layer import output_layer
 from rescorer.tries.generation import generator_with
 from rescorer.tries.pair_losses import RecurrentTrainingConfig

@@ -6,8 +6,7 @@ import sys
 import pytest
 
 from moses_bridge.base.errors import ConfigError
-from rescorer.contract.architectures import ARCHITECTURES, load
-from rescorer.contract.scorer import Architecture
+from rescorer.contract.architectures import ARCHITECTURES, Architecture, load
 
 PROGRAM = """
 import sys

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from torch import nn
 
-from rescorer.contract.scorer import Batch, Shortlists, TrainedModel, TrainingRecord
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.batch import Batch
+from rescorer.contract.trained_model import TrainedModel, TrainingRecord
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 
 
 def test_a_batch_has_as_many_of_each() -> None:

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from moses_bridge.base.errors import ConfigError
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, Shortlists
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.asked_scorers import AskedScorers
 from rescorer.models.model_directory import save_model
 from rescorer.scorers.cslm.network import Cslm, CslmConfig

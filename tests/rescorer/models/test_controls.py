@@ -6,7 +6,7 @@ from hashlib import blake2b
 import numpy as np
 import pytest
 
-from rescorer.contract.scorer import Batch
+from rescorer.contract.batch import Batch
 from rescorer.models.controls import LengthScorer, RandomScorer, scorer_of_control
 
 

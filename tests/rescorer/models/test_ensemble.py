@@ -5,7 +5,8 @@ import pytest
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError
-from rescorer.contract.scorer import Batch, NamedScorer, WordLogProbs
+from rescorer.contract.batch import Batch
+from rescorer.contract.scorer import NamedScorer, WordLogProbs
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.models.ensemble import ensemble, named_ensemble
 

@@ -13,8 +13,7 @@ import torch
 
 from moses_bridge.base.errors import ConfigError, InputError
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Shortlists
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.tensor_files import load_tensors, save_tensors
 from rescorer.models.asked_scorers import AskedScorers
 from rescorer.models.model_directory import (

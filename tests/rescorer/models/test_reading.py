@@ -16,18 +16,11 @@ from moses_bridge.base.config import from_mapping, load_config
 from moses_bridge.base.errors import ConfigError, InputError
 from rescorer.cli import main
 from rescorer.contract.architectures import load
+from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import (
-    Batch,
-    NamedScorer,
-    Scorer,
-    Shortlists,
-    UnfitPair,
-    WordLogProbs,
-    WordScorer,
-)
+from rescorer.contract.scorer import NamedScorer, Scorer, WordLogProbs, WordScorer
 from rescorer.contract.target_generation import GenerationConfig
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.ensemble import ensemble
 from rescorer.models.model_directory import (
     generator_of_model,
@@ -258,7 +251,7 @@ class Lengths:
 
     def values(self, asked: Batch) -> NDArray[np.float64]:
         if any(len(target.split()) > 2 for target in asked.targets):
-            raise UnfitPair(1, asked, "target", "3 words", "at most 2", "Take fewer")
+            raise UnscorablePair(1, asked, "target", "3 words", "at most 2", "Take fewer")
         self.links = list(asked.links or [])
         pairs = zip(asked.sources, asked.targets, strict=True)
         return np.array(
@@ -286,7 +279,7 @@ def test_what_predicts_the_source_predicts_no_target_word() -> None:
 def test_a_pair_without_a_value_is_told_with_its_own_sides() -> None:
     scorer = ReversedSides(Lengths(), READS)
     message = r"'a b c \|\|\| y': found 3 words on the source side, expected at most 2. Take fewer"
-    with pytest.raises(UnfitPair, match=message) as caught:
+    with pytest.raises(UnscorablePair, match=message) as caught:
         scorer.values(Batch([b"a", b"a b c"], [b"x", b"y"], [b"", b""]))
     assert caught.value.row == 1
 

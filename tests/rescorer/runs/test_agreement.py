@@ -11,9 +11,10 @@ from click.testing import CliRunner
 
 from moses_bridge.base.errors import ConfigError, InputError
 from rescorer.cli import main
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, Data, Shortlists
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.data import Data
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import load_model, save_model, scorer_of_model
 from rescorer.runs.agreement import agreement, sampled_rows, table_agreement
 from rescorer.runs.train import train

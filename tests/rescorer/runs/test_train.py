@@ -14,7 +14,7 @@ import torch
 from pytest import MonkeyPatch
 
 from moses_bridge.base.errors import ConfigError, InputError
-from rescorer.contract.scorer import Data
+from rescorer.contract.data import Data
 from rescorer.models.model_directory import load_model
 from rescorer.runs import train as run
 from rescorer.runs.train import train

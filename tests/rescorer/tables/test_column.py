@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError, InputError, UserError
 from moses_bridge.base.line_progress import LineProgress
+from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, NamedScorer, Shortlists, TrainedModel, UnfitPair
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.scorer import NamedScorer
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.controls import LengthScorer, RandomScorer
 from rescorer.scorers.cslm.inference import cslm_scorer
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
@@ -263,7 +265,7 @@ class OneWord:
     def values(self, asked: Batch) -> NDArray[np.float64]:
         for row, target in enumerate(asked.targets):
             if len(target.split()) > 1:
-                raise UnfitPair(row, asked, "target", "too many words", "one", "Cut it")
+                raise UnscorablePair(row, asked, "target", "too many words", "one", "Cut it")
         return np.zeros(len(asked))
 
 

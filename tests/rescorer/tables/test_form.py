@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.textio import write_lines
 from moses_bridge.formats.phrase_table import Block, read_rows
-from rescorer.contract.scorer import Batch, NamedScorer
+from rescorer.contract.batch import Batch
+from rescorer.contract.scorer import NamedScorer
 from rescorer.models.controls import RandomScorer
 from rescorer.tables.column import ColumnConfig, parse_columns
 from rescorer.tables.form import over_targets, per_word

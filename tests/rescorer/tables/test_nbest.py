@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 import rescorer.tables.nbest
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.formats.nbest import parse_features, read_nbest, with_feature
-from rescorer.contract.scorer import Batch, Scorer, UnfitPair
+from rescorer.contract.batch import Batch, UnscorablePair
+from rescorer.contract.scorer import Scorer
 from rescorer.models.controls import RandomScorer
 from rescorer.tables.nbest import add_feature
 
@@ -207,7 +208,7 @@ class Phrases(LengthsInThousands):
     def values(self, asked: Batch) -> NDArray[np.float64]:
         for row, target in enumerate(asked.targets):
             if len(target.split()) > 1:
-                raise UnfitPair(row, asked, "target", "2 words", "at most 1", "Cut it")
+                raise UnscorablePair(row, asked, "target", "2 words", "at most 1", "Cut it")
         return super().values(asked)
 
 

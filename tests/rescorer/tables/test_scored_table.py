@@ -19,9 +19,11 @@ import torch
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError, InputError
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, NamedScorer, Scorer, Shortlists, TrainedModel
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.scorer import NamedScorer, Scorer
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.controls import LengthScorer, RandomScorer
 from rescorer.scorers.cslm.inference import cslm_scorer
 from rescorer.scorers.cslm.network import Cslm, CslmConfig

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from moses_bridge.base.errors import ConfigError, UserError
-from rescorer.contract.scorer import Data
+from rescorer.contract.data import Data
 from rescorer.models.model_directory import load_model
 from rescorer.runs.train import train
 from rescorer.scorers.cslm.network import CslmConfig

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.errors import InputError
-from rescorer.contract.scorer import Data
+from rescorer.contract.data import Data
 from rescorer.training import text as text_module
 from rescorer.training.text import SpilledLines, columns_of, read_parallel_text, read_text
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from rescorer.contract.scorer import Batch
+from rescorer.contract.batch import Batch
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.scorers.rnnsearch.inference import AttentiveWordTables
 from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchConfig

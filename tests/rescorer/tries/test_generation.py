@@ -12,10 +12,11 @@ import torch
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, Shortlists, TrainedModel
 from rescorer.contract.target_generation import Generated, GenerationConfig
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.scorers.encdec.inference import encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.rnn_lm.inference import rnn_lm_scorer

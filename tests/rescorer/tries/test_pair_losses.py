@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from rescorer.contract.scorer import Shortlists
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.scorers.encdec.task import EncDecTrainingConfig
 from rescorer.training.loop import LoopConfig
 from rescorer.training.seeded_batch import SeededBatch

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, Shortlists, TrainedModel
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.scorers.encdec.inference import encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.tries import phrase_values as module

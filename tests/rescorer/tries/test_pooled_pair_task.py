@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 from moses_bridge.base.errors import ConfigError, InputError
-from rescorer.contract.scorer import Data, PairReading, Shortlists
+from rescorer.contract.data import Data, PairReading
+from rescorer.contract.vocabulary import Shortlists
 from rescorer.runs.train import train
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.encdec.task import EncDecTrainingConfig

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from scipy.special import expit, logsumexp
 from scipy.stats import spearmanr
 
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute, Precision
 from rescorer.contract.parallel import map_in_order
-from rescorer.contract.scorer import Batch, Shortlists, TrainedModel
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.output_layer import ExactOutputLayer
 from rescorer.scorers.encdec.inference import EncDecScorer, encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder

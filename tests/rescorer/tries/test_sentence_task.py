@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from moses_bridge.base.errors import InputError
-from rescorer.contract.scorer import Data, Prepared, Shortlists
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.data import Data
+from rescorer.contract.training import Prepared
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.scorers.encdec.network import EncoderDecoder
 from rescorer.training.loop import LoopConfig
 from rescorer.training.seeded_batch import SeededBatch

@@ -10,8 +10,7 @@ import torch
 
 from moses_bridge.base.errors import ConfigError, InputError
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Shortlists
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import save_model
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
 from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchConfig

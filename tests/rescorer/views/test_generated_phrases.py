@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from moses_bridge.base.errors import ConfigError, InputError
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, Shortlists
 from rescorer.contract.target_generation import GenerationConfig
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import generator_of_model, save_model, scorer_of_model
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder

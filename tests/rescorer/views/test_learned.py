@@ -11,8 +11,7 @@ import torch
 from moses_bridge.base.errors import InputError
 from rescorer.contract.architectures import ARCHITECTURES
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Shortlists
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import save_model
 from rescorer.views.learned import Learned
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from moses_bridge.base.errors import InputError
-from rescorer.contract.scorer import Batch
+from rescorer.contract.batch import Batch
 from rescorer.views import ngram_model
 from rescorer.views.ngram_model import read_ngram_model
 

@@ -11,9 +11,11 @@ import pytest
 import torch
 
 from moses_bridge.base.errors import ConfigError, InputError
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, Data, Shortlists, WordLogProbs
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.data import Data
+from rescorer.contract.scorer import WordLogProbs
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import save_model
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError, InputError
 from rescorer.cli import main
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, NamedScorer
+from rescorer.contract.scorer import NamedScorer
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.models.model_directory import scorer_of_model
 from rescorer.views.preference_files import check_names

@@ -9,10 +9,12 @@ import torch
 
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.formats.nbest import parse_features, read_nbest
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, Scorer, Shortlists, TrainedModel
+from rescorer.contract.scorer import Scorer
 from rescorer.contract.target_generation import GenerationConfig
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.unknown_words import Translation, TranslationLexicon
 from rescorer.scorers.encdec.inference import encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.special import log_softmax
 
-from rescorer.contract.scorer import Batch
+from rescorer.contract.batch import Batch
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.layers.output_layer import ExactOutputLayer
 from rescorer.windows import scoring

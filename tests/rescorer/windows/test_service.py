@@ -16,9 +16,10 @@ from scipy.special import log_softmax
 from moses_bridge.base.errors import UserError
 from moses_bridge.formats.ngram_scorer import NgramScorer
 from rescorer.cli import main
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute, Precision
-from rescorer.contract.scorer import Batch, Shortlists, TrainedModel
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers import output_layer
 from rescorer.models.model_directory import save_model
 from rescorer.scorers.cslm.inference import cslm_ngram_scorer, cslm_scorer

@@ -12,9 +12,9 @@ from safetensors.torch import load_file
 
 from moses_bridge.base.errors import ConfigError
 from rescorer.cli import main
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, Shortlists
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import load_model, save_model, scorer_of_model
 from rescorer.runs.expected_bleu.run import ListText, train_for_expected_bleu
 from rescorer.runs.expected_bleu.task import ExpectedBleuConfig

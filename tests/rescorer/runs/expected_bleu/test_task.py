@@ -11,8 +11,9 @@ import torch
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError
-from rescorer.contract.scorer import Batch, Shortlists, TrainedModel
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.batch import Batch
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.runs.expected_bleu.nbest_lists import NBestLists
 from rescorer.runs.expected_bleu.task import ExpectedBleuConfig, ExpectedBleuTask, expected_bleu
 from rescorer.zoo.cptm.network import Cptm, CptmConfig

@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from moses_bridge.base.errors import UserError
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, Shortlists, TrainedModel
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import save_model, scorer_of_model
 from rescorer.scorers.cslm.inference import FirstLayerLookup, cslm_ngram_scorer, cslm_scorer
 from rescorer.scorers.cslm.network import Cslm, CslmConfig

@@ -10,9 +10,10 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, Shortlists, TrainedModel
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.units import UnitName
 from rescorer.scorers.encdec.inference import WordTables, encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder

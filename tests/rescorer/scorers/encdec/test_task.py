@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from moses_bridge.base.errors import InputError
-from rescorer.contract.scorer import Data, Shortlists
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.data import Data
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.encdec.task import EncDecTrainingConfig, empty_network, new_network, prepare
 from rescorer.training.loop import LoopConfig

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from moses_bridge.base.errors import InputError
-from rescorer.contract.scorer import Batch, Shortlists
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.batch import Batch
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.scorers.nnjm.network import NnjmConfig
 from rescorer.scorers.nnjm.windows import fill_windows, n_input_words, read_links
 

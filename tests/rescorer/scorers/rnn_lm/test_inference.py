@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute, Precision
-from rescorer.contract.scorer import Batch, Shortlists, TrainedModel
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.units import UnitName
 from rescorer.scorers.rnn_lm.inference import WordTable, rnn_lm_scorer
 from rescorer.scorers.rnn_lm.network import RnnLm, RnnLmConfig

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from moses_bridge.base.errors import InputError
-from rescorer.contract.scorer import Data
+from rescorer.contract.data import Data
 from rescorer.scorers.rnn_lm.network import RnnLmConfig
 from rescorer.scorers.rnn_lm.task import RnnLmTrainingConfig, prepare
 

@@ -6,9 +6,10 @@ import torch
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, Shortlists, TrainedModel
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.scorers.rnnsearch.inference import AttentiveWordTables, rnnsearch_scorer
 from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchConfig
 from rescorer.tries.generation import Attentive

@@ -9,8 +9,9 @@ import torch
 
 from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError, InputError
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, Data
+from rescorer.contract.data import Data
 from rescorer.models.model_directory import load_model, scorer_of_model
 from rescorer.runs.train import train
 from rescorer.scorers.rnnsearch.network import RnnSearch

@@ -9,9 +9,12 @@ import pytest
 import torch
 
 from moses_bridge.base.errors import ConfigError
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, Data, Shortlists, TrainedModel, WordScorer
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.data import Data
+from rescorer.contract.scorer import WordScorer
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import scorer_of_model
 from rescorer.runs.train import train
 from rescorer.scorers.word_pairs import network as network_module

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rescorer.contract.scorer import Shortlists
-from rescorer.contract.vocabulary import Vocabulary, count_words
+from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
 from rescorer.training.pairs import record_spill
 from rescorer.training.pairs.pair_cache import stored_pairs
 from rescorer.training.pairs.pair_pools import ChosenPairs, PairPools

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, Shortlists, TrainedModel, WordScorer
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.scorer import WordScorer
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.zoo.bae.inference import bae_embeddings, bae_scorer, bae_summaries
 from rescorer.zoo.bae.network import Bae, BaeConfig
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from moses_bridge.base.errors import ConfigError
-from rescorer.contract.scorer import Data
+from rescorer.contract.data import Data
 from rescorer.training.loop import LoopConfig
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.tries.pooled_pair_task import PooledPairTask

@@ -7,8 +7,8 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from rescorer.contract.scorer import Shortlists, TrainedModel
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.zoo.cptm.network import Cptm, CptmConfig
 
 # Joint ids: </s> <unk> a b c x y; "b" is a word of both languages.

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, TrainedModel, WordScorer
+from rescorer.contract.scorer import WordScorer
+from rescorer.contract.trained_model import TrainedModel
 from rescorer.zoo.cptm.inference import cptm_embeddings, cptm_scorer, cptm_summaries
 from rescorer.zoo.cptm.network import Cptm
 

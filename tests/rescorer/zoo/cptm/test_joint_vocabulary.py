@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rescorer.contract.scorer import Shortlists
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.zoo.cptm.joint_vocabulary import JointVocabulary
 
 SHORTLISTS = Shortlists(Vocabulary([b"a", b"b", b"c"]), Vocabulary([b"x", b"b", b"y"]))

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from moses_bridge.base.errors import ConfigError
-from rescorer.contract.scorer import TrainedModel
+from rescorer.contract.trained_model import TrainedModel
 from rescorer.zoo.cptm.network import Cptm, CptmConfig, similarities
 
 if TYPE_CHECKING:

@@ -3,8 +3,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, TrainedModel
+from rescorer.contract.trained_model import TrainedModel
 from rescorer.zoo.cptm.inference import cptm_scorer
 from rescorer.zoo.cptm.network import Cptm
 from rescorer.zoo.cptm.phrase_values import phrase_values

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from rescorer.contract.scorer import Data, TrainedModel
+from rescorer.contract.data import Data
+from rescorer.contract.trained_model import TrainedModel
 from rescorer.runs.train import train
 from rescorer.training.loop import LoopConfig
 from rescorer.training.pairs.encoded_pairs import EncodedPairs

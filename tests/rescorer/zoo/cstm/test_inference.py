@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from moses_bridge.base.errors import UserError
+from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, Shortlists, TrainedModel, UnfitPair
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.output_layer import OutputLayer
 from rescorer.zoo.cstm.inference import (
     CstmScorer,
@@ -108,7 +109,7 @@ def test_the_end_behind_the_last_place_is_sure(model: TrainedModel[Cstm]) -> Non
 def test_phrases_with_more_words_than_places_are_refused(
     model: TrainedModel[Cstm], source: bytes, target: bytes, message: str
 ) -> None:
-    with pytest.raises(UnfitPair, match=message) as caught:
+    with pytest.raises(UnscorablePair, match=message) as caught:
         cstm_scorer(model, ON_CPU).values(Batch([b"a", source], [b"x", target]))
     assert caught.value.row == 1 and isinstance(caught.value, UserError)
 

@@ -4,8 +4,7 @@ import pytest
 
 from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError
-from rescorer.contract.scorer import Shortlists
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.training.loop import LoopConfig
 from rescorer.zoo.cstm.network import CstmConfig
 from rescorer.zoo.cstm.task import CstmTrainingConfig, new_network

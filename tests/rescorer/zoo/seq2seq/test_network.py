@@ -6,9 +6,10 @@ import torch
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError
+from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.scorer import Batch, Shortlists, TrainedModel
-from rescorer.contract.vocabulary import Vocabulary
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.zoo.seq2seq.inference import seq2seq_scorer
 from rescorer.zoo.seq2seq.network import Seq2Seq, Seq2SeqConfig, reversed_words
 

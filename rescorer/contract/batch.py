@@ -1,0 +1,78 @@
+"""Pairs to be scored, and what is said of one that cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.base.errors import UserError, shown
+
+Side = Literal["source", "target"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Pairs to be scored.
+
+    Attributes:
+        sources: words separated by blanks.
+        targets: as many.
+        links: word links of each pair in Pharaoh format, for scorers that need them.
+    """
+
+    sources: Sequence[bytes]
+    targets: Sequence[bytes]
+    links: Sequence[bytes] | None = None
+
+    def __post_init__(self) -> None:
+        sizes = {len(column) for column in (self.sources, self.targets, self.links or self.targets)}
+        if len(sizes) > 1:
+            raise ValueError(f"{len(self.sources)} sources, {len(self.targets)} targets")
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def part(self, rows: NDArray[np.int64]) -> Batch:
+        """Some of the pairs by their numbers."""
+        sources, targets = ([side[row] for row in rows] for side in (self.sources, self.targets))
+        return Batch(sources, targets, self.links and [self.links[row] for row in rows])
+
+    def sides_swapped(self) -> Batch:
+        """The same pairs with targets as sources and sources as targets."""
+        links = None if self.links is None else [_turned(links) for links in self.links]
+        return Batch(self.targets, self.sources, links)
+
+
+def _turned(links: bytes) -> bytes:
+    """Word links target-source."""
+    return b" ".join(b"-".join(link.split(b"-")[::-1]) for link in links.split())
+
+
+class UnscorablePair(UserError):
+    """Raised for a pair that a scorer cannot score; callers add the file and line.
+
+    Args:
+        row: of the batch.
+        asked: the batch.
+        side: the phrase that is at fault.
+        fault: what is wrong with it.
+        expected: what it should be.
+        hint: what to do about it.
+    """
+
+    def __init__(
+        self, row: int, asked: Batch, side: Side, fault: str, expected: str, hint: str
+    ) -> None:
+        self.row, self.side, self.fault = row, side, fault
+        self.expected, self.hint = expected, hint
+        pair = shown(b" ||| ".join([asked.sources[row], asked.targets[row]]))
+        super().__init__(f"{pair}: found {self.found}, expected {expected}. {hint}")
+
+    @property
+    def found(self) -> str:
+        """The fault and its side."""
+        return f"{self.fault} on the {self.side} side"

@@ -1,0 +1,80 @@
+"""A model directory in memory, and what its record says of its training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from rescorer.contract.batch import Batch
+from rescorer.contract.data import Reading, goes_right_to_left, reverses_sides
+from rescorer.contract.scorer import LogZ
+from rescorer.contract.vocabulary import Shortlists
+
+if TYPE_CHECKING:
+    from torch import nn
+
+Network = TypeVar("Network", bound="nn.Module")
+
+
+@dataclass(frozen=True)
+class TrainingRecord:
+    """What a config.json says of a training, as far as scores depend on it.
+
+    Attributes:
+        reading: how the data were read.
+        is_self_normalised: whether the network was trained to have a softmax denominator of 1.
+        log_z: that of held-out text; None where it was not measured.
+    """
+
+    reading: Reading = "as-is"
+    is_self_normalised: bool = False
+    log_z: LogZ | None = None
+
+    @classmethod
+    def of(cls, description: Mapping[str, Any]) -> TrainingRecord:
+        """The record of a config.json."""
+        training = description.get("training", {})
+        settings, report = training.get("config", {}), training.get("report", {})
+        mean, sd = report.get("log_z_mean"), report.get("log_z_sd")
+        return cls(
+            settings.get("reading", "as-is"),
+            bool(settings.get("self_normalisation")),
+            None if mean is None or sd is None else LogZ(mean, sd),
+        )
+
+
+@dataclass(frozen=True)
+class TrainedModel(Generic[Network]):
+    """A model directory in memory.
+
+    Attributes:
+        architecture: its name.
+        network: in evaluation mode, on the CPU.
+        shortlists: the network's.
+        description: all of config.json.
+    """
+
+    architecture: str
+    network: Network
+    shortlists: Shortlists
+    description: Mapping[str, Any]
+
+    @property
+    def training(self) -> TrainingRecord:
+        """What its training says of it."""
+        return TrainingRecord.of(self.description)
+
+    @property
+    def reverses_sides(self) -> bool:
+        """Whether the network was trained on swapped sides: it knows p(source | target)."""
+        return reverses_sides(self.training.reading)
+
+    def as_read(self, pairs: Batch) -> Batch:
+        """The pairs with the side first that the network reads."""
+        return pairs.sides_swapped() if self.reverses_sides else pairs
+
+    @property
+    def goes_right_to_left(self) -> bool:
+        """Whether the network was trained on turned sentences: it predicts the last word first."""
+        return goes_right_to_left(self.training.reading)
