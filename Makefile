@@ -15,17 +15,11 @@ PACKAGES := moses_bridge rescorer tuning
 # processors, four at most, with 1.5 GB of memory for each; AT_ONCE=1 does one after the other. The processors
 # are divided among them: JOBS processes or threads a step.
 PROCESSORS := $(shell nproc)
-ifneq ($(filter table1 domain regimes bench-optimizers,$(MAKECMDGOALS)),)
-ifndef AT_ONCE
-AT_ONCE := $(shell awk -v most=$$(($(PROCESSORS) < 4 ? $(PROCESSORS) : 4)) '/^MemAvailable/ { \
-    n = int($$2 / 1.5e6); print n < 1 ? 1 : n < most ? n : most }' /proc/meminfo)
-endif
-MAKEFLAGS += --jobs=$(AT_ONCE)
-endif
-AT_ONCE ?= 1
-ifndef JOBS
-JOBS := $(shell echo $$((($(PROCESSORS) + $(AT_ONCE) - 1) / $(AT_ONCE))))
-endif
+AT_ONCE := $(or $(AT_ONCE),$(if $(filter table1 domain regimes bench-optimizers,$(MAKECMDGOALS)),$(shell \
+    awk -v most=$$(($(PROCESSORS) < 4 ? $(PROCESSORS) : 4)) '/^MemAvailable/ { \
+    n = int($$2 / 1.5e6); print n < 1 ? 1 : n < most ? n : most }' /proc/meminfo),1))
+MAKEFLAGS += $(if $(filter table1 domain regimes bench-optimizers,$(MAKECMDGOALS)),--jobs=$(AT_ONCE))
+JOBS := $(or $(JOBS),$(shell echo $$((($(PROCESSORS) + $(AT_ONCE) - 1) / $(AT_ONCE)))))
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
 
 .PHONY: help install development check format settings docs test browser fuzz faults mutate table1 domain regimes bench bench-build bench-significance bench-optimizers bench-long-tables bench-paper-model clean
@@ -36,7 +30,6 @@ help:
 	@echo 'make test | check | format | settings | docs | fuzz | faults | mutate | bench | bench-build | bench-significance | bench-optimizers | bench-long-tables | bench-paper-model | install | clean'
 
 # --- Installation ------------------------------------------------------------------------------
-
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 # INSTALL= (empty) takes the virtual environment as it is.
 INSTALL ?= install
@@ -68,21 +61,18 @@ $(VENV)/torch.stamp: constraints.txt | $(VENV)/bin/python
 	fi
 	@touch $@
 
-# $(call dependencies,EXPRESSION): what it names in the project's table p of pyproject.toml.
-dependencies = $(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print(*$(1), sep="\n")'
+# $(call packages,EXPRESSION): installs what it names in the project's table p of pyproject.toml.
+packages = $(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print(*$(1), sep="\n")' \
+    > $(VENV)/requirements.txt && $(PIP_INSTALL) -r $(VENV)/requirements.txt
 
 $(VENV)/dependencies.stamp: pyproject.toml constraints.txt $(VENV)/torch.stamp
 	@echo 'Installing the dependencies into $(VENV)'
 	$(PIP_INSTALL) setuptools wheel
-	$(call dependencies,p["dependencies"]) > $(VENV)/requirements.txt
-	$(PIP_INSTALL) -r $(VENV)/requirements.txt
+	$(call packages,p["dependencies"])
 	@touch $@
 
 # $(call extras,NAMES): installs extras of pyproject.toml.
-define extras
-$(call dependencies,(name for extra in "$(1)".split() for name in p["optional-dependencies"][extra])) > $(VENV)/extras.txt
-	$(PIP_INSTALL) -r $(VENV)/extras.txt
-endef
+extras = $(call packages,(name for extra in "$(1)".split() for name in p["optional-dependencies"][extra]))
 
 $(VENV)/development.stamp: $(VENV)/dependencies.stamp
 	$(call extras,dev docs)
@@ -96,7 +86,6 @@ $(VENV)/package.stamp: $(VENV)/dependencies.stamp $(SOURCES)
 	@touch $@
 
 # --- Checks ------------------------------------------------------------------------------------
-
 check: development
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -137,7 +126,6 @@ faults: development
 
 # The code is changed in one place at a time, and its tests must notice: docs/mutations.md. Hours for all
 # modules; MODULES="tuning/rerank.py ..." names some, SURVIVORS=1 leaves out what was killed the last time.
-MODULES ?=
 MUTATE := $(BIN)/python tests/mutation/mutate.py $(if $(SURVIVORS),--survivors)
 mutate: development
 	$(call extras,mutation)
@@ -149,7 +137,6 @@ clean:
 	rm -rf build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 # --- From a corpus to the BLEU table -------------------------------------------------------------
-
 # Every arrow is a file made by one command, so a rerun does what is missing and a step can be entered
 # with files from elsewhere: CORPUS=DIR ({train,dev,test}.SOURCE and .TARGET, tokenised) or
 # MODEL=DIR (moses.ini with its tables, made by Moses, say).
@@ -157,7 +144,8 @@ clean:
 SOURCE ?= en
 TARGET ?= fr
 SCALE ?= small
-EXPERIMENT ?= tuning/experiments/$(SCALE).toml
+EXPERIMENTS := tuning/experiments
+EXPERIMENT ?= $(EXPERIMENTS)/$(SCALE).toml
 
 PAIR := $(if $(filter-out en-fr,$(SOURCE)-$(TARGET)),-$(SOURCE)-$(TARGET))
 BUILD ?= build
@@ -172,28 +160,29 @@ START := $(B)/runs/start/weights.json
 NETWORKS ?= $(B)
 DEV := $(CORPUS)/dev
 TEST := $(CORPUS)/test
+# Texts that the filtered tables must serve.
+INPUTS ?= $(DEV).$(SOURCE) $(TEST).$(SOURCE)
 
 # The plan: what the experiment says of systems, networks and tables, as rules. It is made anew when a file of the
 # experiment changes or one of these variables, which replace what the files have; make reads it again then.
 comma := ,
 space := $() $()
-list = [$(subst $(space),$(comma),$(strip $(1)))]
-texts = $(call list,$(patsubst %,"%",$(1)))
+# $(call set,VARIABLE,KEY,QUOTE): the words of a variable as a list.
+set = $(if $($(1)),--set '$(2) = [$(subst $(space),$(comma),$(patsubst %,$(3)%$(3),$(strip $($(1)))))]')
 PLAN := $(B)/plan.mk
-PLANNED := $(EXPERIMENT) $(if $(SEEDS),--set 'seeds.runs = $(call list,$(SEEDS))') \
-    $(if $(NOISE),--set 'seeds.noise = $(call list,$(NOISE))') \
-    $(if $(KNOWN),--set 'starts.known-start.leave_out = $(call texts,$(KNOWN))') \
-    $(if $(OPTIMIZERS),--set 'tables.optimizers.rows = $(call texts,$(OPTIMIZERS))') \
-    $(if $(OPTIMIZER_SEEDS),--set 'seeds.optimizers = $(call list,$(OPTIMIZER_SEEDS))')
-ifneq ($(filter-out help install development check format settings docs test browser fuzz faults mutate clean domain \
-    regimes regime-% bench-build bench-long-tables bench-paper-model,$(or $(MAKECMDGOALS),help)),)
+PLANNED := $(EXPERIMENT) $(call set,SEEDS,seeds.runs) $(call set,NOISE,seeds.noise) \
+    $(call set,KNOWN,starts.known-start.leave_out,") $(call set,OPTIMIZERS,tables.optimizers.rows,") \
+    $(call set,OPTIMIZER_SEEDS,seeds.optimizers)
+# What needs no plan waits for none.
+UNPLANNED := help install development check format settings docs test browser fuzz faults mutate clean regime% bench-long-tables
+ifneq ($(filter-out $(UNPLANNED),$(or $(MAKECMDGOALS),help)),)
 ifneq ($(file <$(B)/planned),$(PLANNED))
 $(shell mkdir -p $(B))$(file >$(B)/planned,$(PLANNED))
 endif
 include $(PLAN)
 endif
 
-$(PLAN): $(EXPERIMENT) $(B)/planned $(wildcard tuning/experiments/*.py) | $(INSTALL)
+$(PLAN): $(EXPERIMENT) $(B)/planned $(wildcard $(EXPERIMENTS)/*.py) | $(INSTALL)
 	$(BIN)/tuning plan $(PLANNED) --out $@
 
 # Every command that makes something goes through this: its time and memory stand in the log of steps.
@@ -202,8 +191,7 @@ STEP = $(BIN)/moses-bridge step --log $(STEPS) --name $(patsubst $(B)/%,%,$@) --
 
 table1: $(TABLES) $(B)/report.html
 	@$(SHOW_TABLES)
-	@[ ! -e $(STEPS) ] || $(BIN)/moses-bridge steps $(STEPS)
-	@echo
+	@[ ! -e $(STEPS) ] || { $(BIN)/moses-bridge steps $(STEPS); echo; }
 	@echo 'The same with charts and translations: $(B)/report.html'
 
 # $(call named,NAME): what a step tells, line by line behind its name, since other steps tell something too.
@@ -214,26 +202,6 @@ $(CONFIG)/.stamp: $(EXPERIMENT) | $(INSTALL)
 	$(BIN)/moses-bridge config $(EXPERIMENT) --out $(CONFIG)
 	@touch $@
 $(CONFIG)/%.toml: $(CONFIG)/.stamp ;
-
-$(B)/corpus/train.$(SOURCE): $(CONFIG)/corpus.toml | $(INSTALL)
-	$(STEP) $(BIN)/moses-bridge corpus --source $(SOURCE) --target $(TARGET) --out $(B)/corpus --config $< \
-	    $(call named,corpus)
-$(B)/corpus/%: $(B)/corpus/train.$(SOURCE) ;
-
-$(B)/model/moses.ini: $(CORPUS)/train.$(SOURCE) $(CORPUS)/train.$(TARGET) $(CONFIG)/build.toml | $(INSTALL)
-	$(STEP) $(BIN)/moses-bridge build --corpus $(CORPUS)/train --source $(SOURCE) --target $(TARGET) \
-	    --out $(B)/model --config $(CONFIG)/build.toml --jobs $(JOBS) $(call named,build)
-
-# Texts that the filtered tables must serve.
-INPUTS ?= $(DEV).$(SOURCE) $(TEST).$(SOURCE)
-
-$(B)/filtered/moses.ini: $(MODEL)/moses.ini $(INPUTS) | $(INSTALL)
-	$(STEP) $(BIN)/moses-bridge filter --ini $< $(INPUTS:%=--input %) --out $(@D) $(call named,filter)
-
-# N-best lists of the training text, for networks that learn from them.
-$(B)/lists/train.gz: $(START) $(CONFIG)/lists.toml $(CORPUS)/train.$(SOURCE)
-	$(STEP) $(BIN)/moses-bridge decode --ini $(<D)/moses.ini --input $(CORPUS)/train.$(SOURCE) --output $(@D)/train.$(TARGET) \
-	    --nbest $@ --config $(CONFIG)/lists.toml --jobs $(JOBS) $(call named,lists)
 
 # What the plan says with few words. What is complete but older than its inputs is made anew; what was interrupted is continued.
 FRESH = @[ ! -e $@ ] || rm -r $(@D)
@@ -251,28 +219,26 @@ REPORT = $(BIN)/tuning report $(TEST_TEXTS) $(TABLES:%=--table %) $(MAPS:%=--map
 # models, beside a table that does not have them and beside one that does.
 
 # $(call in_build,DIRECTORY,SETTINGS,TABLE,VARIABLES): a table of an experiment with other settings, in a build of its own.
-in_build = $(MAKE) BUILD=$(1) EXPERIMENT='$(EXPERIMENT) $(2)' INSTALL= JOBS=$(JOBS) $(4) $(1)/$(3)
-
+in_build = $(MAKE) BUILD=$(1) EXPERIMENT='$(EXPERIMENT) $(EXPERIMENTS)/$(2)' INSTALL= JOBS=$(JOBS) $(4) $(1)/$(notdir $(B))/$(3)/table.json
 D := $(BUILD)/domain
-DOMAIN_TABLE := $(notdir $(B))/domain/table.json
-LANGUAGES := $(SOURCE) $(TARGET)
 
-$(D)/corpus/train.$(SOURCE): tuning/experiments/domain/corpus.toml | $(INSTALL)
+$(D)/corpus/train.$(SOURCE): $(EXPERIMENTS)/domain/corpus.toml | $(INSTALL)
 	$(BIN)/moses-bridge corpus --source $(SOURCE) --target $(TARGET) --out $(@D) --config $< $(call named,domain)
 
 # The training text of the table and the new one; dev and test are the new domain's.
 $(D)/joined/train.$(SOURCE): $(D)/corpus/train.$(SOURCE) $(CORPUS)/train.$(SOURCE)
 	mkdir -p $(@D)
-	for language in $(LANGUAGES); do cp $(foreach part,dev test,$(D)/corpus/$(part).$$language) $(@D); done
-	for language in $(TARGET) $(SOURCE); do cat $(CORPUS)/train.$$language $(D)/corpus/train.$$language > $(@D)/train.$$language; done
-
-in_domain = $(call in_build,$(D)/$(1),tuning/experiments/domain/lists.toml,$(DOMAIN_TABLE),$(2))
+	for language in $(TARGET) $(SOURCE); do \
+	    cp $(foreach part,dev test,$(D)/corpus/$(part).$$language) $(@D); \
+	    cat $(CORPUS)/train.$$language $(D)/corpus/train.$$language > $(@D)/train.$$language; \
+	done
 
 domain: $(D)/corpus/train.$(SOURCE) $(D)/joined/train.$(SOURCE) $(MODEL)/moses.ini
-	+$(call in_domain,without,MODEL=$(MODEL) CORPUS=$(D)/corpus INPUTS='$(foreach part,train dev test,$(D)/corpus/$(part).$(SOURCE))')
-	+$(call in_domain,with,CORPUS=$(D)/joined NETWORKS=$(D)/without/$(notdir $(B)))
+	+$(call in_build,$(D)/without,domain/lists.toml,domain,MODEL=$(MODEL) CORPUS=$(D)/corpus \
+	    INPUTS='$(foreach part,train dev test,$(D)/corpus/$(part).$(SOURCE))')
+	+$(call in_build,$(D)/with,domain/lists.toml,domain,CORPUS=$(D)/joined NETWORKS=$(D)/without/$(notdir $(B)))
 	for model in RNN CPTM; do \
-	    $(BIN)/tuning gains 'table without them=$(D)/without/$(DOMAIN_TABLE)' 'table with them=$(D)/with/$(DOMAIN_TABLE)' \
+	    $(BIN)/tuning gains $(foreach name,without with,'table $(name) them=$(D)/$(name)/$(notdir $(B))/domain/table.json') \
 	        --system "+$$model for BLEU" --out $(D)/$$model || exit 1; \
 	done
 
@@ -280,63 +246,55 @@ domain: $(D)/corpus/train.$(SOURCE) $(D)/joined/train.$(SOURCE) $(MODEL)/moses.i
 # When does the phrase network's column pay? The default experiment on other data, each changed by one file.
 
 REGIMES ?= 5000-pairs 20000-pairs 60000-pairs all-pairs no-smoothing mismatched-20 mismatched-40 mixed-domains other-domain
-REGIME_TABLE := $(notdir $(B))/regime/table.json
-
 $(REGIMES:%=regime-%): regime-%: | $(INSTALL)
-	+$(call in_build,$(BUILD)/regimes/$*,tuning/experiments/regimes/$*.toml,$(REGIME_TABLE))
+	+$(call in_build,$(BUILD)/regimes/$*,regimes/$*.toml,regime)
 
 regimes: $(REGIMES:%=regime-%)
-	$(BIN)/tuning gains $(foreach name,$(REGIMES),$(name)=$(BUILD)/regimes/$(name)/$(REGIME_TABLE)) --system +RNN \
-	    --out $(BUILD)/regimes
+	$(BIN)/tuning gains $(foreach name,$(REGIMES),$(name)=$(BUILD)/regimes/$(name)/$(notdir $(B))/regime/table.json) \
+	    --system +RNN --out $(BUILD)/regimes
 
 # --- Benchmarks ------------------------------------------------------------------------------------
 # On the tables of `make table1`; peers that are not on the PATH are left out.
 
-BENCH := cd tests/bench && $(abspath $(BIN))/python
 RESULTS := $(abspath $(BUILD))/bench
+BENCH := cd tests/bench && $(abspath $(BIN))/python
+# $(call bench,NAME,FILES,OPTIONS): one benchmark and its results.
+bench = $(BENCH) bench_$(1).py $(abspath $(2)) $(RESULTS)/$(1).json $(3)
+TRAINING := $(CORPUS)/train.$(SOURCE) $(CORPUS)/train.$(TARGET)
+FIRST_LISTS := $(B)/runs/baseline-1/iter01.nbest.gz
 
 bench: $(B)/tables/rnn/moses.ini $(foreach name,baseline cslm nnjm,$(B)/runs/$(name)-1/weights.json) | $(INSTALL)
-	$(BENCH) bench_scoring.py $(abspath $(FILTERED)) $(abspath $(B)/encdec) $(RESULTS)/scoring.json
-	$(BENCH) bench_generation.py $(abspath $(FILTERED)) $(abspath $(B)/encdec) $(RESULTS)/generation.json
-	$(BENCH) bench_phrase_models.py $(abspath $(FILTERED)) $(RESULTS)/phrase_models.json encdec=$(abspath $(B)/encdec)
-	$(BENCH) bench_training.py $(abspath $(FILTERED)) $(RESULTS)/training.json
-	$(BENCH) bench_decoding.py $(abspath $(DEV).$(SOURCE)) $(RESULTS)/decoding.json \
-	    $(abspath $(B)/runs/cslm-1 $(B)/runs/nnjm-1 $(B)/cslm $(B)/nnjm)
-	$(BENCH) bench_window_training.py $(abspath $(CORPUS)/train.$(TARGET)) $(abspath $(CORPUS)/train.$(SOURCE)) \
-	    $(abspath $(MODEL)/aligned.grow-diag-final-and.gz) $(RESULTS)/window_training.json
-	$(BENCH) bench_sentences.py $(abspath $(B)/runs/baseline-1/iter01.nbest.gz) $(abspath $(DEV).$(SOURCE)) \
-	    $(abspath $(CORPUS)/train.$(SOURCE)) $(abspath $(CORPUS)/train.$(TARGET)) $(RESULTS)/sentences.json
-	$(BENCH) bench_long_lists.py $(abspath $(CORPUS)/train.$(SOURCE)) $(abspath $(CORPUS)/train.$(TARGET)) \
-	    $(RESULTS)/long_lists.json
-	$(BENCH) bench_lookups.py $(abspath $(CORPUS)/train.$(SOURCE)) $(abspath $(CORPUS)/train.$(TARGET)) \
-	    $(RESULTS)/lookups.json
-	$(BENCH) bench_report.py $(abspath $(CORPUS)/train.$(SOURCE)) $(abspath $(CORPUS)/train.$(TARGET)) $(RESULTS)/report.json
-	$(BENCH) bench_busy_machine.py $(abspath $(FILTERED)) $(abspath $(B)/encdec) $(RESULTS)/busy_machine.json
-	$(BENCH) bench_tuning.py $(abspath $(B)/runs/baseline-1/iter01.nbest.gz) \
-	    $(abspath $(DEV).$(TARGET)) $(RESULTS)/tuning.json
+	$(call bench,scoring,$(FILTERED) $(B)/encdec)
+	$(call bench,generation,$(FILTERED) $(B)/encdec)
+	$(call bench,phrase_models,$(FILTERED),encdec=$(abspath $(B)/encdec))
+	$(call bench,training,$(FILTERED))
+	$(call bench,decoding,$(DEV).$(SOURCE),$(abspath $(B)/runs/cslm-1 $(B)/runs/nnjm-1 $(B)/cslm $(B)/nnjm))
+	$(call bench,window_training,$(CORPUS)/train.$(TARGET) $(CORPUS)/train.$(SOURCE) $(MODEL)/aligned.grow-diag-final-and.gz)
+	$(call bench,sentences,$(FIRST_LISTS) $(DEV).$(SOURCE) $(TRAINING))
+	$(call bench,long_lists,$(TRAINING))
+	$(call bench,lookups,$(TRAINING))
+	$(call bench,report,$(TRAINING))
+	$(call bench,busy_machine,$(FILTERED) $(B)/encdec)
+	$(call bench,tuning,$(FIRST_LISTS) $(DEV).$(TARGET))
 
 # Time and memory of a model for 1, 3 and 10 times a part of the corpus: some minutes.
-PAIRS ?= 10000
-bench-build: $(CORPUS)/train.$(SOURCE) $(CORPUS)/train.$(TARGET) | $(INSTALL)
-	$(BENCH) bench_build.py $(abspath $(CORPUS)/train) $(SOURCE) $(TARGET) $(PAIRS) $(RESULTS)/build.json
+bench-build: $(TRAINING) | $(INSTALL)
+	$(BENCH) bench_build.py $(abspath $(CORPUS)/train) $(SOURCE) $(TARGET) $(or $(PAIRS),10000) $(RESULTS)/build.json
 
 # How often the table would call equal systems different: 72 tunings of columns of noise, about an hour.
 bench-significance: $(B)/filtered/moses.ini $(START) $(TEST).$(SOURCE) | $(INSTALL)
-	$(BENCH) bench_significance.py $(abspath $(B)/filtered/moses.ini) $(abspath $(START)) \
-	    $(abspath $(DEV).$(SOURCE)) $(abspath $(TEST).$(SOURCE)) $(TARGET) $(RESULTS)/significance
+	$(BENCH) bench_significance.py $(abspath $(B)/filtered/moses.ini $(START) $(DEV).$(SOURCE) $(TEST).$(SOURCE)) \
+	    $(TARGET) $(RESULTS)/significance
 
 # Training from a table of any length: make bench-long-tables ROWS=100000000 wants 15 GB of disk.
-ROWS ?= 10000000
 bench-long-tables: | $(INSTALL)
 	mkdir -p $(RESULTS)
-	$(BENCH) bench_long_tables.py $(ROWS) $(RESULTS) $(RESULTS)/long_tables.json
+	$(BENCH) bench_long_tables.py $(or $(ROWS),10000000) $(RESULTS) $(RESULTS)/long_tables.json
 
 # What each optimiser makes of the baseline: OPTIMIZERS takes some, OPTIMIZER_SEEDS as many tunings each.
 bench-optimizers: $(B)/optimizers/table.json
 	@cat $(<D)/table.txt
 
 # The paper's sizes want a GPU: make bench-paper-model SCALE=full DEVICE=cuda
-DEVICE ?= cpu
-MINUTES ?= 600
 bench-paper-model: $(MODEL)/moses.ini | $(INSTALL)
-	$(BENCH) bench_paper_model.py $(abspath $(MODEL)/phrase-table.gz) $(RESULTS) $(DEVICE) $(MINUTES)
+	$(BENCH) bench_paper_model.py $(abspath $(MODEL)/phrase-table.gz) $(RESULTS) $(or $(DEVICE),cpu) $(or $(MINUTES),600)

@@ -331,12 +331,16 @@ def _check_names(experiment: Experiment, where: str) -> None:
 
 def _references(experiment: Experiment) -> Iterator[tuple[str, str, str]]:
     """Who names something, the kind of what is named, and the name."""
+    yield from (("tables", "sections", name) for name in ("start", "compare"))
     yield from _named("page", experiment.page)
     for kind in KINDS:
         for name, entry in getattr(experiment, kind).items():
             yield from _named(f"{kind}: {name}", entry)
             if isinstance(entry, Network | System):
                 yield f"{kind}: {name}", "sections", experiment.section(kind, name)
+    if any(network.tuned_from for network in experiment.networks.values()):
+        yield "networks", "sections", "lists"
+        yield "networks", "starts", "start"
 
 
 def _named(user: str, entry: Any) -> Iterator[tuple[str, str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -40,8 +41,9 @@ class Rule:
     install: bool = False
 
     def __str__(self) -> str:
-        first = f"{self.target}: {' '.join(self.needs)}{' | $(INSTALL)' if self.install else ''}\n"
-        return first + "".join(f"\t{line}\n" for line in self.recipe)
+        order_only = " | $(INSTALL)" if self.install else ""
+        recipe = "".join(f"\n\t{line}" for line in self.recipe) or " ;"
+        return f"{self.target}: {' '.join(self.needs)}{order_only}{recipe}\n"
 
 
 @dataclass(frozen=True)
@@ -104,17 +106,19 @@ def write_plan(experiment: Experiment, out: Path) -> None:
 
 
 def plan_graph(experiment: Experiment) -> str:
-    """The plan for readers: each file in the order of making, and what it is made from."""
-    rules = plan_rules(experiment)
-    width = max(len(_short(rule.target)) for rule in rules)
-    lines = [
-        f"{_short(rule.target):{width}}  <- {', '.join(map(_short, rule.needs))}" for rule in rules
-    ]
-    return "".join(f"{line}\n" for line in lines)
+    """The plan for readers: each file in the order of making and what it needs; a star stands for seeds."""
+    graph: dict[str, dict[str, None]] = {}
+    for rule in plan_rules(experiment):
+        needs = graph.setdefault(_short(rule.target), {})
+        needs.update(dict.fromkeys(map(_short, rule.needs)))
+    width = max(map(len, graph))
+    return "".join(f"{target:{width}}  <-  {', '.join(needs)}\n" for target, needs in graph.items())
 
 
 def _short(path: str) -> str:
-    return path.removeprefix("$(B)/").replace("$(", "").replace(")", "")
+    """A path as readers want it: relative to the build, without the seeds of runs."""
+    plain = path.removeprefix("$(B)/").replace("$(", "").replace(")", "")
+    return re.sub(r"-\d+/", "-*/", plain)
 
 
 def _table_file(table: str) -> str:
@@ -151,6 +155,7 @@ class _Planner:
     rules: dict[str, Rule] = field(default_factory=dict)
 
     def planned(self) -> dict[str, Rule]:
+        self.model()
         for table in self.experiment.tables:
             self.table(table)
         self.page()
@@ -163,6 +168,37 @@ class _Planner:
                 f"two things of the experiment are the file {_short(target)}; rename one"
             )
         return target
+
+    # --- Corpus, model and lists
+
+    def model(self) -> None:
+        """The corpus and the tables: what CORPUS and MODEL name is taken instead."""
+        corpus, config = "$(B)/corpus/train.$(SOURCE)", "$(CONFIG)/corpus.toml"
+        languages = "--source $(SOURCE) --target $(TARGET)"
+        line = f"$(STEP) $(BIN)/moses-bridge corpus {languages} --out $(@D) --config {config}"
+        self.add(corpus, [config], _line(line, _told_by("corpus")), install=True)
+        self.add("$(B)/corpus/%", [corpus])
+        config = "$(CONFIG)/build.toml"
+        line = f"$(STEP) $(BIN)/moses-bridge build --corpus $(CORPUS)/train {languages} --out $(@D)"
+        options = f"--config {config} --jobs $(JOBS)"
+        needs = [TRAINING_SOURCE, TRAINING_TARGET, config]
+        self.add(
+            "$(B)/model/moses.ini", needs, _line(line, options, _told_by("build")), install=True
+        )
+        line = "$(STEP) $(BIN)/moses-bridge filter --ini $(MODEL)/moses.ini $(INPUTS:%=--input %) --out $(@D)"
+        needs = ["$(MODEL)/moses.ini", "$(INPUTS)"]
+        self.add(FILTERED_INI, needs, _line(line, _told_by("filter")), install=True)
+
+    def lists(self) -> str:
+        """N-best lists of the training text, from which networks learn."""
+        weights, config = self.start("start"), "$(CONFIG)/lists.toml"
+        ini = weights.replace("weights.json", "moses.ini")
+        line = _line(
+            f"$(STEP) $(BIN)/moses-bridge decode --ini {ini} --input {TRAINING_SOURCE}",
+            f"--output $(@D)/train.$(TARGET) --nbest $@ --config {config} --jobs $(JOBS)",
+            _told_by("lists"),
+        )
+        return self.add(LISTS, [weights, config, TRAINING_SOURCE], line)
 
     # --- Networks, and tables that they score
 
@@ -180,7 +216,7 @@ class _Planner:
             options = _line(arch, data.options)
         else:
             first = str(network.tuned_from)
-            needs = [self.network(first, seed), LISTS, config]
+            needs = [self.network(first, seed), self.lists(), config]
             command = (
                 f"$(STEP) $(BIN)/rescorer expected-bleu $(B)/{self.directory(first, seed)} {LISTS}"
             )
@@ -345,7 +381,7 @@ class _Planner:
             needs = [self.network(shown.maps, seed), FILTERED_INI]
             line = f"$(STEP) $(BIN)/rescorer map {model} $(FILTERED) --out $(@D) {_told_by('maps')}"
             phrases = self.add("$(B)/maps/phrases.json", needs, line, install=True)
-            self.add("$(B)/maps/words.json", [phrases], "@:")
+            self.add("$(B)/maps/words.json", [phrases])
         columns = (f"--scored {ini.replace('moses.ini', 'phrase-table.gz')}" for ini in scored)
         self.add(
             REPORT,
