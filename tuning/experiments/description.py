@@ -21,6 +21,9 @@ SeedList = Literal["runs", "noise", "optimizers"]
 MAIN = "main"
 # A name is part of the names of files and of rules.
 NAME = re.compile(r"[\w.+-]+", re.ASCII)
+NAME_FORM = "a name of letters, digits, '_', '.', '+' and '-'"
+# Directories of a build, which no network may be called.
+BUILD_DIRECTORIES = ("config", "corpus", "filtered", "lists", "maps", "model", "runs", "tables")
 # Sections of settings of steps that every experiment has.
 SECTIONS = ("corpus", "build", "start", "tune", "rerank", "compare", "lists")
 
@@ -121,6 +124,13 @@ class Feature:
     name: str
     networks: tuple[NetworkName, ...]
 
+    def __post_init__(self) -> None:
+        """Refuse a name that a line of an n-best list could not have, and a feature of nothing."""
+        if not NAME.fullmatch(self.name):
+            raise ConfigError(f"name: found {self.name!r}, expected {NAME_FORM}")
+        if not self.networks:
+            raise ConfigError("networks: found none, expected one or more")
+
 
 @dataclass(frozen=True)
 class Start:
@@ -165,8 +175,8 @@ class System:
 
     def __post_init__(self) -> None:
         """Refuse a label that a command line could not have, and keys that exclude each other."""
-        if not self.label or "=" in self.label or not self.label.isprintable():
-            raise ConfigError(f"label: found {self.label!r}, expected one line without '='")
+        if not self.label or "=" in self.label:
+            raise ConfigError(f"label: found {self.label!r}, expected a text without '='")
         if self.reranks is None and self.on_lists:
             raise ConfigError(
                 "'on_lists' needs the key 'reranks'; a tuning has features in 'search'"
@@ -308,11 +318,18 @@ def _parsed_change(line: str) -> dict[str, Any]:
 def _entries(kind: str, mapping: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]:
     for name, entry in mapping.items():
         if not NAME.fullmatch(name):
-            expected = "a name of letters, digits, '_', '.', '+' and '-'"
-            raise ConfigError(f"{where}: {kind}: found {name!r}, expected {expected}")
+            raise ConfigError(f"{where}: {kind}: found {name!r}, expected {NAME_FORM}")
         if not isinstance(entry, Mapping):
             raise ConfigError(f"{where}: {kind}: {name}: found {entry!r}, expected a table")
-        yield name, from_mapping(KINDS[kind], entry, f"{where}: {kind}: {name}")
+        found = from_mapping(KINDS[kind], entry, f"{where}: {kind}: {name}")
+        for each in fields(found):
+            value = getattr(found, each.name)
+            texts = value if isinstance(value, tuple) else (value,)
+            if not all(text.isprintable() for text in texts if isinstance(text, str)):
+                raise ConfigError(
+                    f"{where}: {kind}: {name}: {each.name}: found {value!r}, expected one line"
+                )
+        yield name, found
 
 
 def _check_names(experiment: Experiment, where: str) -> None:
@@ -362,8 +379,10 @@ def _kinds(hint: Any) -> Iterator[str]:
 
 
 def _check_chains(experiment: Experiment, where: str) -> None:
-    """Refuse what would be made from itself, or from what has no lists or rows of its own."""
+    """Refuse what could not be made: from itself, from what has no lists, or over other files."""
     for name, network in experiment.networks.items():
+        if name in BUILD_DIRECTORIES or name in experiment.tables:
+            raise ConfigError(f"{where}: networks: {name}: something else in a build has this name")
         first = network.tuned_from
         if first is not None and experiment.networks[first].tuned_from is not None:
             raise ConfigError(
