@@ -55,18 +55,22 @@ def load_experiment(experiments: Sequence[StrPath]) -> dict[str, dict[str, Any]]
             missing or has a base itself.
     """
     merged = merge(_tables(path) for path in experiment_files(experiments))
-    return {name: _with_base(name, merged) for name in merged}
+    where = ", ".join(map(str, experiments))
+    return {name: _with_base(name, merged, where) for name in merged}
 
 
-def _with_base(name: str, tables: Mapping[str, Any]) -> dict[str, Any]:
+def _with_base(name: str, tables: Mapping[str, Any], where: str) -> dict[str, Any]:
     own = {key: value for key, value in tables[name].items() if key != BASE}
     base = tables[name].get(BASE)
     if base is None:
         return own
     if base not in tables:
-        raise ConfigError(f"{name}: unknown base {base!r}{nearest(str(base), tables, 'tables')}")
+        others = tables.keys() - {name}
+        raise ConfigError(
+            f"{where}: {name}: unknown base {base!r}{nearest(str(base), others, 'tables')}"
+        )
     if BASE in tables[base]:
-        raise ConfigError(f"{name}: its base {base!r} has a base itself")
+        raise ConfigError(f"{where}: {name}: its base {base!r} has a base itself")
     return merge([tables[base], own])
 
 
