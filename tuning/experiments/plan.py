@@ -138,6 +138,11 @@ def _word(text: str) -> str:
     return shlex.quote(text).replace("$", "$$")
 
 
+def _quoted(text: str, paths: str) -> str:
+    """Text, and paths with variables of make behind it, as one word of a shell."""
+    return "'" + text.replace("'", "'\"'\"'").replace("$", "$$") + paths + "'"
+
+
 def _line(*parts: str) -> str:
     return " ".join(part for part in parts if part)
 
@@ -354,23 +359,22 @@ class _Planner:
     # --- Tables and the page
 
     def table(self, name: str) -> str:
+        """A table; its command is the only place from which table and page have the labels of rows."""
         systems = self.experiment.rows(name)
         rows = [
-            f"{self.row_label(system, name)}={','.join(self.run_directories(system))}"
+            _quoted(
+                f"{self.experiment.label(system, name)}=", ",".join(self.run_directories(system))
+            )
             for system in systems
         ]
         control = self.experiment.tables[name].control
-        against = f"--control {self.row_label(control, name)}" if control else ""
+        against = f"--control {_word(self.experiment.label(control, name))}" if control else ""
         entries = (self.experiment.systems[system] for system in systems)
         has_commands = any(entry.search or entry.on_lists for entry in entries)
         commands = "--run-commands" if has_commands else ""
         needs = [*map(self.translated, systems), "$(TEST).$(TARGET)", COMPARE_CONFIG]
         line = _line("$(STEP) $(COMPARE) --out $(@D)", commands, *rows, against, ">/dev/null")
         return self.add(_table_file(name), needs, line)
-
-    def row_label(self, system: str, table: str) -> str:
-        """A row's name in quotes: the only place from which the table, and all that read it, have it."""
-        return _word(self.experiment.label(system, table))
 
     def page(self) -> None:
         shown = self.experiment.page

@@ -17,6 +17,7 @@ from tuning.experiments.description import read_experiment
 from tuning.experiments.plan import Rule, plan_graph, plan_rules, plan_text
 
 EXPERIMENTS = Path(__file__).resolve().parents[3] / "tuning" / "experiments"
+PIPELINE = EXPERIMENTS.parents[1] / "docs" / "pipeline.md"
 TINY = EXPERIMENTS / "tiny.toml"
 DOMAIN = [EXPERIMENTS / "small.toml", EXPERIMENTS / "domain" / "lists.toml"]
 ALL = {"tiny": [TINY], "full": [EXPERIMENTS / "full.toml"], "domain": DOMAIN}
@@ -70,11 +71,11 @@ def made(folder: Path, paths: list[Path], goal: str, *changes: str) -> list[str]
     return told.stdout.splitlines()
 
 
-def test_a_system_of_three_lines_has_its_rules(tmp_path: Path) -> None:
+def test_the_system_of_three_lines_in_the_documentation_has_its_rules(tmp_path: Path) -> None:
     mine = tmp_path / "mine.toml"
-    mine.write_text(
-        '[systems.nnjm-wp]\nlabel = "+NNJM+WP"\ncolumns = ["rnn-wp"]\nsearch = ["nnjm"]\n'
-    )
+    (shown,) = re.findall(r"```toml\n# mine\.toml\n(.*?)```", PIPELINE.read_text(), re.DOTALL)
+    assert len(shown.splitlines()) == 1 + 3
+    mine.write_text(shown)
     before, after = rules_of([TINY]), rules_of([TINY, mine])
     runs = [f"$(B)/runs/nnjm-wp-{seed}/weights.json" for seed in (1, 2, 3)]
     assert after.keys() - before.keys() == {*runs, "$(B)/runs/nnjm-wp.translated"}
@@ -95,7 +96,8 @@ def test_a_system_of_three_lines_has_its_rules(tmp_path: Path) -> None:
     assert changed == {"$(B)/table.json"}
     (command,) = after["$(B)/table.json"].recipe
     assert (
-        "+NNJM+WP=$(B)/runs/nnjm-wp-1,$(B)/runs/nnjm-wp-2,$(B)/runs/nnjm-wp-3 --control" in command
+        "'+NNJM+WP=$(B)/runs/nnjm-wp-1,$(B)/runs/nnjm-wp-2,$(B)/runs/nnjm-wp-3' --control"
+        in command
     )
 
 
@@ -117,7 +119,9 @@ def test_each_rule_comes_once_and_behind_what_it_needs(paths: list[Path]) -> Non
 def test_make_finds_a_rule_for_all_that_the_page_needs(tmp_path: Path, paths: list[Path]) -> None:
     lines = made(tmp_path, paths, "all")
     compared = [line for line in lines if line.startswith("step compare ")]
-    assert compared[0].startswith("step compare --out b --run-commands Baseline=b/runs/baseline-1,")
+    assert compared[0].startswith(
+        "step compare --out b --run-commands 'Baseline=b/runs/baseline-1,"
+    )
     assert lines[-1].startswith("cat b/table.txt; echo")
 
 
