@@ -8,7 +8,7 @@ import tomllib
 import types
 import typing
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -117,7 +117,7 @@ def from_mapping(
     names = [field.name for field in fields]
     for key in mapping:
         if key not in names:
-            raise ConfigError(f"{where}: unknown key {key!r}{_nearest(key, names)}")
+            raise ConfigError(f"{where}: unknown key {key!r}{nearest(key, names)}")
     for field in fields:
         if field.name not in mapping and defaults is None and _is_required(field):
             raise ConfigError(f"{where}: the key {field.name!r} is missing")
@@ -179,6 +179,21 @@ def with_options(config: Config, options: Mapping[str, Any]) -> Config:
     return from_mapping(type(config), given, "command line", config)
 
 
+def nearest(name: str, names: Iterable[str], what: str = "keys") -> str:
+    """The end of an error message about an unknown name: the nearest valid one, or else all of them.
+
+    Args:
+        name: what was found.
+        names: the valid ones.
+        what: how a message calls them.
+    """
+    valid = sorted(names)
+    close = difflib.get_close_matches(name, valid, n=1, cutoff=0.5)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; the {what} are {', '.join(valid)}"
+
+
 def _limited(hint: Any, value: Any) -> Iterator[tuple[float, Limit]]:
     """Each number in a value, with each limit that it has."""
     if typing.get_origin(hint) is Annotated:
@@ -213,13 +228,6 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 def _is_required(field: dataclasses.Field[Any]) -> bool:
     missing = dataclasses.MISSING
     return field.init and field.default is missing and field.default_factory is missing
-
-
-def _nearest(key: str, names: list[str]) -> str:
-    close = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
-    if close:
-        return f"; did you mean {close[0]!r}?"
-    return f"; the keys are {', '.join(sorted(names))}"
 
 
 def _convert(hint: Any, value: Any, where: str, default: Any = None) -> Any:

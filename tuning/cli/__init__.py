@@ -360,6 +360,34 @@ def compare(
 
 
 @main.command()
+@click.argument("experiments", nargs=-1, required=True, type=READABLE)
+@click.option("--out", type=DIRECTORY, help="The rules, a makefile.")
+@click.option(
+    "--set", "changes", multiple=True, help='TOML that replaces keys: "seeds.runs = [1, 2]".'
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Print what is made from what, in order; write nothing."
+)
+def plan(
+    experiments: tuple[Path, ...], out: Path | None, changes: tuple[str, ...], dry_run: bool
+) -> None:
+    """Write what EXPERIMENTS say of systems, networks and tables as rules for make.
+
+    Example: tuning plan tuning/experiments/small.toml --dry-run
+    """
+    from tuning.experiments.description import read_experiment
+    from tuning.experiments.plan import plan_graph, write_plan
+
+    if (out is None) != dry_run:
+        raise click.UsageError("give one of --out and --dry-run")
+    experiment = read_experiment(experiments, changes)
+    if out is None:
+        click.echo(plan_graph(experiment), nl=False)
+    else:
+        write_plan(experiment, out)
+
+
+@main.command()
 @click.argument("tables", nargs=-1, required=True)
 @click.option("--system", required=True, help="A row of each table, as +RNN.")
 @click.option("--out", type=DIRECTORY, required=True, help="Directory for table and picture.")
