@@ -35,7 +35,7 @@ With `--print-config` a command prints the settings that it would use, and ends.
 command line too; those go before the file, and `--help` names them.
 
 `make table1` reads its settings from one file in `tuning/experiments/`, in which each command has one
-section or two.
+section or two, and the systems that are compared ([the pipeline](pipeline.md#make-table1)).
 """
 EXPERIMENT_SECTIONS = {
     "encdec": ("encdec", "encdec_counted"),

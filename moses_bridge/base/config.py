@@ -8,7 +8,7 @@ import tomllib
 import types
 import typing
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -183,6 +183,21 @@ def with_options(config: Config, options: Mapping[str, Any]) -> Config:
     return from_mapping(type(config), given, "command line", config)
 
 
+def nearest(name: str, names: Iterable[str], what: str = "keys") -> str:
+    """The end of an error message about an unknown name: the nearest valid one, or else all of them.
+
+    Args:
+        name: what was found.
+        names: the valid ones.
+        what: how a message calls them.
+    """
+    valid = sorted(names)
+    close = difflib.get_close_matches(name, valid, n=1, cutoff=0.5)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; the {what} are {', '.join(valid)}"
+
+
 def _limited(hint: Any, value: Any) -> Iterator[tuple[float, Limit]]:
     """Each number in a value, with each limit that it has."""
     if typing.get_origin(hint) is Annotated:
@@ -226,9 +241,7 @@ def _nearest(key: str, names: list[str], hints: Mapping[str, Any]) -> str:
     if not close:
         alike = difflib.get_close_matches(key, inner, n=1, cutoff=0.8)
         close = [name for found in alike for name in inner[found]]
-    if close:
-        return f"; did you mean {' or '.join(map(repr, close))}?"
-    return f"; the keys are {', '.join(sorted(names))}"
+    return f"; did you mean {' or '.join(map(repr, close))}?" if close else nearest(key, names)
 
 
 def _inner_keys(hints: Mapping[str, Any]) -> dict[str, list[str]]:

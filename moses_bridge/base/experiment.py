@@ -1,34 +1,38 @@
-"""Experiment files: one TOML table for each command, taken apart into a file for each."""
+"""Experiment files: TOML that may build on other files, taken apart into a file for each top-level table."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from os.path import normpath
 from pathlib import Path
 from typing import Any
 
-from moses_bridge.base.config import load_toml
+from moses_bridge.base.config import load_toml, nearest
 from moses_bridge.base.config_text import to_toml
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.textio import StrPath, open_write
 
+BASE = "base"
+
 
 def split_experiment(experiments: Sequence[StrPath], out: Path) -> list[Path]:
-    """Write each top-level table of experiment files to OUT/NAME.toml.
+    """Write each top-level table of an experiment to OUT/NAME.toml.
 
-    Where several files are given, keys of a later one stand in the place of those of the ones before. A
-    file whose text would stay the same is not touched, so that make reruns only what depends on a table
+    A file whose text would stay the same is not touched, so that make reruns only what depends on a table
     that changed.
+
+    Args:
+        experiments: files of the experiment, as for load_experiment.
+        out: the directory.
 
     Returns:
         The files, changed or not.
 
     Raises:
         InputError: an experiment is missing or is not TOML.
-        ConfigError: a key stands outside any table.
+        ConfigError: a key stands outside any table, or files are bases of each other.
     """
-    merged: dict[str, Any] = {}
-    for experiment in experiments:
-        merged = _merged(merged, _tables(experiment))
+    merged = load_experiment(experiments)
     for name, table in merged.items():
         path = out / f"{name}.toml"
         text = to_toml(table).encode()
@@ -38,17 +42,81 @@ def split_experiment(experiments: Sequence[StrPath], out: Path) -> list[Path]:
     return [out / f"{name}.toml" for name in merged]
 
 
-def _tables(experiment: StrPath) -> dict[str, dict[str, Any]]:
-    tables = load_toml(experiment)
+def load_experiment(experiments: Sequence[StrPath]) -> dict[str, dict[str, Any]]:
+    """Read an experiment: the tables of its files, joined.
+
+    A file that begins with base = "FILE", or with a list of files, changes those: their paths are relative
+    to its own. Keys of a later file replace those of the ones before it. A table that has base = "TABLE" has
+    the keys of that table besides its own.
+
+    Raises:
+        InputError: a file is missing or is not TOML.
+        ConfigError: a key stands outside any table, files are bases of each other, or the base of a table is
+            missing or has a base itself.
+    """
+    merged = merge(_tables(path) for path in experiment_files(experiments))
+    where = ", ".join(map(str, experiments))
+    return {name: _with_base(name, merged, where) for name in merged}
+
+
+def _with_base(name: str, tables: Mapping[str, Any], where: str) -> dict[str, Any]:
+    own = {key: value for key, value in tables[name].items() if key != BASE}
+    base = tables[name].get(BASE)
+    if base is None:
+        return own
+    if base not in tables:
+        others = tables.keys() - {name}
+        raise ConfigError(
+            f"{where}: {name}: unknown base {base!r}{nearest(str(base), others, 'tables')}"
+        )
+    if BASE in tables[base]:
+        raise ConfigError(f"{where}: {name}: its base {base!r} has a base itself")
+    return merge([tables[base], own])
+
+
+def merge(experiments: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Join mappings; keys of a later one replace those of the ones before it, inside tables too."""
+    merged: dict[str, Any] = {}
+    for later in experiments:
+        both = merged.keys() & later.keys()
+        inner = {
+            name: merge([merged[name], later[name]])
+            for name in both
+            if isinstance(merged[name], Mapping) and isinstance(later[name], Mapping)
+        }
+        merged = {**merged, **later, **inner}
+    return merged
+
+
+def experiment_files(experiments: Iterable[StrPath]) -> list[Path]:
+    """All files of an experiment, each once, behind the files that are its base.
+
+    Raises:
+        InputError: a file is missing or is not TOML.
+        ConfigError: base is neither a file nor a list of files, or files are bases of each other.
+    """
+    files: list[Path] = []
+    for experiment in experiments:
+        _add_with_bases(Path(normpath(experiment)), files, ())
+    return files
+
+
+def _add_with_bases(path: Path, files: list[Path], changed_by: tuple[Path, ...]) -> None:
+    if path in changed_by:
+        raise ConfigError(f"{path}: it is a base of itself, by {changed_by[-1]}")
+    base = load_toml(path).get(BASE, [])
+    bases = [base] if isinstance(base, str) else base
+    if not (isinstance(bases, list) and all(isinstance(name, str) for name in bases)):
+        raise ConfigError(f"{path}: {BASE}: found {base!r}, expected a file or a list of files")
+    for name in bases:
+        _add_with_bases(Path(normpath(path.parent / name)), files, (*changed_by, path))
+    if path not in files:
+        files.append(path)
+
+
+def _tables(experiment: Path) -> dict[str, dict[str, Any]]:
+    tables = {name: table for name, table in load_toml(experiment).items() if name != BASE}
     for name, table in tables.items():
         if not isinstance(table, dict):
             raise ConfigError(f"{experiment}: the key {name!r} stands outside any table")
     return tables
-
-
-def _merged(before: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
-    merged = {**before, **later}
-    for name in before.keys() & later.keys():
-        if isinstance(before[name], dict) and isinstance(later[name], dict):
-            merged[name] = _merged(before[name], later[name])
-    return merged

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -52,13 +53,15 @@ def _sentence_pair(rng: random.Random) -> tuple[str, str]:
     return " ".join([*source, "."]), " ".join([*target, "."])
 
 
-def run_make(corpus: Path, build: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_make(
+    corpus: Path, build: Path, *arguments: str, goal: str = "table1"
+) -> subprocess.CompletedProcess[str]:
     if shutil.which("make") is None:
         pytest.skip("make is not installed")
     return subprocess.run(
         [
             "make",
-            "table1",
+            goal,
             "SCALE=tiny",
             "SEEDS=1 2",
             "NOISE=1 2",
@@ -137,6 +140,33 @@ def test_the_full_scale_reranks_lists_of_tuned_runs(corpus: Path, tmp_path: Path
     ]
     (table,) = (part for part in told.stdout.split("tuning compare ") if "/reranking " in part)
     assert "'ensemble of two RNNsearch=" in table and "--control reranked" in table
+
+
+def test_what_needs_no_plan_makes_none(tmp_path: Path) -> None:
+    for goal in ("help", "clean", "install", "check"):
+        told = run_make(tmp_path, tmp_path / "build", "--dry-run", goal=goal)
+        assert told.returncode == 0, told.stderr
+    assert not (tmp_path / "build").exists()
+
+
+def test_other_seeds_make_another_plan(corpus: Path, tmp_path: Path) -> None:
+    for seeds in (["1", "2"], ["4"], ["1", "2"]):
+        told = run_make(corpus, tmp_path, "--dry-run", f"SEEDS={' '.join(seeds)}")
+        assert told.returncode == 0, told.stderr
+        assert set(re.findall(r"--out \S+/runs/nnjm-(\d+) ", told.stdout)) == set(seeds)
+
+
+def test_a_system_of_a_file_of_ones_own_is_tuned(corpus: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text('[systems.mine]\nlabel = "mine"\nsearch = ["nnjm"]\n')
+    experiment = f"EXPERIMENT=tuning/experiments/tiny.toml {mine}"
+    told = run_make(corpus, tmp_path, "--dry-run", experiment)
+    assert told.returncode == 0, told.stderr
+    assert len(set(re.findall(r"--out \S+/runs/mine-(\d+) ", told.stdout))) == 2
+    mine.write_text('[systems.mine]\nlabel = "mine"\nsearch = ["njm"]\n')
+    broken = run_make(corpus, tmp_path, "--dry-run", experiment)
+    assert broken.returncode != 0
+    assert "systems: mine: unknown feature 'njm'; did you mean 'nnjm'?" in broken.stderr
 
 
 def test_missing_corpus_is_one_clear_error(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from moses_bridge.base.command import VERSION, CommandGroup
-from tuning.cli import compare, report, tune
+from tuning.cli import compare, plan, report, tune
 
 
 @click.group(cls=CommandGroup)
@@ -14,6 +14,6 @@ def main() -> None:
     """Tune log-linear weights against BLEU and compare tuned systems."""
 
 
-for _module in (tune, compare, report):
+for _module in (tune, compare, report, plan):
     for _command in _module.COMMANDS:
         main.add_command(_command)

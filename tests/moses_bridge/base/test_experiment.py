@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.base.experiment import split_experiment
+from moses_bridge.base.experiment import experiment_files, load_experiment, split_experiment
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -43,12 +44,68 @@ def test_a_later_file_changes_the_keys_that_it_has(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "tuning" / "experiments").glob("*.toml")), ids=str)
-def test_experiments_of_the_project_keep_their_values(path: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("scale", ["tiny", "small", "full"])
+def test_experiments_of_the_project_keep_their_values(scale: str, tmp_path: Path) -> None:
+    folder = ROOT / "tuning" / "experiments"
     parts = {
-        part.stem: tomllib.loads(part.read_text()) for part in split_experiment([path], tmp_path)
+        part.stem: tomllib.loads(part.read_text())
+        for part in split_experiment([folder / f"{scale}.toml"], tmp_path)
     }
-    assert parts == tomllib.loads(path.read_text())
+    own = tomllib.loads((folder / f"{scale}.toml").read_text())
+    assert own.pop("base") == ["systems.toml", "regimes.toml", "optimizers.toml"]
+    kinds = {"networks", "columns", "features", "systems", "tables"}
+    assert {name: parts[name] for name in own.keys() - kinds} == {
+        name: table for name, table in own.items() if name not in kinds
+    }
+    systems = tomllib.loads((folder / "systems.toml").read_text())["systems"]
+    assert {name: parts["systems"][name] for name in systems} == systems
+    assert parts["tune-best"] == {**own["tune"], "keep": "best"}
+
+
+def test_a_file_changes_its_bases_and_each_file_is_read_once(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "base.toml").write_text("[a]\nx = 1\ny = 1\n")
+    (tmp_path / "inner" / "one.toml").write_text('base = "../base.toml"\n[a]\nx = 2\n')
+    (tmp_path / "two.toml").write_text('base = ["base.toml", "inner/one.toml"]\n[b]\nz = 3\n')
+    files = [tmp_path / "inner" / "one.toml", tmp_path / "two.toml"]
+    assert experiment_files(files) == [tmp_path / "base.toml", *files]
+    assert load_experiment(files) == {"a": {"x": 2, "y": 1}, "b": {"z": 3}}
+    assert load_experiment([tmp_path / "two.toml"]) == load_experiment(files)
+
+
+def test_a_table_may_have_the_keys_of_another_one(tmp_path: Path) -> None:
+    path = tmp_path / "e.toml"
+    path.write_text('[a]\nx = 1\n[a.in]\ny = 1\nz = 1\n[b]\nbase = "a"\n[b.in]\ny = 2\n')
+    split_experiment([path], tmp_path / "out")
+    assert tomllib.loads((tmp_path / "out" / "b.toml").read_text()) == {
+        "x": 1,
+        "in": {"y": 2, "z": 1},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (
+            '[b]\nbase = "tabel"\n[table]\n',
+            "e.toml: b: unknown base 'tabel'; did you mean 'table'?",
+        ),
+        ('[a]\n[b]\nbase = "a"\n[c]\nbase = "b"\n', "e.toml: c: its base 'b' has a base itself"),
+        ('base = "e.toml"\n', "e.toml: it is a base of itself"),
+        ("base = 1\n", "e.toml: base: found 1, expected a file or a list of files"),
+        ("base = [1]\n", "e.toml: base: found [1], expected a file or a list of files"),
+    ],
+)
+def test_a_wrong_base_is_an_error(text: str, found: str, tmp_path: Path) -> None:
+    (tmp_path / "e.toml").write_text(text)
+    with pytest.raises(ConfigError, match=re.escape(found)):
+        load_experiment([tmp_path / "e.toml"])
+
+
+def test_a_missing_base_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "e.toml").write_text('base = "nowhere.toml"\n')
+    with pytest.raises(InputError, match="nowhere"):
+        load_experiment([tmp_path / "e.toml"])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,250 @@
+"""The rules of a plan; make itself is asked what they do."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from moses_bridge.base.errors import ConfigError
+from tuning.cli import main
+from tuning.experiments.description import read_experiment
+from tuning.experiments.plan import Rule, plan_graph, plan_rules, plan_text
+
+EXPERIMENTS = Path(__file__).resolve().parents[3] / "tuning" / "experiments"
+PIPELINE = EXPERIMENTS.parents[1] / "docs" / "pipeline.md"
+TINY = EXPERIMENTS / "tiny.toml"
+DOMAIN = [EXPERIMENTS / "small.toml", EXPERIMENTS / "domain" / "lists.toml"]
+ALL = {"tiny": [TINY], "full": [EXPERIMENTS / "full.toml"], "domain": DOMAIN}
+# What the Makefile gives a plan, as far as a test needs it.
+VARIABLES = """\
+PLAN := plan.mk
+CONFIG := config
+B := b
+CORPUS := corpus
+MODEL := b/model
+NETWORKS ?= b
+FILTERED := b/filtered/phrase-table.gz
+SOURCE := en
+TARGET := fr
+DEV := corpus/dev
+TEST := corpus/test
+INPUTS := corpus/dev.en corpus/test.en
+BIN := bin
+STEP = step
+TUNE = tune
+RERANK = rerank
+TRANSLATE = translate
+COMPARE = compare
+REPORT = report
+FRESH = @fresh $@
+JOBS := 1
+named = as $(1)
+corpus/%: ;
+config/%: ;
+"""
+GOAL = """\
+all: $(TABLES) b/report.html
+\t@$(SHOW_TABLES)
+"""
+
+
+def rules_of(paths: list[Path], *changes: str) -> dict[str, Rule]:
+    return {rule.target: rule for rule in plan_rules(read_experiment(paths, changes))}
+
+
+def made(folder: Path, paths: list[Path], goal: str, *changes: str) -> list[str]:
+    """What make would run for a goal."""
+    if shutil.which("make") is None:
+        pytest.skip("make is not installed")
+    (folder / "plan.mk").write_text(plan_text(read_experiment(paths, changes)))
+    (folder / "Makefile").write_text(f"all:\n{VARIABLES}include plan.mk\n{GOAL}")
+    told = subprocess.run(
+        ["make", "-n", "-r", goal], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert told.returncode == 0, told.stderr
+    return told.stdout.splitlines()
+
+
+def test_the_system_of_three_lines_in_the_documentation_has_its_rules(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.toml"
+    (shown,) = re.findall(r"```toml\n# mine\.toml\n(.*?)```", PIPELINE.read_text(), re.DOTALL)
+    assert len(shown.splitlines()) == 1 + 3
+    mine.write_text(shown)
+    before, after = rules_of([TINY]), rules_of([TINY, mine])
+    runs = [f"$(B)/runs/nnjm-wp-{seed}/weights.json" for seed in (1, 2, 3)]
+    assert after.keys() - before.keys() == {*runs, "$(B)/runs/nnjm-wp.translated"}
+    run = after[runs[1]]
+    assert run.needs == (
+        "$(B)/tables/rnn-wp/moses.ini",
+        "$(B)/runs/start/weights.json",
+        "$(B)/nnjm/trained",
+        "$(CONFIG)/tune.toml",
+    )
+    assert run.recipe == (
+        "$(FRESH)",
+        "$(STEP) $(TUNE) --ini $(B)/tables/rnn-wp/moses.ini --out $(@D) --seed 2 "
+        "--init-weights $(B)/runs/start/weights.json --config $(CONFIG)/tune.toml "
+        '--neural-lm "NNJM0=$(BIN)/rescorer serve $(B)/nnjm --unnormalized" $(call named,nnjm-wp-2)',
+    )
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed == {"$(B)/table.json"}
+    (command,) = after["$(B)/table.json"].recipe
+    assert (
+        "'+NNJM+WP=$(B)/runs/nnjm-wp-1,$(B)/runs/nnjm-wp-2,$(B)/runs/nnjm-wp-3' --control"
+        in command
+    )
+
+
+@pytest.mark.parametrize("paths", ALL.values(), ids=list(ALL))
+def test_each_rule_comes_once_and_behind_what_it_needs(paths: list[Path]) -> None:
+    rules = plan_rules(read_experiment(paths))
+    targets = [rule.target for rule in rules]
+    assert len(set(targets)) == len(targets)
+    for at, rule in enumerate(rules):
+        assert not set(rule.needs) & set(targets[at:])
+        # What no rule makes is the Makefile's, another build's or given.
+        for need in set(rule.needs) - set(targets):
+            assert re.match(
+                r"\$\((CONFIG|CORPUS|MODEL|DEV|TEST|INPUTS|NETWORKS|TABLES|MAPS)\)", need
+            )
+
+
+@pytest.mark.parametrize("paths", ALL.values(), ids=list(ALL))
+def test_make_finds_a_rule_for_all_that_the_page_needs(tmp_path: Path, paths: list[Path]) -> None:
+    lines = made(tmp_path, paths, "all")
+    compared = [line for line in lines if line.startswith("step compare ")]
+    assert compared[0].startswith(
+        "step compare --out b --run-commands 'Baseline=b/runs/baseline-1,"
+    )
+    assert lines[-1].startswith("cat b/table.txt; echo")
+
+
+def test_a_network_for_each_run_scores_the_table_of_that_run(tmp_path: Path) -> None:
+    rules = rules_of(DOMAIN, "seeds.runs = [4]")
+    assert rules["$(B)/runs/cptm-4/weights.json"].needs[0] == "$(B)/tables/cptm-4/moses.ini"
+    assert rules["$(B)/tables/cptm-4/moses.ini"].needs[0] == "$(NETWORKS)/cptm-4/trained"
+    assert rules["$(B)/cptm-4/trained"].needs == (
+        "$(B)/contrast-4/trained",
+        "$(B)/lists/train.gz",
+        "$(CONFIG)/expected_bleu.toml",
+    )
+    (line,) = (line for line in rules["$(B)/contrast-4/trained"].recipe if "rescorer" in line)
+    assert "--seed 4 --arch cptm " in line
+
+
+def test_networks_of_another_build_are_not_trained_again(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    for name in ("encdec", "cptm", "rnn-bleu", "pairs-bleu"):
+        for seed in (1, 2, 3):
+            (other / f"{name}-{seed}").mkdir(parents=True)
+            (other / f"{name}-{seed}" / "trained").touch()
+    with_networks = made(tmp_path, DOMAIN, "b/domain/table.json")
+    assert any("rescorer train" in line for line in with_networks)
+    makefile = tmp_path / "Makefile"
+    makefile.write_text("NETWORKS := other\n" + makefile.read_text())
+    told = subprocess.run(
+        ["make", "-n", "-r", "b/domain/table.json"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "--model other/cptm-3 " in told.stdout
+    assert "rescorer train" not in told.stdout
+
+
+def test_columns_are_added_one_after_the_other(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text(
+        '[systems.both]\nlabel = "both"\ncolumns = ["rnn", "random"]\nseeds = "noise"\n'
+    )
+    rules = rules_of([TINY, mine])
+    second = rules["$(B)/tables/rnn+random-2/moses.ini"]
+    assert second.needs == ("$(B)/tables/rnn/moses.ini",)
+    assert "score $(B)/tables/rnn/phrase-table.gz --out" in second.recipe[0]
+    assert "--ini $(B)/tables/rnn/moses.ini --ini-out $@" in second.recipe[0]
+    assert rules["$(B)/runs/both-2/weights.json"].needs[0] == second.target
+
+
+def test_a_reranked_system_takes_the_lists_of_its_runs() -> None:
+    rules = rules_of([EXPERIMENTS / "full.toml"])
+    reranked = rules["$(B)/runs/cslm-nnjm-ensemble-2/weights.json"]
+    assert reranked.needs == (
+        "$(B)/runs/cslm-nnjm-2/weights.json",
+        "$(B)/rnnsearch/trained",
+        "$(B)/rnnsearch2/trained",
+        "$(CONFIG)/rerank.toml",
+    )
+    assert (
+        "--model $(B)/rnnsearch --model $(B)/rnnsearch2 --feature RNNSearch0" in reranked.recipe[1]
+    )
+    assert "--seed 2 --arch rnnsearch" in rules["$(B)/rnnsearch2/trained"].recipe[1]
+
+
+def test_a_label_reaches_the_command_as_it_is(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.toml"
+    label = 'it\'s $HOME, 5% `x` "quoted" # not'
+    mine.write_text(f"[systems.odd]\nlabel = '''{label}'''\n")
+    lines = made(tmp_path, [TINY, mine], "b/table.json", "seeds.runs = [1]")
+    (command,) = (line for line in lines if line.startswith("step compare"))
+    assert f"{label}=b/runs/odd-1" in shlex.split(command)
+
+
+def test_only_a_table_with_commands_of_its_runs_may_run_them() -> None:
+    rules = rules_of([TINY])
+    assert "--run-commands" in rules["$(B)/table.json"].recipe[0]
+    assert "--run-commands" not in rules["$(B)/controls/table.json"].recipe[0]
+    assert "--run-commands" not in rules["$(B)/regime/table.json"].recipe[0]
+
+
+def test_two_things_that_are_one_file_are_an_error(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text('[starts.baseline-2]\n[systems.x]\nlabel = "x"\nstart = "baseline-2"\n')
+    with pytest.raises(
+        ConfigError, match=r"two things .* are the file runs/baseline-\*/weights.json"
+    ):
+        rules_of([TINY, mine])
+
+
+def test_the_graph_has_one_line_for_all_seeds() -> None:
+    lines = plan_graph(read_experiment([TINY])).splitlines()
+    graph = dict(re.split(r" +<-  ", line) for line in lines)
+    assert graph["runs/nnjm-*/weights.json"] == (
+        "filtered/moses.ini, runs/start/weights.json, nnjm/trained, CONFIG/tune.toml"
+    )
+    assert graph["tables/random-*/moses.ini"] == "filtered/moses.ini"
+    assert lines[0].startswith("corpus/train.SOURCE ")
+    assert lines[-1].startswith("report.html ")
+
+
+def test_the_command_writes_the_plan_or_prints_the_graph(tmp_path: Path) -> None:
+    out = tmp_path / "plan.mk"
+    experiment = read_experiment([TINY], ["seeds.runs = [5]"])
+    arguments = ["plan", str(TINY), "--set", "seeds.runs = [5]"]
+    written = CliRunner().invoke(main, [*arguments, "--out", str(out)])
+    assert (written.exit_code, written.output) == (0, "")
+    assert out.read_text() == plan_text(experiment)
+    printed = CliRunner().invoke(main, [*arguments, "--dry-run"])
+    assert (printed.exit_code, printed.output) == (0, plan_graph(experiment))
+
+
+@pytest.mark.parametrize("more", [[], ["--dry-run", "--out", "plan.mk"]])
+def test_the_command_wants_one_of_a_file_and_a_dry_run(more: list[str]) -> None:
+    result = CliRunner().invoke(main, ["plan", str(TINY), *more])
+    assert result.exit_code != 0
+    assert "give one of --out and --dry-run" in result.output
+
+
+def test_the_command_names_the_nearest_system(tmp_path: Path) -> None:
+    change = 'tables.main.rows = ["baselin"]'
+    out = tmp_path / "plan.mk"
+    result = CliRunner().invoke(main, ["plan", str(TINY), "--set", change, "--out", str(out)])
+    assert result.exit_code == 1
+    assert "unknown system 'baselin'; did you mean 'baseline'?" in result.output
+    assert not out.exists()

@@ -1,0 +1,1 @@
+"""Experiments as data: settings, systems and tables in TOML, and the plan that make follows."""

@@ -1,0 +1,414 @@
+"""What an experiment file says of systems, networks, columns, features and tables, read and checked."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from moses_bridge.base.config import from_mapping, nearest
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.experiment import experiment_files, load_experiment, merge
+from moses_bridge.base.textio import StrPath
+
+Data = Literal["table", "table and texts", "target text", "parallel text", "linked text"]
+SeedList = Literal["runs", "noise", "optimizers"]
+MAIN = "main"
+# A name is part of the names of files and of rules.
+NAME = re.compile(r"[\w.+-]+", re.ASCII)
+NAME_FORM = "a name of letters, digits, '_', '.', '+' and '-'"
+# Directories of a build, which no network may be called.
+BUILD_DIRECTORIES = ("config", "corpus", "filtered", "lists", "maps", "model", "runs", "tables")
+# Sections of settings of steps that every experiment has.
+SECTIONS = ("corpus", "build", "start", "tune", "rerank", "compare", "lists")
+
+
+@dataclass(frozen=True)
+class Names:
+    """What a name in a type refers to: Annotated[str, Names("networks")]."""
+
+    kind: str
+
+
+Section = Annotated[str, Names("sections")]
+NetworkName = Annotated[str, Names("networks")]
+ColumnName = Annotated[str, Names("columns")]
+FeatureName = Annotated[str, Names("features")]
+StartName = Annotated[str, Names("starts")]
+SystemName = Annotated[str, Names("systems")]
+TableName = Annotated[str, Names("tables")]
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """Lists of seeds; a system has one tuning run for each seed of its list.
+
+    Attributes:
+        runs: of most systems.
+        noise: of systems with columns of noise.
+        optimizers: of the comparison of optimisers.
+    """
+
+    runs: tuple[int, ...] = (1, 2, 3)
+    noise: tuple[int, ...] = (1, 2, 3)
+    optimizers: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
+
+    def __post_init__(self) -> None:
+        """Refuse a list without a seed, or with one twice."""
+        for each in fields(self):
+            seeds = getattr(self, each.name)
+            if not seeds or len(set(seeds)) < len(seeds):
+                raise ConfigError(f"{each.name}: found {list(seeds)}, expected distinct seeds")
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network and what it is trained on.
+
+    Attributes:
+        arch: its architecture; None takes the default of `rescorer train`.
+        data: what it is trained on; None for a network that is tuned from another one.
+        tuned_from: the network that `rescorer expected-bleu` tunes on n-best lists of the training text.
+        settings: its section of settings; None takes the one of its own name.
+        seed: of its training.
+        per_seed: train one network for each seed of the runs.
+    """
+
+    arch: str | None = None
+    data: Data | None = None
+    tuned_from: NetworkName | None = None
+    settings: Section | None = None
+    seed: int = 1
+    per_seed: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a network without data, or with two kinds of it."""
+        if (self.data is None) == (self.tuned_from is None):
+            raise ConfigError("expected one of the keys 'data' and 'tuned_from'")
+
+
+@dataclass(frozen=True)
+class Column:
+    """Columns that `rescorer score` adds to the phrase table.
+
+    Attributes:
+        network: the network that scores the rows.
+        control: a control in the place of a network, with one table for each seed.
+        unknown_words: add the counts of unknown words too.
+    """
+
+    network: NetworkName | None = None
+    control: str | None = None
+    unknown_words: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a column of nothing, or of a network and a control."""
+        if (self.network is None) == (self.control is None):
+            raise ConfigError("expected one of the keys 'network' and 'control'")
+
+
+@dataclass(frozen=True)
+class Feature:
+    """What networks add to the search or to n-best lists.
+
+    Attributes:
+        name: of the feature, as "CSLM0".
+        networks: one, or on lists an ensemble.
+    """
+
+    name: str
+    networks: tuple[NetworkName, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse a name that a line of an n-best list could not have, and a feature of nothing."""
+        if not NAME.fullmatch(self.name):
+            raise ConfigError(f"name: found {self.name!r}, expected {NAME_FORM}")
+        if not self.networks:
+            raise ConfigError("networks: found none, expected one or more")
+
+
+@dataclass(frozen=True)
+class Start:
+    """One tuning of the baseline, around whose weights runs start.
+
+    Attributes:
+        leave_out: columns that stay at weight 0.
+    """
+
+    leave_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class System:
+    """A row of a table: what is added to the baseline, tuned once for each seed.
+
+    Attributes:
+        label: its row; {left_out} stands for the columns that its start leaves out.
+        columns: added columns, one after the other.
+        search: features of the search.
+        reranks: the system whose lists are weighed anew, instead of a tuning.
+        on_lists: features of these lists.
+        start: where its runs start.
+        left_out: leave out what its start leaves out.
+        optimizer: in the place of the one of the settings.
+        settings: its section of settings; None takes "tune", or "rerank" where lists are weighed.
+        seeds: the list of its seeds.
+        tables: the tables that it is a row of, besides those that name it.
+    """
+
+    label: str
+    columns: tuple[ColumnName, ...] = ()
+    search: tuple[FeatureName, ...] = ()
+    reranks: SystemName | None = None
+    on_lists: tuple[FeatureName, ...] = ()
+    start: StartName = "start"
+    left_out: bool = False
+    optimizer: str | None = None
+    settings: Section | None = None
+    seeds: SeedList = "runs"
+    tables: tuple[TableName, ...] = (MAIN,)
+
+    def __post_init__(self) -> None:
+        """Refuse a label that a command line could not have, and keys that exclude each other."""
+        if not self.label or "=" in self.label:
+            raise ConfigError(f"label: found {self.label!r}, expected a text without '='")
+        if self.reranks is None and self.on_lists:
+            raise ConfigError(
+                "'on_lists' needs the key 'reranks'; a tuning has features in 'search'"
+            )
+        if self.reranks is not None and (self.columns or self.search):
+            raise ConfigError(
+                "'reranks' takes the lists of a system as they are; expected no 'columns', 'search'"
+            )
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of systems; the first one is the baseline.
+
+    Attributes:
+        rows: systems; those that name the table themselves follow, in the order of the file.
+        control: the system that cannot help, against which the others are set too; the last row where it is
+            in no other place.
+        title: printed ahead of the table.
+        drop_prefix: what labels begin with, left out in this table.
+        page: whether `make table1` makes it and puts it on the page.
+    """
+
+    rows: tuple[SystemName, ...] = ()
+    control: SystemName | None = None
+    title: str | None = None
+    drop_prefix: str = ""
+    page: bool = True
+
+
+@dataclass(frozen=True)
+class Page:
+    """What the page shows besides the tables.
+
+    Attributes:
+        columns: columns whose scores are set against the table's own.
+        maps: the network whose words and phrases are drawn as maps.
+    """
+
+    columns: tuple[ColumnName, ...] = ()
+    maps: NetworkName | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """All that the files of an experiment say.
+
+    Attributes:
+        files: the files, bases first.
+        sections: the names of sections of settings.
+        seeds: lists of seeds.
+        page: what the page shows.
+        networks: networks by name.
+        columns: columns by name.
+        features: features by name.
+        starts: starts by name.
+        systems: systems by name.
+        tables: tables by name.
+    """
+
+    files: tuple[Path, ...]
+    sections: frozenset[str]
+    seeds: Seeds
+    page: Page
+    networks: Mapping[str, Network]
+    columns: Mapping[str, Column]
+    features: Mapping[str, Feature]
+    starts: Mapping[str, Start]
+    systems: Mapping[str, System]
+    tables: Mapping[str, Table]
+
+    def section(self, kind: str, name: str) -> str:
+        """The section of settings of a network or a system."""
+        entry: Network | System = getattr(self, kind)[name]
+        if isinstance(entry, Network):
+            return entry.settings or name
+        return entry.settings or ("tune" if entry.reranks is None else "rerank")
+
+    def rows(self, table: str) -> list[str]:
+        """The systems of a table, in the order of its rows."""
+        joined = [name for name, system in self.systems.items() if table in system.tables]
+        control = self.tables[table].control
+        names = [*self.tables[table].rows, *joined, *([control] if control else [])]
+        return list(dict.fromkeys(names))
+
+    def label(self, system: str, table: str) -> str:
+        """The row of a system in a table."""
+        entry = self.systems[system]
+        left_out = " ".join(self.starts[entry.start].leave_out)
+        return entry.label.replace("{left_out}", left_out).removeprefix(
+            self.tables[table].drop_prefix
+        )
+
+
+KINDS: dict[str, type[Any]] = {
+    "networks": Network,
+    "columns": Column,
+    "features": Feature,
+    "starts": Start,
+    "systems": System,
+    "tables": Table,
+}
+
+
+def read_experiment(paths: Sequence[StrPath], changes: Sequence[str] = ()) -> Experiment:
+    """Read what experiment files say, and check that all they name is there.
+
+    Args:
+        paths: the files, as for `moses_bridge.base.experiment.load_experiment`.
+        changes: lines of TOML that replace keys of the files, as "seeds.runs = [1, 2]".
+
+    Raises:
+        InputError: a file is missing or is not TOML.
+        ConfigError: a key or a name is unknown, a value has the wrong type, two rows of a table have one
+            label, or a change is not TOML; the message of an unknown name has the nearest valid one.
+    """
+    mapping = merge([load_experiment(paths), *map(_parsed_change, changes)])
+    where = ", ".join(map(str, paths))
+    experiment = Experiment(
+        files=tuple(experiment_files(paths)),
+        sections=frozenset(mapping.keys() - {*KINDS, "seeds", "page"}),
+        seeds=from_mapping(Seeds, mapping.get("seeds", {}), f"{where}: seeds"),
+        page=from_mapping(Page, mapping.get("page", {}), f"{where}: page"),
+        **{kind: dict(_entries(kind, mapping.get(kind, {}), where)) for kind in KINDS},
+    )
+    _check_names(experiment, where)
+    _check_chains(experiment, where)
+    _check_labels(experiment, where)
+    return experiment
+
+
+def _parsed_change(line: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(line)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"found {line!r}, expected TOML as seeds.runs = [1, 2]") from error
+
+
+def _entries(kind: str, mapping: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]:
+    for name, entry in mapping.items():
+        if not NAME.fullmatch(name):
+            raise ConfigError(f"{where}: {kind}: found {name!r}, expected {NAME_FORM}")
+        if not isinstance(entry, Mapping):
+            raise ConfigError(f"{where}: {kind}: {name}: found {entry!r}, expected a table")
+        found = from_mapping(KINDS[kind], entry, f"{where}: {kind}: {name}")
+        for each in fields(found):
+            value = getattr(found, each.name)
+            texts = value if isinstance(value, tuple) else (value,)
+            if not all(text.isprintable() for text in texts if isinstance(text, str)):
+                raise ConfigError(
+                    f"{where}: {kind}: {name}: {each.name}: found {value!r}, expected one line"
+                )
+        yield name, found
+
+
+def _check_names(experiment: Experiment, where: str) -> None:
+    """Refuse a name that nothing has."""
+    for user, kind, name in _references(experiment):
+        valid = getattr(experiment, kind)
+        if name not in valid:
+            unknown = f"unknown {kind.removesuffix('s')} {name!r}{nearest(name, valid, kind)}"
+            raise ConfigError(f"{where}: {user}: {unknown}")
+    # A section that nothing uses may be meant for another file; one that is called nearly as a kind is a slip.
+    used = {experiment.section("networks", name) for name in experiment.networks}
+    for name in sorted(experiment.sections - used.union(SECTIONS)):
+        if difflib.get_close_matches(name, KINDS, n=1, cutoff=0.8):
+            raise ConfigError(f"{where}: unknown table {name!r}{nearest(name, KINDS)}")
+
+
+def _references(experiment: Experiment) -> Iterator[tuple[str, str, str]]:
+    """Who names something, the kind of what is named, and the name."""
+    yield from (("tables", "sections", name) for name in ("start", "compare"))
+    yield from _named("page", experiment.page)
+    for kind in KINDS:
+        for name, entry in getattr(experiment, kind).items():
+            yield from _named(f"{kind}: {name}", entry)
+            if isinstance(entry, Network | System):
+                yield f"{kind}: {name}", "sections", experiment.section(kind, name)
+    if any(network.tuned_from for network in experiment.networks.values()):
+        yield "networks", "sections", "lists"
+        yield "networks", "starts", "start"
+
+
+def _named(user: str, entry: Any) -> Iterator[tuple[str, str, str]]:
+    hints = typing.get_type_hints(type(entry), include_extras=True)
+    for each in fields(entry):
+        value = getattr(entry, each.name)
+        for kind in _kinds(hints[each.name]):
+            for name in (value,) if isinstance(value, str) else value or ():
+                yield user, kind, name
+
+
+def _kinds(hint: Any) -> Iterator[str]:
+    """The kinds of things that names in a type refer to."""
+    for part in (*typing.get_args(hint), *getattr(hint, "__metadata__", ())):
+        if isinstance(part, Names):
+            yield part.kind
+        else:
+            yield from _kinds(part)
+
+
+def _check_chains(experiment: Experiment, where: str) -> None:
+    """Refuse what could not be made: from itself, from what has no lists, or over other files."""
+    for name, network in experiment.networks.items():
+        if name in BUILD_DIRECTORIES or name in experiment.tables:
+            raise ConfigError(f"{where}: networks: {name}: something else in a build has this name")
+        first = network.tuned_from
+        if first is not None and experiment.networks[first].tuned_from is not None:
+            raise ConfigError(
+                f"{where}: networks: {name}: {first!r} is tuned from another network itself"
+            )
+    for name, system in experiment.systems.items():
+        if system.reranks is not None and experiment.systems[system.reranks].reranks is not None:
+            raise ConfigError(
+                f"{where}: systems: {name}: {system.reranks!r} has no lists of its own"
+            )
+        for feature in system.search:
+            if len(experiment.features[feature].networks) != 1:
+                raise ConfigError(
+                    f"{where}: systems: {name}: {feature!r} in the search is one network"
+                )
+
+
+def _check_labels(experiment: Experiment, where: str) -> None:
+    """Refuse a table without a row, or with two rows that look the same."""
+    for table in experiment.tables:
+        labels: dict[str, str] = {}
+        for system in experiment.rows(table):
+            label = experiment.label(system, table)
+            if label in labels:
+                both = f"{labels[label]!r} and {system!r}"
+                raise ConfigError(f"{where}: tables: {table}: {both} have the same label {label!r}")
+            labels[label] = system
+        if not labels:
+            raise ConfigError(f"{where}: tables: {table}: it has no rows")

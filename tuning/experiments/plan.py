@@ -1,0 +1,394 @@
+"""The plan of an experiment: flat rules for make, one for each file that a command makes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.textio import open_write
+from tuning.experiments.description import MAIN, Data, Experiment
+
+HEADER = """\
+# The plan of {files}; made by `tuning plan`.
+# Variables are those of the Makefile.
+"""
+FILTERED_INI = "$(B)/filtered/moses.ini"
+TRAINING_SOURCE = "$(CORPUS)/train.$(SOURCE)"
+TRAINING_TARGET = "$(CORPUS)/train.$(TARGET)"
+COMPARE_CONFIG = "$(CONFIG)/compare.toml"
+LISTS = "$(B)/lists/train.gz"
+REPORT = "$(B)/report.html"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule of make.
+
+    Attributes:
+        target: the file that is made.
+        needs: what it is made from.
+        recipe: the lines of shell that make it.
+        install: whether the commands are installed first; else one of its needs sees to that.
+    """
+
+    target: str
+    needs: tuple[str, ...]
+    recipe: tuple[str, ...]
+    install: bool = False
+
+    def __str__(self) -> str:
+        order_only = " | $(INSTALL)" if self.install else ""
+        recipe = "".join(f"\n\t{line}" for line in self.recipe) or " ;"
+        return f"{self.target}: {' '.join(self.needs)}{order_only}{recipe}\n"
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """What a network is trained on.
+
+    Attributes:
+        file: the table or text.
+        needs: what has to be there.
+        options: that name other files.
+    """
+
+    file: str
+    needs: str
+    options: str = ""
+
+
+# Shortlists hold a share of the running words of the training text, of which the table knows phrases alone:
+# hence the texts beside the table.
+DATA: dict[Data, TrainingData] = {
+    "table": TrainingData("$(FILTERED)", FILTERED_INI),
+    "table and texts": TrainingData(
+        "$(FILTERED)", FILTERED_INI, f"--texts {TRAINING_SOURCE} {TRAINING_TARGET}"
+    ),
+    "target text": TrainingData(TRAINING_TARGET, TRAINING_TARGET),
+    "parallel text": TrainingData(TRAINING_TARGET, TRAINING_TARGET, f"--source {TRAINING_SOURCE}"),
+    "linked text": TrainingData(
+        TRAINING_TARGET, "$(MODEL)/moses.ini", f"--source {TRAINING_SOURCE} --links $(LINKS)"
+    ),
+}
+
+
+def plan_rules(experiment: Experiment) -> list[Rule]:
+    """The rules of all tables of an experiment and of its page, each behind those that it needs."""
+    return list(_Planner(experiment).planned().values())
+
+
+def plan_text(experiment: Experiment) -> str:
+    """The plan as a makefile, which the Makefile includes.
+
+    Besides the rules it has TABLES, the tables of the page, SHOW_TABLES, which prints them, and the files that
+    the plan itself was made from.
+    """
+    files = [str(path) for path in experiment.files]
+    pages = [name for name, table in experiment.tables.items() if table.page]
+    lines = [HEADER.format(files=" ".join(files))]
+    # As gcc -MP does: a file that goes away is no error, the plan is made anew without it.
+    lines += [f"$(PLAN) $(CONFIG)/.stamp: {' '.join(files)}\n", *(f"{name}:\n" for name in files)]
+    lines += [f"\nTABLES := {' '.join(_table_file(name) for name in pages)}\n"]
+    lines += [f"SHOW_TABLES = {'; '.join(_shown(experiment, pages))}\n"]
+    if experiment.page.maps is not None:
+        lines += ["MAPS ?= $(B)/maps/words.json $(B)/maps/phrases.json\n"]
+    return "".join(lines) + "".join(f"\n{rule}" for rule in plan_rules(experiment))
+
+
+def write_plan(experiment: Experiment, out: Path) -> None:
+    """Write the plan to a file, whole or not at all."""
+    with open_write(out) as stream:
+        stream.write(plan_text(experiment).encode())
+
+
+def plan_graph(experiment: Experiment) -> str:
+    """The plan for readers: each file in the order of making and what it needs; a star stands for seeds."""
+    graph: dict[str, dict[str, None]] = {}
+    for rule in plan_rules(experiment):
+        needs = graph.setdefault(_short(rule.target), {})
+        needs.update(dict.fromkeys(map(_short, rule.needs)))
+    width = max(map(len, graph))
+    return "".join(f"{target:{width}}  <-  {', '.join(needs)}\n" for target, needs in graph.items())
+
+
+def _short(path: str) -> str:
+    """A path as readers want it: relative to the build, without the seeds of runs."""
+    plain = path.removeprefix("$(B)/").replace("$(", "").replace(")", "")
+    return re.sub(r"-\d+/", "-*/", plain)
+
+
+def _table_file(table: str) -> str:
+    return "$(B)/table.json" if table == MAIN else f"$(B)/{table}/table.json"
+
+
+def _shown(experiment: Experiment, tables: Sequence[str]) -> Iterator[str]:
+    for name in tables:
+        title = experiment.tables[name].title
+        if title is not None:
+            yield f"echo {_word(title)}"
+        yield f"cat {_table_file(name).removesuffix('.json')}.txt; echo"
+
+
+def _word(text: str) -> str:
+    """Text as one word of a shell in a rule of make."""
+    return shlex.quote(text).replace("$", "$$")
+
+
+def _quoted(text: str, paths: str) -> str:
+    """Text, and paths with variables of make behind it, as one word of a shell."""
+    return "'" + text.replace("'", "'\"'\"'").replace("$", "$$") + paths + "'"
+
+
+def _line(*parts: str) -> str:
+    return " ".join(part for part in parts if part)
+
+
+def _told_by(name: str) -> str:
+    """What a step prints, behind its name."""
+    return f"$(call named,{name})"
+
+
+@dataclass
+class _Planner:
+    """Collects rules; each method plans one thing with all that it needs and returns its file."""
+
+    experiment: Experiment
+    rules: dict[str, Rule] = field(default_factory=dict)
+
+    def planned(self) -> dict[str, Rule]:
+        self.model()
+        for table in self.experiment.tables:
+            self.table(table)
+        self.page()
+        return self.rules
+
+    def add(self, target: str, needs: Sequence[str], *recipe: str, install: bool = False) -> str:
+        rule = Rule(target, tuple(dict.fromkeys(needs)), recipe, install)
+        if self.rules.setdefault(target, rule) != rule:
+            raise ConfigError(
+                f"two things of the experiment are the file {_short(target)}; rename one"
+            )
+        return target
+
+    # --- Corpus, model and lists
+
+    def model(self) -> None:
+        """The corpus and the tables: what CORPUS and MODEL name is taken instead."""
+        corpus, config = "$(B)/corpus/train.$(SOURCE)", "$(CONFIG)/corpus.toml"
+        languages = "--source $(SOURCE) --target $(TARGET)"
+        line = f"$(STEP) $(BIN)/moses-bridge corpus {languages} --out $(@D) --config {config}"
+        self.add(corpus, [config], _line(line, _told_by("corpus")), install=True)
+        self.add("$(B)/corpus/%", [corpus])
+        config = "$(CONFIG)/build.toml"
+        line = f"$(STEP) $(BIN)/moses-bridge build --corpus $(CORPUS)/train {languages} --out $(@D)"
+        options = f"--config {config} --jobs $(JOBS)"
+        needs = [TRAINING_SOURCE, TRAINING_TARGET, config]
+        self.add(
+            "$(B)/model/moses.ini", needs, _line(line, options, _told_by("build")), install=True
+        )
+        line = "$(STEP) $(BIN)/moses-bridge filter --ini $(MODEL)/moses.ini $(INPUTS:%=--input %) --out $(@D)"
+        needs = ["$(MODEL)/moses.ini", "$(INPUTS)"]
+        self.add(FILTERED_INI, needs, _line(line, _told_by("filter")), install=True)
+
+    def lists(self) -> str:
+        """N-best lists of the training text, from which networks learn."""
+        weights, config = self.start("start"), "$(CONFIG)/lists.toml"
+        ini = weights.replace("weights.json", "moses.ini")
+        line = _line(
+            f"$(STEP) $(BIN)/moses-bridge decode --ini {ini} --input {TRAINING_SOURCE}",
+            f"--output $(@D)/train.$(TARGET) --nbest $@ --config {config} --jobs $(JOBS)",
+            _told_by("lists"),
+        )
+        return self.add(LISTS, [weights, config, TRAINING_SOURCE], line)
+
+    # --- Networks, and tables that they score
+
+    def network(self, name: str, seed: int) -> str:
+        """A trained network; a seed is that of a run, for which there may be a network of its own."""
+        network = self.experiment.networks[name]
+        if not self.is_per_seed(name):
+            seed = network.seed
+        config = f"$(CONFIG)/{self.experiment.section('networks', name)}.toml"
+        if network.data is not None:
+            data = DATA[network.data]
+            needs = [data.needs, config]
+            command = f"OMP_NUM_THREADS=$(JOBS) $(STEP) $(BIN)/rescorer train {data.file}"
+            arch = f"--arch {_word(network.arch)}" if network.arch else ""
+            options = _line(arch, data.options)
+        else:
+            first = str(network.tuned_from)
+            needs = [self.network(first, seed), self.lists(), config]
+            command = (
+                f"$(STEP) $(BIN)/rescorer expected-bleu $(B)/{self.directory(first, seed)} {LISTS}"
+            )
+            options = f"--source {TRAINING_SOURCE} --reference {TRAINING_TARGET}"
+        directory = self.directory(name, seed)
+        shared = f"--out $(@D) --config {config} --resume --seed {seed}"
+        line = _line(command, shared, options, _told_by(directory))
+        return self.add(
+            f"$(B)/{directory}/trained",
+            needs,
+            "$(FRESH)",
+            line,
+            "@touch $@",
+            install=bool(network.data),
+        )
+
+    def is_per_seed(self, network: str) -> bool:
+        entry = self.experiment.networks[network]
+        return entry.per_seed or (
+            entry.tuned_from is not None and self.is_per_seed(entry.tuned_from)
+        )
+
+    def directory(self, network: str, seed: int) -> str:
+        return f"{network}-{seed}" if self.is_per_seed(network) else network
+
+    def models(self, feature: str, seed: int) -> list[str]:
+        """The directories of a feature's networks."""
+        names = self.experiment.features[feature].networks
+        return [f"$(B)/{self.directory(name, seed)}" for name in names]
+
+    def trained(self, features: Sequence[str], seed: int) -> list[str]:
+        """The networks of features."""
+        networks = self.experiment.features
+        return [
+            self.network(name, seed) for feature in features for name in networks[feature].networks
+        ]
+
+    def scored(self, columns: tuple[str, ...], seed: int) -> str:
+        """The moses.ini of a table with added columns."""
+        if not columns:
+            return FILTERED_INI
+        before = self.scored(columns[:-1], seed)
+        table = (
+            "$(FILTERED)"
+            if before == FILTERED_INI
+            else before.replace("moses.ini", "phrase-table.gz")
+        )
+        column = self.experiment.columns[columns[-1]]
+        if column.network is None:
+            needs = [before]
+            options = f"--control {_word(str(column.control))} --seed {seed}"
+        else:
+            # Networks of another build may score this table: the rule of one is in its own build.
+            self.network(column.network, seed)
+            model = f"$(NETWORKS)/{self.directory(column.network, seed)}"
+            needs = [f"{model}/trained", before]
+            options = _line(f"--model {model}", "--unknown-words" if column.unknown_words else "")
+        name = "+".join(columns) + (f"-{seed}" if any(map(self.is_seeded, columns)) else "")
+        line = _line(
+            f"$(STEP) $(BIN)/rescorer score {table} --out $(@D)/phrase-table.gz --ini {before} --ini-out $@",
+            f"--resume --jobs $(JOBS) {options} {_told_by(name)}",
+        )
+        return self.add(f"$(B)/tables/{name}/moses.ini", needs, line, install=True)
+
+    def is_seeded(self, column: str) -> bool:
+        network = self.experiment.columns[column].network
+        return network is None or self.is_per_seed(network)
+
+    # --- Runs
+
+    def start(self, name: str) -> str:
+        left_out = self.left_out(name)
+        config = "$(CONFIG)/start.toml"
+        line = f"$(STEP) $(TUNE) --ini {FILTERED_INI} --out $(@D) --seed 0 --config {config}"
+        return self.add(
+            f"$(B)/runs/{name}/weights.json",
+            [FILTERED_INI, config],
+            "$(FRESH)",
+            _line(line, left_out, _told_by(name)),
+        )
+
+    def left_out(self, start: str) -> str:
+        return _line(
+            *(f"--leave-out {_word(name)}" for name in self.experiment.starts[start].leave_out)
+        )
+
+    def run(self, name: str, seed: int) -> str:
+        """The weights of one run of a system."""
+        system = self.experiment.systems[name]
+        config = f"$(CONFIG)/{self.experiment.section('systems', name)}.toml"
+        if system.reranks is None:
+            ini, start = self.scored(system.columns, seed), self.start(system.start)
+            needs = [ini, start, *self.trained(system.search, seed), config]
+            command = f"$(TUNE) --ini {ini} --out $(@D) --seed {seed} --init-weights {start} --config {config}"
+            features = [self.in_search(feature, seed) for feature in system.search]
+        else:
+            lists = self.run(system.reranks, seed)
+            needs = [lists, *self.trained(system.on_lists, seed), config]
+            run = lists.removesuffix("/weights.json")
+            command = f"$(RERANK) {run} --out $(@D) --seed {seed} --config {config}"
+            features = [self.on_lists(feature, seed) for feature in system.on_lists]
+        optimizer = f"--optimizer {_word(system.optimizer)}" if system.optimizer else ""
+        left_out = self.left_out(system.start) if system.left_out else ""
+        named = _told_by(f"{name}-{seed}")
+        line = _line("$(STEP)", command, optimizer, left_out, *features, named)
+        return self.add(f"$(B)/runs/{name}-{seed}/weights.json", needs, "$(FRESH)", line)
+
+    def in_search(self, feature: str, seed: int) -> str:
+        (model,) = self.models(feature, seed)
+        name = self.experiment.features[feature].name
+        return f'--neural-lm "{name}=$(BIN)/rescorer serve {model} --unnormalized"'
+
+    def on_lists(self, feature: str, seed: int) -> str:
+        models = _line(*(f"--model {model}" for model in self.models(feature, seed)))
+        name = self.experiment.features[feature].name
+        command = f"$(BIN)/rescorer nbest {{nbest}} --source {{source}} {models} --feature {name}"
+        return f'--nbest-feature "{name}={command} --out {{out}} --precision bfloat16"'
+
+    def translated(self, name: str) -> str:
+        """The test text under the weights of all runs of a system."""
+        runs = [self.run(name, seed) for seed in self.seeds(name)]
+        line = _line("$(STEP) $(TRANSLATE)", *self.run_directories(name), _told_by(name))
+        needs = [*runs, "$(TEST).$(SOURCE)"]
+        return self.add(f"$(B)/runs/{name}.translated", needs, line, "@touch $@")
+
+    def seeds(self, system: str) -> tuple[int, ...]:
+        seeds: tuple[int, ...] = getattr(
+            self.experiment.seeds, self.experiment.systems[system].seeds
+        )
+        return seeds
+
+    def run_directories(self, system: str) -> list[str]:
+        return [f"$(B)/runs/{system}-{seed}" for seed in self.seeds(system)]
+
+    # --- Tables and the page
+
+    def table(self, name: str) -> str:
+        """A table; its command is the only place from which table and page have the labels of rows."""
+        systems = self.experiment.rows(name)
+        rows = [
+            _quoted(
+                f"{self.experiment.label(system, name)}=", ",".join(self.run_directories(system))
+            )
+            for system in systems
+        ]
+        control = self.experiment.tables[name].control
+        against = f"--control {_word(self.experiment.label(control, name))}" if control else ""
+        entries = (self.experiment.systems[system] for system in systems)
+        has_commands = any(entry.search or entry.on_lists for entry in entries)
+        commands = "--run-commands" if has_commands else ""
+        needs = [*map(self.translated, systems), "$(TEST).$(TARGET)", COMPARE_CONFIG]
+        line = _line("$(STEP) $(COMPARE) --out $(@D)", commands, *rows, against, ">/dev/null")
+        return self.add(_table_file(name), needs, line)
+
+    def page(self) -> None:
+        shown = self.experiment.page
+        seed = self.experiment.seeds.runs[0]
+        scored = [self.scored((column,), seed) for column in shown.columns]
+        if shown.maps is not None:
+            model = f"$(B)/{self.directory(shown.maps, seed)}"
+            needs = [self.network(shown.maps, seed), FILTERED_INI]
+            line = f"$(STEP) $(BIN)/rescorer map {model} $(FILTERED) --out $(@D) {_told_by('maps')}"
+            phrases = self.add("$(B)/maps/phrases.json", needs, line, install=True)
+            self.add("$(B)/maps/words.json", [phrases])
+        columns = (f"--scored {ini.replace('moses.ini', 'phrase-table.gz')}" for ini in scored)
+        self.add(
+            REPORT,
+            ["$(TABLES)", *scored, "$(MAPS)"],
+            _line("$(STEP) $(REPORT)", *columns, ">/dev/null"),
+        )
