@@ -16,6 +16,8 @@ from moses_bridge.cluster import NICENESS
 
 # Before PyTorch is loaded: its threads shall not spin beside other work (see rescorer.parallel).
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+# Networks of tests are small, and with -n there are as many processes as processors.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Outputs of Moses on generated text; they are part of the repository.
 SMALL = Path(__file__).resolve().parent / "data" / "moses"
@@ -29,6 +31,44 @@ SETS = {"small": SMALL} | ({"large": LARGE} if LARGE.is_dir() else {})
 def pytest_report_header() -> str:
     without = "" if "large" in SETS else "; no large ones (set MOSES_GOLDEN to their folder)"
     return f"outputs of Moses: {', '.join(SETS)}{without}"
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if config.option.markexpr == "not slow":
+        terminalreporter.write_line("Without the tests marked slow: `make test-all` runs them too.")
+
+
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In a process that `-n` started: say which tests belong together, and what begins first.
+
+    All files with tests of Ray are one group, since each process would start clusters of its own. What takes
+    long begins first, so that no process is left alone with it at the end.
+    """
+    if not hasattr(config, "workerinput"):
+        return
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    with_ray = {item.path for item in items if "ray" in getattr(item, "fixturenames", ())}
+    items.sort(key=lambda item: (item.path not in slow, item.path not in with_ray))
+    for item in items:
+        mark, call = item.get_closest_marker("grouped_by"), getattr(item, "callspec", None)
+        if item.path in with_ray:
+            item.add_marker(pytest.mark.xdist_group("ray"))
+        elif mark and call and mark.args[0] in call.params:
+            item.add_marker(pytest.mark.xdist_group(str(call.params[mark.args[0]])))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """One process takes a whole group, and what is in none by whole files."""
+    from xdist.scheduler import LoadGroupScheduling
+
+    class GroupsAndFiles(LoadGroupScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            group: str = super()._split_scope(nodeid)
+            return nodeid.split("::")[0] if group == nodeid else group
+
+    return GroupsAndFiles(config, log) if config.option.dist == "loadgroup" else None
 
 
 @pytest.fixture(scope="session", params=SETS)
