@@ -118,7 +118,7 @@ docs: development
 
 # In as many processes as there are processors; tests/conftest.py says which tests share one. The slow ones, whole
 # tables and searches that are repeated often, take as long as all others together: .ci/run has them.
-PYTEST := $(BIN)/pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder
+PYTEST := $(BIN)/pytest -n $(JOBS) --dist loadscope --no-loadscope-reorder
 
 test: development browser
 	$(PYTEST) -m 'not slow'

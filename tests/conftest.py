@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import signal
 import tempfile
@@ -25,6 +26,8 @@ SMALL = Path(__file__).resolve().parent / "data" / "moses"
 LARGE = Path(
     os.environ.get("MOSES_GOLDEN", Path(__file__).resolve().parents[2] / "shared" / "moses-golden")
 )
+# Names of the files whose tests start Ray clusters begin so.
+WITH_RAY = "test_cluster"
 SETS = {"small": SMALL} | ({"large": LARGE} if LARGE.is_dir() else {})
 
 
@@ -38,37 +41,46 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line("Without the tests marked slow: `make test-all` runs them too.")
 
 
-@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """In a process that `-n` started: say which tests belong together, and what begins first.
-
-    All files with tests of Ray are one group, since each process would start clusters of its own. What takes
-    long begins first, so that no process is left alone with it at the end.
-    """
-    if not hasattr(config, "workerinput"):
-        return
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    """In a process that `-n` started, what takes long begins first, or one is left alone with it at the end."""
     with_ray = {item.path for item in items if "ray" in getattr(item, "fixturenames", ())}
-    items.sort(key=lambda item: (item.path not in slow, item.path not in with_ray))
-    for item in items:
-        mark, call = item.get_closest_marker("grouped_by"), getattr(item, "callspec", None)
-        if item.path in with_ray:
-            item.add_marker(pytest.mark.xdist_group("ray"))
-        elif mark and call and mark.args[0] in call.params:
-            item.add_marker(pytest.mark.xdist_group(str(call.params[mark.args[0]])))
+    for path in with_ray:
+        if not path.name.startswith(WITH_RAY):
+            raise pytest.UsageError(
+                f"{path} has tests of Ray: call it {WITH_RAY}*.py, as the others"
+            )
+    if hasattr(config, "workerinput"):
+        slow = {item.path for item in items if item.get_closest_marker("slow")}
+        items.sort(key=lambda item: (item.path not in slow, item.path not in with_ray))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """One process takes a whole group, and what is in none by whole files."""
-    from xdist.scheduler import LoadGroupScheduling
+    """Which tests one process of `-n` runs, with `--dist loadscope`: see `together`.
 
-    class GroupsAndFiles(LoadGroupScheduling):  # type: ignore[misc]
+    Not by the marks of `--dist loadgroup`: with pytest-xdist 3.8 and pytest 9.2 these have no effect.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Together(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            group: str = super()._split_scope(nodeid)
-            return nodeid.split("::")[0] if group == nodeid else group
+            return together(nodeid)
 
-    return GroupsAndFiles(config, log) if config.option.dist == "loadgroup" else None
+    return Together(config, log) if config.option.dist == "loadscope" else None
+
+
+def together(test: str) -> str:
+    """What a test has in common with those that run in the same process: its file, as a rule.
+
+    All tests of Ray are together, since each process starts clusters of its own. Each architecture is
+    trained once in a process, so where all are tested they are divided among the processes.
+    """
+    file, _, name = test.partition("::")
+    if Path(file).name.startswith(WITH_RAY):
+        return WITH_RAY
+    if Path(file).name == "test_every_architecture.py" and name.endswith("]"):
+        return f"{file}[{re.split(r'\[|-', name)[-1]}"
+    return file
 
 
 @pytest.fixture(scope="session", params=SETS)

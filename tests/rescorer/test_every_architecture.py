@@ -47,9 +47,6 @@ TARGETS = [b"x", b"y x", b"y", b"z z x", b"w", b"x y z w", b"unheard x"]
 PAIRS = [(source, target) for source in SOURCES for target in TARGETS]
 LOOP = {"n_epochs": 3, "evaluations_per_epoch": 1}
 
-# What is trained once for each name is so in one process.
-pytestmark = pytest.mark.grouped_by("name")
-
 
 @pytest.fixture(autouse=True)
 def added_architectures(monkeypatch: pytest.MonkeyPatch) -> None:
