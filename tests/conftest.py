@@ -79,7 +79,7 @@ def together(test: str) -> str:
     if Path(file).name.startswith(WITH_RAY):
         return WITH_RAY
     if Path(file).name == "test_every_architecture.py" and name.endswith("]"):
-        return f"{file}[{re.split(r'\[|-', name)[-1]}"
+        return file + re.split(r"\[|-", name)[-1]
     return file
 
 
