@@ -22,12 +22,12 @@ MAKEFLAGS += $(if $(filter table1 domain regimes bench-optimizers,$(MAKECMDGOALS
 JOBS := $(or $(JOBS),$(shell echo $$((($(PROCESSORS) + $(AT_ONCE) - 1) / $(AT_ONCE)))))
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
 
-.PHONY: help install development check format settings docs test browser fuzz faults mutate table1 domain regimes bench bench-build bench-significance bench-optimizers bench-long-tables bench-paper-model clean
+.PHONY: help install development check format settings docs test test-all browser fuzz faults mutate table1 domain regimes bench bench-build bench-significance bench-optimizers bench-long-tables bench-paper-model clean
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
 	@echo 'make domain                                                a phrase model trained on lists of another domain'
 	@echo 'make regimes                                               where the phrase network gains: hours'
-	@echo 'make test | check | format | settings | docs | fuzz | faults | mutate | bench | bench-build | bench-significance | bench-optimizers | bench-long-tables | bench-paper-model | install | clean'
+	@echo 'make test | test-all | check | format | settings | docs | fuzz | faults | mutate | bench | bench-build | bench-significance | bench-optimizers | bench-long-tables | bench-paper-model | install | clean'
 
 # --- Installation ------------------------------------------------------------------------------
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
@@ -105,8 +105,15 @@ docs: development
 	$(BIN)/mkdocs build --quiet
 	@echo 'Open build/site/index.html'
 
+# In as many processes as there are processors; tests/conftest.py says which tests share one. The slow ones, whole
+# tables and searches that are repeated often, take as long as all others together: .ci/run has them.
+PYTEST := $(BIN)/pytest -n $(JOBS) --dist loadscope --no-loadscope-reorder
+
 test: development browser
-	$(BIN)/pytest
+	$(PYTEST) -m 'not slow'
+
+test-all: development browser
+	$(PYTEST)
 
 # The tests of the page want Chromium and are skipped without it; what cannot be installed is left.
 CHROMIUM := chromium chromium-browser google-chrome
@@ -119,7 +126,7 @@ browser:
 
 # More of what `make test` does a little of: mutated files, and commands that are killed or lack room.
 fuzz: development
-	FUZZ_CASES=20000 $(BIN)/pytest tests/fuzz
+	FUZZ_CASES=20000 $(PYTEST) tests/fuzz
 
 faults: development
 	FAULT_POINTS=50 $(BIN)/pytest tests/faults

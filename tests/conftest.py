@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import signal
 import tempfile
@@ -16,6 +17,8 @@ from moses_bridge.base.cluster import NICENESS
 
 # Before PyTorch is loaded: its threads shall not spin beside other work (see rescorer.contract.parallel).
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+# Networks of tests are small, and with -n there are as many processes as processors.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Outputs of Moses on generated text; they are part of the repository.
 SMALL = Path(__file__).resolve().parent / "data" / "moses"
@@ -23,12 +26,61 @@ SMALL = Path(__file__).resolve().parent / "data" / "moses"
 LARGE = Path(
     os.environ.get("MOSES_GOLDEN", Path(__file__).resolve().parents[2] / "shared" / "moses-golden")
 )
+# Names of the files whose tests start Ray clusters begin so.
+WITH_RAY = "test_cluster"
 SETS = {"small": SMALL} | ({"large": LARGE} if LARGE.is_dir() else {})
 
 
 def pytest_report_header() -> str:
     without = "" if "large" in SETS else "; no large ones (set MOSES_GOLDEN to their folder)"
     return f"outputs of Moses: {', '.join(SETS)}{without}"
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if config.option.markexpr == "not slow":
+        terminalreporter.write_line("Without the tests marked slow: `make test-all` runs them too.")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In a process that `-n` started, what takes long begins first, or one is left alone with it at the end."""
+    with_ray = {item.path for item in items if "ray" in getattr(item, "fixturenames", ())}
+    for path in with_ray:
+        if not path.name.startswith(WITH_RAY):
+            raise pytest.UsageError(
+                f"{path} has tests of Ray: call it {WITH_RAY}*.py, as the others"
+            )
+    if hasattr(config, "workerinput"):
+        slow = {item.path for item in items if item.get_closest_marker("slow")}
+        items.sort(key=lambda item: (item.path not in slow, item.path not in with_ray))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Which tests one process of `-n` runs, with `--dist loadscope`: see `together`.
+
+    Not by the marks of `--dist loadgroup`: with pytest-xdist 3.8 and pytest 9.2 these have no effect.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Together(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return together(nodeid)
+
+    return Together(config, log) if config.option.dist == "loadscope" else None
+
+
+def together(test: str) -> str:
+    """What a test has in common with those that run in the same process: its file, as a rule.
+
+    All tests of Ray are together, since each process starts clusters of its own. Each architecture is
+    trained once in a process, so where all are tested they are divided among the processes.
+    """
+    file, _, name = test.partition("::")
+    if Path(file).name.startswith(WITH_RAY):
+        return WITH_RAY
+    if Path(file).name == "test_every_architecture.py" and name.endswith("]"):
+        return file + re.split(r"\[|-", name)[-1]
+    return file
 
 
 @pytest.fixture(scope="session", params=SETS)

@@ -20,10 +20,9 @@ import sys
 import time
 import tomllib
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -105,7 +104,7 @@ class Mutant:
 class Suite:
     """The tests of a module; see modules.toml."""
 
-    tests: list[str]
+    tests: Sequence[str]
     jit: bool = True
     last: str = ""
 
@@ -225,10 +224,28 @@ def _changed_line(code: str, changed: str) -> str:
     return next(f"{old.strip()}  ->  {new.strip()}" for old, new in pairs if old != new)
 
 
-def test_module(settings: dict[str, Any], out: Path, not_killed_alone: bool) -> None:
+def listed_modules() -> list[str]:
+    """The modules that modules.toml names, by their paths."""
+    listed = tomllib.loads((HERE / "modules.toml").read_text())
+    found = (path for folder in listed["folders"] for path in sorted((ROOT / folder).glob("*.py")))
+    paths = [path.relative_to(ROOT).as_posix() for path in found if path.name != "__init__.py"]
+    return [path for path in (*paths, *listed["modules"]) if path not in listed["left_out"]]
+
+
+def suite_of(path: str) -> Suite:
+    """The tests of a module: the file in its place under tests/, and what modules.toml adds."""
+    listed = tomllib.loads((HERE / "modules.toml").read_text())["exception"]
+    exception = next((each for each in listed if each["path"] == path), {})
+    module = Path(path)
+    mirror = Path("tests") / module.with_name(f"test_{module.name}")
+    own = [mirror.as_posix()] if (ROOT / mirror).is_file() else []
+    tests = [*own, *exception.get("further", [])]
+    return Suite(tests, exception.get("jit", True), exception.get("last", ""))
+
+
+def test_module(path: str, out: Path, not_killed_alone: bool) -> None:
     """Test the mutants of a module and keep how each fared, in a JSON file named by the module."""
-    path = settings["path"]
-    suite = Suite(settings["tests"], settings.get("jit", True), settings.get("last", ""))
+    suite = suite_of(path)
     record = out / f"{path.removesuffix('.py').replace('/', '.')}.json"
     tree = Tree(out / record.stem)
     seconds = _seconds_of(tree, suite)
@@ -291,7 +308,9 @@ def test_faults(out: Path) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Mutation testing; see docs/mutations.md.")
-    parser.add_argument("paths", nargs="*", help="modules of modules.toml; all without any")
+    parser.add_argument(
+        "paths", nargs="*", help="modules that have tests; by default those of modules.toml"
+    )
     parser.add_argument("--faults", action="store_true", help="the named faults alone")
     parser.add_argument(
         "--survivors", action="store_true", help="not what was killed the last time"
@@ -300,20 +319,19 @@ def main() -> None:
     options = parser.parse_args()
     out = options.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
-    modules = tomllib.loads((HERE / "modules.toml").read_text())["module"]
-    unknown = set(options.paths) - {module["path"] for module in modules}
-    if unknown:
-        sys.exit(f"not in modules.toml: {', '.join(sorted(unknown))}")
-    wanted = [each for each in modules if not options.paths or each["path"] in options.paths]
+    wanted = options.paths or listed_modules()
+    untested = [path for path in wanted if not (ROOT / path).is_file() or not suite_of(path).tests]
+    if untested:
+        sys.exit(f"no module, or one without tests in its place: {', '.join(untested)}")
     # PyTorch's threads do not live on in a forked process.
     os.environ |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
-    for package in {module["path"].split("/")[0] for module in wanted}:
-        for library in (*LIBRARIES, *LIBRARIES_OF[package]):
+    for package in {path.split("/")[0] for path in wanted}:
+        for library in (*LIBRARIES, *LIBRARIES_OF.get(package, ())):
             importlib.import_module(library)
     if options.faults:
         sys.exit(not test_faults(out))
-    for module in wanted:
-        test_module(module, out, options.survivors)
+    for path in wanted:
+        test_module(path, out, options.survivors)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,10 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-MODULES = tomllib.loads((HERE / "modules.toml").read_text())["module"]
+MUTATE = runpy.run_path(str(HERE / "mutate.py"))
+MODULES = MUTATE["listed_modules"]()
+LISTED = tomllib.loads((HERE / "modules.toml").read_text())
 FAULTS = tomllib.loads((HERE / "faults.toml").read_text())["fault"]
-# Commands and renderers have tests of whole texts, in which a mutant is one other word.
-LEFT_OUT = {"tuning/optimisers/contract.py", "tuning/optimisers/by_name.py"}
 
 
 def test_every_module_of_tuning_and_of_the_scoring_engine_is_mutated() -> None:
@@ -30,13 +31,43 @@ def test_every_module_of_tuning_and_of_the_scoring_engine_is_mutated() -> None:
         "rescorer/tables/block_scoring.py",
         "rescorer/tables/scored_table.py",
     }
-    paths = [module["path"] for module in MODULES]
-    assert sorted(paths) == sorted((code | single) - LEFT_OUT)
+    # Commands and renderers have tests of whole texts, in which a mutant is one other word.
+    left_out = {
+        "tuning/optimisers/contract.py",
+        "tuning/optimisers/by_name.py",
+    }
+    assert sorted(MODULES) == sorted((code | single) - left_out)
 
 
-@pytest.mark.parametrize("entry", [*MODULES, *FAULTS], ids=lambda entry: entry["path"])
-def test_the_tests_are_there(entry: dict[str, Any]) -> None:
-    assert all((ROOT / tests).is_file() for tests in entry["tests"])
+@pytest.mark.parametrize("path", MODULES)
+def test_the_tests_of_a_module_are_there(path: str) -> None:
+    tests = MUTATE["suite_of"](path).tests
+    assert tests and all((ROOT / name).is_file() for name in tests)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault["path"])
+def test_the_tests_of_a_fault_are_there(fault: dict[str, Any]) -> None:
+    assert fault["tests"] and all((ROOT / tests).is_file() for tests in fault["tests"])
+
+
+def test_modules_are_those_of_the_code() -> None:
+    named = [*LISTED["modules"], *LISTED["left_out"], *(e["path"] for e in LISTED["exception"])]
+    assert all((ROOT / path).is_file() for path in named)
+    assert {entry["path"] for entry in LISTED["exception"]} <= set(MODULES)
+
+
+@pytest.mark.parametrize("entry", LISTED["exception"], ids=lambda entry: entry["path"])
+def test_an_exception_says_what_the_place_of_the_tests_does_not(entry: dict[str, Any]) -> None:
+    path = Path(entry["path"])
+    mirror = f"tests/{path.parent}/test_{path.name}"
+    suite = MUTATE["suite_of"](entry["path"])
+    assert set(entry) <= {"path", "further", "last", "jit"} and len(entry) > 1
+    assert mirror not in entry.get("further", [])
+    assert list(suite.tests) == [
+        *([mirror] if (ROOT / mirror).is_file() else []),
+        *entry.get("further", []),
+    ]
+    assert (suite.last, suite.jit) == (entry.get("last", ""), entry.get("jit", True))
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault["name"])

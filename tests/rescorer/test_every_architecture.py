@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import math
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,7 @@ from rescorer.tables.nbest import add_feature
 from rescorer.tables.scored_table import add_columns
 from rescorer.tables.source_table import SourceTable
 from rescorer.training import loop as loop_module
+from rescorer.training.loop import TrainingReport
 from rescorer.views.perplexity import load_text_model
 
 ADDED = {"lstm": "lstm_pairs", "linked": "linked_windows"}
@@ -62,9 +65,9 @@ def links_of(source: bytes, target: bytes) -> bytes:
     return b" ".join(b"%d-%d" % (i, i) for i in range(n_links))
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    path = tmp_path / "table.gz"
+@pytest.fixture(scope="session")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("table") / "table.gz"
     rows = [
         b"%s ||| %s ||| 0.5 0.25 0.125 0.0625 ||| %s ||| 4 3 2\n" % (s, t, links_of(s, t))
         for s, t in PAIRS
@@ -73,16 +76,17 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture
-def text(tmp_path: Path) -> Path:
+@pytest.fixture(scope="session")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("text")
     columns = {
         "source": [source for source, _ in PAIRS],
         "target": [target for _, target in PAIRS],
         "links": [links_of(*pair) for pair in PAIRS],
     }
     for name, lines in columns.items():
-        (tmp_path / name).write_bytes(b"".join(line + b"\n" for line in lines * 3))
-    return tmp_path
+        (folder / name).write_bytes(b"".join(line + b"\n" for line in lines * 3))
+    return folder
 
 
 def data_of(name: str, table: Path, text: Path) -> Data:
@@ -103,13 +107,41 @@ def settings_of(name: str, **loop: Any) -> Any:
 Trained = Callable[[str], Path]
 
 
-@pytest.fixture
-def trained(tmp_path: Path, table: Path, text: Path) -> Trained:
+@pytest.fixture(scope="session")
+def trained_once(table: Path, text: Path, tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    """One training for each architecture: a directory that no test may change."""
+    folder = tmp_path_factory.mktemp("trained")
+
+    @cache
     def make(name: str) -> Path:
-        train(name, data_of(name, table, text), tmp_path / name, settings_of(name))
+        train(name, data_of(name, table, text), folder / name, settings_of(name))
         if name == "word_pairs":
-            draw_weights(tmp_path / name)
-        return tmp_path / name
+            draw_weights(folder / name)
+        return folder / name
+
+    return make
+
+
+@pytest.fixture
+def trained(tmp_path: Path, trained_once: Trained) -> Trained:
+    """A copy of that directory, which the test may change."""
+    return lambda name: shutil.copytree(trained_once(name), tmp_path / name, dirs_exist_ok=True)
+
+
+Uninterrupted = Callable[[str], tuple[TrainingReport, Path]]
+
+
+@pytest.fixture(scope="session")
+def uninterrupted(
+    table: Path, text: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Uninterrupted:
+    """One training for each architecture that keeps its state after each update, as interrupted ones do."""
+    folder = tmp_path_factory.mktemp("uninterrupted")
+
+    @cache
+    def make(name: str) -> tuple[TrainingReport, Path]:
+        settings = settings_of(name, checkpoint_minutes=0.0)
+        return train(name, data_of(name, table, text), folder / name, settings), folder / name
 
     return make
 
@@ -439,13 +471,14 @@ class Stopped(Exception):
 def test_an_interrupted_training_ends_as_an_uninterrupted_one(
     name: str,
     n_updates: int,
+    uninterrupted: Uninterrupted,
     table: Path,
     text: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     data, settings = data_of(name, table, text), settings_of(name, checkpoint_minutes=0.0)
-    whole = train(name, data, tmp_path / "whole", settings)
+    whole, directory = uninterrupted(name)
     update, done = loop_module.Trainer._update, []
 
     def stopping(self: Any, asked: Any) -> float:
@@ -461,7 +494,8 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(
     continued = train(name, data, tmp_path / "part", settings, resume=True)
     assert replace(continued, minutes=0) == replace(whole, minutes=0)
     assert whole.n_updates > n_updates
-    one, other = (load_file(tmp_path / part / "model.safetensors") for part in ("whole", "part"))
+    paths = directory, tmp_path / "part"
+    one, other = (load_file(path / "model.safetensors") for path in paths)
     for key, tensor in one.items():
         torch.testing.assert_close(other[key], tensor, rtol=0, atol=0)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -114,16 +116,38 @@ def assert_same_training(one: Path, other: Path) -> None:
     assert logs[0] == logs[1]
 
 
+Whole = tuple[Path, TrainingReport]
+
+
+@pytest.fixture(scope="module")
+def whole_training(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Whole]:
+    """An uninterrupted training by each recipe, once: a directory that no test may change, and its report."""
+    folder = tmp_path_factory.mktemp("whole")
+    table = write_table(folder)
+
+    @cache
+    def make(recipe: str) -> Whole:
+        config = with_loop(SMALL, checkpoint_minutes=0.0, recipe=recipe)
+        return folder / recipe, train_encdec(table, folder / recipe, config)
+
+    return make
+
+
 @pytest.mark.parametrize(
     ("n_updates", "saved"), [(1, 1), (6, 1), (14, 1), (17, 1), (2, 5), (9, 4), (17, 6)]
 )
 @pytest.mark.parametrize("recipe", ["adam", "paper"])
 def test_an_interrupted_training_continues_exactly(
-    tmp_path: Path, monkeypatch: MonkeyPatch, n_updates: int, saved: int, recipe: str
+    tmp_path: Path,
+    monkeypatch: MonkeyPatch,
+    whole_training: Callable[[str], Whole],
+    n_updates: int,
+    saved: int,
+    recipe: str,
 ) -> None:
     config = with_loop(SMALL, checkpoint_minutes=0.0, recipe=recipe)
     table = write_table(tmp_path)
-    whole = train_encdec(table, tmp_path / "whole", config)
+    directory, whole = whole_training(recipe)
     stop_after(n_updates, PairTask, monkeypatch)
     save_every(saved, monkeypatch)
     with pytest.raises(Stop):
@@ -131,25 +155,20 @@ def test_an_interrupted_training_continues_exactly(
     assert not (tmp_path / "part" / "model.safetensors").exists()
     monkeypatch.undo()
     continued = train_encdec(table, tmp_path / "part", config, resume=True)
-    assert_same_training(tmp_path / "part", tmp_path / "whole")
+    assert_same_training(tmp_path / "part", directory)
     assert continued.n_updates == whole.n_updates == 18
     assert continued.held_out_loss == whole.held_out_loss
 
 
-@pytest.mark.parametrize(("n_sampled", "dropout"), [(0, 0.0), (4, 0.0), (4, 0.3)])
-@pytest.mark.parametrize(("n_updates", "saved"), [(3, 1), (11, 4), (17, 6)])
-def test_an_interrupted_language_model_continues_exactly(
-    tmp_path: Path,
-    monkeypatch: MonkeyPatch,
-    n_updates: int,
-    saved: int,
-    n_sampled: int,
-    dropout: float,
-) -> None:
-    text, rng = tmp_path / "text", np.random.default_rng(1)
+def write_text(folder: Path) -> Path:
+    text, rng = folder / "text", np.random.default_rng(1)
     words = [b"w%d" % number for number in rng.integers(0, 20, 300)]
     text.write_bytes(b"".join(b" ".join(words[i : i + 5]) + b"\n" for i in range(0, 300, 5)))
-    config = CslmTrainingConfig(
+    return text
+
+
+def cslm_config(n_sampled: int, dropout: float) -> CslmTrainingConfig:
+    return CslmTrainingConfig(
         n_held_out=10,
         batch_words=50,
         n_sampled=n_sampled,
@@ -157,14 +176,43 @@ def test_an_interrupted_language_model_continues_exactly(
         loop=dataclasses.replace(SMALL.loop, checkpoint_minutes=0.0),
         model=CslmConfig(2, 4, 6, 5),
     )
-    train_cslm(text, tmp_path / "whole", config)
+
+
+@pytest.fixture(scope="module")
+def whole_cslm(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int, float], Path]:
+    """An uninterrupted training with such samples and dropout, once: a directory that no test may change."""
+    folder = tmp_path_factory.mktemp("whole_cslm")
+    text = write_text(folder)
+
+    @cache
+    def make(n_sampled: int, dropout: float) -> Path:
+        out = folder / f"{n_sampled}-{dropout}"
+        train_cslm(text, out, cslm_config(n_sampled, dropout))
+        return out
+
+    return make
+
+
+@pytest.mark.parametrize(("n_sampled", "dropout"), [(0, 0.0), (4, 0.0), (4, 0.3)])
+@pytest.mark.parametrize(("n_updates", "saved"), [(3, 1), (11, 4), (17, 6)])
+def test_an_interrupted_language_model_continues_exactly(
+    tmp_path: Path,
+    monkeypatch: MonkeyPatch,
+    whole_cslm: Callable[[int, float], Path],
+    n_updates: int,
+    saved: int,
+    n_sampled: int,
+    dropout: float,
+) -> None:
+    text, config = write_text(tmp_path), cslm_config(n_sampled, dropout)
+    whole = whole_cslm(n_sampled, dropout)
     stop_after(n_updates, WindowTask, monkeypatch)
     save_every(saved, monkeypatch)
     with pytest.raises(Stop):
         train_cslm(text, tmp_path / "part", config)
     monkeypatch.undo()
     report = train_cslm(text, tmp_path / "part", config, resume=True)
-    assert_same_training(tmp_path / "part", tmp_path / "whole")
+    assert_same_training(tmp_path / "part", whole)
     assert report.n_updates == 18
 
 
