@@ -21,7 +21,6 @@ AT_ONCE := $(or $(AT_ONCE),$(if $(filter table1 domain regimes bench-optimizers,
 MAKEFLAGS += $(if $(filter table1 domain regimes bench-optimizers,$(MAKECMDGOALS)),--jobs=$(AT_ONCE))
 JOBS := $(or $(JOBS),$(shell echo $$((($(PROCESSORS) + $(AT_ONCE) - 1) / $(AT_ONCE)))))
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
-
 .PHONY: help install development check format settings docs test test-all browser fuzz faults mutate table1 domain regimes bench bench-build bench-significance bench-optimizers bench-long-tables bench-paper-model clean
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
@@ -111,7 +110,6 @@ PYTEST := $(BIN)/pytest -n $(JOBS) --dist loadscope --no-loadscope-reorder
 
 test: development browser
 	$(PYTEST) -m 'not slow'
-
 test-all: development browser
 	$(PYTEST)
 
@@ -127,7 +125,6 @@ browser:
 # More of what `make test` does a little of: mutated files, and commands that are killed or lack room.
 fuzz: development
 	FUZZ_CASES=20000 $(PYTEST) tests/fuzz
-
 faults: development
 	FAULT_POINTS=50 $(BIN)/pytest tests/faults
 
@@ -147,13 +144,11 @@ clean:
 # Every arrow is a file made by one command, so a rerun does what is missing and a step can be entered
 # with files from elsewhere: CORPUS=DIR ({train,dev,test}.SOURCE and .TARGET, tokenised) or
 # MODEL=DIR (moses.ini with its tables, made by Moses, say).
-
 SOURCE ?= en
 TARGET ?= fr
 SCALE ?= small
 EXPERIMENTS := tuning/experiments
 EXPERIMENT ?= $(EXPERIMENTS)/$(SCALE).toml
-
 PAIR := $(if $(filter-out en-fr,$(SOURCE)-$(TARGET)),-$(SOURCE)-$(TARGET))
 BUILD ?= build
 B := $(BUILD)/table1$(if $(filter-out small,$(SCALE)),-$(SCALE))$(PAIR)
@@ -181,7 +176,7 @@ PLANNED := $(EXPERIMENT) $(call set,SEEDS,seeds.runs) $(call set,NOISE,seeds.noi
     $(call set,KNOWN,starts.known-start.leave_out,") $(call set,OPTIMIZERS,tables.optimizers.rows,") \
     $(call set,OPTIMIZER_SEEDS,seeds.optimizers)
 # What needs no plan waits for none.
-UNPLANNED := help install development check format settings docs test browser fuzz faults mutate clean regime% bench-long-tables
+UNPLANNED := help install development check format settings docs test test-all browser fuzz faults mutate clean regime% bench-long-tables
 ifneq ($(filter-out $(UNPLANNED),$(or $(MAKECMDGOALS),help)),)
 ifneq ($(file <$(B)/planned),$(PLANNED))
 $(shell mkdir -p $(B))$(file >$(B)/planned,$(PLANNED))
@@ -251,7 +246,6 @@ domain: $(D)/corpus/train.$(SOURCE) $(D)/joined/train.$(SOURCE) $(MODEL)/moses.i
 
 # --- Regimes ----------------------------------------------------------------------------------------
 # When does the phrase network's column pay? The default experiment on other data, each changed by one file.
-
 REGIMES ?= 5000-pairs 20000-pairs 60000-pairs all-pairs no-smoothing mismatched-20 mismatched-40 mixed-domains other-domain
 $(REGIMES:%=regime-%): regime-%: | $(INSTALL)
 	+$(call in_build,$(BUILD)/regimes/$*,regimes/$*.toml,regime)
@@ -262,7 +256,6 @@ regimes: $(REGIMES:%=regime-%)
 
 # --- Benchmarks ------------------------------------------------------------------------------------
 # On the tables of `make table1`; peers that are not on the PATH are left out.
-
 RESULTS := $(abspath $(BUILD))/bench
 BENCH := cd tests/bench && $(abspath $(BIN))/python
 # $(call bench,NAME,FILES,OPTIONS): one benchmark and its results.
