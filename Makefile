@@ -21,12 +21,12 @@ AT_ONCE := $(or $(AT_ONCE),$(if $(filter table1 domain regimes bench-optimizers,
 MAKEFLAGS += $(if $(filter table1 domain regimes bench-optimizers,$(MAKECMDGOALS)),--jobs=$(AT_ONCE))
 JOBS := $(or $(JOBS),$(shell echo $$((($(PROCESSORS) + $(AT_ONCE) - 1) / $(AT_ONCE)))))
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
-.PHONY: help install development check format settings docs test test-all browser fuzz faults mutate table1 domain regimes bench bench-build bench-significance bench-optimizers bench-long-tables bench-paper-model clean
+.PHONY: help install development check format settings rooms docs test test-all browser fuzz faults mutate table1 domain regimes bench bench-build bench-significance bench-optimizers bench-long-tables bench-paper-model clean
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
 	@echo 'make domain                                                a phrase model trained on lists of another domain'
 	@echo 'make regimes                                               where the phrase network gains: hours'
-	@echo 'make test | test-all | check | format | settings | docs | fuzz | faults | mutate | bench | bench-build | bench-significance | bench-optimizers | bench-long-tables | bench-paper-model | install | clean'
+	@echo 'make test | test-all | check | format | settings | rooms | docs | fuzz | faults | mutate | bench | bench-build | bench-significance | bench-optimizers | bench-long-tables | bench-paper-model | install | clean'
 
 # --- Installation ------------------------------------------------------------------------------
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
@@ -99,6 +99,10 @@ format: development
 settings: development
 	$(BIN)/python docs/make_settings.py
 
+# docs/images/rooms.svg from the imports; `make test` compares the two.
+rooms: development
+	$(BIN)/python docs/make_rooms.py
+
 # The documentation as a site; a warning ends it.
 docs: development
 	$(BIN)/mkdocs build --quiet
@@ -128,7 +132,7 @@ fuzz: development
 faults: development
 	FAULT_POINTS=50 $(BIN)/pytest tests/faults
 
-# The code is changed in one place at a time, and its tests must notice: docs/mutations.md. Hours for all
+# The code is changed in one place at a time, and its tests must notice: tests/mutation/README.md. Hours for all
 # modules; MODULES="tuning/loop/nbest_choice.py ..." names some, SURVIVORS=1 leaves out what was killed the last time.
 MUTATE := $(BIN)/python tests/mutation/mutate.py $(if $(SURVIVORS),--survivors)
 mutate: development
@@ -176,7 +180,7 @@ PLANNED := $(EXPERIMENT) $(call set,SEEDS,seeds.runs) $(call set,NOISE,seeds.noi
     $(call set,KNOWN,starts.known-start.leave_out,") $(call set,OPTIMIZERS,tables.optimizers.rows,") \
     $(call set,OPTIMIZER_SEEDS,seeds.optimizers)
 # What needs no plan waits for none.
-UNPLANNED := help install development check format settings docs test test-all browser fuzz faults mutate clean regime% bench-long-tables
+UNPLANNED := help install development check format settings rooms docs test test-all browser fuzz faults mutate clean regime% bench-long-tables
 ifneq ($(filter-out $(UNPLANNED),$(or $(MAKECMDGOALS),help)),)
 ifneq ($(file <$(B)/planned),$(PLANNED))
 $(shell mkdir -p $(B))$(file >$(B)/planned,$(PLANNED))

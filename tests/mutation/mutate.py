@@ -307,7 +307,7 @@ def test_faults(out: Path) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Mutation testing; see docs/mutations.md.")
+    parser = argparse.ArgumentParser(description="Mutation testing; see tests/mutation/README.md.")
     parser.add_argument(
         "paths", nargs="*", help="modules that have tests; by default those of modules.toml"
     )
