@@ -7,18 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_bridge.base.command import JOBS, config_options
+from moses_bridge.base.command import DIRECTORY, INPUT_FILE, JOBS, command, config_options
 from moses_bridge.base.config import load_config, with_options
 from moses_bridge.base.errors import ConfigError
-from tuning.cli.options import (
-    DIRECTORY,
-    INPUT_FILE,
-    REFERENCE,
-    SEED,
-    SOURCE,
-    command,
-    run_commands_option,
-)
+from tuning.cli.options import REFERENCE, SEED, SOURCE, run_commands_option
 
 if TYPE_CHECKING:
     from tuning.compare.systems import CompareConfig

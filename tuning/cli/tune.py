@@ -11,25 +11,18 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_bridge.base.command import (
+    DIRECTORY,
+    INPUT_FILE,
     JOBS,
     RAY,
     WORKERS,
     check_workers,
+    command,
     command_line,
     config_options,
 )
 from moses_bridge.base.config import load_config, with_options
-from tuning.cli.options import (
-    DIRECTORY,
-    INPUT_FILE,
-    NBEST_SIZE,
-    OPTIMIZER,
-    REFERENCE,
-    SEED,
-    SOURCE,
-    command,
-    run_commands_option,
-)
+from tuning.cli.options import NBEST_SIZE, OPTIMIZER, REFERENCE, SEED, SOURCE, run_commands_option
 from tuning.optimisers.by_name import OPTIMIZER_NAMES
 
 if TYPE_CHECKING:
