@@ -3,70 +3,89 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from moses_bridge.base.command import EXISTING_DIRECTORY, FILE_OR_STDIN, INPUT_FILE, command
+from moses_bridge.base.command import (
+    EXISTING_DIRECTORY,
+    FILE_OR_STDIN,
+    FILE_OR_STDOUT,
+    INPUT_FILE,
+    OUTPUT_FILE,
+    command,
+)
 from moses_bridge.base.errors import ConfigError
 from rescorer.cli.options import DEVICE, FORM, TRUST_CODE
-
-if TYPE_CHECKING:
-    from rescorer.contract.compute import Device
-    from rescorer.views.generated_phrases import OutputFormat
-
+from rescorer.contract.choices import Device, OutputFormat
 
 BEAM = click.option(
     "--beam",
     type=click.IntRange(min=1),
     default=10,
     show_default=True,
-    help="Hypotheses that are kept at each length.",
+    help="Number of hypotheses kept at each length.",
 )
 LENGTH_PENALTY = click.option(
     "--length-penalty",
     type=click.FloatRange(min=0),
     default=0.0,
     show_default=True,
-    help="ALPHA of the score log p / (words with </s>)^ALPHA.",
+    help="ALPHA in the score log p / (number of words, including </s>)^ALPHA.",
 )
 MAX_WORDS = click.option(
-    "--max-words", type=click.IntRange(min=1), default=100, show_default=True, help="Of a target."
+    "--max-words",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="Largest number of words of a target.",
 )
-NO_UNKNOWN = click.option("--no-unknown", is_flag=True, help="No <unk> among the words.")
+NO_UNKNOWN = click.option("--no-unknown", is_flag=True, help="Never generate <unk>.")
 
 
 @command
 @click.argument("model", type=EXISTING_DIRECTORY)
 @click.argument("phrases", type=FILE_OR_STDIN, default="-")
 @click.option(
-    "--n", type=click.IntRange(min=1), default=10, show_default=True, help="Targets of each."
+    "--n",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="Number of targets of each phrase.",
 )
 @BEAM
-@click.option("--sample", is_flag=True, help="Draw targets instead of searching for the best.")
+@click.option(
+    "--sample", is_flag=True, help="Draw targets at random instead of searching for the best."
+)
 @click.option(
     "--temperature",
     type=click.FloatRange(min=0, min_open=True),
     default=1.0,
     show_default=True,
-    help="Of draws; below 1 likely words are drawn more often.",
+    help="Temperature of --sample; below 1, likely words are drawn more often.",
 )
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of --sample."
+    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of --sample."
 )
 @LENGTH_PENALTY
 @MAX_WORDS
 @NO_UNKNOWN
-@click.option("--table", type=INPUT_FILE, help="Phrase table: tell whether a target stands in it.")
+@click.option(
+    "--table",
+    type=INPUT_FILE,
+    help="Phrase table; the output says for each target whether the table has it.",
+)
 @FORM
 @click.option(
-    "--out", default="-", help="File to write, compressed by suffix.  [default: standard output]"
+    "--out",
+    type=FILE_OR_STDOUT,
+    default="-",
+    help="File to write; the suffix chooses the compression.  [default: standard output]",
 )
 @TRUST_CODE
 @DEVICE
 def generate(
     model: Path,
-    phrases: str,
+    phrases: Path,
     n: int,
     beam: int,
     sample: bool,
@@ -77,15 +96,15 @@ def generate(
     no_unknown: bool,
     table: Path | None,
     form: OutputFormat,
-    out: str,
+    out: Path,
     trust_code: bool,
     device: Device,
 ) -> None:
-    """Write the targets that a network prefers, or draws, for source phrases, with log-probabilities.
+    """Generate the most probable targets of source phrases, or a sample of them, with log-probabilities.
 
-    PHRASES has one source phrase a line, or one target phrase for a model with reversed sides. A language
-    model, which sees no source, continues the lines instead (one from right to left puts words before them): an
-    empty one gives whole sentences.
+    PHRASES has one source phrase per line; for a model with reversed sides, one target phrase. A language model
+    continues each line instead, and a model from right to left puts words before it. An empty line gives whole
+    sentences.
 
     Example: rescorer generate rnn phrases.en --n 5 --table model/phrase-table.gz
     """
@@ -107,28 +126,49 @@ def generate(
     if table is not None and reverses_sides(model):
         raise ConfigError(f"{model} generates sources of target phrases: leave --table out")
     generator = generator_of_model(model, Compute(device=device), trust_code)
-    generate_phrases(generator, phrases, config, out, form, table)
+    generate_phrases(generator, str(phrases), config, str(out), form, table)
 
 
 @command
 @click.argument("model", type=EXISTING_DIRECTORY)
 @click.argument("text", type=FILE_OR_STDIN)
-@click.option("--out", default="-", help="Translations to write.  [default: standard output]")
-@click.option("--nbest", help="N-best list to write, compressed by suffix: different translations.")
-@click.option("--nbest-size", type=click.IntRange(min=1), default=100, show_default=True)
-@click.option("--feature", default="NN0", show_default=True, help="Its name for log p.")
+@click.option(
+    "--out",
+    type=FILE_OR_STDOUT,
+    default="-",
+    help="File for the translations.  [default: standard output]",
+)
+@click.option(
+    "--nbest",
+    type=OUTPUT_FILE,
+    help="N-best list to write, of distinct translations; the suffix chooses the compression.",
+)
+@click.option(
+    "--nbest-size",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="Largest number of translations per sentence in --nbest.",
+)
+@click.option(
+    "--feature", default="NN0", show_default=True, help="Name of the feature in --nbest, log p."
+)
 @BEAM
 @LENGTH_PENALTY
 @MAX_WORDS
 @NO_UNKNOWN
-@click.option("--lexicon", type=INPUT_FILE, help="lex.f2e of Moses's training, for <unk>.")
+@click.option(
+    "--lexicon",
+    type=INPUT_FILE,
+    help="Translations of unknown words: lex.f2e from the training of Moses.",
+)
 @TRUST_CODE
 @DEVICE
 def translate(
     model: Path,
-    text: str,
-    out: str,
-    nbest: str | None,
+    text: Path,
+    out: Path,
+    nbest: Path | None,
     nbest_size: int,
     feature: str,
     beam: int,
@@ -141,8 +181,8 @@ def translate(
 ) -> None:
     """Translate sentences with a network alone, without a phrase table.
 
-    <unk> becomes the most attended source word where the network has an attention, or that word's
-    translation in the lexicon. Without an attention it becomes a word of the lexicon, or stays.
+    If the network has an attention, <unk> is replaced by the source word with the largest weight, or by its
+    translation in the lexicon. Otherwise it is replaced by a word of the lexicon, or stays.
 
     Example: rescorer translate rnn test.en --out test.rnn.fr --nbest test.nbest.gz --nbest-size 20
     """
@@ -162,8 +202,8 @@ def translate(
     )
     generator = translator_of_model(model, Compute(device=device), trust_code)
     words = read_lexicon(lexicon, generator.shortlists.target) if lexicon else NO_LEXICON
-    lists = NBestOutput(nbest, feature) if nbest else None
-    n_unknown = run_translation(generator, text, config, out, lists, words)
+    lists = NBestOutput(str(nbest), feature) if nbest else None
+    n_unknown = run_translation(generator, str(text), config, str(out), lists, words)
     click.echo(f"{n_unknown} <unk> left in the translations", err=True)
 
 

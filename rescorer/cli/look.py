@@ -13,6 +13,7 @@ import click
 from moses_bridge.base.command import (
     DIRECTORY,
     EXISTING_DIRECTORY,
+    FILE_OR_STDOUT,
     INPUT_FILE,
     OUTPUT_FILE,
     Command,
@@ -22,14 +23,11 @@ from moses_bridge.base.command import (
 from moses_bridge.base.config import with_options
 from moses_bridge.base.errors import ConfigError
 from rescorer.cli.options import DEVICE, FORM, PRECISION, TRUST_CODE, UNNORMALIZED
-from rescorer.contract.batch import Side
+from rescorer.contract.choices import Colour, Device, MapKind, OutputFormat, Precision, Side
 
 if TYPE_CHECKING:
-    from rescorer.contract.compute import Compute, Device, Precision
+    from rescorer.contract.compute import Compute
     from rescorer.contract.scorer import NamedScorer
-    from rescorer.views.generated_phrases import OutputFormat
-    from rescorer.views.map_points import Kind
-    from rescorer.views.maps import Colour
 
 
 SIDE = click.option(
@@ -37,33 +35,43 @@ SIDE = click.option(
     type=choice_of(Side),
     default="source",
     show_default=True,
-    help="Whose words; the column of the table whose phrases the network reads.",
+    help="Language of the words and phrases; the network must read it.",
 )
 N_BEST = click.option(
-    "-n", "--n-best", type=click.IntRange(min=1), default=10, show_default=True, help="Of each."
+    "-n",
+    "--n-best",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="Number of neighbours of each word and phrase.",
 )
 
 
 @command
 @click.argument("model", type=EXISTING_DIRECTORY)
-@click.option("--word", "words", multiple=True, help="A word; may be given several times.")
-@click.option("--phrase", "phrases", multiple=True, help="A phrase; needs --table.")
-@click.option("--table", type=INPUT_FILE, help="Among whose phrases neighbours are sought.")
+@click.option(
+    "--word",
+    "words",
+    multiple=True,
+    help="Word whose neighbours to print; may be given several times.",
+)
+@click.option(
+    "--phrase",
+    "phrases",
+    multiple=True,
+    help="Phrase whose neighbours to print; may be given several times. Needs --table.",
+)
+@click.option(
+    "--table", type=INPUT_FILE, help="Phrase table whose phrases are searched for neighbours."
+)
 @SIDE
 @N_BEST
 @click.option(
     "--keep",
     type=DIRECTORY,
-    help="Folder for the encoded phrases of the table, for the next time.",
+    help="Directory in which to keep the encoded phrases of the table for later calls.",
 )
-@click.option(
-    "--format",
-    "output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="What is printed.",
-)
+@FORM
 @TRUST_CODE
 @PRECISION
 @DEVICE
@@ -75,12 +83,12 @@ def neighbors(
     side: Side,
     n_best: int,
     keep: Path | None,
-    output: str,
+    form: OutputFormat,
     trust_code: bool,
     precision: Precision,
     device: Device,
 ) -> None:
-    """Print the nearest words by their embeddings, and the nearest phrases by their summaries (cosine).
+    """Print the nearest words by the cosine of embeddings, and the nearest phrases by that of summaries.
 
     Example: rescorer neighbors rnn --word house --phrase "of the" --table model/phrase-table.gz
     """
@@ -99,9 +107,9 @@ def neighbors(
         asked = list(map(os.fsencode, phrases))
         compute = Compute(precision, device)
         found += phrase_neighbors(learned, asked, table, side, n_best, keep, compute)
-    for near in found if output == "text" else ():
+    for near in found if form == "text" else ():
         click.echo(str(near))
-    if output == "json":
+    if form == "json":
         click.echo(json.dumps([near.as_json for near in found], indent=1))
 
 
@@ -125,20 +133,36 @@ def _named_models(models: tuple[str, ...]) -> dict[str, Path]:
 @command
 @click.argument("table", type=INPUT_FILE)
 @click.option(
-    "--model", "models", multiple=True, required=True, metavar="NAME=DIR", help="A model."
+    "--model",
+    "models",
+    multiple=True,
+    required=True,
+    metavar="NAME=DIR",
+    help="Model directory and its name in the output; may be given several times.",
 )
-@click.option("--min-words", type=int, help="Words of a source phrase at least.  [default: 4]")
-@click.option("--min-targets", type=int, help="Its targets at least.  [default: 3]")
-@click.option("--share", type=float, help="That is frequent, that is rare.  [default: 0.1]")
-@click.option("--phrases", type=int, help="Drawn of each kind.  [default: 10]")
-@click.option("-n", "--n-best", type=int, help="Targets shown of each.  [default: 3]")
-@click.option("--seed", type=int, default=1, show_default=True, help="Of the draw.")
+@click.option(
+    "--min-words", type=int, help="Smallest number of words of a source phrase.  [default: 4]"
+)
+@click.option(
+    "--min-targets", type=int, help="Smallest number of targets of a source phrase.  [default: 3]"
+)
+@click.option(
+    "--share",
+    type=float,
+    help="Share of the source phrases that counts as frequent, and as rare.  [default: 0.1]",
+)
+@click.option("--phrases", type=int, help="Number of phrases to draw of each kind.  [default: 10]")
+@click.option(
+    "-n", "--n-best", type=int, help="Number of targets to show for each phrase.  [default: 3]"
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the draw.")
 @click.option(
     "--out",
     "outs",
     multiple=True,
     type=OUTPUT_FILE,
-    help="File to write, .md or .json; without it Markdown is printed.",
+    help="File to write, .md or .json; may be given several times. Without it, Markdown is "
+    "printed.",
 )
 @UNNORMALIZED
 @TRUST_CODE
@@ -159,7 +183,9 @@ def preferences(
     precision: Precision,
     device: Device,
 ) -> None:
-    """Draw long source phrases, frequent and rare, and show which targets the table and models prefer.
+    """Show which targets the table and the models prefer for a sample of long source phrases.
+
+    The sample has frequent phrases and rare ones.
 
     Example: rescorer preferences model/phrase-table.gz --model RNN=rnn --out preferences.md
     """
@@ -199,26 +225,28 @@ def _scorers(models: tuple[str, ...], compute: Compute, trust_code: bool) -> lis
 @click.command("map", cls=Command)
 @click.argument("model", type=EXISTING_DIRECTORY)
 @click.argument("table", type=INPUT_FILE)
-@click.option("--out", type=DIRECTORY, required=True, help="Folder to write.")
+@click.option("--out", type=DIRECTORY, required=True, help="Directory for the maps.")
 @click.option(
     "--kind",
     "kinds",
-    type=click.Choice(["words", "phrases"]),
+    type=choice_of(MapKind),
     multiple=True,
-    help="Which map; without it those that the model has vectors for.",
+    help="Map to draw; may be given several times.  [default: all for which the model has vectors]",
 )
 @SIDE
-@click.option("--words", type=int, help="Words on the map.  [default: 1000]")
-@click.option("--phrases", type=int, help="Phrases on the map.  [default: 2000]")
+@click.option("--words", type=int, help="Number of words on the map.  [default: 1000]")
+@click.option("--phrases", type=int, help="Number of phrases on the map.  [default: 2000]")
 @click.option(
     "--colour",
-    type=click.Choice(["length", "frequency"]),
+    type=choice_of(Colour),
     default="length",
     show_default=True,
-    help="What the colour of a phrase says.",
+    help="What the colour of a phrase shows.",
 )
-@click.option("--zooms", type=int, help="Parts that are drawn apart.  [default: 3]")
-@click.option("--seed", type=int, default=1, show_default=True, help="Of draw and layout.")
+@click.option("--zooms", type=int, help="Number of close-ups to draw.  [default: 3]")
+@click.option(
+    "--seed", type=int, default=1, show_default=True, help="Seed of the sample and of the layout."
+)
 @TRUST_CODE
 @PRECISION
 @DEVICE
@@ -226,7 +254,7 @@ def draw_map(
     model: Path,
     table: Path,
     out: Path,
-    kinds: tuple[Kind, ...],
+    kinds: tuple[MapKind, ...],
     side: Side,
     words: int | None,
     phrases: int | None,
@@ -237,7 +265,7 @@ def draw_map(
     precision: Precision,
     device: Device,
 ) -> None:
-    """Draw maps of words and phrases by t-SNE, and say how often neighbours belong together.
+    """Draw maps of words and phrases by t-SNE and print how often neighbours belong together.
 
     Example: rescorer map rnn model/phrase-table.gz --out maps
     """
@@ -257,8 +285,10 @@ def draw_map(
 @command
 @click.argument("models", type=click.Path(exists=True, path_type=Path), nargs=-1, required=True)
 @click.argument("text", type=INPUT_FILE)
-@click.option("--source", type=INPUT_FILE, help="Source text, where a model sees it.")
-@click.option("--links", type=INPUT_FILE, help="Word links, where a model needs them.")
+@click.option("--source", type=INPUT_FILE, help="Source text, for models that read it.")
+@click.option(
+    "--links", type=INPUT_FILE, help="Word alignment in Pharaoh format, for models that need it."
+)
 @FORM
 @TRUST_CODE
 @PRECISION
@@ -273,9 +303,9 @@ def perplexity(
     precision: Precision,
     device: Device,
 ) -> None:
-    """Perplexity of models on the same target text, a word with </s>, and without unknown words.
+    """Print the perplexity of MODELS per word of a target text, with and without unknown words.
 
-    MODELS are model directories, ARPA files and binary files of kenlm.
+    MODELS are model directories, ARPA files and binary files of kenlm. </s> counts as a word.
 
     Example: rescorer perplexity rnn_lm cslm model/lm.arpa.gz dev.fr
     """
@@ -306,17 +336,32 @@ def _line_numbers(text: str | None) -> list[int]:
 @click.argument("model", type=EXISTING_DIRECTORY)
 @click.argument("source", type=INPUT_FILE)
 @click.argument("target", type=INPUT_FILE)
-@click.option("--out", default="-", help="Word links to write.  [default: standard output]")
-@click.option("--matrix", help="All weights, JSON lines to write, compressed by suffix.")
-@click.option("--pictures", type=DIRECTORY, help="Folder for pictures of the pairs of --lines.")
-@click.option("--lines", metavar="N,N,...", help="Pairs to be drawn, counted from 1.")
-@click.option("--links", type=INPUT_FILE, help="Links to compare with: alignment error rate.")
+@click.option(
+    "--out",
+    type=FILE_OR_STDOUT,
+    default="-",
+    help="File for the word links.  [default: standard output]",
+)
+@click.option(
+    "--matrix",
+    type=OUTPUT_FILE,
+    help="File for all attention weights, in JSON lines; the suffix chooses the compression.",
+)
+@click.option(
+    "--pictures", type=DIRECTORY, help="Directory for pictures of the sentence pairs in --lines."
+)
+@click.option(
+    "--lines", metavar="N,N,...", help="Numbers of the sentence pairs to draw, counted from 1."
+)
+@click.option(
+    "--links", type=INPUT_FILE, help="Word links to compare with; prints the alignment error rate."
+)
 @click.option(
     "--min-weight",
     type=click.FloatRange(0, 1),
     default=0.0,
     show_default=True,
-    help="That a link needs.",
+    help="Smallest attention weight of a link.",
 )
 @TRUST_CODE
 @DEVICE
@@ -324,8 +369,8 @@ def align(
     model: Path,
     source: Path,
     target: Path,
-    out: str,
-    matrix: str | None,
+    out: Path,
+    matrix: Path | None,
     pictures: Path | None,
     lines: str | None,
     links: Path | None,
@@ -335,8 +380,7 @@ def align(
 ) -> None:
     """Align the words of parallel text by the attention of a network.
 
-    Each target word is linked to the source word that it looks at most; one that looks most at </s> has
-    no link.
+    Each target word is linked to the source word with the largest weight, or to none if that is </s>.
 
     Example: rescorer align rnnsearch dev.en dev.fr --out dev.links --pictures attention --lines 1,2,5
     """
@@ -354,7 +398,9 @@ def align(
     pairs = read_pairs(source, target, links)
     reader = attention_reader_of_model(model, Compute(device=device), trust_code)
     drawn = None if pictures is None else AttentionPictures(pictures, numbers)
-    error = align_pairs(reader, pairs, out, matrix, drawn, min_weight)
+    error = align_pairs(
+        reader, pairs, str(out), None if matrix is None else str(matrix), drawn, min_weight
+    )
     if error is not None:
         click.echo(f"{links}: {error}", err=True)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from moses_bridge.base.command import (
     EXISTING_DIRECTORY,
     FILE_OR_STDIN,
+    FILE_OR_STDOUT,
     INPUT_FILE,
     JOBS,
     OUTPUT_FILE,
@@ -26,12 +26,7 @@ from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.textio import is_stream
 from moses_bridge.formats.nbest import check_feature_name
 from rescorer.cli.options import DEVICE, PRECISION, TRUST_CODE, UNNORMALIZED
-from rescorer.models.controls import Control
-from rescorer.tables.column import ColumnFormat
-
-if TYPE_CHECKING:
-    from rescorer.contract.compute import Device, Precision
-    from rescorer.models.ensemble import Mean
+from rescorer.contract.choices import ColumnFormat, Control, Device, Mean, Precision
 
 
 def _tell_log_z(model: Path, unnormalized: bool) -> None:
@@ -50,75 +45,92 @@ def _tell_log_z(model: Path, unnormalized: bool) -> None:
     "models",
     type=EXISTING_DIRECTORY,
     multiple=True,
-    help="Model directory; several give a column each, or one with --mean.",
+    help="Model directory; may be given several times. Each model adds a column; with --mean "
+    "they add one.",
 )
 @click.option(
     "--mean",
-    type=click.Choice(["sentence-log-probs", "word-probs"]),
-    help="One column of several models: the mean of log-probabilities of pairs, or of probabilities of words.",
+    type=choice_of(Mean),
+    help="Add one column for all models: the mean of the log-probabilities of pairs, or of the "
+    "probabilities of words.",
 )
 @click.option(
     "--control",
     type=choice_of(Control),
-    help="Instead of a model: noise, or minus the number of target words.",
+    help="Add a column without information instead of a model's, to compare with.",
 )
 @click.option(
     "--values",
     "commands",
     metavar="COMMAND",
     multiple=True,
-    help="Program that prints a number for each phrase pair, a natural logarithm: a column after those of the "
-    "models; started --jobs times at most. Protocol: docs/formats.md.",
+    help="Program that prints a natural logarithm for each phrase pair. Its column comes "
+    "after those of the "
+    "models. It is started at most --jobs times; docs/formats.md describes the protocol.",
 )
-@click.option("--with-links", is_flag=True, help="Give the programs of --values word links too.")
+@click.option(
+    "--with-links", is_flag=True, help="Give word links to the programs of --values, too."
+)
 @click.option(
     "--scorer",
     "factories",
     metavar="MODULE:FACTORY",
     multiple=True,
-    help="A Python function (package.module:FACTORY) that returns a scorer: a column after all others.",
+    help="Python function, package.module:FACTORY, that returns a scorer. Its column comes "
+    "after all others.",
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="Of --control random.")
-@click.option("--out", required=True, help="Table to write, compressed by suffix.")
-@click.option("--ini", type=INPUT_FILE, help="moses.ini of the table ...")
-@click.option("--ini-out", type=OUTPUT_FILE, help="... and the one to write.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of --control random.")
+@click.option(
+    "--out",
+    type=FILE_OR_STDOUT,
+    required=True,
+    help="Table to write; the suffix chooses the compression.",
+)
+@click.option("--ini", type=INPUT_FILE, help="moses.ini that names TABLE.")
+@click.option(
+    "--ini-out",
+    type=OUTPUT_FILE,
+    help="moses.ini to write, which names the new table; needs --ini.",
+)
 @click.option(
     "--columns",
     default="sum",
     show_default=True,
-    help="Forms of the score: sum, per-word, over-targets; and unknown-words. Joined by commas.",
+    help="Columns to add, joined by commas: sum, per-word and over-targets of each model, and "
+    "unknown-words.",
 )
-@click.option("--unknown-words", is_flag=True, help="As --columns with unknown-words at its end.")
+@click.option("--unknown-words", is_flag=True, help="Append unknown-words to --columns.")
 @click.option(
     "--column-format",
     type=choice_of(ColumnFormat),
     default="prob",
     show_default=True,
-    help="Probabilities as Moses wants them, or logarithms for a table that holds those.",
+    help="How a score is written: prob for the probabilities that Moses reads, log for a "
+    "table of logarithms.",
 )
 @click.option(
-    "--replace", is_flag=True, help="Put them in the place of those that TABLE.json names."
+    "--replace", is_flag=True, help="Replace the columns listed in TABLE.json instead of appending."
 )
 @click.option(
     "--skip-bad",
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="Let at most N malformed rows go to OUT.bad.",
+    help="Move up to N malformed rows to OUT.bad instead of stopping at the first.",
 )
 @UNNORMALIZED
 @TRUST_CODE
 @click.option(
-    "--shard", metavar="I/N", help="Score the I-th of N parts; `rescorer merge` joins them."
+    "--shard", metavar="I/N", help="Score only the I-th of N parts; `rescorer merge` joins them."
 )
 @RAY
 @WORKERS
 @PRECISION
 @DEVICE
-@click.option("--resume", is_flag=True, help="Continue where an interrupted run stopped.")
+@click.option("--resume", is_flag=True, help="Continue an interrupted run.")
 @JOBS
 def score(
-    table: str,
+    table: Path,
     models: tuple[Path, ...],
     mean: Mean | None,
     control: Control | None,
@@ -126,7 +138,7 @@ def score(
     with_links: bool,
     factories: tuple[str, ...],
     seed: int,
-    out: str,
+    out: Path,
     ini: Path | None,
     ini_out: Path | None,
     columns: str,
@@ -144,7 +156,7 @@ def score(
     resume: bool,
     jobs: int,
 ) -> None:
-    """Append scores to each row of a phrase table, and change moses.ini to fit.
+    """Append scores to each row of a phrase table and adapt moses.ini.
 
     Example: rescorer score model/phrase-table.gz --model rnn --out rnn/phrase-table.gz
     --ini model/moses.ini --ini-out rnn/moses.ini
@@ -165,7 +177,7 @@ def score(
     if unnormalized and not is_stream(table):
         for model in models:
             _tell_log_z(model, unnormalized)
-            agreement = table_agreement(model, table, seed, compute, trust_code)
+            agreement = table_agreement(model, str(table), seed, compute, trust_code)
             click.echo(f"{model}: {agreement}", err=True)
     config = ColumnConfig(
         parse_columns(columns, unknown_words),
@@ -180,8 +192,8 @@ def score(
             scoring = open_scoring(address, workers, device, packed(asked, scorers))
             elsewhere = stack.enter_context(scoring)
         lines = score_table(
-            table,
-            out,
+            str(table),
+            str(out),
             scorers,
             config,
             ini,
@@ -197,11 +209,20 @@ def score(
 
 @command
 @click.argument("parts", type=INPUT_FILE, nargs=-1, required=True)
-@click.option("--out", type=OUTPUT_FILE, required=True, help="Table to write.")
-@click.option("--ini", type=INPUT_FILE, help="moses.ini of the table that was scored ...")
-@click.option("--ini-out", type=OUTPUT_FILE, help="... and the one to write.")
+@click.option(
+    "--out",
+    type=OUTPUT_FILE,
+    required=True,
+    help="Table to write; the suffix chooses the compression.",
+)
+@click.option("--ini", type=INPUT_FILE, help="moses.ini of the table that was scored.")
+@click.option(
+    "--ini-out",
+    type=OUTPUT_FILE,
+    help="moses.ini to write, which names the new table; needs --ini.",
+)
 def merge(parts: tuple[Path, ...], out: Path, ini: Path | None, ini_out: Path | None) -> None:
-    """Join the parts that `rescorer score --shard` wrote into one table.
+    """Join the PARTS written by `rescorer score --shard` into one table.
 
     Example: rescorer merge part1.gz part2.gz --out phrase-table.gz
     """
@@ -213,44 +234,53 @@ def merge(parts: tuple[Path, ...], out: Path, ini: Path | None, ini_out: Path | 
 
 @command
 @click.argument("nbest", type=FILE_OR_STDIN)
-@click.option("--source", type=INPUT_FILE, required=True, help="The text that was translated.")
+@click.option("--source", type=INPUT_FILE, required=True, help="Source text of the n-best list.")
 @click.option(
     "--model",
     "models",
     type=EXISTING_DIRECTORY,
     multiple=True,
     required=True,
-    help="Model directory; several are an ensemble, one feature.",
+    help="Model directory; may be given several times. Several models are an ensemble and "
+    "give one feature.",
 )
 @click.option(
     "--mean",
-    type=click.Choice(["sentence-log-probs", "word-probs"]),
+    type=choice_of(Mean),
     default="sentence-log-probs",
     show_default=True,
-    help="Of an ensemble: of log-probabilities of sentences, or of probabilities of words.",
+    help="What an ensemble averages: the log-probabilities of sentences, or the probabilities "
+    "of words.",
 )
-@click.option("--per-word", is_flag=True, help="Divide by the number of words, </s> included.")
-@click.option("--feature", required=True, help="Its name: letters and digits.")
+@click.option(
+    "--per-word", is_flag=True, help="Divide the score by the number of words, including </s>."
+)
+@click.option("--feature", required=True, help="Name of the feature: letters and digits.")
 @click.option(
     "--per-word-feature",
     default="",
-    help="Name of a second feature: the same value by the number of words, </s> included.",
+    help="Name of a second feature: the score divided by the number of words, including </s>.",
 )
-@click.option("--out", required=True, help="N-best list to write, compressed by suffix.")
+@click.option(
+    "--out",
+    type=FILE_OR_STDOUT,
+    required=True,
+    help="N-best list to write; the suffix chooses the compression.",
+)
 @UNNORMALIZED
 @TRUST_CODE
 @PRECISION
 @DEVICE
 @JOBS
 def nbest(
-    nbest: str,
+    nbest: Path,
     source: Path,
     models: tuple[Path, ...],
     mean: Mean,
     per_word: bool,
     feature: str,
     per_word_feature: str,
-    out: str,
+    out: Path,
     unnormalized: bool,
     trust_code: bool,
     precision: Precision,
@@ -268,14 +298,14 @@ def nbest(
 
     check_feature_name(feature)
     if per_word and per_word_feature:
-        raise ConfigError("--per-word divides the one feature already: leave one of both out")
+        raise ConfigError("--per-word divides the one feature already: give only one of the two")
     compute = Compute(precision, device, unnormalized)
     scorers = [scorer_of_model(model, compute, trust_code).scorer for model in models]
     if unnormalized:
         for model in models:
             _tell_log_z(model, unnormalized)
     scorer = ensemble(scorers, mean, per_word)
-    add_feature(nbest, source, scorer, feature, out, jobs, per_word_feature)
+    add_feature(str(nbest), source, scorer, feature, str(out), jobs, per_word_feature)
 
 
 @command
@@ -284,7 +314,9 @@ def nbest(
 @TRUST_CODE
 @PRECISION
 @DEVICE
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Threads.")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Number of threads."
+)
 def serve(
     model: Path,
     unnormalized: bool,
@@ -295,10 +327,10 @@ def serve(
 ) -> None:
     """Score n-grams for the search with a CSLM or an NNJM, over standard input and output.
 
-    What the search goes by is quick: of a model trained with self_normalisation it is the score without the
-    denominator, less the mean of log Z.
+    For a model trained with self_normalisation, the score leaves out the denominator and subtracts the mean of
+    log Z, which is fast.
 
-    It is started by `moses-bridge decode` and `tuning tune`, once for each of their processes.
+    `moses-bridge decode` and `tuning tune` start one server for each of their processes.
 
     Example: moses-bridge decode --neural-lm "CSLM0=rescorer serve cslm" ...
     """

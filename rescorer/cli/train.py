@@ -17,15 +17,27 @@ from moses_bridge.base.command import (
     config_options,
 )
 from moses_bridge.base.config import load_config, with_options
-from moses_bridge.base.progress import quiet
 from rescorer.cli.options import DEVICE, RESUME, SEED, TRUST_CODE
-from rescorer.contract.architectures import ARCHITECTURES
-from rescorer.contract.data import Reading
+from rescorer.contract.choices import Device, Reading
 
 if TYPE_CHECKING:
-    from rescorer.contract.compute import Device
     from rescorer.contract.training import TrainingSettings
     from rescorer.runs.expected_bleu.task import ExpectedBleuConfig
+
+
+class _ArchitectureOption(click.Option):
+    """The option --arch; the architectures are slow to load, so only its help loads their names."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The option and its help."""
+        from rescorer.contract.architectures import ARCHITECTURES
+
+        self.help = (
+            f"Architecture of the network: one of {', '.join(ARCHITECTURES)}, or package.module:NAME "
+            "for one of your own, in a module on PYTHONPATH; package.module: is short for "
+            "package.module:ARCHITECTURE."
+        )
+        return super().get_help_record(ctx)
 
 
 def _training_settings(
@@ -52,34 +64,44 @@ def _training_settings(
 @command
 @click.argument("data", type=INPUT_FILE)
 @click.option("--out", type=DIRECTORY, required=True, help="Model directory to write.")
+@click.option("--arch", cls=_ArchitectureOption, default="encdec", show_default=True)
 @click.option(
-    "--arch",
-    default="encdec",
-    show_default=True,
-    help=f"What is trained: {', '.join(ARCHITECTURES)}; or your own, package.module:NAME (package.module: for "
-    "NAME ARCHITECTURE), of a module that Python finds (PYTHONPATH).",
+    "--source", type=INPUT_FILE, help="Source text, if DATA is its translation line by line."
 )
-@click.option("--source", type=INPUT_FILE, help="Source text, where DATA is parallel target text.")
-@click.option("--links", type=INPUT_FILE, help="Its word links, where the architecture needs them.")
+@click.option(
+    "--links",
+    type=INPUT_FILE,
+    help="Word alignment of --source and DATA in Pharaoh format, for architectures that need it.",
+)
 @click.option(
     "--texts",
     type=(INPUT_FILE, INPUT_FILE),
     metavar="SOURCE TARGET",
-    help="Texts whose words are counted for the shortlists; else those of the phrase pairs are.",
+    help="Texts in which words are counted for the shortlists.  [default: the phrase pairs]",
 )
 @click.option(
     "--cache",
     type=DIRECTORY,
-    help="Keep the pairs of the table here; read them from here where they are kept already.",
+    help="Directory in which to keep the pairs of the table for later trainings.",
 )
 @config_options(_training_settings)
-@click.option("--minutes", type=float, help="At most so many; sets the key loop.max_minutes.")
-@click.option("--epochs", type=int, help="Passes at most; sets the key loop.n_epochs.")
-@click.option("--hidden-width", type=int, help="Sets the key model.hidden_width.")
+@click.option(
+    "--minutes",
+    type=float,
+    help="Largest number of minutes to train; sets the key loop.max_minutes.",
+)
+@click.option(
+    "--epochs", type=int, help="Largest number of passes over the data; sets the key loop.n_epochs."
+)
+@click.option(
+    "--hidden-width", type=int, help="Number of hidden units; sets the key model.hidden_width."
+)
 @click.option(
     "--reading",
     type=choice_of(Reading),
-    help="Learn p(source | target), or the last word of a sentence first; sets the key reading.",
+    help="How the network reads the data: reversed-sides learns p(source | target), "
+    "right-to-left predicts "
+    "the last word of a sentence first. Sets the key reading.",
 )
 @RESUME
 @DEVICE
@@ -101,13 +123,15 @@ def train(
     device: Device,
     seed: int,
 ) -> None:
-    """Train a network on the distinct pairs of a phrase table (or, --arch cslm, on target text).
+    """Train a network on DATA: a phrase table or, for language models such as --arch cslm, target text.
 
-    Without a limit of minutes or epochs it trains until the held-out loss stops falling. Several
-    processes train together by torchrun --nproc-per-node N -m rescorer train ...
+    Of a phrase table it uses the distinct pairs. Without a limit of minutes or epochs, training ends when the
+    held-out loss stops falling. To train with several processes, run torchrun --nproc-per-node N -m rescorer
+    train ...
 
     Example: rescorer train model/phrase-table.gz --out rnn
     """
+    from moses_bridge.base.progress import quiet
     from rescorer.contract.compute import choose_device
     from rescorer.contract.data import Data
     from rescorer.runs.train import train as run_training
@@ -136,19 +160,25 @@ def _expected_bleu_settings(
 @command
 @click.argument("model", type=EXISTING_DIRECTORY)
 @click.argument("nbest", type=INPUT_FILE)
-@click.option("--source", type=INPUT_FILE, required=True, help="The text that was translated.")
+@click.option("--source", type=INPUT_FILE, required=True, help="Source text of the n-best lists.")
 @click.option(
     "--reference",
     "references",
     type=INPUT_FILE,
     multiple=True,
     required=True,
-    help="Its translation; may be given several times.",
+    help="Reference translation of --source; may be given several times.",
 )
 @click.option("--out", type=DIRECTORY, required=True, help="Model directory to write.")
 @config_options(_expected_bleu_settings)
-@click.option("--minutes", type=float, help="At most so many; sets the key loop.max_minutes.")
-@click.option("--epochs", type=int, help="Passes at most; sets the key loop.n_epochs.")
+@click.option(
+    "--minutes",
+    type=float,
+    help="Largest number of minutes to train; sets the key loop.max_minutes.",
+)
+@click.option(
+    "--epochs", type=int, help="Largest number of passes over the data; sets the key loop.n_epochs."
+)
 @TRUST_CODE
 @RESUME
 @DEVICE
@@ -167,10 +197,10 @@ def expected_bleu(
     device: Device,
     seed: int,
 ) -> None:
-    """Train a phrase model (encdec, cptm, word_pairs) on, for the BLEU that is expected on n-best lists.
+    """Fine-tune a phrase model to maximise expected BLEU on n-best lists.
 
-    NBEST has the segmentation of each translation (-include-segmentation-in-n-best); the weights of the other
-    features are those that it was made with.
+    NBEST must have the segmentation of each translation (-include-segmentation-in-n-best). The other features
+    keep the weights the list was decoded with.
 
     Example: rescorer expected-bleu cptm train.nbest.gz --source train.en --reference train.fr --out cptm-bleu
     """

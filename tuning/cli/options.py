@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from moses_bridge.base.command import INPUT_FILE
-from tuning.optimisers.by_name import OPTIMIZER_NAMES
+from moses_bridge.base.command import INPUT_FILE, choice_of
+from tuning.optimisers.by_name import OptimizerName
 
 SOURCE = click.option("--source", type=INPUT_FILE, required=True, help="Tokenised source text.")
 REFERENCE = click.option(
@@ -21,7 +21,7 @@ REFERENCE = click.option(
 )
 OPTIMIZER = click.option(
     "--optimizer",
-    type=click.Choice(OPTIMIZER_NAMES),
+    type=choice_of(OptimizerName),
     help="How weights are found; sets the key optimizer.",
 )
 NBEST_SIZE = click.option(
