@@ -33,6 +33,8 @@ OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
 FILE_OR_STDOUT = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 DIRECTORY = click.Path(file_okay=False, path_type=Path)
 EXISTING_DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
+FILE_OR_DIRECTORY = click.Path(exists=True, path_type=Path)
+PREFIX = click.Path(path_type=Path)  # of the names of files
 VERSION = click.version_option(package_name="rescorer", message="%(prog)s %(version)s")
 JOBS = click.option(
     "--jobs",

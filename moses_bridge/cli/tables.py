@@ -14,6 +14,7 @@ from moses_bridge.base.command import (
     FILE_OR_STDIN,
     FILE_OR_STDOUT,
     JOBS,
+    PREFIX,
     Command,
     choice_of,
     command,
@@ -38,7 +39,7 @@ def _build_settings(config: Path | None, smoothing: str | None) -> BuildConfig:
 @click.option(
     "--corpus",
     "corpus_prefix",
-    type=FILE_OR_STDOUT,
+    type=PREFIX,
     required=True,
     help="Common prefix of two tokenised texts: corpus/train for corpus/train.en and corpus/train.fr.",
 )

@@ -13,6 +13,7 @@ import click
 from moses_bridge.base.command import (
     DIRECTORY,
     EXISTING_DIRECTORY,
+    FILE_OR_DIRECTORY,
     FILE_OR_STDOUT,
     INPUT_FILE,
     OUTPUT_FILE,
@@ -283,7 +284,7 @@ def draw_map(
 
 
 @command
-@click.argument("models", type=click.Path(exists=True, path_type=Path), nargs=-1, required=True)
+@click.argument("models", type=FILE_OR_DIRECTORY, nargs=-1, required=True)
 @click.argument("text", type=INPUT_FILE)
 @click.option("--source", type=INPUT_FILE, help="Source text, for models that read it.")
 @click.option(

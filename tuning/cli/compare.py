@@ -9,6 +9,7 @@ import click
 
 from moses_bridge.base.command import (
     DIRECTORY,
+    FILE_OR_DIRECTORY,
     INPUT_FILE,
     JOBS,
     choice_of,
@@ -152,7 +153,7 @@ def _numbers(text: str) -> list[float]:
 
 
 @command
-@click.argument("system", type=click.Path(exists=True, path_type=Path))
+@click.argument("system", type=FILE_OR_DIRECTORY)
 @click.option("--feature", required=True, help="Column to scan, like TranslationModel0_4 or CSLM0.")
 @SOURCE
 @REFERENCE
