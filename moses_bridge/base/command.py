@@ -26,6 +26,15 @@ from moses_bridge.base.textio import remove_unfinished
 
 FAILED = 1
 INTERRUPTED = 130
+# Kinds of paths. That a directory is missing or lacks a file is said where it is read.
+INPUT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+FILE_OR_STDIN = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
+OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
+FILE_OR_STDOUT = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+DIRECTORY = click.Path(file_okay=False, path_type=Path)
+EXISTING_DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
+FILE_OR_DIRECTORY = click.Path(exists=True, path_type=Path)
+PREFIX = click.Path(path_type=Path)  # of the names of files
 VERSION = click.version_option(package_name="rescorer", message="%(prog)s %(version)s")
 JOBS = click.option(
     "--jobs",
@@ -35,7 +44,7 @@ JOBS = click.option(
 )
 CONFIG = click.option(
     "--config",
-    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+    type=FILE_OR_STDIN,
     help="File of settings in TOML; an unknown key is an error.",
 )
 RAY = click.option(
@@ -110,7 +119,7 @@ class _PrintConfig(click.Option):
         )
 
 
-class _Command(click.Command):
+class Command(click.Command):
     """A command that may have the flag --print-config."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -134,6 +143,11 @@ def _without_required(command: click.Command) -> click.Command:
     return relaxed
 
 
+def command(function: Callable[..., Any]) -> click.Command:
+    """Make a command of a `CommandGroup`: its name is the function's, its help the docstring."""
+    return click.command(cls=Command)(function)
+
+
 class CommandGroup(click.Group):
     """A click group whose commands end with one line on standard error instead of a traceback.
 
@@ -143,7 +157,7 @@ class CommandGroup(click.Group):
     default, but leave no unfinished files.
     """
 
-    command_class = _Command
+    command_class = Command
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; see the class."""

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError
-from rescorer.contract.batch import Batch, Side
+from rescorer.contract.batch import Batch
+from rescorer.contract.choices import Side
 from rescorer.contract.data import Data, DataKind
 from rescorer.contract.object_reference import ObjectReference
 from rescorer.contract.scorer import Scorer

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import UserError, shown
-
-Side = Literal["source", "target"]
+from rescorer.contract.choices import Side
 
 
 @dataclass(frozen=True)

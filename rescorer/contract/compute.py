@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import torch
 
 from moses_bridge.base.errors import ConfigError
+from rescorer.contract.choices import Device, Precision
 
-Precision = Literal["float32", "bfloat16"]
-Device = Literal["auto", "cpu", "cuda"]
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 CPU_FEATURES = Path("/proc/cpuinfo")
 BFLOAT16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16")

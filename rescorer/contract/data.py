@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from moses_bridge.base.textio import StrPath
+from rescorer.contract.choices import Reading
 
 DataKind = Literal["phrase pairs", "text", "parallel text", "linked text"]
-
-# How a network reads its data: with reversed sides it knows p(source | target), from right to left it
-# predicts the last word of a sentence first.
-Reading = Literal["as-is", "reversed-sides", "right-to-left", "reversed-sides-right-to-left"]
 
 PairReading = Literal["as-is", "reversed-sides"]
 

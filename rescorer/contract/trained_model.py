@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rescorer.contract.batch import Batch
-from rescorer.contract.data import Reading, goes_right_to_left, reverses_sides
+from rescorer.contract.choices import Reading
+from rescorer.contract.data import goes_right_to_left, reverses_sides
 from rescorer.contract.scorer import LogZ
 from rescorer.contract.vocabulary import Shortlists
 

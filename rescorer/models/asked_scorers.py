@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moses_bridge.base.errors import ConfigError
+from rescorer.contract.choices import Control, Mean
 from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import NamedScorer
-from rescorer.models.controls import Control, scorer_of_control
-from rescorer.models.ensemble import Mean, named_ensemble
+from rescorer.models.controls import scorer_of_control
+from rescorer.models.ensemble import named_ensemble
 from rescorer.models.external_values import scorer_of_command, scorer_of_factory
 from rescorer.models.model_directory import scorer_of_model
 

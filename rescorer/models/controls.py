@@ -6,16 +6,15 @@ They stand where a model stands, so that the same tuning can be run with them.
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.formats.words import split_words
 from rescorer.contract.batch import Batch
+from rescorer.contract.choices import Control
 from rescorer.contract.scorer import NamedScorer
 
-Control = Literal["random", "length"]
 # A uniform number from here to 0 has a standard deviation of 4.3, about that of a phrase's log p.
 LOWEST_RANDOM_LOG_PROB = -15.0
 

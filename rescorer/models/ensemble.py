@@ -8,7 +8,6 @@ They are kept apart by name.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +16,10 @@ from scipy.special import logsumexp
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.formats.words import split_words
 from rescorer.contract.batch import Batch
+from rescorer.contract.choices import Mean
 from rescorer.contract.scorer import NamedScorer, Scorer, WordScorer
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.models.reading import RightToLeft
-
-Mean = Literal["sentence-log-probs", "word-probs"]
 
 
 class _Ensemble:

@@ -16,8 +16,9 @@ from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.json_files import read_json, write_json
 from rescorer.contract.architectures import ARCHITECTURES, Architecture, is_foreign, load
+from rescorer.contract.choices import Reading
 from rescorer.contract.compute import Compute
-from rescorer.contract.data import FORMER_READING_KEYS, Reading
+from rescorer.contract.data import FORMER_READING_KEYS
 from rescorer.contract.data import reverses_sides as reading_reverses_sides
 from rescorer.contract.scorer import LogZ, NamedScorer
 from rescorer.contract.target_generation import TargetGenerator

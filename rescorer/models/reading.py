@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.formats.words import turned_words
-from rescorer.contract.batch import Batch, Side, UnscorablePair
+from rescorer.contract.batch import Batch, UnscorablePair
+from rescorer.contract.choices import Side
 from rescorer.contract.scorer import Scorer, WordLogProbs, WordScorer
 from rescorer.contract.target_generation import Generated, GenerationConfig, TargetGenerator
 from rescorer.contract.trained_model import TrainedModel

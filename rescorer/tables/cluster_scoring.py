@@ -15,7 +15,7 @@ from pathlib import Path
 
 from moses_bridge.base.cluster import Cluster, Unit, open_cluster
 from moses_bridge.formats.phrase_table import Block
-from rescorer.contract.compute import Device
+from rescorer.contract.choices import Device
 from rescorer.contract.parallel import compute_on_one_thread
 from rescorer.contract.scorer import NamedScorer
 from rescorer.models.asked_scorers import AskedScorers

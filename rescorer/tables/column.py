@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
 from moses_bridge.base.errors import ConfigError
+from rescorer.contract.choices import ColumnFormat
 from rescorer.contract.scorer import NamedScorer
 from rescorer.tables.rows import Shard
 
 Column = Literal["sum", "per-word", "over-targets", "unknown-words"]
-ColumnFormat = Literal["prob", "log"]
 # Earlier versions made these too, and TABLE.json may name them.
 FORMER_COLUMNS = ("length-neutral", "residual")
 

@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError, UserError
 from moses_bridge.base.progress import Progress
-from rescorer.contract.compute import DTYPES, Precision, fastest_precision
+from rescorer.contract.choices import Precision
+from rescorer.contract.compute import DTYPES, fastest_precision
 from rescorer.contract.training import Task
 from rescorer.training.log import LogRecord, NoLog, TrainingLog
 from rescorer.training.peers import ALONE, Peers

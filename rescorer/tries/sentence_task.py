@@ -18,13 +18,8 @@ from moses_bridge.base.array_file import parts
 from moses_bridge.base.config import AtLeast, Below, check_limits
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import StrPath
-from rescorer.contract.data import (
-    FORMER_READING_KEYS,
-    Data,
-    Reading,
-    goes_right_to_left,
-    reverses_sides,
-)
+from rescorer.contract.choices import Reading
+from rescorer.contract.data import FORMER_READING_KEYS, Data, goes_right_to_left, reverses_sides
 from rescorer.contract.training import Prepared
 from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
 from rescorer.layers.predicted import UpdateLoss

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.line_progress import track_blocks
@@ -16,9 +16,9 @@ from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import open_write, read_lines
 from moses_bridge.formats.phrase_table import read_blocks
 from moses_bridge.formats.words import split_words
+from rescorer.contract.choices import OutputFormat
 from rescorer.contract.target_generation import Generated, GenerationConfig, TargetGenerator
 
-OutputFormat = Literal["text", "json"]
 BLOCK_ROWS = 1000
 IN_TABLE = {True: b"in table", False: b"not in table"}
 

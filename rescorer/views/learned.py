@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
 from rescorer.contract.architectures import ARCHITECTURES, Architecture, Summaries, load
-from rescorer.contract.batch import Side
+from rescorer.contract.choices import Side
 from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import SPECIALS, Vocabulary

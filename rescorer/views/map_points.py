@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +24,11 @@ from moses_bridge.formats.phrase_table import (
     target_count,
 )
 from moses_bridge.formats.words import split_words
-from rescorer.contract.batch import Side
+from rescorer.contract.choices import MapKind, Side
 from rescorer.contract.compute import Compute
 from rescorer.views.learned import Learned
 from rescorer.views.phrase_vectors import encoded_blocks
 from rescorer.views.table_phrases import ROWS_AT_ONCE, distinct_phrases, known_phrases
-
-Kind = Literal["words", "phrases"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +46,7 @@ class MapPoints:
         linked: the words of that translation that are linked to a word of the phrase, in their order.
     """
 
-    kind: Kind
+    kind: MapKind
     texts: list[bytes]
     vectors: NDArray[np.float32]
     lengths: list[int]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,19 +15,18 @@ from moses_bridge.base.errors import InputError
 from moses_bridge.base.json_files import write_json
 from moses_bridge.base.progress import Progress
 from moses_bridge.formats.words import split_words
-from rescorer.contract.batch import Side
+from rescorer.contract.choices import Colour, MapKind, Side
 from rescorer.contract.compute import Compute
 from rescorer.tables.source_table import table_identity
 from rescorer.views.cosine import unit_rows
 from rescorer.views.learned import Learned
 from rescorer.views.map_picture import Picture, draw_map, draw_zoom
-from rescorer.views.map_points import Kind, MapPoints, phrase_points, word_points
+from rescorer.views.map_points import MapPoints, phrase_points, word_points
 from rescorer.views.purity import Purity, map_purity
 from rescorer.views.shown_text import as_text
 from rescorer.views.tsne import Layout, layout
 from rescorer.views.zooms import Window, densest_windows
 
-Colour = Literal["length", "frequency"]
 FEWEST_POINTS = 10
 FORMAT_VERSION = 1
 
@@ -79,7 +78,7 @@ def draw_maps(
     learned: Learned,
     table: Path,
     out: Path,
-    kinds: Sequence[Kind],
+    kinds: Sequence[MapKind],
     config: MapConfig,
     compute: Compute | None = None,
 ) -> list[Map]:
@@ -113,14 +112,14 @@ def draw_maps(
     return maps
 
 
-def kinds_of(learned: Learned) -> list[Kind]:
+def kinds_of(learned: Learned) -> list[MapKind]:
     """The maps that a model has vectors for; both, where it has none at all."""
-    has: dict[Kind, bool] = {"words": learned.has_words, "phrases": learned.has_phrases}
+    has: dict[MapKind, bool] = {"words": learned.has_words, "phrases": learned.has_phrases}
     return [kind for kind in has if has[kind] or not any(has.values())]
 
 
 def _points(
-    kind: Kind, learned: Learned, table: Path, config: MapConfig, compute: Compute
+    kind: MapKind, learned: Learned, table: Path, config: MapConfig, compute: Compute
 ) -> MapPoints:
     """What a map shows, checked."""
     if kind == "words":

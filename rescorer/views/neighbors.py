@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError, shown
 from moses_bridge.formats.words import split_words
-from rescorer.contract.batch import Side
+from rescorer.contract.choices import Side
 from rescorer.contract.compute import Compute
 from rescorer.tables.source_table import table_identity
 from rescorer.views.cosine import Nearest, nearest, unit_rows

@@ -12,7 +12,7 @@ from moses_bridge.base.progress import print_note
 from moses_bridge.base.textio import StrPath
 from moses_bridge.formats.phrase_table import read_blocks
 from moses_bridge.formats.words import split_words
-from rescorer.contract.batch import Side
+from rescorer.contract.choices import Side
 from rescorer.contract.vocabulary import Vocabulary
 
 ROWS_AT_ONCE = 50_000

@@ -24,7 +24,8 @@ from results import Result, write_results
 
 from moses_bridge.base.textio import read_lines
 from moses_bridge.formats.ngram_scorer import ESTIMATES, SIZE, SOURCES, NgramScorer, serve_ngrams
-from rescorer.contract.compute import Compute, Precision, fastest_precision
+from rescorer.contract.choices import Precision
+from rescorer.contract.compute import Compute, fastest_precision
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
 from rescorer.scorers.cslm.inference import cslm_ngram_scorer

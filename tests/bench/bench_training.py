@@ -27,7 +27,8 @@ from results import Result, write_results
 from torch import Tensor, nn
 
 from moses_bridge.base.progress import Progress
-from rescorer.contract.compute import Precision, fastest_precision
+from rescorer.contract.choices import Precision
+from rescorer.contract.compute import fastest_precision
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.encdec.task import EncDecTrainingConfig, empty_network
 from rescorer.training.loop import LoopConfig

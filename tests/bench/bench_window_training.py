@@ -21,7 +21,7 @@ from results import Result, write_results
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from rescorer.contract.compute import Precision
+from rescorer.contract.choices import Precision
 from rescorer.contract.data import Data
 from rescorer.scorers.nnjm.network import Nnjm
 from rescorer.scorers.nnjm.task import NnjmTrainingConfig, prepare

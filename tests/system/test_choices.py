@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
 from typing import Any, get_args
 
 import click
 import pytest
-from rescorer.tables.report import ColumnFormat
+from click.testing import CliRunner
 
 import moses_bridge.cli
 import rescorer.cli
 import tuning.cli
 from moses_bridge.base.choices import DecoderKind, Origin, Smoothing
-from rescorer.contract.batch import Side
-from rescorer.contract.compute import Device, Precision
-from rescorer.models.controls import Control
-from rescorer.models.ensemble import Mean
-from rescorer.views.generated_phrases import OutputFormat
-from rescorer.views.map_points import Kind
-from rescorer.views.maps import Colour
+from rescorer.contract.architectures import ARCHITECTURES
+from rescorer.contract.choices import (
+    Colour,
+    ColumnFormat,
+    Control,
+    Device,
+    MapKind,
+    Mean,
+    OutputFormat,
+    Precision,
+    Reading,
+    Side,
+)
 from tuning.optimisers.by_name import OptimizerName
+from tuning.report.choices import OutputFormat as ReportFormat
 
 GROUPS = {
     "moses-bridge": moses_bridge.cli.main,
@@ -31,15 +42,15 @@ LITERALS: dict[str, Any] = {
     "origin": Origin,
     "smoothing": Smoothing,
     "decoder": DecoderKind,
+    "reading": Reading,
     "device": Device,
     "precision": Precision,
     "mean": Mean,
     "control": Control,
     "column_format": ColumnFormat,
     "side": Side,
-    "output": OutputFormat,
     "form": OutputFormat,
-    "kinds": Kind,
+    "kinds": MapKind,
     "colour": Colour,
     "optimizer": OptimizerName,
 }
@@ -58,7 +69,35 @@ CHOICES = [
 def test_an_option_can_be_what_its_type_names(
     program: str, command: str, name: str, choice: click.Choice[str]
 ) -> None:
-    expected = get_args(LITERALS[name])
+    literal = LITERALS[name]
     if (program, command, name) == ("tuning", "evaluate", "form"):
-        expected = tuning.cli.FORMATS
-    assert tuple(choice.choices) == expected
+        literal = ReportFormat
+    assert tuple(choice.choices) == get_args(literal)
+
+
+@pytest.mark.parametrize("package", [moses_bridge.cli, rescorer.cli, tuning.cli])
+def test_no_command_writes_out_its_choices(package: ModuleType) -> None:
+    """They come from a Literal through `choice_of`, so that a new name is one line elsewhere."""
+    modules = Path(str(package.__file__)).parent.glob("*.py")
+    assert [path.name for path in modules if "click.Choice(" in path.read_text()] == []
+
+
+def test_an_option_cannot_be_anything_else() -> None:
+    result = CliRunner().invoke(rescorer.cli.main, ["score", "t", "--out", "o", "--control", "no"])
+    assert result.exit_code == 2
+    assert all(repr(name) in result.output for name in get_args(Control))
+
+
+@pytest.mark.parametrize("package", ["moses_bridge.cli", "rescorer.cli", "tuning.cli"])
+def test_listing_the_commands_loads_nothing_slow(package: str) -> None:
+    """So that `--help`, and a shell that completes a command, do not wait."""
+    slow = ["numba", "numpy", "pandas", "sacrebleu", "scipy", "torch"]
+    code = f"import {package}, sys; print(sorted(set({slow}) & set(sys.modules)))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.stdout == "[]\n", result.stderr
+
+
+def test_the_help_of_arch_names_all_architectures() -> None:
+    output = CliRunner().invoke(rescorer.cli.main, ["train", "--help"]).output
+    words = " ".join(output.split())
+    assert f"one of {', '.join(ARCHITECTURES)}, or package.module:NAME" in words

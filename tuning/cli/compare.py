@@ -7,24 +7,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_bridge.base.command import JOBS, config_options
+from moses_bridge.base.command import (
+    DIRECTORY,
+    FILE_OR_DIRECTORY,
+    INPUT_FILE,
+    JOBS,
+    choice_of,
+    command,
+    config_options,
+)
 from moses_bridge.base.config import load_config, with_options
 from moses_bridge.base.errors import ConfigError
-from tuning.cli.options import (
-    DIRECTORY,
-    INPUT_FILE,
-    REFERENCE,
-    SEED,
-    SOURCE,
-    command,
-    run_commands_option,
-)
+from tuning.cli.options import REFERENCE, SEED, SOURCE, run_commands_option
+from tuning.report.choices import OutputFormat
 
 if TYPE_CHECKING:
     from tuning.compare.systems import CompareConfig
     from tuning.scan.weight_scan import ScanConfig
-
-FORMATS = ("json", "text", "markdown", "latex")
 
 
 @command
@@ -36,7 +35,7 @@ FORMATS = ("json", "text", "markdown", "latex")
 @click.option(
     "--format",
     "form",
-    type=click.Choice(FORMATS),
+    type=choice_of(OutputFormat),
     default="json",
     show_default=True,
     help="Output format.",
@@ -46,7 +45,12 @@ FORMATS = ("json", "text", "markdown", "latex")
 )
 @SEED
 def evaluate(
-    output: Path, references: tuple[Path, ...], target: str, form: str, samples: int, seed: int
+    output: Path,
+    references: tuple[Path, ...],
+    target: str,
+    form: OutputFormat,
+    samples: int,
+    seed: int,
 ) -> None:
     """Print BLEU on tokens with its bootstrap s.d., and BLEU, chrF and TER on detokenised text.
 
@@ -149,7 +153,7 @@ def _numbers(text: str) -> list[float]:
 
 
 @command
-@click.argument("system", type=click.Path(exists=True, path_type=Path))
+@click.argument("system", type=FILE_OR_DIRECTORY)
 @click.option("--feature", required=True, help="Column to scan, like TranslationModel0_4 or CSLM0.")
 @SOURCE
 @REFERENCE

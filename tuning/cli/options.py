@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
 
-from moses_bridge.base.command import CommandGroup
-from tuning.optimisers.by_name import OPTIMIZER_NAMES
+from moses_bridge.base.command import INPUT_FILE, choice_of
+from tuning.optimisers.by_name import OptimizerName
 
-INPUT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
-DIRECTORY = click.Path(file_okay=False, path_type=Path)  # read or made: what it lacks is said there
 SOURCE = click.option("--source", type=INPUT_FILE, required=True, help="Tokenised source text.")
 REFERENCE = click.option(
     "--reference",
@@ -25,7 +21,7 @@ REFERENCE = click.option(
 )
 OPTIMIZER = click.option(
     "--optimizer",
-    type=click.Choice(OPTIMIZER_NAMES),
+    type=choice_of(OptimizerName),
     help="How weights are found; sets the key optimizer.",
 )
 NBEST_SIZE = click.option(
@@ -36,11 +32,6 @@ NBEST_SIZE = click.option(
 SEED = click.option(
     "--seed", type=int, default=1, show_default=True, help="Seed of the random numbers."
 )
-
-
-def command(function: Callable[..., Any]) -> click.Command:
-    """Make a command of the group: its name is the function's, its help the docstring."""
-    return click.command(cls=CommandGroup.command_class)(function)
 
 
 def run_commands_option(key: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:

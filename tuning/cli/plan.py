@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tuning.cli.options import INPUT_FILE, OUTPUT_FILE, command
+from moses_bridge.base.command import INPUT_FILE, OUTPUT_FILE, command
 
 
 @command

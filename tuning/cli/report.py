@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from tuning.cli.options import DIRECTORY, INPUT_FILE, OUTPUT_FILE, SEED, command
+from moses_bridge.base.command import DIRECTORY, INPUT_FILE, OUTPUT_FILE, command
+from tuning.cli.options import SEED
 
 
 @command

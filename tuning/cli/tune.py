@@ -11,31 +11,24 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_bridge.base.command import (
+    DIRECTORY,
+    INPUT_FILE,
     JOBS,
     RAY,
     WORKERS,
     check_workers,
+    choice_of,
+    command,
     command_line,
     config_options,
 )
 from moses_bridge.base.config import load_config, with_options
-from tuning.cli.options import (
-    DIRECTORY,
-    INPUT_FILE,
-    NBEST_SIZE,
-    OPTIMIZER,
-    REFERENCE,
-    SEED,
-    SOURCE,
-    command,
-    run_commands_option,
-)
-from tuning.optimisers.by_name import OPTIMIZER_NAMES
+from tuning.cli.options import NBEST_SIZE, OPTIMIZER, REFERENCE, SEED, SOURCE, run_commands_option
+from tuning.optimisers.by_name import OptimizerName
 
 if TYPE_CHECKING:
     from tuning.loop.rerank_run import RerankConfig
     from tuning.loop.tuning_loop import TuningConfig
-    from tuning.optimisers.by_name import OptimizerName
     from tuning.optimisers.contract import OptimizerConfig
 
 
@@ -254,7 +247,7 @@ def _optimizer_settings(config: Path | None) -> OptimizerConfig:
 )
 @click.option(
     "--optimizer",
-    type=click.Choice(OPTIMIZER_NAMES),
+    type=choice_of(OptimizerName),
     default="kbmira",
     show_default=True,
     help="How weights are found.",

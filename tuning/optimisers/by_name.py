@@ -6,10 +6,10 @@ from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from tuning.optimisers.contract import Optimizer, OptimizerConfig, OptimizerResult
     from tuning.pools.nbest_pool import NBestPool
 

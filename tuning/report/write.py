@@ -12,6 +12,7 @@ from tuning.compare.comparison import Comparison
 from tuning.compare.gains import Gains
 from tuning.compare.output_scores import OutputScores
 from tuning.report.as_json import to_json
+from tuning.report.choices import OutputFormat
 from tuning.report.frames import comparison_frame, comparison_notes, scores_frame
 from tuning.report.gains_frames import gains_frame, gains_notes
 from tuning.report.gains_plot import plot_gains
@@ -77,7 +78,7 @@ def _write_forms(frame: pd.DataFrame, notes: Sequence[str], as_json: str, out: P
     return contents["txt"]
 
 
-def format_scores(scores: OutputScores, form: str) -> str:
+def format_scores(scores: OutputScores, form: OutputFormat) -> str:
     """The scores of one file of translations as "json", "text", "markdown" or "latex"."""
     if form == "json":
         return to_json(scores)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rescorer.contract.batch import Batch, Side
+from rescorer.contract.batch import Batch
+from rescorer.contract.choices import Side
 from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.layers.output_layer import output_layer

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rescorer.contract.architectures import Summaries
-from rescorer.contract.batch import Side
+from rescorer.contract.choices import Side
 from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.layers.output_layer import output_layer

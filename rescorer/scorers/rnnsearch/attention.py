@@ -164,6 +164,22 @@ def attention_weights(
     return torch.softmax(energies.masked_fill(~inside, -torch.inf), dim=1), which
 
 
+class _Gradients(NamedTuple):
+    """The gradients that a run adds to, each with the shape of what it is by.
+
+    Attributes:
+        by_query: by the states.
+        by_energy: by the vector of energies.
+        by_annotations: by all annotations.
+        by_keys: by all keys.
+    """
+
+    by_query: Any
+    by_energy: Any
+    by_annotations: Any
+    by_keys: Any
+
+
 def _run(firsts: Tensor, lens: Tensor, rows: Tensor) -> _Run:
     chosen = rows.numpy()
     own_lens = lens.numpy()[chosen]
@@ -204,9 +220,9 @@ class _Attention(torch.autograd.Function):
         query, energy, annotations, keys, weights = ctx.saved_tensors
         by_query, by_energy = torch.zeros_like(query), torch.zeros_like(energy)
         tensors = (query, energy, annotations, keys, weights, outputs[0])
-        gradients = (by_query, by_energy, *ctx.sums)
-        arrays = [tensor.detach().contiguous().numpy() for tensor in (*tensors, *gradients)]
-        _gradients(*arrays, *ctx.run)
+        sums = (by_query, by_energy, *ctx.sums)
+        arrays = [tensor.detach().contiguous().numpy() for tensor in (*tensors, *sums)]
+        _add_gradients(*arrays[: len(tensors)], _Gradients(*arrays[len(tensors) :]), ctx.run)
         return by_query, by_energy, *[None] * 7
 
 
@@ -245,12 +261,13 @@ def _contexts(
 
 
 @numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
-def _gradients(
+def _add_gradients(
     query: Any, energy: Any, annotations: Any, keys: Any, weights: Any, by_context: Any,
-    by_query: Any, by_energy: Any, by_annotations: Any, by_keys: Any,
-    firsts: Any, lens: Any, offsets: Any,
+    gradients: Any, run: Any,
 ) -> None:  # fmt: skip
-    """Add the gradients of all states to those by query, energy, annotations and keys."""
+    """Add the gradients of all states to `_Gradients`."""
+    by_query, by_energy, by_annotations, by_keys = gradients
+    firsts, lens, offsets = run
     by_weights = np.empty(lens.max() if len(lens) else 0, np.float32)
     for row in range(len(query)):
         first, offset = firsts[row], offsets[row]

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity
 
 from rescorer.contract.architectures import Summaries
-from rescorer.contract.batch import Batch, Side
+from rescorer.contract.batch import Batch
+from rescorer.contract.choices import Side
 from rescorer.contract.compute import Compute
 from rescorer.contract.distinct import distinct
 from rescorer.contract.trained_model import TrainedModel

@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 
 from rescorer.contract.architectures import Summaries
-from rescorer.contract.batch import Batch, Side
+from rescorer.contract.batch import Batch
+from rescorer.contract.choices import Side
 from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Vocabulary

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rescorer.contract.batch import Side
+from rescorer.contract.choices import Side
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 
 # Word ids in the joint vocabulary, *Shape:* (n, max_len or more), and words of each phrase, *Shape:* (n,).

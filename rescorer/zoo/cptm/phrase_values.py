@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rescorer.contract.architectures import PhraseValues
-from rescorer.contract.batch import Batch, Side
+from rescorer.contract.batch import Batch
+from rescorer.contract.choices import Side
 from rescorer.contract.distinct import distinct
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.zoo.cptm.joint_vocabulary import Encoded, JointVocabulary

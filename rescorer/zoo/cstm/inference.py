@@ -12,7 +12,8 @@ from torch import Tensor
 
 from moses_bridge.base.errors import UserError, shown
 from rescorer.contract.architectures import Summaries
-from rescorer.contract.batch import Batch, Side, UnscorablePair
+from rescorer.contract.batch import Batch, UnscorablePair
+from rescorer.contract.choices import Side
 from rescorer.contract.compute import Compute
 from rescorer.contract.distinct import distinct
 from rescorer.contract.scorer import WordLogProbs

@@ -12,7 +12,8 @@ from scipy.special import expit, logsumexp
 from scipy.stats import spearmanr
 
 from rescorer.contract.batch import Batch
-from rescorer.contract.compute import Compute, Precision
+from rescorer.contract.choices import Precision
+from rescorer.contract.compute import Compute
 from rescorer.contract.parallel import map_in_order
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary

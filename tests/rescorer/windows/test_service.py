@@ -17,7 +17,8 @@ from moses_bridge.base.errors import UserError
 from moses_bridge.formats.ngram_scorer import NgramScorer
 from rescorer.cli import main
 from rescorer.contract.batch import Batch
-from rescorer.contract.compute import Compute, Precision
+from rescorer.contract.choices import Precision
+from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers import output_layer

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from rescorer.contract.batch import Batch
-from rescorer.contract.compute import Compute, Precision
+from rescorer.contract.choices import Precision
+from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.units import UnitName

@@ -1,0 +1,194 @@
+"""Commands that make text: corpus, select."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from moses_bridge.base.choices import Origin
+from moses_bridge.base.command import (
+    DIRECTORY,
+    FILE_OR_STDIN,
+    FILE_OR_STDOUT,
+    choice_of,
+    command,
+    config_options,
+)
+from moses_bridge.base.config import load_config, with_options
+from moses_bridge.cli.options import SOURCE, TARGET
+
+if TYPE_CHECKING:
+    from moses_bridge.corpus.parallel_corpus import CorpusConfig, CorpusReport
+    from moses_bridge.corpus.selection import SelectConfig
+
+
+def _corpus_settings(
+    config: Path | None,
+    origin: str | None,
+    source_file: Path | None,
+    target_file: Path | None,
+    files: tuple[Path, ...],
+    jobs: int | None,
+) -> CorpusConfig:
+    """The settings of `moses-bridge corpus`."""
+    from moses_bridge.corpus.parallel_corpus import CorpusConfig
+
+    if origin is None and (source_file or target_file or files):
+        origin = "files"
+    return with_options(load_config(CorpusConfig, config), {"origin": origin, "jobs": jobs})
+
+
+@command
+@SOURCE
+@TARGET
+@click.option("--out", type=DIRECTORY, required=True, help="Directory for train, dev and test.")
+@click.option(
+    "--from",
+    "origin",
+    type=choice_of(Origin),
+    help="Where the text comes from: Debian's package descriptions, the help of LibreOffice, both (the help "
+    "for training only), or your own files. Sets the key origin.",
+)
+@click.option(
+    "--source-file", type=FILE_OR_STDIN, help="Your own source text, one sentence per line."
+)
+@click.option(
+    "--target-file", type=FILE_OR_STDIN, help="The translation of --source-file, line by line."
+)
+@click.option(
+    "--file",
+    "files",
+    type=FILE_OR_STDIN,
+    multiple=True,
+    help="Your own file in both languages: .tmx, .po, .mo or .tsv; may be given several times.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    help="Number of processes; sets the key jobs.  [default: one per processor]",
+)
+@config_options(_corpus_settings)
+def corpus(
+    source: str,
+    target: str,
+    out: Path,
+    origin: str | None,
+    source_file: Path | None,
+    target_file: Path | None,
+    files: tuple[Path, ...],
+    config: Path | None,
+    jobs: int | None,
+) -> None:
+    """Make a tokenised, lowercased corpus, split into train, dev and test.
+
+    \b
+    Example:
+      moses-bridge corpus --source en --target fr --out corpus
+    """
+    from moses_bridge.corpus.parallel_corpus import prepare_corpus
+
+    options = _corpus_settings(config, origin, source_file, target_file, files, jobs)
+    report = prepare_corpus(source, target, out, options, source_file, target_file, files)
+    _print_corpus(report)
+
+
+def _select_settings(
+    config: Path | None, lines: int | None, share: float | None, words: int | None
+) -> SelectConfig:
+    """The settings of `moses-bridge select`."""
+    from moses_bridge.corpus.selection import SelectConfig
+
+    options = {"n_lines": lines, "share": share, "n_words": words}
+    return with_options(load_config(SelectConfig, config), options)
+
+
+@command
+@click.argument("texts", type=FILE_OR_STDIN, nargs=-1, required=True)
+@click.option(
+    "--domain",
+    "domain_texts",
+    type=FILE_OR_STDIN,
+    multiple=True,
+    help="Text of the domain; give one per TEXT, in the same order.",
+)
+@click.option(
+    "--domain-model",
+    "domain_models",
+    type=FILE_OR_STDIN,
+    multiple=True,
+    help="N-gram model (ARPA) of the domain, instead of --domain; give one per TEXT, in the same order.",
+)
+@click.option(
+    "--general-model",
+    "general_models",
+    type=FILE_OR_STDIN,
+    multiple=True,
+    help="N-gram model (ARPA) of general text; give one per --domain-model.",
+)
+@click.option(
+    "--out",
+    "outs",
+    type=FILE_OR_STDOUT,
+    multiple=True,
+    help="File for the chosen lines; give one per TEXT, in the same order.",
+)
+@click.option("--scores", type=FILE_OR_STDOUT, help="File for the score of each line.")
+@click.option("--lines", type=int, help="Number of lines to choose; sets the key n_lines.")
+@click.option("--share", type=float, help="Share of the lines to choose; sets the key share.")
+@click.option(
+    "--words",
+    type=int,
+    help="Number of words to choose, counted in the first TEXT; sets the key n_words.",
+)
+@config_options(_select_settings)
+def select(
+    texts: tuple[Path, ...],
+    domain_texts: tuple[Path, ...],
+    domain_models: tuple[Path, ...],
+    general_models: tuple[Path, ...],
+    outs: tuple[Path, ...],
+    scores: Path | None,
+    lines: int | None,
+    share: float | None,
+    words: int | None,
+    config: Path | None,
+) -> None:
+    """Choose the lines of a text, or of two parallel TEXTS, that are closest to a domain.
+
+    Lines are ranked by the difference of cross-entropies (Moore and Lewis, 2010); for parallel texts the
+    differences of both sides are added (Axelrod et al., 2011).
+
+    \b
+    Example:
+      moses-bridge select corpus/train.en corpus/train.fr --domain corpus/dev.en \\
+          --domain corpus/dev.fr --out best.en --out best.fr --share 0.4 --scores scores.gz
+    """
+    from moses_bridge.corpus.selection import Domain, select_text
+
+    options = _select_settings(config, lines, share, words)
+    domain = Domain(domain_texts, domain_models, general_models)
+    report = select_text(texts, domain, options, outs, scores)
+    click.echo(
+        f"{report.n_chosen:,} of {report.n_lines:,} lines chosen, "
+        f"{report.n_chosen_words:,} of {report.n_words:,} words of {texts[0]}",
+        err=True,
+    )
+
+
+def _print_corpus(report: CorpusReport) -> None:
+    for part, n_pairs in report.pairs.items():
+        source_words, target_words = report.source_words[part], report.target_words[part]
+        click.echo(
+            f"{part}: {n_pairs:,} pairs, {source_words:,} words of {report.source}, "
+            f"{target_words:,} of {report.target}"
+        )
+    for reason, n_dropped in report.dropped.items():
+        click.echo(f"left out, {reason}: {n_dropped:,}")
+
+
+COMMANDS = (
+    corpus,
+    select,
+)

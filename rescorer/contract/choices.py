@@ -1,0 +1,32 @@
+"""The names that settings and options of commands choose from.
+
+They are here, and not beside what they choose, so that a command can list them without loading it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Side = Literal["source", "target"]
+
+# How a network reads its data: with reversed sides it knows p(source | target), from right to left it
+# predicts the last word of a sentence first.
+Reading = Literal["as-is", "reversed-sides", "right-to-left", "reversed-sides-right-to-left"]
+
+Device = Literal["auto", "cpu", "cuda"]
+Precision = Literal["float32", "bfloat16"]
+
+# What is averaged in an ensemble.
+Mean = Literal["sentence-log-probs", "word-probs"]
+
+# Columns without information.
+Control = Literal["random", "length"]
+
+# How a column writes a score: as a probability, or as its logarithm.
+ColumnFormat = Literal["prob", "log"]
+
+OutputFormat = Literal["text", "json"]
+
+# What the points of a map are, and what the colour of a phrase shows.
+MapKind = Literal["words", "phrases"]
+Colour = Literal["length", "frequency"]
