@@ -37,7 +37,6 @@ PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install -q --no-
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 install: $(VENV)/package.stamp
-
 # What the checks, the tests and the documentation want besides.
 development: $(VENV)/development.stamp install
 
@@ -94,11 +93,9 @@ check: development
 format: development
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-
 # docs/settings.md from the dataclasses of settings; `make test` compares the two.
 settings: development
 	$(BIN)/python docs/make_settings.py
-
 # docs/images/rooms.svg from the imports; `make test` compares the two.
 rooms: development
 	$(BIN)/python docs/make_rooms.py
