@@ -255,8 +255,7 @@ regimes: $(REGIMES:%=regime-%)
 	$(BIN)/tuning gains $(foreach name,$(REGIMES),$(name)=$(BUILD)/regimes/$(name)/$(notdir $(B))/regime/table.json) \
 	    --system +RNN --out $(BUILD)/regimes
 
-# --- Benchmarks ------------------------------------------------------------------------------------
-# On the tables of `make table1`; peers that are not on the PATH are left out.
+# --- Benchmarks: on the tables of `make table1`; peers that are not on the PATH are left out --------
 RESULTS := $(abspath $(BUILD))/bench
 BENCH := cd tests/bench && $(abspath $(BIN))/python
 # $(call bench,NAME,FILES,OPTIONS): one benchmark and its results.
