@@ -25,7 +25,7 @@ SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.to
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
 	@echo 'make domain                                                a phrase model trained on lists of another domain'
-	@echo 'make regimes                                               where the phrase network gains: hours'
+	@echo 'make regimes                                               test the phrase network in nine data regimes (takes hours)'
 	@echo 'make test | test-all | check | format | settings | rooms | docs | fuzz | faults | mutate | bench | bench-build | bench-significance | bench-optimizers | bench-long-tables | bench-paper-model | install | clean'
 
 # --- Installation ------------------------------------------------------------------------------
