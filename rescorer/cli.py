@@ -370,7 +370,7 @@ def score(
     --ini model/moses.ini --ini-out rnn/moses.ini
     """
     from rescorer.contract.compute import Compute
-    from rescorer.models.asked_scorers import AskedScorers
+    from rescorer.models.scorer_choice import ScorerChoice
     from rescorer.runs.agreement import table_agreement
     from rescorer.tables.cluster_scoring import open_scoring, packed
     from rescorer.tables.column import ColumnConfig, parse_columns
@@ -380,8 +380,8 @@ def score(
     check_workers(address, workers)
     compute = Compute(precision, device if address is None else "auto", unnormalized)
     others = (commands, with_links, factories)
-    asked = AskedScorers(models, mean, control, seed, compute, *others, trust_code)
-    scorers = asked.named()
+    choice = ScorerChoice(models, mean, control, seed, compute, *others, trust_code)
+    scorers = choice.named()
     if unnormalized and not is_stream(table):
         for model in models:
             _tell_log_z(model, unnormalized)
@@ -395,10 +395,10 @@ def score(
         shard=parse_shard(shard) if shard else None,
     )
     with contextlib.ExitStack() as stack:
-        elsewhere = None
+        executor = None
         if address is not None:
-            scoring = open_scoring(address, workers, device, packed(asked, scorers))
-            elsewhere = stack.enter_context(scoring)
+            scoring = open_scoring(address, workers, device, packed(choice, scorers))
+            executor = stack.enter_context(scoring)
         lines = score_table(
             table,
             out,
@@ -409,7 +409,7 @@ def score(
             resume,
             replace,
             command_line(),
-            elsewhere,
+            executor,
         )
     for line in lines:
         click.echo(line, err=True)
@@ -831,7 +831,7 @@ def generate(
     """
     from rescorer.contract.compute import Compute
     from rescorer.contract.target_generation import GenerationConfig
-    from rescorer.models.model_directory import generator_of_model, reverses_sides
+    from rescorer.models.model_directory import generator_of_model, model_reverses_sides
     from rescorer.views.generated_phrases import generate_phrases
 
     config = GenerationConfig(
@@ -844,7 +844,7 @@ def generate(
         unknown_words=not no_unknown,
         seed=seed,
     )
-    if table is not None and reverses_sides(model):
+    if table is not None and model_reverses_sides(model):
         raise ConfigError(f"{model} generates sources of target phrases: leave --table out")
     generator = generator_of_model(model, Compute(device=device), trust_code)
     generate_phrases(generator, phrases, config, out, form, table)

@@ -38,14 +38,14 @@ class Scorer(Protocol):
     def needs_links(self) -> bool:
         """Whether a batch must have word links."""
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         """What enters the log-linear model: natural log of p(target | source), </s> included.
 
         Words outside a shortlist are <unk>. A scorer that knows no probability gives its own value.
         A pair's value does not depend on which other pairs are asked for with it (to 1e-5).
 
         Args:
-            asked: the pairs; neighbours that are alike are computed once.
+            batch: the pairs; neighbours that are alike are computed once.
 
         Returns:
             *Shape:* (n_pairs,).
@@ -71,13 +71,13 @@ class WordLogProbs(NamedTuple):
 class WordScorer(Protocol):
     """A model that predicts target text word by word."""
 
-    def word_log_probs(self, asked: Batch) -> WordLogProbs:
+    def word_log_probs(self, batch: Batch) -> WordLogProbs:
         """Natural log-probabilities of all words; those of a pair add up to its value.
 
         Words outside a shortlist are <unk>.
 
         Args:
-            asked: the pairs.
+            batch: the pairs.
         """
 
 

@@ -19,7 +19,7 @@ RIDGE = 1e-6
 
 
 @torch.no_grad()
-def even_log_z(output: nn.Linear, parts: Iterable[Tensor]) -> None:
+def flatten_log_z(output: nn.Linear, parts: Iterable[Tensor]) -> None:
     """Bring log Z of an output layer near 0, in place.
 
     Args:

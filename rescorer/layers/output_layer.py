@@ -118,7 +118,7 @@ class EstimatedOutputLayer(ExactOutputLayer):
         return self._logits(rows, words) - log_z
 
 
-def even_out(output: nn.Linear) -> None:
+def start_normalised(output: nn.Linear) -> None:
     """Set the bias of an untrained output layer to -log V, so that its softmax's denominator begins near 1.
 
     Devlin et al. (2014), section 2.3.

@@ -43,11 +43,11 @@ class RandomScorer:
     def __init__(self, seed: int) -> None:
         self.key = seed.to_bytes(8, "little", signed=True)
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         """Noise of each pair, *Shape:* (n_pairs,)."""
         digests = b"".join(
             blake2b(source + b"\n" + target, digest_size=8, key=self.key).digest()
-            for source, target in zip(asked.sources, asked.targets, strict=True)
+            for source, target in zip(batch.sources, batch.targets, strict=True)
         )
         return LOWEST_RANDOM_LOG_PROB * (np.frombuffer(digests, "<u8") / 2.0**64)
 
@@ -58,6 +58,6 @@ class LengthScorer:
     shortlist = None
     needs_links = False
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         """-1 for each target word, *Shape:* (n_pairs,)."""
-        return np.array([-len(split_words(target)) for target in asked.targets], np.float64)
+        return np.array([-len(split_words(target)) for target in batch.targets], np.float64)

@@ -17,8 +17,7 @@ from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.json_files import read_json, write_json
 from rescorer.contract.architectures import ARCHITECTURES, Architecture, is_foreign, load
 from rescorer.contract.compute import Compute
-from rescorer.contract.data import FORMER_READING_KEYS, Reading
-from rescorer.contract.data import reverses_sides as reading_reverses_sides
+from rescorer.contract.data import FORMER_READING_KEYS, Reading, reverses_sides
 from rescorer.contract.scorer import LogZ, NamedScorer
 from rescorer.contract.target_generation import TargetGenerator
 from rescorer.contract.trained_model import TrainedModel, TrainingRecord
@@ -136,11 +135,10 @@ def load_model(directory: Path, trust_code: bool = False) -> TrainedModel[Any]:
     return TrainedModel(name, network.eval(), shortlists, description)
 
 
-class _NothingDrawn(TorchFunctionMode):
-    """Leaves tensors as they are that `torch.nn.init` would fill.
+class _SkipInit(TorchFunctionMode):
+    """Skip torch.nn.init calls; run everything else.
 
-    There is no memory to fill on the meta device, and drawing numbers there imports PyTorch's compiler, which
-    takes a second.
+    The meta device has no memory to fill. Drawing numbers there imports PyTorch's compiler, which takes a second.
     """
 
     def __torch_function__(
@@ -150,7 +148,7 @@ class _NothingDrawn(TorchFunctionMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """The tensor of a function that fills one; the result of any other function."""
+        """The tensor as it is for `torch.nn.init`, the result for any other function."""
         named = kwargs or {}
         if getattr(func, "__module__", None) == nn.init.__name__:
             return named["tensor"] if "tensor" in named else args[0]
@@ -162,7 +160,7 @@ def _empty_network(
 ) -> nn.Module:
     """The network without memory for weights; those that are loaded bring theirs, of checked shapes."""
     try:
-        with torch.device("meta"), _NothingDrawn():
+        with torch.device("meta"), _SkipInit():
             network: nn.Module = architecture.network(settings, shortlists)
             return network
     except (RuntimeError, OverflowError, TypeError) as error:
@@ -289,14 +287,14 @@ def _check_denominator(model: TrainedModel[Any], directory: Path, compute: Compu
         )
 
 
-def reverses_sides(directory: Path) -> bool:
+def model_reverses_sides(directory: Path) -> bool:
     """Whether the model of a directory was trained on swapped sides.
 
     Raises:
         InputError: the directory is not a whole model.
     """
     reading = TrainingRecord.of(_read_description(directory / DESCRIPTION)).reading
-    return reading_reverses_sides(reading)
+    return reverses_sides(reading)
 
 
 def log_z_of(directory: Path) -> LogZ | None:
@@ -339,7 +337,7 @@ def translator_of_model(
         InputError: as of `generator_of_model`.
         ConfigError: the model reads target text, or as of `scorer_of_model`.
     """
-    if reverses_sides(directory):
+    if model_reverses_sides(directory):
         raise ConfigError(
             f"{directory} was trained with reversed sides: it reads target text and predicts its source. "
             "Translate with a model that was trained without"

@@ -58,14 +58,14 @@ class ReversedSides:
         """See `contract.Scorer`."""
         return self.scorer.needs_links
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         """Natural log p(source | target), </s> included; see `contract.Scorer`."""
         try:
-            return self.scorer.values(asked.sides_swapped())
+            return self.scorer.values(batch.sides_swapped())
         except UnscorablePair as error:
             side = OTHER_SIDE[error.side]
             raise UnscorablePair(
-                error.row, asked, side, error.fault, error.expected, error.hint
+                error.row, batch, side, error.fault, error.expected, error.hint
             ) from error
 
 
@@ -95,16 +95,16 @@ class RightToLeft:
         """See `contract.Scorer`."""
         return self.scorer.shortlist
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         """See `contract.Scorer`."""
-        return self.scorer.values(Batch(asked.sources, turned(asked.targets)))
+        return self.scorer.values(Batch(batch.sources, turned(batch.targets)))
 
-    def word_log_probs(self, asked: Batch) -> WordLogProbs:
+    def word_log_probs(self, batch: Batch) -> WordLogProbs:
         """Natural log of each word given those behind it, at the place of the word.
 
         What stands last of each pair, for </s>, is log p of ending after the sentence's first word.
         """
-        found = self.scorer.word_log_probs(Batch(asked.sources, turned(asked.targets)))
+        found = self.scorer.word_log_probs(Batch(batch.sources, turned(batch.targets)))
         return found._replace(log_probs=found.log_probs[_turned_words(found.pairs)])
 
 

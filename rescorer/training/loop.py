@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal
 
 import torch
 from torch import Tensor, nn
@@ -18,13 +18,12 @@ from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError, UserError
 from moses_bridge.base.progress import Progress
 from rescorer.contract.compute import DTYPES, Precision, fastest_precision
-from rescorer.contract.training import Task
+from rescorer.contract.training import Task, TaskBatch
 from rescorer.training.log import LogRecord, NoLog, TrainingLog
 from rescorer.training.peers import ALONE, Peers
 from rescorer.training.recipes import RECIPES, Recipe, RecipeName
 from rescorer.training.state import TRAINING_STATE, load_training_state, save_training_state
 
-Batch = TypeVar("Batch")
 # Evaluations without a better held-out loss after which the rate is halved, where no end is planned.
 EVALUATIONS_TO_HALVE = 3
 UNTIL_IT_STOPS_FALLING = "train until the held-out loss stops falling"
@@ -124,7 +123,7 @@ class TrainingReport:
     log_z_sd: float | None = None
 
 
-class Trainer(Generic[Batch]):
+class Trainer(Generic[TaskBatch]):
     """Trains one network.
 
     Args:
@@ -140,7 +139,7 @@ class Trainer(Generic[Batch]):
     def __init__(
         self,
         network: nn.Module,
-        task: Task[Batch],
+        task: Task[TaskBatch],
         config: LoopConfig,
         directory: Path,
         settings: Mapping[str, Any],
@@ -223,7 +222,7 @@ class Trainer(Generic[Batch]):
         if self.evaluated_update < self.report.n_updates:
             log.append(self._evaluate(loss))
 
-    def _remaining_batches(self) -> Iterator[tuple[Batch, bool]]:
+    def _remaining_batches(self) -> Iterator[tuple[TaskBatch, bool]]:
         while not self._end():
             batches = self.task.batches(self.epoch)
             interval = max(1, len(batches) // self.config.evaluations_per_epoch)
@@ -235,7 +234,7 @@ class Trainer(Generic[Batch]):
             if self.batch_number >= len(batches):
                 self.epoch, self.batch_number = self.epoch + 1, 0
 
-    def _update(self, batch: Batch) -> float:
+    def _update(self, batch: TaskBatch) -> float:
         for group in self.optimizer.param_groups:
             group["lr"] = self._learning_rate()
         self.optimizer.zero_grad(set_to_none=True)
@@ -257,7 +256,7 @@ class Trainer(Generic[Batch]):
         self.report.n_updates += 1
         return loss_per_word
 
-    def _own_parts(self, batch: Batch) -> list[Batch]:
+    def _own_parts(self, batch: TaskBatch) -> list[TaskBatch]:
         """The parts of a batch that this process computes; there may be none."""
         n_own = self.config.accumulation
         parts = self.task.parts(batch, self.peers.size * n_own)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from moses_bridge.base.config import AtLeast, AtMost, check_limits
 from rescorer.contract.data import FORMER_READING_KEYS, PairReading, reverses_sides
-from rescorer.training.data import held_out_mask
+from rescorer.training.held_out import held_out_mask
 from rescorer.training.loop import LoopConfig
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.pairs.phrase_pairs import PairChoice, Weighting

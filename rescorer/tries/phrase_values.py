@@ -31,7 +31,7 @@ PREFIXES_AT_ONCE = 256
 def phrase_values(model: TrainedModel[Any], pairs: Batch) -> PhraseValues:
     """Of a recurrent network; see `contract.Architecture`."""
     encoded = _encoded(model.shortlists, pairs)
-    return lambda asked: log_probs(model.network, encoded, asked)
+    return lambda rows: log_probs(model.network, encoded, rows)
 
 
 def _encoded(shortlists: Shortlists, pairs: Batch) -> EncodedPairs:

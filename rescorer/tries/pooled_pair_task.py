@@ -15,7 +15,7 @@ from moses_bridge.base.textio import read_lines
 from rescorer.contract.data import Data, reverses_sides
 from rescorer.contract.training import Prepared
 from rescorer.contract.vocabulary import Shortlists, count_words
-from rescorer.training.data import digest
+from rescorer.training.held_out import digest
 from rescorer.training.pairs.pair_cache import stored_pairs
 from rescorer.training.pairs.pair_pools import ChosenPairs, PairPools
 from rescorer.training.seeded_batch import SeededBatch

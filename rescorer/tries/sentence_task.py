@@ -30,7 +30,7 @@ from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
 from rescorer.layers.predicted import UpdateLoss
 from rescorer.layers.sampled import WordSampler
 from rescorer.layers.step_linear import shared_steps
-from rescorer.training.data import digest, held_out_mask
+from rescorer.training.held_out import digest, held_out_mask
 from rescorer.training.loop import LoopConfig
 from rescorer.training.mapped_text import mapped_phrases
 from rescorer.training.pairs.encoded_pairs import EncodedPairs

@@ -246,9 +246,9 @@ def _source_phrase(block: Block, rows: range, kind: Kind, table: Path) -> Source
 
 
 def _preference(phrase: SourcePhrase, scorers: Sequence[NamedScorer], n_best: int) -> Preference:
-    asked = Batch([phrase.source] * len(phrase.targets), phrase.targets, phrase.links)
+    batch = Batch([phrase.source] * len(phrase.targets), phrase.targets, phrase.links)
     models = {
-        named.name: _best(phrase.targets, named.scorer.values(asked).tolist(), n_best)
+        named.name: _best(phrase.targets, named.scorer.values(batch).tolist(), n_best)
         for named in scorers
     }
     return Preference(phrase, _best(phrase.targets, phrase.probs, n_best), models)

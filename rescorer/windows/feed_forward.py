@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from rescorer.layers.output_layer import even_out
+from rescorer.layers.output_layer import start_normalised
 from rescorer.windows.windowed import first_layer_tables
 
 # Cho et al. (2014), section 4.1.2.
@@ -69,9 +69,9 @@ class FeedForward(nn.Module):
             nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu")
             nn.init.zeros_(layer.bias)
 
-    def even_out(self) -> None:
-        """See `softmax.output_layer.even_out`."""
-        even_out(self.output)
+    def start_normalised(self) -> None:
+        """See `rescorer.layers.output_layer.start_normalised`."""
+        start_normalised(self.output)
 
     def hidden(self, windows: Tensor) -> Tensor:
         """The last hidden layer.

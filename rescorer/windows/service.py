@@ -24,7 +24,7 @@ from rescorer.windows.feed_forward import FeedForward
 from rescorer.windows.hidden_layers import HiddenLayers, History, bases_of
 from rescorer.windows.values import NormalisedValues, RawValues, Values
 
-Network = TypeVar("Network", bound=FeedForward)
+WindowNetwork = TypeVar("WindowNetwork", bound=FeedForward)
 Around = Callable[[Sequence[bytes]], NDArray[np.int32]]
 NOTHING = np.zeros((1, 0), np.int32)
 
@@ -110,7 +110,7 @@ class WindowNgramScorer:
 
 
 def window_ngram_scorer(
-    model: TrainedModel[Network],
+    model: TrainedModel[WindowNetwork],
     compute: Compute,
     n_history: int,
     around: Around | None = None,
@@ -146,7 +146,7 @@ def zipf(n_numbers: int) -> NDArray[np.float64]:
 
 
 def _ways(
-    model: TrainedModel[Network], network: FeedForward, history: History, compute: Compute
+    model: TrainedModel[WindowNetwork], network: FeedForward, history: History, compute: Compute
 ) -> Ways:
     """Exact values have hidden layers in float32, as all scores; only quick ones are in the asked precision."""
     exact = quick = HiddenLayers(network, history, torch.float32)

@@ -15,13 +15,13 @@ from moses_bridge.base.array_file import parts
 from moses_bridge.base.config import AtLeast, Below, check_limits
 from rescorer.contract.scorer import LogZ
 from rescorer.layers.log_sum_exp import log_sum_exp
-from rescorer.layers.log_z_correction import even_log_z
+from rescorer.layers.log_z_correction import flatten_log_z
 from rescorer.layers.predicted import Predicted, UpdateLoss, output_loss
 from rescorer.layers.sampled import WordSampler
 from rescorer.training.dropout import with_dropout
 from rescorer.training.loop import LoopConfig
 from rescorer.training.seeded_batch import SeededBatch
-from rescorer.windows.rows import WindowRows
+from rescorer.windows.mapped_rows import WindowRows
 
 # Held-out windows are scored so many at a time, so that memory does not grow with their number.
 HELD_OUT_BATCH = 8192
@@ -141,14 +141,14 @@ class WindowTask:
 
     @torch.no_grad()
     def finish(self) -> LogZ | None:
-        """Bring log Z nearer to 0 without changing a probability; see `softmax.evening`.
+        """Bring log Z nearer to 0 without changing a probability; see `rescorer.layers.log_z_correction`.
 
         Returns:
             Log Z over the held-out windows; None if there are none.
         """
         rng = np.random.default_rng((self.seed, len(self.train_rows)))
         n_chosen = min(EVENING_WINDOWS, len(self.train_rows))
-        even_log_z(
+        flatten_log_z(
             self.network.output,
             map(self._hidden, _parts(rng.choice(self.train_rows, n_chosen, replace=False, axis=0))),
         )

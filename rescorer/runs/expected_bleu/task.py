@@ -20,7 +20,7 @@ from torch import Tensor
 from moses_bridge.base.config import AtLeast, check_limits
 from rescorer.contract.architectures import PhraseValues
 from rescorer.runs.expected_bleu.nbest_lists import NBestLists
-from rescorer.training.data import held_out_mask
+from rescorer.training.held_out import held_out_mask
 from rescorer.training.loop import LoopConfig
 from rescorer.training.seeded_batch import even_parts
 

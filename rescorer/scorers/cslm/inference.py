@@ -21,8 +21,8 @@ def cslm_scorer(model: TrainedModel[Cslm], compute: Compute) -> WindowScorer:
     network = model.network.to(compute.place)
     vocabulary, context_words = model.shortlists.target, network.config.context_words
 
-    def fill(asked: Batch) -> FilledWindows:
-        ids, lens = vocabulary.encode_text(asked.targets)
+    def fill(batch: Batch) -> FilledWindows:
+        ids, lens = vocabulary.encode_text(batch.targets)
         ngrams = sentence_ngrams(ids, lens, context_words, network.start_id, vocabulary.end_id)
         return FilledWindows(*ngrams)
 

@@ -9,10 +9,10 @@ from rescorer.contract.data import Data
 from rescorer.contract.training import Prepared
 from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
 from rescorer.scorers.cslm.network import Cslm, CslmConfig
-from rescorer.training.data import digest, held_out_mask
+from rescorer.training.held_out import digest, held_out_mask
 from rescorer.training.text import SENTENCES_AT_ONCE, read_text
+from rescorer.windows.mapped_rows import mapped_rows
 from rescorer.windows.ngrams import sentence_ngrams
-from rescorer.windows.rows import mapped_rows
 from rescorer.windows.task import WindowTask, WindowTrainingConfig
 
 
@@ -38,7 +38,7 @@ def prepare(data: Data, config: CslmTrainingConfig, seed: int) -> Prepared:
     shortlists = Shortlists(None, vocabulary)
     network = empty_network(config, shortlists)
     if config.self_normalisation:
-        network.even_out()
+        network.start_normalised()
     held_out = held_out_mask(len(sentences), config.n_held_out, seed)
     width, start_id = config.model.context_words, network.start_id
     rows = mapped_rows(

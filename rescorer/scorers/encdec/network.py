@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from moses_bridge.base.config import AtLeast, check_limits
 from rescorer.layers.initial_weights import draw_weights, scale_by_fan_in
 from rescorer.layers.maxout import MAXOUT_PIECES, maxout
-from rescorer.layers.output_layer import even_out
+from rescorer.layers.output_layer import start_normalised
 from rescorer.layers.step_linear import StepLinear
 from rescorer.layers.units import UnitName, new_unit
 from rescorer.tries.prefix_tree import PrefixTree, build_prefix_tree
@@ -125,9 +125,9 @@ class EncoderDecoder(nn.Module):
         self.encoder.reset_bias()
         self.decoder.reset_bias()
 
-    def even_out(self) -> None:
-        """See `softmax.output_layer.even_out`."""
-        even_out(self.output)
+    def start_normalised(self) -> None:
+        """See `rescorer.layers.output_layer.start_normalised`."""
+        start_normalised(self.output)
 
     def source_inputs(self, words: Tensor) -> Tensor:
         """Pre-activations of encoder steps that read the words, *Shape:* (n,) -> (n, any)."""

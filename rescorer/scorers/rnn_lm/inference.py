@@ -14,12 +14,12 @@ from rescorer.layers.output_layer import output_layer
 from rescorer.layers.products import narrow_layers
 from rescorer.scorers.rnn_lm.network import NoSource, RnnLm, WordInputs
 from rescorer.tries.scoring import TrieScorer
-from rescorer.tries.word_tables import LookedUp
+from rescorer.tries.word_tables import WordTables
 
 RnnLmScorer = TrieScorer[NoSource, Any, Any, WordInputs]
 
 
-class WordTable(LookedUp[NoSource, Any, Any, WordInputs]):
+class RnnLmTables(WordTables[NoSource, Any, Any, WordInputs]):
     """An RNN language model that looks up what depends on one word alone; a `Recurrent`.
 
     Args:
@@ -54,4 +54,4 @@ def rnn_lm_scorer(model: TrainedModel[RnnLm], compute: Compute) -> RnnLmScorer:
     """
     network = model.network.to(compute.place)
     layer = output_layer(network.output, compute.dtype, compute.unnormalized)
-    return TrieScorer(WordTable(network, compute.dtype), layer, model.shortlists)
+    return TrieScorer(RnnLmTables(network, compute.dtype), layer, model.shortlists)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from moses_bridge.base.config import AtLeast, check_limits
 from rescorer.layers.initial_weights import draw_weights, scale_by_fan_in
-from rescorer.layers.output_layer import even_out
+from rescorer.layers.output_layer import start_normalised
 from rescorer.layers.units import UnitName, new_unit
 from rescorer.tries.recurrent import plain_log_probs
 
@@ -89,9 +89,9 @@ class RnnLm(nn.Module):
         draw_weights(self, scale_by_fan_in)
         self.unit.reset_bias()
 
-    def even_out(self) -> None:
-        """See `softmax.output_layer.even_out`."""
-        even_out(self.output)
+    def start_normalised(self) -> None:
+        """See `rescorer.layers.output_layer.start_normalised`."""
+        start_normalised(self.output)
 
     def read(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> NoSource:
         """See `Recurrent.read`."""

@@ -10,7 +10,7 @@ from rescorer.contract.data import Data, goes_right_to_left
 from rescorer.contract.training import Prepared
 from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
 from rescorer.scorers.rnn_lm.network import RnnLm, RnnLmConfig
-from rescorer.training.data import digest, held_out_mask
+from rescorer.training.held_out import digest, held_out_mask
 from rescorer.training.mapped_text import mapped_text
 from rescorer.training.text import read_text, turned_lines
 from rescorer.tries.text_task import EncodedText, TextTask, TextTrainingConfig
@@ -42,7 +42,7 @@ def prepare(data: Data, config: RnnLmTrainingConfig, seed: int) -> Prepared:
     shortlists = Shortlists(None, vocabulary)
     network = empty_network(config, shortlists)
     if config.self_normalisation:
-        network.even_out()
+        network.start_normalised()
     held_out = held_out_mask(len(lines), config.n_held_out, seed)
     text = EncodedText(*mapped_text(vocabulary, sentences()))
     task = TextTask(network, text, held_out, config, seed)

@@ -36,9 +36,9 @@ class WordPairsScorer:
         return self._shortlists.target
 
     @torch.inference_mode()
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         """The sum of each pair; see `contract.Scorer`."""
-        found = self.network.values(*_encoded(self._shortlists, asked))
+        found = self.network.values(*_encoded(self._shortlists, batch))
         return np.asarray(found.double().cpu().numpy())
 
 
@@ -50,8 +50,8 @@ def word_pairs_scorer(model: TrainedModel[WordPairs], compute: Compute) -> WordP
 def phrase_values(model: TrainedModel[WordPairs], pairs: Batch) -> PhraseValues:
     """See `contract.Architecture`."""
     (sources, source_lens), (targets, target_lens) = _encoded(model.shortlists, pairs)
-    return lambda asked: model.network.values(
-        (sources[asked], source_lens[asked]), (targets[asked], target_lens[asked])
+    return lambda rows: model.network.values(
+        (sources[rows], source_lens[rows]), (targets[rows], target_lens[rows])
     )
 
 

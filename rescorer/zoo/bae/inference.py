@@ -42,14 +42,14 @@ class BaeScorer:
         return self.shortlists.target
 
     @torch.inference_mode()
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         """The cosine of each pair; see `contract.Scorer`."""
-        if not len(asked):
+        if not len(batch):
             return np.zeros(0)
         source, target = self.network.source_vectors, self.network.target_vectors
         codes = (
-            _codes_of_all(self.network, source, self.shortlists.source_words, asked.sources),
-            _codes_of_all(self.network, target, self.shortlists.target, asked.targets),
+            _codes_of_all(self.network, source, self.shortlists.source_words, batch.sources),
+            _codes_of_all(self.network, target, self.shortlists.target, batch.targets),
         )
         return np.asarray(cosine_similarity(*codes).double().cpu().numpy())
 

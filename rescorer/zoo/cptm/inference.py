@@ -40,11 +40,11 @@ class CptmScorer:
         return self.words.target
 
     @torch.inference_mode()
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         """The product of each pair; see `contract.Scorer`."""
-        if not len(asked):
+        if not len(batch):
             return np.zeros(0)
-        found = values_of(self.network, self.words, asked)(np.arange(len(asked)))
+        found = values_of(self.network, self.words, batch)(np.arange(len(batch)))
         return np.asarray(found.double().cpu().numpy())
 
 

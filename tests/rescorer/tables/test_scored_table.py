@@ -125,7 +125,7 @@ def test_tables_of_logarithms(tmp_path: Path) -> None:
         shortlist = None
         needs_links = False
 
-        def values(self, asked: Batch) -> NDArray[np.float64]:
+        def values(self, batch: Batch) -> NDArray[np.float64]:
             return np.array([-2.5, -1e9, 0, -3, -4])
 
     config = ColumnConfig(column_format="log")

@@ -34,9 +34,9 @@ class Unigrams:
         self.probs = probs
         self.end, self.unknown = end, unknown
 
-    def word_log_probs(self, asked: Batch) -> WordLogProbs:
+    def word_log_probs(self, batch: Batch) -> WordLogProbs:
         values, pairs = [], []
-        for number, target in enumerate(asked.targets):
+        for number, target in enumerate(batch.targets):
             words = target.split()
             values += [self.probs.get(word, self.unknown) for word in words] + [self.end]
             pairs += [number] * (len(words) + 1)

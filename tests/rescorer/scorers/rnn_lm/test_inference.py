@@ -13,7 +13,7 @@ from rescorer.contract.compute import Compute, Precision
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.units import UnitName
-from rescorer.scorers.rnn_lm.inference import WordTable, rnn_lm_scorer
+from rescorer.scorers.rnn_lm.inference import RnnLmTables, rnn_lm_scorer
 from rescorer.scorers.rnn_lm.network import RnnLm, RnnLmConfig
 
 WORDS = Vocabulary([b"a", b"b", b"c", b"d"])
@@ -32,8 +32,8 @@ def make_model(unit: UnitName) -> TrainedModel[RnnLm]:
 @pytest.mark.parametrize(("precision", "error"), [("float32", 1e-5), ("bfloat16", 0.3)])
 def test_as_the_plain_network(unit: UnitName, precision: Precision, error: float) -> None:
     model = make_model(unit)
-    asked = Batch([b"s%d" % i for i in range(len(TARGETS))], TARGETS)
-    found = rnn_lm_scorer(model, Compute(precision, "cpu")).values(asked)
+    batch = Batch([b"s%d" % i for i in range(len(TARGETS))], TARGETS)
+    found = rnn_lm_scorer(model, Compute(precision, "cpu")).values(batch)
     ids, lens = WORDS.encode_phrases(TARGETS)
     with torch.inference_mode():
         plain = copy.deepcopy(model.network).double()
@@ -47,7 +47,7 @@ def test_as_the_plain_network(unit: UnitName, precision: Precision, error: float
 @torch.inference_mode()
 def test_inputs_of_steps_are_those_of_the_network() -> None:
     network = make_model("lstm").network
-    table = WordTable(network, torch.float32)
+    table = RnnLmTables(network, torch.float32)
     source = table.read(np.zeros((1, 1), np.int32), np.zeros(1, np.int64))
     words, rows = torch.tensor([-1, 0, 1, 5]), torch.zeros(4, dtype=torch.long)
     torch.testing.assert_close(

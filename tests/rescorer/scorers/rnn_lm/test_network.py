@@ -92,7 +92,7 @@ def test_initial_weights() -> None:
     assert network.unit.input.bias.view(4, 64)[1].tolist() == [1.0] * 64
     for block in network.unit.recurrent.weight.detach().split(64):  # type: ignore[attr-defined]
         torch.testing.assert_close(block @ block.T, torch.eye(64), atol=1e-5, rtol=0)
-    network.even_out()
+    network.start_normalised()
     assert network.output.bias.double().exp().sum().item() == pytest.approx(1, rel=1e-6)
 
 

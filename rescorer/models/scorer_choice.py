@@ -15,7 +15,7 @@ from rescorer.models.model_directory import scorer_of_model
 
 
 @dataclass(frozen=True)
-class AskedScorers:
+class ScorerChoice:
     """What gives columns, in the order in which they are added; or a control alone.
 
     Attributes:
