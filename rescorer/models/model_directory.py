@@ -138,7 +138,7 @@ def load_model(directory: Path, trust_code: bool = False) -> TrainedModel[Any]:
 class _SkipInit(TorchFunctionMode):
     """Skip torch.nn.init calls; run everything else.
 
-    The meta device has no memory to fill. Drawing numbers there imports PyTorch's compiler, which takes a second.
+    The meta device has no memory to fill. Drawing numbers there imports PyTorch's compiler (one second).
     """
 
     def __torch_function__(

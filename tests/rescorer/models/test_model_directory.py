@@ -23,7 +23,7 @@ from rescorer.models.model_directory import (
     scorer_of_model,
 )
 from rescorer.models.scorer_choice import ScorerChoice
-from rescorer.scorers.cslm.network import Cslm, CslmConfig
+from rescorer.scorers.cslm import Cslm, CslmConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 
 SOURCE, TARGET = Vocabulary([b"a", b"b", b"c"]), Vocabulary([b"x", b"y"])

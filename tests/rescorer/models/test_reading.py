@@ -30,7 +30,7 @@ from rescorer.models.model_directory import (
     translator_of_model,
 )
 from rescorer.models.reading import ReversedSides, RightToLeft, turned
-from rescorer.scorers.rnn_lm.network import RnnLm, RnnLmConfig
+from rescorer.scorers.rnn_lm import RnnLm, RnnLmConfig
 from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchConfig
 from rescorer.views.alignment import attention_reader_of_model
 

@@ -14,7 +14,7 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import save_model
 from rescorer.models.scorer_choice import ScorerChoice
-from rescorer.scorers.cslm.network import Cslm, CslmConfig
+from rescorer.scorers.cslm import Cslm, CslmConfig
 
 ASKED = Batch([b"a", b"b"], [b"x y", b"y"])
 

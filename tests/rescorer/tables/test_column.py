@@ -23,8 +23,7 @@ from rescorer.contract.scorer import NamedScorer
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.controls import LengthScorer, RandomScorer
-from rescorer.scorers.cslm.inference import cslm_scorer
-from rescorer.scorers.cslm.network import Cslm, CslmConfig
+from rescorer.scorers.cslm import Cslm, CslmConfig, cslm_scorer
 from rescorer.tables.column import Column, ColumnConfig, parse_columns
 from rescorer.tables.rows import Shard
 from rescorer.tables.scored_table import add_columns

@@ -19,8 +19,7 @@ from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.scorers.encdec.inference import encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.scorers.rnn_lm.inference import rnn_lm_scorer
-from rescorer.scorers.rnn_lm.network import RnnLm, RnnLmConfig
+from rescorer.scorers.rnn_lm import RnnLm, RnnLmConfig, rnn_lm_scorer
 from rescorer.tries import generation
 from rescorer.tries.generation import Generator
 from rescorer.tries.scoring import TrieScorer

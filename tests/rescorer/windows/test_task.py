@@ -13,7 +13,7 @@ from scipy.special import log_softmax, softmax
 
 from moses_bridge.base.errors import ConfigError
 from rescorer.contract.vocabulary import Vocabulary
-from rescorer.scorers.cslm.network import Cslm, CslmConfig
+from rescorer.scorers.cslm import Cslm, CslmConfig
 from rescorer.training.loop import LoopConfig
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.windows import task as module

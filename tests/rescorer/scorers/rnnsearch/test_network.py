@@ -10,7 +10,7 @@ from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.scorers.rnnsearch.inference import AttentiveWordTables, rnnsearch_scorer
+from rescorer.scorers.rnnsearch.inference import AttentiveTables, rnnsearch_scorer
 from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchConfig
 from rescorer.tries.generation import Attentive
 
@@ -171,7 +171,7 @@ def test_probabilities_of_all_next_words_add_up_to_one() -> None:
 def test_attention_tells_where_a_step_looks() -> None:
     """Of two sources of other lengths, before their first words: the weights of the equations."""
     network = make_network("attention")
-    tables = AttentiveWordTables(network, torch.float32)
+    tables = AttentiveTables(network, torch.float32)
     sources = [b"s1 s2 s3", b"s4"]
     with torch.inference_mode():
         source, rows = tables.read(*SOURCE.encode_phrases(sources)), torch.tensor([0, 1])

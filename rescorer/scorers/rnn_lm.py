@@ -1,25 +1,44 @@
 """RNN language model: p(word | all words before it in the sentence), from the sentence's start to </s>.
 
 Mikolov et al. (2010) with a gated unit (Cho et al. 2014) or an LSTM (Sundermeyer et al. 2012), and a narrow
-linear layer below the softmax, which is the dear part of a large shortlist.
+linear layer below the softmax, which is the expensive part of a large shortlist. Its value is log p(target).
+The network, its training on target text, and a scorer that looks words up.
 
 Notation: n rows; d = hidden_width, r = embedding_width, f = factor_width, V = shortlist with </s> and <unk>.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import copy
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.errors import InputError
+from rescorer.contract.architectures import AS_A_SENTENCE, Architecture
+from rescorer.contract.compute import Compute
+from rescorer.contract.data import Data, goes_right_to_left
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.training import Prepared
+from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
 from rescorer.layers.initial_weights import draw_weights, scale_by_fan_in
-from rescorer.layers.output_layer import start_normalised
+from rescorer.layers.output_layer import output_layer, start_normalised
+from rescorer.layers.products import narrow_layers
 from rescorer.layers.units import UnitName, new_unit
+from rescorer.training.held_out import digest, held_out_mask
+from rescorer.training.mapped_text import mapped_text
+from rescorer.training.text import read_text, turned_lines
+from rescorer.tries.generation import generator_with
 from rescorer.tries.recurrent import plain_log_probs
+from rescorer.tries.scoring import TrieScorer
+from rescorer.tries.text_task import EncodedText, TextTask, TextTrainingConfig
+from rescorer.tries.word_tables import WordTables
 
 
 @dataclass(frozen=True)
@@ -134,3 +153,101 @@ class RnnLm(nn.Module):
         """
         source = NoSource(self.output.weight.new_zeros(len(target), 0))
         return plain_log_probs(self, source, target, target_lens)
+
+
+@dataclass(frozen=True)
+class RnnLmTrainingConfig(TextTrainingConfig):
+    """Settings of the training of an RNN language model.
+
+    Attributes:
+        model: sizes.
+    """
+
+    model: RnnLmConfig = field(default_factory=RnnLmConfig)
+
+
+def prepare(data: Data, config: RnnLmTrainingConfig, seed: int) -> Prepared:
+    """See `contract.Architecture`.
+
+    Raises:
+        InputError: the text is empty, or all its sentences are too long.
+    """
+    lines = read_text(data.path)
+
+    def sentences() -> Iterable[bytes]:
+        return turned_lines(lines) if goes_right_to_left(config.reading) else lines
+
+    vocabulary = Vocabulary.from_counts(count_words(sentences()), config.shortlist)
+    shortlists = Shortlists(None, vocabulary)
+    network = empty_network(config, shortlists)
+    if config.self_normalisation:
+        network.start_normalised()
+    held_out = held_out_mask(len(lines), config.n_held_out, seed)
+    text = EncodedText(*mapped_text(vocabulary, sentences()))
+    task = TextTask(network, text, held_out, config, seed)
+    if not len(task.train_rows):
+        raise InputError(
+            data.path,
+            None,
+            "no sentence that is short enough",
+            f"sentences of at most {config.max_sentence_words} words",
+            "Raise max_sentence_words in --config",
+        )
+    return Prepared(network, task, shortlists, digest(sentences()))
+
+
+def empty_network(config: RnnLmTrainingConfig, shortlists: Shortlists) -> RnnLm:
+    """A network with initial weights."""
+    return RnnLm(config.model, len(shortlists.target))
+
+
+RnnLmScorer = TrieScorer[NoSource, Any, Any, WordInputs]
+
+
+class RnnLmTables(WordTables[NoSource, Any, Any, WordInputs]):
+    """An RNN language model that looks up what depends on one word alone; a `Recurrent`.
+
+    Args:
+        network: trained, on the device where it shall compute.
+        dtype: of the products; sums, gates and softmax are float32 in either case.
+    """
+
+    @torch.inference_mode()
+    def __init__(self, network: RnnLm, dtype: torch.dtype) -> None:
+        super().__init__(_in_precision(network, dtype), network.output)
+        self._word_inputs = network.word_inputs()
+
+    def inputs(self, words: Tensor, source: NoSource, rows: Tensor) -> WordInputs:
+        """See `Recurrent.inputs`; NO_WORD, which is -1, takes the last row: that of <s>."""
+        return WordInputs(self._word_inputs[words])
+
+
+def _in_precision(network: RnnLm, dtype: torch.dtype) -> RnnLm:
+    """The same network with the products of the steps in a type."""
+    narrow = copy.deepcopy(network)
+    narrow_layers(narrow.unit, narrow.unit.recurrent_layers, dtype)
+    if narrow.factor is not None:
+        narrow_layers(narrow, ["factor"], dtype)
+    return narrow
+
+
+def rnn_lm_scorer(model: TrainedModel[RnnLm], compute: Compute) -> RnnLmScorer:
+    """Natural log p(target) under an RNN language model; the source is ignored.
+
+    A phrase is scored as a sentence of its own, from its start to </s>: for a table's column that is an
+    approximation, since the phrase will stand within other words.
+    """
+    network = model.network.to(compute.place)
+    layer = output_layer(network.output, compute.dtype, compute.unnormalized)
+    return TrieScorer(RnnLmTables(network, compute.dtype), layer, model.shortlists)
+
+
+ARCHITECTURE = Architecture(
+    data="text",
+    settings=RnnLmTrainingConfig,
+    prepare=prepare,
+    network=empty_network,
+    scorer=rnn_lm_scorer,
+    generator=generator_with(rnn_lm_scorer),
+    column_note=AS_A_SENTENCE,
+)
