@@ -58,7 +58,7 @@ class UnscorablePair(UserError):
     Args:
         row: of the batch.
         batch: the batch.
-        side: the phrase that is at fault.
+        side: of the phrase at fault.
         fault: what is wrong with it.
         expected: what it should be.
         hint: what to do about it.

@@ -32,7 +32,7 @@ class Scorer(Protocol):
 
     @property
     def shortlist(self) -> Vocabulary | None:
-        """The target words that it knows; None where unknown words cannot be counted."""
+        """The target words it knows; None where unknown words cannot be counted."""
 
     @property
     def needs_links(self) -> bool:
@@ -45,7 +45,7 @@ class Scorer(Protocol):
         A pair's value does not depend on which other pairs are asked for with it (to 1e-5).
 
         Args:
-            batch: the pairs; neighbours that are alike are computed once.
+            batch: the pairs; equal neighbours are computed once.
 
         Returns:
             *Shape:* (n_pairs,).
@@ -59,7 +59,7 @@ class WordLogProbs(NamedTuple):
     """What single words have, pair by pair, </s> behind the words of each.
 
     Attributes:
-        log_probs: natural log p(word | what stands before it, and the source), *Shape:* (n_words,).
+        log_probs: natural log p(word | the words before it, and the source), *Shape:* (n_words,).
         pairs: the pair of each word, rising, *Shape:* (n_words,).
     """
 

@@ -1,6 +1,6 @@
-"""Scorers that know nothing of translation: what a column gains that ought to gain nothing.
+"""Negative controls: scorers that know nothing of translation, for columns without information.
 
-They stand where a model stands, so that the same tuning can be run with them.
+They replace a model, so that the same tuning can be run with them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def scorer_of_control(control: Control, seed: int) -> NamedScorer:
 class RandomScorer:
     """Log-uniform noise: log p uniform in (-15, 0), s.d. 4.3, about that of a phrase's log p.
 
-    A pair has the same value wherever it stands, as a model's score would.
+    A pair has the same value wherever it occurs, as a model's score would.
 
     Args:
         seed: which noise.

@@ -1,15 +1,15 @@
-"""Columns from outside the package: values that a program prints, or that a Python object gives.
+"""Columns from outside the package: values printed by a program, or given by a Python object.
 
 The program is any command that reads phrase pairs on its standard input and prints a number for each on its
 standard output. Pairs come in blocks of lines, each block ended by an empty line:
 
     source ||| target            one pair a line, words between blanks, as they are in the phrase table;
-    source ||| target ||| links  with word links (0-0 1-2, source-target, from 0) where those are asked for
+    source ||| target ||| links  with word links (0-0 1-2, source-target, from 0) where requested
 
 It answers each block in the same way: one number a line, as many as the block has pairs and in their order,
 and then an empty line, after which it must flush its output. It may answer line by line or when it has
 read the whole block. A number is what enters the log-linear model: the natural logarithm of a
-probability, or any other finite value that is to be weighted. The program ends when its input does. What
+probability, or any other finite value to be weighted. The program ends when its input does. What
 it writes to standard error is shown where it fails.
 
 A value must not depend on the other pairs of its block. Several blocks may be worked on at a time, each by a
@@ -99,7 +99,7 @@ def scorer_of_command(command: str, with_links: bool = False) -> NamedScorer:
 
 
 def scorer_of_factory(place: str) -> NamedScorer:
-    """The scorer that a Python function makes.
+    """The scorer made by a Python function.
 
     Args:
         place: `package.module:FACTORY`; FACTORY() returns a `rescorer.contract.scorer.Scorer`.
@@ -264,7 +264,7 @@ class _Process:
         return values
 
     def _write(self, block: bytes) -> None:
-        # A program that has ended is found out when it is read.
+        # That a program has ended shows when it is read.
         with contextlib.suppress(OSError, ValueError):
             self._input.write(block)
             self._input.flush()
@@ -316,7 +316,7 @@ class _Process:
     def kill(self) -> None:
         """End it at once."""
         self._process.kill()
-        # Children of a shell that is killed go on reading until they cannot write.
+        # Children of a killed shell go on reading until they cannot write.
         self._output.close()
         self.close_input()
         self.end()

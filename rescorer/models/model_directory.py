@@ -61,7 +61,7 @@ def save_model(
         architecture: its name.
         network: the network.
         sizes: its sizes, a dataclass.
-        shortlists: the words that it knows.
+        shortlists: the words it knows.
         training: settings and results of the training, kept for the record.
     """
     vocabularies = {TARGET_VOCABULARY: shortlists.target, SOURCE_VOCABULARY: shortlists.source}
@@ -80,7 +80,7 @@ def save_model(
 
 
 def fold_directory(directory: Path, number: int) -> Path:
-    """The model directory of the network that was trained without a fold."""
+    """The model directory of the network trained without a fold."""
     return directory / f"fold{number}"
 
 
@@ -90,7 +90,7 @@ def save_folds(directory: Path, n_folds: int, max_phrase_words: int) -> None:
     Args:
         directory: of the networks.
         n_folds: how many there are.
-        max_phrase_words: words of a side of the pairs that were learned from, at most.
+        max_phrase_words: words of a side of the pairs learned from, at most.
     """
     networks = [fingerprint(fold_directory(directory, number)) for number in range(n_folds)]
     folds = {
@@ -110,7 +110,7 @@ def load_model(directory: Path, trust_code: bool = False) -> TrainedModel[Any]:
 
     Raises:
         InputError: a file is missing, damaged, of another version or does not fit the others, or the
-            architecture is code from outside that is not trusted or cannot be imported.
+            architecture is untrusted code from outside, or cannot be imported.
         ConfigError: Python does not find the architecture.
     """
     description = _read_description(directory / DESCRIPTION)
@@ -158,7 +158,7 @@ class _SkipInit(TorchFunctionMode):
 def _empty_network(
     architecture: Architecture[Any, Any], settings: Any, shortlists: Shortlists, directory: Path
 ) -> nn.Module:
-    """The network without memory for weights; those that are loaded bring theirs, of checked shapes."""
+    """The network without memory for weights; the loaded weights bring theirs, of checked shapes."""
     try:
         with torch.device("meta"), _SkipInit():
             network: nn.Module = architecture.network(settings, shortlists)
@@ -220,7 +220,7 @@ def _read_description(path: Path) -> dict[str, Any]:
 
 
 def _with_reading(description: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The record as it is written now: earlier versions had two keys in the place of `reading`."""
+    """The record as it is written now: earlier versions had two keys instead of `reading`."""
     training = description.get("training", {})
     config = dict(training.get("config", {}))
     reverses, turns = (bool(config.pop(key, False)) for key in FORMER_READING_KEYS)
@@ -234,7 +234,7 @@ def _with_reading(description: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 def _digest(path: Path) -> str:
-    """A digest of a file; of one that is not there, that of nothing."""
+    """A digest of a file; that of nothing for a missing one."""
     content = path.read_bytes() if path.exists() else b""
     return blake2b(content, digest_size=16).hexdigest()
 
@@ -265,7 +265,7 @@ def scorer_of_model(directory: Path, compute: Compute, trust_code: bool = False)
 
     Raises:
         InputError: the directory is not a whole model.
-        ConfigError: a GPU is asked for and there is none, or the model cannot be scored without its
+        ConfigError: a GPU is requested and there is none, or the model cannot be scored without its
             softmax's denominator.
     """
     model = load_model(directory, trust_code)

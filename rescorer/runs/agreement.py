@@ -121,7 +121,7 @@ def table_agreement(
 
 
 def sampled_rows(table: str, n_rows: int, seed: int) -> Batch:
-    """Pairs of rows drawn at random from a table, which is read once.
+    """Pairs of rows drawn at random from a table, read once.
 
     Reservoir sampling by blocks: each row has a random number, and the lowest ones are kept.
     """

@@ -39,7 +39,7 @@ class CslmConfig:
     """Sizes of a CSLM.
 
     Attributes:
-        context_words: previous words that are seen (6 in Cho et al. 2014: a 7-gram model).
+        context_words: previous words seen (6 in Cho et al. 2014: a 7-gram model).
         embedding_width: width of a word's vector (512 there).
         first_width: width of the first hidden layer (1536 there).
         second_width: width of the second hidden layer (1024 there); 0 leaves it out.
@@ -55,7 +55,7 @@ class CslmConfig:
 
 
 class Cslm(FeedForward):
-    """p(word | previous words); the window is ordered as the words stand in the text.
+    """p(word | previous words); the window has the order of the text.
 
     Args:
         config: sizes.

@@ -1,7 +1,7 @@
 """RNN language model: p(word | all words before it in the sentence), from the sentence's start to </s>.
 
 Mikolov et al. (2010) with a gated unit (Cho et al. 2014) or an LSTM (Sundermeyer et al. 2012), and a narrow
-linear layer below the softmax, which is the expensive part of a large shortlist. Its value is log p(target).
+linear layer below the softmax, the expensive part of a large shortlist. Its value is log p(target).
 The network, its training on target text, and a scorer that looks words up.
 
 Notation: n rows; d = hidden_width, r = embedding_width, f = factor_width, V = shortlist with </s> and <unk>.
@@ -49,7 +49,7 @@ class RnnLmConfig:
         unit: recurrent unit: "gated" or "lstm".
         hidden_width: d, of the state.
         embedding_width: r, of the word vectors.
-        factor_width: f, of what the softmax stands on; 0 lets it stand on the state.
+        factor_width: f, of the layer below the softmax; 0 leaves it out, and the softmax reads the state.
     """
 
     unit: UnitName = "lstm"
@@ -125,7 +125,7 @@ class RnnLm(nn.Module):
         return self.unit.inputs(self.embedding.weight)
 
     def inputs(self, words: Tensor, source: NoSource, rows: Tensor) -> WordInputs:
-        """See `Recurrent.inputs`; NO_WORD, which is -1, takes the last row: that of <s>."""
+        """See `Recurrent.inputs`; NO_WORD, -1, takes the last row: that of <s>."""
         return WordInputs(self.unit.inputs(self.embedding(words % self.embedding.num_embeddings)))
 
     def carry(self, state: Any) -> Any:
@@ -208,7 +208,7 @@ class RnnLmTables(WordTables[NoSource, Any, Any, WordInputs]):
     """An RNN language model that looks up what depends on one word alone; a `Recurrent`.
 
     Args:
-        network: trained, on the device where it shall compute.
+        network: trained, on the device it computes on.
         dtype: of the products; sums, gates and softmax are float32 in either case.
     """
 
@@ -218,7 +218,7 @@ class RnnLmTables(WordTables[NoSource, Any, Any, WordInputs]):
         self._word_inputs = network.word_inputs()
 
     def inputs(self, words: Tensor, source: NoSource, rows: Tensor) -> WordInputs:
-        """See `Recurrent.inputs`; NO_WORD, which is -1, takes the last row: that of <s>."""
+        """See `Recurrent.inputs`; NO_WORD, -1, takes the last row: that of <s>."""
         return WordInputs(self._word_inputs[words])
 
 
@@ -234,8 +234,8 @@ def _in_precision(network: RnnLm, dtype: torch.dtype) -> RnnLm:
 def rnn_lm_scorer(model: TrainedModel[RnnLm], compute: Compute) -> RnnLmScorer:
     """Natural log p(target) under an RNN language model; the source is ignored.
 
-    A phrase is scored as a sentence of its own, from its start to </s>: for a table's column that is an
-    approximation, since the phrase will stand within other words.
+    A phrase is scored as a sentence of its own, from its start to </s>. In a table's column this is an
+    approximation, since the phrase will be within other words.
     """
     network = model.network.to(compute.place)
     layer = output_layer(network.output, compute.dtype, compute.unnormalized)

@@ -6,7 +6,7 @@ These are the word pair features of Watanabe et al. (2007), of all words of a ph
 ones. A hash gives the place of a pair's weight (Weinberger et al. 2009); pairs with the same hash share it.
 The weights are trained by contrast on the pairs of a phrase table.
 
-Notation: n phrase pairs; S sources and T targets, which are different; U and W different words of theirs.
+Notation: n phrase pairs; S distinct sources and T distinct targets; U and W distinct words of theirs.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class WordPairs(nn.Module):
 
     Args:
         config: the size.
-        n_target_words: target shortlist with </s> (which is in no pair) and <unk>.
+        n_target_words: target shortlist with </s> (in no pair) and <unk>.
     """
 
     def __init__(self, config: WordPairsConfig, n_target_words: int) -> None:
@@ -103,7 +103,7 @@ class WordPairs(nn.Module):
 
 
 def _parts(sources: Phrases, targets: Phrases) -> Iterator[tuple[Phrases, Phrases]]:
-    """Pairs that have not too many pairs of words."""
+    """Parts whose word pairs fit in memory."""
     n, size = len(sources[1]), sources[0].shape[1] * targets[0].shape[1]
     step = max(1, WORD_PAIRS_AT_ONCE // max(1, size))
     for start in range(0, n, step):
@@ -166,7 +166,7 @@ class WordPairsScorer:
     Several threads may use one scorer. It has no products, so it is float32 in any precision.
 
     Args:
-        network: on the device where it shall compute.
+        network: on the device it computes on.
         shortlists: its words.
     """
 
@@ -178,7 +178,7 @@ class WordPairsScorer:
 
     @property
     def shortlist(self) -> Vocabulary:
-        """The target words that the network knows."""
+        """The target words the network knows."""
         return self._shortlists.target
 
     @torch.inference_mode()

@@ -52,11 +52,11 @@ class LoopConfig:
         learning_rate: peak of Adam's rate.
         warmup_updates: updates over which the rate rises, but at most a twentieth of the training.
         clip_norm: the gradient's norm is cut to this.
-        n_epochs: at most so many passes; 0 for no limit.
-        max_minutes: at most so many minutes of training; 0 for no limit.
+        n_epochs: maximum number of passes; 0 for no limit.
+        max_minutes: maximum minutes of training; 0 for no limit.
         evaluations_per_epoch: how often the held-out loss is measured.
-        evaluation_minutes: where max_minutes is set, it is measured at least so often.
-        patience: stop after so many evaluations in a row without a better held-out loss.
+        evaluation_minutes: where max_minutes is set, it is measured at least this often.
+        patience: number of evaluations in a row without a better held-out loss after which training stops.
         checkpoint_minutes: how often the state is saved.
         accumulation: parts of an update that a process computes one after another, so that a large batch
             needs the memory of a part.
@@ -133,7 +133,7 @@ class Trainer(Generic[TaskBatch]):
         directory: gets the training state and the log.
         settings: what else must be the same when training continues.
         peers: the processes that train together.
-        unit: of the loss, for those who watch.
+        unit: of the loss, for the progress line.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ class Trainer(Generic[TaskBatch]):
         return TrainingLog(self.directory, self.evaluated_update, self.report.minutes)
 
     def _train(self, log: TrainingLog | NoLog) -> None:
-        """Make the updates that are left, and evaluate the last one."""
+        """Make the remaining updates, and evaluate the last one."""
         loss = None
         self._clock = self._saved = self._evaluated = self._now()
         planned, done = self._n_updates_planned(), self.report.n_updates

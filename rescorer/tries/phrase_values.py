@@ -24,7 +24,7 @@ from rescorer.tries.loss import prefix_factors
 from rescorer.tries.prefix_tree import PrefixTree
 from rescorer.tries.recurrent import Carried, Inputs, Recurrent, Source, State, to_device
 
-# Logits of so many prefixes and 15,000 words are 15 MB in float32.
+# Logits of this many prefixes and 15,000 words are 15 MB in float32.
 PREFIXES_AT_ONCE = 256
 
 

@@ -37,8 +37,8 @@ from rescorer.tries.recurrent import (
     to_device,
 )
 
-# Words of sources that are read at a time: their annotations, of 1,000 numbers each in float32, are 131 MB.
-# More stand in a block where hypotheses are the sources: those of a model with reversed sides.
+# Words of sources read at a time: their annotations, of 1,000 numbers each in float32, are 131 MB.
+# A block has more where hypotheses are the sources: those of a model with reversed sides.
 SOURCE_WORDS_AT_ONCE = 32_768
 
 
@@ -78,7 +78,7 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
     Several threads may use one scorer.
 
     Args:
-        network: on the device where it shall compute.
+        network: on the device it computes on.
         layer: its output layer.
         shortlists: ids of the words; without a source shortlist all targets share one empty source.
     """
@@ -97,7 +97,7 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
 
     @property
     def shortlist(self) -> Vocabulary:
-        """The target words that the network knows."""
+        """The target words the network knows."""
         return self.shortlists.target
 
     def values(self, batch: Batch) -> NDArray[np.float64]:

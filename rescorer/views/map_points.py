@@ -36,7 +36,7 @@ Kind = Literal["words", "phrases"]
 
 @dataclass(frozen=True)
 class MapPoints:
-    """Words or phrases that are to be laid out.
+    """Words or phrases to be laid out.
 
     Attributes:
         kind: which of both.
@@ -46,7 +46,7 @@ class MapPoints:
         frequencies: of a word the distinct phrases that hold it; of a phrase how often it was extracted, None
             where the table has no counts.
         counterparts: of a phrase its best translation, b"" of a word.
-        linked: the words of that translation that are linked to a word of the phrase, in their order.
+        linked: the words of that translation linked to a word of the phrase, in their order.
     """
 
     kind: Kind
@@ -62,13 +62,13 @@ class MapPoints:
 
 
 def word_points(learned: Learned, table: Path, side: Side, n_words: int) -> MapPoints:
-    """The words of a shortlist that stand in most phrases of a table.
+    """The words of a shortlist found in most phrases of a table.
 
     Args:
         learned: the model.
         table: a phrase table.
         side: whose words.
-        n_words: so many at most.
+        n_words: maximum number.
 
     Raises:
         InputError: the network has no vectors of words of this side, or the table is malformed.
@@ -102,7 +102,7 @@ def phrase_points(
         learned: the model.
         table: a phrase table.
         side: the column whose phrases the network reads.
-        n_phrases: so many at most.
+        n_phrases: maximum number.
         seed: of the draw.
         compute: how they are encoded.
 

@@ -68,7 +68,7 @@ def word_neighbors(
 
     Args:
         learned: the model.
-        words: what is asked for.
+        words: the queries.
         side: whose words.
         n_best: neighbours of each at most.
 
@@ -105,7 +105,7 @@ def phrase_neighbors(
 
     Args:
         learned: the model.
-        phrases: what is asked for; they need not stand in the table.
+        phrases: the queries; they need not be in the table.
         table: a phrase table.
         side: the column whose phrases the network reads: "target" for one trained in the other direction.
         n_best: neighbours of each at most.
@@ -161,7 +161,7 @@ def _kept(learned: Learned, table: Path, side: Side, keep: Path, compute: Comput
 def _without_themselves(
     asked: Sequence[bytes], best: Sequence[Nearest], candidates: Sequence[bytes], n_best: int
 ) -> list[Neighbors]:
-    """The neighbours by name; what was asked for is not its own neighbour."""
+    """The neighbours by name; a query is not its own neighbour."""
     result = []
     for query, near in zip(asked, best, strict=True):
         others = [row for row, text in enumerate(near.rows) if candidates[text] != query][:n_best]

@@ -23,7 +23,7 @@ class LayerWidths(NamedTuple):
     Attributes:
         embedding: r, of a word's vector.
         first: d1, of the first hidden layer.
-        second: d2, of the second hidden layer; 0 leaves it out, and the softmax stands on the first one.
+        second: d2, of the second hidden layer; 0 leaves it out, and the softmax reads the first one.
     """
 
     embedding: int
@@ -32,7 +32,7 @@ class LayerWidths(NamedTuple):
 
     @property
     def last(self) -> int:
-        """Of what the softmax stands on."""
+        """Width of the layer below the softmax."""
         return self.second or self.first
 
 
@@ -40,7 +40,7 @@ class FeedForward(nn.Module):
     """p(word | window) = softmax(W ReLU(H2 ReLU(H1 [e(w_1) … e(w_k)]))), exactly normalised.
 
     Args:
-        n_input_words: numbers of words that may stand in a window.
+        n_input_words: words that may be in a window, by number.
         window_words: k.
         widths: of the layers.
         n_words: V.
@@ -102,7 +102,7 @@ class FirstLayerLookup:
     """A trained network whose first layer is a sum of looked-up rows; a `Windowed`.
 
     Args:
-        network: on the device where it shall compute.
+        network: on the device it computes on.
     """
 
     def __init__(self, network: FeedForward) -> None:

@@ -36,9 +36,9 @@ class WindowScorer:
     Several threads may use one scorer.
 
     Args:
-        network: on the device where it shall compute.
+        network: on the device it computes on.
         layer: its output layer.
-        shortlist: the words that it predicts.
+        shortlist: the words it predicts.
         fill: makes the windows of pairs.
         needs_links: whether it does so from word links.
     """
@@ -78,7 +78,7 @@ def window_log_probs(
     """Natural log p(word | window).
 
     Args:
-        network: on the device where it shall compute.
+        network: on the device it computes on.
         layer: its output layer.
         rows: windows with the predicted word behind each, *Shape:* (n, width + 1).
 

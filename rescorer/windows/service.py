@@ -1,8 +1,8 @@
 """A feed-forward network as what the search asks for n-grams: `moses_bridge.formats.ngram_scorer`.
 
-What is asked for with N is exact: the value of `rescorer nbest` with the same options. What the search goes
-by (E) is quick: the logit alone where the network was trained to have denominators of 1, less the mean of log Z
-on held-out text, so that both have the same mean; for other networks the softmax with an estimated denominator.
+Values requested with N are exact: those of `rescorer nbest` with the same options. Estimates for the search (E)
+are quick. For a network trained to have denominators of 1 they are the logit alone, less the mean of log Z on
+held-out text, so that both have the same mean. For others they are the softmax with an estimated denominator.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Ways(NamedTuple):
     """How a service computes its values.
 
     Attributes:
-        exact: of what is asked for with N.
-        quick: of what the search goes by.
+        exact: values requested with N.
+        quick: estimates for the search.
     """
 
     exact: Values
@@ -45,10 +45,10 @@ class WindowNgramScorer:
     """An `NgramScorer`: natural log p(word | previous words); words outside the shortlist are <unk>.
 
     Args:
-        network: on the device where it shall compute.
+        network: on the device it computes on.
         ways: how values are computed.
         shortlist: the words.
-        history: the previous words; the last number stands before the first word of a sentence.
+        history: the previous words; the last number is the one before the first word of a sentence.
         around: the numbers of the words around each place of some sources, *Shape:* (n_places, n_around);
             None for a network that does not see the source.
     """
@@ -133,7 +133,7 @@ def zipf(n_numbers: int) -> NDArray[np.float64]:
     """How frequent previous words are taken to be: 1 / rank (Zipf), since a model keeps no counts.
 
     Shortlists are in falling frequency; <unk> is taken as the word behind their last one. </s> and <s>
-    stand for no word.
+    count as no word.
 
     Returns:
         *Shape:* (n_numbers,).

@@ -27,7 +27,7 @@ class ListText:
 
     Attributes:
         nbest: n-best list with segmentation.
-        source: the text that was translated.
+        source: the translated text.
         references: its translations, one file a reference.
     """
 

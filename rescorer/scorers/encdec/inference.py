@@ -30,7 +30,7 @@ class EncoderDecoderTables(WordTables[EncodedSources, Any, Any, StepInputs]):
     """An encoder-decoder that looks up what depends on one word alone.
 
     Args:
-        network: trained, on the device where it shall compute.
+        network: trained, on the device it computes on.
         dtype: of the products; sums, gates and softmax are float32 in either case.
     """
 

@@ -85,7 +85,7 @@ def _source_windows(
 ) -> NDArray[np.int32]:
     """The words around each source word and around each </s>, *Shape:* (n_words + n_sentences, width).
 
-    Before the first word stands <s>, behind the last one </s>, as often as it takes.
+    <s> fills the places before the first word, </s> those behind the last one.
     """
     reach = width // 2
     padded = lens + 2 * reach + 1

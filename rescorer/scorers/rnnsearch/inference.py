@@ -30,7 +30,7 @@ class RnnSearchTables(WordTables[ReadSources, DecoderState, DecoderCarried, Step
     """An RNNsearch that looks up what depends on a target word alone.
 
     Args:
-        network: trained, on the device where it shall compute.
+        network: trained, on the device it computes on.
         dtype: of the products; sums, gates, attention and softmax are float32 in either case.
     """
 
@@ -48,7 +48,7 @@ class RnnSearchTables(WordTables[ReadSources, DecoderState, DecoderCarried, Step
 
 
 class AttentiveTables(RnnSearchTables):
-    """The same of a network with attention, which tells what its steps look at."""
+    """The same of a network with attention, which says what its steps look at."""
 
     def attention(self, carried: DecoderCarried, inputs: StepInputs, source: ReadSources) -> Tensor:
         """See `tries.generation.Attentive`: of the state before the step, which predicts the next word."""

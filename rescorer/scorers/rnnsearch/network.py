@@ -2,7 +2,7 @@
 
 The gated unit is that of `units.py`, whose update gate keeps the old state where the paper's takes the new
 one: the same function with W_z, U_z, C_z and the bias negated, since sigma(-x) = 1 - sigma(x). The source ends
-with </s>, which is read as a word.
+with </s>, read as a word.
 
 The word after a prefix is predicted from that prefix's last word and from the state and the context before it
 is read: t = U_o s_{i-1} + V_o E y_{i-1} + C_o c_i. So all words that follow a prefix share the products of

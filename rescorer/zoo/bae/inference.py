@@ -26,8 +26,8 @@ class BaeScorer:
     Several threads may use one scorer. It has few products, so they are float32 in any precision.
 
     Args:
-        network: on the device where it shall compute.
-        shortlists: the words that it knows.
+        network: on the device it computes on.
+        shortlists: the words it knows.
     """
 
     needs_links = False
@@ -38,7 +38,7 @@ class BaeScorer:
 
     @property
     def shortlist(self) -> Vocabulary:
-        """The target words that the network knows."""
+        """The target words the network knows."""
         return self.shortlists.target
 
     @torch.inference_mode()

@@ -24,7 +24,7 @@ class CptmScorer:
     Several threads may use one scorer. It has few products, so they are float32 in any precision.
 
     Args:
-        network: on the device where it shall compute.
+        network: on the device it computes on.
         words: that it knows.
     """
 
@@ -36,7 +36,7 @@ class CptmScorer:
 
     @property
     def shortlist(self) -> Vocabulary:
-        """The target words that the network knows."""
+        """The target words the network knows."""
         return self.words.target
 
     @torch.inference_mode()

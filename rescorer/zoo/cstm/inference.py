@@ -42,10 +42,10 @@ class CstmScorer:
     Several threads may use one scorer.
 
     Args:
-        network: on the device where it shall compute.
+        network: on the device it computes on.
         layers: the softmax of each place.
-        source: the source words that it knows.
-        shortlist: the target words that it knows.
+        source: the source words it knows.
+        shortlist: the target words it knows.
     """
 
     needs_links = False

@@ -1,7 +1,7 @@
 """Deep LSTM encoder-decoder of Sutskever et al. (NIPS 2014, arXiv 1409.3215).
 
 The decoder starts from the encoder's states of every layer and sees the source nowhere else. Two things are as
-in the other networks here: the encoder reads </s> behind the last word that it reads, and the decoder's first
+in the other networks here: the encoder reads </s> behind the last word it reads, and the decoder's first
 input is no word, a zero vector, where the paper's reads </s> there.
 
 Notation: n rows; d = hidden_width of each layer, L layers.
