@@ -42,7 +42,7 @@ class Scorer(Protocol):
         """What enters the log-linear model: natural log of p(target | source), </s> included.
 
         Words outside a shortlist are <unk>. A scorer that knows no probability gives its own value.
-        A pair's value does not depend on which other pairs are asked for with it (to 1e-5).
+        A pair's value does not depend on the other pairs of its batch (to 1e-5).
 
         Args:
             batch: the pairs; equal neighbours are computed once.

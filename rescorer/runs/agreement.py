@@ -55,7 +55,7 @@ class _Layered(Scorer, Protocol):
 
 
 class _Recorder:
-    """An output layer that keeps the log Z of everything it is asked for."""
+    """An output layer that keeps every log Z it computes."""
 
     def __init__(self, layer: OutputLayer) -> None:
         self.layer = layer

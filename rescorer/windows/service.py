@@ -148,7 +148,7 @@ def zipf(n_numbers: int) -> NDArray[np.float64]:
 def _ways(
     model: TrainedModel[WindowNetwork], network: FeedForward, history: History, compute: Compute
 ) -> Ways:
-    """Exact values have hidden layers in float32, as all scores; only quick ones are in the asked precision."""
+    """Exact values have float32 hidden layers, as all scores; only quick ones have the requested precision."""
     exact = quick = HiddenLayers(network, history, torch.float32)
     if compute.dtype != torch.float32:
         quick = HiddenLayers(network, history, compute.dtype)
