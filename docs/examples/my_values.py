@@ -33,9 +33,9 @@ class LengthScorer:
     shortlist = None  # it knows no vocabulary, so unknown words cannot be counted
     needs_links = False  # it reads no word links
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         """One value for each pair, *Shape:* (n_pairs,)."""
-        pairs = zip(asked.sources, asked.targets, strict=True)
+        pairs = zip(batch.sources, batch.targets, strict=True)
         return np.array([value(*pair) for pair in pairs], np.float64)
 
 

@@ -110,7 +110,7 @@ def generate(
     """
     from rescorer.contract.compute import Compute
     from rescorer.contract.target_generation import GenerationConfig
-    from rescorer.models.model_directory import generator_of_model, reverses_sides
+    from rescorer.models.model_directory import generator_of_model, model_reverses_sides
     from rescorer.views.generated_phrases import generate_phrases
 
     config = GenerationConfig(
@@ -123,7 +123,7 @@ def generate(
         unknown_words=not no_unknown,
         seed=seed,
     )
-    if table is not None and reverses_sides(model):
+    if table is not None and model_reverses_sides(model):
         raise ConfigError(f"{model} generates sources of target phrases: leave --table out")
     generator = generator_of_model(model, Compute(device=device), trust_code)
     generate_phrases(generator, str(phrases), config, str(out), form, table)

@@ -162,7 +162,7 @@ def score(
     --ini model/moses.ini --ini-out rnn/moses.ini
     """
     from rescorer.contract.compute import Compute
-    from rescorer.models.asked_scorers import AskedScorers
+    from rescorer.models.scorer_choice import ScorerChoice
     from rescorer.runs.agreement import table_agreement
     from rescorer.tables.cluster_scoring import open_scoring, packed
     from rescorer.tables.column import ColumnConfig, parse_columns
@@ -172,8 +172,8 @@ def score(
     check_workers(address, workers)
     compute = Compute(precision, device if address is None else "auto", unnormalized)
     others = (commands, with_links, factories)
-    asked = AskedScorers(models, mean, control, seed, compute, *others, trust_code)
-    scorers = asked.named()
+    choice = ScorerChoice(models, mean, control, seed, compute, *others, trust_code)
+    scorers = choice.named()
     if unnormalized and not is_stream(table):
         for model in models:
             _tell_log_z(model, unnormalized)
@@ -187,10 +187,10 @@ def score(
         shard=parse_shard(shard) if shard else None,
     )
     with contextlib.ExitStack() as stack:
-        elsewhere = None
+        executor = None
         if address is not None:
-            scoring = open_scoring(address, workers, device, packed(asked, scorers))
-            elsewhere = stack.enter_context(scoring)
+            scoring = open_scoring(address, workers, device, packed(choice, scorers))
+            executor = stack.enter_context(scoring)
         lines = score_table(
             str(table),
             str(out),
@@ -201,7 +201,7 @@ def score(
             resume,
             replace,
             command_line(),
-            elsewhere,
+            executor,
         )
     for line in lines:
         click.echo(line, err=True)

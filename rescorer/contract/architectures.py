@@ -33,7 +33,7 @@ PhraseValues = Callable[[NDArray[np.int64]], "Tensor"]
 # From phrases to what the network makes of each, *Shape:* (n, d), float32.
 Summaries = Callable[[Sequence[bytes]], NDArray[np.float32]]
 
-# The column_note of language models: in a translation a phrase stands between others.
+# The column_note of language models: in a translation a phrase is between others.
 AS_A_SENTENCE = "an approximation: each target phrase as a sentence of its own"
 
 Settings = TypeVar("Settings", bound=TrainingSettings)
@@ -47,14 +47,14 @@ class Architecture(Generic[Settings, Network]):
         data: what it is trained on.
         settings: the dataclass that `rescorer train --config` reads.
         prepare: reads the data and makes the network, from data, settings and seed.
-        network: the network with weights that are still to be loaded.
+        network: the network, its weights still to be loaded.
         scorer: of phrase pairs and sentence pairs.
         ngrams: of n-grams, where the search may ask the model.
         generator: of targets of what the network reads, where it goes word by word.
         column_note: what a column of its values must be called besides, where it is an approximation.
-        embeddings: the vectors of the words of each side that the network reads, row by id in the shortlist,
+        embeddings: the vectors of the words of each side the network reads, row by id in the shortlist,
             *Shape:* (n_words, r); where words have vectors.
-        summaries: of phrases of the language that the network reads, where it makes one vector of a phrase.
+        summaries: of phrases of the language read by the network, where it makes one vector of a phrase.
         phrase_values: of given phrase pairs by their numbers, through which gradients flow into the network,
             where it can be trained on whole translations.
     """

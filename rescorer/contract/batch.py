@@ -55,19 +55,19 @@ class UnscorablePair(UserError):
 
     Args:
         row: of the batch.
-        asked: the batch.
-        side: the phrase that is at fault.
+        batch: the batch.
+        side: of the phrase at fault.
         fault: what is wrong with it.
         expected: what it should be.
         hint: what to do about it.
     """
 
     def __init__(
-        self, row: int, asked: Batch, side: Side, fault: str, expected: str, hint: str
+        self, row: int, batch: Batch, side: Side, fault: str, expected: str, hint: str
     ) -> None:
         self.row, self.side, self.fault = row, side, fault
         self.expected, self.hint = expected, hint
-        pair = shown(b" ||| ".join([asked.sources[row], asked.targets[row]]))
+        pair = shown(b" ||| ".join([batch.sources[row], batch.targets[row]]))
         super().__init__(f"{pair}: found {self.found}, expected {expected}. {hint}")
 
     @property

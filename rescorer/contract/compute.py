@@ -22,7 +22,7 @@ class Compute:
     Attributes:
         precision: of the products; sums, gates and softmax are float32 in either case.
         device: "auto" takes a GPU if there is one.
-        unnormalized: leave out the softmax's denominator; for networks that were trained to have it at 1.
+        unnormalized: leave out the softmax's denominator; for networks trained to have it at 1.
     """
 
     precision: Precision = "float32"
@@ -47,7 +47,7 @@ def choose_device(device: Device) -> torch.device:
     """The device of a name; "auto" is a GPU if there is one.
 
     Raises:
-        ConfigError: a GPU is asked for and there is none.
+        ConfigError: a GPU is requested and there is none.
     """
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")

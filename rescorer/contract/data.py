@@ -33,7 +33,7 @@ def goes_right_to_left(reading: Reading) -> bool:
 
 @dataclass(frozen=True)
 class Data:
-    """Where the text of a training stands.
+    """Files of the data of a training.
 
     Attributes:
         path: a phrase table, or target text, one sentence a line.
@@ -41,7 +41,7 @@ class Data:
         links: its word links in Pharaoh format, line by line.
         texts: source and target text whose words are counted for the shortlists of a model of phrase
             pairs; None counts those of the pairs.
-        cache: a directory in which the pairs of a phrase table are kept for later trainings.
+        cache: a directory keeping the pairs of a phrase table for later trainings.
     """
 
     path: StrPath

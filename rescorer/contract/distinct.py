@@ -12,7 +12,7 @@ Item = TypeVar("Item", bound=Hashable)
 
 
 def distinct(items: Sequence[Item]) -> tuple[list[Item], NDArray[np.int64]]:
-    """The different items in the order in which they first come, and which of them each item is.
+    """The different items in the order of their first occurrence, and which of them each item is.
 
     Returns:
         Some of the items, and *Shape:* (n_items,).

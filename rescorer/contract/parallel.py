@@ -21,8 +21,8 @@ SPINS = "1000"
 def let_waiting_threads_sleep() -> None:
     """Make the threads of one product wait for each other asleep; to be called before PyTorch is loaded.
 
-    By default OpenMP's threads spin at the end of each product. Where another process is busy, the one
-    that is waited for has no processor while the others spin: a training was up to 20 times slower. What
+    By default OpenMP's threads spin at the end of each product. Where another process is busy, the last
+    one has no processor while the others spin: a training was up to 20 times slower. What
     the user has set in the environment stays.
     """
     if "OMP_WAIT_POLICY" not in os.environ:

@@ -32,20 +32,20 @@ class Scorer(Protocol):
 
     @property
     def shortlist(self) -> Vocabulary | None:
-        """The target words that it knows; None where unknown words cannot be counted."""
+        """The target words it knows; None where unknown words cannot be counted."""
 
     @property
     def needs_links(self) -> bool:
         """Whether a batch must have word links."""
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         """What enters the log-linear model: natural log of p(target | source), </s> included.
 
         Words outside a shortlist are <unk>. A scorer that knows no probability gives its own value.
-        A pair's value does not depend on which other pairs are asked for with it (to 1e-5).
+        A pair's value does not depend on the other pairs of its batch (to 1e-5).
 
         Args:
-            asked: the pairs; neighbours that are alike are computed once.
+            batch: the pairs; equal neighbours are computed once.
 
         Returns:
             *Shape:* (n_pairs,).
@@ -59,7 +59,7 @@ class WordLogProbs(NamedTuple):
     """What single words have, pair by pair, </s> behind the words of each.
 
     Attributes:
-        log_probs: natural log p(word | what stands before it, and the source), *Shape:* (n_words,).
+        log_probs: natural log p(word | the words before it, and the source), *Shape:* (n_words,).
         pairs: the pair of each word, rising, *Shape:* (n_words,).
     """
 
@@ -71,13 +71,13 @@ class WordLogProbs(NamedTuple):
 class WordScorer(Protocol):
     """A model that predicts target text word by word."""
 
-    def word_log_probs(self, asked: Batch) -> WordLogProbs:
+    def word_log_probs(self, batch: Batch) -> WordLogProbs:
         """Natural log-probabilities of all words; those of a pair add up to its value.
 
         Words outside a shortlist are <unk>.
 
         Args:
-            asked: the pairs.
+            batch: the pairs.
         """
 
 

@@ -1,4 +1,4 @@
-"""What generating targets is: what is wanted, what comes out, and who does it."""
+"""Generating targets: the settings, the result, and the protocol of a generator."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from rescorer.contract.vocabulary import Shortlists
 
 @dataclass(frozen=True)
 class GenerationConfig:
-    """What is wanted.
+    """Settings of a generation.
 
     Attributes:
         n: targets of each source.
-        beam: hypotheses of a source that are kept at each length; n, if that is more.
+        beam: hypotheses of a source kept at each length; n, if that is more.
         sample: draw targets instead of searching for the best ones; then they may repeat.
         temperature: of the draws: below 1 likely words are drawn more often than the network says.
         length_penalty: alpha of the score by which the search chooses, log p / (words with </s>)^alpha;
             0 chooses by log p, 1 by its mean a word.
-        max_words: of a target, those of its beginning that are given not counted.
+        max_words: of a target, not counting a given beginning.
         max_ratio: target words for each source word, </s> counted as one; 0 for no such limit.
         unknown_words: whether <unk> may be one of the words.
         seed: of the draws; the same source and seed draw the same.
@@ -55,7 +55,7 @@ class Generated(NamedTuple):
     """One target.
 
     Attributes:
-        words: without </s>; <unk> for a word outside the shortlist that was not given.
+        words: without </s>; <unk> for a word outside the shortlist, unless it was given.
         log_prob: natural log p(words and </s> | source).
         score: log_prob with the length penalty; log_prob itself of a draw.
         places: the most attended word of the source, from 0, for each word; -1 without an attention.

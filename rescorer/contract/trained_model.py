@@ -72,7 +72,7 @@ class TrainedModel(Generic[Network]):
         return reverses_sides(self.training.reading)
 
     def as_read(self, pairs: Batch) -> Batch:
-        """The pairs with the side first that the network reads."""
+        """The pairs, the side read by the network first."""
         return pairs.sides_swapped() if self.reverses_sides else pairs
 
     @property

@@ -49,7 +49,7 @@ class Task(Protocol, Generic[TaskBatch]):
         """Items of an update, whatever it counts."""
 
     def parts(self, batch: TaskBatch, n_parts: int) -> list[TaskBatch]:
-        """A batch in at most so many parts, none empty: their losses sum up to that of the batch."""
+        """A batch in at most n_parts parts, none empty: their losses sum up to that of the batch."""
 
     def n_words(self, batch: TaskBatch) -> float:
         """The weight of the words of a batch."""
@@ -59,7 +59,7 @@ class Task(Protocol, Generic[TaskBatch]):
 
     @property
     def n_held_out(self) -> int:
-        """Items of the data that are held out."""
+        """Held-out items of the data."""
 
     def held_out_loss(self) -> float | None:
         """Loss on held-out data in nats per word, </s> included; None if there are no such data."""
@@ -73,7 +73,7 @@ class Prepared:
         network: with its initial weights.
         task: batches and losses.
         shortlists: the network's.
-        digest: of all data that are learned from; guards `resume`.
+        digest: of all data learned from; guards `resume`.
         record: what else is to be kept with the model.
         finish: makes ready for scores without the denominator Z what has been trained for that, and
             measures log Z on held-out text, None without such text; it changes no probability.

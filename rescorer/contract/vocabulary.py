@@ -22,7 +22,7 @@ SPECIALS = (END, UNKNOWN)
 class Vocabulary:
     """Words and ids: 0 is </s>, 1 is <unk>, then the words by falling frequency.
 
-    A word of a phrase that is spelt </s> is unknown: only the end of a phrase is its end.
+    A word of a phrase spelt </s> is unknown: only the end of a phrase is its end.
 
     Args:
         words: the shortlist without the two special words.
@@ -51,7 +51,7 @@ class Vocabulary:
         """Read what `save` wrote.
 
         Raises:
-            InputError: the first lines are not </s> and <unk>, or a word stands twice.
+            InputError: the first lines are not </s> and <unk>, or a word is there twice.
         """
         words = list(read_lines(path))
         for number, special in enumerate(SPECIALS):
@@ -105,7 +105,7 @@ class Vocabulary:
 
 
 def count_words(phrases: Iterable[bytes]) -> Counter[bytes]:
-    """How often each word stands in the phrases."""
+    """How often each word occurs in the phrases."""
     counts: Counter[bytes] = Counter()
     for phrase in phrases:
         counts.update(split_words(phrase))
@@ -113,7 +113,7 @@ def count_words(phrases: Iterable[bytes]) -> Counter[bytes]:
 
 
 class Shortlists(NamedTuple):
-    """The words that a network knows.
+    """The words a network knows.
 
     Attributes:
         source: None where the network sees no source words.

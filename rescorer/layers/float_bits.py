@@ -16,7 +16,7 @@ LOWEST_EXPONENT = np.float32(-126.0)
 
 @intrinsic
 def bits_as_float(context: Any, bits: Any) -> Any:
-    """The float32 that has these 32 bits."""
+    """The float32 with these 32 bits."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], context.get_value_type(numba.float32))
@@ -36,7 +36,7 @@ def float_as_bits(context: Any, number: Any) -> Any:
 
 @numba.njit(inline="always")
 def from_bfloat16(bits: Any) -> Any:
-    """The float32 of a bfloat16, which is the upper half of one."""
+    """The float32 of a bfloat16, the upper half of one."""
     return bits_as_float(np.int32(bits) << np.int32(16))
 
 
@@ -84,7 +84,7 @@ def exp(x: Any) -> Any:
 
 
 def widened(number: Any) -> Any:
-    """The float32 of a number that is a float32 or, as uint16, the bits of a bfloat16."""
+    """The float32 of a number: a float32 or, as uint16, the bits of a bfloat16."""
     raise NotImplementedError("for compiled code only")
 
 

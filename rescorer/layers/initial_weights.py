@@ -1,4 +1,4 @@
-"""Initial weights of recurrent networks, drawn in the order in which a network has its layers.
+"""Initial weights of recurrent networks, drawn in the order of a network's layers.
 
 Another order of layers is another training.
 """

@@ -2,7 +2,7 @@
 
 If v is taken from each word's weights and c from each word's bias, all logits of a row h fall by v h + c, and
 so does log Z: no probability changes. With v and c from the least squares of log Z over h, the logits alone
-come nearer to log-probabilities than training on log^2 Z brings them in the time that it has.
+come nearer to log-probabilities than training on log^2 Z brings them in the same time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RIDGE = 1e-6
 
 
 @torch.no_grad()
-def even_log_z(output: nn.Linear, parts: Iterable[Tensor]) -> None:
+def flatten_log_z(output: nn.Linear, parts: Iterable[Tensor]) -> None:
     """Bring log Z of an output layer near 0, in place.
 
     Args:

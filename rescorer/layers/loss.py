@@ -43,7 +43,7 @@ class _Block(NamedTuple):
 
 
 class _Result(NamedTuple):
-    """What comes out of a block.
+    """The results of a block.
 
     Attributes:
         loss: *Shape:* ().
@@ -234,7 +234,7 @@ class _Layer:
         return loss, by_logits
 
     def _compiled_gradients(self, block: _Block, products: Tensor) -> tuple[Tensor, Tensor]:
-        """As `_logit_gradients`, in the place of the products: the loss, and the sum of each column."""
+        """As `_logit_gradients`, written over the products: the loss, and the sum of each column."""
         firsts = torch.searchsorted(block.child_rows, torch.arange(len(block.rows) + 1))
         bias_gradient = np.zeros(len(self.bias), np.float32)
         narrow = products.dtype == torch.bfloat16

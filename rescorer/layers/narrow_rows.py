@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-# Few shapes, and at most 63 zero rows beside the 2,048 nodes that are computed at once.
+# Few shapes, and at most 63 zero rows beside the 2,048 nodes computed at once.
 ROWS_STEP = 64
 
 

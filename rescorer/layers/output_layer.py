@@ -1,4 +1,4 @@
-"""Log-probabilities of words from what stands before the output layer: log Z, and the logits asked for.
+"""Log-probabilities of words from the rows before the output layer: log Z, and logits of given words.
 
 Notation: n rows, w width of a row, V words.
 """
@@ -21,7 +21,7 @@ STEP = 32
 
 
 class OutputLayer(Protocol):
-    """A softmax over words, or what stands for one."""
+    """A softmax over words, or a substitute for one."""
 
     def log_z(self, rows: Tensor) -> Tensor:
         """Natural log of the denominator Z of each row, *Shape:* (n, w) -> (n,)."""
@@ -42,7 +42,7 @@ class OutputLayer(Protocol):
 class ExactOutputLayer:
     """The softmax.
 
-    Logits of the words that are asked for are computed in float32, so that only the denominator, where
+    Logits of the given words are computed in float32, so that only the denominator, where
     errors average out, has the precision of the products.
 
     Args:
@@ -83,7 +83,7 @@ class ExactOutputLayer:
 
 
 class UnnormalizedOutputLayer(ExactOutputLayer):
-    """The logits alone: for networks that were trained to have denominators of 1."""
+    """The logits alone: for networks trained to have denominators of 1."""
 
     def log_z(self, rows: Tensor) -> Tensor:
         """0 for each row."""
@@ -97,7 +97,7 @@ class UnnormalizedOutputLayer(ExactOutputLayer):
 class EstimatedOutputLayer(ExactOutputLayer):
     """A softmax whose denominator is estimated from some of the words.
 
-    These are the frequent words and every STEP-th of the others, which stands for STEP words.
+    These are the frequent words and every STEP-th of the others, weighted as STEP words.
     """
 
     def __init__(self, output: nn.Linear, dtype: torch.dtype) -> None:
@@ -118,7 +118,7 @@ class EstimatedOutputLayer(ExactOutputLayer):
         return self._logits(rows, words) - log_z
 
 
-def even_out(output: nn.Linear) -> None:
+def start_normalised(output: nn.Linear) -> None:
     """Set the bias of an untrained output layer to -log V, so that its softmax's denominator begins near 1.
 
     Devlin et al. (2014), section 2.3.

@@ -20,7 +20,7 @@ NO_WORDS: NDArray[np.int64] = np.empty(0, np.int64)
 
 
 class Predicted(NamedTuple):
-    """Words that are predicted from rows, by rising rows.
+    """Words predicted from rows, by rising rows.
 
     Attributes:
         rows: what predicts each, *Shape:* (k,).
@@ -47,7 +47,7 @@ def output_loss(
         rows: what is multiplied with its weight, *Shape:* (n, w).
         predicted: the words.
         product_type: type of the layer's products.
-        alpha: weight of log^2 Z, which is added for each word.
+        alpha: weight of log^2 Z, added for each word.
 
     Returns:
         *Shape:* ().
@@ -63,7 +63,7 @@ class UpdateLoss:
         output: the layer.
         sampler: draws the words; None takes all.
         product_type: type of the layer's products.
-        alpha: weight of log^2 Z, which is added for each word.
+        alpha: weight of log^2 Z, added for each word.
     """
 
     output: nn.Linear
@@ -78,7 +78,7 @@ class UpdateLoss:
         rng: np.random.Generator,
         others: NDArray[np.integer] = NO_WORDS,
     ) -> Tensor:
-        """Weighted sum of -log p, natural log, *Shape:* (); see `softmax.sampled`.
+        """Weighted sum of -log p, natural log, *Shape:* (); see `rescorer.layers.sampled`.
 
         Args:
             rows: what is multiplied with the layer's weight, *Shape:* (n, w).

@@ -49,6 +49,6 @@ class NarrowLinear(nn.Linear):
 
 
 def narrow_layers(module: object, names: Iterable[str], dtype: torch.dtype) -> None:
-    """Put a `NarrowLinear` in the place of each named layer of a module."""
+    """Replace each named layer of a module by a `NarrowLinear`."""
     for name in names:
         setattr(module, name, NarrowLinear(getattr(module, name), dtype))

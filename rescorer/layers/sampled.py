@@ -16,7 +16,7 @@ LOWEST_INCLUSION = 1e-9
 
 
 class Candidates(NamedTuple):
-    """The words over which a softmax is taken.
+    """The words of a sampled softmax.
 
     Attributes:
         words: rising ids, *Shape:* (n,).
@@ -33,7 +33,7 @@ class WordSampler:
     Args:
         shares: how much of the training text is each word, *Shape:* (V,).
         update_words: running words of an update.
-        n_sampled: words that are drawn beside those of the update.
+        n_sampled: words drawn beside those of the update.
     """
 
     def __init__(self, shares: NDArray[np.float64], update_words: int, n_sampled: int) -> None:

@@ -1,4 +1,4 @@
-"""Linear layers that are used at every step of a recurrent network, made quick for training.
+"""Linear layers used at every step of a recurrent network, made quick for training.
 
 PyTorch's gradient of such a layer's weight is one product and one sum a step. Here the rows of all steps
 are kept, and the gradient is one product at the end; the products may be in a narrow type.
@@ -98,7 +98,7 @@ class StepLinear(nn.Linear):
 
 @contextlib.contextmanager
 def shared_steps(network: nn.Module, dtype: torch.dtype) -> Iterator[None]:
-    """Compute with the `StepLinear` layers of a network in the way that is quick for training.
+    """Compute with the `StepLinear` layers of a network in the way quick for training.
 
     Args:
         network: is trained.

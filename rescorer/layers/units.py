@@ -165,7 +165,7 @@ class LstmUnit(nn.Module):
     """c_t = f c_{t-1} + i tanh(W_g x + U_g h_{t-1}), h_t = o tanh(c_t), without peepholes.
 
     Hochreiter and Schmidhuber (1997) with the forget gate of Gers et al. (2000), as in Zaremba et al.
-    (2014), section 3, equations 1 to 6. The blocks stand in the order of torch.nn.LSTM: i, f, g, o.
+    (2014), section 3, equations 1 to 6. The blocks have the order of torch.nn.LSTM: i, f, g, o.
 
     Args:
         input_width: width of x.

@@ -1,6 +1,6 @@
-"""Scorers that know nothing of translation: what a column gains that ought to gain nothing.
+"""Negative controls: scorers that know nothing of translation, for columns without information.
 
-They stand where a model stands, so that the same tuning can be run with them.
+They replace a model, so that the same tuning can be run with them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def scorer_of_control(control: Control, seed: int) -> NamedScorer:
 class RandomScorer:
     """Log-uniform noise: log p uniform in (-15, 0), s.d. 4.3, about that of a phrase's log p.
 
-    A pair has the same value wherever it stands, as a model's score would.
+    A pair has the same value wherever it occurs, as a model's score would.
 
     Args:
         seed: which noise.
@@ -42,11 +42,11 @@ class RandomScorer:
     def __init__(self, seed: int) -> None:
         self.key = seed.to_bytes(8, "little", signed=True)
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         """Noise of each pair, *Shape:* (n_pairs,)."""
         digests = b"".join(
             blake2b(source + b"\n" + target, digest_size=8, key=self.key).digest()
-            for source, target in zip(asked.sources, asked.targets, strict=True)
+            for source, target in zip(batch.sources, batch.targets, strict=True)
         )
         return LOWEST_RANDOM_LOG_PROB * (np.frombuffer(digests, "<u8") / 2.0**64)
 
@@ -57,6 +57,6 @@ class LengthScorer:
     shortlist = None
     needs_links = False
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         """-1 for each target word, *Shape:* (n_pairs,)."""
-        return np.array([-len(split_words(target)) for target in asked.targets], np.float64)
+        return np.array([-len(split_words(target)) for target in batch.targets], np.float64)

@@ -46,9 +46,9 @@ class _Ensemble:
 class MeanOfSentenceLogProbs(_Ensemble):
     """The mean of the models' values."""
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         """See `contract.Scorer`."""
-        return np.asarray(np.mean([scorer.values(asked) for scorer in self.scorers], axis=0))
+        return np.asarray(np.mean([scorer.values(batch) for scorer in self.scorers], axis=0))
 
 
 class MeanOfWordProbs(_Ensemble):
@@ -80,11 +80,11 @@ class MeanOfWordProbs(_Ensemble):
                 "with one shortlist on one text, or use the mean sentence-log-probs"
             )
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         """See `contract.Scorer`."""
-        parts = [scorer.word_log_probs(asked) for scorer in self.scorers]  # type: ignore[attr-defined]
+        parts = [scorer.word_log_probs(batch) for scorer in self.scorers]  # type: ignore[attr-defined]
         means = logsumexp([part.log_probs for part in parts], axis=0) - np.log(len(parts))
-        return np.bincount(parts[0].pairs, means, len(asked)).astype(np.float64)
+        return np.bincount(parts[0].pairs, means, len(batch)).astype(np.float64)
 
 
 class PerWord:
@@ -107,10 +107,10 @@ class PerWord:
         """See `contract.Scorer`."""
         return self.scorer.needs_links
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         """See `contract.Scorer`."""
-        n_words = np.array([len(split_words(target)) for target in asked.targets])
-        return np.asarray(self.scorer.values(asked) / (n_words + 1))
+        n_words = np.array([len(split_words(target)) for target in batch.targets])
+        return np.asarray(self.scorer.values(batch) / (n_words + 1))
 
 
 MEANS: dict[Mean, type[MeanOfSentenceLogProbs] | type[MeanOfWordProbs]] = {

@@ -1,15 +1,15 @@
-"""Columns from outside the package: values that a program prints, or that a Python object gives.
+"""Columns from outside the package: values printed by a program, or given by a Python object.
 
 The program is any command that reads phrase pairs on its standard input and prints a number for each on its
 standard output. Pairs come in blocks of lines, each block ended by an empty line:
 
     source ||| target            one pair a line, words between blanks, as they are in the phrase table;
-    source ||| target ||| links  with word links (0-0 1-2, source-target, from 0) where those are asked for
+    source ||| target ||| links  with word links (0-0 1-2, source-target, from 0) where requested
 
 It answers each block in the same way: one number a line, as many as the block has pairs and in their order,
 and then an empty line, after which it must flush its output. It may answer line by line or when it has
 read the whole block. A number is what enters the log-linear model: the natural logarithm of a
-probability, or any other finite value that is to be weighted. The program ends when its input does. What
+probability, or any other finite value to be weighted. The program ends when its input does. What
 it writes to standard error is shown where it fails.
 
 A value must not depend on the other pairs of its block. Several blocks may be worked on at a time, each by a
@@ -55,16 +55,16 @@ class UnfitAnswer(UnscorablePair):
 
     Args:
         row: of the batch.
-        asked: the batch.
+        batch: the batch.
         fault: what it gives instead.
         hint: what to do about it.
         expected: what it should give.
     """
 
     def __init__(
-        self, row: int, asked: Batch, fault: str, hint: str, expected: str = EXPECTED
+        self, row: int, batch: Batch, fault: str, hint: str, expected: str = EXPECTED
     ) -> None:
-        super().__init__(row, asked, "target", fault, expected, hint)
+        super().__init__(row, batch, "target", fault, expected, hint)
 
     @property
     def found(self) -> str:
@@ -99,7 +99,7 @@ def scorer_of_command(command: str, with_links: bool = False) -> NamedScorer:
 
 
 def scorer_of_factory(place: str) -> NamedScorer:
-    """The scorer that a Python function makes.
+    """The scorer made by a Python function.
 
     Args:
         place: `package.module:FACTORY`; FACTORY() returns a `rescorer.contract.scorer.Scorer`.
@@ -158,23 +158,23 @@ class CheckedScorer:
         """See `contract.Scorer`."""
         return self._scorer.needs_links
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         """See `contract.Scorer`.
 
         Raises:
             UserError: there are not as many as pairs.
         """
         try:
-            values = np.asarray(self._scorer.values(asked), np.float64)
+            values = np.asarray(self._scorer.values(batch), np.float64)
         except (TypeError, ValueError) as error:
             raise UserError(f"{self._name}: its values are no numbers: {error}") from error
-        if values.shape != (len(asked),):
-            expected = f"({len(asked)},), one value for each pair"
+        if values.shape != (len(batch),):
+            expected = f"({len(batch)},), one value for each pair"
             raise UserError(
                 f"{self._name}: found values of shape {values.shape}, expected {expected}"
             )
         for row in np.flatnonzero(~np.isfinite(values))[:1].tolist():
-            raise UnfitAnswer(row, asked, f"the value {values[row]}", f"{self._name}() gives it")
+            raise UnfitAnswer(row, batch, f"the value {values[row]}", f"{self._name}() gives it")
         return values
 
 
@@ -197,7 +197,7 @@ class CommandScorer:
         self._idle: list[_Process] = []
         weakref.finalize(self, _end_all, self._idle)
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         """See `contract.Scorer`.
 
         Raises:
@@ -209,7 +209,7 @@ class CommandScorer:
         except IndexError:
             process = _Process(self._command)
         try:
-            values = process.values(asked)
+            values = process.values(batch)
         except BaseException:
             process.kill()
             raise
@@ -241,9 +241,9 @@ class _Process:
         self._input: IO[bytes] = self._process.stdin
         self._output: IO[bytes] = self._process.stdout
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         """The values of a block, *Shape:* (n_pairs,)."""
-        columns = [asked.sources, asked.targets, *([] if asked.links is None else [asked.links])]
+        columns = [batch.sources, batch.targets, *([] if batch.links is None else [batch.links])]
         lines = [b" ||| ".join(row) for row in zip(*columns, strict=True)]
         if not lines:
             return np.zeros(0)
@@ -256,15 +256,15 @@ class _Process:
         writer.start()
         note.start()
         try:
-            values = np.array([self._value(row, asked) for row in range(len(lines))])
-            self._check_end(asked)
+            values = np.array([self._value(row, batch) for row in range(len(lines))])
+            self._check_end(batch)
         finally:
             note.cancel()
         writer.join()
         return values
 
     def _write(self, block: bytes) -> None:
-        # A program that has ended is found out when it is read.
+        # That a program has ended shows when it is read.
         with contextlib.suppress(OSError, ValueError):
             self._input.write(block)
             self._input.flush()
@@ -275,35 +275,35 @@ class _Process:
             "a program must end its answer with an empty line and flush its output"
         )
 
-    def _value(self, row: int, asked: Batch) -> float:
+    def _value(self, row: int, batch: Batch) -> float:
         line = self._output.readline(LONGEST_ANSWER)
         if not line:
-            raise self._broken_off(row, asked)
+            raise self._broken_off(row, batch)
         if not line.strip():
-            fault = f"no value ({row} came for the {len(asked)} pairs of its block)"
-            raise UnfitAnswer(row, asked, fault, self._gave)
+            fault = f"no value ({row} came for the {len(batch)} pairs of its block)"
+            raise UnfitAnswer(row, batch, fault, self._gave)
         try:
             value = float(line) if b"_" not in line else math.nan
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
-            raise UnfitAnswer(row, asked, f"the value {shown(line.strip())}", self._gave)
+            raise UnfitAnswer(row, batch, f"the value {shown(line.strip())}", self._gave)
         return value
 
-    def _check_end(self, asked: Batch) -> None:
-        line, last = self._output.readline(LONGEST_ANSWER), len(asked) - 1
+    def _check_end(self, batch: Batch) -> None:
+        line, last = self._output.readline(LONGEST_ANSWER), len(batch) - 1
         if not line:
-            raise self._broken_off(last, asked)
+            raise self._broken_off(last, batch)
         if line.strip():
             fault = f"{shown(line.strip())} behind the value"
-            expected = f"an empty line after the {len(asked)} values of a block"
-            raise UnfitAnswer(last, asked, fault, self._gave, expected)
+            expected = f"an empty line after the {len(batch)} values of a block"
+            raise UnfitAnswer(last, batch, fault, self._gave, expected)
 
     @property
     def _gave(self) -> str:
         return f"This is the answer of {shlex.join(self._command)}"
 
-    def _broken_off(self, row: int, asked: Batch) -> UnfitAnswer:
+    def _broken_off(self, row: int, batch: Batch) -> UnfitAnswer:
         """The program has closed its output, and has ended or soon will."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(PATIENCE_SECONDS)
@@ -311,12 +311,12 @@ class _Process:
         how = "closed its output" if status is None else f"ended with status {status}"
         told = error_tail(self._stderr).strip().splitlines()[-1:]
         hint = ": ".join([f"{shlex.join(self._command)} {how}", *told])
-        return UnfitAnswer(row, asked, "the end of the answer instead of the value", hint)
+        return UnfitAnswer(row, batch, "the end of the answer instead of the value", hint)
 
     def kill(self) -> None:
         """End it at once."""
         self._process.kill()
-        # Children of a shell that is killed go on reading until they cannot write.
+        # Children of a killed shell go on reading until they cannot write.
         self._output.close()
         self.close_input()
         self.end()

@@ -18,8 +18,7 @@ from moses_bridge.base.json_files import read_json, write_json
 from rescorer.contract.architectures import ARCHITECTURES, Architecture, is_foreign, load
 from rescorer.contract.choices import Reading
 from rescorer.contract.compute import Compute
-from rescorer.contract.data import FORMER_READING_KEYS
-from rescorer.contract.data import reverses_sides as reading_reverses_sides
+from rescorer.contract.data import FORMER_READING_KEYS, reverses_sides
 from rescorer.contract.scorer import LogZ, NamedScorer
 from rescorer.contract.target_generation import TargetGenerator
 from rescorer.contract.trained_model import TrainedModel, TrainingRecord
@@ -63,7 +62,7 @@ def save_model(
         architecture: its name.
         network: the network.
         sizes: its sizes, a dataclass.
-        shortlists: the words that it knows.
+        shortlists: the words it knows.
         training: settings and results of the training, kept for the record.
     """
     vocabularies = {TARGET_VOCABULARY: shortlists.target, SOURCE_VOCABULARY: shortlists.source}
@@ -82,7 +81,7 @@ def save_model(
 
 
 def fold_directory(directory: Path, number: int) -> Path:
-    """The model directory of the network that was trained without a fold."""
+    """The model directory of the network trained without a fold."""
     return directory / f"fold{number}"
 
 
@@ -92,7 +91,7 @@ def save_folds(directory: Path, n_folds: int, max_phrase_words: int) -> None:
     Args:
         directory: of the networks.
         n_folds: how many there are.
-        max_phrase_words: words of a side of the pairs that were learned from, at most.
+        max_phrase_words: words of a side of the pairs learned from, at most.
     """
     networks = [fingerprint(fold_directory(directory, number)) for number in range(n_folds)]
     folds = {
@@ -112,7 +111,7 @@ def load_model(directory: Path, trust_code: bool = False) -> TrainedModel[Any]:
 
     Raises:
         InputError: a file is missing, damaged, of another version or does not fit the others, or the
-            architecture is code from outside that is not trusted or cannot be imported.
+            architecture is untrusted code from outside, or cannot be imported.
         ConfigError: Python does not find the architecture.
     """
     description = _read_description(directory / DESCRIPTION)
@@ -137,11 +136,10 @@ def load_model(directory: Path, trust_code: bool = False) -> TrainedModel[Any]:
     return TrainedModel(name, network.eval(), shortlists, description)
 
 
-class _NothingDrawn(TorchFunctionMode):
-    """Leaves tensors as they are that `torch.nn.init` would fill.
+class _SkipInit(TorchFunctionMode):
+    """Skip torch.nn.init calls; run everything else.
 
-    There is no memory to fill on the meta device, and drawing numbers there imports PyTorch's compiler, which
-    takes a second.
+    The meta device has no memory to fill. Drawing numbers there imports PyTorch's compiler (one second).
     """
 
     def __torch_function__(
@@ -151,7 +149,7 @@ class _NothingDrawn(TorchFunctionMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """The tensor of a function that fills one; the result of any other function."""
+        """The tensor as it is for `torch.nn.init`, the result for any other function."""
         named = kwargs or {}
         if getattr(func, "__module__", None) == nn.init.__name__:
             return named["tensor"] if "tensor" in named else args[0]
@@ -161,9 +159,9 @@ class _NothingDrawn(TorchFunctionMode):
 def _empty_network(
     architecture: Architecture[Any, Any], settings: Any, shortlists: Shortlists, directory: Path
 ) -> nn.Module:
-    """The network without memory for weights; those that are loaded bring theirs, of checked shapes."""
+    """The network without memory for weights; the loaded weights bring theirs, of checked shapes."""
     try:
-        with torch.device("meta"), _NothingDrawn():
+        with torch.device("meta"), _SkipInit():
             network: nn.Module = architecture.network(settings, shortlists)
             return network
     except (RuntimeError, OverflowError, TypeError) as error:
@@ -223,7 +221,7 @@ def _read_description(path: Path) -> dict[str, Any]:
 
 
 def _with_reading(description: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The record as it is written now: earlier versions had two keys in the place of `reading`."""
+    """The record as it is written now: earlier versions had two keys instead of `reading`."""
     training = description.get("training", {})
     config = dict(training.get("config", {}))
     reverses, turns = (bool(config.pop(key, False)) for key in FORMER_READING_KEYS)
@@ -237,7 +235,7 @@ def _with_reading(description: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 def _digest(path: Path) -> str:
-    """A digest of a file; of one that is not there, that of nothing."""
+    """A digest of a file; that of nothing for a missing one."""
     content = path.read_bytes() if path.exists() else b""
     return blake2b(content, digest_size=16).hexdigest()
 
@@ -268,7 +266,7 @@ def scorer_of_model(directory: Path, compute: Compute, trust_code: bool = False)
 
     Raises:
         InputError: the directory is not a whole model.
-        ConfigError: a GPU is asked for and there is none, or the model cannot be scored without its
+        ConfigError: a GPU is requested and there is none, or the model cannot be scored without its
             softmax's denominator.
     """
     model = load_model(directory, trust_code)
@@ -290,14 +288,14 @@ def _check_denominator(model: TrainedModel[Any], directory: Path, compute: Compu
         )
 
 
-def reverses_sides(directory: Path) -> bool:
+def model_reverses_sides(directory: Path) -> bool:
     """Whether the model of a directory was trained on swapped sides.
 
     Raises:
         InputError: the directory is not a whole model.
     """
     reading = TrainingRecord.of(_read_description(directory / DESCRIPTION)).reading
-    return reading_reverses_sides(reading)
+    return reverses_sides(reading)
 
 
 def log_z_of(directory: Path) -> LogZ | None:
@@ -340,7 +338,7 @@ def translator_of_model(
         InputError: as of `generator_of_model`.
         ConfigError: the model reads target text, or as of `scorer_of_model`.
     """
-    if reverses_sides(directory):
+    if model_reverses_sides(directory):
         raise ConfigError(
             f"{directory} was trained with reversed sides: it reads target text and predicts its source. "
             "Translate with a model that was trained without"

@@ -1,9 +1,9 @@
-"""Models that have read their data another way, as scorers and generators of text in its own order.
+"""Models trained on another reading of their data, as scorers and generators of text in its own order.
 
-A network that was trained on swapped sides predicts sources; one that was trained on turned sentences
+A network trained on swapped sides predicts sources; one trained on turned sentences
 predicts the last word first, and sees the end of a sentence before it must decide on the beginning. The
-networks are the same; the model's record says how they read (`contract.Reading`), and what is here stands
-around them.
+networks are the same; the model's record says how they read (`contract.Reading`), and the
+wrappers here undo it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def in_own_order(model: TrainedModel[Any], scorer: Scorer) -> Scorer:
 
     Args:
         model: with its record.
-        scorer: of what the network was trained on; where that was turned it predicts word by word.
+        scorer: of the data as the network read them; for turned data it predicts word by word.
     """
     if model.goes_right_to_left:
         words: Any = scorer
@@ -47,7 +47,7 @@ class ReversedSides:
 
     Args:
         scorer: of a network that reads targets and predicts sources.
-        shortlist: the target words that it reads.
+        shortlist: the target words it reads.
     """
 
     def __init__(self, scorer: Scorer, shortlist: Vocabulary | None) -> None:
@@ -59,14 +59,14 @@ class ReversedSides:
         """See `contract.Scorer`."""
         return self.scorer.needs_links
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         """Natural log p(source | target), </s> included; see `contract.Scorer`."""
         try:
-            return self.scorer.values(asked.sides_swapped())
+            return self.scorer.values(batch.sides_swapped())
         except UnscorablePair as error:
             side = OTHER_SIDE[error.side]
             raise UnscorablePair(
-                error.row, asked, side, error.fault, error.expected, error.hint
+                error.row, batch, side, error.fault, error.expected, error.hint
             ) from error
 
 
@@ -80,7 +80,7 @@ class SentenceScorer(Scorer, WordScorer, Protocol):
 
 
 class RightToLeft:
-    """Natural log p(target | source), or p(target), of a network that was trained on turned targets.
+    """Natural log p(target | source), or p(target), of a network trained on turned targets.
 
     Args:
         scorer: of turned targets, without word links.
@@ -96,21 +96,21 @@ class RightToLeft:
         """See `contract.Scorer`."""
         return self.scorer.shortlist
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         """See `contract.Scorer`."""
-        return self.scorer.values(Batch(asked.sources, turned(asked.targets)))
+        return self.scorer.values(Batch(batch.sources, turned(batch.targets)))
 
-    def word_log_probs(self, asked: Batch) -> WordLogProbs:
+    def word_log_probs(self, batch: Batch) -> WordLogProbs:
         """Natural log of each word given those behind it, at the place of the word.
 
-        What stands last of each pair, for </s>, is log p of ending after the sentence's first word.
+        The last value of each pair, for </s>, is log p of ending after the sentence's first word.
         """
-        found = self.scorer.word_log_probs(Batch(asked.sources, turned(asked.targets)))
+        found = self.scorer.word_log_probs(Batch(batch.sources, turned(batch.targets)))
         return found._replace(log_probs=found.log_probs[_turned_words(found.pairs)])
 
 
 def _turned_words(pairs: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where the value of each word stands in turned sentences; the last one of a pair is </s>, which stays."""
+    """Places of the value of each word in turned sentences; the last one of a pair is </s>, which stays."""
     lens = np.bincount(pairs)
     ends = np.cumsum(lens)
     places = np.arange(len(pairs))

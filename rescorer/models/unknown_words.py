@@ -1,7 +1,7 @@
-"""What stands in the place of <unk> in a translation.
+"""Words that replace <unk> in a translation.
 
 A network with an attention says which source word it looked at (Luong et al. 2015, "Addressing the rare word
-problem"; Jean et al. 2015, section 3.3): its translation in a lexicon stands there, or the word itself.
+problem"; Jean et al. 2015, section 3.3): its translation in a lexicon replaces <unk>, or the word itself.
 Without an attention only a lexicon helps: <unk> is a word outside the shortlist, so it becomes the most
 probable such word that any source word can be translated to, each source word once; where there is none
 <unk> stays.
@@ -48,7 +48,7 @@ def read_lexicon(path: StrPath, shortlist: Vocabulary) -> TranslationLexicon:
 
     Args:
         path: the file.
-        shortlist: the target words that the network knows.
+        shortlist: the target words the network knows.
 
     Raises:
         InputError: a line has not three fields, or its last one is no probability.
@@ -86,7 +86,7 @@ def without_unknown_words(
     source: Sequence[bytes],
     lexicon: TranslationLexicon,
 ) -> list[bytes]:
-    """A translation with other words in the place of <unk>.
+    """A translation with other words instead of <unk>.
 
     Args:
         words: of the translation.

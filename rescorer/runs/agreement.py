@@ -55,7 +55,7 @@ class _Layered(Scorer, Protocol):
 
 
 class _Recorder:
-    """An output layer that keeps the log Z of everything it is asked for."""
+    """An output layer that keeps every log Z it computes."""
 
     def __init__(self, layer: OutputLayer) -> None:
         self.layer = layer
@@ -72,22 +72,22 @@ class _Recorder:
         return self.layer.log_probs(rows, log_z, words)
 
 
-def agreement(model: TrainedModel[Any], asked: Batch, compute: Compute) -> Agreement:
+def agreement(model: TrainedModel[Any], batch: Batch, compute: Compute) -> Agreement:
     """Score pairs both ways.
 
     Args:
         model: with a softmax as its output layer.
-        asked: the pairs.
+        batch: the pairs.
         compute: how both are computed.
     """
-    asked = model.as_read(asked)
+    batch = model.as_read(batch)
     new_scorer = load(model.architecture).scorer
     exact = cast(_Layered, new_scorer(model, replace(compute, unnormalized=False)))
     exact.layer = recorder = _Recorder(exact.layer)
-    log_probs = exact.values(asked)
-    others = new_scorer(model, replace(compute, unnormalized=True)).values(asked)
+    log_probs = exact.values(batch)
+    others = new_scorer(model, replace(compute, unnormalized=True)).values(batch)
     return Agreement(
-        len(asked),
+        len(batch),
         float(np.abs(np.concatenate(recorder.recorded)).mean()),
         float(np.abs(log_probs - others).mean()),
         _rank_correlation(log_probs, others),
@@ -121,7 +121,7 @@ def table_agreement(
 
 
 def sampled_rows(table: str, n_rows: int, seed: int) -> Batch:
-    """Pairs of rows drawn at random from a table, which is read once.
+    """Pairs of rows drawn at random from a table, read once.
 
     Reservoir sampling by blocks: each row has a random number, and the lowest ones are kept.
     """

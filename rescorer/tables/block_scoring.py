@@ -55,8 +55,8 @@ class ScoredBlock:
     counts: dict[str, int]
 
 
-# Scores blocks somewhere else than here, and gives them back in their order.
-Elsewhere = Callable[[Run, Iterator[Block]], Iterator[ScoredBlock]]
+# Scores blocks in other processes and returns them in order.
+Executor = Callable[[Run, Iterator[Block]], Iterator[ScoredBlock]]
 
 
 def score_block(run: Run, scorers: Sequence[NamedScorer], block: Block) -> ScoredBlock:

@@ -18,9 +18,9 @@ from moses_bridge.formats.phrase_table import Block
 from rescorer.contract.choices import Device
 from rescorer.contract.parallel import compute_on_one_thread
 from rescorer.contract.scorer import NamedScorer
-from rescorer.models.asked_scorers import AskedScorers
 from rescorer.models.model_directory import model_files
-from rescorer.tables.block_scoring import Elsewhere, ScoredBlock, score_block
+from rescorer.models.scorer_choice import ScorerChoice
+from rescorer.tables.block_scoring import Executor, ScoredBlock, score_block
 from rescorer.tables.run import Run
 
 UNITS: dict[Device, Unit | None] = {"auto": None, "cpu": "CPU", "cuda": "GPU"}
@@ -32,38 +32,38 @@ class PackedScorers:
     """Scorers that can be made where their models' directories are not.
 
     Attributes:
-        asked: which they are.
+        choice: which they are.
         files: of each model, content by place in its directory.
         names: of the scorers, for reports.
     """
 
-    asked: AskedScorers
+    choice: ScorerChoice
     files: tuple[Mapping[str, bytes], ...]
     names: tuple[str, ...]
 
     def named(self, device: Device) -> list[NamedScorer]:
-        """The scorers, made anew on a device; see `AskedScorers.named`."""
+        """The scorers, made anew on a device; see `ScorerChoice.named`."""
         with tempfile.TemporaryDirectory() as folder:
             models = tuple(Path(folder, str(number)) for number in range(len(self.files)))
             for model, files in zip(models, self.files, strict=True):
                 for name, content in files.items():
                     (model / name).parent.mkdir(parents=True, exist_ok=True)
                     (model / name).write_bytes(content)
-            compute = replace(self.asked.compute, device=device)
-            scorers = replace(self.asked, models=models, compute=compute).named()
+            compute = replace(self.choice.compute, device=device)
+            scorers = replace(self.choice, models=models, compute=compute).named()
         return [replace(each, name=name) for each, name in zip(scorers, self.names, strict=True)]
 
 
-def packed(asked: AskedScorers, named: list[NamedScorer]) -> PackedScorers:
+def packed(choice: ScorerChoice, named: list[NamedScorer]) -> PackedScorers:
     """Scorers with the files of their models.
 
     Args:
-        asked: which they are.
+        choice: which they are.
         named: the same, loaded.
     """
     return PackedScorers(
-        asked,
-        tuple(model_files(model) for model in asked.models),
+        choice,
+        tuple(model_files(model) for model in choice.models),
         tuple(scorer.name for scorer in named),
     )
 
@@ -91,7 +91,7 @@ class BlockWork:
 @contextlib.contextmanager
 def open_scoring(
     address: str, n_workers: int | None, device: Device, scorers: PackedScorers
-) -> Iterator[Elsewhere]:
+) -> Iterator[Executor]:
     """What scores a table's blocks on a Ray cluster, until the end of the block.
 
     Args:

@@ -14,7 +14,7 @@ from moses_bridge.compiled.notice import CompilationNotice
 from moses_bridge.formats.phrase_table import Block, blocks_of_rows
 from rescorer.contract.parallel import map_in_order
 from rescorer.contract.scorer import NamedScorer
-from rescorer.tables.block_scoring import Elsewhere, ScoredBlock, score_block
+from rescorer.tables.block_scoring import Executor, ScoredBlock, score_block
 from rescorer.tables.column import ColumnConfig, check_columns
 from rescorer.tables.ini_patch import binary_table_commands, patch_ini, refuse_unfit_ini
 from rescorer.tables.merging import merged
@@ -36,7 +36,7 @@ def score_table(
     resume: bool = False,
     replace: bool = False,
     command: str = "",
-    elsewhere: Elsewhere | None = None,
+    executor: Executor | None = None,
 ) -> list[str]:
     """Add columns to a table and patch its moses.ini; see `add_columns`.
 
@@ -51,7 +51,7 @@ def score_table(
         replace: put the columns in the place of those that an earlier run added to the table, as
             TABLE.json says, and in their format.
         command: the command line, for the record.
-        elsewhere: scores the blocks; None for the scorers here.
+        executor: scores the blocks; None for the scorers here.
 
     Returns:
         Lines for the user: what was written, and what Moses must be told.
@@ -74,7 +74,7 @@ def score_table(
         config = replacing(table, config)
     if ini is not None and ini_out is not None:
         refuse_unfit_ini(ini, ini_out, Path(path), Path(out), table.n_scores)
-    run = add_columns(table, out, scorers, config, resume, command, elsewhere)
+    run = add_columns(table, out, scorers, config, resume, command, executor)
     return _told(run, ini, ini_out)
 
 
@@ -105,7 +105,7 @@ def add_columns(
     config: ColumnConfig,
     resume: bool = False,
     command: str = "",
-    elsewhere: Elsewhere | None = None,
+    executor: Executor | None = None,
 ) -> Run:
     """Write the table with added dense scores, the last of each row; every other byte stays.
 
@@ -120,7 +120,7 @@ def add_columns(
         config: which columns.
         resume: continue where an earlier run of the same settings was stopped.
         command: the command line, for the record.
-        elsewhere: scores the blocks; None for the scorers here.
+        executor: scores the blocks; None for the scorers here.
 
     Raises:
         InputError: a row of the table is not one that Moses reads as it is meant, or lacks what a scorer
@@ -132,7 +132,7 @@ def add_columns(
     run = Run.of(table, out, scorers, config)
     _check_run(run, scorers, resume)
     blocks = blocks_of_rows(table.rows, run.path, config.block_rows)
-    scored = elsewhere or partial(_scored_here, scorers)
+    scored = executor or partial(_scored_here, scorers)
     with _sink(run, resume) as sink:
         n_done, n_parts = sink.progress["rows"], table.shard.n_shards if table.shard else 1
         progress = LineProgress("score", run.path, done=n_done, n_parts=n_parts)

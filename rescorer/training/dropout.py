@@ -1,4 +1,4 @@
-"""Dropout that a seed decides, so that a training that is resumed leaves out the same units."""
+"""Dropout that a seed decides, so that a resumed training leaves out the same units."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class TrainingLog:
             self._append_event(record)
 
     def _records(self) -> list[LogRecord]:
-        """Those of an earlier run; a last line that was cut is none."""
+        """Those of an earlier run; a truncated last line is none."""
         if not self.path.exists():
             return []
         lines = self.path.read_bytes().split(b"\n")[:-1]

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal
 
 import torch
 from torch import Tensor, nn
@@ -19,13 +19,12 @@ from moses_bridge.base.errors import ConfigError, UserError
 from moses_bridge.base.progress import Progress
 from rescorer.contract.choices import Precision
 from rescorer.contract.compute import DTYPES, fastest_precision
-from rescorer.contract.training import Task
+from rescorer.contract.training import Task, TaskBatch
 from rescorer.training.log import LogRecord, NoLog, TrainingLog
 from rescorer.training.peers import ALONE, Peers
 from rescorer.training.recipes import RECIPES, Recipe, RecipeName
 from rescorer.training.state import TRAINING_STATE, load_training_state, save_training_state
 
-Batch = TypeVar("Batch")
 # Evaluations without a better held-out loss after which the rate is halved, where no end is planned.
 EVALUATIONS_TO_HALVE = 3
 UNTIL_IT_STOPS_FALLING = "train until the held-out loss stops falling"
@@ -54,11 +53,11 @@ class LoopConfig:
         learning_rate: peak of Adam's rate.
         warmup_updates: updates over which the rate rises, but at most a twentieth of the training.
         clip_norm: the gradient's norm is cut to this.
-        n_epochs: at most so many passes; 0 for no limit.
-        max_minutes: at most so many minutes of training; 0 for no limit.
+        n_epochs: maximum number of passes; 0 for no limit.
+        max_minutes: maximum minutes of training; 0 for no limit.
         evaluations_per_epoch: how often the held-out loss is measured.
-        evaluation_minutes: where max_minutes is set, it is measured at least so often.
-        patience: stop after so many evaluations in a row without a better held-out loss.
+        evaluation_minutes: where max_minutes is set, it is measured at least this often.
+        patience: number of evaluations in a row without a better held-out loss after which training stops.
         checkpoint_minutes: how often the state is saved.
         accumulation: parts of an update that a process computes one after another, so that a large batch
             needs the memory of a part.
@@ -125,7 +124,7 @@ class TrainingReport:
     log_z_sd: float | None = None
 
 
-class Trainer(Generic[Batch]):
+class Trainer(Generic[TaskBatch]):
     """Trains one network.
 
     Args:
@@ -135,13 +134,13 @@ class Trainer(Generic[Batch]):
         directory: gets the training state and the log.
         settings: what else must be the same when training continues.
         peers: the processes that train together.
-        unit: of the loss, for those who watch.
+        unit: of the loss, for the progress line.
     """
 
     def __init__(
         self,
         network: nn.Module,
-        task: Task[Batch],
+        task: Task[TaskBatch],
         config: LoopConfig,
         directory: Path,
         settings: Mapping[str, Any],
@@ -207,7 +206,7 @@ class Trainer(Generic[Batch]):
         return TrainingLog(self.directory, self.evaluated_update, self.report.minutes)
 
     def _train(self, log: TrainingLog | NoLog) -> None:
-        """Make the updates that are left, and evaluate the last one."""
+        """Make the remaining updates, and evaluate the last one."""
         loss = None
         self._clock = self._saved = self._evaluated = self._now()
         planned, done = self._n_updates_planned(), self.report.n_updates
@@ -224,7 +223,7 @@ class Trainer(Generic[Batch]):
         if self.evaluated_update < self.report.n_updates:
             log.append(self._evaluate(loss))
 
-    def _remaining_batches(self) -> Iterator[tuple[Batch, bool]]:
+    def _remaining_batches(self) -> Iterator[tuple[TaskBatch, bool]]:
         while not self._end():
             batches = self.task.batches(self.epoch)
             interval = max(1, len(batches) // self.config.evaluations_per_epoch)
@@ -236,7 +235,7 @@ class Trainer(Generic[Batch]):
             if self.batch_number >= len(batches):
                 self.epoch, self.batch_number = self.epoch + 1, 0
 
-    def _update(self, batch: Batch) -> float:
+    def _update(self, batch: TaskBatch) -> float:
         for group in self.optimizer.param_groups:
             group["lr"] = self._learning_rate()
         self.optimizer.zero_grad(set_to_none=True)
@@ -258,7 +257,7 @@ class Trainer(Generic[Batch]):
         self.report.n_updates += 1
         return loss_per_word
 
-    def _own_parts(self, batch: Batch) -> list[Batch]:
+    def _own_parts(self, batch: TaskBatch) -> list[TaskBatch]:
         """The parts of a batch that this process computes; there may be none."""
         n_own = self.config.accumulation
         parts = self.task.parts(batch, self.peers.size * n_own)

@@ -16,9 +16,9 @@ from rescorer.training.text import SENTENCES_AT_ONCE
 def mapped_text(
     vocabulary: Vocabulary, sentences: Iterable[bytes]
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """As `Vocabulary.encode_text`, in files without names, which go with the arrays.
+    """As `Vocabulary.encode_text`, in anonymous files, deleted with the arrays.
 
-    They stand in the directory of temporary files (TMPDIR); the system reads them in as they are asked for.
+    The files are in the directory of temporary files (TMPDIR); the system reads them on demand.
 
     Raises:
         OSError: the disk is full.
@@ -35,7 +35,7 @@ def mapped_text(
 def mapped_phrases(
     vocabulary: Vocabulary, sentences: Iterable[bytes]
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """As `Vocabulary.encode_phrases`, in files without names, which go with the arrays.
+    """As `Vocabulary.encode_phrases`, in anonymous files, deleted with the arrays.
 
     Raises:
         OSError: the disk is full.

@@ -113,7 +113,7 @@ class Peers:
         return made[0]
 
     def _stop_at(self, error: UserError | OSError | None) -> None:
-        """Raise the error of the first process that has one."""
+        """Raise the error of the first failed process."""
         messages = self._all(None if error is None else str(error))
         for rank, message in enumerate(messages):
             if message is not None and rank == self.rank and error is not None:
@@ -123,7 +123,7 @@ class Peers:
 
     @contextlib.contextmanager
     def one_voice(self) -> Iterator[None]:
-        """Let the first process tell the errors that all processes have, and end the others in silence."""
+        """Let the first process print the errors common to all, and end the others in silence."""
         try:
             yield
         except UserError:

@@ -18,7 +18,7 @@ LOWEST_RATE_SHARE = 0.01
 
 
 class RateSettings(Protocol):
-    """What recipes go by: some of the settings of `loop.LoopConfig`."""
+    """Input of recipes: some of the settings of `loop.LoopConfig`."""
 
     @property
     def learning_rate(self) -> float:
@@ -36,7 +36,7 @@ class Recipe:
     Attributes:
         optimizer: of some parameters.
         rate: of the next update, from the settings, the number of updates made, and the share of the
-            training that is done (0 where its end is not planned).
+            training done (0 where its end is not planned).
         scale: what the summed loss of an update is multiplied with, from its number of words.
         is_exact: whether the output layer's products are float32 whatever the settings say.
     """

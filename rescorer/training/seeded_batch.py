@@ -1,4 +1,4 @@
-"""A batch that brings the seed of all that is drawn at random in its update."""
+"""A batch with the seed of all random draws in its update."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class SeededBatch(NamedTuple):
 
     Attributes:
         rows: their numbers, *Shape:* (n,).
-        seed: of what is drawn at random in it; of the batch alone, so that a training that is resumed in
-            the middle of an epoch draws the same.
+        seed: of its random draws; of the batch alone, so that a training resumed in the middle of an
+            epoch draws the same.
         part: the number of this part, where the batch is one of several parts of an update.
         others: what the other parts have, *Shape:* (m,).
     """
@@ -28,7 +28,7 @@ class SeededBatch(NamedTuple):
     others: NDArray[np.int64] = NO_ROWS
 
     def parts(self, n_parts: int) -> list[SeededBatch]:
-        """The batch in at most so many parts, none of which is empty; see `even_parts`."""
+        """The batch in at most n_parts parts, none empty; see `even_parts`."""
         pieces = even_parts(self.rows, n_parts)
         if len(pieces) < 2:
             return [self]
@@ -43,11 +43,11 @@ class SeededBatch(NamedTuple):
 def in_random_order(
     batches: Sequence[NDArray[np.int64]], seed: tuple[int, ...], rng: np.random.Generator
 ) -> list[SeededBatch]:
-    """The batches of an epoch in the order in which they come, each with a seed of its own.
+    """The batches of an epoch in random order, each with a seed of its own.
 
     Args:
         batches: rows of each.
-        seed: of the epoch; behind it stands the number of the update.
+        seed: of the epoch; the number of the update is appended.
         rng: says in which order.
     """
     places = rng.permutation(len(batches))
@@ -55,5 +55,5 @@ def in_random_order(
 
 
 def even_parts(rows: NDArray[np.int64], n_parts: int) -> list[NDArray[np.int64]]:
-    """Rows in their order in at most n_parts parts of about the same size, none of which is empty."""
+    """Rows in their order in at most n_parts parts of about the same size, none empty."""
     return np.array_split(rows, max(1, min(n_parts, len(rows))))

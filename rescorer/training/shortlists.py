@@ -1,4 +1,4 @@
-"""How many words a network knows: so many, or as many as make up a share of the running words."""
+"""How many words a network knows: a fixed number, or as many as make up a share of the running words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ChosenShortlists:
 
     Attributes:
         shortlists: the most frequent words of each side.
-        covered: the share of the running words of each side that is in them, 0 to 1.
+        covered: the share of the running words of each side in them, 0 to 1.
     """
 
     shortlists: Shortlists
@@ -46,8 +46,8 @@ def choose_shortlists(
     """The most frequent words of both sides.
 
     Args:
-        counts: how often each word of the source and of the target side stands in its text.
-        n_words: so many of each side, if coverage is 0.
+        counts: how often each word of the source and of the target side occurs in its text.
+        n_words: words of each side, if coverage is 0.
         coverage: else the fewest words that make up this share of each side's running words.
     """
     source, target = (

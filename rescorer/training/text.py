@@ -19,9 +19,9 @@ SENTENCES_AT_ONCE = 10_000  # are encoded together: some 20 MB
 
 
 class SpilledLines:
-    """Lines that stand in a file without a name, which goes with the object; read as often as one likes.
+    """Lines in an anonymous temporary file, deleted with the object; can be read repeatedly.
 
-    They stand in the directory of temporary files (TMPDIR).
+    The file is in the directory of temporary files (TMPDIR).
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class SpilledLines:
         return self._length
 
     def append(self, line: bytes) -> None:
-        r"""Put a line without "\n" behind those that are there.
+        r"""Put a line without "\n" behind the present ones.
 
         Raises:
             OSError: the disk is full.

@@ -1,4 +1,4 @@
-"""How often each word stands in a text, in arrays: millions of words need no Python object each."""
+"""How often each word occurs in a text, in arrays: millions of words need no Python object each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rescorer.contract.vocabulary import SPECIALS
 
-# Words that are Python objects at a time while all are passed.
+# Words made Python objects at a time while all are passed.
 WORDS_AT_ONCE = 100_000
 NO_NUMBERS: NDArray[np.int64] = np.empty(0, np.int64)
 
@@ -57,7 +57,7 @@ class WordList:
 
 @dataclass(frozen=True)
 class WordCounts:
-    """How often each word stands in a text; </s> and <unk> are no words.
+    """How often each word occurs in a text; </s> and <unk> are no words.
 
     Attributes:
         words: all words.
@@ -69,13 +69,13 @@ class WordCounts:
 
     @classmethod
     def of(cls, counter: Counter[bytes]) -> WordCounts:
-        """Counts that were made in Python."""
+        """Counts made in Python."""
         counts = np.fromiter(counter.values(), np.int64, len(counter))
         return cls.among(WordList.of(list(counter)), counts)
 
     @classmethod
     def among(cls, words: WordList, counts: NDArray[np.int64]) -> WordCounts:
-        """Counts of all words, but those that are spelt like </s> or <unk> count nothing."""
+        """Counts of all words, but those spelt like </s> or <unk> count nothing."""
         counts = counts.copy()
         for special in SPECIALS:
             counts[words.number_of(special)] = 0
@@ -87,7 +87,7 @@ class WordCounts:
         return int(self.counts.sum())
 
     def falling(self) -> NDArray[np.int64]:
-        """The counts of the words that stand in the text, the highest first, *Shape:* (n,)."""
+        """The counts of the words in the text, the highest first, *Shape:* (n,)."""
         return np.sort(self.counts[self.counts > 0])[::-1]
 
     def most_frequent(self, n_words: int) -> list[bytes]:

@@ -43,7 +43,7 @@ class AttentionReader(Generic[Source, State, Carried, Inputs]):
     """Attention matrices of sentence pairs.
 
     Args:
-        network: on the device where it shall compute.
+        network: on the device it computes on.
         source: ids of the source words.
         target: ids of the target words.
     """
@@ -80,7 +80,7 @@ class AttentionReader(Generic[Source, State, Carried, Inputs]):
         words, lens = self._target.encode_phrases(targets)
         source = self.network.read(ids, source_lens)
         state = self.network.start(source)
-        # Long targets first, so that those that have ended are the last rows of a step.
+        # Long targets first, so that the ended ones are the last rows of a step.
         order = np.argsort(-lens, kind="stable")
         state = take(state, to_device(order, self.network.output.weight))
         result = np.zeros((len(lens), words.shape[1], ids.shape[1]), np.float32)
@@ -104,7 +104,7 @@ class AttentionReader(Generic[Source, State, Carried, Inputs]):
         """The weights of a step of some pairs, and their next states.
 
         Args:
-            state: of these pairs, and perhaps of others behind them that have ended.
+            state: of these pairs, and perhaps of ended ones behind them.
             before: the word before, NO_WORD at the first step.
             source: all sources.
             rows: the source of each pair.

@@ -5,7 +5,7 @@ model. A contrast takes the pairs of the table instead, as they are:
 
     loss(s, t) = -log( e^v(s, t) / (e^v(s, t) + sum_u e^v(s, u)) )
 
-where u are the targets of the batch that are no target of s in it. So v comes near to
+where u are the targets of the batch that s does not have in it. So v comes near to
 log p(t | s) - log p(t), but for a constant of each source.
 """
 
@@ -125,7 +125,7 @@ class ContrastLosses:
     """See `PairLosses`; both are the same.
 
     Attributes:
-        values_of: what the model that is trained gives a batch.
+        values_of: values of a batch under the model in training.
     """
 
     values_of: Callable[[ContrastBatch], ContrastValues]

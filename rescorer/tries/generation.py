@@ -34,7 +34,7 @@ from rescorer.tries.recurrent import (
 )
 from rescorer.tries.scoring import TrieScorer
 
-# Logits of so many hypotheses and a shortlist of 15,000 words are 15 MB in float32.
+# Logits of this many hypotheses and a shortlist of 15,000 words are 15 MB in float32.
 HYPOTHESES_AT_ONCE = 256
 NO_PLACE = -1
 
@@ -47,8 +47,8 @@ class Attentive(Protocol):
         """The weights of the step that `step` makes of the same arguments.
 
         Returns:
-            How much each place of the source counts, its words first and then </s>; what stands behind
-            the </s> of a shorter source is ignored, *Shape:* (k, max_len + 1).
+            How much each place of the source counts, its words first and then </s>; weights behind
+            the </s> of a shorter source are ignored, *Shape:* (k, max_len + 1).
         """
 
 
@@ -56,7 +56,7 @@ class Generator(Generic[Source, State, Carried, Inputs]):
     """Targets of sources, from a recurrent network.
 
     Args:
-        network: on the device where it shall compute.
+        network: on the device it computes on.
         shortlists: ids of the words; without a source shortlist no source is read.
     """
 
@@ -154,7 +154,7 @@ def _forbid(
 
 
 class _Read(Generic[Source, State, Carried, Inputs]):
-    """Sources that a network has read.
+    """Sources a network has read.
 
     Args:
         network: reads them.

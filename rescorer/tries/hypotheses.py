@@ -52,7 +52,7 @@ class Live(NamedTuple):
     def extended(
         self, words: NDArray[np.int64], log_probs: NDArray[np.float64], places: NDArray[np.int64]
     ) -> Live:
-        """Each with one word more and the log-probability that it has then."""
+        """Each with one word more and the log-probability it has then."""
         return self._replace(
             log_probs=log_probs,
             words=np.column_stack([self.words, words]),
@@ -97,7 +97,7 @@ class Chosen(NamedTuple):
 
 
 class Choice(Protocol):
-    """Says how hypotheses go on, and keeps those that have ended."""
+    """Says how hypotheses go on, and keeps the ended ones."""
 
     def go_on(self, live: Live, log_probs: Tensor, places: NDArray[np.int64]) -> Chosen:
         """Those with one word more.
@@ -113,7 +113,7 @@ class Choice(Protocol):
 
 
 class Beam:
-    """The best continuations of each source, and the best hypotheses that have ended.
+    """The best continuations of each source, and the best ended hypotheses.
 
     A hypothesis goes on while it could still be one of the n best: log p only falls, so its score cannot
     become better than its present log p with the penalty of the longest target.
@@ -157,7 +157,7 @@ class Beam:
         return order[_ranks(sources[order]) < self.width]
 
     def _end(self, live: Live, end_log_probs: NDArray[np.float64]) -> None:
-        """Put </s> behind each hypothesis, and keep those that are among the n best."""
+        """Put </s> behind each hypothesis, and keep those among the n best."""
         log_probs = live.log_probs + end_log_probs
         scores = log_probs / (live.length + 1.0) ** self.length_penalty
         better = (scores > -np.inf) & (scores > self._thresholds[live.sources])
@@ -177,7 +177,7 @@ class Beam:
 
 
 def _ranks(sources: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The how manieth of its source each row is, *Shape:* (k,); rows of a source stand together."""
+    """The rank of each row in its source, from 0, *Shape:* (k,); rows of a source are adjacent."""
     starts = np.searchsorted(sources, sources)
     return np.arange(len(sources)) - starts
 
@@ -186,7 +186,7 @@ class Draws:
     """Words drawn as the network says, each source with random numbers of its own.
 
     Args:
-        sources: what the random numbers of each hang on, besides the seed.
+        sources: what the random numbers of each depend on, besides the seed.
         n: draws of each.
         longest: most words of a draw.
         temperature: divides the logarithms before drawing; greater than 0.

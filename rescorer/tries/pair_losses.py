@@ -23,7 +23,7 @@ from rescorer.tries.pair_task import PAIR_RECIPES, PairTrainingConfig
 
 
 class PairWords(NamedTuple):
-    """The words of the pairs that are learned from.
+    """The words of the pairs learned from.
 
     Attributes:
         shortlists: of both sides.
@@ -38,7 +38,7 @@ class PairWords(NamedTuple):
 
     @classmethod
     def of(cls, shortlists: Shortlists, targets: WordCounts, n_pairs: int) -> PairWords:
-        """From how often each word stands in the targets of so many pairs."""
+        """From how often each word occurs in the targets of some pairs."""
         words = shortlists.target
         ids = words.encode_words(targets.words, len(targets.words))
         counts = np.bincount(ids, targets.counts, minlength=len(words))
@@ -83,7 +83,7 @@ class RecurrentLosses:
         )
 
     def of_update(self, data: EncodedPairs, batch: SeededBatch) -> Tensor:
-        """See `PairLosses`; see `softmax.sampled` for the words that take part."""
+        """See `PairLosses`; see `rescorer.layers.sampled` for the words that take part."""
         with shared_steps(self._network, self._product_type):
             factors, predicted = predictions(self._network, data, batch.rows)
         others = data.targets[batch.others].ravel()

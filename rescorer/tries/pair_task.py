@@ -17,7 +17,7 @@ from torch import Tensor
 
 from moses_bridge.base.config import AtLeast, AtMost, check_limits
 from rescorer.contract.data import FORMER_READING_KEYS, PairReading, reverses_sides
-from rescorer.training.data import held_out_mask
+from rescorer.training.held_out import held_out_mask
 from rescorer.training.loop import LoopConfig
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.pairs.phrase_pairs import PairChoice, Weighting
@@ -28,7 +28,7 @@ Batching = Literal["sources", "parts", "pairs"]
 # Targets of a source that come into a batch together. 4 learned quickest of 1, 2, 3, 4, 8 and all
 # (docs/benchmarks.md): more share more work, but make a batch less varied.
 TARGETS_TOGETHER: dict[Batching, int | None] = {"sources": None, "parts": 4, "pairs": 1}
-# Held-out pairs are scored so many at a time, so that memory does not grow with their number.
+# Held-out pairs scored at a time, so that memory does not grow with their number.
 HELD_OUT_BATCH_PAIRS = 4096
 
 
@@ -62,18 +62,18 @@ class PairTrainingConfig:
         weighting: how much a pair counts: "distinct" (the paper), "sqrt-count" or "count".
         min_prob: pairs with a lower p(target | source) in the table are not learned from, whichever side
             is predicted.
-        max_pairs: so many pairs at most, drawn at random; 0 for all.
-        pool_pairs: pairs that are in memory at a time, some 150 bytes each. Of a larger table, batches are
+        max_pairs: maximum number of pairs, drawn at random; 0 for all.
+        pool_pairs: pairs in memory at a time, some 150 bytes each. Of a larger table, batches are
             drawn from one pool after another, each a sample of the sources of the whole table.
         shortlist: words of each side, </s> and <unk> not counted.
-        shortlist_coverage: instead of their number the share of the running words of each side that they
-            make up (Cho et al. 2014, section 4.1: 0.93), 0 for none. `--texts` names the text that is
-            meant; without it these are the words of the phrase pairs.
-        n_held_out: pairs that are not learned from.
+        shortlist_coverage: instead of their number the share of the running words of each side they
+            make up (Cho et al. 2014, section 4.1: 0.93), 0 for none. `--texts` names the text to
+            count; without it these are the words of the phrase pairs.
+        n_held_out: pairs not learned from.
         batch_pairs: pairs of an update; 0 takes 64 with the recipe "paper", 512 otherwise.
-        batching: "sources" puts all targets of a source into one batch, so that they share work; "parts"
-            puts four of them at a time, so that a batch is more varied; "pairs" draws pairs at random, as
-            the paper does; "auto" takes "parts" with the recipe "adam", "pairs" with "paper".
+        batching: "sources" puts all targets of a source into one batch, so that they share work. "parts"
+            puts four of them at a time, so that a batch is more varied. "pairs" draws pairs at random, as
+            in the paper. "auto" takes "parts" with the recipe "adam", "pairs" with "paper".
         reading: "reversed-sides" learns p(source | target): the network reads the targets of the table and
             predicts its sources. The model's record says so, and its scores of a table are those then.
         loop: recipe and limits; the default learning rate is 6e-3.
@@ -122,7 +122,7 @@ class PairLosses(Protocol):
         """What an update lowers; the sum over the parts of a batch is that of the batch."""
 
     def of_held_out(self, data: EncodedPairs, rows: NDArray[np.int64]) -> Tensor:
-        """What tells how good the network is, for the rows that are meant, *Shape:* (n,)."""
+        """The measure of how good the network is, for the given rows, *Shape:* (n,)."""
 
 
 class PairTask:
@@ -148,7 +148,7 @@ class PairTask:
 
     @property
     def n_held_out(self) -> int:
-        """Pairs that are held out."""
+        """Number of held-out pairs."""
         return len(self.held_out_rows)
 
     def batches(self, epoch: int) -> list[SeededBatch]:
@@ -168,7 +168,7 @@ class PairTask:
         return self.losses.of_update(self.data, batch), self.n_words(batch.rows)
 
     def held_out(self) -> PairTask:
-        """The task without the pairs that are learned from; their memory may go."""
+        """The task without its training pairs; their memory may go."""
         alone = copy.copy(self)
         alone.data = self.data.part(self.held_out_rows)
         alone.train_rows = self.train_rows[:0]
@@ -194,7 +194,7 @@ class PairTask:
 def _order_of_parts(
     groups: NDArray[np.int64], together: int | None, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """An order of pairs in which parts of sources stand together, the parts in random order.
+    """An order of pairs in which parts of sources are adjacent, the parts in random order.
 
     Args:
         groups: the source of each pair, *Shape:* (n,).

@@ -24,14 +24,14 @@ from rescorer.tries.loss import prefix_factors
 from rescorer.tries.prefix_tree import PrefixTree
 from rescorer.tries.recurrent import Carried, Inputs, Recurrent, Source, State, to_device
 
-# Logits of so many prefixes and 15,000 words are 15 MB in float32.
+# Logits of this many prefixes and 15,000 words are 15 MB in float32.
 PREFIXES_AT_ONCE = 256
 
 
 def phrase_values(model: TrainedModel[Any], pairs: Batch) -> PhraseValues:
     """Of a recurrent network; see `contract.Architecture`."""
     encoded = _encoded(model.shortlists, pairs)
-    return lambda asked: log_probs(model.network, encoded, asked)
+    return lambda rows: log_probs(model.network, encoded, rows)
 
 
 def _encoded(shortlists: Shortlists, pairs: Batch) -> EncodedPairs:

@@ -15,9 +15,8 @@ from moses_bridge.base.textio import read_lines
 from rescorer.contract.data import Data, reverses_sides
 from rescorer.contract.training import Prepared
 from rescorer.contract.vocabulary import Shortlists, count_words
-from rescorer.training.data import digest
-from rescorer.training.pairs.pair_cache import stored_pairs
-from rescorer.training.pairs.pair_pools import ChosenPairs, PairPools
+from rescorer.training.held_out import digest
+from rescorer.training.pairs.pair_pools import PairPools, open_pairs
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.training.shortlists import choose_shortlists
 from rescorer.training.word_counts import WordCounts
@@ -31,7 +30,7 @@ def prepare_recurrent(
     seed: int,
     new_network: Callable[[Shortlists], nn.Module],
 ) -> Prepared:
-    """As `prepare_pairs`, for a network that is a `Recurrent`."""
+    """As `prepare_pairs`, for a `Recurrent` network."""
 
     def new_model(words: PairWords) -> PairModel:
         network = new_network(words.shortlists)
@@ -72,8 +71,9 @@ def prepare_pairs(
         InputError: the table is malformed or has no usable pair, or `cache` is no cache.
         ConfigError: `cache` has other pairs.
     """
-    files = stored_pairs(data.path, config.choice, data.cache)
-    pairs = ChosenPairs(files, config.pool_pairs, config.max_pairs, seed)
+    pairs = open_pairs(
+        data.path, config.choice, config.pool_pairs, config.max_pairs, seed, data.cache
+    )
     texts = data.texts[::-1] if data.texts and reverses_sides(config.reading) else data.texts
     of_pairs = pairs.word_counts()
     counts: Sequence[WordCounts] = of_pairs
@@ -83,7 +83,7 @@ def prepare_pairs(
     print_note(str(chosen))
     shortlists = chosen.shortlists
     network, losses = new_model(PairWords.of(shortlists, of_pairs[1], sum(pairs.sizes)))
-    pools = PairPools(pairs, shortlists, config.weighting)
+    pools = pairs.pools(shortlists, config.weighting)
     task = PooledPairTask(pools, config, seed, losses, whole_batches)
     record = {
         "held_out_words_per_pair": task.held_out_words_per_pair,
@@ -109,7 +109,7 @@ class PooledPairTask:
     """The batches and losses of phrase pairs in pools.
 
     An epoch goes through the pools in random order, and through each as a `PairTask` does; with one pool
-    it is the same as that. Held-out pairs are some of the first pool, which is a sample of all sources.
+    it is the same as that. Held-out pairs are some of the first pool, a sample of all sources.
 
     Args:
         pools: all pairs.
@@ -138,7 +138,7 @@ class PooledPairTask:
 
     @property
     def n_held_out(self) -> int:
-        """Pairs that are held out."""
+        """Number of held-out pairs."""
         return self._held_out.n_held_out
 
     @property
@@ -160,7 +160,7 @@ class PooledPairTask:
         return self.config.pairs_per_update
 
     def parts(self, batch: PoolBatch, n_parts: int) -> list[PoolBatch]:
-        """A batch in at most so many parts; neighbours share sources."""
+        """A batch in at most n_parts parts; neighbours share sources."""
         if self._whole_batches:
             return [batch]
         return [PoolBatch(batch.pool, part) for part in batch.batch.parts(n_parts)]
@@ -185,7 +185,7 @@ class PooledPairTask:
 
 
 class PoolBatches:
-    """The batches of an epoch; those of a pool are drawn when the first of them is asked for.
+    """The batches of an epoch; those of a pool are drawn when the first of them is needed.
 
     Args:
         task: has the pools.

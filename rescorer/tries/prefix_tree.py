@@ -16,7 +16,7 @@ NO_NODE = -1
 
 @dataclass(frozen=True)
 class Level:
-    """The nodes of one depth, ordered by parent and then by word, so siblings stand together.
+    """The nodes of one depth, ordered by parent and then by word, so siblings are adjacent.
 
     Attributes:
         words: the word of each node, *Shape:* (n_nodes,).
@@ -118,7 +118,7 @@ def build_prefix_tree(
     """Find the distinct prefixes of the rows.
 
     Args:
-        ids: word ids >= 0; what stands behind a row's length is ignored, *Shape:* (n, max_len).
+        ids: word ids >= 0; ids behind a row's length are ignored, *Shape:* (n, max_len).
         lens: words in each row, *Shape:* (n,).
         groups: root of each row (for targets: their source), None for one root, *Shape:* (n,).
         n_groups: number of roots, None for the highest group plus 1.

@@ -81,7 +81,7 @@ def joined(parts: Sequence[Fields]) -> Fields:
 
 
 def split(fields: Fields, sizes: Sequence[int]) -> list[Fields]:
-    """The fields cut into parts of so many rows."""
+    """The fields cut into parts of the given sizes."""
     columns = (torch.split(field, list(sizes)) for field in fields)
     return [_like(fields, part) for part in zip(*columns, strict=True)]
 
@@ -98,7 +98,7 @@ def pieces(*columns: Tensor) -> Iterator[tuple[Tensor, ...]]:
 def carried_once(
     carry: Callable[[State], Carried], state: State, parents: Tensor
 ) -> tuple[Carried, Tensor]:
-    """Products of the states that have children, each once.
+    """Products of the states with children, each once.
 
     Args:
         carry: gives the products of some states.

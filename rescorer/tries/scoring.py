@@ -37,8 +37,8 @@ from rescorer.tries.recurrent import (
     to_device,
 )
 
-# Words of sources that are read at a time: their annotations, of 1,000 numbers each in float32, are 131 MB.
-# More stand in a block where hypotheses are the sources: those of a model with reversed sides.
+# Words of sources read at a time: their annotations, of 1,000 numbers each in float32, are 131 MB.
+# A block has more where hypotheses are the sources: those of a model with reversed sides.
 SOURCE_WORDS_AT_ONCE = 32_768
 
 
@@ -78,7 +78,7 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
     Several threads may use one scorer.
 
     Args:
-        network: on the device where it shall compute.
+        network: on the device it computes on.
         layer: its output layer.
         shortlists: ids of the words; without a source shortlist all targets share one empty source.
     """
@@ -97,52 +97,52 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
 
     @property
     def shortlist(self) -> Vocabulary:
-        """The target words that the network knows."""
+        """The target words the network knows."""
         return self.shortlists.target
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         """Natural log p(target | source), </s> included; see `contract.Scorer`."""
-        return np.concatenate([np.zeros(0), *map(self._values, self._parts(asked))])
+        return np.concatenate([np.zeros(0), *map(self._values, self._parts(batch))])
 
-    def _parts(self, asked: Batch) -> Iterator[Batch]:
+    def _parts(self, batch: Batch) -> Iterator[Batch]:
         """The pairs in runs whose distinct sources have not too many words; a source too long is alone."""
         if self.shortlists.source is None:
-            yield from [asked] if len(asked) else []
+            yield from [batch] if len(batch) else []
             return
         first, n_words, seen = 0, 0, set[bytes]()
-        for row, source in enumerate(asked.sources):
+        for row, source in enumerate(batch.sources):
             if source in seen:
                 continue
             size = source.count(b" ") + 2
             if row > first and n_words + size > SOURCE_WORDS_AT_ONCE:
-                yield Batch(asked.sources[first:row], asked.targets[first:row])
+                yield Batch(batch.sources[first:row], batch.targets[first:row])
                 first, n_words, seen = row, 0, set()
             seen.add(source)
             n_words += size
-        if first < len(asked):
-            yield Batch(asked.sources[first:], asked.targets[first:])
+        if first < len(batch):
+            yield Batch(batch.sources[first:], batch.targets[first:])
 
     @torch.inference_mode()
-    def _values(self, asked: Batch) -> NDArray[np.float64]:
-        tree, source = self._read(asked)
+    def _values(self, batch: Batch) -> NDArray[np.float64]:
+        tree, source = self._read(batch)
         result, prefixes = np.empty(len(tree.lens)), np.zeros(tree.n_groups)
         for depth in self._walk(tree, source):
             prefixes = prefixes[depth.parents] + depth.log_probs
             result[depth.rows] = prefixes[depth.ends] + depth.end_log_probs
         return result
 
-    def word_log_probs(self, asked: Batch) -> WordLogProbs:
+    def word_log_probs(self, batch: Batch) -> WordLogProbs:
         """Natural log of each word given the words before; see `contract.WordScorer`."""
         found, n_pairs = [WordLogProbs(np.zeros(0), np.zeros(0, np.int64))], 0
-        for part in self._parts(asked):
+        for part in self._parts(batch):
             one = self._word_log_probs(part)
             found.append(one._replace(pairs=one.pairs + n_pairs))
             n_pairs += len(part)
         return WordLogProbs(*map(np.concatenate, zip(*found, strict=True)))
 
     @torch.inference_mode()
-    def _word_log_probs(self, asked: Batch) -> WordLogProbs:
-        tree, source = self._read(asked)
+    def _word_log_probs(self, batch: Batch) -> WordLogProbs:
+        tree, source = self._read(batch)
         by_place = np.zeros((len(tree.lens), len(tree.levels) + 1))
         for number, depth in enumerate(self._walk(tree, source)):
             by_place[depth.rows, number] = depth.end_log_probs
@@ -152,10 +152,10 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
         inside = np.arange(by_place.shape[1]) <= tree.lens[:, None]
         return WordLogProbs(by_place[inside], np.nonzero(inside)[0])
 
-    def _read(self, asked: Batch) -> tuple[PrefixTree, Source]:
+    def _read(self, batch: Batch) -> tuple[PrefixTree, Source]:
         """The targets as a tree, and their sources."""
-        sources, groups = self._distinct(asked.sources)
-        ids, lens = self.shortlists.target.encode_phrases(asked.targets)
+        sources, groups = self._distinct(batch.sources)
+        ids, lens = self.shortlists.target.encode_phrases(batch.targets)
         tree = build_prefix_tree(ids, lens, groups, len(sources[0]))
         return tree, self.network.read(*sources)
 

@@ -25,7 +25,7 @@ from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
 from rescorer.layers.predicted import UpdateLoss
 from rescorer.layers.sampled import WordSampler
 from rescorer.layers.step_linear import shared_steps
-from rescorer.training.data import digest, held_out_mask
+from rescorer.training.held_out import digest, held_out_mask
 from rescorer.training.loop import LoopConfig
 from rescorer.training.mapped_text import mapped_phrases
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
@@ -34,9 +34,9 @@ from rescorer.training.seeded_batch import SeededBatch, in_random_order
 from rescorer.training.text import SENTENCES_AT_ONCE, SpilledLines, read_parallel_text, turned_lines
 from rescorer.tries.loss import pairs_loss, predictions
 
-# Held-out sentences of so many words are scored at a time, so that memory does not grow with their number.
+# Words of held-out sentences scored at a time, so that memory does not grow with their number.
 HELD_OUT_BATCH_WORDS = 4096
-# Batches that are cut from the sentences of one draw, ordered by length: Bahdanau et al. (2015), appendix B.2.
+# Batches cut from the sentences of one draw, ordered by length: Bahdanau et al. (2015), appendix B.2.
 BATCHES_OF_A_DRAW = 20
 
 
@@ -68,13 +68,13 @@ class SentenceTrainingConfig:
     Attributes:
         shortlist: words of each side, </s> and <unk> not counted.
         max_sentence_words: pairs with a longer side are not learned from.
-        n_held_out: pairs that are not learned from.
+        n_held_out: pairs not learned from.
         batch_size: of an update, target words with the recipe "adam" (0 takes 2048), pairs with the recipe
             "paper" (0 takes 80).
         n_sampled: words beside those of the batch over which the softmax of an update is taken, drawn
             anew each time; 0 takes the whole shortlist, as the recipe "paper" always does. Held-out losses
             are always exact.
-        dropout: share of the words' vectors and of the readout that is left out in training.
+        dropout: share of the words' vectors and of the readout left out in training.
         reading: "reversed-sides" learns p(source | target): the network reads the target text and predicts the
             source. "right-to-left" predicts the last word first, "reversed-sides-right-to-left" the last word
             of the source. The model's record says so, and its values of sentence pairs are those then.
@@ -99,7 +99,7 @@ class SentenceTrainingConfig:
 
     @property
     def recipe(self) -> SentenceRecipe:
-        """The recipe, with the size of an update that is asked for."""
+        """The recipe, with the configured size of an update."""
         recipe = SENTENCE_RECIPES[self.loop.recipe]
         return recipe._replace(size=self.batch_size or recipe.size)
 
@@ -215,7 +215,7 @@ class SentenceTask:
 
     @property
     def n_held_out(self) -> int:
-        """Pairs that are held out."""
+        """Number of held-out pairs."""
         return len(self.held_out_rows)
 
     def batches(self, epoch: int) -> list[SeededBatch]:
@@ -275,7 +275,7 @@ def cut(
 
     Args:
         rows: *Shape:* (n,).
-        sizes: of all rows, those that are not asked for too.
+        sizes: of all rows, not only of the requested ones.
         size: of a run, the sum of its rows' sizes.
     """
     if not len(rows):

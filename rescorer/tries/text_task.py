@@ -1,7 +1,7 @@
 """Training of a recurrent network on target text alone: settings, batches and losses.
 
-The sentences of a batch stand in one tree, so beginnings that several of them share are computed once; the
-loss is the same number as sentence by sentence.
+The sentences of a batch are in one tree, so shared beginnings are computed once; the loss
+is the same number as sentence by sentence.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from rescorer.training.seeded_batch import SeededBatch, in_random_order
 from rescorer.training.text import SENTENCES_AT_ONCE
 from rescorer.tries.loss import predictions
 
-# Words of held-out text that are scored at once, so that memory does not grow with their number.
+# Words of held-out text scored at once, so that memory does not grow with their number.
 HELD_OUT_BATCH_WORDS = 8192
-# Sentences are sorted by their length within so many batches' worth of text drawn at random.
+# Sentences are sorted by their length within this many batches' worth of text drawn at random.
 POOL_BATCHES = 50
 
 
@@ -42,11 +42,11 @@ class TextTrainingConfig:
     Attributes:
         shortlist: words, </s> and <unk> not counted.
         max_sentence_words: longer sentences are not learned from.
-        n_held_out: sentences that are not learned from.
+        n_held_out: sentences not learned from.
         batch_words: predicted words of an update, </s> included, in whole sentences.
         n_sampled: words beside those of the batch over which the softmax of an update is taken, drawn
             anew each time; 0 takes the whole shortlist. Held-out losses are always exact.
-        dropout: share of the units below the softmax that are left out in training.
+        dropout: share of the units below the softmax left out in training.
         reading: "right-to-left" predicts the last word first; the model's record says so, and values, samples
             and perplexities are of text in its own order.
         self_normalisation: weight alpha of log^2 Z in the loss (Devlin et al. 2014, section 2.3, use
@@ -127,7 +127,7 @@ class TextTask:
 
     @property
     def n_held_out(self) -> int:
-        """Sentences that are held out."""
+        """Number of held-out sentences."""
         return len(self.held_out_rows)
 
     def batches(self, epoch: int) -> list[SeededBatch]:
@@ -203,6 +203,6 @@ def _word_shares(text: EncodedText, rows: NDArray[np.int64], n_words: int) -> ND
 def _cut_by_words(
     rows: NDArray[np.int64], lens: NDArray[np.int64], batch_words: int
 ) -> list[NDArray[np.int64]]:
-    """The rows in runs of about so many words with </s>; no run is empty."""
+    """The rows in runs of about batch_words words with </s>; no run is empty."""
     last = np.cumsum(lens[rows] + 1) - 1
     return np.split(rows, np.flatnonzero(np.diff(last // batch_words)) + 1) if len(rows) else []

@@ -1,4 +1,4 @@
-"""A trained network made ready for scoring: what depends on one word alone is looked up."""
+"""A trained network made ready for scoring: products of single words are computed once, in tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from rescorer.tries.recurrent import Carried, Inputs, Recurrent, Source, State
 
 
-class LookedUp(Generic[Source, State, Carried, Inputs]):
+class WordTables(Generic[Source, State, Carried, Inputs]):
     """What `Recurrent` asks for but `inputs`, which a subclass looks up; the rest is left to a network.
 
     Args:

@@ -68,7 +68,7 @@ def read_pairs(
 
     Raises:
         InputError: a file has fewer lines than another one, a line has no words, or a link is none or
-            names a word that is not there.
+            names a missing word.
     """
     paths = [source, target] + ([] if links is None else [links])
     pairs = []
@@ -107,7 +107,7 @@ def attention_reader_of_model(
 
     Raises:
         InputError: the directory is not a whole model, or its network has no attention.
-        ConfigError: the model reads target text, or a GPU is asked for and there is none.
+        ConfigError: the model reads target text, or a GPU is requested and there is none.
     """
     model = load_model(directory, trust_code)
     if model.reverses_sides:
@@ -152,7 +152,7 @@ def align(
         How far the links are from the given ones; None without those.
 
     Raises:
-        ConfigError: a picture is asked for of a line that is not there.
+        ConfigError: a picture is requested of a missing line.
     """
     drawn = _check_lines(pictures, len(pairs))
     batch = Batch(*([b" ".join(side) for side in sides] for sides in _sides(pairs)))

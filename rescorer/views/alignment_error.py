@@ -14,8 +14,8 @@ class AlignmentError:
     """Counts of links, which add up over sentence pairs.
 
     Attributes:
-        n_found: links that are judged.
-        n_given: links that they are judged by.
+        n_found: judged links.
+        n_given: reference links.
         n_both: those in both.
     """
 
@@ -27,7 +27,7 @@ class AlignmentError:
     def of(
         cls, found: Iterable[tuple[int, int]], given: Iterable[tuple[int, int]]
     ) -> AlignmentError:
-        """The counts of one pair; a link that stands twice counts once."""
+        """The counts of one pair; a repeated link counts once."""
         distinct, sure = set(found), set(given)
         return cls(len(distinct), len(sure), len(distinct & sure))
 
@@ -46,12 +46,12 @@ class AlignmentError:
 
     @property
     def precision(self) -> float:
-        """The share of the judged links that were given, 0 to 1; 1 of no links."""
+        """The share of the judged links given, 0 to 1; 1 of no links."""
         return self.n_both / self.n_found if self.n_found else 1.0
 
     @property
     def recall(self) -> float:
-        """The share of the given links that were found, 0 to 1; 1 of no links."""
+        """The share of the given links found, 0 to 1; 1 of no links."""
         return self.n_both / self.n_given if self.n_given else 1.0
 
     def __str__(self) -> str:

@@ -60,7 +60,7 @@ def _merged(one: Nearest, other: Nearest, n_best: int) -> Nearest:
         np.concatenate([one.cosines, other.cosines]),
     )
     if len(rows) > n_best:
-        # All that are as good as the last one stay until the sort, so that ties go by the order of candidates.
+        # All as good as the last one stay until the sort, so that ties keep the order of candidates.
         worst = np.partition(cosines, -n_best)[-n_best]
         rows, cosines = rows[cosines >= worst], cosines[cosines >= worst]
     order = np.argsort(-cosines, kind="stable")[:n_best]

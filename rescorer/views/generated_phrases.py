@@ -1,4 +1,4 @@
-"""The targets that a network prefers or draws for source phrases, as text or JSON."""
+"""The targets a network prefers or draws for source phrases, as text or JSON."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PhraseTargets:
     Attributes:
         source: the source phrase; of a model without a source the beginning of its targets.
         targets: the best ones first, draws in their order.
-        in_table: whether each stands in the table beside the source; None without a table.
+        in_table: whether each is in the table beside the source; None without a table.
     """
 
     source: bytes
@@ -54,7 +54,7 @@ def generate_phrases(
         config: what is wanted.
         out: file to write, compressed by suffix.
         form: a line a target, or a JSON object a phrase, each on a line of its own.
-        table: a phrase table, for whether a target stands in it.
+        table: a phrase table, for whether a target is in it.
 
     Returns:
         How many targets were written.
@@ -111,7 +111,7 @@ def table_targets(table: Path, sources: AbstractSet[bytes]) -> dict[bytes, set[b
 
 
 def _as_text(one: PhraseTargets) -> bytes:
-    """Lines `source ||| target ||| log p ||| score`, and whether the target stands in the table."""
+    """Lines `source ||| target ||| log p ||| score`, and whether the target is in the table."""
     lines = []
     for number, target in enumerate(one.targets):
         numbers = f"{target.log_prob:.6f} ||| {target.score:.6f}".encode()
@@ -123,7 +123,7 @@ def _as_text(one: PhraseTargets) -> bytes:
 
 
 def _as_json(one: PhraseTargets) -> bytes:
-    """One line; bytes that are no UTF-8 become replacement characters, since JSON has no others."""
+    """One line; bytes outside UTF-8 become replacement characters, since JSON has no others."""
     targets = []
     for number, target in enumerate(one.targets):
         fields: dict[str, Any] = {

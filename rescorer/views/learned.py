@@ -22,7 +22,7 @@ from rescorer.models.reading import OTHER_SIDE
 
 @dataclass(frozen=True)
 class Learned:
-    """A model directory whose vectors are asked for.
+    """A model directory whose vectors are read.
 
     Attributes:
         directory: what `rescorer train` wrote.
@@ -78,7 +78,7 @@ class Learned:
         return words, np.ascontiguousarray(vectors[side][n_specials:], np.float32)
 
     def summaries(self, compute: Compute) -> Summaries:
-        """What makes a vector of a phrase in the language that the network reads.
+        """What makes a vector of a phrase in the language the network reads.
 
         Raises:
             InputError: the network makes no vector of a phrase.
@@ -117,6 +117,6 @@ class Learned:
 
 
 def _architectures(having: Callable[[Architecture[Any, Any]], object]) -> str:
-    """The names of the architectures that have something."""
+    """The names of the architectures with some part."""
     names = [name for name in ARCHITECTURES if having(load(name)) is not None]
     return f"a model of {' or '.join(repr(name) for name in names)}"

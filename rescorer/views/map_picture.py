@@ -43,7 +43,7 @@ def draw_map(picture: Picture, windows: Sequence[Window], path: Path) -> None:
 
     Args:
         picture: the map.
-        windows: those that are drawn apart.
+        windows: those drawn apart.
         path: without its suffix; a PNG and an SVG are written.
     """
     with new_figure(INCHES) as (figure, axes):

@@ -33,7 +33,7 @@ from rescorer.views.table_phrases import ROWS_AT_ONCE, distinct_phrases, known_p
 
 @dataclass(frozen=True)
 class MapPoints:
-    """Words or phrases that are to be laid out.
+    """Words or phrases to be laid out.
 
     Attributes:
         kind: which of both.
@@ -43,7 +43,7 @@ class MapPoints:
         frequencies: of a word the distinct phrases that hold it; of a phrase how often it was extracted, None
             where the table has no counts.
         counterparts: of a phrase its best translation, b"" of a word.
-        linked: the words of that translation that are linked to a word of the phrase, in their order.
+        linked: the words of that translation linked to a word of the phrase, in their order.
     """
 
     kind: MapKind
@@ -59,13 +59,13 @@ class MapPoints:
 
 
 def word_points(learned: Learned, table: Path, side: Side, n_words: int) -> MapPoints:
-    """The words of a shortlist that stand in most phrases of a table.
+    """The words of a shortlist found in most phrases of a table.
 
     Args:
         learned: the model.
         table: a phrase table.
         side: whose words.
-        n_words: so many at most.
+        n_words: maximum number.
 
     Raises:
         InputError: the network has no vectors of words of this side, or the table is malformed.
@@ -99,7 +99,7 @@ def phrase_points(
         learned: the model.
         table: a phrase table.
         side: the column whose phrases the network reads.
-        n_phrases: so many at most.
+        n_phrases: maximum number.
         seed: of the draw.
         compute: how they are encoded.
 

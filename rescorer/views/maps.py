@@ -40,7 +40,7 @@ class MapConfig:
         n_words: words, those in most phrases of the table.
         n_phrases: phrases, drawn at random from those of the table; 5,000 in Cho et al. (2014), figure 5.
         colour: what the colour of a phrase says; that of a word says how frequent it is.
-        n_zooms: parts that are drawn apart.
+        n_zooms: parts drawn apart.
         zoom_points: words or phrases in each of them.
         seed: of the draw and of the layout.
     """
@@ -64,7 +64,7 @@ class Map:
     Attributes:
         points: what is shown.
         layout: where.
-        windows: the parts that are drawn apart.
+        windows: the parts drawn apart.
         purity: of phrases whose table has word links, in the map and in the vectors that it was made of.
     """
 
@@ -113,7 +113,7 @@ def draw_maps(
 
 
 def kinds_of(learned: Learned) -> list[MapKind]:
-    """The maps that a model has vectors for; both, where it has none at all."""
+    """The maps a model has vectors for; both, where it has none at all."""
     has: dict[MapKind, bool] = {"words": learned.has_words, "phrases": learned.has_phrases}
     return [kind for kind in has if has[kind] or not any(has.values())]
 

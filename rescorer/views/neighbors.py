@@ -32,13 +32,13 @@ class Neighbors:
     """What is nearest to a word or a phrase.
 
     Attributes:
-        asked: the word or phrase.
+        query: the word or phrase.
         found: the others, the nearest first.
         cosines: of each, from -1 to 1.
         n_candidates: among how many words or phrases they were found.
     """
 
-    asked: bytes
+    query: bytes
     found: tuple[bytes, ...]
     cosines: tuple[float, ...]
     n_candidates: int
@@ -48,7 +48,7 @@ class Neighbors:
         """For a JSON file."""
         pairs = zip(self.found, self.cosines, strict=True)
         return {
-            "asked": as_text(self.asked),
+            "asked": as_text(self.query),
             "n_candidates": self.n_candidates,
             "neighbors": [
                 {"text": as_text(text), "cosine": round(cosine, 6)} for text, cosine in pairs
@@ -58,7 +58,7 @@ class Neighbors:
     def __str__(self) -> str:
         pairs = zip(self.found, self.cosines, strict=True)
         lines = [f"  {cosine:6.3f}  {readable(text)}" for text, cosine in pairs]
-        return "\n".join([f"{readable(self.asked)} (among {self.n_candidates:,})", *lines])
+        return "\n".join([f"{readable(self.query)} (among {self.n_candidates:,})", *lines])
 
 
 def word_neighbors(
@@ -68,7 +68,7 @@ def word_neighbors(
 
     Args:
         learned: the model.
-        words: what is asked for.
+        words: the queries.
         side: whose words.
         n_best: neighbours of each at most.
 
@@ -105,7 +105,7 @@ def phrase_neighbors(
 
     Args:
         learned: the model.
-        phrases: what is asked for; they need not stand in the table.
+        phrases: the queries; they need not be in the table.
         table: a phrase table.
         side: the column whose phrases the network reads: "target" for one trained in the other direction.
         n_best: neighbours of each at most.
@@ -119,17 +119,17 @@ def phrase_neighbors(
     """
     compute = compute or Compute()
     summaries = learned.summaries(compute)
-    asked = [b" ".join(split_words(phrase)) for phrase in phrases]
-    for phrase in asked:
+    texts = [b" ".join(split_words(phrase)) for phrase in phrases]
+    for phrase in texts:
         _check_known(phrase, learned)
-    queries = summaries(asked)
+    queries = summaries(texts)
     if keep is None:
         candidates = known_phrases(distinct_phrases(table, side), learned.reads, table)
         best = nearest(queries, encoded_blocks(candidates, summaries), n_best + 1)
-        return _without_themselves(asked, best, candidates, n_best)
+        return _without_themselves(texts, best, candidates, n_best)
     kept = _kept(learned, table, side, keep, compute)
     best = nearest(queries, kept.blocks(), n_best + 1)
-    return _without_themselves(asked, best, kept.phrases, n_best)
+    return _without_themselves(texts, best, kept.phrases, n_best)
 
 
 def _check_known(phrase: bytes, learned: Learned) -> None:
@@ -159,11 +159,11 @@ def _kept(learned: Learned, table: Path, side: Side, keep: Path, compute: Comput
 
 
 def _without_themselves(
-    asked: Sequence[bytes], best: Sequence[Nearest], candidates: Sequence[bytes], n_best: int
+    queries: Sequence[bytes], best: Sequence[Nearest], candidates: Sequence[bytes], n_best: int
 ) -> list[Neighbors]:
-    """The neighbours by name; what was asked for is not its own neighbour."""
+    """The neighbours by name; a query is not its own neighbour."""
     result = []
-    for query, near in zip(asked, best, strict=True):
+    for query, near in zip(queries, best, strict=True):
         others = [row for row, text in enumerate(near.rows) if candidates[text] != query][:n_best]
         result.append(
             Neighbors(

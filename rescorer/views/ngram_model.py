@@ -38,10 +38,10 @@ class NgramModel:
     is_known: Callable[[bytes], bool]
     sentence_log_probs: Callable[[Sequence[bytes]], Iterable[float]]
 
-    def word_log_probs(self, asked: Batch) -> WordLogProbs:
+    def word_log_probs(self, batch: Batch) -> WordLogProbs:
         """See `contract.WordScorer`; the sources are ignored."""
         values, lens = [np.zeros(0)], []
-        for target in asked.targets:
+        for target in batch.targets:
             words = [word if self.is_known(word) else b"<unk>" for word in split_words(target)]
             values.append(np.array([*self.sentence_log_probs(words)]))
             lens.append(len(words) + 1)

@@ -1,10 +1,9 @@
 """How well models predict a text: perplexity a word, </s> included, with unknown words treated alike.
 
-Models with other vocabularies predict other events, so two numbers are told. The first one is over the words
-that every one of the models knows, the same ones for all: the others are not predicted, but stand (as <unk>
-for a model that does not know them) before those that follow. The second one is over all words, each model
-having its own <unk> for those that it does not know: the more words a model takes for <unk>, the easier it
-has it, so their number stands beside it.
+Models with other vocabularies predict other events, so there are two numbers. The first one is over the words
+known to every model, the same ones for all. The others are not predicted, but precede (as <unk> for a model
+without them) those that follow. The second one is over all words, each model with its own <unk>. The more
+words a model takes for <unk>, the easier its task, so their number is given too.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class TextModel:
     """A model that predicts the words of text.
 
     Attributes:
-        name: the path by which it was asked for.
+        name: the path given for it.
         kind: its architecture, or "5-gram".
         scorer: gives the values.
         is_known: whether a word is in its vocabulary.
@@ -65,7 +64,7 @@ class ModelPerplexity:
         model: its name.
         kind: its architecture, or "5-gram".
         perplexity: a word, over the words that all models know; None where there are none.
-        perplexity_with_unknown: a word, over all words, with its own <unk> for those that it does not know.
+        perplexity_with_unknown: a word, over all words, with its own <unk> for unknown ones.
         n_unknown: words of the text that it does not know.
         log_prob: natural log, over the words that all models know.
         log_prob_with_unknown: natural log, over all words.
@@ -89,7 +88,7 @@ class PerplexityReport:
         n_sentences: sentences, empty lines left out.
         n_words: predicted words, </s> of each sentence included.
         n_outside: words that at least one model does not know.
-        models: in the order in which they were named.
+        models: in the order they were named.
     """
 
     text: str
@@ -176,7 +175,7 @@ def perplexities(models: Sequence[TextModel], data: Data) -> PerplexityReport:
 
     Raises:
         InputError: the text is empty, or the files have not as many lines.
-        ConfigError: a model needs source text or word links that are not given.
+        ConfigError: a model needs source text or word links, and they are missing.
     """
     _check_sides(models, data)
     text = _read(data)
@@ -215,7 +214,7 @@ def _read(data: Data) -> Batch:
 def _known_tokens(
     model: TextModel, tokens: Sequence[bytes | None], words: set[bytes]
 ) -> NDArray[np.bool_]:
-    """Whether a model knows each token; None, which stands for </s>, is known to all."""
+    """Whether a model knows each token; None, for </s>, is known to all."""
     known = {word: model.is_known(word) for word in words}
     return np.array([token is None or known[token] for token in tokens], np.bool_)
 

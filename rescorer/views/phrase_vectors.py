@@ -17,7 +17,7 @@ from moses_bridge.base.textio import open_write, read_lines, write_lines
 from rescorer.contract.architectures import Summaries
 from rescorer.views.cosine import unit_rows
 
-# Phrases that are encoded, or compared, at once: 16 MB of vectors of the paper's 1,000 units.
+# Phrases encoded, or compared, at once: 16 MB of vectors of the paper's 1,000 units.
 PHRASES_AT_ONCE = 4096
 VECTORS, PHRASES, DESCRIPTION = "vectors.npy", "phrases.txt", "phrases.json"
 FORMAT_VERSION = 1

@@ -111,9 +111,9 @@ class Preferences:
 
     Attributes:
         config: how it was made.
-        n_long: source phrases that are long enough and have enough targets.
-        least_frequent: the lowest count of a phrase that is frequent.
-        most_rare: the highest count of a phrase that is rare.
+        n_long: source phrases long enough, with enough targets.
+        least_frequent: the lowest count of a frequent phrase.
+        most_rare: the highest count of a rare phrase.
         rows: frequent phrases, then rare ones, each in the order of the table.
     """
 
@@ -140,7 +140,7 @@ def preferences(
 ) -> Preferences:
     """Draw source phrases and rank the targets that the table has for each.
 
-    The table is read twice; in memory are its long source phrases and all rows of those that were drawn.
+    The table is read twice; in memory are its long source phrases and all rows of those drawn.
 
     Args:
         table: a phrase table with counts.
@@ -165,7 +165,7 @@ def preferences(
 
 
 def _thresholds(counts: NDArray[np.float64], share: float, table: Path) -> tuple[float, float]:
-    """The lowest count that is frequent and the highest one that is rare."""
+    """The lowest count of frequent phrases and the highest of rare ones."""
     ranked = np.sort(counts)
     n_share = max(int(share * len(ranked)), 1)
     least_frequent, most_rare = float(ranked[-n_share]), float(ranked[n_share - 1])
@@ -181,7 +181,7 @@ def _thresholds(counts: NDArray[np.float64], share: float, table: Path) -> tuple
 
 
 def _long_sources(table: Path, config: PreferencesConfig) -> dict[bytes, float]:
-    """The source phrases that are long enough and have enough targets, with their counts."""
+    """The source phrases long enough, with enough targets, and their counts."""
     found: dict[bytes, float] = {}
     for block in track_blocks(read_blocks(table, ROWS_AT_ONCE), "find long phrases", table):
         for first, n_rows in _groups(block):
@@ -246,9 +246,9 @@ def _source_phrase(block: Block, rows: range, kind: Kind, table: Path) -> Source
 
 
 def _preference(phrase: SourcePhrase, scorers: Sequence[NamedScorer], n_best: int) -> Preference:
-    asked = Batch([phrase.source] * len(phrase.targets), phrase.targets, phrase.links)
+    batch = Batch([phrase.source] * len(phrase.targets), phrase.targets, phrase.links)
     models = {
-        named.name: _best(phrase.targets, named.scorer.values(asked).tolist(), n_best)
+        named.name: _best(phrase.targets, named.scorer.values(batch).tolist(), n_best)
         for named in scorers
     }
     return Preference(phrase, _best(phrase.targets, phrase.probs, n_best), models)

@@ -1,6 +1,6 @@
 """Whether neighbours on a map belong together, as one number against chance.
 
-A phrase belongs to groups by its aligned counterpart: the words of its best translation that are linked to one
+A phrase belongs to groups by its aligned counterpart: the words of its best translation linked to one
 of its own words. Two phrases belong together if they share
 
 - one of these words ("linked word"), or
@@ -35,7 +35,7 @@ class Purity:
         together: "head" or "linked word".
         neighbors: "all" or "without a shared word".
         space: where the neighbours are: "map", or "vectors" (cosine, before the map).
-        n_points: phrases that have linked words and another phrase to be compared with.
+        n_points: phrases with linked words and another phrase to compare with.
         share: of them whose nearest neighbour belongs together with them, 0 to 1.
         chance: the same with neighbours drawn at random.
     """
@@ -124,8 +124,8 @@ def nearest_purity(
         apart: points that share one of these are no neighbours, *Shape:* (n, any); None: all are.
 
     Returns:
-        Points that have a neighbour; share of them whose nearest one has the same label, the first of equally
-        near ones; the mean share of a point's possible neighbours that have the same label.
+        Points with a neighbour; share of them whose nearest one has the same label, the first of equally
+        near ones; the mean share of a point's possible neighbours with the same label.
     """
     shares, chances = list[float](), list[float]()
     for first in range(0, len(places), ROWS_AT_ONCE):

@@ -12,12 +12,12 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~&:@^$=])")
 
 
 def as_text(words: bytes) -> str:
-    """Bytes as UTF-8; a byte that is none becomes U+FFFD."""
+    """Bytes as UTF-8; any other byte becomes U+FFFD."""
     return words.decode("utf-8", "replace")
 
 
 def readable(words: bytes) -> str:
-    """The same without Moses's escapes, in one line, no character of which is invisible.
+    """The same without Moses's escapes, in one line without invisible characters.
 
     Control characters and those that change the direction of writing become U+FFFD.
     """

@@ -21,8 +21,8 @@ ROWS_AT_ONCE = 50_000
 def distinct_phrases(table: StrPath, side: Side) -> list[bytes]:
     """The distinct phrases of a column in the order of their bytes, words separated by one blank.
 
-    In that order phrases with the same beginning stand together, as the encoder wants them. Empty
-    targets are none.
+    In that order phrases with the same beginning are adjacent, as the encoder needs them. Empty
+    targets are left out.
 
     Raises:
         InputError: a row is malformed, or there is no phrase.
@@ -37,7 +37,7 @@ def distinct_phrases(table: StrPath, side: Side) -> list[bytes]:
 
 
 def known_phrases(phrases: Sequence[bytes], vocabulary: Vocabulary, table: StrPath) -> list[bytes]:
-    """The phrases all of whose words stand in a shortlist; how many they are is said on standard error.
+    """The phrases all of whose words are in a shortlist; prints their number on standard error.
 
     To a network all other words are one, so phrases with them would be equal where they are not.
 

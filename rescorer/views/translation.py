@@ -23,7 +23,7 @@ from rescorer.contract.target_generation import Generated, GenerationConfig, Tar
 from rescorer.contract.vocabulary import UNKNOWN
 from rescorer.models.unknown_words import NO_LEXICON, TranslationLexicon, without_unknown_words
 
-# Sentences that are read at a time, so that a long text needs no more memory than a short one.
+# Sentences read at a time, so that a long text needs no more memory than a short one.
 SENTENCES_AT_ONCE = 256
 
 
@@ -66,7 +66,7 @@ def translate(
         How many words <unk> are left in the translations.
 
     Raises:
-        ConfigError: the network sees no source, draws are asked for, or the feature's name does not fit.
+        ConfigError: the network sees no source, draws are requested, or the feature's name does not fit.
     """
     if generator.shortlists.source is None:
         raise ConfigError("this model sees no source: `rescorer generate` continues its sentences")

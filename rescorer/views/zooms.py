@@ -1,4 +1,4 @@
-"""Parts of a map that are worth a closer look."""
+"""Parts of a map worth a closer look."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def densest_windows(places: NDArray[np.float64], n_windows: int, n_points: int) 
 
     Args:
         places: *Shape:* (n, 2).
-        n_windows: so many at most.
+        n_windows: maximum number.
         n_points: of each, the one in the middle among them; all, where there are fewer.
     """
     n_points = min(n_points, len(places))

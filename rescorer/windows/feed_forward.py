@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from rescorer.layers.output_layer import even_out
+from rescorer.layers.output_layer import start_normalised
 from rescorer.windows.windowed import first_layer_tables
 
 # Cho et al. (2014), section 4.1.2.
@@ -23,7 +23,7 @@ class LayerWidths(NamedTuple):
     Attributes:
         embedding: r, of a word's vector.
         first: d1, of the first hidden layer.
-        second: d2, of the second hidden layer; 0 leaves it out, and the softmax stands on the first one.
+        second: d2, of the second hidden layer; 0 leaves it out, and the softmax reads the first one.
     """
 
     embedding: int
@@ -32,7 +32,7 @@ class LayerWidths(NamedTuple):
 
     @property
     def last(self) -> int:
-        """Of what the softmax stands on."""
+        """Width of the layer below the softmax."""
         return self.second or self.first
 
 
@@ -40,7 +40,7 @@ class FeedForward(nn.Module):
     """p(word | window) = softmax(W ReLU(H2 ReLU(H1 [e(w_1) … e(w_k)]))), exactly normalised.
 
     Args:
-        n_input_words: numbers of words that may stand in a window.
+        n_input_words: words that may be in a window, by number.
         window_words: k.
         widths: of the layers.
         n_words: V.
@@ -69,9 +69,9 @@ class FeedForward(nn.Module):
             nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu")
             nn.init.zeros_(layer.bias)
 
-    def even_out(self) -> None:
-        """See `softmax.output_layer.even_out`."""
-        even_out(self.output)
+    def start_normalised(self) -> None:
+        """See `rescorer.layers.output_layer.start_normalised`."""
+        start_normalised(self.output)
 
     def hidden(self, windows: Tensor) -> Tensor:
         """The last hidden layer.
@@ -102,7 +102,7 @@ class FirstLayerLookup:
     """A trained network whose first layer is a sum of looked-up rows; a `Windowed`.
 
     Args:
-        network: on the device where it shall compute.
+        network: on the device it computes on.
     """
 
     def __init__(self, network: FeedForward) -> None:

@@ -24,7 +24,7 @@ from rescorer.windows.feed_forward import FeedForward
 from rescorer.windows.ngrams import first_of_each
 from rescorer.windows.windowed import first_layer_tables
 
-# First layers of so many rows stay in the processor's second cache until they are multiplied.
+# First layers of this many rows stay in the processor's second cache until they are multiplied.
 ROWS_AT_ONCE = 2048
 
 
@@ -32,10 +32,10 @@ class History(NamedTuple):
     """The previous words of a window.
 
     Attributes:
-        n_words: of a window; they stand before everything else in it.
-        n_numbers: numbers that they may have: 0 to n_numbers - 1.
-        frequencies: how often each number stands there, *Shape:* (n_numbers,). A previous word that
-            is not known counts as the mean over these.
+        n_words: of a window; they are its first ones.
+        n_numbers: their numbers are 0 to n_numbers - 1.
+        frequencies: how often each number occurs there, *Shape:* (n_numbers,). An unknown previous word
+            counts as the mean over these.
     """
 
     n_words: int
@@ -44,7 +44,7 @@ class History(NamedTuple):
 
     @property
     def open_id(self) -> int:
-        """The number of a previous word that is not known."""
+        """The number of an unknown previous word."""
         return self.n_numbers
 
 
@@ -52,7 +52,7 @@ class HiddenLayers:
     """The layers of a trained network below the softmax.
 
     Args:
-        network: on the device where it shall compute.
+        network: on the device it computes on.
         history: its previous words.
         dtype: of tables, second layer and results; sums are float32.
     """
@@ -97,7 +97,7 @@ class HiddenLayers:
         for start in range(0, len(firsts), ROWS_AT_ONCE):
             part = firsts[start : start + ROWS_AT_ONCE]
             _sum_first_layer(rows, part, bases.numpy(), tables, numbers(first))
-            # Of few shapes: see `narrow_rows`. What stands behind the part is of no account.
+            # Of few shapes: see `narrow_rows`. Rows behind the part are ignored.
             result[start : start + len(part)] = self._last(first[: _filled(len(part))])[: len(part)]
         return result
 
@@ -121,7 +121,7 @@ def bases_of(network: FeedForward, around: NDArray[np.int32]) -> Tensor:
     """What the first layer has of the words around source places, its bias included.
 
     Args:
-        network: on the device where it shall compute.
+        network: on the device it computes on.
         around: numbers of the last words of windows, *Shape:* (n_places, n_around).
 
     Returns:
@@ -160,7 +160,7 @@ def _sum_first_layer(rows: Any, chosen: Any, bases: Any, tables: Any, out: Any) 
         out: *Shape:* (m or more, d1).
     """
     n_words = len(tables)
-    # Previous words stand behind the source place, if there is one.
+    # Previous words are behind the source place, if there is one.
     begin = rows.shape[1] - 1 - n_words
     sums = np.empty(bases.shape[1], np.float32)
     for i in range(len(chosen)):

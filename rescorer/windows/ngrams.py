@@ -40,7 +40,7 @@ def sentence_ngrams(
 
 
 def starts_of_runs(lens: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where each of some runs begins that stand one after another.
+    """Starts of consecutive runs.
 
     Args:
         lens: *Shape:* (n,).
@@ -65,7 +65,7 @@ def places_of_runs(firsts: NDArray[np.int64], lens: NDArray[np.int64]) -> NDArra
 
 
 def distinct_rows(rows: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The distinct rows of an array in the order in which they first stand, and which of them each row is.
+    """The distinct rows of an array in the order of their first occurrence, and which of them each row is.
 
     Args:
         rows: *Shape:* (n, width).
@@ -80,7 +80,7 @@ def distinct_rows(rows: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[n
 def first_of_each(
     rows: NDArray[np.int32], width: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Where rows first stand that begin alike.
+    """First occurrences of rows that begin alike.
 
     Args:
         rows: *Shape:* (n, width or more).

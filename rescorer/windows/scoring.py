@@ -36,9 +36,9 @@ class WindowScorer:
     Several threads may use one scorer.
 
     Args:
-        network: on the device where it shall compute.
+        network: on the device it computes on.
         layer: its output layer.
-        shortlist: the words that it predicts.
+        shortlist: the words it predicts.
         fill: makes the windows of pairs.
         needs_links: whether it does so from word links.
     """
@@ -57,16 +57,16 @@ class WindowScorer:
         self.fill = fill
         self.needs_links = needs_links
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         """Natural log p of each pair; see `contract.Scorer`."""
-        log_probs, pairs = self.word_log_probs(asked)
-        return np.bincount(pairs, weights=log_probs, minlength=len(asked)).astype(np.float64)
+        log_probs, pairs = self.word_log_probs(batch)
+        return np.bincount(pairs, weights=log_probs, minlength=len(batch)).astype(np.float64)
 
-    def word_log_probs(self, asked: Batch) -> WordLogProbs:
+    def word_log_probs(self, batch: Batch) -> WordLogProbs:
         """Natural log of each word given its window; see `contract.WordScorer`."""
-        if not len(asked):
+        if not len(batch):
             return WordLogProbs(np.zeros(0), np.zeros(0, np.int64))
-        rows, pairs = self.fill(asked)
+        rows, pairs = self.fill(batch)
         distinct, inverse = distinct_rows(rows)
         return WordLogProbs(window_log_probs(self.network, self.layer, distinct)[inverse], pairs)
 
@@ -78,7 +78,7 @@ def window_log_probs(
     """Natural log p(word | window).
 
     Args:
-        network: on the device where it shall compute.
+        network: on the device it computes on.
         layer: its output layer.
         rows: windows with the predicted word behind each, *Shape:* (n, width + 1).
 

@@ -1,8 +1,8 @@
 """A feed-forward network as what the search asks for n-grams: `moses_bridge.formats.ngram_scorer`.
 
-What is asked for with N is exact: the value of `rescorer nbest` with the same options. What the search goes
-by (E) is quick: the logit alone where the network was trained to have denominators of 1, less the mean of log Z
-on held-out text, so that both have the same mean; for other networks the softmax with an estimated denominator.
+Values requested with N are exact: those of `rescorer nbest` with the same options. Estimates for the search (E)
+are quick. For a network trained to have denominators of 1 they are the logit alone, less the mean of log Z on
+held-out text, so that both have the same mean. For others they are the softmax with an estimated denominator.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rescorer.windows.feed_forward import FeedForward
 from rescorer.windows.hidden_layers import HiddenLayers, History, bases_of
 from rescorer.windows.values import NormalisedValues, RawValues, Values
 
-Network = TypeVar("Network", bound=FeedForward)
+WindowNetwork = TypeVar("WindowNetwork", bound=FeedForward)
 Around = Callable[[Sequence[bytes]], NDArray[np.int32]]
 NOTHING = np.zeros((1, 0), np.int32)
 
@@ -33,8 +33,8 @@ class Ways(NamedTuple):
     """How a service computes its values.
 
     Attributes:
-        exact: of what is asked for with N.
-        quick: of what the search goes by.
+        exact: values requested with N.
+        quick: estimates for the search.
     """
 
     exact: Values
@@ -45,10 +45,10 @@ class WindowNgramScorer:
     """An `NgramScorer`: natural log p(word | previous words); words outside the shortlist are <unk>.
 
     Args:
-        network: on the device where it shall compute.
+        network: on the device it computes on.
         ways: how values are computed.
         shortlist: the words.
-        history: the previous words; the last number stands before the first word of a sentence.
+        history: the previous words; the last number is the one before the first word of a sentence.
         around: the numbers of the words around each place of some sources, *Shape:* (n_places, n_around);
             None for a network that does not see the source.
     """
@@ -110,7 +110,7 @@ class WindowNgramScorer:
 
 
 def window_ngram_scorer(
-    model: TrainedModel[Network],
+    model: TrainedModel[WindowNetwork],
     compute: Compute,
     n_history: int,
     around: Around | None = None,
@@ -133,7 +133,7 @@ def zipf(n_numbers: int) -> NDArray[np.float64]:
     """How frequent previous words are taken to be: 1 / rank (Zipf), since a model keeps no counts.
 
     Shortlists are in falling frequency; <unk> is taken as the word behind their last one. </s> and <s>
-    stand for no word.
+    count as no word.
 
     Returns:
         *Shape:* (n_numbers,).
@@ -146,9 +146,9 @@ def zipf(n_numbers: int) -> NDArray[np.float64]:
 
 
 def _ways(
-    model: TrainedModel[Network], network: FeedForward, history: History, compute: Compute
+    model: TrainedModel[WindowNetwork], network: FeedForward, history: History, compute: Compute
 ) -> Ways:
-    """Exact values have hidden layers in float32, as all scores; only quick ones are in the asked precision."""
+    """Exact values have float32 hidden layers, as all scores; only quick ones have the requested precision."""
     exact = quick = HiddenLayers(network, history, torch.float32)
     if compute.dtype != torch.float32:
         quick = HiddenLayers(network, history, compute.dtype)

@@ -15,18 +15,18 @@ from moses_bridge.base.array_file import parts
 from moses_bridge.base.config import AtLeast, Below, check_limits
 from rescorer.contract.scorer import LogZ
 from rescorer.layers.log_sum_exp import log_sum_exp
-from rescorer.layers.log_z_correction import even_log_z
+from rescorer.layers.log_z_correction import flatten_log_z
 from rescorer.layers.predicted import Predicted, UpdateLoss, output_loss
 from rescorer.layers.sampled import WordSampler
 from rescorer.training.dropout import with_dropout
 from rescorer.training.loop import LoopConfig
 from rescorer.training.seeded_batch import SeededBatch
-from rescorer.windows.rows import WindowRows
+from rescorer.windows.mapped_rows import WindowRows
 
-# Held-out windows are scored so many at a time, so that memory does not grow with their number.
+# Held-out windows scored at a time, so that memory does not grow with their number.
 HELD_OUT_BATCH = 8192
 # Windows of the training data from which the linear part of log Z is found: seconds of work.
-EVENING_WINDOWS = 20_000
+LOG_Z_WINDOWS = 20_000
 COUNTED_AT_ONCE = 1 << 18  # windows whose predicted words are counted together
 
 
@@ -36,11 +36,11 @@ class WindowTrainingConfig:
 
     Attributes:
         shortlist: words, </s> and <unk> not counted.
-        n_held_out: sentences that are not learned from.
+        n_held_out: sentences not learned from.
         batch_words: predicted words of an update.
         n_sampled: words beside those of the batch over which the softmax of an update is taken, drawn
             anew each time; 0 takes the whole shortlist. Held-out losses are always exact.
-        dropout: share of the hidden units that are left out in training.
+        dropout: share of the hidden units left out in training.
         self_normalisation: weight alpha of log^2 Z in the loss (Devlin et al. 2014, section 2.3, use
             0.1), with which `rescorer score --unnormalized` can leave the denominator Z out; 0 for none.
         loop: recipe and limits.
@@ -93,7 +93,7 @@ class WindowTask:
 
     @property
     def n_held_out(self) -> int:
-        """Windows that are held out."""
+        """Number of held-out windows."""
         return len(self.held_out_rows)
 
     def batches(self, epoch: int) -> list[SeededBatch]:
@@ -141,14 +141,14 @@ class WindowTask:
 
     @torch.no_grad()
     def finish(self) -> LogZ | None:
-        """Bring log Z nearer to 0 without changing a probability; see `softmax.evening`.
+        """Bring log Z nearer to 0 without changing a probability; see `rescorer.layers.log_z_correction`.
 
         Returns:
             Log Z over the held-out windows; None if there are none.
         """
         rng = np.random.default_rng((self.seed, len(self.train_rows)))
-        n_chosen = min(EVENING_WINDOWS, len(self.train_rows))
-        even_log_z(
+        n_chosen = min(LOG_Z_WINDOWS, len(self.train_rows))
+        flatten_log_z(
             self.network.output,
             map(self._hidden, _parts(rng.choice(self.train_rows, n_chosen, replace=False, axis=0))),
         )

@@ -19,7 +19,7 @@ class Values(Protocol):
     """A function of rows (source place, previous words, word)."""
 
     def __call__(self, rows: NDArray[np.int32], bases: Tensor) -> NDArray[np.float32]:
-        """Natural log p of the words, or what stands for it.
+        """Natural log p of the words, or an estimate of it.
 
         Args:
             rows: see `HiddenLayers`, *Shape:* (n, w + 1).
@@ -31,7 +31,7 @@ class Values(Protocol):
 
 
 class RawValues:
-    """The words' logits alone: for networks that were trained to have denominators of 1.
+    """The words' logits alone: for networks trained to have denominators of 1.
 
     Args:
         hidden: the layers below, in whose precision the logits are computed.

@@ -14,8 +14,8 @@ ROWS_AT_ONCE = 8192
 class Windowed(Protocol):
     """A network that predicts a word from a window: a fixed number of words in fixed places.
 
-    What stands in the places is the architecture's own business: previous words, words of the source, or
-    both, as numbers of one embedding.
+    The architecture decides what fills the places: previous words, words of the source, or both, as
+    numbers of one embedding.
     """
 
     @property

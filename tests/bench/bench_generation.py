@@ -90,8 +90,8 @@ def largest_difference(
 ) -> float:
     """Between the log p of the search and that of the scoring engine."""
     pairs = [(s, one) for s, ones in zip(sources, targets, strict=True) for one in ones]
-    asked = Batch([s for s, _ in pairs], [b" ".join(one.words) for _, one in pairs])
-    values = scorer_of_model(directory, Compute(device="cpu")).scorer.values(asked)
+    batch = Batch([s for s, _ in pairs], [b" ".join(one.words) for _, one in pairs])
+    values = scorer_of_model(directory, Compute(device="cpu")).scorer.values(batch)
     return float(np.abs(values - [one.log_prob for _, one in pairs]).max())
 
 

@@ -28,9 +28,8 @@ from rescorer.contract.choices import Precision
 from rescorer.contract.compute import Compute, fastest_precision
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
-from rescorer.scorers.cslm.inference import cslm_ngram_scorer
-from rescorer.scorers.cslm.task import CslmTrainingConfig
-from rescorer.scorers.cslm.task import empty_network as empty_cslm
+from rescorer.scorers.cslm import CslmTrainingConfig, cslm_ngram_scorer
+from rescorer.scorers.cslm import empty_network as empty_cslm
 from rescorer.scorers.nnjm.inference import nnjm_ngram_scorer
 from rescorer.scorers.nnjm.network import NnjmConfig
 from rescorer.scorers.nnjm.task import NnjmTrainingConfig

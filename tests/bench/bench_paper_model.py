@@ -23,8 +23,7 @@ from rescorer.models.model_directory import save_model
 from rescorer.runs.train import train
 from rescorer.scorers.encdec.task import EncDecTrainingConfig, empty_network
 from rescorer.training.loop import LoopConfig
-from rescorer.training.pairs.pair_cache import stored_pairs
-from rescorer.training.pairs.phrase_pairs import PairChoice
+from rescorer.training.pairs.pair_pools import open_pairs
 from rescorer.training.shortlists import choose_shortlists
 
 N_ROWS = 262_144
@@ -39,9 +38,10 @@ def main(table: Path, out: Path, device: str, minutes: float) -> None:
 
 def scoring(table: Path, device: str) -> Result:
     """Rows a second from file to file; prints the host's share."""
-    files = stored_pairs(table, PairChoice(EncDecTrainingConfig.max_phrase_words), None)
+    config = EncDecTrainingConfig()
+    pairs = open_pairs(table, config.choice, config.pool_pairs)
     n_words = EncDecTrainingConfig.shortlist
-    shortlists = choose_shortlists(files.word_counts(), n_words, 0.0).shortlists
+    shortlists = choose_shortlists(pairs.word_counts(), n_words, 0.0).shortlists
     rows = list(islice(read_lines(table), N_ROWS))
     with TemporaryDirectory() as name:
         network = empty_network(EncDecTrainingConfig(model=PAPER_SIZES), shortlists)

@@ -57,20 +57,20 @@ def read_hypotheses(nbest: Path, source: Path) -> Batch:
     return Batch([sentences[e.sentence_id] for e in entries], [e.words for e in entries])
 
 
-def scoring(network: RnnSearch, shortlists: Shortlists, asked: Batch) -> list[Result]:
+def scoring(network: RnnSearch, shortlists: Shortlists, batch: Batch) -> list[Result]:
     """Ours in both precisions against both peers, and the steps that are left."""
     print(
-        f"decoder steps avoided: {steps_avoided(shortlists, asked):.1%} of {len(asked)} hypotheses"
+        f"decoder steps avoided: {steps_avoided(shortlists, batch):.1%} of {len(batch)} hypotheses"
     )
     model = TrainedModel("rnnsearch", network, shortlists, {})
     ours = {
-        f"tries, {precision}": rnnsearch_speed(model, Compute(precision, "cpu"), asked)
+        f"tries, {precision}": rnnsearch_speed(model, Compute(precision, "cpu"), batch)
         for precision in ("float32", "bfloat16")
     }
     peer = GruSearch(network.config, *(len(words or ()) for words in shortlists)).eval()
     peers = {
-        "padded, a source a hypothesis": peer_speed(peer, shortlists, asked, shares=False),
-        "padded, sources shared": peer_speed(peer, shortlists, asked, shares=True),
+        "padded, a source a hypothesis": peer_speed(peer, shortlists, batch, shares=False),
+        "padded, sources shared": peer_speed(peer, shortlists, batch, shares=True),
     }
     title = f"score an n-best list, d={network.config.hidden_width}, V={len(shortlists.target)}"
     return [
@@ -80,20 +80,20 @@ def scoring(network: RnnSearch, shortlists: Shortlists, asked: Batch) -> list[Re
     ]
 
 
-def steps_avoided(shortlists: Shortlists, asked: Batch) -> float:
+def steps_avoided(shortlists: Shortlists, batch: Batch) -> float:
     """Share of the decoder's steps, one a word and </s>, that tries do without."""
-    numbers = {source: number for number, source in enumerate(dict.fromkeys(asked.sources))}
-    groups = np.array([numbers[source] for source in asked.sources])
-    ids, lens = shortlists.target.encode_phrases(asked.targets)
+    numbers = {source: number for number, source in enumerate(dict.fromkeys(batch.sources))}
+    groups = np.array([numbers[source] for source in batch.sources])
+    ids, lens = shortlists.target.encode_phrases(batch.targets)
     tree = build_prefix_tree(ids, lens, groups, len(numbers))
     return float(1 - (tree.n_nodes + tree.n_groups) / (lens + 1).sum())
 
 
-def rnnsearch_speed(model: TrainedModel[RnnSearch], compute: Compute, asked: Batch) -> float:
+def rnnsearch_speed(model: TrainedModel[RnnSearch], compute: Compute, batch: Batch) -> float:
     """Hypotheses a second, as many at once as `rescorer nbest` has in a block."""
     scorer = rnnsearch_scorer(model, compute)
-    scorer.values(Batch(asked.sources[:50], asked.targets[:50]))
-    return len(asked) / seconds(lambda: scorer.values(asked))
+    scorer.values(Batch(batch.sources[:50], batch.targets[:50]))
+    return len(batch) / seconds(lambda: scorer.values(batch))
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -104,15 +104,15 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 @torch.inference_mode()
-def peer_speed(peer: GruSearch, shortlists: Shortlists, asked: Batch, shares: bool) -> float:
+def peer_speed(peer: GruSearch, shortlists: Shortlists, batch: Batch, shares: bool) -> float:
     """Hypotheses a second of plain PyTorch."""
     source, target = shortlists
     assert source is not None
-    ids, lens = (torch.from_numpy(part).long() for part in source.encode_phrases(asked.sources))
+    ids, lens = (torch.from_numpy(part).long() for part in source.encode_phrases(batch.sources))
     words, n_words = (
-        torch.from_numpy(part).long() for part in target.encode_phrases(asked.targets)
+        torch.from_numpy(part).long() for part in target.encode_phrases(batch.targets)
     )
-    order = sorted(range(len(asked)), key=lambda i: (int(lens[i]), int(n_words[i])))
+    order = sorted(range(len(batch)), key=lambda i: (int(lens[i]), int(n_words[i])))
 
     def work() -> None:
         known: dict[bytes, torch.Tensor] = {}
@@ -129,13 +129,13 @@ def peer_speed(peer: GruSearch, shortlists: Shortlists, asked: Batch, shares: bo
             peer(annotations, lens[rows] + 1, words[rows, :steps], n_words[rows] + 1)
 
     def encoded(row: int, known: dict[bytes, torch.Tensor]) -> torch.Tensor:
-        if asked.sources[row] not in known:
+        if batch.sources[row] not in known:
             own = slice(row, row + 1)
             found = peer.encode(ids[own, : int(lens[row]) + 1], lens[own] + 1)
-            known[asked.sources[row]] = found[0]
-        return known[asked.sources[row]]
+            known[batch.sources[row]] = found[0]
+        return known[batch.sources[row]]
 
-    return len(asked) / seconds(work)
+    return len(batch) / seconds(work)
 
 
 def padded(annotations: torch.Tensor, longest: int) -> torch.Tensor:

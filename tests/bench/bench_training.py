@@ -33,8 +33,7 @@ from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.encdec.task import EncDecTrainingConfig, empty_network
 from rescorer.training.loop import LoopConfig
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
-from rescorer.training.pairs.pair_cache import stored_pairs
-from rescorer.training.pairs.pair_pools import ChosenPairs, PairPools
+from rescorer.training.pairs.pair_pools import open_pairs
 from rescorer.training.pairs.phrase_pairs import PairChoice
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.training.shortlists import choose_shortlists
@@ -243,12 +242,11 @@ def main(table: Path, out: Path) -> None:
 
 def work_of(table: Path, sizes: EncDecConfig) -> Work:
     """The pairs of a table for a network of these sizes."""
-    files = stored_pairs(table, PairChoice(EncDecTrainingConfig.max_phrase_words), None)
+    pairs = open_pairs(table, PairChoice(EncDecTrainingConfig.max_phrase_words), sys.maxsize)
     n_words = EncDecTrainingConfig.shortlist
-    counts, n_pairs = files.word_counts(), int(files.n_pairs.sum())
+    counts, n_pairs = pairs.word_counts(), sum(pairs.sizes)
     shortlists = choose_shortlists(counts, n_words, 0.0).shortlists
-    whole = ChosenPairs(files, pool_pairs=n_pairs, max_pairs=0, seed=0)
-    data = PairPools(whole, shortlists, "distinct").load(0)
+    data = pairs.pools(shortlists, "distinct").load(0)
     return Work(data, PairWords.of(shortlists, counts[1], n_pairs), sizes)
 
 

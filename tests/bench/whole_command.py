@@ -123,9 +123,9 @@ class LookUps:
     def __init__(self, shortlists: Shortlists) -> None:
         self.source, self.shortlist = shortlists
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         """Numbers with as many digits as real ones, *Shape:* (n,)."""
-        sources, targets = asked.sources, asked.targets
+        sources, targets = batch.sources, batch.targets
         numbers = {source: number for number, source in enumerate(dict.fromkeys(sources))}
         groups = np.fromiter((numbers[source] for source in sources), np.int64, len(sources))
         ids, lens = self.source.encode_phrases(list(numbers))

@@ -157,14 +157,14 @@ def draw_weights(directory: Path) -> None:
     )
 
 
-def batch(pairs: Sequence[tuple[bytes, bytes]] = PAIRS) -> Batch:
+def batch_of(pairs: Sequence[tuple[bytes, bytes]] = PAIRS) -> Batch:
     return Batch([s for s, _ in pairs], [t for _, t in pairs], [links_of(*pair) for pair in pairs])
 
 
-def plain_encdec(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
+def plain_encdec(model: TrainedModel[Any], batch: Batch) -> NDArray[np.float64]:
     """Pair by pair through the network's own log_probs, which its tests compare with NumPy."""
     result = []
-    for source, target in zip(asked.sources, asked.targets, strict=True):
+    for source, target in zip(batch.sources, batch.targets, strict=True):
         arrays = (
             *model.shortlists.source.encode_phrases([source]),
             *model.shortlists.target.encode_phrases([target]),
@@ -173,10 +173,10 @@ def plain_encdec(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
     return np.array(result)
 
 
-def plain_rnnsearch(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
+def plain_rnnsearch(model: TrainedModel[Any], batch: Batch) -> NDArray[np.float64]:
     """Pair by pair and step by step, the attention written out; its network's tests have it in NumPy."""
     network, result = model.network, []
-    for source, target in zip(asked.sources, asked.targets, strict=True):
+    for source, target in zip(batch.sources, batch.targets, strict=True):
         vectors = network.source_embedding(
             torch.tensor([*model.shortlists.source.encode_words(source.split()).tolist(), 0])
         )
@@ -209,9 +209,9 @@ def stepped(unit: Any, vectors: torch.Tensor) -> torch.Tensor:
     return torch.cat([state.hidden for state in states[1:]])
 
 
-def plain_cslm(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
+def plain_cslm(model: TrainedModel[Any], batch: Batch) -> NDArray[np.float64]:
     network, result = model.network, []
-    for target in asked.targets:
+    for target in batch.targets:
         ids = [*model.shortlists.target.encode_words(target.split()).tolist(), 0]
         padded = [network.start_id] * network.config.context_words + ids
         rows = [padded[i : i + network.config.context_words] for i in range(len(ids))]
@@ -219,11 +219,11 @@ def plain_cslm(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
     return np.array(result)
 
 
-def plain_lstm(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
+def plain_lstm(model: TrainedModel[Any], batch: Batch) -> NDArray[np.float64]:
     """With torch.nn.LSTM and the same weights."""
     network, result = model.network, []
     encoder, decoder = (as_torch_lstm(unit) for unit in (network.encoder, network.decoder))
-    for source, target in zip(asked.sources, asked.targets, strict=True):
+    for source, target in zip(batch.sources, batch.targets, strict=True):
         source_ids = [*model.shortlists.source.encode_words(source.split()).tolist(), 0]
         target_ids = [*model.shortlists.target.encode_words(target.split()).tolist(), 0]
         _, state = encoder(network.source(torch.tensor(source_ids)))
@@ -246,9 +246,9 @@ def as_torch_lstm(unit: Any) -> torch.nn.LSTM:
     return lstm
 
 
-def plain_linked(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
+def plain_linked(model: TrainedModel[Any], batch: Batch) -> NDArray[np.float64]:
     network, result = model.network, []
-    for source, target in zip(asked.sources, asked.targets, strict=True):
+    for source, target in zip(batch.sources, batch.targets, strict=True):
         source_ids = model.shortlists.source.encode_words(source.split()).tolist()
         target_ids = [*model.shortlists.target.encode_words(target.split()).tolist(), 0]
         n_links = min(len(source_ids), len(target_ids) - 1)
@@ -262,10 +262,10 @@ def plain_linked(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
     return np.array(result)
 
 
-def plain_nnjm(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
+def plain_nnjm(model: TrainedModel[Any], batch: Batch) -> NDArray[np.float64]:
     """Word by word; the links here are those of `links_of`, so affiliations are easy to say."""
     network, (sources, targets), result = model.network, model.shortlists, []
-    for source, target in zip(asked.sources, asked.targets, strict=True):
+    for source, target in zip(batch.sources, batch.targets, strict=True):
         source_ids = sources.encode_words(source.split()).tolist()
         ids = [*targets.encode_words(target.split()).tolist(), 0]
         padded = [len(sources)] * 5 + source_ids + [0] * 6
@@ -281,11 +281,11 @@ def plain_nnjm(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
     return np.array(result)
 
 
-def plain_seq2seq(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
+def plain_seq2seq(model: TrainedModel[Any], batch: Batch) -> NDArray[np.float64]:
     """With torch.nn.LSTM of several layers and the same weights; the source is read from its end."""
     network, result = model.network, []
     encoder, decoder = (as_deep_lstm(stack) for stack in (network.encoder, network.decoder))
-    for source, target in zip(asked.sources, asked.targets, strict=True):
+    for source, target in zip(batch.sources, batch.targets, strict=True):
         source_ids = model.shortlists.source.encode_words(source.split()[::-1]).tolist()
         target_ids = [*model.shortlists.target.encode_words(target.split()).tolist(), 0]
         _, state = encoder(network.source_embedding(torch.tensor([*source_ids, 0])))
@@ -309,10 +309,10 @@ def as_deep_lstm(stack: Any) -> torch.nn.LSTM:
     return lstm
 
 
-def plain_cstm(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
+def plain_cstm(model: TrainedModel[Any], batch: Batch) -> NDArray[np.float64]:
     """Pair by pair through the network's own log_probs, which its tests compare with NumPy."""
     network, result = model.network, []
-    for source, target in zip(asked.sources, asked.targets, strict=True):
+    for source, target in zip(batch.sources, batch.targets, strict=True):
         words = model.shortlists.source.encode_words(source.split()).tolist()
         window = [*words, *[network.empty_id] * (network.config.phrase_words - len(words))]
         targets, lens = model.shortlists.target.encode_phrases([target])
@@ -321,10 +321,10 @@ def plain_cstm(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
     return np.array(result)
 
 
-def plain_bae(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
+def plain_bae(model: TrainedModel[Any], batch: Batch) -> NDArray[np.float64]:
     """The cosine of two sums of word vectors behind a tanh."""
     network, result = model.network, []
-    for source, target in zip(asked.sources, asked.targets, strict=True):
+    for source, target in zip(batch.sources, batch.targets, strict=True):
         codes = []
         for words, vectors, phrase in (
             (model.shortlists.source, network.source_vectors, source),
@@ -336,11 +336,11 @@ def plain_bae(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
     return np.array(result)
 
 
-def plain_cptm(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
+def plain_cptm(model: TrainedModel[Any], batch: Batch) -> NDArray[np.float64]:
     """Counts of words over one vocabulary, two matrices, two tanh."""
     network, (sources, targets), result = model.network, model.shortlists, []
     rows = {word: row for row, word in enumerate(dict.fromkeys([*sources.words, *targets.words]))}
-    for pair in zip(asked.sources, asked.targets, strict=True):
+    for pair in zip(batch.sources, batch.targets, strict=True):
         codes = []
         for words, phrase in zip((sources, targets), pair, strict=True):
             counts = torch.zeros(len(rows))
@@ -352,10 +352,10 @@ def plain_cptm(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
     return np.array(result)
 
 
-def plain_word_pairs(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
+def plain_word_pairs(model: TrainedModel[Any], batch: Batch) -> NDArray[np.float64]:
     """The weights of all pairs of words, one after another; its network's tests have the places."""
     network, (sources, targets), result = model.network, model.shortlists, []
-    for source, target in zip(asked.sources, asked.targets, strict=True):
+    for source, target in zip(batch.sources, batch.targets, strict=True):
         ids = [
             words.encode_words(text.split())
             for words, text in ((sources, source), (targets, target))
@@ -366,10 +366,10 @@ def plain_word_pairs(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float
     return np.array(result)
 
 
-def plain_rnn_lm(model: TrainedModel[Any], asked: Batch) -> NDArray[np.float64]:
+def plain_rnn_lm(model: TrainedModel[Any], batch: Batch) -> NDArray[np.float64]:
     """Sentence by sentence through the network's own log_probs, which its tests compare with NumPy."""
     result = []
-    for target in asked.targets:
+    for target in batch.targets:
         arrays = model.shortlists.target.encode_phrases([target])
         result.append(model.network.log_probs(*(torch.from_numpy(a).long() for a in arrays)).item())
     return np.array(result)
@@ -399,8 +399,8 @@ def test_all_architectures_are_here() -> None:
 def test_the_engine_gives_what_the_plain_path_gives(name: str, trained: Trained) -> None:
     directory = trained(name)
     with torch.no_grad():
-        expected = PLAIN[name](load_model(directory), batch())
-    found = scorer_of_model(directory, Compute()).scorer.values(batch())
+        expected = PLAIN[name](load_model(directory), batch_of())
+    found = scorer_of_model(directory, Compute()).scorer.values(batch_of())
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert found.std() > 0.1
 
@@ -409,21 +409,21 @@ def test_the_engine_gives_what_the_plain_path_gives(name: str, trained: Trained)
 def test_words_add_up_to_their_pairs(name: str, trained: Trained) -> None:
     scorer = scorer_of_model(trained(name), Compute()).scorer
     assert isinstance(scorer, WordScorer)
-    log_probs, pairs = scorer.word_log_probs(batch())
+    log_probs, pairs = scorer.word_log_probs(batch_of())
     n_words = [len(target.split()) + 1 for _, target in PAIRS]
     assert pairs.tolist() == [i for i, n in enumerate(n_words) for _ in range(n)]
-    np.testing.assert_allclose(np.bincount(pairs, log_probs), scorer.values(batch()), atol=1e-9)
+    np.testing.assert_allclose(np.bincount(pairs, log_probs), scorer.values(batch_of()), atol=1e-9)
     assert scorer.word_log_probs(Batch([], [], [])).log_probs.shape == (0,)
     beginning = Batch([b"a"], [b"y"], [b"0-0"])
     longer = Batch([b"a"], [b"y x"], [b"0-0"])
-    one, other = (scorer.word_log_probs(asked).log_probs for asked in (beginning, longer))
+    one, other = (scorer.word_log_probs(batch).log_probs for batch in (beginning, longer))
     assert other[0] == pytest.approx(one[0], abs=1e-5) and other[1] != pytest.approx(one[1])
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_bfloat16_is_near(name: str, trained: Trained) -> None:
     exact, near = (
-        scorer_of_model(trained(name), Compute(precision)).scorer.values(batch())
+        scorer_of_model(trained(name), Compute(precision)).scorer.values(batch_of())
         for precision in ("float32", "bfloat16")
     )
     np.testing.assert_allclose(near, exact, atol=0.1)
@@ -442,7 +442,7 @@ def test_a_table_does_not_depend_on_its_blocks(
     rows = [
         line.split(b" ||| ")[2].split() for line in gzip.decompress(out.read_bytes()).splitlines()
     ]
-    expected = named.scorer.values(batch())
+    expected = named.scorer.values(batch_of())
     np.testing.assert_allclose([math.log(float(row[4])) for row in rows], expected, atol=1e-5)
     assert named.scorer.shortlist is not None
     unknown = named.scorer.shortlist.n_unknown([target for _, target in PAIRS])
@@ -456,7 +456,7 @@ def test_what_is_saved_is_loaded(name: str, trained: Trained, tmp_path: Path) ->
     sizes = load(name).settings().model
     save_model(tmp_path / "again", name, model.network, sizes, model.shortlists, {})
     values = [
-        scorer_of_model(directory, Compute()).scorer.values(batch())
+        scorer_of_model(directory, Compute()).scorer.values(batch_of())
         for directory in (tmp_path / name, tmp_path / "again")
     ]
     np.testing.assert_array_equal(*values)
@@ -481,11 +481,11 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(
     whole, directory = uninterrupted(name)
     update, done = loop_module.Trainer._update, []
 
-    def stopping(self: Any, asked: Any) -> float:
+    def stopping(self: Any, batch: Any) -> float:
         if len(done) == n_updates:
             raise Stopped
-        done.append(asked)
-        return update(self, asked)
+        done.append(batch)
+        return update(self, batch)
 
     with monkeypatch.context() as patch:
         patch.setattr(loop_module.Trainer, "_update", stopping)
@@ -531,7 +531,7 @@ def test_an_nbest_list_gets_a_feature(
     assert add_feature(str(nbest), text / "source", scorer, "New0", str(out), jobs=2) == len(PAIRS)
     lines = out.read_bytes().splitlines()
     found = [float(line.split(b"New0= ")[1].split()[0]) for line in lines]
-    np.testing.assert_allclose(found, scorer.values(batch()), atol=2e-6)
+    np.testing.assert_allclose(found, scorer.values(batch_of()), atol=2e-6)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -629,7 +629,7 @@ def test_reversed_sides_are_those_of_a_swapped_table(
     one, other = (scorer_of_model(tmp_path / d, Compute()) for d in ("reversed", "forward"))
     assert one.name == f"{tmp_path / 'reversed'} (p(source | target))"
     expected = other.scorer.values(Batch([t for _, t in PAIRS], [s for s, _ in PAIRS]))
-    np.testing.assert_allclose(one.scorer.values(batch()), expected, atol=1e-6)
+    np.testing.assert_allclose(one.scorer.values(batch_of()), expected, atol=1e-6)
     assert expected.std() > 0.1
     with pytest.raises(InputError, match="a model with reversed sides, which predicts the source"):
         load_text_model(tmp_path / "reversed", Compute())
@@ -659,8 +659,8 @@ def test_sentence_models_of_swapped_sides_and_turned_words(
 ) -> None:
     """The same weights as from text that was swapped and turned before, and the values of its pairs."""
 
-    def other_way(asked: Batch) -> Batch:
-        swapped = asked.sides_swapped() if "reversed-sides" in reading else asked
+    def other_way(batch: Batch) -> Batch:
+        swapped = batch.sides_swapped() if "reversed-sides" in reading else batch
         turn = turned if "right-to-left" in reading else list
         return Batch(swapped.sources, turn(swapped.targets))
 

@@ -33,9 +33,9 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.object_reference import ObjectReference
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models import external_values
-from rescorer.models.asked_scorers import AskedScorers
 from rescorer.models.external_values import scorer_of_command, scorer_of_factory
 from rescorer.models.model_directory import load_model, save_model
+from rescorer.models.scorer_choice import ScorerChoice
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.tables.cluster_scoring import packed
 
@@ -63,7 +63,7 @@ import numpy as np
 class Scorer:
     shortlist, needs_links = None, False
     def __init__(self, values):
-        self.values = lambda asked: values
+        self.values = lambda batch: values
 
 number = 3
 def no_scorer(): return object()
@@ -187,9 +187,9 @@ def test_an_example_agrees_with_its_formula(own: Path, tmp_path: Path) -> None:
     """The Elman network (Elman, 1990) written out, word by word, in float64."""
     model = load_model(train(own, tmp_path / "m", "my_scorer:"), trust_code=True)
     scorer = load("my_scorer:").scorer(model, Compute(device="cpu"))
-    asked = Batch([s.encode() for s, _ in PAIRS], [t.encode() for _, t in PAIRS])
+    batch = Batch([s.encode() for s, _ in PAIRS], [t.encode() for _, t in PAIRS])
     weights = {name: tensor.double().numpy() for name, tensor in model.network.state_dict().items()}
-    found = scorer.values(asked)
+    found = scorer.values(batch)
     source_words, target_words = model.shortlists.source_words, model.shortlists.target
     for (source, target), value in zip(PAIRS, found, strict=True):
         ids = source_words.encode_words(source.encode().split())
@@ -256,11 +256,11 @@ def test_a_short_name_is_found_as_any_other(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_trust_reaches_the_workers_of_a_cluster(own: Path, tmp_path: Path) -> None:
     model = train(own, tmp_path / "m", "my_scorer:")
-    asked = AskedScorers((model,), None, None, 1, Compute(device="cpu"), trust_code=True)
-    sent = pickle.loads(pickle.dumps(packed(asked, asked.named())))
+    choice = ScorerChoice((model,), None, None, 1, Compute(device="cpu"), trust_code=True)
+    sent = pickle.loads(pickle.dumps(packed(choice, choice.named())))
     (named,) = sent.named("cpu")
     batch = Batch([b"a b"], [b"x"])
-    assert named.scorer.values(batch) == asked.named()[0].scorer.values(batch)
+    assert named.scorer.values(batch) == choice.named()[0].scorer.values(batch)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from moses_bridge.decoding.decoder import DecoderConfig
 from rescorer.contract.architectures import ARCHITECTURES
 from rescorer.runs.expected_bleu.task import ExpectedBleuConfig
 from rescorer.scorers.encdec.task import EncDecTrainingConfig
-from rescorer.scorers.word_pairs.task import WordPairsTrainingConfig
+from rescorer.scorers.word_pairs import WordPairsTrainingConfig
 from rescorer.zoo.cptm.task import CptmTrainingConfig
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

@@ -1,1 +1,1 @@
-"""Phrase models trained on whole translations: for the BLEU that is expected on n-best lists."""
+"""Phrase models trained on whole translations, for expected BLEU on n-best lists."""

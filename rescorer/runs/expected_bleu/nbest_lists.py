@@ -63,7 +63,7 @@ class NBestLists:
         )
 
     def content(self) -> Iterator[bytes]:
-        """What tells these lists from others."""
+        """Bytes that identify these lists."""
         for phrases in (self.pairs.sources, self.pairs.targets):
             yield b"\n".join(phrases)
         for array in (self.uses, self.n_uses, self.totals, self.bleu, self.starts):
@@ -86,7 +86,7 @@ def read_lists(nbest: StrPath, source: StrPath, references: Sequence[StrPath]) -
 
     Args:
         nbest: ids need not be contiguous.
-        source: the text that was translated, id 0 first.
+        source: the translated text, id 0 first.
         references: its translations, one file a reference.
 
     Raises:

@@ -15,7 +15,7 @@ from rescorer.contract.architectures import ARCHITECTURES, load
 from rescorer.models.model_directory import fingerprint, load_model, save_model
 from rescorer.runs.expected_bleu.nbest_lists import read_lists
 from rescorer.runs.expected_bleu.task import ExpectedBleuConfig, ExpectedBleuTask
-from rescorer.training.data import digest
+from rescorer.training.held_out import digest
 from rescorer.training.loop import Trainer, TrainingReport
 
 UNIT = "BLEU"
@@ -27,7 +27,7 @@ class ListText:
 
     Attributes:
         nbest: n-best list with segmentation.
-        source: the text that was translated.
+        source: the translated text.
         references: its translations, one file a reference.
     """
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 MAX_ORDER = 4
 # One added to matches and totals of the orders above 1 (Lin & Och 2004).
 ADDED = (0, 1, 1, 1)
-TINY = 1e-9  # stands for a count of 0 in a logarithm
+TINY = 1e-9  # replaces a count of 0 in a logarithm
 
 Words = Sequence[bytes]
 

@@ -20,11 +20,11 @@ from torch import Tensor
 from moses_bridge.base.config import AtLeast, check_limits
 from rescorer.contract.architectures import PhraseValues
 from rescorer.runs.expected_bleu.nbest_lists import NBestLists
-from rescorer.training.data import held_out_mask
+from rescorer.training.held_out import held_out_mask
 from rescorer.training.loop import LoopConfig
 from rescorer.training.seeded_batch import even_parts
 
-# Held-out lists that are scored at a time.
+# Held-out lists scored at a time.
 LISTS_AT_ONCE = 128
 # Score of a place that has no hypothesis.
 NEVER = -1e9
@@ -40,7 +40,7 @@ class ExpectedBleuConfig:
         column_weight: l, the weight of the model's column, which stays; learning sets the scale of the values.
         sharpness: g, what scores are multiplied with before they become probabilities.
         lists_per_update: lists of an update.
-        n_held_out: lists that are not learned from, at most a tenth of all.
+        n_held_out: lists not learned from, at most a tenth of all.
         loop: recipe and limits.
     """
 
@@ -113,7 +113,7 @@ class ExpectedBleuTask:
 
     @property
     def n_held_out(self) -> int:
-        """Lists that are held out."""
+        """Number of held-out lists."""
         return len(self.held_out_lists)
 
     @property
@@ -127,7 +127,7 @@ class ExpectedBleuTask:
         return list(np.array_split(order, max(1, len(order) // self.config.lists_per_update)))
 
     def parts(self, batch: NDArray[np.int64], n_parts: int) -> list[NDArray[np.int64]]:
-        """A batch in at most so many parts."""
+        """A batch in at most n_parts parts."""
         return even_parts(batch, n_parts)
 
     def n_words(self, batch: NDArray[np.int64]) -> float:

@@ -21,16 +21,16 @@ from rescorer.scorers.encdec.network import EncodedSources, EncoderDecoder, Step
 from rescorer.tries.prefix_tree import build_prefix_tree
 from rescorer.tries.recurrent import to_device
 from rescorer.tries.scoring import TrieScorer
-from rescorer.tries.word_tables import LookedUp, with_no_word
+from rescorer.tries.word_tables import WordTables, with_no_word
 
 EncDecScorer = TrieScorer[EncodedSources, Any, Any, StepInputs]
 
 
-class WordTables(LookedUp[EncodedSources, Any, Any, StepInputs]):
+class EncoderDecoderTables(WordTables[EncodedSources, Any, Any, StepInputs]):
     """An encoder-decoder that looks up what depends on one word alone.
 
     Args:
-        network: trained, on the device where it shall compute.
+        network: trained, on the device it computes on.
         dtype: of the products; sums, gates and softmax are float32 in either case.
     """
 
@@ -77,7 +77,7 @@ def encdec_scorer(model: TrainedModel[EncoderDecoder], compute: Compute) -> EncD
     """Natural log p(target | source) under an encoder-decoder, for whole tables."""
     network = model.network.to(compute.place)
     layer = output_layer(network.output, compute.dtype, compute.unnormalized)
-    return TrieScorer(WordTables(network, compute.dtype), layer, model.shortlists)
+    return TrieScorer(EncoderDecoderTables(network, compute.dtype), layer, model.shortlists)
 
 
 def encdec_embeddings(model: TrainedModel[EncoderDecoder]) -> dict[Side, NDArray[np.float32]]:
@@ -92,7 +92,7 @@ def encdec_embeddings(model: TrainedModel[EncoderDecoder]) -> dict[Side, NDArray
 def encdec_summaries(model: TrainedModel[EncoderDecoder], compute: Compute) -> Summaries:
     """The summary c of source phrases (Cho et al. 2014, section 2.2)."""
     vocabulary = model.shortlists.source_words
-    tables = WordTables(model.network.to(compute.place), compute.dtype)
+    tables = EncoderDecoderTables(model.network.to(compute.place), compute.dtype)
 
     @torch.inference_mode()
     def summaries(phrases: Sequence[bytes]) -> NDArray[np.float32]:

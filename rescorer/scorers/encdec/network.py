@@ -2,8 +2,8 @@
 
 The equations are those of the third arXiv version: the reset gate acts before the matrix product, and
 the readout sees the updated state. GroundHog, the authors' code, differs in small ways (z flipped,
-c = h_N, readout from the state before). With unit = "lstm" LSTMs stand in the place of the gated units;
-the decoder begins with a hidden state and a cell that are tanh of a product of c each.
+c = h_N, readout from the state before). With unit = "lstm" LSTMs replace the gated units;
+the decoder begins with a hidden state and a cell, each tanh of a product of c.
 
 Notation: batch or n rows; d = hidden_width, r = embedding_width, m = maxout_width, V = shortlist with
 </s> and <unk>. The previous word of the first step is none: the id `NO_WORD` has a zero embedding.
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from moses_bridge.base.config import AtLeast, check_limits
 from rescorer.layers.initial_weights import draw_weights, scale_by_fan_in
 from rescorer.layers.maxout import MAXOUT_PIECES, maxout
-from rescorer.layers.output_layer import even_out
+from rescorer.layers.output_layer import start_normalised
 from rescorer.layers.step_linear import StepLinear
 from rescorer.layers.units import UnitName, new_unit
 from rescorer.tries.prefix_tree import PrefixTree, build_prefix_tree
@@ -95,7 +95,7 @@ class EncoderDecoder(nn.Module):
         self.encoder = new_unit(config.unit, r, d)
         self.summary = StepLinear(d, d)
         self.target_embedding = nn.Embedding(n_target_words, r)
-        # Weights are drawn in the order in which layers stand here: another order is another training.
+        # Weights are drawn in the order of the layers here: another order is another training.
         decoder = new_unit(config.unit, r, d)
         self.decoder_start_layer = StepLinear(d, decoder.state_width)
         self.decoder = decoder
@@ -125,9 +125,9 @@ class EncoderDecoder(nn.Module):
         self.encoder.reset_bias()
         self.decoder.reset_bias()
 
-    def even_out(self) -> None:
-        """See `softmax.output_layer.even_out`."""
-        even_out(self.output)
+    def start_normalised(self) -> None:
+        """See `rescorer.layers.output_layer.start_normalised`."""
+        start_normalised(self.output)
 
     def source_inputs(self, words: Tensor) -> Tensor:
         """Pre-activations of encoder steps that read the words, *Shape:* (n,) -> (n, any)."""

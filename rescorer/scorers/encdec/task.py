@@ -37,7 +37,7 @@ def new_network(config: EncDecTrainingConfig, shortlists: Shortlists) -> Encoder
     network = empty_network(config, shortlists)
     network.initialise(INITIAL_DEVIATIONS[config.loop.recipe])
     if config.self_normalisation:
-        network.even_out()
+        network.start_normalised()
     return network
 
 

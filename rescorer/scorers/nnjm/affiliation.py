@@ -1,9 +1,9 @@
 """Which source word each target word belongs to (Devlin et al. 2014, section 2.1).
 
-A word with one link has that source word; with several, the middle one (of an even number the lower, as
-Moses's BilingualLM has it); with none, the one of the nearest linked target word of its sentence, the right
-one of two that are equally near. In a sentence without links a word has the source word at the same share of
-the way. </s> has the place behind the last source word.
+A word with one link has that source word, a word with several the middle one (of an even number the lower,
+as in Moses's BilingualLM). A word without links has the source word of the nearest linked target word of its
+sentence, the right one of two equally near. In a sentence without links a word has the source word at the same
+share of the way. </s> has the place behind the last source word.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ def nnjm_scorer(model: TrainedModel[Nnjm], compute: Compute) -> WindowScorer:
     """Natural log p(target | source, links) under an NNJM."""
     network, shortlists = model.network.to(compute.place), model.shortlists
 
-    def fill(asked: Batch) -> FilledWindows:
-        return fill_windows(asked, shortlists, network.config)
+    def fill(batch: Batch) -> FilledWindows:
+        return fill_windows(batch, shortlists, network.config)
 
     layer = output_layer(network.output, compute.dtype, compute.unnormalized)
     return WindowScorer(FirstLayerLookup(network), layer, shortlists.target, fill, needs_links=True)

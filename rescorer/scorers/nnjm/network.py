@@ -15,8 +15,8 @@ class NnjmConfig:
     """Sizes of an NNJM; those of Devlin et al. (2014), section 2, in parentheses.
 
     Attributes:
-        history_words: previous target words that are seen (3).
-        source_words: source words that are seen, an odd number: those around the affiliated one (11).
+        history_words: previous target words seen (3).
+        source_words: source words seen, an odd number: those around the affiliated one (11).
         embedding_width: width of a word's vector (192).
         first_width: width of the first hidden layer (512).
         second_width: width of the second hidden layer (512); 0 leaves it out.

@@ -10,9 +10,9 @@ from rescorer.contract.training import Prepared
 from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
 from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig
 from rescorer.scorers.nnjm.windows import fill_windows, n_input_words
-from rescorer.training.data import digest, held_out_mask
+from rescorer.training.held_out import digest, held_out_mask
 from rescorer.training.text import columns_of, read_parallel_text
-from rescorer.windows.rows import mapped_rows
+from rescorer.windows.mapped_rows import mapped_rows
 from rescorer.windows.task import WindowTask, WindowTrainingConfig
 
 
@@ -40,7 +40,7 @@ def prepare(data: Data, config: NnjmTrainingConfig, seed: int) -> Prepared:
     )
     network = empty_network(config, shortlists)
     if config.self_normalisation:
-        network.even_out()
+        network.start_normalised()
     held_out = held_out_mask(len(text.targets), config.n_held_out, seed)
     lines = zip(text.sources, text.targets, text.links or (), strict=True)
     rows = mapped_rows(

@@ -31,12 +31,12 @@ def n_input_words(shortlists: Shortlists) -> int:
 
 
 def fill_windows(
-    asked: Batch, shortlists: Shortlists, config: NnjmConfig, path: StrPath = "links"
+    batch: Batch, shortlists: Shortlists, config: NnjmConfig, path: StrPath = "links"
 ) -> FilledWindows:
     """The windows of all target words of some pairs, </s> included.
 
     Args:
-        asked: with word links.
+        batch: with word links.
         shortlists: of both sides.
         config: sizes of the window.
         path: of the links, for the messages of errors.
@@ -45,15 +45,15 @@ def fill_windows(
         InputError: a link is malformed or leaves its pair.
     """
     source, target = shortlists
-    if source is None or asked.links is None:
+    if source is None or batch.links is None:
         raise ValueError("an NNJM needs a source shortlist and word links")
-    around, source_lens = place_windows(asked.sources, shortlists, config)
-    target_ids, target_lens = target.encode_text(asked.targets)
+    around, source_lens = place_windows(batch.sources, shortlists, config)
+    target_ids, target_lens = target.encode_text(batch.targets)
     history, pairs = sentence_ngrams(
         target_ids, target_lens, config.history_words, len(target), target.end_id
     )
-    links = read_links(asked.links, path)
-    _check_inside(links, source_lens, target_lens, asked, path)
+    links = read_links(batch.links, path)
+    _check_inside(links, source_lens, target_lens, batch, path)
     places = starts_of_runs(source_lens + 1)[pairs] + affiliations(links, source_lens, target_lens)
     rows = np.concatenate([history[:, :-1], around[places], history[:, -1:]], axis=1)
     return FilledWindows(np.ascontiguousarray(rows, np.int32), pairs)
@@ -85,7 +85,7 @@ def _source_windows(
 ) -> NDArray[np.int32]:
     """The words around each source word and around each </s>, *Shape:* (n_words + n_sentences, width).
 
-    Before the first word stands <s>, behind the last one </s>, as often as it takes.
+    <s> fills the places before the first word, </s> those behind the last one.
     """
     reach = width // 2
     padded = lens + 2 * reach + 1
@@ -116,7 +116,7 @@ def _check_inside(
     links: PairLinks,
     source_lens: NDArray[np.int64],
     target_lens: NDArray[np.int64],
-    asked: Batch,
+    batch: Batch,
     path: StrPath,
 ) -> None:
     """Refuse links that leave their pair."""
@@ -127,7 +127,7 @@ def _check_inside(
         return
     first = int(np.flatnonzero(outside)[0])
     pair = int(links.pairs[first])
-    words = b" ||| ".join([asked.sources[pair], asked.targets[pair]])
+    words = b" ||| ".join([batch.sources[pair], batch.targets[pair]])
     raise InputError(
         path,
         None,

@@ -92,7 +92,7 @@ class _Gathered(torch.autograd.Function):
 
 
 class _Run(NamedTuple):
-    """The places of each state, and where its weights stand; arrays for compiled code.
+    """The places of each state, and where its weights are; arrays for compiled code.
 
     Attributes:
         firsts: *Shape:* (n,).

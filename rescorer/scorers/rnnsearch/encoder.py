@@ -1,6 +1,6 @@
 """The encoder: gated units that read a source forward and backward, no word padded.
 
-The sources are ordered by falling length, so those that are still being read at a step stand first.
+The sources are ordered by falling length, so those still being read at a step are the first ones.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Packing(NamedTuple):
     """In which order the places of sources are read, step by step.
 
     Attributes:
-        forward: the place that each row of all steps reads from left to right, *Shape:* (P,).
+        forward: the place read by each row of all steps from left to right, *Shape:* (P,).
         backward: from right to left, *Shape:* (P,).
         sizes: sources at each step.
     """
@@ -31,7 +31,7 @@ class Packing(NamedTuple):
 
 
 def packing(lens: NDArray[np.int64]) -> Packing:
-    """The order for sources of some lengths, whose places stand one source after another.
+    """The order for sources of some lengths, whose places follow source by source.
 
     Args:
         lens: places of each source, at least 1, *Shape:* (n_sources,).

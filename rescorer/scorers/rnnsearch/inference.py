@@ -21,16 +21,16 @@ from rescorer.scorers.rnnsearch.network import (
     StepInputs,
 )
 from rescorer.tries.scoring import TrieScorer
-from rescorer.tries.word_tables import LookedUp, with_no_word
+from rescorer.tries.word_tables import WordTables, with_no_word
 
 RnnSearchScorer = TrieScorer[ReadSources, DecoderState, DecoderCarried, StepInputs]
 
 
-class WordTables(LookedUp[ReadSources, DecoderState, DecoderCarried, StepInputs]):
+class RnnSearchTables(WordTables[ReadSources, DecoderState, DecoderCarried, StepInputs]):
     """An RNNsearch that looks up what depends on a target word alone.
 
     Args:
-        network: trained, on the device where it shall compute.
+        network: trained, on the device it computes on.
         dtype: of the products; sums, gates, attention and softmax are float32 in either case.
     """
 
@@ -47,8 +47,8 @@ class WordTables(LookedUp[ReadSources, DecoderState, DecoderCarried, StepInputs]
         return StepInputs(self._unit_inputs[words], self._readout_inputs[words], rows)
 
 
-class AttentiveWordTables(WordTables):
-    """The same of a network with attention, which tells what its steps look at."""
+class AttentiveTables(RnnSearchTables):
+    """The same of a network with attention, which says what its steps look at."""
 
     def attention(self, carried: DecoderCarried, inputs: StepInputs, source: ReadSources) -> Tensor:
         """See `tries.generation.Attentive`: of the state before the step, which predicts the next word."""
@@ -57,9 +57,9 @@ class AttentiveWordTables(WordTables):
         return context.weights(carried.hidden, source.places, inputs.rows)
 
 
-TABLES: dict[ContextName, type[WordTables]] = {
-    "attention": AttentiveWordTables,
-    "last-state": WordTables,
+TABLES: dict[ContextName, type[RnnSearchTables]] = {
+    "attention": AttentiveTables,
+    "last-state": RnnSearchTables,
 }
 
 

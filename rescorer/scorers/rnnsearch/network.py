@@ -2,7 +2,7 @@
 
 The gated unit is that of `units.py`, whose update gate keeps the old state where the paper's takes the new
 one: the same function with W_z, U_z, C_z and the bias negated, since sigma(-x) = 1 - sigma(x). The source ends
-with </s>, which is read as a word.
+with </s>, read as a word.
 
 The word after a prefix is predicted from that prefix's last word and from the state and the context before it
 is read: t = U_o s_{i-1} + V_o E y_{i-1} + C_o c_i. So all words that follow a prefix share the products of
@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from moses_bridge.base.config import AtLeast, check_limits
 from rescorer.layers.initial_weights import draw_weights, scale_by_fan_in
 from rescorer.layers.maxout import MAXOUT_PIECES, maxout
-from rescorer.layers.output_layer import even_out
+from rescorer.layers.output_layer import start_normalised
 from rescorer.layers.step_linear import StepLinear
 from rescorer.layers.units import GatedCarried, GatedState, GatedUnit
 from rescorer.scorers.rnnsearch.attention import Places
@@ -181,9 +181,9 @@ class RnnSearch(nn.Module):
 
         draw_weights(self, draw)
 
-    def even_out(self) -> None:
-        """See `softmax.output_layer.even_out`."""
-        even_out(self.output)
+    def start_normalised(self) -> None:
+        """See `rescorer.layers.output_layer.start_normalised`."""
+        start_normalised(self.output)
 
     def read(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> ReadSources:
         """See `Recurrent.read`."""

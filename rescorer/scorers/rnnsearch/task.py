@@ -36,7 +36,7 @@ def new_network(config: RnnSearchTrainingConfig, shortlists: Shortlists) -> RnnS
     network = empty_network(config, shortlists)
     network.initialise(INITIAL_DEVIATIONS[config.loop.recipe])
     if config.self_normalisation:
-        network.even_out()
+        network.start_normalised()
     return network
 
 

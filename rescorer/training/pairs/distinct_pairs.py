@@ -27,7 +27,7 @@ class PairColumns(NamedTuple):
     """Distinct phrase pairs, grouped by source, as numbers of words.
 
     Attributes:
-        first_rows: where each source stands first, rows of the table from 0, *Shape:* (n_sources,).
+        first_rows: the first row of each source in the table, from 0, *Shape:* (n_sources,).
         source_lens: words in each, *Shape:* (n_sources,).
         source_words: one source after another, *Shape:* (n_source_words,).
         n_targets: pairs of each source, *Shape:* (n_sources,).
@@ -49,7 +49,7 @@ class PairColumns(NamedTuple):
 def partition(
     records: NDArray[np.uint32], n_numbers: int, out: NDArray[np.uint32]
 ) -> NDArray[np.int64]:
-    """Records part by part, each part in the order in which they came.
+    """Records part by part, each part in the order of arrival.
 
     Args:
         records: *Shape:* (at least n_numbers,).
@@ -82,7 +82,7 @@ def distinct_pairs(
 ) -> PairColumns:
     """The distinct pairs of records: sources, and targets of a source, in the order of the table.
 
-    Of a pair that stands several times the last count is taken.
+    A repeated pair has its last count.
 
     Args:
         records: all with one source are among them, in the order of the table.

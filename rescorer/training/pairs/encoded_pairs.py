@@ -32,7 +32,7 @@ class EncodedPairs:
         return len(self.groups)
 
     def part(self, rows: NDArray[np.int64]) -> EncodedPairs:
-        """Some of the pairs, with the sources that they have."""
+        """Some of the pairs, with the sources they have."""
         sources, groups = np.unique(self.groups[rows], return_inverse=True)
         return EncodedPairs(
             sources=self.sources[sources],

@@ -25,7 +25,7 @@ def stored_pairs(table: StrPath, choice: PairChoice, cache: StrPath | None) -> P
     Args:
         table: a phrase table.
         choice: which of its rows are wanted.
-        cache: a directory that has them from an earlier training, or gets them; None for files in the
+        cache: a directory with those of an earlier training, or for them; None for files in the
             system's directory of temporary files, which go with the process.
 
     Raises:
@@ -53,7 +53,7 @@ def stored_pairs(table: StrPath, choice: PairChoice, cache: StrPath | None) -> P
 
 
 def _identity(table: StrPath) -> dict[str, Any]:
-    """What tells whether a file is still the same: its size and a digest of its bytes as they stand."""
+    """Identity of a file: its size and a digest of its bytes as they are on disk."""
     digest = blake2b(digest_size=16)
     try:
         with open(table, "rb", buffering=0) as file:

@@ -125,7 +125,7 @@ class _Writer:
 
 
 class PairFiles:
-    """Distinct phrase pairs that stand in files, in parts by the hash of their sources.
+    """Distinct phrase pairs in files, in parts by the hash of their sources.
 
     The files stay readable when the directory is removed.
 
@@ -174,7 +174,7 @@ class PairFiles:
         return np.asarray(self._sizes[:, PairColumns._fields.index("target_lens")])
 
     def word_counts(self) -> tuple[WordCounts, WordCounts]:
-        """How often each word stands in the distinct sources and in the targets of all pairs."""
+        """How often each word occurs in the distinct sources and in the targets of all pairs."""
         source, target = (WordCounts.among(self._words, counts) for counts in self._counts)
         return source, target
 

@@ -1,7 +1,8 @@
-"""Pools: as many phrase pairs as are in memory at a time, a sample of the sources of the whole table.
+"""The door of this room: the pairs of a phrase table in pools, as many as are in memory at a time.
 
-A part of the stored pairs has the sources of some hashes, and a pool is a run of parts. So batches that
-are drawn from one pool after another are drawn from all over the table, and the disk is read in order.
+A part of the stored pairs has the sources of some hashes, and a pool is a run of parts: a sample of the sources
+of the whole table. So batches drawn from one pool after another are drawn from all over the table, and the disk
+is read in order.
 """
 
 from __future__ import annotations
@@ -12,12 +13,40 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.base.textio import StrPath
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.training.pairs.distinct_pairs import PairColumns
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
+from rescorer.training.pairs.pair_cache import stored_pairs
 from rescorer.training.pairs.pair_files import PairFiles
-from rescorer.training.pairs.phrase_pairs import Weighting, weights_of
+from rescorer.training.pairs.phrase_pairs import PairChoice, Weighting, weights_of
 from rescorer.training.word_counts import WordCounts
+
+
+def open_pairs(
+    table: StrPath,
+    choice: PairChoice,
+    pool_pairs: int,
+    max_pairs: int = 0,
+    seed: int = 0,
+    cache: StrPath | None = None,
+) -> ChosenPairs:
+    """The distinct pairs of a phrase table, read once; its pools as word ids are `ChosenPairs.pools`.
+
+    Args:
+        table: a phrase table.
+        choice: which of its rows are wanted.
+        pool_pairs: pairs of a pool at most, as far as parts allow.
+        max_pairs: maximum number of pairs, drawn at random; 0 for all.
+        seed: of the draw.
+        cache: a directory keeping the pairs for later trainings; None for temporary files.
+
+    Raises:
+        InputError: a row is malformed, no pair is left, or `cache` is no cache.
+        ConfigError: `cache` has the pairs of another table or choice.
+        OSError: the disk is full.
+    """
+    return ChosenPairs(stored_pairs(table, choice, cache), pool_pairs, max_pairs, seed)
 
 
 class ChosenPairs:
@@ -26,7 +55,7 @@ class ChosenPairs:
     Args:
         files: all pairs.
         pool_pairs: pairs of a pool at most, as far as parts allow.
-        max_pairs: so many pairs at most are drawn; 0 for all.
+        max_pairs: maximum number of pairs, drawn at random; 0 for all.
         seed: of the draw.
     """
 
@@ -42,12 +71,12 @@ class ChosenPairs:
         self.sizes = [int(sizes[parts].sum()) for parts in self._pools]
 
     def columns(self, pool: int) -> PairColumns:
-        """The pairs of a pool: sources in the order in which they come in the table."""
+        """The pairs of a pool: sources in the order of the table."""
         parts = [self._part(number) for number in self._pools[pool]]
         return _joined(parts) if len(parts) > 1 else parts[0]
 
     def word_counts(self) -> tuple[WordCounts, WordCounts]:
-        """How often each word stands in the sources and in the targets."""
+        """How often each word occurs in the sources and in the targets."""
         if self._drawn is None:
             return self.files.word_counts()
         n_words = len(self.files.words)
@@ -59,8 +88,12 @@ class ChosenPairs:
         source, target = (WordCounts.among(self.files.words, side) for side in counts)
         return source, target
 
+    def pools(self, shortlists: Shortlists, weighting: Weighting) -> PairPools:
+        """The pairs as the word ids of a network, pool by pool; see `PairPools`."""
+        return PairPools(self, shortlists, weighting)
+
     def content(self) -> Iterator[bytes]:
-        """What tells these pairs from others."""
+        """Bytes that identify these pairs."""
         yield self.files.digest.encode()
         for pairs in self._drawn or ():
             yield pairs.tobytes()
@@ -104,7 +137,7 @@ class PairPools:
 
 
 def _pools(sizes: NDArray[np.int64], pool_pairs: int) -> list[list[int]]:
-    """Runs of parts; none has more pairs than asked for, but for a part that has more by itself."""
+    """Runs of parts of at most pool_pairs pairs; a larger part is a run of its own."""
     pools: list[list[int]] = [[]]
     n_pairs = 0
     for part, size in enumerate(sizes.tolist()):
@@ -117,7 +150,7 @@ def _pools(sizes: NDArray[np.int64], pool_pairs: int) -> list[list[int]]:
 
 
 def _drawn_as_one(files: PairFiles, n_pairs: int, seed: int) -> list[NDArray[np.int64]]:
-    """The pairs of each part that are drawn from all, as they are numbered in the order of the table."""
+    """The drawn pairs of each part; all are numbered in the order of the table."""
     parts = list(files.parts())
     order, _ = _order(parts)
     rng = np.random.default_rng(seed)
@@ -128,7 +161,7 @@ def _drawn_as_one(files: PairFiles, n_pairs: int, seed: int) -> list[NDArray[np.
 
 
 def _drawn_by_part(files: PairFiles, n_pairs: int, seed: int) -> list[NDArray[np.int64]]:
-    """The pairs of each part that are drawn, where there are too many to be numbered at once."""
+    """The drawn pairs of each part, where there are too many to be numbered at once."""
     rng = np.random.default_rng(seed)
     sizes = files.n_pairs
     counts = rng.multivariate_hypergeometric(sizes, n_pairs, method="marginals")
@@ -169,7 +202,7 @@ def _joined(parts: Sequence[PairColumns]) -> PairColumns:
 
 
 def _kept(columns: PairColumns, pairs: NDArray[np.int64]) -> PairColumns:
-    """Some pairs, by rising numbers, with the sources that they have."""
+    """Some pairs, by rising numbers, with the sources they have."""
     groups = np.repeat(np.arange(len(columns.n_targets)), columns.n_targets)
     sources, n_targets = np.unique(groups[pairs], return_counts=True)
     return PairColumns(

@@ -98,7 +98,7 @@ def _read_piece(
     lexicon: Lexicon,
     spill: RecordSpill,
 ) -> Wanted:
-    """Append the rows of a piece; rows that compiled code cannot judge are looked at one by one."""
+    """Append the rows of a piece; rows that compiled code cannot judge are read one by one."""
     text, at, given = np.frombuffer(piece, np.uint8), 0, NOT_GIVEN
     while True:
         at = read_records(text, at, given, wanted, lexicon.tables, spill.records, spill.state)

@@ -19,7 +19,7 @@ MOST_ROWS = 2**31
 
 
 class _Run(NamedTuple):
-    """Records that were written together.
+    """Records written together.
 
     Attributes:
         offset: of the first one in the file, in numbers.
@@ -61,11 +61,11 @@ class RecordSpill:
 
     @property
     def n_seen(self) -> int:
-        """Rows of the table that were seen so far."""
+        """Rows of the table seen so far."""
         return self._first_row + int(self.state[N_SEEN])
 
     def make_room(self, n_numbers: int) -> None:
-        """Make room in `records` for so many numbers.
+        """Make room in `records` for n_numbers more numbers.
 
         Raises:
             OSError: the disk is full.

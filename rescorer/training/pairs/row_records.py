@@ -47,7 +47,7 @@ class Wanted(NamedTuple):
     Attributes:
         n_scores: dense scores of each row.
         max_words: rows with a longer side are left out.
-        min_prob: rows with a lower third score are left out; with 0 it is not looked at.
+        min_prob: rows with a lower third score are left out; with 0 it is not read.
         with_counts: whether the joint count is read; rows with a count of 0 are left out.
         reverse_sides: whether targets are sources, and sources targets.
     """
@@ -88,7 +88,7 @@ def float64_as_bits(context: Any, number: Any) -> Any:
 
 @intrinsic
 def bits_as_float64(context: Any, bits: Any) -> Any:
-    """The float64 that has these 64 bits."""
+    """The float64 with these 64 bits."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], context.get_value_type(numba.float64))
@@ -113,12 +113,12 @@ def read_records(
         at: where the first one begins.
         given: what is known of the first one.
         wanted: which rows are kept.
-        lexicon: gets the words that are new; it must have room for those of the text.
+        lexicon: gets the new words; it must have room for those of the text.
         records: must have room for len(text) numbers more.
         state: numbers in `records`, and rows seen; these go on.
 
     Returns:
-        Where the first row begins that is not plain and must be looked at; len(text) if there is none.
+        Start of the first row that is not plain, for the caller to read; len(text) if there is none.
     """
     last_start = last_end = at
     last_record = NO_RECORD
@@ -210,7 +210,7 @@ def _is_plain_source(text: Any, start: int, end: int) -> bool:
 
 @inner
 def _direct_prob(text: Any, start: int, end: int, n_scores: int) -> float:
-    """The third score; NaN if it is none that is read exactly, -inf if the scores are not plain."""
+    """The third score; NaN if it cannot be read exactly, -inf if the scores are not plain."""
     third, at, n_found = math.nan, _behind_blanks(text, start, end), 0
     while at < end:
         number = read_number(text, at, end)
@@ -228,7 +228,7 @@ def _direct_prob(text: Any, start: int, end: int, n_scores: int) -> float:
 
 @inner
 def _joint_count(text: Any, row: RowColumns) -> float:
-    """The joint count of a row; NaN if there is none that is read exactly."""
+    """The joint count of a row; NaN if it cannot be read exactly."""
     counts, counts_end = column_behind_scores(text, row, COUNTS)
     token = token_end = counts
     for _ in range(JOINT_COUNT + 1):

@@ -1,4 +1,4 @@
-"""Phrases as bags: which words stand in each, whatever their order and number."""
+"""Phrases as bags: the words in each, whatever their order and number."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def bags_of(ids: NDArray[np.int32], lens: NDArray[np.int64], merged: int = 1) ->
     Args:
         ids: of the words, *Shape:* (n, max_len or more).
         lens: words of each phrase, *Shape:* (n,).
-        merged: so many phrases, one after another, make a bag.
+        merged: number of consecutive phrases that make a bag.
     """
     inside = np.arange(ids.shape[1]) < lens[:, None]
     numbers = np.nonzero(inside)[0] // merged

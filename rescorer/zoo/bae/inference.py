@@ -27,8 +27,8 @@ class BaeScorer:
     Several threads may use one scorer. It has few products, so they are float32 in any precision.
 
     Args:
-        network: on the device where it shall compute.
-        shortlists: the words that it knows.
+        network: on the device it computes on.
+        shortlists: the words it knows.
     """
 
     needs_links = False
@@ -39,18 +39,18 @@ class BaeScorer:
 
     @property
     def shortlist(self) -> Vocabulary:
-        """The target words that the network knows."""
+        """The target words the network knows."""
         return self.shortlists.target
 
     @torch.inference_mode()
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         """The cosine of each pair; see `contract.Scorer`."""
-        if not len(asked):
+        if not len(batch):
             return np.zeros(0)
         source, target = self.network.source_vectors, self.network.target_vectors
         codes = (
-            _codes_of_all(self.network, source, self.shortlists.source_words, asked.sources),
-            _codes_of_all(self.network, target, self.shortlists.target, asked.targets),
+            _codes_of_all(self.network, source, self.shortlists.source_words, batch.sources),
+            _codes_of_all(self.network, target, self.shortlists.target, batch.targets),
         )
         return np.asarray(cosine_similarity(*codes).double().cpu().numpy())
 

@@ -22,7 +22,7 @@ from torch.nn.functional import embedding_bag, softplus
 
 from moses_bridge.base.config import AtLeast, check_limits
 from rescorer.layers.initial_weights import WORD_DEVIATION
-from rescorer.layers.output_layer import even_out
+from rescorer.layers.output_layer import start_normalised
 from rescorer.zoo.bae.bags import Bags
 
 # Bags whose V sigmoids are in memory at a time where nothing is learned.
@@ -69,7 +69,7 @@ class Bae(nn.Module):
             nn.init.normal_(vectors.weight, std=WORD_DEVIATION)
         for output in (self.source_output, self.target_output):
             nn.init.xavier_uniform_(output.weight)
-            even_out(output)
+            start_normalised(output)
 
     def sums(self, vectors: nn.Embedding, bags: Bags) -> Tensor:
         """W v of bags, *Shape:* (n, D)."""

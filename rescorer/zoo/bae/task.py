@@ -35,8 +35,8 @@ class BaeTrainingConfig(PairTrainingConfig):
         batching: "pairs" draws pairs at random, "sources" all targets of a source at once, "parts" four of
             them, "auto" what the recipe says.
         reading: "as-is" alone: a cosine has no direction.
-        merged_pairs: so many pairs of a batch are learned as one bag on each side. The paper joins 5 sentences,
-            which saves time; bags of joined phrases are larger than those that are scored. Held-out pairs
+        merged_pairs: number of pairs of a batch learned as one bag on each side. The paper joins 5 sentences,
+            which saves time; bags of joined phrases are larger than those scored. Held-out pairs
             are never joined.
         correlation_weight: lambda, of the correlation of both codes in a batch, which each bag is rewarded
             with. The paper has 4 beside the losses of whole sentences, which have many more words.

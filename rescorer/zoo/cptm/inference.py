@@ -25,7 +25,7 @@ class CptmScorer:
     Several threads may use one scorer. It has few products, so they are float32 in any precision.
 
     Args:
-        network: on the device where it shall compute.
+        network: on the device it computes on.
         words: that it knows.
     """
 
@@ -37,15 +37,15 @@ class CptmScorer:
 
     @property
     def shortlist(self) -> Vocabulary:
-        """The target words that the network knows."""
+        """The target words the network knows."""
         return self.words.target
 
     @torch.inference_mode()
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         """The product of each pair; see `contract.Scorer`."""
-        if not len(asked):
+        if not len(batch):
             return np.zeros(0)
-        found = values_of(self.network, self.words, asked)(np.arange(len(asked)))
+        found = values_of(self.network, self.words, batch)(np.arange(len(batch)))
         return np.asarray(found.double().cpu().numpy())
 
 

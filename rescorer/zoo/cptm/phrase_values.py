@@ -38,16 +38,16 @@ class PairPhrases:
 
     def codes(self, network: Cptm, pairs: NDArray[np.int64]) -> Tensor:
         """The codes of some pairs, equal phrases computed once, *Shape:* (n, D)."""
-        asked, which = np.unique(self.which[pairs], return_inverse=True)
+        used, which = np.unique(self.which[pairs], return_inverse=True)
         ids, lens = self.phrases
-        return network.codes(ids[asked], lens[asked])[which]
+        return network.codes(ids[used], lens[used])[which]
 
 
 def values_of(network: Cptm, words: JointVocabulary, pairs: Batch) -> PhraseValues:
     """What gives the values of some of the pairs under the network's weights of that moment."""
     source = PairPhrases.of(words, "source", pairs.sources)
     target = PairPhrases.of(words, "target", pairs.targets)
-    return lambda asked: similarities(source.codes(network, asked), target.codes(network, asked))
+    return lambda rows: similarities(source.codes(network, rows), target.codes(network, rows))
 
 
 def phrase_values(model: TrainedModel[Cptm], pairs: Batch) -> PhraseValues:

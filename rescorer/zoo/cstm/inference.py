@@ -43,10 +43,10 @@ class CstmScorer:
     Several threads may use one scorer.
 
     Args:
-        network: on the device where it shall compute.
+        network: on the device it computes on.
         layers: the softmax of each place.
-        source: the source words that it knows.
-        shortlist: the target words that it knows.
+        source: the source words it knows.
+        shortlist: the target words it knows.
     """
 
     needs_links = False
@@ -63,28 +63,28 @@ class CstmScorer:
         self.source = source
         self.shortlist = shortlist
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         """Natural log p of each pair; see `contract.Scorer`.
 
         Raises:
             UnscorablePair: a phrase has more words than the network has places for.
         """
-        return np.asarray(self._by_place(asked)[0].sum(axis=1))
+        return np.asarray(self._by_place(batch)[0].sum(axis=1))
 
-    def word_log_probs(self, asked: Batch) -> WordLogProbs:
+    def word_log_probs(self, batch: Batch) -> WordLogProbs:
         """Natural log of each word given the source; see `contract.WordScorer`."""
-        by_place, lens = self._by_place(asked)
+        by_place, lens = self._by_place(batch)
         inside = np.arange(by_place.shape[1]) <= lens[:, None]
         return WordLogProbs(by_place[inside], np.nonzero(inside)[0])
 
     @torch.inference_mode()
-    def _by_place(self, asked: Batch) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def _by_place(self, batch: Batch) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Natural log of each word and </s>, *Shape:* (n, max_len + 1), and the words of each target."""
-        if not len(asked):
+        if not len(batch):
             return np.zeros((0, 1)), np.zeros(0, np.int64)
-        ids, lens = self.shortlist.encode_phrases(asked.targets)
-        self._check(lens, asked, "target")
-        sources = self._read(asked)
+        ids, lens = self.shortlist.encode_phrases(batch.targets)
+        self._check(lens, batch, "target")
+        sources = self._read(batch)
         by_place = np.zeros(ids.shape)
         # Behind the last place </s> is sure.
         for place, layer in enumerate(self.layers[: ids.shape[1]]):
@@ -94,10 +94,10 @@ class CstmScorer:
             )
         return by_place, lens
 
-    def _read(self, asked: Batch) -> _Sources:
-        different, of_pairs = distinct(asked.sources)
+    def _read(self, batch: Batch) -> _Sources:
+        different, of_pairs = distinct(batch.sources)
         ids, lens = self.source.encode_phrases(different)
-        self._check(lens[of_pairs], asked, "source")
+        self._check(lens[of_pairs], batch, "source")
         # Sources that differ in unknown words alone are one.
         rows = source_windows(ids, lens, self.network.config.phrase_words, self.network.empty_id)
         windows, which = distinct_rows(rows)
@@ -107,13 +107,13 @@ class CstmScorer:
         )
         return _Sources(hidden, which[of_pairs].astype(np.int64))
 
-    def _check(self, lens: NDArray[np.int64], asked: Batch, side: Side) -> None:
+    def _check(self, lens: NDArray[np.int64], batch: Batch, side: Side) -> None:
         n_places = self.network.config.phrase_words
         if int(lens.max(initial=0)) > n_places:
             row = int(np.flatnonzero(lens > n_places)[0])
             raise UnscorablePair(
                 row,
-                asked,
+                batch,
                 side,
                 f"{lens[row]} words",
                 f"at most {n_places}, the places of the network",

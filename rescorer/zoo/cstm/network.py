@@ -1,6 +1,6 @@
 """CSTM, the continuous space translation model of Schwenk (COLING 2012, posters, pages 1071-1080).
 
-A source phrase stands in a fixed number of places, empty ones behind its words. Their vectors, side by side,
+A source phrase fills a fixed number of places, empty ones behind its words. Their vectors, side by side,
 go through hidden layers that all target words share, and each place of the target has a softmax of its own:
 
     p(t_1 ... t_m | s) = product over k of p_k(t_k | s), with t_{m+1} = </s>
@@ -53,7 +53,7 @@ class CstmConfig:
 
     @property
     def last_width(self) -> int:
-        """d, of what the softmaxes stand on."""
+        """d, of the layer below the softmaxes."""
         return self.second_width or self.first_width
 
 
@@ -135,7 +135,7 @@ def source_windows(
         ids: of the words, *Shape:* (n, max_len + 1).
         lens: words of each, *Shape:* (n,).
         n_places: N, not less than the longest phrase.
-        empty_id: what stands in empty places.
+        empty_id: the word of empty places.
 
     Returns:
         *Shape:* (n, N).

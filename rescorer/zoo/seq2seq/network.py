@@ -1,7 +1,7 @@
 """Deep LSTM encoder-decoder of Sutskever et al. (NIPS 2014, arXiv 1409.3215).
 
 The decoder starts from the encoder's states of every layer and sees the source nowhere else. Two things are as
-in the other networks here: the encoder reads </s> behind the last word that it reads, and the decoder's first
+in the other networks here: the encoder reads </s> behind the last word it reads, and the decoder's first
 input is no word, a zero vector, where the paper's reads </s> there.
 
 Notation: n rows; d = hidden_width of each layer, L layers.
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from moses_bridge.base.config import AtLeast, check_limits
 from rescorer.layers.initial_weights import scale_by_fan_in
-from rescorer.layers.output_layer import even_out
+from rescorer.layers.output_layer import start_normalised
 from rescorer.layers.units import LstmCarried, LstmState
 from rescorer.tries.prefix_tree import build_prefix_tree
 from rescorer.tries.recurrent import last_states, to_device, word_vectors
@@ -96,9 +96,9 @@ class Seq2Seq(nn.Module):
             self.encoder.reset_bias()
             self.decoder.reset_bias()
 
-    def even_out(self) -> None:
-        """See `softmax.output_layer.even_out`."""
-        even_out(self.output)
+    def start_normalised(self) -> None:
+        """See `rescorer.layers.output_layer.start_normalised`."""
+        start_normalised(self.output)
 
     def read(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> LstmState:
         """See `Recurrent.read`; equal beginnings, in the order of reading, are computed once."""

@@ -9,7 +9,7 @@ from rescorer.layers.units import LstmCarried, LstmState, LstmUnit
 
 
 class LstmStack(nn.Module):
-    """L layers without peepholes; h, c and products of all layers stand side by side, the lowest first.
+    """L layers without peepholes; h, c and products of all layers are side by side, the lowest first.
 
     Args:
         input_width: width of x.

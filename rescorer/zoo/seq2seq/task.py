@@ -36,7 +36,7 @@ def new_network(config: Seq2SeqTrainingConfig, shortlists: Shortlists) -> Seq2Se
     network = empty_network(config, shortlists)
     network.initialise(INITIAL_LIMITS[config.loop.recipe])
     if config.self_normalisation:
-        network.even_out()
+        network.start_normalised()
     return network
 
 

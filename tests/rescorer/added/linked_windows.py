@@ -17,9 +17,9 @@ from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.training import Prepared
 from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
 from rescorer.layers.output_layer import output_layer
-from rescorer.training.data import digest, held_out_mask
+from rescorer.training.held_out import digest, held_out_mask
 from rescorer.training.text import columns_of, read_parallel_text
-from rescorer.windows.rows import mapped_rows
+from rescorer.windows.mapped_rows import mapped_rows
 from rescorer.windows.scoring import FilledWindows, WindowScorer
 from rescorer.windows.task import WindowTask, WindowTrainingConfig
 
@@ -61,12 +61,12 @@ class LinkedWindows(nn.Module):
         return torch.relu(self.first(self.embedding(windows).flatten(1)))
 
 
-def fill(asked: Batch, shortlists: Shortlists) -> FilledWindows:
+def fill(batch: Batch, shortlists: Shortlists) -> FilledWindows:
     """Windows (word before, linked source word, word); </s> where there is none."""
-    assert asked.links is not None and shortlists.source is not None
+    assert batch.links is not None and shortlists.source is not None
     rows, pairs = [], []
     for pair, (source, target, links) in enumerate(
-        zip(asked.sources, asked.targets, asked.links, strict=True)
+        zip(batch.sources, batch.targets, batch.links, strict=True)
     ):
         source_ids = shortlists.source.encode_words(source.split())
         target_ids = [*shortlists.target.encode_words(target.split()), Vocabulary.end_id]
@@ -109,7 +109,7 @@ def scorer(model: TrainedModel[LinkedWindows], compute: Compute) -> WindowScorer
     network, shortlists = model.network.to(compute.place), model.shortlists
     layer = output_layer(network.output, compute.dtype, compute.unnormalized)
     return WindowScorer(
-        network, layer, shortlists.target, lambda asked: fill(asked, shortlists), needs_links=True
+        network, layer, shortlists.target, lambda batch: fill(batch, shortlists), needs_links=True
     )
 
 

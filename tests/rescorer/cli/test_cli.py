@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from rescorer.cli import main
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import save_model
-from rescorer.scorers.cslm.network import Cslm, CslmConfig
+from rescorer.scorers.cslm import Cslm, CslmConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchConfig
 

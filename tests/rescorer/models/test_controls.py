@@ -16,12 +16,12 @@ def same(n_pairs: int) -> Batch:
 
 
 def test_random_control() -> None:
-    asked = same(4000)
-    reverse = Batch(asked.sources[::-1], asked.targets[::-1])
-    first = RandomScorer(1).values(asked)
+    batch = same(4000)
+    reverse = Batch(batch.sources[::-1], batch.targets[::-1])
+    first = RandomScorer(1).values(batch)
     np.testing.assert_array_equal(RandomScorer(1).values(reverse)[::-1], first)
     assert abs(first.mean() + 7.5) < 0.3 and abs(first.std() - 15 / math.sqrt(12)) < 0.2
-    assert abs(np.corrcoef(first, RandomScorer(2).values(asked))[0, 1]) < 0.06
+    assert abs(np.corrcoef(first, RandomScorer(2).values(batch))[0, 1]) < 0.06
     assert first.min() >= -15 and first.max() <= 0
 
 
@@ -39,8 +39,8 @@ def test_pairs_are_not_confused_with_their_halves_shifted() -> None:
 
 
 def test_length_control_counts_words_as_moses_does() -> None:
-    asked = Batch([b"a"] * 4, [b"x\x0by\tz\x0c", b"", b"  x ", b"a b c"])
-    assert LengthScorer().values(asked).tolist() == [-2, 0, -1, -3]
+    batch = Batch([b"a"] * 4, [b"x\x0by\tz\x0c", b"", b"  x ", b"a b c"])
+    assert LengthScorer().values(batch).tolist() == [-2, 0, -1, -3]
 
 
 def test_each_control_has_its_name_and_fingerprint() -> None:

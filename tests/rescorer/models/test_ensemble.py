@@ -23,10 +23,10 @@ class Words:
         self.log_probs = np.log(probs)
         self.shortlist = Vocabulary(words)
 
-    def word_log_probs(self, asked: Batch) -> WordLogProbs:
+    def word_log_probs(self, batch: Batch) -> WordLogProbs:
         return WordLogProbs(self.log_probs, PAIR_OF_WORD)
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         return np.bincount(PAIR_OF_WORD, self.log_probs)
 
 
@@ -36,7 +36,7 @@ class Whole:
     needs_links = True
     shortlist = None
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         return np.array([-1.0, -2.0, -3.0])
 
 

@@ -15,7 +15,6 @@ from moses_bridge.base.errors import ConfigError, InputError
 from rescorer.contract.compute import Compute
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.tensor_files import load_tensors, save_tensors
-from rescorer.models.asked_scorers import AskedScorers
 from rescorer.models.model_directory import (
     fingerprint,
     load_model,
@@ -23,7 +22,8 @@ from rescorer.models.model_directory import (
     save_model,
     scorer_of_model,
 )
-from rescorer.scorers.cslm.network import Cslm, CslmConfig
+from rescorer.models.scorer_choice import ScorerChoice
+from rescorer.scorers.cslm import Cslm, CslmConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 
 SOURCE, TARGET = Vocabulary([b"a", b"b", b"c"]), Vocabulary([b"x", b"y"])
@@ -242,9 +242,9 @@ def test_the_precision_counts_in_the_fingerprint_and_the_device_does_not(tmp_pat
 def test_several_models_or_one_control(tmp_path: Path) -> None:
     save_encdec(tmp_path / "a"), save_encdec(tmp_path / "b")
     folders = [tmp_path / "b", tmp_path / "a"]
-    named = AskedScorers((*folders,), None, None, 1, Compute(device="cpu")).named()
+    named = ScorerChoice((*folders,), None, None, 1, Compute(device="cpu")).named()
     assert [scorer.name for scorer in named] == [str(folder) for folder in folders]
-    (control,) = AskedScorers((), None, "length", 1, Compute()).named()
+    (control,) = ScorerChoice((), None, "length", 1, Compute()).named()
     assert control.name == "control: length"
 
 
@@ -264,7 +264,7 @@ def test_scorers_that_do_not_fit_together_are_refused(
     save_encdec(tmp_path)
     compute = Compute(device="cpu", unnormalized=unnormalized)
     with pytest.raises(ConfigError, match=message):
-        AskedScorers((tmp_path,) * n_models, None, control, 1, compute).named()
+        ScorerChoice((tmp_path,) * n_models, None, control, 1, compute).named()
 
 
 def test_a_model_of_phrase_pairs_scores_no_ngrams(tmp_path: Path) -> None:

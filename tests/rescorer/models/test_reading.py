@@ -30,7 +30,7 @@ from rescorer.models.model_directory import (
     translator_of_model,
 )
 from rescorer.models.reading import ReversedSides, RightToLeft, turned
-from rescorer.scorers.rnn_lm.network import RnnLm, RnnLmConfig
+from rescorer.scorers.rnn_lm import RnnLm, RnnLmConfig
 from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchConfig
 from rescorer.views.alignment import attention_reader_of_model
 
@@ -45,24 +45,24 @@ class Bigrams:
     shortlist = TARGET
     needs_links = False
 
-    def word_log_probs(self, asked: Batch) -> WordLogProbs:
-        rows = [[0, *map(int, target.split()), 0] for target in asked.targets]
+    def word_log_probs(self, batch: Batch) -> WordLogProbs:
+        rows = [[0, *map(int, target.split()), 0] for target in batch.targets]
         values = [10 * before + word for row in rows for before, word in pairwise(row)]
         pairs = np.repeat(np.arange(len(rows)), [len(row) - 1 for row in rows])
         return WordLogProbs(np.array(values, np.float64), pairs)
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
-        found = self.word_log_probs(asked)
-        return np.bincount(found.pairs, found.log_probs, len(asked))
+    def values(self, batch: Batch) -> NDArray[np.float64]:
+        found = self.word_log_probs(batch)
+        return np.bincount(found.pairs, found.log_probs, len(batch))
 
 
 def test_each_word_has_the_value_that_it_has_behind_the_word_to_its_right() -> None:
-    asked = Batch([b""] * 4, [b"1 2  3", b"", b"4", b"5 6"])
+    batch = Batch([b""] * 4, [b"1 2  3", b"", b"4", b"5 6"])
     scorer = RightToLeft(Bigrams())
-    found = scorer.word_log_probs(asked)
+    found = scorer.word_log_probs(batch)
     assert found.log_probs.tolist() == [21, 32, 3, 10, 0, 4, 40, 65, 6, 50]
     assert found.pairs.tolist() == [0, 0, 0, 0, 1, 2, 2, 3, 3, 3]
-    assert scorer.values(asked).tolist() == [66, 0, 44, 121]
+    assert scorer.values(batch).tolist() == [66, 0, 44, 121]
     assert isinstance(scorer, WordScorer) and scorer.shortlist is TARGET
 
 
@@ -75,9 +75,9 @@ def test_probabilities_of_words_from_both_ends_have_no_mean() -> None:
     with pytest.raises(ConfigError, match="predict the last word first"):
         ensemble(both, "word-probs")
     same = ensemble([RightToLeft(Bigrams())] * 2, "word-probs")
-    asked = Batch([b""], [b"1 2"])
-    assert same.values(asked) == pytest.approx(RightToLeft(Bigrams()).values(asked))
-    assert ensemble(both, "sentence-log-probs").values(asked) == pytest.approx([(33 + 33) / 2])
+    batch = Batch([b""], [b"1 2"])
+    assert same.values(batch) == pytest.approx(RightToLeft(Bigrams()).values(batch))
+    assert ensemble(both, "sentence-log-probs").values(batch) == pytest.approx([(33 + 33) / 2])
 
 
 def saved(folder: Path, name: str, network: Any, source: Vocabulary | None, **config: Any) -> Path:
@@ -200,8 +200,8 @@ def test_models_of_earlier_versions_are_read_as_they_were(
     loaded = load_model(old)
     assert loaded.training.reading == reading
     assert loaded.description["training"] == {"config": {"reading": reading}}
-    asked = Batch([b"a b", b"x y z"], [b"x y z", b"c a"])
-    found, expected = (scorer_of_model(model, ON_CPU).scorer.values(asked) for model in (old, new))
+    batch = Batch([b"a b", b"x y z"], [b"x y z", b"c a"])
+    found, expected = (scorer_of_model(model, ON_CPU).scorer.values(batch) for model in (old, new))
     assert found.tolist() == expected.tolist()
 
 
@@ -249,11 +249,11 @@ class Lengths:
     def __init__(self) -> None:
         self.links: list[bytes] = []
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
-        if any(len(target.split()) > 2 for target in asked.targets):
-            raise UnscorablePair(1, asked, "target", "3 words", "at most 2", "Take fewer")
-        self.links = list(asked.links or [])
-        pairs = zip(asked.sources, asked.targets, strict=True)
+    def values(self, batch: Batch) -> NDArray[np.float64]:
+        if any(len(target.split()) > 2 for target in batch.targets):
+            raise UnscorablePair(1, batch, "target", "3 words", "at most 2", "Take fewer")
+        self.links = list(batch.links or [])
+        pairs = zip(batch.sources, batch.targets, strict=True)
         return np.array(
             [10.0 * len(source.split()) + len(target.split()) for source, target in pairs]
         )
@@ -262,8 +262,8 @@ class Lengths:
 def test_the_scorer_sees_the_sides_swapped() -> None:
     inner = Lengths()
     scorer = ReversedSides(inner, READS)
-    asked = Batch([b"a", b"a b"], [b"x y z", b""], [b"0-2 0-10", b""])
-    assert scorer.values(asked).tolist() == [31, 2]
+    batch = Batch([b"a", b"a b"], [b"x y z", b""], [b"0-2 0-10", b""])
+    assert scorer.values(batch).tolist() == [31, 2]
     assert inner.links == [b"2-0 10-0", b""] and scorer.needs_links
 
 

@@ -18,7 +18,7 @@ from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import load_model, save_model, scorer_of_model
 from rescorer.runs.agreement import agreement, sampled_rows, table_agreement
 from rescorer.runs.train import train
-from rescorer.scorers.cslm.network import Cslm, CslmConfig
+from rescorer.scorers.cslm import Cslm, CslmConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.encdec.task import EncDecTrainingConfig
 from rescorer.training.loop import LoopConfig

@@ -20,8 +20,7 @@ from rescorer.contract.data import Data
 from rescorer.models.model_directory import load_model
 from rescorer.runs import train as run
 from rescorer.runs.train import train
-from rescorer.scorers.cslm.network import CslmConfig
-from rescorer.scorers.cslm.task import CslmTrainingConfig
+from rescorer.scorers.cslm import CslmConfig, CslmTrainingConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.encdec.task import EncDecTrainingConfig
 from rescorer.training.log import LOG_NAME

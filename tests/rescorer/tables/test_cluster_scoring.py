@@ -24,9 +24,9 @@ from rescorer.cli import main
 from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.models.asked_scorers import AskedScorers
 from rescorer.models.model_directory import save_model
-from rescorer.scorers.cslm.network import Cslm, CslmConfig
+from rescorer.models.scorer_choice import ScorerChoice
+from rescorer.scorers.cslm import Cslm, CslmConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.tables.cluster_scoring import packed
 from rescorer.zoo.cstm.network import Cstm, CstmConfig
@@ -227,9 +227,9 @@ def test_a_model_travels_whole(tmp_path: Path) -> None:
     network = EncoderDecoder(EncDecConfig(8, 4, 4), len(known), len(known))
     shortlists = Shortlists(known, known)
     save_model(tmp_path / "model", "encdec", network, network.config, shortlists, {})
-    asked = AskedScorers((tmp_path / "model",), None, None, 1, Compute(device="cpu"))
-    (here,) = asked.named()
-    files = packed(asked, [here])
+    choice = ScorerChoice((tmp_path / "model",), None, None, 1, Compute(device="cpu"))
+    (here,) = choice.named()
+    files = packed(choice, [here])
     shutil.rmtree(tmp_path / "model")
     (there,) = files.named("cpu")
     pairs = Batch([b"w1 w2", b"w3", b"w4 w5"], [b"w6", b"w7 w8", b"w9"])

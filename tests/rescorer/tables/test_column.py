@@ -23,8 +23,7 @@ from rescorer.contract.scorer import NamedScorer
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.controls import LengthScorer, RandomScorer
-from rescorer.scorers.cslm.inference import cslm_scorer
-from rescorer.scorers.cslm.network import Cslm, CslmConfig
+from rescorer.scorers.cslm import Cslm, CslmConfig, cslm_scorer
 from rescorer.tables.column import Column, ColumnConfig, parse_columns
 from rescorer.tables.rows import Shard
 from rescorer.tables.scored_table import add_columns
@@ -62,9 +61,9 @@ class WordCount:
     def __init__(self) -> None:
         self.n_calls = 0
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         self.n_calls += 1
-        return np.array([-1.0 - len(target.split()) for target in asked.targets])
+        return np.array([-1.0 - len(target.split()) for target in batch.targets])
 
 
 def word_count(name: str = "count") -> NamedScorer:
@@ -184,8 +183,8 @@ class Given:
     def __init__(self, **values: float) -> None:
         self.by_target = {target.encode(): value for target, value in values.items()}
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
-        return np.array([self.by_target[target] for target in asked.targets])
+    def values(self, batch: Batch) -> NDArray[np.float64]:
+        return np.array([self.by_target[target] for target in batch.targets])
 
 
 def test_values_outside_the_range_of_float32_are_cut_and_counted(tmp_path: Path) -> None:
@@ -232,9 +231,9 @@ class LinkCount:
     shortlist = None
     needs_links = True
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
-        assert asked.links is not None
-        return np.array([-float(len(links.split())) for links in asked.links])
+    def values(self, batch: Batch) -> NDArray[np.float64]:
+        assert batch.links is not None
+        return np.array([-float(len(links.split())) for links in batch.links])
 
 
 def test_a_scorer_gets_the_links_that_it_needs(tmp_path: Path) -> None:
@@ -262,11 +261,11 @@ class OneWord:
     shortlist = None
     needs_links = False
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
-        for row, target in enumerate(asked.targets):
+    def values(self, batch: Batch) -> NDArray[np.float64]:
+        for row, target in enumerate(batch.targets):
             if len(target.split()) > 1:
-                raise UnscorablePair(row, asked, "target", "too many words", "one", "Cut it")
-        return np.zeros(len(asked))
+                raise UnscorablePair(row, batch, "target", "too many words", "one", "Cut it")
+        return np.zeros(len(batch))
 
 
 @pytest.mark.parametrize(
@@ -359,10 +358,10 @@ def test_a_stopped_run_continues_with_the_same_result(
     add_columns(SourceTable.open(str(table)), str(tmp_path / "whole.gz"), [word_count()], config)
 
     class Stopping(WordCount):
-        def values(self, asked: Batch) -> NDArray[np.float64]:
+        def values(self, batch: Batch) -> NDArray[np.float64]:
             if self.n_calls == n_done:
                 raise Stop
-            return super().values(asked)
+            return super().values(batch)
 
     out = tmp_path / "out.gz"
     with pytest.raises(Stop):
@@ -391,10 +390,10 @@ def test_a_run_that_was_stopped_after_one_row_continues_with_the_next(tmp_path: 
     table.write_bytes(b"a ||| x ||| 1\nb ||| x ||| 1\nc ||| x ||| 1\n")
 
     class Stopping(WordCount):
-        def values(self, asked: Batch) -> NDArray[np.float64]:
-            if asked.sources[0] != b"a":
+        def values(self, batch: Batch) -> NDArray[np.float64]:
+            if batch.sources[0] != b"a":
                 raise Stop
-            return super().values(asked)
+            return super().values(batch)
 
     config = ColumnConfig(block_rows=1)
     stopping = NamedScorer("count", Stopping(), "1")

@@ -98,11 +98,11 @@ class StopsOnce:
     def __init__(self) -> None:
         self.n_calls = 0
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
+    def values(self, batch: Batch) -> NDArray[np.float64]:
         self.n_calls += 1
         if self.n_calls == 2:
             raise KeyboardInterrupt
-        return NOISE.scorer.values(asked)
+        return NOISE.scorer.values(batch)
 
 
 def test_an_interrupted_table_is_continued_with_all_forms(table: Path, tmp_path: Path) -> None:

@@ -33,9 +33,9 @@ class LengthsInThousands:
     def __init__(self) -> None:
         self.seen: list[tuple[bytes, bytes]] = []
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
-        assert asked.links is None
-        pairs = list(zip(asked.sources, asked.targets, strict=True))
+    def values(self, batch: Batch) -> NDArray[np.float64]:
+        assert batch.links is None
+        pairs = list(zip(batch.sources, batch.targets, strict=True))
         self.seen += pairs
         return np.array([1000.0 * len(s.split()) + len(t.split()) for s, t in pairs])
 
@@ -121,10 +121,10 @@ class Links:
     def __init__(self) -> None:
         self.seen: list[tuple[bytes, bytes, bytes]] = []
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
-        assert asked.links is not None
-        self.seen += zip(asked.sources, asked.targets, asked.links, strict=True)
-        return np.array([float(len(links.split())) for links in asked.links])
+    def values(self, batch: Batch) -> NDArray[np.float64]:
+        assert batch.links is not None
+        self.seen += zip(batch.sources, batch.targets, batch.links, strict=True)
+        return np.array([float(len(links.split())) for links in batch.links])
 
 
 def test_links_are_the_last_field_of_an_entry(source: Path) -> None:
@@ -205,11 +205,11 @@ def test_bad_entries_are_refused(source: Path, nbest: bytes, line: int, found: s
 class Phrases(LengthsInThousands):
     """A model of targets of one word."""
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
-        for row, target in enumerate(asked.targets):
+    def values(self, batch: Batch) -> NDArray[np.float64]:
+        for row, target in enumerate(batch.targets):
             if len(target.split()) > 1:
-                raise UnscorablePair(row, asked, "target", "2 words", "at most 1", "Cut it")
-        return super().values(asked)
+                raise UnscorablePair(row, batch, "target", "2 words", "at most 1", "Cut it")
+        return super().values(batch)
 
 
 def test_a_model_of_phrases_refuses_a_sentence_with_its_line(source: Path) -> None:

@@ -25,8 +25,7 @@ from rescorer.contract.scorer import NamedScorer, Scorer
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.controls import LengthScorer, RandomScorer
-from rescorer.scorers.cslm.inference import cslm_scorer
-from rescorer.scorers.cslm.network import Cslm, CslmConfig
+from rescorer.scorers.cslm import Cslm, CslmConfig, cslm_scorer
 from rescorer.scorers.encdec.inference import encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.tables.column import ColumnConfig
@@ -125,7 +124,7 @@ def test_tables_of_logarithms(tmp_path: Path) -> None:
         shortlist = None
         needs_links = False
 
-        def values(self, asked: Batch) -> NDArray[np.float64]:
+        def values(self, batch: Batch) -> NDArray[np.float64]:
             return np.array([-2.5, -1e9, 0, -3, -4])
 
     config = ColumnConfig(column_format="log")

@@ -20,12 +20,10 @@ from moses_bridge.base.errors import ConfigError, UserError
 from rescorer.contract.data import Data
 from rescorer.models.model_directory import load_model
 from rescorer.runs.train import train
-from rescorer.scorers.cslm.network import CslmConfig
-from rescorer.scorers.cslm.task import CslmTrainingConfig
+from rescorer.scorers.cslm import CslmConfig, CslmTrainingConfig
 from rescorer.scorers.encdec.network import EncDecConfig
 from rescorer.scorers.encdec.task import EncDecTrainingConfig
-from rescorer.scorers.rnn_lm.network import RnnLmConfig
-from rescorer.scorers.rnn_lm.task import RnnLmTrainingConfig
+from rescorer.scorers.rnn_lm import RnnLmConfig, RnnLmTrainingConfig
 from rescorer.scorers.rnnsearch.network import RnnSearchConfig
 from rescorer.scorers.rnnsearch.task import RnnSearchTrainingConfig
 from rescorer.training.loop import LoopConfig

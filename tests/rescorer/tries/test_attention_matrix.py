@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from rescorer.contract.batch import Batch
 from rescorer.contract.vocabulary import Vocabulary
-from rescorer.scorers.rnnsearch.inference import AttentiveWordTables
+from rescorer.scorers.rnnsearch.inference import AttentiveTables
 from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchConfig
 from rescorer.tries import attention_matrix as module
 from rescorer.tries.attention_matrix import AttentionReader
@@ -32,7 +32,7 @@ def network() -> RnnSearch:
 
 @pytest.fixture(scope="module")
 def reader(network: RnnSearch) -> AttentionReader:
-    return AttentionReader(AttentiveWordTables(network, torch.float32), SOURCE, TARGET)
+    return AttentionReader(AttentiveTables(network, torch.float32), SOURCE, TARGET)
 
 
 def sigma(x: Array) -> Array:

@@ -19,8 +19,7 @@ from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.scorers.encdec.inference import encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.scorers.rnn_lm.inference import rnn_lm_scorer
-from rescorer.scorers.rnn_lm.network import RnnLm, RnnLmConfig
+from rescorer.scorers.rnn_lm import RnnLm, RnnLmConfig, rnn_lm_scorer
 from rescorer.tries import generation
 from rescorer.tries.generation import Generator
 from rescorer.tries.scoring import TrieScorer
@@ -59,8 +58,8 @@ def all_targets(scorer: Scorer, source: bytes, longest: int) -> dict[tuple[bytes
     """Natural log p of every target of at most so many words, from the scoring engine."""
     words = scorer.shortlist.words[1:]
     targets = [target for n in range(longest + 1) for target in itertools.product(words, repeat=n)]
-    asked = Batch([source] * len(targets), [b" ".join(target) for target in targets])
-    return dict(zip(targets, scorer.values(asked).tolist(), strict=True))
+    batch = Batch([source] * len(targets), [b" ".join(target) for target in targets])
+    return dict(zip(targets, scorer.values(batch).tolist(), strict=True))
 
 
 KINDS = ["gated", "lstm", "rnn_lm"]
@@ -101,8 +100,8 @@ def test_what_is_returned_has_the_score_of_the_scoring_engine(
     pairs = [
         (source, one) for source, targets in zip(SOURCES, found, strict=True) for one in targets
     ]
-    asked = Batch([source for source, _ in pairs], [b" ".join(one.words) for _, one in pairs])
-    np.testing.assert_allclose([one.log_prob for _, one in pairs], scorer.values(asked), atol=1e-5)
+    batch = Batch([source for source, _ in pairs], [b" ".join(one.words) for _, one in pairs])
+    np.testing.assert_allclose([one.log_prob for _, one in pairs], scorer.values(batch), atol=1e-5)
     penalty = settings.get("length_penalty", 0.0)
     for _, one in pairs:
         expected = one.log_prob / (len(one.words) + 1) ** penalty

@@ -274,7 +274,7 @@ def test_a_training_in_pools_is_the_same_with_a_cache_and_without(
 
 
 def test_text_has_no_cache(tmp_path: Path) -> None:
-    from rescorer.scorers.cslm.task import CslmTrainingConfig
+    from rescorer.scorers.cslm import CslmTrainingConfig
 
     with pytest.raises(ConfigError, match="leave --cache out"):
         train("cslm", Data("d", cache="c"), tmp_path / "m", CslmTrainingConfig())

@@ -141,10 +141,10 @@ def test_a_pair_does_not_depend_on_its_block(n_blocks: int) -> None:
 
 def test_a_level_may_be_computed_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     scorer = make_scorer(make_model())
-    asked = Batch(*make_pairs(60))
-    whole = scorer.values(asked)
+    batch = Batch(*make_pairs(60))
+    whole = scorer.values(batch)
     monkeypatch.setattr(recurrent, "NODES_AT_ONCE", 7)
-    np.testing.assert_allclose(scorer.values(asked), whole, atol=1e-5)
+    np.testing.assert_allclose(scorer.values(batch), whole, atol=1e-5)
 
 
 def test_threads_change_nothing() -> None:

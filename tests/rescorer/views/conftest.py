@@ -10,7 +10,7 @@ import torch
 
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import save_model
-from rescorer.scorers.cslm.network import Cslm, CslmConfig
+from rescorer.scorers.cslm import Cslm, CslmConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig
 

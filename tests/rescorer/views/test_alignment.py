@@ -12,7 +12,7 @@ from moses_bridge.base.errors import ConfigError, InputError
 from rescorer.contract.compute import Compute
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import save_model
-from rescorer.scorers.cslm.network import Cslm, CslmConfig
+from rescorer.scorers.cslm import Cslm, CslmConfig
 from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchConfig
 from rescorer.views.alignment import (
     AttentionPictures,

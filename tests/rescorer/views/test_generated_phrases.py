@@ -15,9 +15,9 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.target_generation import GenerationConfig
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import generator_of_model, save_model, scorer_of_model
-from rescorer.scorers.cslm.network import Cslm, CslmConfig
+from rescorer.scorers.cslm import Cslm, CslmConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.scorers.rnn_lm.network import RnnLm, RnnLmConfig
+from rescorer.scorers.rnn_lm import RnnLm, RnnLmConfig
 from rescorer.tries.generation import Generator
 from rescorer.views.generated_phrases import generate_phrases, table_targets
 

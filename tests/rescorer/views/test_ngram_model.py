@@ -58,9 +58,9 @@ def test_words_by_hand(arpa: Path) -> None:
 def test_look_ups_through_kenlm_give_the_same(arpa: Path) -> None:
     """kenlm's module writes no binary files, but it reads both forms with the same function."""
     one, other = read_ngram_model(arpa), ngram_model._of_binary(arpa)
-    asked = Batch([b""] * 4, [b"a b", b"b </s> a", b"zebra a a", b""])
+    batch = Batch([b""] * 4, [b"a b", b"b </s> a", b"zebra a a", b""])
     np.testing.assert_allclose(
-        other.word_log_probs(asked).log_probs, one.word_log_probs(asked).log_probs, atol=1e-5
+        other.word_log_probs(batch).log_probs, one.word_log_probs(batch).log_probs, atol=1e-5
     )
     words = (b"a", b"b", b"zebra", b"<s>", b"</s>", b"<unk>")
     assert [one.is_known(word) for word in words] == [other.is_known(word) for word in words]

@@ -20,7 +20,7 @@ from rescorer.models.model_directory import save_model
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig
 from rescorer.scorers.nnjm.windows import n_input_words
-from rescorer.scorers.rnn_lm.network import RnnLm, RnnLmConfig
+from rescorer.scorers.rnn_lm import RnnLm, RnnLmConfig
 from rescorer.views import perplexity as module
 from rescorer.views.perplexity import TextModel, load_text_model, perplexities
 
@@ -34,9 +34,9 @@ class Unigrams:
         self.probs = probs
         self.end, self.unknown = end, unknown
 
-    def word_log_probs(self, asked: Batch) -> WordLogProbs:
+    def word_log_probs(self, batch: Batch) -> WordLogProbs:
         values, pairs = [], []
-        for number, target in enumerate(asked.targets):
+        for number, target in enumerate(batch.targets):
             words = target.split()
             values += [self.probs.get(word, self.unknown) for word in words] + [self.end]
             pairs += [number] * (len(words) + 1)

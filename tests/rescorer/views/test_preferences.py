@@ -50,8 +50,8 @@ class Shortest:
     shortlist: Vocabulary | None = None
     needs_links = False
 
-    def values(self, asked: Batch) -> NDArray[np.float64]:
-        return -np.array([len(target) for target in asked.targets], float)
+    def values(self, batch: Batch) -> NDArray[np.float64]:
+        return -np.array([len(target) for target in batch.targets], float)
 
 
 SHORTEST = NamedScorer("short", Shortest(), "")
@@ -164,8 +164,8 @@ def test_the_command(encdec: Path, nnjm: Path, table: Path, tmp_path: Path) -> N
     for phrase in found["phrases"]:
         best = phrase["models"]["RNN"]
         source = phrase["source"].encode()
-        asked = Batch([source] * len(best), [pair["target"].encode() for pair in best])
-        expected = scorer.values(asked)
+        batch = Batch([source] * len(best), [pair["target"].encode() for pair in best])
+        expected = scorer.values(batch)
         np.testing.assert_allclose([pair["log_prob"] for pair in best], expected, atol=1e-5)
         assert list(expected) == sorted(expected, reverse=True)
 

@@ -58,9 +58,9 @@ def test_translations_and_their_lists(
     assert [entry.sentence_id for entry in entries] == [0] * 4 + [2] * 4 + [3] * 4
     assert [entries[first].words for first in (0, 4, 8)] == [lines[0], lines[2], lines[3]]
     sentences = TEXT.split(b"\n")
-    asked = Batch([sentences[e.sentence_id] for e in entries], [e.words for e in entries])
+    batch = Batch([sentences[e.sentence_id] for e in entries], [e.words for e in entries])
     values = [parse_features(entry, "n")["RNN0"][0] for entry in entries]
-    np.testing.assert_allclose(values, scorer.values(asked), rtol=1e-4)
+    np.testing.assert_allclose(values, scorer.values(batch), rtol=1e-4)
     for entry, value in zip(entries, values, strict=True):
         expected = value / (len(entry.words.split()) + 1) ** 0.6
         assert entry.total == pytest.approx(expected, rel=1e-4)

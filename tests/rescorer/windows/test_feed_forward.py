@@ -28,7 +28,7 @@ def test_a_looked_up_first_layer_is_the_multiplied_one(second: int) -> None:
 
 def test_an_even_network_has_a_denominator_near_one() -> None:
     network = make_network()
-    network.even_out()
+    network.start_normalised()
     with torch.inference_mode():
         logits = network.output(network.hidden(torch.randint(13, (40, 5))))
     assert torch.logsumexp(logits, dim=1).abs().max() < 0.05

@@ -62,11 +62,11 @@ def test_each_distinct_window_is_computed_once(
 def window_scorer(network: Counting, needs_links: bool = False) -> WindowScorer:
     """A pair has as many windows as its target has words, made of the lengths of its parts."""
 
-    def fill(asked: Batch) -> FilledWindows:
-        assert (asked.links is not None) == needs_links
+    def fill(batch: Batch) -> FilledWindows:
+        assert (batch.links is not None) == needs_links
         rows, pairs = [], []
-        for pair, (source, target) in enumerate(zip(asked.sources, asked.targets, strict=True)):
-            n_links = len(asked.links[pair].split()) if asked.links else 0
+        for pair, (source, target) in enumerate(zip(batch.sources, batch.targets, strict=True)):
+            n_links = len(batch.links[pair].split()) if batch.links else 0
             for place, word in enumerate(target.split()):
                 rows.append([len(source), place + n_links, int(word)])
                 pairs.append(pair)

@@ -23,8 +23,7 @@ from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers import output_layer
 from rescorer.models.model_directory import save_model
-from rescorer.scorers.cslm.inference import cslm_ngram_scorer, cslm_scorer
-from rescorer.scorers.cslm.network import Cslm, CslmConfig
+from rescorer.scorers.cslm import Cslm, CslmConfig, cslm_ngram_scorer, cslm_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.nnjm.inference import nnjm_ngram_scorer, nnjm_scorer
 from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig

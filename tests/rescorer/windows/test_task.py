@@ -13,12 +13,12 @@ from scipy.special import log_softmax, softmax
 
 from moses_bridge.base.errors import ConfigError
 from rescorer.contract.vocabulary import Vocabulary
-from rescorer.scorers.cslm.network import Cslm, CslmConfig
+from rescorer.scorers.cslm import Cslm, CslmConfig
 from rescorer.training.loop import LoopConfig
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.windows import task as module
+from rescorer.windows.mapped_rows import WindowRows
 from rescorer.windows.ngrams import sentence_ngrams
-from rescorer.windows.rows import WindowRows
 from rescorer.windows.task import WindowTask, WindowTrainingConfig
 
 SIZES = CslmConfig(context_words=3, embedding_width=5, first_width=11, second_width=7)

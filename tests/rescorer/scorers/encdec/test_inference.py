@@ -15,7 +15,7 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.units import UnitName
-from rescorer.scorers.encdec.inference import WordTables, encdec_scorer
+from rescorer.scorers.encdec.inference import EncoderDecoderTables, encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 
 SOURCE, TARGET = Vocabulary([b"a", b"b", b"c"]), Vocabulary([b"x", b"y"])
@@ -40,8 +40,8 @@ def make_pairs(n: int) -> Batch:
 
 
 @torch.inference_mode()
-def plain(network: EncoderDecoder, asked: Batch) -> NDArray[np.float64]:
-    arrays = (*SOURCE.encode_phrases(asked.sources), *TARGET.encode_phrases(asked.targets))
+def plain(network: EncoderDecoder, batch: Batch) -> NDArray[np.float64]:
+    arrays = (*SOURCE.encode_phrases(batch.sources), *TARGET.encode_phrases(batch.targets))
     tensors = [torch.from_numpy(array.astype(np.int64)) for array in arrays]
     return np.asarray(network.double().log_probs(*tensors))
 
@@ -49,9 +49,9 @@ def plain(network: EncoderDecoder, asked: Batch) -> NDArray[np.float64]:
 @pytest.mark.parametrize("unit", ["gated", "lstm"])
 @pytest.mark.parametrize(("precision", "error"), [("float32", 1e-5), ("bfloat16", 0.3)])
 def test_as_the_plain_network(precision: str, error: float, unit: UnitName) -> None:
-    model, asked = make_model(unit=unit), make_pairs(150)
-    found = encdec_scorer(model, Compute(precision, "cpu")).values(asked)  # type: ignore[arg-type]
-    differences = np.abs(found - plain(copy.deepcopy(model.network), asked))
+    model, batch = make_model(unit=unit), make_pairs(150)
+    found = encdec_scorer(model, Compute(precision, "cpu")).values(batch)  # type: ignore[arg-type]
+    differences = np.abs(found - plain(copy.deepcopy(model.network), batch))
     assert differences.max() < error
     assert (precision == "bfloat16") == (differences.max() > 1e-4)
 
@@ -68,7 +68,7 @@ def test_the_network_itself_is_not_changed() -> None:
 def test_inputs_of_steps_are_those_of_the_network() -> None:
     """The previous word of a first step is none."""
     network = make_model().network
-    tables = WordTables(network, torch.float32)
+    tables = EncoderDecoderTables(network, torch.float32)
     ids, lens = SOURCE.encode_phrases([b"a", b"c b"])
     source = tables.read(ids, lens)
     for found, expected in zip(source, network.read(ids, lens), strict=True):
@@ -81,13 +81,13 @@ def test_inputs_of_steps_are_those_of_the_network() -> None:
 
 def test_without_the_denominator_values_are_sums_of_logits() -> None:
     """Adding a number to all biases adds it once a word and for </s>."""
-    model, asked = make_model(), make_pairs(40)
+    model, batch = make_model(), make_pairs(40)
     bare = Compute(device="cpu", unnormalized=True)
-    before = encdec_scorer(model, bare).values(asked)
+    before = encdec_scorer(model, bare).values(batch)
     with torch.no_grad():
         model.network.output.bias += 0.25
-    after = encdec_scorer(model, bare).values(asked)
-    n_steps = np.array([len(target.split()) + 1 for target in asked.targets])
+    after = encdec_scorer(model, bare).values(batch)
+    n_steps = np.array([len(target.split()) + 1 for target in batch.targets])
     np.testing.assert_allclose(after - before, 0.25 * n_steps, atol=1e-5)
 
 

@@ -203,10 +203,10 @@ def test_a_word_outside_the_shortlist_is_refused(word: int) -> None:
         network.source_inputs(torch.tensor([word]))
 
 
-def test_even_denominators_at_the_start() -> None:
+def test_a_denominator_of_one_at_the_start() -> None:
     """exp of the bias summed over all words is 1."""
     network = EncoderDecoder(EncDecConfig(D, R, M), N_SOURCE, N_TARGET)
-    network.even_out()
+    network.start_normalised()
     assert network.output.bias.double().exp().sum().item() == pytest.approx(1, rel=1e-6)
 
 

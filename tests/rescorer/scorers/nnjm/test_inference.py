@@ -42,10 +42,10 @@ def test_links_change_the_value_and_company_does_not(scorer: WindowScorer) -> No
 
 def test_words_far_from_the_linked_ones_do_not_count(scorer: WindowScorer) -> None:
     """Three source words are seen around each affiliated one, and around the place behind the last word."""
-    asked = [
+    batches = [
         Batch([source], [b"x"], [b"0-0"]) for source in (b"a b a c c", b"a b b c c", b"a c a c c")
     ]
-    one, same, other = (scorer.values(batch)[0] for batch in asked)
+    one, same, other = (scorer.values(batch)[0] for batch in batches)
     assert one == pytest.approx(same, abs=1e-6)
     assert abs(one - other) > 1e-3
 

@@ -54,8 +54,8 @@ def test_the_linked_source_word_tells_the_target_word(tmp_path: Path) -> None:
 def test_raw_scores_are_near_the_exact_ones(tmp_path: Path) -> None:
     train("nnjm", write_text(tmp_path), tmp_path / "m", settings(self_normalisation=0.1))
     links = b"0-2 1-1 2-0"
-    asked = Batch([b"s1 s2 s5", b"s3 s3 s0"], [b"t5 t2 t1", b"t0 t3 t3"], [links, links])
-    found = agreement(load_model(tmp_path / "m"), asked, Compute())
+    batch = Batch([b"s1 s2 s5", b"s3 s3 s0"], [b"t5 t2 t1", b"t0 t3 t3"], [links, links])
+    found = agreement(load_model(tmp_path / "m"), batch, Compute())
     assert found.mean_abs_log_total < 0.15
     assert found.mean_difference < 0.5
 

@@ -14,8 +14,8 @@ SMALL = NnjmConfig(history_words=2, source_words=3)
 
 def test_windows_by_hand() -> None:
     """Ids: </s> 0, <unk> 1, then the words; <s> of the target is 5, source ids begin at 6, its <s> is 10."""
-    asked = Batch([b"a b", b"b"], [b"x z", b"q"], [b"0-0 1-1", b""])
-    rows, pairs = fill_windows(asked, SHORTLISTS, SMALL)
+    batch = Batch([b"a b", b"b"], [b"x z", b"q"], [b"0-0 1-1", b""])
+    rows, pairs = fill_windows(batch, SHORTLISTS, SMALL)
     assert rows.tolist() == [
         [5, 5, 10, 8, 9, 2],
         [5, 2, 8, 9, 6, 4],
@@ -40,12 +40,12 @@ def test_links_of_several_lines() -> None:
 
 @pytest.mark.parametrize("link", [b"2-0", b"0-2"])
 def test_links_that_leave_their_pair_are_refused(link: bytes) -> None:
-    asked = Batch([b"a b", b"a b"], [b"x y", b"x y"], [b"0-0", link])
+    batch = Batch([b"a b", b"a b"], [b"x y", b"x y"], [b"0-0", link])
     message = (
         f"the link {link.decode()} of the pair .*a b ||| x y.*, expected links within 2 source"
     )
     with pytest.raises(InputError, match=message.replace("|", r"\|")):
-        fill_windows(asked, SHORTLISTS, SMALL)
+        fill_windows(batch, SHORTLISTS, SMALL)
 
 
 @pytest.mark.parametrize("line", [b"0-", b"0_1", b"0-1 x", b"-1-0"])

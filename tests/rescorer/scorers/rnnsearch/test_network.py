@@ -10,7 +10,7 @@ from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.scorers.rnnsearch.inference import AttentiveWordTables, rnnsearch_scorer
+from rescorer.scorers.rnnsearch.inference import AttentiveTables, rnnsearch_scorer
 from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchConfig
 from rescorer.tries.generation import Attentive
 
@@ -43,9 +43,9 @@ def make_pairs(n: int, seed: int, longest: int = 9) -> Batch:
     )
 
 
-def scores(network: RnnSearch, asked: Batch, precision: str = "float32") -> Array:
+def scores(network: RnnSearch, batch: Batch, precision: str = "float32") -> Array:
     model = TrainedModel("rnnsearch", network, Shortlists(SOURCE, TARGET), {})
-    return rnnsearch_scorer(model, Compute(precision)).values(asked)
+    return rnnsearch_scorer(model, Compute(precision)).values(batch)
 
 
 def sigma(x: Array) -> Array:
@@ -117,29 +117,29 @@ class Equations:
 
 @pytest.mark.parametrize("context", CONTEXTS)
 def test_equals_the_equations(context: str) -> None:
-    network, asked = make_network(context), make_pairs(40, seed=1)
+    network, batch = make_network(context), make_pairs(40, seed=1)
     equations = Equations(network)
     expected = [
         equations.log_prob(
             SOURCE.encode_words(source.split()).tolist(),
             TARGET.encode_words(target.split()).tolist(),
         )
-        for source, target in zip(asked.sources, asked.targets, strict=True)
+        for source, target in zip(batch.sources, batch.targets, strict=True)
     ]
-    np.testing.assert_allclose(scores(network, asked), expected, atol=1e-5, rtol=5e-7)
+    np.testing.assert_allclose(scores(network, batch), expected, atol=1e-5, rtol=5e-7)
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
 def test_order_and_neighbours_change_nothing(context: str) -> None:
-    network, asked = make_network(context), make_pairs(60, seed=2)
-    together = scores(network, asked)
+    network, batch = make_network(context), make_pairs(60, seed=2)
+    together = scores(network, batch)
     alone = [
         scores(network, Batch([source], [target]))[0]
-        for source, target in zip(asked.sources, asked.targets, strict=True)
+        for source, target in zip(batch.sources, batch.targets, strict=True)
     ]
     np.testing.assert_allclose(together, alone, atol=1e-5)
     order = np.random.default_rng(3).permutation(60)
-    shuffled = Batch([asked.sources[i] for i in order], [asked.targets[i] for i in order])
+    shuffled = Batch([batch.sources[i] for i in order], [batch.targets[i] for i in order])
     np.testing.assert_allclose(scores(network, shuffled), together[order], atol=1e-5)
 
 
@@ -171,7 +171,7 @@ def test_probabilities_of_all_next_words_add_up_to_one() -> None:
 def test_attention_tells_where_a_step_looks() -> None:
     """Of two sources of other lengths, before their first words: the weights of the equations."""
     network = make_network("attention")
-    tables = AttentiveWordTables(network, torch.float32)
+    tables = AttentiveTables(network, torch.float32)
     sources = [b"s1 s2 s3", b"s4"]
     with torch.inference_mode():
         source, rows = tables.read(*SOURCE.encode_phrases(sources)), torch.tensor([0, 1])

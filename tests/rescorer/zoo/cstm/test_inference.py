@@ -61,8 +61,8 @@ PAIRS = {
 
 def test_scorer_agrees_with_the_equations(model: TrainedModel[Cstm]) -> None:
     expected = [numpy_log_prob(model.network, *ids) for ids in PAIRS.values()]
-    asked = Batch([source for source, _ in PAIRS], [target for _, target in PAIRS])
-    found = cstm_scorer(model, ON_CPU).values(asked)
+    batch = Batch([source for source, _ in PAIRS], [target for _, target in PAIRS])
+    found = cstm_scorer(model, ON_CPU).values(batch)
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 

@@ -26,9 +26,9 @@ def make_network(order: str) -> Seq2Seq:
     return network
 
 
-def scores(network: Seq2Seq, asked: Batch, precision: str = "float32") -> Array:
+def scores(network: Seq2Seq, batch: Batch, precision: str = "float32") -> Array:
     model = TrainedModel("seq2seq", network, Shortlists(SOURCE, TARGET), {})
-    return seq2seq_scorer(model, Compute(precision)).values(asked)
+    return seq2seq_scorer(model, Compute(precision)).values(batch)
 
 
 def sigma(x: Array) -> Array:
@@ -79,25 +79,25 @@ def make_pairs(n: int) -> Batch:
 
 @pytest.mark.parametrize("order", ["reversed", "forward"])
 def test_equals_the_equations(order: str) -> None:
-    network, asked = make_network(order), make_pairs(40)
+    network, batch = make_network(order), make_pairs(40)
     equations = Equations(network)
     expected = [
         equations.log_prob(
             SOURCE.encode_words(source.split()).tolist(),
             TARGET.encode_words(target.split()).tolist(),
         )
-        for source, target in zip(asked.sources, asked.targets, strict=True)
+        for source, target in zip(batch.sources, batch.targets, strict=True)
     ]
-    np.testing.assert_allclose(scores(network, asked), expected, atol=1e-5, rtol=5e-7)
+    np.testing.assert_allclose(scores(network, batch), expected, atol=1e-5, rtol=5e-7)
 
 
 def test_neighbours_change_nothing() -> None:
-    network, asked = make_network("reversed"), make_pairs(30)
+    network, batch = make_network("reversed"), make_pairs(30)
     alone = [
         scores(network, Batch([source], [target]))[0]
-        for source, target in zip(asked.sources, asked.targets, strict=True)
+        for source, target in zip(batch.sources, batch.targets, strict=True)
     ]
-    np.testing.assert_allclose(scores(network, asked), alone, atol=1e-5)
+    np.testing.assert_allclose(scores(network, batch), alone, atol=1e-5)
 
 
 def test_words_are_reversed_and_the_end_stays() -> None:

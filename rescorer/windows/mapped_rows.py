@@ -1,4 +1,4 @@
-"""Windows of a training in mapped files, those that are held out apart."""
+"""Windows of a training in mapped files, held-out ones apart."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class WindowRows(NamedTuple):
 def mapped_rows(
     parts: Iterable[tuple[NDArray[np.int32], NDArray[np.int64]]], held_out: NDArray[np.bool_]
 ) -> WindowRows:
-    """Write windows into files without names, which go with the arrays.
+    """Write windows into anonymous files, deleted with the arrays.
 
-    They stand in the directory of temporary files (TMPDIR); the system reads them in as they are asked for.
+    The files are in the directory of temporary files (TMPDIR); the system reads them on demand.
 
     Args:
         parts: windows of sentences that follow each other, with the sentence of each, counted from 0 in

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from rescorer.windows.mapped_rows import mapped_rows
 from rescorer.windows.ngrams import sentence_ngrams
-from rescorer.windows.rows import mapped_rows
 
 
 def test_parts_are_put_together() -> None:

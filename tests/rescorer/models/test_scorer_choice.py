@@ -12,9 +12,9 @@ from moses_bridge.base.errors import ConfigError
 from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.models.asked_scorers import AskedScorers
 from rescorer.models.model_directory import save_model
-from rescorer.scorers.cslm.network import Cslm, CslmConfig
+from rescorer.models.scorer_choice import ScorerChoice
+from rescorer.scorers.cslm import Cslm, CslmConfig
 
 ASKED = Batch([b"a", b"b"], [b"x y", b"y"])
 
@@ -31,8 +31,8 @@ def models(tmp_path: Path) -> tuple[Path, ...]:
 
 
 def test_each_model_is_a_scorer_and_their_mean_is_one(models: tuple[Path, ...]) -> None:
-    each = AskedScorers(models, None, None, 1, Compute()).named()
-    (mean,) = AskedScorers(models, "sentence-log-probs", None, 1, Compute()).named()
+    each = ScorerChoice(models, None, None, 1, Compute()).named()
+    (mean,) = ScorerChoice(models, "sentence-log-probs", None, 1, Compute()).named()
     values = [named.scorer.values(ASKED) for named in each]
     assert not np.allclose(*values)
     np.testing.assert_allclose(mean.scorer.values(ASKED), np.mean(values, axis=0))
@@ -40,10 +40,10 @@ def test_each_model_is_a_scorer_and_their_mean_is_one(models: tuple[Path, ...]) 
 
 
 def test_a_control_is_a_scorer() -> None:
-    (named,) = AskedScorers((), None, "length", 1, Compute()).named()
+    (named,) = ScorerChoice((), None, "length", 1, Compute()).named()
     assert named.scorer.values(ASKED).tolist() == [-2, -1]
 
 
 def test_models_and_a_control_are_refused(models: tuple[Path, ...]) -> None:
     with pytest.raises(ConfigError, match="either a model"):
-        AskedScorers(models, None, "length", 1, Compute()).named()
+        ScorerChoice(models, None, "length", 1, Compute()).named()

@@ -17,10 +17,14 @@ from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import scorer_of_model
 from rescorer.runs.train import train
-from rescorer.scorers.word_pairs import network as network_module
-from rescorer.scorers.word_pairs.inference import phrase_values, word_pairs_scorer
-from rescorer.scorers.word_pairs.network import WordPairs, WordPairsConfig
-from rescorer.scorers.word_pairs.task import WordPairsTrainingConfig
+from rescorer.scorers import word_pairs
+from rescorer.scorers.word_pairs import (
+    WordPairs,
+    WordPairsConfig,
+    WordPairsTrainingConfig,
+    phrase_values,
+    word_pairs_scorer,
+)
 from rescorer.training.loop import LoopConfig
 
 ON_CPU = Compute(device="cpu")
@@ -52,7 +56,7 @@ def plain(model: TrainedModel[WordPairs]) -> list[float]:
 def test_a_value_is_the_sum_over_pairs_of_words(
     at_once: int, model: TrainedModel[WordPairs], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(network_module, "WORD_PAIRS_AT_ONCE", at_once)
+    monkeypatch.setattr(word_pairs, "WORD_PAIRS_AT_ONCE", at_once)
     scorer = word_pairs_scorer(model, ON_CPU)
     np.testing.assert_allclose(scorer.values(PAIRS), plain(model), atol=1e-6)
     assert scorer.values(Batch([], [])).shape == (0,)

@@ -1,4 +1,4 @@
-"""What all kinds of training data share: what is held out, and a digest of what is learned from."""
+"""What all kinds of training data share: what is held out, and a digest of the data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 def digest(parts: Iterable[bytes]) -> str:
-    """A digest of all that is learned from: it guards the resumption of a training."""
+    """A digest of all training data: it guards the resumption of a training."""
     hashed = blake2b(digest_size=16)
     for number, part in enumerate(parts):
         hashed.update(b"\n" + part if number else part)

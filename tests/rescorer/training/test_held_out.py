@@ -5,7 +5,7 @@ from hashlib import blake2b
 import numpy as np
 import pytest
 
-from rescorer.training.data import digest, held_out_mask
+from rescorer.training.held_out import digest, held_out_mask
 
 
 @pytest.mark.parametrize(("n_pairs", "wanted", "expected"), [(100, 5, 5), (100, 50, 10), (9, 5, 0)])

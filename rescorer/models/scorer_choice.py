@@ -1,4 +1,4 @@
-"""The scorers that a command asks for: everything that can give a column, in one place."""
+"""The scorers chosen for a command: everything that can give a column, in one place."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from rescorer.models.model_directory import scorer_of_model
 
 
 @dataclass(frozen=True)
-class AskedScorers:
-    """What gives columns, in the order in which they are added; or a control alone.
+class ScorerChoice:
+    """What gives columns, in the order of the columns; or a control alone.
 
     Attributes:
         models: their directories.
@@ -28,7 +28,7 @@ class AskedScorers:
         commands: programs that give values; see `rescorer.models.external_values`.
         with_links: whether they are given word links.
         factories: Python functions that make scorers, `package.module:FACTORY`.
-        trust_code: see `rescorer.models.model_directory.load_model`; what is named here itself is trusted.
+        trust_code: see `rescorer.models.model_directory.load_model`; factories named here are trusted.
     """
 
     models: tuple[Path, ...]
@@ -45,7 +45,7 @@ class AskedScorers:
         """The scorers, loaded.
 
         Raises:
-            InputError: a directory is not a whole model, or code that is not trusted or cannot be imported.
+            InputError: a directory is not a whole model, or its code is not trusted or cannot be imported.
             ConfigError: nothing is named, or things that do not fit together.
             ToolError: there is no program of a command.
         """

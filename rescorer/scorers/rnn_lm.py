@@ -1,0 +1,253 @@
+"""RNN language model: p(word | all words before it in the sentence), from the sentence's start to </s>.
+
+Mikolov et al. (2010) with a gated unit (Cho et al. 2014) or an LSTM (Sundermeyer et al. 2012), and a narrow
+linear layer below the softmax, the expensive part of a large shortlist. Its value is log p(target).
+The network, its training on target text, and a scorer that looks words up.
+
+Notation: n rows; d = hidden_width, r = embedding_width, f = factor_width, V = shortlist with </s> and <unk>.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.errors import InputError
+from rescorer.contract.architectures import AS_A_SENTENCE, Architecture
+from rescorer.contract.compute import Compute
+from rescorer.contract.data import Data, goes_right_to_left
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.training import Prepared
+from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
+from rescorer.layers.initial_weights import draw_weights, scale_by_fan_in
+from rescorer.layers.output_layer import output_layer, start_normalised
+from rescorer.layers.products import narrow_layers
+from rescorer.layers.units import UnitName, new_unit
+from rescorer.training.held_out import digest, held_out_mask
+from rescorer.training.mapped_text import mapped_text
+from rescorer.training.text import read_text, turned_lines
+from rescorer.tries.generation import generator_with
+from rescorer.tries.recurrent import plain_log_probs
+from rescorer.tries.scoring import TrieScorer
+from rescorer.tries.text_task import EncodedText, TextTask, TextTrainingConfig
+from rescorer.tries.word_tables import WordTables
+
+
+@dataclass(frozen=True)
+class RnnLmConfig:
+    """Sizes of an RNN language model.
+
+    Attributes:
+        unit: recurrent unit: "gated" or "lstm".
+        hidden_width: d, of the state.
+        embedding_width: r, of the word vectors.
+        factor_width: f, of the layer below the softmax; 0 leaves it out, and the softmax reads the state.
+    """
+
+    unit: UnitName = "lstm"
+    hidden_width: Annotated[int, AtLeast(1)] = 256
+    embedding_width: Annotated[int, AtLeast(1)] = 128
+    factor_width: Annotated[int, AtLeast(0)] = 128
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+
+class NoSource(NamedTuple):
+    """What a language model knows of each source: nothing.
+
+    Attributes:
+        rows: as many rows as sources, without numbers, *Shape:* (n, 0).
+    """
+
+    rows: Tensor
+
+
+class WordInputs(NamedTuple):
+    """What steps take from their previous words.
+
+    Attributes:
+        unit: pre-activations of the unit, *Shape:* (n, 3 d), of an LSTM (n, 4 d).
+    """
+
+    unit: Tensor
+
+
+class RnnLm(nn.Module):
+    """log p(target) as a sum over the words and </s>, natural log; the source is ignored.
+
+    The input knows one word more than the output: <s>, whose id is V.
+
+    Args:
+        config: sizes.
+        n_words: V.
+    """
+
+    def __init__(self, config: RnnLmConfig, n_words: int) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = nn.Embedding(n_words + 1, config.embedding_width)
+        self.unit = new_unit(config.unit, config.embedding_width, config.hidden_width)
+        last = config.factor_width or config.hidden_width
+        self.factor = (
+            nn.Linear(config.hidden_width, last, bias=False) if config.factor_width else None
+        )
+        self.output = nn.Linear(last, n_words)
+        self.initialise()
+
+    def initialise(self) -> None:
+        """N(0, 0.1^2) for words, orthogonal recurrent matrices, the others scaled by their fan-in."""
+        draw_weights(self, scale_by_fan_in)
+        self.unit.reset_bias()
+
+    def start_normalised(self) -> None:
+        """See `rescorer.layers.output_layer.start_normalised`."""
+        start_normalised(self.output)
+
+    def read(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> NoSource:
+        """See `Recurrent.read`."""
+        return NoSource(self.output.weight.new_zeros(len(ids), 0))
+
+    def start(self, source: NoSource) -> Any:
+        """See `Recurrent.start`."""
+        return self.unit.start(len(source.rows))
+
+    def word_inputs(self) -> Tensor:
+        """Pre-activations of the unit for each word, <s> the last one, *Shape:* (V + 1, any)."""
+        return self.unit.inputs(self.embedding.weight)
+
+    def inputs(self, words: Tensor, source: NoSource, rows: Tensor) -> WordInputs:
+        """See `Recurrent.inputs`; NO_WORD, -1, takes the last row: that of <s>."""
+        return WordInputs(self.unit.inputs(self.embedding(words % self.embedding.num_embeddings)))
+
+    def carry(self, state: Any) -> Any:
+        """See `Recurrent.carry`."""
+        return self.unit.carry(state)
+
+    def step(self, carried: Any, inputs: WordInputs, source: NoSource) -> Any:
+        """See `Recurrent.step`."""
+        return self.unit.step(carried, inputs.unit)
+
+    def factors(self, state: Any, inputs: WordInputs, source: NoSource) -> Tensor:
+        """F h, *Shape:* (n, f), or h itself, *Shape:* (n, d)."""
+        hidden: Tensor = state.hidden
+        return hidden if self.factor is None else self.factor(hidden)
+
+    def log_probs(self, target: Tensor, target_lens: Tensor) -> Tensor:
+        """Natural log p(target), sentence by sentence: the plain path that others are tested with.
+
+        Args:
+            target: ids, </s> behind the last word of each, *Shape:* (batch, target_len + 1).
+            target_lens: words without </s>, *Shape:* (batch,).
+
+        Returns:
+            *Shape:* (batch,).
+        """
+        source = NoSource(self.output.weight.new_zeros(len(target), 0))
+        return plain_log_probs(self, source, target, target_lens)
+
+
+@dataclass(frozen=True)
+class RnnLmTrainingConfig(TextTrainingConfig):
+    """Settings of the training of an RNN language model.
+
+    Attributes:
+        model: sizes.
+    """
+
+    model: RnnLmConfig = field(default_factory=RnnLmConfig)
+
+
+def prepare(data: Data, config: RnnLmTrainingConfig, seed: int) -> Prepared:
+    """See `contract.Architecture`.
+
+    Raises:
+        InputError: the text is empty, or all its sentences are too long.
+    """
+    lines = read_text(data.path)
+
+    def sentences() -> Iterable[bytes]:
+        return turned_lines(lines) if goes_right_to_left(config.reading) else lines
+
+    vocabulary = Vocabulary.from_counts(count_words(sentences()), config.shortlist)
+    shortlists = Shortlists(None, vocabulary)
+    network = empty_network(config, shortlists)
+    if config.self_normalisation:
+        network.start_normalised()
+    held_out = held_out_mask(len(lines), config.n_held_out, seed)
+    text = EncodedText(*mapped_text(vocabulary, sentences()))
+    task = TextTask(network, text, held_out, config, seed)
+    if not len(task.train_rows):
+        raise InputError(
+            data.path,
+            None,
+            "no sentence that is short enough",
+            f"sentences of at most {config.max_sentence_words} words",
+            "Raise max_sentence_words in --config",
+        )
+    return Prepared(network, task, shortlists, digest(sentences()))
+
+
+def empty_network(config: RnnLmTrainingConfig, shortlists: Shortlists) -> RnnLm:
+    """A network with initial weights."""
+    return RnnLm(config.model, len(shortlists.target))
+
+
+RnnLmScorer = TrieScorer[NoSource, Any, Any, WordInputs]
+
+
+class RnnLmTables(WordTables[NoSource, Any, Any, WordInputs]):
+    """An RNN language model that looks up what depends on one word alone; a `Recurrent`.
+
+    Args:
+        network: trained, on the device it computes on.
+        dtype: of the products; sums, gates and softmax are float32 in either case.
+    """
+
+    @torch.inference_mode()
+    def __init__(self, network: RnnLm, dtype: torch.dtype) -> None:
+        super().__init__(_in_precision(network, dtype), network.output)
+        self._word_inputs = network.word_inputs()
+
+    def inputs(self, words: Tensor, source: NoSource, rows: Tensor) -> WordInputs:
+        """See `Recurrent.inputs`; NO_WORD, -1, takes the last row: that of <s>."""
+        return WordInputs(self._word_inputs[words])
+
+
+def _in_precision(network: RnnLm, dtype: torch.dtype) -> RnnLm:
+    """The same network with the products of the steps in a type."""
+    narrow = copy.deepcopy(network)
+    narrow_layers(narrow.unit, narrow.unit.recurrent_layers, dtype)
+    if narrow.factor is not None:
+        narrow_layers(narrow, ["factor"], dtype)
+    return narrow
+
+
+def rnn_lm_scorer(model: TrainedModel[RnnLm], compute: Compute) -> RnnLmScorer:
+    """Natural log p(target) under an RNN language model; the source is ignored.
+
+    A phrase is scored as a sentence of its own, from its start to </s>. In a table's column this is an
+    approximation, since the phrase will be within other words.
+    """
+    network = model.network.to(compute.place)
+    layer = output_layer(network.output, compute.dtype, compute.unnormalized)
+    return TrieScorer(RnnLmTables(network, compute.dtype), layer, model.shortlists)
+
+
+ARCHITECTURE = Architecture(
+    data="text",
+    settings=RnnLmTrainingConfig,
+    prepare=prepare,
+    network=empty_network,
+    scorer=rnn_lm_scorer,
+    generator=generator_with(rnn_lm_scorer),
+    column_note=AS_A_SENTENCE,
+)

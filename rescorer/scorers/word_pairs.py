@@ -1,0 +1,217 @@
+"""A linear phrase model, the rival of networks over bags of words: weights of source-target word pairs.
+
+    v(s, t) = sum_i sum_j w(s_i, t_j)
+
+These are the word pair features of Watanabe et al. (2007), of all words of a phrase pair instead of the linked
+ones. A hash gives the place of a pair's weight (Weinberger et al. 2009); pairs with the same hash share it.
+The weights are trained by contrast on the pairs of a phrase table.
+
+Notation: n phrase pairs; S distinct sources and T distinct targets; U and W distinct words of theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from moses_bridge.base.config import AtLeast, AtMost, check_limits
+from rescorer.contract.architectures import Architecture, PhraseValues
+from rescorer.contract.batch import Batch
+from rescorer.contract.compute import Compute
+from rescorer.contract.data import Data
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.training import Prepared
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
+from rescorer.training.loop import LoopConfig
+from rescorer.tries.contrast import (
+    ContrastBatch,
+    ContrastLosses,
+    ContrastTrainingConfig,
+    ContrastValues,
+)
+from rescorer.tries.pair_losses import PairWords
+from rescorer.tries.pooled_pair_task import PairModel, prepare_pairs
+
+# Word ids of phrases, *Shape:* (n, max_len or more), and words of each, *Shape:* (n,).
+Phrases = tuple[NDArray[np.int32], NDArray[np.int64]]
+# 2^64 divided by the golden ratio: products with it are spread evenly (Knuth, volume 3, section 6.4).
+MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+WORD_PAIRS_AT_ONCE = 2**21
+
+
+@dataclass(frozen=True)
+class WordPairsConfig:
+    """Size of a model of word pairs.
+
+    Attributes:
+        hash_bits: binary logarithm of the number of weights.
+    """
+
+    hash_bits: Annotated[int, AtLeast(1), AtMost(30)] = 20
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+
+class WordPairs(nn.Module):
+    """Values of phrase pairs.
+
+    Args:
+        config: the size.
+        n_target_words: target shortlist with </s> (in no pair) and <unk>.
+    """
+
+    def __init__(self, config: WordPairsConfig, n_target_words: int) -> None:
+        super().__init__()
+        self.config = config
+        self.n_target_words = n_target_words
+        self.pair_weights = nn.Parameter(torch.zeros(2**config.hash_bits))
+
+    def weights_of(self, sources: NDArray[np.integer], targets: NDArray[np.integer]) -> Tensor:
+        """Weights w of pairs of word ids, whose shapes are brought together."""
+        first, second = sources.astype(np.uint64), targets.astype(np.uint64)
+        keys = first * np.uint64(self.n_target_words) + second
+        places = (keys * MULTIPLIER) >> np.uint64(64 - self.config.hash_bits)
+        found = torch.from_numpy(places.ravel().astype(np.int64)).to(self.pair_weights.device)
+        return self.pair_weights.index_select(0, found).view(places.shape)
+
+    def values(self, sources: Phrases, targets: Phrases) -> Tensor:
+        """Values v of pairs, source by source and target by target, *Shape:* (n,)."""
+        parts = [self._values(*part) for part in _parts(sources, targets)]
+        return torch.cat([self.pair_weights.new_zeros(0), *parts])
+
+    def _values(self, sources: Phrases, targets: Phrases) -> Tensor:
+        inside = _inside(sources)[:, :, None] & _inside(targets)[:, None, :]
+        weights = self.weights_of(sources[0][:, :, None], targets[0][:, None, :])
+        return (weights * torch.from_numpy(inside).to(weights)).sum((1, 2))
+
+    def table(self, sources: Phrases, targets: Phrases) -> Tensor:
+        """Values v of each source with each target, *Shape:* (S, T)."""
+        source_words, source_counts = _counted(sources)
+        target_words, target_counts = _counted(targets)
+        weights = self.weights_of(source_words[:, None], target_words)
+        left, right = (
+            torch.from_numpy(counts).to(weights) for counts in (source_counts, target_counts)
+        )
+        return left @ weights @ right.T
+
+
+def _parts(sources: Phrases, targets: Phrases) -> Iterator[tuple[Phrases, Phrases]]:
+    """Parts whose word pairs fit in memory."""
+    n, size = len(sources[1]), sources[0].shape[1] * targets[0].shape[1]
+    step = max(1, WORD_PAIRS_AT_ONCE // max(1, size))
+    for start in range(0, n, step):
+        part = slice(start, start + step)
+        yield (sources[0][part], sources[1][part]), (targets[0][part], targets[1][part])
+
+
+def _inside(phrases: Phrases) -> NDArray[np.bool_]:
+    ids, lens = phrases
+    return np.arange(ids.shape[1]) < lens[:, None]
+
+
+def _counted(phrases: Phrases) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The words of all phrases, *Shape:* (U,), and how often each phrase has each, *Shape:* (S, U)."""
+    inside = _inside(phrases)
+    words, which = np.unique(phrases[0][inside], return_inverse=True)
+    counts = np.zeros((len(inside), len(words)), np.float32)
+    np.add.at(counts, (np.nonzero(inside)[0], which), 1)
+    return words, counts
+
+
+@dataclass(frozen=True)
+class WordPairsTrainingConfig(ContrastTrainingConfig):
+    """Settings of the training of weights of word pairs by contrast.
+
+    Attributes:
+        loop: recipe and limits; the default learning rate is 5e-2.
+        model: size.
+    """
+
+    loop: LoopConfig = field(default_factory=lambda: LoopConfig(learning_rate=5e-2))
+    model: WordPairsConfig = field(default_factory=WordPairsConfig)
+
+
+def prepare(data: Data, config: WordPairsTrainingConfig, seed: int) -> Prepared:
+    """See `contract.Architecture`."""
+
+    def new_model(words: PairWords) -> PairModel:
+        network = empty_network(config, words.shortlists)
+        return PairModel(network, ContrastLosses(lambda batch: contrast(network, batch)))
+
+    return prepare_pairs(data, config, seed, new_model, whole_batches=True)
+
+
+def contrast(network: WordPairs, batch: ContrastBatch) -> ContrastValues:
+    """The sums of the weights of a batch."""
+    sources, targets = batch.sources, batch.targets
+    table = network.table((sources.ids, sources.lens), (targets.ids, targets.lens))
+    return ContrastValues(table, table[sources.which, targets.which])
+
+
+def empty_network(config: WordPairsTrainingConfig, shortlists: Shortlists) -> WordPairs:
+    """A network whose weights are 0."""
+    return WordPairs(config.model, len(shortlists.target))
+
+
+class WordPairsScorer:
+    """The sum of the weights of the word pairs; it is no log-probability.
+
+    Several threads may use one scorer. It has no products, so it is float32 in any precision.
+
+    Args:
+        network: on the device it computes on.
+        shortlists: its words.
+    """
+
+    needs_links = False
+
+    def __init__(self, network: WordPairs, shortlists: Shortlists) -> None:
+        self.network = network
+        self._shortlists = shortlists
+
+    @property
+    def shortlist(self) -> Vocabulary:
+        """The target words the network knows."""
+        return self._shortlists.target
+
+    @torch.inference_mode()
+    def values(self, batch: Batch) -> NDArray[np.float64]:
+        """The sum of each pair; see `contract.Scorer`."""
+        found = self.network.values(*_encoded(self._shortlists, batch))
+        return np.asarray(found.double().cpu().numpy())
+
+
+def word_pairs_scorer(model: TrainedModel[WordPairs], compute: Compute) -> WordPairsScorer:
+    """What the words of source and target weigh together."""
+    return WordPairsScorer(model.network.to(compute.place), model.shortlists)
+
+
+def phrase_values(model: TrainedModel[WordPairs], pairs: Batch) -> PhraseValues:
+    """See `contract.Architecture`."""
+    (sources, source_lens), (targets, target_lens) = _encoded(model.shortlists, pairs)
+    return lambda rows: model.network.values(
+        (sources[rows], source_lens[rows]), (targets[rows], target_lens[rows])
+    )
+
+
+def _encoded(shortlists: Shortlists, pairs: Batch) -> tuple[Phrases, Phrases]:
+    source, target = shortlists.source_words, shortlists.target
+    return source.encode_phrases(pairs.sources), target.encode_phrases(pairs.targets)
+
+
+ARCHITECTURE = Architecture(
+    data="phrase pairs",
+    settings=WordPairsTrainingConfig,
+    prepare=prepare,
+    network=empty_network,
+    scorer=word_pairs_scorer,
+    column_note="a sum of weights of word pairs, no log-probability",
+    phrase_values=phrase_values,
+)
