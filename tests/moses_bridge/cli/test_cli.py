@@ -91,12 +91,22 @@ def test_the_example_in_each_help_is_a_right_command_line(
         (["decode", "--ini", "moses.ini", "--input", "input", "--decoder", "best"], "best"),
         (["decode", "--ini", "moses.ini", "--input", "input", "--jobs", "0"], "--jobs"),
         (["translate"], "translate"),
+        (["prune", "moses.ini", "--out", "."], "is a directory"),
+        (["config", "moses.ini", "--out", "input"], "is a file"),
     ],
 )
 def test_wrong_command_lines(folder: Path, arguments: list[str], found: str) -> None:
     result = run(*arguments)
     assert result.exit_code == 2
     assert found in result.stderr
+
+
+def test_the_prefix_of_a_corpus_may_be_a_directory_too(folder: Path) -> None:
+    languages = ["--source", "en", "--target", "fr"]
+    context = main.commands["build"].make_context(
+        "build", ["--corpus", str(folder), *languages, "--out", "model"]
+    )
+    assert context.params["corpus_prefix"] == folder
 
 
 def test_check_of_a_good_table(folder: Path) -> None:
