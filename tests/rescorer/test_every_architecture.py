@@ -438,7 +438,7 @@ def test_a_table_does_not_depend_on_its_blocks(
     config = ColumnConfig(("sum", "unknown-words"), block_rows=block_rows, jobs=jobs)
     out = tmp_path / "new.gz"
     report = add_columns(SourceTable.open(str(table)), str(out), [named], config)
-    assert report.n_rows == len(PAIRS)
+    assert report.counts.n_rows == len(PAIRS)
     rows = [
         line.split(b" ||| ")[2].split() for line in gzip.decompress(out.read_bytes()).splitlines()
     ]
