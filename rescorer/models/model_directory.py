@@ -80,28 +80,6 @@ def save_model(
     save_tensors(directory / WEIGHTS, network.state_dict())
 
 
-def fold_directory(directory: Path, number: int) -> Path:
-    """The model directory of the network trained without a fold."""
-    return directory / f"fold{number}"
-
-
-def save_folds(directory: Path, n_folds: int, max_phrase_words: int) -> None:
-    """Write down what the model directories of a directory are; they must be complete.
-
-    Args:
-        directory: of the networks.
-        n_folds: how many there are.
-        max_phrase_words: words of a side of the pairs learned from, at most.
-    """
-    networks = [fingerprint(fold_directory(directory, number)) for number in range(n_folds)]
-    folds = {
-        "format_version": FORMAT_VERSION,
-        "networks": networks,
-        "max_phrase_words": max_phrase_words,
-    }
-    write_json(directory / FOLDS, folds)
-
-
 def load_model(directory: Path, trust_code: bool = False) -> TrainedModel[Any]:
     """Read a model directory.
 
