@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_bridge.base.choices import DecoderKind, Origin, Smoothing
-from moses_bridge.base.command import JOBS, VERSION, CommandGroup, choice_of, config_options
+from moses_bridge.base.command import (
+    JOBS,
+    VERSION,
+    CommandGroup,
+    OutputPath,
+    choice_of,
+    config_options,
+)
 from moses_bridge.base.config import load_config, with_options
 
 if TYPE_CHECKING:
@@ -21,8 +28,9 @@ if TYPE_CHECKING:
     from moses_bridge.tables.prune import PruneConfig
 
 READABLE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
-ANY_PATH = click.Path(allow_dash=True, path_type=Path)
-DIRECTORY = click.Path(file_okay=False, path_type=Path)
+PREFIX = click.Path(allow_dash=True, path_type=Path)
+WRITABLE = OutputPath(allow_dash=True, path_type=Path)
+DIRECTORY = OutputPath(file_okay=False, path_type=Path)
 SOURCE = click.option("--source", required=True, help="Code of the source language: en.")
 TARGET = click.option(
     "--target", required=True, help="Code of the target language: fr, de or pt_BR."
@@ -142,11 +150,11 @@ def _select_settings(
 @click.option(
     "--out",
     "outs",
-    type=ANY_PATH,
+    type=WRITABLE,
     multiple=True,
     help="File for the chosen lines; give one per TEXT, in the same order.",
 )
-@click.option("--scores", type=ANY_PATH, help="File for the score of each line.")
+@click.option("--scores", type=WRITABLE, help="File for the score of each line.")
 @click.option("--lines", type=int, help="Number of lines to choose; sets the key n_lines.")
 @click.option("--share", type=float, help="Share of the lines to choose; sets the key share.")
 @click.option(
@@ -200,7 +208,7 @@ def _build_settings(config: Path | None, smoothing: str | None) -> BuildConfig:
 @click.option(
     "--corpus",
     "corpus_prefix",
-    type=ANY_PATH,
+    type=PREFIX,
     required=True,
     help="Common prefix of two tokenised texts: corpus/train for corpus/train.en and corpus/train.fr.",
 )
@@ -280,7 +288,7 @@ def _prune_settings(config: Path | None, keep: float | None, by: str | None) -> 
 @click.argument("table", type=READABLE)
 @click.option(
     "--out",
-    type=ANY_PATH,
+    type=WRITABLE,
     required=True,
     help="Table to write; the suffix chooses the compression.",
 )
@@ -295,7 +303,7 @@ def _prune_settings(config: Path | None, keep: float | None, by: str | None) -> 
 @click.option("--ini", type=READABLE, help="moses.ini that names TABLE.")
 @click.option(
     "--ini-out",
-    type=ANY_PATH,
+    type=WRITABLE,
     help="moses.ini to write, which names the pruned table; needs --ini.",
 )
 @config_options(_prune_settings)
@@ -388,11 +396,11 @@ def _decoder_settings(
 )
 @click.option(
     "--output",
-    type=ANY_PATH,
+    type=WRITABLE,
     default="-",
     help="File for the translations.  [default: standard output]",
 )
-@click.option("--nbest", type=ANY_PATH, help="N-best list to write, of distinct translations.")
+@click.option("--nbest", type=WRITABLE, help="N-best list to write, of distinct translations.")
 @click.option(
     "--nbest-size",
     type=click.IntRange(min=1),
@@ -456,7 +464,8 @@ def decode(
       moses-bridge decode --ini filtered/moses.ini --input corpus/test.en --output test.out \\
           --nbest test.nbest.gz --nbest-size 100
     """
-    from moses_bridge.decoding.decoder import open_decoder
+    from moses_bridge.decoding.decoder import open_decoder, refuse_model_files
+    from moses_bridge.formats.moses_ini import read_ini
     from moses_bridge.formats.weights import read_weights
 
     options = _decoder_settings(config, decoder, stack, cube_pruning_pop_limit, neural_lms)
@@ -467,6 +476,7 @@ def decode(
         report = force_translations(ini, options, jobs, source, constrain, output, overwrite, nbest)
         click.echo(f"{report.n_missed} of {report.n_lines} translations cannot be made", err=True)
         return
+    refuse_model_files(read_ini(ini), source, (output, nbest))
     with open_decoder(ini, options, jobs) as search:
         search.decode(source, output, overwrite, nbest, nbest_size)
 
@@ -483,7 +493,7 @@ def decode(
     required=True,
     help="Tokenised source text of the n-best list.",
 )
-@click.option("--out", type=ANY_PATH, required=True, help="N-best list to write.")
+@click.option("--out", type=WRITABLE, required=True, help="N-best list to write.")
 @click.option(
     "--weights",
     type=READABLE,
@@ -524,7 +534,7 @@ def config_command(experiments: tuple[Path, ...], out: Path) -> None:
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option(
     "--log",
-    type=ANY_PATH,
+    type=WRITABLE,
     required=True,
     help="Log to append to, in JSON lines; created if it does not exist.",
 )

@@ -18,6 +18,7 @@ from moses_bridge.base.command import (
     VERSION,
     WORKERS,
     CommandGroup,
+    OutputPath,
     check_workers,
     choice_of,
     command_line,
@@ -48,8 +49,9 @@ if TYPE_CHECKING:
 
 READABLE = click.Path(exists=True, dir_okay=False, path_type=Path)
 READABLE_OR_STANDARD = click.Path(exists=True, dir_okay=False, allow_dash=True)
-WRITABLE = click.Path(path_type=Path)
-DIRECTORY = click.Path(file_okay=False, path_type=Path)
+WRITABLE = OutputPath(path_type=Path)
+WRITABLE_OR_STANDARD = OutputPath(readable=False, allow_dash=True)
+DIRECTORY = OutputPath(file_okay=False, path_type=Path)
 MODEL_DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
 RESUME = click.option("--resume", is_flag=True, help="Continue an interrupted training.")
 SEED = click.option("--seed", type=int, default=1, show_default=True)
@@ -299,7 +301,12 @@ def _tell_log_z(model: Path, unnormalized: bool) -> None:
     help="A Python function (package.module:FACTORY) that returns a scorer: a column after all others.",
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Of --control random.")
-@click.option("--out", required=True, help="Table to write, compressed by suffix.")
+@click.option(
+    "--out",
+    type=WRITABLE_OR_STANDARD,
+    required=True,
+    help="Table to write, compressed by suffix.",
+)
 @click.option("--ini", type=READABLE, help="moses.ini of the table ...")
 @click.option("--ini-out", type=WRITABLE, help="... and the one to write.")
 @click.option(
@@ -456,7 +463,12 @@ def merge(parts: tuple[Path, ...], out: Path, ini: Path | None, ini_out: Path | 
     default="",
     help="Name of a second feature: the same value by the number of words, </s> included.",
 )
-@click.option("--out", required=True, help="N-best list to write, compressed by suffix.")
+@click.option(
+    "--out",
+    type=WRITABLE_OR_STANDARD,
+    required=True,
+    help="N-best list to write, compressed by suffix.",
+)
 @UNNORMALIZED
 @TRUST_CODE
 @PRECISION
@@ -800,7 +812,10 @@ NO_UNKNOWN = click.option("--no-unknown", is_flag=True, help="No <unk> among the
 @click.option("--table", type=READABLE, help="Phrase table: tell whether a target stands in it.")
 @FORM
 @click.option(
-    "--out", default="-", help="File to write, compressed by suffix.  [default: standard output]"
+    "--out",
+    type=WRITABLE_OR_STANDARD,
+    default="-",
+    help="File to write, compressed by suffix.  [default: standard output]",
 )
 @TRUST_CODE
 @DEVICE
@@ -853,8 +868,17 @@ def generate(
 @main.command()
 @click.argument("model", type=MODEL_DIRECTORY)
 @click.argument("text", type=READABLE_OR_STANDARD)
-@click.option("--out", default="-", help="Translations to write.  [default: standard output]")
-@click.option("--nbest", help="N-best list to write, compressed by suffix: different translations.")
+@click.option(
+    "--out",
+    type=WRITABLE_OR_STANDARD,
+    default="-",
+    help="Translations to write.  [default: standard output]",
+)
+@click.option(
+    "--nbest",
+    type=WRITABLE_OR_STANDARD,
+    help="N-best list to write, compressed by suffix: different translations.",
+)
 @click.option("--nbest-size", type=click.IntRange(min=1), default=100, show_default=True)
 @click.option("--feature", default="NN0", show_default=True, help="Its name for log p.")
 @BEAM
@@ -959,8 +983,17 @@ def _line_numbers(text: str | None) -> list[int]:
 @click.argument("model", type=MODEL_DIRECTORY)
 @click.argument("source", type=READABLE)
 @click.argument("target", type=READABLE)
-@click.option("--out", default="-", help="Word links to write.  [default: standard output]")
-@click.option("--matrix", help="All weights, JSON lines to write, compressed by suffix.")
+@click.option(
+    "--out",
+    type=WRITABLE_OR_STANDARD,
+    default="-",
+    help="Word links to write.  [default: standard output]",
+)
+@click.option(
+    "--matrix",
+    type=WRITABLE_OR_STANDARD,
+    help="All weights, JSON lines to write, compressed by suffix.",
+)
 @click.option("--pictures", type=DIRECTORY, help="Folder for pictures of the pairs of --lines.")
 @click.option("--lines", metavar="N,N,...", help="Pairs to be drawn, counted from 1.")
 @click.option("--links", type=READABLE, help="Links to compare with: alignment error rate.")

@@ -13,6 +13,7 @@ from moses_bridge.base.errors import ConfigError
 from tuning.cli.options import (
     DIRECTORY,
     INPUT_FILE,
+    OUTPUT_DIRECTORY,
     REFERENCE,
     SEED,
     SOURCE,
@@ -73,7 +74,7 @@ def _compare_settings(
 @click.argument("systems", nargs=-1, required=True)
 @SOURCE
 @REFERENCE
-@click.option("--out", type=DIRECTORY, required=True, help="Directory for the table.")
+@click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Directory for the table.")
 @click.option("--target", help="Target language, for the detokenizer; sets the key target.")
 @click.option(
     "--control",
@@ -108,7 +109,9 @@ def compare(
 @command
 @click.argument("tables", nargs=-1, required=True)
 @click.option("--system", required=True, help="Row to take from each table, like +RNN.")
-@click.option("--out", type=DIRECTORY, required=True, help="Directory for table and picture.")
+@click.option(
+    "--out", type=OUTPUT_DIRECTORY, required=True, help="Directory for table and picture."
+)
 def gains(tables: tuple[str, ...], system: str, out: Path) -> None:
     """Show side by side what a system gains in several TABLES, each NAME=table.json of tuning compare.
 
@@ -153,7 +156,9 @@ def _numbers(text: str) -> list[float]:
 @click.option("--feature", required=True, help="Column to scan, like TranslationModel0_4 or CSLM0.")
 @SOURCE
 @REFERENCE
-@click.option("--out", type=DIRECTORY, required=True, help="Directory for decodings and table.")
+@click.option(
+    "--out", type=OUTPUT_DIRECTORY, required=True, help="Directory for decodings and table."
+)
 @click.option("--grid", help="Weights to try, like -0.01,0.01,0.02; sets the key grid.")
 @click.option("--against", help="Column whose weight restores the length; sets the key against.")
 @click.option(

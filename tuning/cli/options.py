@@ -8,12 +8,13 @@ from typing import Any
 
 import click
 
-from moses_bridge.base.command import CommandGroup
+from moses_bridge.base.command import CommandGroup, OutputPath
 from tuning.optimisers.by_name import OPTIMIZER_NAMES
 
 INPUT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
-DIRECTORY = click.Path(file_okay=False, path_type=Path)  # read or made: what it lacks is said there
+OUTPUT_FILE = OutputPath(dir_okay=False, path_type=Path)
+OUTPUT_DIRECTORY = OutputPath(file_okay=False, path_type=Path)
+DIRECTORY = click.Path(file_okay=False, path_type=Path)  # that is read: what it lacks is said there
 SOURCE = click.option("--source", type=INPUT_FILE, required=True, help="Tokenised source text.")
 REFERENCE = click.option(
     "--reference",

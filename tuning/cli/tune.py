@@ -24,6 +24,7 @@ from tuning.cli.options import (
     INPUT_FILE,
     NBEST_SIZE,
     OPTIMIZER,
+    OUTPUT_DIRECTORY,
     REFERENCE,
     SEED,
     SOURCE,
@@ -69,7 +70,7 @@ def _tuning_settings(
 )
 @SOURCE
 @REFERENCE
-@click.option("--out", type=DIRECTORY, required=True, help="Run directory.")
+@click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Run directory.")
 @OPTIMIZER
 @NBEST_SIZE
 @click.option(
@@ -179,7 +180,7 @@ def _rerank_settings(
 @click.argument("run", type=DIRECTORY)
 @SOURCE
 @REFERENCE
-@click.option("--out", type=DIRECTORY, required=True, help="Run directory to write.")
+@click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Run directory to write.")
 @click.option(
     "--nbest-feature",
     "nbest_features",
