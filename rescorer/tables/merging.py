@@ -16,10 +16,9 @@ from rescorer.tables.run import Content, Counts, Run, read_run
 def merged(parts: Sequence[Path], out: Path, command: str = "") -> Run:
     """Write the table whose shards the parts are.
 
-    Compressed files behind one another are one to every reader, so nothing is compressed again. The file
-    is that of an undivided run, byte for byte, where each shard has at least two blocks of rows (`Shard.block_rows`)
-    and no malformed rows were left out. Else blocks begin at other rows, and a value may differ in its seventh
-    digit.
+    Compressed files behind one another are one to every reader, so nothing is compressed again. The file is
+    that of an undivided run, byte for byte, where each shard has at least two blocks of rows and no malformed
+    rows were left out. Else blocks begin at other rows, and a value may differ in its seventh digit.
 
     Args:
         parts: all shards, in any order.

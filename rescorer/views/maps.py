@@ -105,10 +105,10 @@ def draw_maps(
         UserError: another command writes into the folder.
     """
     refuse_overwriting([out, *(out / f"{kind}.json" for kind in kinds)], [table, learned.directory])
-    # All of them are read before the first one is drawn: what is wrong is said at once.
-    shown = [_points(kind, learned, table, config, compute or Compute()) for kind in kinds]
     maps = []
     with held_directory(out):
+        # All of them are read before the first one is drawn: what is wrong is said at once.
+        shown = [_points(kind, learned, table, config, compute or Compute()) for kind in kinds]
         for points in shown:
             made = _map(points, config)
             _draw(made, config, out / points.kind)

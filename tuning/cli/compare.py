@@ -10,6 +10,7 @@ import click
 from moses_bridge.base.command import JOBS, config_options
 from moses_bridge.base.config import load_config, with_options
 from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.overwriting import refuse_overwriting
 from tuning.cli.options import (
     DIRECTORY,
     INPUT_FILE,
@@ -99,8 +100,9 @@ def compare(
     Example: tuning compare Baseline=b1,b2,b3 +RNN=r1,r2,r3 --source test.en --reference test.fr --out cmp
     """
     from tuning.compare.systems import compare as compare_systems
-    from tuning.report.write import write_comparison
+    from tuning.report.write import write_comparison, written_files
 
+    refuse_overwriting(written_files(out, "table"), [source, *references])
     settings = _compare_settings(config, target, control, run_commands)
     comparison = compare_systems(_parse_systems(systems), source, references, settings, jobs)
     click.echo(write_comparison(comparison, out), nl=False)
@@ -119,9 +121,11 @@ def gains(tables: tuple[str, ...], system: str, out: Path) -> None:
     """
     from tuning.compare.gains import gains_of
     from tuning.report.table_file import read_comparison
-    from tuning.report.write import write_gains
+    from tuning.report.write import write_gains, written_files
 
-    comparisons = {name: read_comparison(path) for name, path in _parse_tables(tables).items()}
+    paths = _parse_tables(tables)
+    refuse_overwriting(written_files(out, "gains"), paths.values())
+    comparisons = {name: read_comparison(path) for name, path in paths.items()}
     click.echo(write_gains(gains_of(comparisons, system), out), nl=False)
 
 
@@ -194,9 +198,10 @@ def scan(
     Example: tuning scan rnn/moses.ini --init-weights run1/weights.json --feature TranslationModel0_4
     --source dev.en --reference dev.fr --out scan
     """
-    from tuning.report.write import write_scan
+    from tuning.report.write import write_scan, written_files
     from tuning.scan.weight_scan import scan as scan_weights
 
+    refuse_overwriting(written_files(out, "scan"), [source, *references])
     settings = _scan_settings(config, grid, against, neural_lms, run_commands)
     texts = (source, references, out)
     found = scan_weights(system, feature, *texts, settings, jobs, resume, init_weights)

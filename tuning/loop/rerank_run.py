@@ -104,9 +104,25 @@ def rerank_run(
             overwrite what it reads.
         UserError: another command writes into out.
     """
-    tuned = load_run(base)
     refuse_overwriting([out], [base])
-    refuse_written(out, [source, *references, *read_ini(Path(tuned.ini)).files()])
+    refuse_written(out, [source, *references])
+    with held_directory(out):
+        return _rerank(base, source, references, out, config, seed, jobs, resume, nbest_features)
+
+
+def _rerank(
+    base: Path,
+    source: Path,
+    references: Sequence[Path],
+    out: Path,
+    config: RerankConfig,
+    seed: int,
+    jobs: int,
+    resume: bool,
+    nbest_features: Sequence[NBestFeature],
+) -> TuningRun:
+    tuned = load_run(base)
+    refuse_written(out, read_ini(Path(tuned.ini)).files())
     check_unchanged({base: tuned})
     if not config.run_commands:
         refuse_commands({base: tuned})
@@ -131,7 +147,6 @@ def rerank_run(
         decoder=decoder_config,
     )
     with ExitStack() as stack:
-        stack.enter_context(held_directory(out))
         _claim(out, base, run, source, references, config, resume)
         decoder = stack.enter_context(open_decoder(Path(run.ini), decoder_config, jobs))
         lists = stack.enter_context(ListFeatures(run.nbest_features))

@@ -32,6 +32,11 @@ RENDERERS: dict[str, Renderer] = {
 SUFFIXES = {"txt": "text", "md": "markdown", "tex": "latex"}
 
 
+def written_files(out: Path, name: str) -> list[Path]:
+    """The files OUT/NAME that tables are written to, the picture among them."""
+    return [out / f"{name}.{suffix}" for suffix in (*SUFFIXES, "json", "svg")]
+
+
 def write_comparison(comparison: Comparison, out: Path) -> str:
     """Write OUT/table.txt, .md, .tex and .json.
 

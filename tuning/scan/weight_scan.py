@@ -162,9 +162,9 @@ def scan(
             would overwrite what it reads.
         UserError: another command writes into out.
     """
+    refuse_overwriting([out], [system])
     scanned = _system(system, config, init_weights)
     read = [source, *references, *([] if init_weights is None else [init_weights])]
-    refuse_overwriting([out], [system])
     refuse_written(out, [*read, *read_ini(scanned.ini).files()])
     names = scanned.column(feature), scanned.column(config.against)
     if names[0] == names[1]:
