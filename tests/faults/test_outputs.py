@@ -1,4 +1,4 @@
-"""Inputs are only read: each command refuses, with one line, an output that is one of them.
+"""Inputs are only read, and two commands never write into one place: each command refuses it with one line.
 
 The commands and their parameters are those that click knows, so one that is new is tested or noticed.
 """
@@ -6,21 +6,46 @@ The commands and their parameters are those that click knows, so one that is new
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import click
 import pytest
+import torch
 from click.testing import CliRunner, Result
 
-from moses_bridge.base.command import OutputPath
+from moses_bridge.base.command import CommandGroup, OutputPath
 from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.lock import held_directory, held_file
 from moses_bridge.base.overwriting import protected, refuse_overwriting
 from moses_bridge.base.textio import open_write
-from tests.faults.command_lines import GROUPS, arguments, commands, inputs, make_files, outputs
+from moses_bridge.cli import main as moses_bridge
+from rescorer.cli import main as rescorer
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
+from rescorer.models.model_directory import save_model
+from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from tuning.cli import main as tuning
 
-COMMANDS = dict(commands())
-WRITING = {name: command for name, command in COMMANDS.items() if outputs(command)}
+GROUPS: dict[str, click.Group] = {
+    "moses-bridge": moses_bridge,
+    "rescorer": rescorer,
+    "tuning": tuning,
+}
+# Values of parameters that are text; "source" and "target" are codes of languages where they are no paths.
+TEXTS = {"source": "en", "target": "fr", "feature": "NN0", "system": "+RNN", "command": "true"}
+INI = b"""\
+[feature]
+WordPenalty
+PhraseDictionaryMemory name=TM0 num-features=2 path=table
+KENLM name=LM0 order=1 path=lm.arpa
+[weight]
+WordPenalty0= -1
+TM0= 0.2 0.2
+LM0= 0.5
+"""
+
+
 # What these write has a fixed name, beside what they read, or is standard output alone.
 NOT_WRITING = {
     "moses-bridge check": "prints",
@@ -32,7 +57,7 @@ NOT_WRITING = {
     "tuning translate": "writes into the run directories that it is given",
 }
 # Parameters that are text, and no path of something that is written.
-TEXTS = {
+NO_OUTPUTS = {
     *(
         "source",
         "target",
@@ -86,19 +111,101 @@ MORE = {
 }
 
 
+def commands() -> Iterator[tuple[str, click.Command]]:
+    """All commands of the three packages: "rescorer score", and what click knows of it."""
+    for program, group in GROUPS.items():
+        assert isinstance(group, CommandGroup)
+        for name, command in group.commands.items():
+            yield f"{program} {name}", command
+
+
+def outputs(command: click.Command) -> list[click.Parameter]:
+    """The parameters that name what is written."""
+    return [each for each in command.params if isinstance(each.type, OutputPath)]
+
+
+def inputs(command: click.Command) -> list[click.Parameter]:
+    """The parameters that name what is read."""
+    return [
+        each
+        for each in command.params
+        if isinstance(each.type, click.Tuple)
+        or (isinstance(each.type, click.Path) and not isinstance(each.type, OutputPath))
+    ]
+
+
+def make_files(folder: Path) -> None:
+    """What command lines name: a model, an ini with its files, and a file for each other input."""
+    torch.manual_seed(0)
+    words = Vocabulary([b"a", b"b"])
+    network = EncoderDecoder(EncDecConfig(8, 4, 4), len(words), len(words))
+    save_model(folder / "model", "encdec", network, network.config, Shortlists(words, words), {})
+    (folder / "moses.ini").write_bytes(INI)
+    (folder / "table").write_bytes(b"a ||| b ||| 0.5 0.5\n")
+    (folder / "lm.arpa").write_bytes(b"\\data\\\n")
+
+
+def arguments(command: click.Command, folder: Path, given: Mapping[str, object]) -> list[str]:
+    """A command line with some parameters and all that are required; what they name is made in the folder."""
+    options, positional = list[str](), list[str]()
+    for parameter in command.params:
+        name = parameter.name or ""
+        if name not in given and not (parameter.required or name in ("ini", "ini_out")):
+            continue
+        values = _values(parameter, folder, given)
+        if isinstance(parameter, click.Argument):
+            positional += values
+        else:
+            options += [parameter.opts[-1], *values]
+    return [*options, *positional]
+
+
+def _values(parameter: click.Parameter, folder: Path, given: Mapping[str, object]) -> list[str]:
+    name = parameter.name or ""
+    if isinstance(parameter.type, click.Tuple):
+        return [
+            _value(kind, f"{name}{place}", folder, given)
+            for place, kind in enumerate(parameter.type.types)
+        ]
+    return [_value(parameter.type, name, folder, given)]
+
+
+def _value(
+    kind: click.types.ParamType, name: str, folder: Path, given: Mapping[str, object]
+) -> str:
+    if name in given:
+        return str(given[name])
+    if isinstance(kind, OutputPath):
+        return str(folder / f"new-{name}")
+    if not isinstance(kind, click.Path):
+        return TEXTS.get(name, f"X={folder / 'model'}")
+    if name == "ini":
+        return str(folder / "moses.ini")
+    if not kind.file_okay:
+        return str(folder / "model")
+    path = folder / f"read-{name}"
+    if not path.exists():
+        path.write_bytes(f"{name}\n".encode())
+    return str(path)
+
+
+COMMANDS = dict(commands())
+WRITING = {name: command for name, command in COMMANDS.items() if outputs(command)}
+
+
 def is_directory(parameter: click.Parameter) -> bool:
     assert isinstance(parameter.type, click.Path)
     return not parameter.type.file_okay
 
 
-def single_inputs(command: click.Command) -> list[str]:
-    """The names of inputs; those of a pair are two."""
-    names = []
+def input_files(command: click.Command) -> list[str]:
+    """The names of inputs that may be files; those of a pair are two."""
+    names = list[str]()
     for parameter in inputs(command):
-        pair = isinstance(parameter.type, click.Tuple)
-        names += (
-            [f"{parameter.name}{place}" for place in (0, 1)] if pair else [parameter.name or ""]
-        )
+        if isinstance(parameter.type, click.Tuple):
+            names += [f"{parameter.name}{place}" for place in (0, 1)]
+        elif not is_directory(parameter):
+            names.append(parameter.name or "")
     return names
 
 
@@ -106,7 +213,7 @@ PAIRS = [
     pytest.param(name, output, read, id=f"{name}: {output.opts[-1]} is {read}")
     for name, command in WRITING.items()
     for output in outputs(command)
-    for read in single_inputs(command)
+    for read in input_files(command)
     if not is_directory(output)
 ]
 TWINS = [
@@ -142,7 +249,9 @@ def test_every_parameter_is_known(name: str) -> None:
     """A path that is written has the type that says so."""
     for parameter in COMMANDS[name].params:
         if isinstance(parameter.type, type(click.STRING)):
-            assert parameter.name in TEXTS, f"{parameter.name}: give it a type, or a place in TEXTS"
+            assert parameter.name in NO_OUTPUTS, (
+                f"{parameter.name}: give it a type, or a place in NO_OUTPUTS"
+            )
 
 
 def test_all_directories_are_counted() -> None:
@@ -161,17 +270,9 @@ def test_an_output_that_is_an_input(
 ) -> None:
     make_files(tmp_path)
     command = WRITING[name]
-    directory = {"model": "model", "models": "model", "runs": "model", "ini": "moses.ini"}
-    kinds = {each.name: each.type for each in inputs(command)}
-    kind = kinds.get(read)
-    is_file = not isinstance(kind, click.Path) or kind.file_okay
-    place = tmp_path / (
-        directory.get(read, f"read-{read}") if read == "ini" or not is_file else f"read-{read}"
-    )
-    if not place.exists():
+    place = tmp_path / ("moses.ini" if read == "ini" else f"read-{read}")
+    if read != "ini":
         place.write_bytes(b"input\n")
-    if not is_file:
-        pytest.skip("a file is no directory")
     given = {output.name or "": place, read: place}
     if read[-1] in "01":
         given[read[:-1]] = place
@@ -293,5 +394,66 @@ def test_outputs_that_are_not_there_are_compared_by_their_place(tmp_path: Path) 
         refuse_overwriting([tmp_path / "link" / "b", tmp_path / "b"], [])
 
 
-def test_a_type_for_what_is_written() -> None:
-    assert issubclass(OutputPath, click.Path)
+# What holds its place while it works; the others write single files, each whole under its name.
+HELD: dict[str, Callable[[Path], AbstractContextManager[None]]] = {
+    "moses-bridge corpus": held_directory,
+    "moses-bridge build": held_directory,
+    "moses-bridge filter": held_directory,
+    "moses-bridge config": held_directory,
+    "rescorer train": held_directory,
+    "rescorer expected-bleu": held_directory,
+    "rescorer score": held_file,
+    "rescorer merge": held_file,
+    "rescorer map": held_directory,
+    "tuning tune": held_directory,
+    "tuning rerank": held_directory,
+    "tuning scan": held_directory,
+}
+# Tables that are written at the end, and vectors: their own tests ask for the lock.
+HELD_AT_THE_END = {"tuning compare", "tuning gains", "rescorer neighbors"}
+SINGLE_FILES = {
+    *(
+        "moses-bridge select",
+        "moses-bridge prune",
+        "moses-bridge decode",
+        "moses-bridge score-nbest",
+    ),
+    *("moses-bridge step", "rescorer nbest", "rescorer preferences", "rescorer generate"),
+    *("rescorer translate", "rescorer align", "tuning plot", "tuning report", "tuning plan"),
+}
+
+
+def test_all_commands_that_hold_their_place_are_counted() -> None:
+    assert set(WRITING) == {*HELD, *HELD_AT_THE_END, *SINGLE_FILES}
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_a_second_writer_is_refused(name: str, tmp_path: Path) -> None:
+    make_files(tmp_path)
+    out = tmp_path / "out"
+    given: dict[str, object] = {"out": out}
+    if name == "moses-bridge config":
+        given["experiments"] = tmp_path / "experiment.toml"
+        (tmp_path / "experiment.toml").write_bytes(b"[train]\nx = 1\n")
+    if name == "rescorer score":
+        given |= {"control": "length", "table": tmp_path / "table", "ini_out": tmp_path / "new.ini"}
+    if name == "rescorer merge":
+        part = [str(tmp_path / "table"), "--shard", "1/1", "--control", "length"]
+        assert run("rescorer score", [*part, "--out", str(tmp_path / "part")]).exit_code == 0
+        given |= {"parts": tmp_path / "part", "ini_out": tmp_path / "new.ini"}
+    if name == "tuning scan":
+        given |= {"system": tmp_path / "moses.ini"}
+        (tmp_path / "read-source").write_bytes(b"a\na\n")
+        (tmp_path / "read-references").write_bytes(b"b\nb\n")
+    more = {"tuning scan": ["--feature", "LM0"], "rescorer map": ["--kind", "words"]}.get(name, [])
+    command_line = [*arguments(WRITING[name], tmp_path, given), *more]
+    with HELD[name](out):
+        before = content(tmp_path)
+        result = run(name, command_line)
+        assert content(tmp_path) == before
+    assert result.exit_code == 1, result.output
+    (line,) = [line for line in result.stderr.splitlines() if "count rows" not in line]
+    assert line.startswith(
+        f"{name.split()[0]}: error: {out}: another command writes there (process"
+    )
+    assert f"process {os.getpid()} on " in line
