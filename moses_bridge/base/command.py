@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import errno
 import inspect
 import multiprocessing
 import os
@@ -11,7 +12,7 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
@@ -21,17 +22,25 @@ import click
 from moses_bridge.base.config import choices
 from moses_bridge.base.config_text import commented_toml
 from moses_bridge.base.errors import ConfigError, UserError
+from moses_bridge.base.overwriting import protected, refuse_overwriting
 from moses_bridge.base.processors import n_processors
-from moses_bridge.base.textio import remove_unfinished
+from moses_bridge.base.textio import FULL, remove_unfinished
 
 FAILED = 1
 INTERRUPTED = 130
+
+
 # Kinds of paths. That a directory is missing or lacks a file is said where it is read.
+class OutputPath(click.Path):
+    """A file or directory that a command writes; every other `click.Path` is read."""
+
+
 INPUT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 FILE_OR_STDIN = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
-OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
-FILE_OR_STDOUT = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
-DIRECTORY = click.Path(file_okay=False, path_type=Path)
+OUTPUT_FILE = OutputPath(dir_okay=False, path_type=Path)
+FILE_OR_STDOUT = OutputPath(dir_okay=False, allow_dash=True, path_type=Path)
+OUTPUT_DIRECTORY = OutputPath(file_okay=False, path_type=Path)
+DIRECTORY = click.Path(file_okay=False, path_type=Path)  # to be read: what it lacks is said there
 EXISTING_DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
 FILE_OR_DIRECTORY = click.Path(exists=True, path_type=Path)
 PREFIX = click.Path(path_type=Path)  # of the names of files
@@ -120,7 +129,7 @@ class _PrintConfig(click.Option):
 
 
 class Command(click.Command):
-    """A command that may have the flag --print-config."""
+    """A command that refuses to write what it reads, and may have the flag --print-config."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the command line, or print the settings that it and the file give."""
@@ -132,6 +141,39 @@ class Command(click.Command):
                 click.echo(commented_toml(config), nl=False)
                 ctx.exit()
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, unless one of its outputs is one of its inputs."""
+        outputs, inputs = self.paths(ctx.params)
+        refuse_overwriting(outputs, inputs)
+        with protected(inputs):
+            return super().invoke(ctx)
+
+    def paths(self, values: Mapping[str, Any]) -> tuple[list[Path], list[Path]]:
+        """The paths that a command line names: those to write, and those to read.
+
+        Args:
+            values: by parameter.
+        """
+        outputs, inputs = list[Path](), list[Path]()
+        for parameter in self.params:
+            for kind, value in _values_of(parameter, values.get(parameter.name or "")):
+                if isinstance(kind, click.Path):
+                    (outputs if isinstance(kind, OutputPath) else inputs).append(Path(value))
+        return outputs, inputs
+
+
+def _values_of(
+    parameter: click.Parameter, value: Any
+) -> Iterator[tuple[click.types.ParamType[Any], Any]]:
+    """The single values of a parameter, each with its type."""
+    if value is None:
+        return
+    for item in value if parameter.multiple or parameter.nargs == -1 else [value]:
+        if isinstance(parameter.type, click.Tuple):
+            yield from zip(parameter.type.types, item, strict=True)
+        else:
+            yield parameter.type, item
 
 
 def _without_required(command: click.Command) -> click.Command:
@@ -170,13 +212,24 @@ class CommandGroup(click.Group):
             _close_output()
             sys.exit(FAILED)
         except OSError as error:
-            message = str(error)
+            message = f"{error}{_advice(error)}"
             _close_output()
         except KeyboardInterrupt:
             click.echo(f"{ctx.info_name}: interrupted", err=True)
             sys.exit(INTERRUPTED)
         click.echo(f"{ctx.info_name}: error: {message}", err=True)
         sys.exit(FAILED)
+
+
+def _advice(error: OSError) -> str:
+    """What to do where there is no room."""
+    if error.errno == errno.EFBIG:
+        return ". Raise the limit of file sizes (ulimit -f), or name another place"
+    if error.errno in FULL and error.errno != errno.EIO:
+        return (
+            ". Make room there, or name another place; where a command has --resume, it continues"
+        )
+    return ""
 
 
 @contextlib.contextmanager

@@ -10,6 +10,8 @@ from typing import Any
 from moses_bridge.base.config import load_toml, nearest
 from moses_bridge.base.config_text import to_toml
 from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.lock import held_directory
+from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.textio import StrPath, open_write
 
 BASE = "base"
@@ -30,16 +32,20 @@ def split_experiment(experiments: Sequence[StrPath], out: Path) -> list[Path]:
 
     Raises:
         InputError: an experiment is missing or is not TOML.
-        ConfigError: a key stands outside any table, or files are bases of each other.
+        ConfigError: a key stands outside any table, files are bases of each other, or a file of the experiment
+            would be overwritten.
+        UserError: another command writes into the directory.
     """
     merged = load_experiment(experiments)
-    for name, table in merged.items():
-        path = out / f"{name}.toml"
-        text = to_toml(table).encode()
-        if not (path.exists() and path.read_bytes() == text):
-            with open_write(path) as stream:
-                stream.write(text)
-    return [out / f"{name}.toml" for name in merged]
+    files = [out / f"{name}.toml" for name in merged]
+    refuse_overwriting(files, experiment_files(experiments))
+    with held_directory(out):
+        for path, table in zip(files, merged.values(), strict=True):
+            text = to_toml(table).encode()
+            if not (path.exists() and path.read_bytes() == text):
+                with open_write(path) as stream:
+                    stream.write(text)
+    return files
 
 
 def load_experiment(experiments: Sequence[StrPath]) -> dict[str, dict[str, Any]]:

@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -15,9 +16,10 @@ from typing import BinaryIO, cast
 from xopen import xopen
 
 from moses_bridge.base.errors import InputError
+from moses_bridge.base.overwriting import STANDARD_STREAM as STANDARD_STREAM
+from moses_bridge.base.overwriting import refuse_protected
 
 StrPath = str | os.PathLike[str]
-STANDARD_STREAM = "-"
 COMPRESSIONS = {".gz": "gz", ".bz2": "bz2", ".xz": "xz", ".zst": "zst"}
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 PIECE_BYTES = 1 << 18  # read at once; larger pieces are no faster
@@ -47,6 +49,7 @@ def open_write(path: StrPath) -> Iterator[BinaryIO]:
 
     Raises:
         OSError: the file cannot be written; it names the file.
+        ConfigError: it is an input of the command that runs.
     """
     compression = COMPRESSIONS.get(Path(path).suffix)
     with open_write_packed(path) as file:
@@ -84,7 +87,12 @@ def is_stream(path: StrPath) -> bool:
 
 
 def publish(temporary: Path, target: Path) -> None:
-    """Give a complete file its name, in such a way that a power cut leaves the old or the new one."""
+    """Give a complete file its name, in such a way that a power cut leaves the old or the new one.
+
+    Raises:
+        ConfigError: the name is that of an input of the command that runs.
+    """
+    refuse_protected(target)
     _sync(temporary)
     temporary.replace(target)
     _sync(target.parent)
@@ -104,12 +112,21 @@ def remove_unfinished() -> None:
 def temporary_beside(target: Path) -> Iterator[Path]:
     """A name beside the target that nobody else uses; no file of this name is left behind."""
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    _UNFINISHED.add(temporary)
+    with removed_by_signals(temporary):
+        try:
+            yield temporary
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def removed_by_signals(path: Path) -> Iterator[None]:
+    """In the block a signal that ends the process removes the file or directory; see `remove_unfinished`."""
+    _UNFINISHED.add(path)
     try:
-        yield temporary
+        yield
     finally:
-        temporary.unlink(missing_ok=True)
-        _UNFINISHED.discard(temporary)
+        _UNFINISHED.discard(path)
 
 
 @contextlib.contextmanager
@@ -123,24 +140,24 @@ def open_directory(target: Path) -> Iterator[Path]:
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     with temporary_directory(target.parent, target.name) as temporary:
-        yield temporary
-        for path in temporary.iterdir():
+        content = temporary / target.name  # as readable to others as any new directory
+        content.mkdir()
+        yield content
+        for path in content.iterdir():
             _sync(path)
-        temporary.replace(target)
+        content.replace(target)
         _sync(target.parent)
 
 
 @contextlib.contextmanager
 def temporary_directory(parent: Path, name: str) -> Iterator[Path]:
-    """A directory that nobody else uses; nothing of it is left behind."""
-    temporary = parent / f".{name}.{secrets.token_hex(8)}"
-    _UNFINISHED.add(temporary)
-    try:
-        temporary.mkdir()
-        yield temporary
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        _UNFINISHED.discard(temporary)
+    """A directory that nobody else uses, and no other user reads; nothing of it is left behind."""
+    temporary = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=parent))
+    with removed_by_signals(temporary):
+        try:
+            yield temporary
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 @contextlib.contextmanager

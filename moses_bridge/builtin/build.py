@@ -10,6 +10,8 @@ from typing import Annotated
 from moses_bridge.base.choices import Aligner, Smoothing
 from moses_bridge.base.config import AtLeast, AtMost, check_limits
 from moses_bridge.base.errors import InputError
+from moses_bridge.base.lock import held_directory
+from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.programs import find_program, run_program
 from moses_bridge.base.textio import named_errors, read_lines, write_lines
 from moses_bridge.builtin.aligner import PAIRS_AT_ONCE, align
@@ -95,7 +97,8 @@ def build_model(
         InputError: the texts or links do not fit together or give no phrase pair, or a path of the
             model holds a blank or "#", which Moses cuts.
         ToolError: `lmplz` failed.
-        ConfigError: the pruning of the language model makes no sense.
+        ConfigError: the pruning of the language model makes no sense, or a text would be overwritten.
+        UserError: another command writes into the directory.
         OSError: the disk is full.
     """
     texts = [Path(f"{corpus}.{language}") for language in (source, target)]
@@ -106,17 +109,31 @@ def build_model(
         language_model.absolute(),
         config.lm_order,
     )
-    out.mkdir(parents=True, exist_ok=True)
+    tables = [out / name for name in (*LEXICAL_NAMES, TABLE_NAME, REORDERING_NAME)]
+    given = texts if links is None else [*texts, links]
+    refuse_overwriting([*tables, language_model, out / INI_NAME], given)
+    with held_directory(out):
+        _build(texts, tables, language_model, config, links, jobs)
+        write_ini(ini, out / INI_NAME)
+
+
+def _build(
+    texts: Sequence[Path],
+    tables: Sequence[Path],
+    language_model: Path,
+    config: BuildConfig,
+    links: Path | None,
+    jobs: int,
+) -> None:
+    """Make what is not there, or older than its inputs."""
     if links is None:
-        links = out / LINKS_NAME
-        aligned = links
+        links = aligned = language_model.with_name(LINKS_NAME)
         _make(
             [links],
             texts,
             [config.aligner, config.pairs_at_once],
             lambda: align(texts[0], texts[1], aligned, config.aligner, jobs, config.pairs_at_once),
         )
-    tables = [out / name for name in (*LEXICAL_NAMES, TABLE_NAME, REORDERING_NAME)]
     inputs = [*texts, links]
     table_settings = [str(links.absolute()), config.max_phrase_words, config.smoothing]
     _make(tables, inputs, table_settings, lambda: _write_tables(inputs, tables, config, jobs))
@@ -126,7 +143,6 @@ def build_model(
         [config.lm_order, *config.lm_prune],
         lambda: _estimate(texts[1], language_model, config),
     )
-    write_ini(ini, out / INI_NAME)
 
 
 def _make(

@@ -9,9 +9,9 @@ import click
 
 from moses_bridge.base.choices import Origin
 from moses_bridge.base.command import (
-    DIRECTORY,
     FILE_OR_STDIN,
     FILE_OR_STDOUT,
+    OUTPUT_DIRECTORY,
     choice_of,
     command,
     config_options,
@@ -43,7 +43,9 @@ def _corpus_settings(
 @command
 @SOURCE
 @TARGET
-@click.option("--out", type=DIRECTORY, required=True, help="Directory for train, dev and test.")
+@click.option(
+    "--out", type=OUTPUT_DIRECTORY, required=True, help="Directory for train, dev and test."
+)
 @click.option(
     "--from",
     "origin",

@@ -124,7 +124,8 @@ def decode(
       moses-bridge decode --ini filtered/moses.ini --input corpus/test.en --output test.out \\
           --nbest test.nbest.gz --nbest-size 100
     """
-    from moses_bridge.decoding.decoder import open_decoder
+    from moses_bridge.decoding.decoder import open_decoder, refuse_model_files
+    from moses_bridge.formats.moses_ini import read_ini
     from moses_bridge.formats.weights import read_weights
 
     options = _decoder_settings(config, decoder, stack, cube_pruning_pop_limit, neural_lms)
@@ -135,6 +136,7 @@ def decode(
         report = force_translations(ini, options, jobs, source, constrain, output, overwrite, nbest)
         click.echo(f"{report.n_missed} of {report.n_lines} translations cannot be made", err=True)
         return
+    refuse_model_files(read_ini(ini), source, (output, nbest))
     with open_decoder(ini, options, jobs) as search:
         search.decode(source, output, overwrite, nbest, nbest_size)
 

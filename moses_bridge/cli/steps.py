@@ -8,12 +8,18 @@ from pathlib import Path
 
 import click
 
-from moses_bridge.base.command import DIRECTORY, FILE_OR_STDIN, FILE_OR_STDOUT, Command, command
+from moses_bridge.base.command import (
+    FILE_OR_STDIN,
+    FILE_OR_STDOUT,
+    OUTPUT_DIRECTORY,
+    Command,
+    command,
+)
 
 
 @click.command("config", cls=Command)
 @click.argument("experiments", type=FILE_OR_STDIN, nargs=-1, required=True)
-@click.option("--out", type=DIRECTORY, required=True, help="Directory for the files.")
+@click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Directory for the files.")
 def config_command(experiments: tuple[Path, ...], out: Path) -> None:
     """Split experiment files into one settings file per command.
 

@@ -10,10 +10,10 @@ import click
 
 from moses_bridge.base.choices import Smoothing
 from moses_bridge.base.command import (
-    DIRECTORY,
     FILE_OR_STDIN,
     FILE_OR_STDOUT,
     JOBS,
+    OUTPUT_DIRECTORY,
     PREFIX,
     Command,
     choice_of,
@@ -45,7 +45,7 @@ def _build_settings(config: Path | None, smoothing: str | None) -> BuildConfig:
 )
 @SOURCE
 @TARGET
-@click.option("--out", type=DIRECTORY, required=True, help="Directory for the model.")
+@click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Directory for the model.")
 @click.option(
     "--links",
     type=FILE_OR_STDIN,
@@ -92,7 +92,7 @@ def build(
 )
 @click.option(
     "--out",
-    type=DIRECTORY,
+    type=OUTPUT_DIRECTORY,
     required=True,
     help="Directory for the filtered tables and their moses.ini.",
 )

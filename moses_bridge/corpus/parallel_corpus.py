@@ -14,6 +14,8 @@ from typing import Annotated
 from moses_bridge.base.choices import Origin
 from moses_bridge.base.config import AtLeast, AtMost, check_limits
 from moses_bridge.base.errors import ConfigError, UserError
+from moses_bridge.base.lock import held_directory
+from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.textio import open_write, write_lines
 from moses_bridge.corpus.debian_archive import DebianArchive
 from moses_bridge.corpus.libreoffice_help import help_package, help_pairs
@@ -22,6 +24,7 @@ from moses_bridge.corpus.package_descriptions import description_pairs
 from moses_bridge.corpus.text_pair import TextPair
 from moses_bridge.corpus.tokenization import tokenize_lines
 
+REPORT_NAME = "corpus.json"
 PARTS = ("train", "dev", "test")
 LANGUAGE_CODE = re.compile(r"^[a-z]{2,3}(?:_[A-Z]{2}|_[A-Z][a-z]{3})?$")
 NOT_A_WORD = re.compile(r"[\W_]+")
@@ -123,12 +126,35 @@ def prepare_corpus(
         The counts, as in OUT/corpus.json.
 
     Raises:
-        ConfigError: languages or files do not fit.
+        ConfigError: languages or files do not fit, or a file of the corpus is one of those given.
         InputError: a file cannot be read, is malformed, not UTF-8 or has fewer lines than the other one.
         ToolError: apt failed.
-        UserError: no apt here, no such index, or nothing left.
+        UserError: no apt here, no such index, nothing left, or another command writes into the folder.
     """
     _check_languages(source, target)
+    own = [path for path in (source_file, target_file, *files) if path is not None]
+    refuse_overwriting(_written(out, source, target), own)
+    with held_directory(out):
+        return _prepare(source, target, out, config, source_file, target_file, files)
+
+
+def _written(out: Path, source: str, target: str) -> list[Path]:
+    """All files of a corpus."""
+    names = [
+        f"{part}{raw}.{code}" for part in PARTS for raw in ("", ".raw") for code in (source, target)
+    ]
+    return [out / name for name in (*names, REPORT_NAME)]
+
+
+def _prepare(
+    source: str,
+    target: str,
+    out: Path,
+    config: CorpusConfig,
+    source_file: Path | None,
+    target_file: Path | None,
+    files: Sequence[Path],
+) -> CorpusReport:
     dropped: Counter[str] = Counter()
     raw = list(_read(source, target, out, config, source_file, target_file, files, dropped))
     tokenized = _tokenize(_with_words(raw, dropped), source, target, config.jobs)
@@ -342,7 +368,7 @@ def _write(
         _write_text(out / f"{part}.{target}", [pair.target for pair in pairs])
         if part != "train":
             _write_text(out / f"{part}.{source}", [pair.source for pair in pairs])
-    with open_write(out / "corpus.json") as stream:
+    with open_write(out / REPORT_NAME) as stream:
         stream.write(json.dumps(asdict(report), indent=2).encode() + b"\n")
     _write_text(finished, [pair.source for pair in parts["train"]])
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from moses_bridge.base.config import AtLeast, AtMost, check_limits
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.line_progress import track_lines
+from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.progress import track
 from moses_bridge.base.textio import is_stream, open_write, read_parallel, write_lines
 from moses_bridge.builtin.language_model.arpa import MAX_ORDER
@@ -194,9 +195,7 @@ def _check(
 
 
 def _check_outputs(read: Sequence[Path], written: Sequence[Path]) -> None:
-    files = [path.resolve() for path in written if not is_stream(path)]
-    if len(set(files)) < len(files) or {path.resolve() for path in read} & set(files):
-        raise ConfigError("a file is named twice: an input is never modified")
+    refuse_overwriting(written, read)
 
 
 def _models(texts: Sequence[Path], domain: Domain, config: SelectConfig) -> list[DomainModels]:

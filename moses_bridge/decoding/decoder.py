@@ -16,6 +16,7 @@ import numpy as np
 from moses_bridge.base.choices import DecoderKind
 from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError, ToolError
+from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.programs import find_program, run_program
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import open_write, read_lines, write_lines
@@ -129,10 +130,21 @@ class Decoder(Protocol):
             nbest_size: translations of each sentence in the list.
 
         Raises:
-            ConfigError: a weight has no feature, or a feature another number of scores.
+            ConfigError: a weight has no feature, a feature has another number of scores, or an output is the
+                source, a file of the model or the other output.
             InputError: the file cannot be read.
         """
         ...
+
+
+def refuse_model_files(ini: MosesIni, source: Path, outputs: Sequence[Path | None]) -> None:
+    """Refuse outputs that are the text to translate, the ini or a file that it names.
+
+    Raises:
+        ConfigError: an output is one of them, or two outputs are one file.
+    """
+    written = [path for path in outputs if path is not None]
+    refuse_overwriting(written, [source, *ini.files()])
 
 
 def open_decoder(ini: Path, config: DecoderConfig, jobs: int) -> Decoder:
@@ -214,6 +226,7 @@ class BuiltinDecoder:
         nbest_size: int,
     ) -> None:
         """See `Decoder`."""
+        refuse_model_files(self._model.ini, source, (out, nbest))
         lines = list(read_lines(source))
         translations = self.translations(lines, weights, None if nbest is None else nbest_size)
         with ExitStack() as stack:
@@ -306,6 +319,7 @@ class MosesDecoder:
         nbest_size: int,
     ) -> None:
         """See `Decoder`."""
+        refuse_model_files(self._ini, source, (out, nbest))
         with tempfile.TemporaryDirectory() as folder:
             text, found = Path(folder, "input"), Path(folder, "nbest")
             lines = list(read_lines(source))

@@ -11,6 +11,7 @@ import numpy as np
 
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.line_progress import track_lines
+from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import open_write, read_lines, read_parallel, write_lines
 from moses_bridge.builtin.decoder.batches import Work, translate_lines
@@ -26,6 +27,7 @@ from moses_bridge.builtin.decoder.translator import (
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel, make_weighted_model
 from moses_bridge.compiled.notice import CompilationNotice
 from moses_bridge.decoding.decoder import READING, SEARCH, DecoderConfig, Weights
+from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.formats.ngram_scorer import ScorerProcesses
 from moses_bridge.formats.words import split_words
 
@@ -70,11 +72,13 @@ def force_translations(
         nbest: n-best list with one entry for each translation that can be made.
 
     Raises:
-        ConfigError: a setting does not fit, or a weight has no feature.
+        ConfigError: a setting does not fit, a weight has no feature, or an output is an input.
         InputError: a file cannot be read, or the texts have different numbers of lines.
     """
     if config.neural_lm or config.kind == "moses":
         raise ConfigError("translations are forced by the built-in decoder without a neural model")
+    written = [out] if nbest is None else [out, nbest]
+    refuse_overwriting(written, [source, target, *read_ini(ini).files()])
     lines = list(read_parallel(source, target))
     sources = [line for line, _ in lines]
     form = None if nbest is None else NBestFormat(1, 1, config.segmentation, config.alignment)
@@ -116,10 +120,11 @@ def score_entries(ini: Path, source: Path, nbest: Path, out: Path, weights: Weig
         weights: by feature name, instead of the ini's.
 
     Raises:
-        ConfigError: a weight has no feature.
+        ConfigError: a weight has no feature, or the output is an input.
         InputError: a file cannot be read, or an entry has no segmentation into phrase pairs of the
             model.
     """
+    refuse_overwriting([out], [source, nbest, *read_ini(ini).files()])
     with CompilationNotice(*READING):
         model = load_model(ini, ALL_ROWS, None)
         translator = Translator(model, _weighted(model, weights), NO_SEARCH)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,6 +67,13 @@ class MosesIni:
         path, compressed = self.resolve(path_argument), self.resolve(f"{path_argument}.gz")
         return compressed if compressed.exists() and not path.exists() else path
 
+    def files(self) -> list[Path]:
+        """The files of the model that are there: those named in the ini, and the ini itself."""
+        named = [
+            self.file(each.arguments["path"]) for each in self.features if "path" in each.arguments
+        ]
+        return [self.path, *(file for path in named for file in _files_at(path))]
+
     def feature(self, name: str) -> Feature:
         """The feature of a name.
 
@@ -82,6 +89,13 @@ class MosesIni:
     def of_kind(self, kind: str) -> tuple[Feature, ...]:
         """The features of a type."""
         return tuple(feature for feature in self.features if feature.kind == kind)
+
+
+def _files_at(named: Path) -> Iterable[Path]:
+    """What a path in an ini names: a file, the files of a directory, or those that begin with a prefix."""
+    if named.is_file():
+        return [named]
+    return named.iterdir() if named.is_dir() else named.parent.glob(f"{named.name}.*")
 
 
 def read_ini(path: StrPath) -> MosesIni:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.line_progress import track_lines
+from moses_bridge.base.lock import held_directory
+from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.textio import StrPath, read_lines, write_lines
 from moses_bridge.formats.moses_ini import (
     Feature,
@@ -78,19 +80,22 @@ def filter_model(
 
     Raises:
         InputError: a file is missing or the ini is not one of Moses's.
-        ConfigError: a table would overwrite itself.
+        ConfigError: a table, an input or the ini would be overwritten.
+        UserError: another command writes into the directory.
     """
     ini = with_absolute_paths(read_ini(ini_path))
     text_tables = [feature for feature in ini.features if _is_text_table(feature)]
     tables = {feature.name: ini.file(feature.arguments["path"]) for feature in text_tables}
     filtered = _places(tables, out.resolve())
+    refuse_overwriting([*filtered.values(), out / INI_NAME], [*inputs, *read_ini(ini_path).files()])
     for name, place in filtered.items():
         ini = with_path(ini, name, place)
-    phrases = SourcePhrases(chain.from_iterable(map(read_lines, inputs)), max_phrase_words)
-    for feature in text_tables:
-        rows = usable_rows(tables[feature.name], phrases, _n_columns(feature))
-        write_lines(filtered[feature.name], rows)
-    write_ini(ini, out / INI_NAME)
+    with held_directory(out):
+        phrases = SourcePhrases(chain.from_iterable(map(read_lines, inputs)), max_phrase_words)
+        for feature in text_tables:
+            rows = usable_rows(tables[feature.name], phrases, _n_columns(feature))
+            write_lines(filtered[feature.name], rows)
+        write_ini(ini, out / INI_NAME)
 
 
 def usable_rows(table: StrPath, phrases: SourcePhrases, n_columns: int = 2) -> Iterator[bytes]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from moses_bridge.base.config import AtLeast, AtMost, check_limits
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.line_progress import track_lines
+from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.progress import track
 from moses_bridge.base.textio import is_stream, read_lines, write_lines
 from moses_bridge.formats.moses_ini import (
@@ -113,9 +114,8 @@ def _check_paths(table: Path, out: Path, ini: Path | None, ini_out: Path | None)
         raise ConfigError("--ini and --ini-out belong together")
     if is_stream(table):
         raise ConfigError(f"{table} is read twice: name a file")
-    named = [path.resolve() for path in (table, out, ini, ini_out) if path is not None]
-    if len(set(named)) < len(named):
-        raise ConfigError("a file is named twice: the input is never modified")
+    model = [] if ini is None else read_ini(ini).files()
+    refuse_overwriting([out] if ini_out is None else [out, ini_out], [table, *model])
 
 
 def _with_table(ini: Path, table: Path, out: Path) -> MosesIni:

@@ -16,6 +16,7 @@ from moses_bridge.base.command import (
     FILE_OR_DIRECTORY,
     FILE_OR_STDOUT,
     INPUT_FILE,
+    OUTPUT_DIRECTORY,
     OUTPUT_FILE,
     Command,
     choice_of,
@@ -226,7 +227,7 @@ def _scorers(models: tuple[str, ...], compute: Compute, trust_code: bool) -> lis
 @click.command("map", cls=Command)
 @click.argument("model", type=EXISTING_DIRECTORY)
 @click.argument("table", type=INPUT_FILE)
-@click.option("--out", type=DIRECTORY, required=True, help="Directory for the maps.")
+@click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Directory for the maps.")
 @click.option(
     "--kind",
     "kinds",
@@ -349,7 +350,9 @@ def _line_numbers(text: str | None) -> list[int]:
     help="File for all attention weights, in JSON lines; the suffix chooses the compression.",
 )
 @click.option(
-    "--pictures", type=DIRECTORY, help="Directory for pictures of the sentence pairs in --lines."
+    "--pictures",
+    type=OUTPUT_DIRECTORY,
+    help="Directory for pictures of the sentence pairs in --lines.",
 )
 @click.option(
     "--lines", metavar="N,N,...", help="Numbers of the sentence pairs to draw, counted from 1."

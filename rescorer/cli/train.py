@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from moses_bridge.base.command import (
-    DIRECTORY,
     EXISTING_DIRECTORY,
     INPUT_FILE,
+    OUTPUT_DIRECTORY,
     choice_of,
     command,
     config_options,
@@ -63,7 +63,7 @@ def _training_settings(
 
 @command
 @click.argument("data", type=INPUT_FILE)
-@click.option("--out", type=DIRECTORY, required=True, help="Model directory to write.")
+@click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Model directory to write.")
 @click.option("--arch", cls=_ArchitectureOption, default="encdec", show_default=True)
 @click.option(
     "--source", type=INPUT_FILE, help="Source text, if DATA is its translation line by line."
@@ -81,7 +81,7 @@ def _training_settings(
 )
 @click.option(
     "--cache",
-    type=DIRECTORY,
+    type=OUTPUT_DIRECTORY,
     help="Directory in which to keep the pairs of the table for later trainings.",
 )
 @config_options(_training_settings)
@@ -169,7 +169,7 @@ def _expected_bleu_settings(
     required=True,
     help="Reference translation of --source; may be given several times.",
 )
-@click.option("--out", type=DIRECTORY, required=True, help="Model directory to write.")
+@click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Model directory to write.")
 @config_options(_expected_bleu_settings)
 @click.option(
     "--minutes",

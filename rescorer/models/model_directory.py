@@ -25,6 +25,8 @@ from rescorer.contract.trained_model import TrainedModel, TrainingRecord
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.tensor_files import check_weights, load_tensors, save_tensors
 from rescorer.models.reading import REVERSED_NOTE, RightToLeftGenerator, in_own_order
+from rescorer.training.log import LOG_NAME
+from rescorer.training.state import TRAINING_STATE
 
 if TYPE_CHECKING:
     from moses_bridge.formats.ngram_scorer import NgramScorer
@@ -78,6 +80,12 @@ def save_model(
     }
     write_json(directory / DESCRIPTION, description)
     save_tensors(directory / WEIGHTS, network.state_dict())
+
+
+def written_files(directory: Path) -> list[Path]:
+    """All files of a model directory that a training writes, whatever the architecture."""
+    names = (DESCRIPTION, WEIGHTS, TARGET_VOCABULARY, SOURCE_VOCABULARY, TRAINING_STATE, LOG_NAME)
+    return [directory / name for name in names]
 
 
 def load_model(directory: Path, trust_code: bool = False) -> TrainedModel[Any]:

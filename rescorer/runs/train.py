@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -10,10 +11,12 @@ from typing import Any
 import torch
 
 from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.lock import held_directory
+from moses_bridge.base.overwriting import refuse_overwriting
 from rescorer.contract.architectures import load
 from rescorer.contract.data import Data, DataKind
 from rescorer.contract.training import TrainingSettings
-from rescorer.models.model_directory import save_model
+from rescorer.models.model_directory import save_model, written_files
 from rescorer.training.loop import Trainer, TrainingReport
 from rescorer.training.peers import ALONE, Peers
 
@@ -51,9 +54,14 @@ def train(
     Raises:
         InputError: the data are malformed or there are none.
         ConfigError: the interrupted training had other settings, other data are needed, or processes
-            have different ones.
+            have different ones; or data would be overwritten.
+        UserError: another command writes into the directory.
     """
-    with peers.one_voice():
+    read = (data.path, data.source, data.links, *(data.texts or ()))
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(peers.one_voice())
+        refuse_overwriting(written_files(out), [path for path in read if path is not None])
+        peers.together(lambda: _hold(out, peers, stack), first_alone=False)
         entry = load(architecture)
         _check_kind(data, entry.data, architecture)
         _check_options(data, entry.data, architecture)
@@ -65,13 +73,20 @@ def train(
         fixed = {"config": _without_loop(settings), "seed": seed, "data": prepared.digest}
         peers.agree((fixed, asdict(settings.loop), resume), "data or settings")
         report = Trainer(network, prepared.task, settings.loop, out, fixed, peers).run(resume)
-    if not peers.is_first:
-        return report
-    if prepared.finish and (log_z := prepared.finish()):
-        report = replace(report, log_z_mean=log_z.mean, log_z_sd=log_z.sd)
-    record = {**fixed, "loop": asdict(settings.loop), "report": asdict(report), **prepared.record}
-    save_model(out, architecture, network.cpu(), settings.model, prepared.shortlists, record)
+        if not peers.is_first:
+            return report
+        if prepared.finish and (log_z := prepared.finish()):
+            report = replace(report, log_z_mean=log_z.mean, log_z_sd=log_z.sd)
+        loop = asdict(settings.loop)
+        record = {**fixed, "loop": loop, "report": asdict(report), **prepared.record}
+        save_model(out, architecture, network.cpu(), settings.model, prepared.shortlists, record)
     return report
+
+
+def _hold(out: Path, peers: Peers, stack: contextlib.ExitStack) -> None:
+    """Let the process that writes hold the directory until the stack ends."""
+    if peers.is_first:
+        stack.enter_context(held_directory(out))
 
 
 def _without_loop(settings: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Shards of a table with added columns, joined."""
+"""Shards of a table with added columns, joined once each is known to be whole."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.base.textio import open_write_packed, read_lines, write_lines
-from rescorer.tables.run import Counts, Run, read_run
+from moses_bridge.base.lock import held_file
+from moses_bridge.base.textio import open_write_packed, read_lines, read_pieces, write_lines
+from rescorer.tables.run import Content, Counts, Run, read_run
 
 
 def merged(parts: Sequence[Path], out: Path, command: str = "") -> Run:
-    """Write the table whose shards the parts are; its rows are those of an undivided run.
+    """Write the table whose shards the parts are.
 
-    Compressed files behind one another are one to every reader, so nothing is compressed again.
+    Compressed files behind one another are one to every reader, so nothing is compressed again. The file is
+    that of an undivided run, byte for byte, where each shard has at least two blocks of rows and no malformed
+    rows were left out. Else blocks begin at other rows, and a value may differ in its seventh digit.
 
     Args:
         parts: all shards, in any order.
@@ -26,8 +29,10 @@ def merged(parts: Sequence[Path], out: Path, command: str = "") -> Run:
         The run that would have written it at once.
 
     Raises:
-        InputError: a shard is missing, comes twice, or is of another table, model or setting.
+        InputError: a shard is missing, comes twice, is of another table, model or setting, or is not the file
+            that its record describes.
         ConfigError: out has another suffix than the parts.
+        UserError: another command writes the table.
     """
     ordered = _in_order([read_run(str(part)) for part in parts])
     for part in ordered:
@@ -35,16 +40,62 @@ def merged(parts: Sequence[Path], out: Path, command: str = "") -> Run:
             name = Path(part.out).name
             raise ConfigError(f"{out} must have the suffix of the parts ({name})")
     _check_bad_rows(ordered, ordered[0].config.max_bad_rows)
-    with open_write_packed(out) as stream:
-        for part in ordered:
-            with open(part.out, "rb") as packed:
-                shutil.copyfileobj(packed, stream, 1 << 20)
+    for part in ordered:
+        _check_content(part)
     config = replace(ordered[0].config, shard=None)
-    run = replace(ordered[0], out=str(out), config=config, counts=_sum_of(ordered))
-    run.write_record(command)
-    if run.counts.n_bad_rows:
-        write_lines(run.bad_rows, _bad_rows(ordered))
+    counts = _sum_of(ordered)
+    run = replace(ordered[0], out=str(out), config=config, counts=counts, content=None)
+    with held_file(out):
+        with open_write_packed(out) as stream:
+            for part in ordered:
+                with open(part.out, "rb") as packed:
+                    shutil.copyfileobj(packed, stream, 1 << 20)
+        run.write_record(command)
+        if run.counts.n_bad_rows:
+            write_lines(run.bad_rows, _bad_rows(ordered))
     return run
+
+
+def _check_content(part: Run) -> None:
+    """Refuse a part that is not the file that was written; one without a digest is read to its end.
+
+    Raises:
+        InputError: its bytes, or its rows, are not those of its record.
+    """
+    path, recorded = Path(part.out), part.content
+    if recorded is None:
+        _check_rows(path, part)
+        return
+    n_bytes = _size(path)
+    if n_bytes != recorded.n_bytes:
+        raise _damaged(path, f"{n_bytes:,} bytes", f"{recorded.n_bytes:,}, as {part.sidecar} says")
+    if Content.of(path) != recorded:
+        found, expected = (
+            "other bytes than were written",
+            f"those of which {part.sidecar} has the digest",
+        )
+        raise _damaged(path, found, expected)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError as error:
+        raise InputError(path, None, error.strerror or str(error), "a part of a table") from error
+
+
+def _check_rows(path: Path, part: Run) -> None:
+    n_rows, last = 0, b"\n"
+    for piece in read_pieces(path):
+        n_rows, last = n_rows + piece.count(b"\n"), piece[-1:]
+    if n_rows != part.counts.n_rows or last != b"\n":
+        ended = "" if last == b"\n" else " and a row without its end"
+        expected = f"{part.counts.n_rows:,}, as {part.sidecar} says"
+        raise _damaged(path, f"{n_rows:,} rows{ended}", expected)
+
+
+def _damaged(path: Path, found: str, expected: str) -> InputError:
+    return InputError(path, None, found, expected, "Copy the part again, or score it again")
 
 
 def _in_order(parts: Sequence[Run]) -> list[Run]:
@@ -71,7 +122,7 @@ def _unfit(part: Run, found: str, expected: str) -> InputError:
 def _common(part: Run) -> tuple[object, ...]:
     """What all shards share: everything but the shard's own number and what was counted in it."""
     shard = part.config.shard
-    settings = {**part.settings, "shard": shard and shard.n_shards}
+    settings = {**part.settings, "shard": shard and (shard.n_shards, shard.block_rows)}
     return settings, part.n_old_scores, part.columns
 
 

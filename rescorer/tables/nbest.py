@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.line_progress import LineProgress
+from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.textio import open_write, read_lines
 from moses_bridge.formats.nbest import (
     NBestEntry,
@@ -77,11 +78,12 @@ def add_feature(
         How many entries were written.
 
     Raises:
-        ConfigError: a name is not letters and digits, or both are the same.
+        ConfigError: a name is not letters and digits, both are the same, or the output is an input.
         InputError: an entry is malformed, has the feature already, or an id has no source sentence.
     """
     features = [feature, *filter(None, [per_word_feature])]
     _check_names(features)
+    refuse_overwriting([out], [nbest, source])
     sentences = list(read_lines(source))
     n_entries = 0
     with open_write(out) as stream, LineProgress(feature, nbest, "hypotheses") as progress:

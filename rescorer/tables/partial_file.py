@@ -12,17 +12,21 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
 from xopen import xopen
 
+from moses_bridge.base.errors import UserError
 from moses_bridge.base.textio import (
     COMPRESSIONS,
     StrPath,
+    named_errors,
     open_write_packed,
     publish,
+    removed_by_signals,
     temporary_beside,
 )
 
@@ -31,6 +35,9 @@ GZIP_LEVEL = 5  # of zlib-ng: as small as `gzip -6`
 
 class PartialFile:
     """A file while it is made: .NAME.partial with its data, .NAME.partial.json with what is done.
+
+    Two writers of one file must be kept apart (`moses_bridge.base.lock`); where there are no locks, one of them
+    finds at its end that its data are gone. What ends before the first block leaves nothing.
 
     Args:
         out: the file to make; a link is followed.
@@ -54,7 +61,11 @@ class PartialFile:
             self._load_state()
         else:
             self.state_path.unlink(missing_ok=True)
-        self._stream: BinaryIO = self.data_path.open("r+b" if self.n_bytes else "wb")
+        self._empty = ExitStack()
+        if not self.n_bytes:  # a new file: another writer may have the old one open
+            self.data_path.unlink(missing_ok=True)
+            self._empty.enter_context(removed_by_signals(self.data_path))
+        self._stream: BinaryIO = self.data_path.open("r+b" if self.n_bytes else "xb")
         self._stream.truncate(self.n_bytes)
         self._stream.seek(self.n_bytes)
 
@@ -80,14 +91,31 @@ class PartialFile:
         trace: TracebackType | None,
     ) -> None:
         self._stream.close()
+        self._empty.close()
+        if not self.n_bytes:
+            self.data_path.unlink(missing_ok=True)
 
     def append(self, member: bytes, counts: Mapping[str, int]) -> None:
-        """Write one block, made by `compress`, and add its counts to the progress."""
-        self._stream.write(member)
-        self._stream.flush()
+        """Write one block, made by `compress`, and add its counts to the progress.
+
+        Raises:
+            OSError: the disk is full, say; it names the file.
+        """
+        with named_errors(self.data_path):
+            self._stream.write(member)
+            self._stream.flush()
+        self._empty.close()
         self.n_bytes += len(member)
         self.progress.update(counts)
-        self._save_state()
+        with named_errors(self.state_path):
+            self._save_state()
+
+    def _is_in_place(self) -> bool:
+        """Whether the data file is still the one that was opened here."""
+        try:
+            return os.path.samestat(os.fstat(self._stream.fileno()), self.data_path.stat())
+        except FileNotFoundError:
+            return False
 
     def _save_state(self) -> None:
         state = {"settings": self.settings, "n_bytes": self.n_bytes, "progress": self.progress}
@@ -96,7 +124,16 @@ class PartialFile:
             temporary.replace(self.state_path)
 
     def publish(self) -> None:
-        """Give the file its name; nothing else remains."""
+        """Give the file its name; nothing else remains.
+
+        Raises:
+            UserError: what is there is not what was written here.
+        """
+        if not self._is_in_place():
+            raise UserError(
+                f"{self.out}: another command has written there meanwhile, so nothing of this one is kept. "
+                "Run one command at a time, or give each another --out"
+            )
         self._stream.close()
         publish(self.data_path, self.out)
         self.state_path.unlink(missing_ok=True)

@@ -9,20 +9,29 @@ from dataclasses import dataclass, field
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.line_progress import LineProgress
 from moses_bridge.base.textio import StrPath, read_lines
-from moses_bridge.formats.phrase_table import check_row, source_column
+from moses_bridge.formats.phrase_table import BLANKS, check_row, source_column
 
+BLOCKS_OF_A_SHARD = 2  # at least, so that none is empty, unless a source has many blocks
 NumberedRow = tuple[int, bytes]
 
 
 @dataclass(frozen=True)
 class Shard:
-    """One of n_shards parts of a table, numbered from 1; together they are the table."""
+    """One of n_shards parts of a table, numbered from 1; together they are the table.
+
+    Attributes:
+        number: which part.
+        n_shards: how many there are.
+        block_rows: parts begin where blocks of so many rows do in a run over the whole table, so that
+            both score the same blocks; 0 for any source.
+    """
 
     number: int
     n_shards: int
+    block_rows: int = 0
 
     def rows(self, n_rows: int) -> range:
-        """The line numbers at which a source of this shard may begin."""
+        """The line numbers at which the first source of a block of this shard may be."""
         first = (self.number - 1) * n_rows // self.n_shards
         return range(first + 1, self.number * n_rows // self.n_shards + 1)
 
@@ -47,16 +56,22 @@ def numbered_rows(table: StrPath) -> Generator[NumberedRow, None, None]:
 def shard_rows(table: StrPath, shard: Shard) -> Generator[NumberedRow, None, None]:
     """The rows of a shard with their line numbers; no source is cut in two.
 
-    The table is read once more before, to count its rows.
+    A table with fewer than two blocks a shard is cut at any source. The table is read once more before,
+    to count its rows.
     """
-    firsts = shard.rows(_n_rows(table))
-    last_source, is_inside = None, False
+    n_rows = _n_rows(table)
+    firsts = shard.rows(n_rows)
+    has_blocks = n_rows >= BLOCKS_OF_A_SHARD * shard.block_rows * shard.n_shards
+    block_rows = shard.block_rows if has_blocks else 0
+    last_source, is_inside, block_start = None, False, 1
     for line_number, line in enumerate(read_lines(table), start=1):
-        source = source_column(line).strip()
+        source = source_column(line).strip(BLANKS)
         if source != last_source:
-            last_source, is_inside = source, line_number in firsts
-            if line_number >= firsts.stop:
-                return
+            last_source = source
+            if line_number == 1 or line_number - block_start >= block_rows:
+                block_start, is_inside = line_number, line_number in firsts
+                if line_number >= firsts.stop:
+                    return
         if is_inside:
             yield line_number, line
 

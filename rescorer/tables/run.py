@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,6 +37,26 @@ class Counts:
 
 
 @dataclass(frozen=True)
+class Content:
+    """The bytes of a file, as it is on the disk.
+
+    Attributes:
+        n_bytes: how many.
+        sha256: their digest, in hexadecimal.
+    """
+
+    n_bytes: int
+    sha256: str
+
+    @classmethod
+    def of(cls, path: Path) -> Content:
+        """Those of a file."""
+        with path.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+            return cls(stream.tell(), digest)
+
+
+@dataclass(frozen=True)
 class Run:
     """What the added columns are.
 
@@ -48,6 +69,7 @@ class Run:
         n_old_scores: dense scores of a row that stay.
         has_alignment: whether the first row has an alignment column.
         counts: of nothing while the run goes on.
+        content: what a finished shard consists of; None of other tables, and of shards without such a record.
     """
 
     path: str
@@ -58,6 +80,7 @@ class Run:
     n_old_scores: int
     has_alignment: bool
     counts: Counts = Counts()
+    content: Content | None = None
 
     @classmethod
     def of(
@@ -92,7 +115,7 @@ class Run:
     @property
     def bad_rows(self) -> Path:
         """Where the malformed rows stand that were left out."""
-        return Path(f"{self.out}.bad")
+        return bad_rows_of(self.out)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -105,7 +128,7 @@ class Run:
             "column_format": config.column_format,
             "n_replaced": config.n_replaced,
             "max_bad_rows": config.max_bad_rows,
-            "shard": shard and [shard.number, shard.n_shards],
+            "shard": shard and _shard_setting(shard),
             "block_rows": config.block_rows,
         }
 
@@ -131,12 +154,24 @@ class Run:
             "n_scores": self.n_scores,
             "floor": LOWEST_PROB,
         }
+        if self.content is not None:
+            record |= {"n_bytes": self.content.n_bytes, "sha256": self.content.sha256}
         write_json(self.sidecar, record)
+
+
+def _shard_setting(shard: Shard) -> list[int]:
+    """What a record says of a shard; those of parts that were cut at any source have no third number."""
+    return [shard.number, shard.n_shards, *([shard.block_rows] if shard.block_rows else [])]
 
 
 def sidecar_of(out: str) -> Path:
     """Where the record stands of the run that wrote a table."""
     return Path(f"{out}.json")
+
+
+def bad_rows_of(out: str) -> Path:
+    """Where the malformed rows stand that the run that wrote a table left out."""
+    return Path(f"{out}.bad")
 
 
 def read_run(out: str) -> Run:
@@ -193,6 +228,7 @@ def _run_of_record(out: str, content: Mapping[str, Any]) -> Run:
             tuple(int(column["n_floored"]) for column in columns),
             int(content["n_bad_rows"]),
         ),
+        Content(int(content["n_bytes"]), str(content["sha256"])) if "sha256" in content else None,
     )
     if [(column["column"], column["scorer"]) for column in columns] != [*run.columns]:
         raise ValueError("the columns are not those of the settings")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -9,8 +10,11 @@ from pathlib import Path
 
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.line_progress import LineProgress
-from moses_bridge.base.textio import STANDARD_STREAM, is_stream, write_lines
+from moses_bridge.base.lock import held_file
+from moses_bridge.base.overwriting import refuse_overwriting
+from moses_bridge.base.textio import is_stream, write_lines
 from moses_bridge.compiled.notice import CompilationNotice
+from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.formats.phrase_table import Block, blocks_of_rows
 from rescorer.contract.parallel import map_in_order
 from rescorer.contract.scorer import NamedScorer
@@ -19,7 +23,8 @@ from rescorer.tables.column import ColumnConfig, check_columns
 from rescorer.tables.ini_patch import binary_table_commands, patch_ini, refuse_unfit_ini
 from rescorer.tables.merging import merged
 from rescorer.tables.partial_file import PartialFile, StreamOutput
-from rescorer.tables.run import LOWEST_PROB, Counts, Run, read_run
+from rescorer.tables.rows import Shard
+from rescorer.tables.run import LOWEST_PROB, Content, Counts, Run, bad_rows_of, read_run, sidecar_of
 from rescorer.tables.source_table import SourceTable
 
 # What is compiled, and how many functions that are with numba 0.68.
@@ -69,13 +74,18 @@ def score_table(
     if replace and is_stream(path):
         raise ConfigError("columns can be replaced in a file only, beside which TABLE.json stands")
     check_columns(scorers, config)
-    table = SourceTable.open(path, config.max_bad_rows, config.shard)
+    table = SourceTable.open(path, config.max_bad_rows, _at_blocks(config))
     if replace:
         config = replacing(table, config)
     if ini is not None and ini_out is not None:
         refuse_unfit_ini(ini, ini_out, Path(path), Path(out), table.n_scores)
     run = add_columns(table, out, scorers, config, resume, command, executor)
     return _told(run, ini, ini_out)
+
+
+def _at_blocks(config: ColumnConfig) -> Shard | None:
+    """The shard that is scored, which begins where a block of a run over the whole table does."""
+    return config.shard and dataclasses.replace(config.shard, block_rows=config.block_rows)
 
 
 def replacing(table: SourceTable, config: ColumnConfig) -> ColumnConfig:
@@ -126,11 +136,25 @@ def add_columns(
         InputError: a row of the table is not one that Moses reads as it is meant, or lacks what a scorer
             needs.
         ConfigError: the settings do not fit together.
-        UserError: a value is not finite.
+        UserError: a value is not finite, or another command writes the table.
     """
     check_columns(scorers, config)
     run = Run.of(table, out, scorers, config)
     _check_run(run, scorers, resume)
+    with contextlib.nullcontext() if is_stream(out) else held_file(Path(out)):
+        return _write(run, table, scorers, resume, command, executor)
+
+
+def _write(
+    run: Run,
+    table: SourceTable,
+    scorers: Sequence[NamedScorer],
+    resume: bool,
+    command: str,
+    executor: Executor | None,
+) -> Run:
+    """Write the table and what is beside it."""
+    out, config = run.out, run.config
     blocks = blocks_of_rows(table.rows, run.path, config.block_rows)
     scored = executor or partial(_scored_here, scorers)
     with _sink(run, resume) as sink:
@@ -143,7 +167,9 @@ def add_columns(
             sink.publish()
     n_floored = tuple(sink.progress[f"floored {place}"] for place in range(len(run.columns)))
     counts = Counts(sink.progress["rows"], n_floored, len(table.bad_rows.rows))
-    run = dataclasses.replace(run, counts=counts)
+    is_part = config.shard is not None and not is_stream(out)
+    content = Content.of(Path(out)) if is_part else None
+    run = dataclasses.replace(run, counts=counts, content=content)
     if not is_stream(out):
         run.write_record(command)
     if table.bad_rows.rows:
@@ -228,15 +254,12 @@ def _check_paths(tables: Sequence[str], out: str, ini: Path | None, ini_out: Pat
             raise ConfigError(f"{path} is a directory: name a file to write")
     if ini is not None and any(map(is_stream, (*tables, out))):
         raise ConfigError("an ini can be patched for files only, not for standard streams or pipes")
-    named = {Path(path).resolve() for path in (*tables, ini) if path is not None}
-    for path in (out, ini_out):
-        if path is None or str(path) == STANDARD_STREAM:
-            continue
-        if Path(path).resolve() in named:
-            raise ConfigError(
-                f"{path} is named twice: the input is never modified, and each output has a file"
-            )
-        named.add(Path(path).resolve())
+    beside = [] if is_stream(out) else [sidecar_of(out), bad_rows_of(out)]
+    model = [] if ini is None else read_ini(ini).files()
+    refuse_overwriting(
+        [out, *beside, *([] if ini_out is None else [ini_out])],
+        [*tables, *map(sidecar_of, tables), *model],
+    )
 
 
 def _told(run: Run, ini: Path | None, ini_out: Path | None) -> list[str]:

@@ -10,6 +10,8 @@ from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.proto.summary_pb2 import Summary
 from tensorboardX.record_writer import RecordWriter
 
+from moses_bridge.base.textio import named_errors
+
 # What TensorBoard expects in the first record.
 FILE_VERSION = "brain.Event:2"
 
@@ -33,8 +35,8 @@ class EventFile:
         for older in directory.glob("events.out.tfevents.*"):
             older.unlink()
         self._started = started
-        path = directory / f"events.out.tfevents.{time.time():.0f}.training"
-        self._writer = RecordWriter(str(path))
+        self.path = directory / f"events.out.tfevents.{time.time():.0f}.training"
+        self._writer = RecordWriter(str(self.path))
         self._write(Event(wall_time=started, file_version=FILE_VERSION))
         start = SessionLog(status=SessionLog.START)
         self._write(Event(wall_time=started, step=0, session_log=start))
@@ -52,8 +54,9 @@ class EventFile:
         self._write(Event(wall_time=wall_time, step=update, summary=Summary(value=scalars)))
 
     def _write(self, event: Event) -> None:
-        self._writer.write(event.SerializeToString())
-        self._writer.flush()
+        with named_errors(self.path):
+            self._writer.write(event.SerializeToString())
+            self._writer.flush()
 
     def close(self) -> None:
         """Close the file."""

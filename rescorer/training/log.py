@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from moses_bridge.base.errors import InputError, shown
-from moses_bridge.base.textio import write_lines
+from moses_bridge.base.textio import named_errors, write_lines
 from rescorer.training.event_file import EventFile
 
 LOG_NAME = "training.jsonl"
@@ -83,8 +83,12 @@ class TrainingLog:
         return [_record(line, self.path, number) for number, line in enumerate(lines, start=1)]
 
     def append(self, record: LogRecord) -> None:
-        """Write a record to both files."""
-        with self.path.open("ab") as log:
+        """Write a record to both files.
+
+        Raises:
+            OSError: the disk is full, say; it names the file.
+        """
+        with named_errors(self.path), self.path.open("ab") as log:
             log.write(_line(record) + b"\n")
         self._append_event(record)
 

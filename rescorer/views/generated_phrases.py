@@ -12,6 +12,7 @@ from typing import Any
 
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.line_progress import track_blocks
+from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import open_write, read_lines
 from moses_bridge.formats.phrase_table import read_blocks
@@ -61,8 +62,9 @@ def generate_phrases(
 
     Raises:
         InputError: the table is malformed.
-        ConfigError: a table is given for a model without a source.
+        ConfigError: a table is given for a model without a source, or the output is an input.
     """
+    refuse_overwriting([out], [phrases] if table is None else [phrases, table])
     lines = [b" ".join(split_words(line)) for line in read_lines(phrases)]
     if table is not None and generator.shortlists.source is None:
         raise ConfigError("a model that sees no source has no pairs to look up: leave --table out")

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.json_files import write_json
+from moses_bridge.base.lock import held_directory
+from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.progress import Progress
 from moses_bridge.formats.words import split_words
 from rescorer.contract.choices import Colour, MapKind, Side
@@ -98,17 +100,19 @@ def draw_maps(
     Raises:
         InputError: the network has no such vectors, the table is malformed or has too few of them, or it has no
             counts where the colour says frequency.
-        ConfigError: openTSNE is not installed.
+        ConfigError: openTSNE is not installed, or the table or the model would be overwritten.
+        UserError: another command writes into the folder.
     """
-    # All of them are read before the first one is drawn: what is wrong is said at once.
-    shown = [_points(kind, learned, table, config, compute or Compute()) for kind in kinds]
-    out.mkdir(parents=True, exist_ok=True)
+    refuse_overwriting([out, *(out / f"{kind}.json" for kind in kinds)], [table, learned.directory])
     maps = []
-    for points in shown:
-        made = _map(points, config)
-        _draw(made, config, out / points.kind)
-        write_json(out / f"{points.kind}.json", as_json(made, learned, table, config))
-        maps.append(made)
+    with held_directory(out):
+        # All of them are read before the first one is drawn: what is wrong is said at once.
+        shown = [_points(kind, learned, table, config, compute or Compute()) for kind in kinds]
+        for points in shown:
+            made = _map(points, config)
+            _draw(made, config, out / points.kind)
+            write_json(out / f"{points.kind}.json", as_json(made, learned, table, config))
+            maps.append(made)
     return maps
 
 

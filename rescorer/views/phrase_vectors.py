@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.json_files import read_json, write_json
+from moses_bridge.base.lock import held_directory
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import open_write, read_lines, write_lines
 from rescorer.contract.architectures import Summaries
@@ -65,8 +66,17 @@ def keep_vectors(
         identity: of model and table; other ones make the folder unfit.
         phrases: what is encoded.
         summaries: of the model.
+
+    Raises:
+        UserError: another command writes into the folder.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    with held_directory(folder):
+        _write_vectors(folder, identity, phrases, summaries)
+
+
+def _write_vectors(
+    folder: Path, identity: dict[str, Any], phrases: Sequence[bytes], summaries: Summaries
+) -> None:
     (folder / DESCRIPTION).unlink(missing_ok=True)
     blocks = encoded_blocks(phrases, summaries)
     with open_write(folder / VECTORS) as stream:

@@ -10,6 +10,7 @@ from typing import BinaryIO
 from moses_bridge.base.blocks import blocks_of
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.line_progress import LineProgress
+from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.textio import open_write, read_lines
 from moses_bridge.formats.nbest import (
     NBestEntry,
@@ -66,7 +67,8 @@ def translate(
         How many words <unk> are left in the translations.
 
     Raises:
-        ConfigError: the network sees no source, draws are requested, or the feature's name does not fit.
+        ConfigError: the network sees no source, draws are requested, the feature's name does not fit, or an
+            output is the text or the other output.
     """
     if generator.shortlists.source is None:
         raise ConfigError("this model sees no source: `rescorer generate` continues its sentences")
@@ -76,6 +78,7 @@ def translate(
         config = replace(config, n=1)
     else:
         check_feature_name(nbest.feature)
+    refuse_overwriting([out] if nbest is None else [out, nbest.path], [text])
     n_unknown = 0
     with contextlib.ExitStack() as files:
         stream = files.enter_context(open_write(out))

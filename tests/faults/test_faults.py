@@ -19,7 +19,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from click.testing import CliRunner
 
+from rescorer.cli import main as rescorer_command
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import save_model
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
@@ -213,7 +215,13 @@ def assert_told_of(commands: Commands, status: int, error: str) -> None:
     assert status == 1
     *progress, line = commands.stderr.read_text().splitlines()
     assert ": error: [Errno" in line and error in line
-    assert all(earlier.startswith(("score: ", "filter ")) for earlier in progress)
+    assert "table.gz" in line and "or name another place" in line
+    assert all(map(is_progress, progress))
+
+
+def is_progress(line: str) -> bool:
+    """Whether a line says how far a command is, as it does on a busy machine."""
+    return line.startswith(("score: ", "filter ", "count rows: "))
 
 
 def test_a_limit_of_file_size(writing: Writing, commands: Commands) -> None:
@@ -271,8 +279,58 @@ def test_closed_pipes(model: Path, commands: Commands, tmp_path: Path) -> None:
         with pipe.open("rb") as reader:
             assert reader.read(n_bytes) == complete[:n_bytes]
         status = commands.wait()
-        assert (status, commands.stderr.read_bytes()) == (1, b""), (n_bytes, len(complete))
+        printed = commands.stderr.read_text().splitlines()
+        assert status == 1 and all(map(is_progress, printed)), (printed, n_bytes, len(complete))
         assert (model / "table.gz").read_bytes() == table
+
+
+def test_two_writers(model: Path, commands: Commands, tmp_path: Path) -> None:
+    """The second is refused whenever it comes, resumed or not, and the first one's table is its own."""
+    writing = Writing("score", model, commands, tmp_path / "out")
+    rng = random.Random(4)
+    lock = writing.folder / ".table.gz.lock"
+    n_refused = 0
+    for _ in range(N_POINTS):
+        writing.restore()
+        process = commands.start(*writing.arguments)
+        while not lock.exists():
+            time.sleep(0.001)
+        time.sleep(writing.seconds * rng.uniform(0, 0.5))
+        other = ["score", "--control", "length", str(model / "table.gz"), "--out", str(writing.out)]
+        second = CliRunner().invoke(rescorer_command, [*other, *rng.choice([[], ["--resume"]])])
+        assert commands.wait() == 0, commands.stderr.read_text()
+        if second.exit_code:
+            assert (
+                f"{writing.out}: another command writes there (process {process} on"
+                in second.stderr
+            )
+            assert writing.out.read_bytes() == writing.complete
+            n_refused += 1
+        assert set(os.listdir(writing.folder)) == writing.names
+    assert n_refused
+
+
+def test_damaged_parts(model: Path, commands: Commands, tmp_path: Path) -> None:
+    """One that was cut anywhere, or in which a byte is another one, is refused before anything is written."""
+    rng = random.Random(5)
+    parts = [tmp_path / f"part{number}.gz" for number in (1, 2, 3)]
+    for number, part in enumerate(parts, start=1):
+        score = ["rescorer", *SCORE, model / "table.gz", "--shard", f"{number}/3"]
+        assert commands.run(*score, "--out", part) == 0
+    merge = ["rescorer", "merge", *parts, "--out", tmp_path / "merged.gz"]
+    for _ in range(N_POINTS):
+        damaged = rng.choice(parts)
+        whole = damaged.read_bytes()
+        place = rng.randrange(len(whole))
+        other = bytes([whole[place] ^ 1 << rng.randrange(8)])
+        damaged.write_bytes(rng.choice([whole[:place], whole[:place] + other + whole[place + 1 :]]))
+        assert commands.run(*merge) == 1
+        (line,) = commands.stderr.read_text().splitlines()
+        assert line.startswith(f"rescorer: error: {damaged}: found ")
+        assert not (tmp_path / "merged.gz").exists()
+        damaged.write_bytes(whole)
+    assert commands.run(*merge) == 0
+    assert len(gzip.decompress((tmp_path / "merged.gz").read_bytes()).splitlines()) == 20_000
 
 
 class Interrupted:

@@ -12,12 +12,14 @@ from moses_bridge.base.command import (
     FILE_OR_DIRECTORY,
     INPUT_FILE,
     JOBS,
+    OUTPUT_DIRECTORY,
     choice_of,
     command,
     config_options,
 )
 from moses_bridge.base.config import load_config, with_options
 from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.overwriting import refuse_overwriting
 from tuning.cli.options import REFERENCE, SEED, SOURCE, run_commands_option
 from tuning.report.choices import OutputFormat
 
@@ -77,7 +79,7 @@ def _compare_settings(
 @click.argument("systems", nargs=-1, required=True)
 @SOURCE
 @REFERENCE
-@click.option("--out", type=DIRECTORY, required=True, help="Directory for the table.")
+@click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Directory for the table.")
 @click.option("--target", help="Target language, for the detokenizer; sets the key target.")
 @click.option(
     "--control",
@@ -102,8 +104,9 @@ def compare(
     Example: tuning compare Baseline=b1,b2,b3 +RNN=r1,r2,r3 --source test.en --reference test.fr --out cmp
     """
     from tuning.compare.systems import compare as compare_systems
-    from tuning.report.write import write_comparison
+    from tuning.report.write import write_comparison, written_files
 
+    refuse_overwriting(written_files(out, "table"), [source, *references])
     settings = _compare_settings(config, target, control, run_commands)
     comparison = compare_systems(_parse_systems(systems), source, references, settings, jobs)
     click.echo(write_comparison(comparison, out), nl=False)
@@ -112,7 +115,9 @@ def compare(
 @command
 @click.argument("tables", nargs=-1, required=True)
 @click.option("--system", required=True, help="Row to take from each table, like +RNN.")
-@click.option("--out", type=DIRECTORY, required=True, help="Directory for table and picture.")
+@click.option(
+    "--out", type=OUTPUT_DIRECTORY, required=True, help="Directory for table and picture."
+)
 def gains(tables: tuple[str, ...], system: str, out: Path) -> None:
     """Show side by side what a system gains in several TABLES, each NAME=table.json of tuning compare.
 
@@ -120,9 +125,11 @@ def gains(tables: tuple[str, ...], system: str, out: Path) -> None:
     """
     from tuning.compare.gains import gains_of
     from tuning.report.table_file import read_comparison
-    from tuning.report.write import write_gains
+    from tuning.report.write import write_gains, written_files
 
-    comparisons = {name: read_comparison(path) for name, path in _parse_tables(tables).items()}
+    paths = _parse_tables(tables)
+    refuse_overwriting(written_files(out, "gains"), paths.values())
+    comparisons = {name: read_comparison(path) for name, path in paths.items()}
     click.echo(write_gains(gains_of(comparisons, system), out), nl=False)
 
 
@@ -157,7 +164,9 @@ def _numbers(text: str) -> list[float]:
 @click.option("--feature", required=True, help="Column to scan, like TranslationModel0_4 or CSLM0.")
 @SOURCE
 @REFERENCE
-@click.option("--out", type=DIRECTORY, required=True, help="Directory for decodings and table.")
+@click.option(
+    "--out", type=OUTPUT_DIRECTORY, required=True, help="Directory for decodings and table."
+)
 @click.option("--grid", help="Weights to try, like -0.01,0.01,0.02; sets the key grid.")
 @click.option("--against", help="Column whose weight restores the length; sets the key against.")
 @click.option(
@@ -193,9 +202,10 @@ def scan(
     Example: tuning scan rnn/moses.ini --init-weights run1/weights.json --feature TranslationModel0_4
     --source dev.en --reference dev.fr --out scan
     """
-    from tuning.report.write import write_scan
+    from tuning.report.write import write_scan, written_files
     from tuning.scan.weight_scan import scan as scan_weights
 
+    refuse_overwriting(written_files(out, "scan"), [source, *references])
     settings = _scan_settings(config, grid, against, neural_lms, run_commands)
     texts = (source, references, out)
     found = scan_weights(system, feature, *texts, settings, jobs, resume, init_weights)

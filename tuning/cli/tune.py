@@ -14,6 +14,7 @@ from moses_bridge.base.command import (
     DIRECTORY,
     INPUT_FILE,
     JOBS,
+    OUTPUT_DIRECTORY,
     RAY,
     WORKERS,
     check_workers,
@@ -62,7 +63,7 @@ def _tuning_settings(
 )
 @SOURCE
 @REFERENCE
-@click.option("--out", type=DIRECTORY, required=True, help="Run directory.")
+@click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Run directory.")
 @OPTIMIZER
 @NBEST_SIZE
 @click.option(
@@ -172,7 +173,7 @@ def _rerank_settings(
 @click.argument("run", type=DIRECTORY)
 @SOURCE
 @REFERENCE
-@click.option("--out", type=DIRECTORY, required=True, help="Run directory to write.")
+@click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Run directory to write.")
 @click.option(
     "--nbest-feature",
     "nbest_features",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shlex
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Self
 
@@ -54,7 +56,7 @@ class ListFeatures:
         Raises:
             ToolError: a command failed.
             InputError: it wrote no n-best list.
-            ConfigError: it did not add its feature.
+            ConfigError: it did not add its feature, or its list has other entries.
             UserError: a scorer sees the source.
         """
         with tempfile.TemporaryDirectory(dir=out.parent, prefix=".features.") as directory:
@@ -83,8 +85,19 @@ class ListFeatures:
 
 def _run(feature: NBestFeature, nbest: Path, source: Path, out: Path) -> None:
     run_program(feature.words(str(nbest), str(source), str(out)))
-    first = next(read_nbest(out), None)
+    written = read_nbest(out)
+    first = next(written, None)
     if first is not None and feature.name not in parse_features(first, out):
         raise ConfigError(
             f"the command of {feature.name} wrote a list without {feature.name}=: {feature.command}"
         )
+    n_given = Counter(entry.sentence_id for entry in read_nbest(nbest))
+    n_written = Counter(
+        entry.sentence_id for entry in chain([] if first is None else [first], written)
+    )
+    for number in sorted(n_given | n_written):
+        if n_given[number] != n_written[number]:
+            raise ConfigError(
+                f"the command of {feature.name} wrote {n_written[number]} entries of sentence {number}, "
+                f"and was given {n_given[number]}: {feature.command}"
+            )

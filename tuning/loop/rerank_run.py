@@ -17,7 +17,10 @@ from typing import Annotated
 
 from moses_bridge.base.config import AtLeast, check_limits, from_mapping
 from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.lock import held_directory
+from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.decoding.decoder import DecoderConfig, open_decoder
+from moses_bridge.formats.moses_ini import read_ini
 from tuning.loop.list_features import ListFeatures
 from tuning.loop.nbest_choice import NBestFeature, choose_best, search_weights
 from tuning.loop.run_directory import (
@@ -33,6 +36,7 @@ from tuning.loop.run_directory import (
     fingerprint_texts,
     load_run,
     refuse_commands,
+    refuse_written,
     save_run,
 )
 from tuning.loop.tuning_loop import Loop, TuningConfig, print_iteration, write_tuned_ini
@@ -96,9 +100,29 @@ def rerank_run(
     Raises:
         InputError: an input file is malformed.
         ConfigError: the run is a reranking itself, its files have changed, or it has commands that may not be
-            run; out holds another run; or a feature has the name of another, or a stand-in.
+            run; out holds another run; a feature has the name of another, or a stand-in; or the run would
+            overwrite what it reads.
+        UserError: another command writes into out.
     """
+    refuse_overwriting([out], [base])
+    refuse_written(out, [source, *references])
+    with held_directory(out):
+        return _rerank(base, source, references, out, config, seed, jobs, resume, nbest_features)
+
+
+def _rerank(
+    base: Path,
+    source: Path,
+    references: Sequence[Path],
+    out: Path,
+    config: RerankConfig,
+    seed: int,
+    jobs: int,
+    resume: bool,
+    nbest_features: Sequence[NBestFeature],
+) -> TuningRun:
     tuned = load_run(base)
+    refuse_written(out, read_ini(Path(tuned.ini)).files())
     check_unchanged({base: tuned})
     if not config.run_commands:
         refuse_commands({base: tuned})
@@ -115,7 +139,6 @@ def rerank_run(
         fixed_search=search_weights(tuned.weights, tuned.nbest_features),
         end=ENDED,
     )
-    _claim(out, base, run, source, references, config, resume)
     settings = TuningConfig(
         optimizer=config.optimizer,
         nbest_size=config.nbest_size,
@@ -124,11 +147,12 @@ def rerank_run(
         decoder=decoder_config,
     )
     with ExitStack() as stack:
+        _claim(out, base, run, source, references, config, resume)
         decoder = stack.enter_context(open_decoder(Path(run.ini), decoder_config, jobs))
         lists = stack.enter_context(ListFeatures(run.nbest_features))
         _optimise(Loop(decoder, lists, source, reference, out, settings, run, jobs), weights)
-    save_run(run, out)
-    write_tuned_ini(Path(run.ini), run.fixed_search, out / INI_NAME)
+        save_run(run, out)
+        write_tuned_ini(Path(run.ini), run.fixed_search, out / INI_NAME)
     return run
 
 
@@ -176,7 +200,6 @@ def _claim(
         "start": run.weights,
         "seed": run.seed,
     }
-    out.mkdir(parents=True, exist_ok=True)
     claim(out, fingerprint, resume)
     run.hashes = files | texts
 

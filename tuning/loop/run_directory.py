@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.json_files import read_json, write_json
+from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.formats.ngram_scorer import as_texts
 from tuning.loop.nbest_choice import NBestFeature
@@ -160,6 +161,15 @@ def claim(directory: Path, fingerprint: Mapping[str, Any], resume: bool) -> None
         if not resume:
             raise ConfigError(f"{directory}: there is a run already; continue it with --resume")
     write_json(path, wanted)
+
+
+def refuse_written(out: Path, read: Iterable[Path]) -> None:
+    """Refuse a run directory whose files of known names are among the files that are read.
+
+    Raises:
+        ConfigError: one is.
+    """
+    refuse_overwriting([out / name for name in (INI_NAME, WEIGHTS_NAME, RUN_NAME)], read)
 
 
 def check_unchanged(runs: Mapping[Path, TuningRun]) -> None:

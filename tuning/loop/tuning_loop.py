@@ -18,6 +18,7 @@ from moses_bridge.base.cluster import Cluster
 from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.json_files import read_json, write_json
+from moses_bridge.base.lock import held_directory
 from moses_bridge.decoding.cluster_decoder import ClusterDecoder
 from moses_bridge.decoding.decoder import Decoder, DecoderConfig, open_decoder
 from moses_bridge.formats.moses_ini import parse_ini, read_ini, with_weights, write_ini
@@ -33,6 +34,7 @@ from tuning.loop.run_directory import (
     fingerprint_commands,
     fingerprint_ini,
     fingerprint_texts,
+    refuse_written,
     save_run,
 )
 from tuning.loop.start import scattered, start_weights, untuneable_columns, without_columns
@@ -147,8 +149,12 @@ def tune(
 
     Raises:
         InputError: an input file is malformed.
-        ConfigError: out holds another run, or an added feature has the name of another.
+        ConfigError: out holds another run, an added feature has the name of another, or the run would overwrite
+            what it reads.
+        UserError: another command writes into out.
     """
+    read = [source, *references, *([] if init_weights is None else [init_weights])]
+    refuse_written(out, [*read, *read_ini(ini).files()])
     config = replace(config, decoder=replace(config.decoder, kind=config.decoder.chosen_kind))
     start = start_weights(ini, _added(config, nbest_features), init_weights)
     start = without_columns(start, config.left_out)
@@ -174,16 +180,16 @@ def tune(
         "start": start,
         "seed": seed,
     }
-    out.mkdir(parents=True, exist_ok=True)
-    claim(out, fingerprint, resume)
     run.hashes = files | texts
     with ExitStack() as stack:
+        stack.enter_context(held_directory(out))
+        claim(out, fingerprint, resume)
         decoder = stack.enter_context(workers.open_decoder(ini, config.decoder))
         lists = stack.enter_context(ListFeatures(nbest_features))
         loop = Loop(decoder, lists, source, reference, out, config, run, workers.jobs)
         loop.run_to_end(start)
-    save_run(run, out)
-    write_tuned_ini(ini, run.weights, out / INI_NAME)
+        save_run(run, out)
+        write_tuned_ini(ini, run.weights, out / INI_NAME)
     return run
 
 

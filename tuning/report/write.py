@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from moses_bridge.base.lock import held_directory
 from moses_bridge.base.textio import open_write
 from tuning.compare.comparison import Comparison
 from tuning.compare.gains import Gains
@@ -30,6 +31,11 @@ RENDERERS: dict[str, Renderer] = {
     "latex": to_latex,
 }
 SUFFIXES = {"txt": "text", "md": "markdown", "tex": "latex"}
+
+
+def written_files(out: Path, name: str) -> list[Path]:
+    """The files OUT/NAME that tables are written to, the picture among them."""
+    return [out / f"{name}.{suffix}" for suffix in (*SUFFIXES, "json", "svg")]
 
 
 def write_comparison(comparison: Comparison, out: Path) -> str:
@@ -71,6 +77,11 @@ def write_gains(gains: Gains, out: Path) -> str:
 
 
 def _write_forms(frame: pd.DataFrame, notes: Sequence[str], as_json: str, out: Path) -> str:
+    with held_directory(out.parent):
+        return _write_each(frame, notes, as_json, out)
+
+
+def _write_each(frame: pd.DataFrame, notes: Sequence[str], as_json: str, out: Path) -> str:
     contents = {suffix: RENDERERS[form](frame, notes) for suffix, form in SUFFIXES.items()}
     for suffix, content in (contents | {"json": as_json}).items():
         with open_write(out.with_suffix(f".{suffix}")) as stream:

@@ -21,10 +21,13 @@ import numpy as np
 
 from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.lock import held_directory
+from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.decoding.decoder import Decoder, DecoderConfig, open_decoder
+from moses_bridge.formats.moses_ini import read_ini
 from tuning.compare.significance import jackknife_error
 from tuning.loop.list_features import ListFeatures
-from tuning.loop.run_directory import Weights, claim, fingerprint_texts
+from tuning.loop.run_directory import Weights, claim, fingerprint_texts, refuse_written
 from tuning.loop.tuning_loop import decode_text
 from tuning.pools.bleu_stats import References, bleu, mean_precision
 from tuning.scan.equal_length import DIGITS, Decoding, at_length, next_weights
@@ -155,9 +158,14 @@ def scan(
 
     Raises:
         InputError: an input file is malformed.
-        ConfigError: there is no such column, out holds another scan, or settings do not fit together.
+        ConfigError: there is no such column, out holds another scan, settings do not fit together, or the scan
+            would overwrite what it reads.
+        UserError: another command writes into out.
     """
+    refuse_overwriting([out], [system])
     scanned = _system(system, config, init_weights)
+    read = [source, *references, *([] if init_weights is None else [init_weights])]
+    refuse_written(out, [*read, *read_ini(scanned.ini).files()])
     names = scanned.column(feature), scanned.column(config.against)
     if names[0] == names[1]:
         raise ConfigError(f"the weight of {feature} cannot be scanned against itself")
@@ -165,10 +173,10 @@ def scan(
     if len(reference) < 2:
         raise ConfigError(f"{source}: one sentence; a scan needs two or more")
     texts = fingerprint_texts(source, references)
-    out.mkdir(parents=True, exist_ok=True)
-    claim(out, scanned.fingerprint() | {"text": texts, "columns": names}, resume)
     own = scanned.columns()
     with ExitStack() as stack:
+        stack.enter_context(held_directory(out))
+        claim(out, scanned.fingerprint() | {"text": texts, "columns": names}, resume)
         decoder = stack.enter_context(open_decoder(scanned.ini, scanned.decoder, jobs))
         lists = stack.enter_context(ListFeatures(scanned.nbest_features))
         outputs = _Outputs(scanned, decoder, lists, source, reference, out / OUTPUTS_NAME, names)

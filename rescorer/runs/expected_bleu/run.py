@@ -10,9 +10,11 @@ import torch
 
 from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.lock import held_directory
+from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.textio import StrPath
 from rescorer.contract.architectures import ARCHITECTURES, load
-from rescorer.models.model_directory import fingerprint, load_model, save_model
+from rescorer.models.model_directory import fingerprint, load_model, save_model, written_files
 from rescorer.runs.expected_bleu.nbest_lists import read_lists
 from rescorer.runs.expected_bleu.task import ExpectedBleuConfig, ExpectedBleuTask
 from rescorer.training.held_out import digest
@@ -65,10 +67,27 @@ def train_for_expected_bleu(
     Raises:
         InputError: the lists are malformed, or the directory is not a whole model.
         ConfigError: the model cannot be trained so, the directory is that of the model, or the interrupted
-            training had other settings or data.
+            training had other settings or data; or a file of the lists would be overwritten.
+        UserError: another command writes into the directory.
     """
     if out.resolve() == model.resolve():
         raise ConfigError(f"--out {out}: the model is read from there; name another directory")
+    read = (data.nbest, data.source, *data.references)
+    refuse_overwriting(written_files(out), read)
+    with held_directory(out):
+        return _train(model, data, out, config, resume, device, seed, trust_code)
+
+
+def _train(
+    model: Path,
+    data: ListText,
+    out: Path,
+    config: ExpectedBleuConfig,
+    resume: bool,
+    device: torch.device | str,
+    seed: int,
+    trust_code: bool,
+) -> tuple[float | None, TrainingReport]:
     learned = load_model(model, trust_code)
     architecture = load(learned.architecture)
     if architecture.phrase_values is None:

@@ -12,7 +12,13 @@ from typing import Any
 
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.progress import print_note
-from moses_bridge.base.textio import StrPath, is_stream, open_directory, temporary_directory
+from moses_bridge.base.textio import (
+    StrPath,
+    is_stream,
+    named_errors,
+    open_directory,
+    temporary_directory,
+)
 from rescorer.training.pairs.pair_files import HEADER_NAME, PairFiles, read_header, write_pairs
 from rescorer.training.pairs.phrase_pairs import PairChoice
 
@@ -35,7 +41,8 @@ def stored_pairs(table: StrPath, choice: PairChoice, cache: StrPath | None) -> P
     """
     if cache is None:
         with temporary_directory(Path(tempfile.gettempdir()), "pairs") as directory:
-            write_pairs(table, choice, {}, directory)
+            with named_errors(directory):
+                write_pairs(table, choice, {}, directory)
             return PairFiles(directory)
     if is_stream(table):
         raise ConfigError(
@@ -44,7 +51,7 @@ def stored_pairs(table: StrPath, choice: PairChoice, cache: StrPath | None) -> P
     identity = {"table": _identity(table), "choice": asdict(choice)}
     directory = Path(os.path.realpath(cache))
     if _is_new(directory):
-        with open_directory(directory) as unfinished:
+        with named_errors(directory), open_directory(directory) as unfinished:
             write_pairs(table, choice, identity, unfinished)
     else:
         _check(read_header(directory), identity, table, directory)

@@ -222,6 +222,9 @@ def test_a_directory_appears_when_it_is_complete(tmp_path: Path) -> None:
         assert not target.exists()
     assert (target / "file").read_text() == "text"
     assert [path.name for path in target.parent.iterdir()] == ["folder"]
+    assert (
+        target.stat().st_mode == target.parent.stat().st_mode
+    )  # as others may read what is made so
 
 
 def test_of_a_directory_that_is_not_completed_nothing_is_left(tmp_path: Path) -> None:
@@ -242,6 +245,7 @@ def test_unfinished_directories_are_removed_before_a_signal_ends_the_process(
     tmp_path: Path,
 ) -> None:
     with textio.temporary_directory(tmp_path, "pairs") as directory:
+        assert directory.stat().st_mode & 0o777 == 0o700
         (directory / "file").write_text("text")
         textio.remove_unfinished()
         assert not [*tmp_path.iterdir()]

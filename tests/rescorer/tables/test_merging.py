@@ -2,13 +2,17 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError, InputError
+from rescorer.contract.batch import Batch
 from rescorer.contract.scorer import NamedScorer
 from rescorer.models.controls import LengthScorer, RandomScorer
 from rescorer.tables.column import ColumnConfig
@@ -76,6 +80,136 @@ def shards(tmp_path: Path) -> list[Path]:
     for number, part in enumerate(parts, start=1):
         score_table(str(table), str(part), [NOISE], ColumnConfig(shard=Shard(number, 2)))
     return parts
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize("n_shards", [1, 2, 5])
+def test_the_merged_file_is_that_of_one_run(tmp_path: Path, n_shards: int, suffix: str) -> None:
+    """Byte for byte, as it is compressed: the same blocks were scored."""
+    table = str(large_table(tmp_path / "table.gz", 200))
+    whole = tmp_path / f"whole{suffix}"
+    score_table(table, str(whole), [NOISE], ColumnConfig(block_rows=20))
+    parts = [tmp_path / f"part{number}{suffix}" for number in range(n_shards)]
+    for number, part in enumerate(parts, start=1):
+        config = ColumnConfig(block_rows=20, shard=Shard(number, n_shards))
+        score_table(table, str(part), [NOISE], config)
+    out = tmp_path / f"out{suffix}"
+    merge_shards(parts, out)
+    assert out.read_bytes() == whole.read_bytes()
+
+
+class HighScorer(LengthScorer):
+    """Rows whose probabilities are below the floor."""
+
+    def values(self, batch: Batch) -> NDArray[np.float32]:
+        return np.where([len(target) > 3 for target in batch.targets], -100, -1).astype(np.float32)
+
+
+def test_floored_rows_are_those_of_all_parts(tmp_path: Path) -> None:
+    """Of s0 to s9, t9 and shorter are above the floor: the parts have different numbers of the others."""
+    rows = [b"s%d ||| t%d ||| 0.5 1\n" % (row, row * 7) for row in range(40)]
+    table = str(written(tmp_path / "table.gz", b"".join(rows)))
+    parts = [tmp_path / f"part{number}.gz" for number in (1, 2, 3)]
+    scorer = NamedScorer("high", HighScorer(), "1")
+    for number, part in enumerate(parts, start=1):
+        score_table(table, str(part), [scorer], ColumnConfig(shard=Shard(number, 3)))
+    floored = [read_run(str(part)).counts.n_floored for part in parts]
+    n_floored = sum(len(b"t%d" % (row * 7)) > 3 for row in range(40))
+    assert merged(parts, tmp_path / "out.gz").counts.n_floored == (n_floored,) == (25,)
+    assert floored[0] != (25,)
+    record = json.loads((tmp_path / "out.gz.json").read_bytes())
+    assert record["columns"][0]["n_floored"] == 25
+
+
+def test_the_record_of_a_part_has_its_bytes(tmp_path: Path) -> None:
+    """As `sha256sum` has them; that of a whole table says nothing of them."""
+    first, second = shards(tmp_path)
+    for part in (first, second):
+        record = json.loads(Path(f"{part}.json").read_bytes())
+        assert record["n_bytes"] == part.stat().st_size
+        assert record["sha256"] == sha256(part.read_bytes()).hexdigest()
+    merge_shards([first, second], tmp_path / "out.gz")
+    assert not {"n_bytes", "sha256"} & {*json.loads((tmp_path / "out.gz.json").read_bytes())}
+
+
+def without_digest(part: Path) -> None:
+    """As earlier versions wrote a record."""
+    path = Path(f"{part}.json")
+    record = json.loads(path.read_bytes())
+    del record["n_bytes"], record["sha256"]
+    path.write_text(json.dumps(record))
+
+
+def flipped(data: bytes) -> bytes:
+    return data[:60] + bytes([data[60] ^ 1]) + data[61:]
+
+
+def without_rows(data: bytes) -> bytes:
+    return gzip.compress(b"".join(gzip.decompress(data).splitlines(keepends=True)[:-3]))
+
+
+def without_the_end_of_a_row(data: bytes) -> bytes:
+    return gzip.compress(gzip.decompress(data)[:-1])
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+@pytest.mark.parametrize(
+    ("damage", "found", "found_without_digest"),
+    [
+        (lambda data: data[:-20], "bytes, expected", "damaged data"),
+        (lambda data: b"", "found 0 bytes", "found 0 rows, expected 2[0-9]"),
+        (without_rows, "bytes, expected", "found 2[0-9] rows, expected 2[0-9]"),
+        (without_the_end_of_a_row, "bytes, expected", "a row without its end"),
+        (flipped, "found other bytes than were written", "damaged data|rows"),
+    ],
+)
+@pytest.mark.parametrize("place", [0, 1])
+def test_damaged_parts_are_refused_before_anything_is_written(
+    tmp_path: Path,
+    place: int,
+    damage: Callable[[bytes], bytes],
+    found: str,
+    found_without_digest: str,
+    is_old: bool,
+) -> None:
+    parts, out = shards(tmp_path), tmp_path / "out.gz"
+    out.write_bytes(b"older")
+    if is_old:
+        without_digest(parts[place])
+    parts[place].write_bytes(damage(parts[place].read_bytes()))
+    message = found_without_digest if is_old else found
+    with pytest.raises(InputError, match=message) as caught:
+        merge_shards(parts, out)
+    assert caught.value.path == str(parts[place])
+    assert "score it again" in caught.value.hint or "Make it again" in caught.value.hint
+    assert out.read_bytes() == b"older" and not (tmp_path / "out.gz.json").exists()
+
+
+def test_whole_parts_without_a_digest_are_joined(tmp_path: Path) -> None:
+    parts = shards(tmp_path)
+    merge_shards(parts, tmp_path / "new.gz")
+    for part in parts:
+        without_digest(part)
+    merge_shards(parts, tmp_path / "old.gz")
+    assert (tmp_path / "new.gz").read_bytes() == (tmp_path / "old.gz").read_bytes()
+
+
+def test_a_part_that_is_gone(tmp_path: Path) -> None:
+    first, second = shards(tmp_path)
+    second.unlink()
+    with pytest.raises(InputError, match="No such file"):
+        merge_shards([first, second], tmp_path / "out.gz")
+
+
+def test_parts_that_earlier_versions_cut_otherwise_are_refused(tmp_path: Path) -> None:
+    """Their shards began at other rows: joined with new ones, rows would be missing or come twice."""
+    first, second = shards(tmp_path)
+    path = Path(f"{second}.json")
+    record = json.loads(path.read_bytes())
+    record["settings"]["shard"] = record["settings"]["shard"][:2]
+    path.write_text(json.dumps(record))
+    with pytest.raises(InputError, match="found other settings"):
+        merge_shards([first, second], tmp_path / "out.gz")
 
 
 def test_shards_that_do_not_fit_are_refused(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from moses_bridge.base.errors import UserError
+from moses_bridge.base.textio import remove_unfinished
 from rescorer.tables import partial_file
 from rescorer.tables.partial_file import PartialFile, StreamOutput, compress
 
@@ -290,6 +292,53 @@ def test_a_full_disk_leaves_what_was_whole(tmp_path: Path, monkeypatch: pytest.M
     assert json.loads(state.read_bytes())["progress"]["blocks"] == 2
     assert data.read_bytes() == BLOCKS[0] + BLOCKS[1]
     assert write(out, resume=True) == [2, 3, 4]
+
+
+def test_what_fails_before_the_first_block_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(Killed):
+        write(tmp_path / "out", n_blocks=0)
+    assert names(tmp_path) == []
+
+
+def test_a_signal_before_the_first_block_leaves_nothing(tmp_path: Path) -> None:
+    """Behind it the data are kept for the next run."""
+    with PartialFile(tmp_path / "out", SETTINGS, resume=False) as sink:
+        assert names(tmp_path) == [".out.partial"]
+        remove_unfinished()
+        assert names(tmp_path) == []
+    with PartialFile(tmp_path / "out", SETTINGS, resume=False) as sink:
+        sink.append(b"block", {})
+        remove_unfinished()
+        assert names(tmp_path) == [".out.partial", ".out.partial.json"]
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_the_first_of_two_writers_publishes_nothing_of_the_other(
+    tmp_path: Path, resume: bool
+) -> None:
+    """Without a lock, as where a file system has none: one file is whole, and the other writer is told."""
+    out = tmp_path / "out"
+    with PartialFile(out, SETTINGS, False) as first:
+        first.append(BLOCKS[0], {"blocks": 1})
+        (tmp_path / ".out.partial.json").unlink()  # so that resuming finds nothing to continue
+        with PartialFile(out, {**SETTINGS, "other": 1}, resume) as second:
+            first.append(BLOCKS[1], {"blocks": 1})
+            second.append(BLOCKS[2], {"blocks": 1})
+            with pytest.raises(UserError, match="another command has written there"):
+                first.publish()
+            assert not out.exists()
+            second.publish()
+            with pytest.raises(UserError, match="another command has written there"):
+                first.publish()
+    assert out.read_bytes() == BLOCKS[2]
+
+
+def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    """/dev/full has no room for anything."""
+    with PartialFile(tmp_path / "out", SETTINGS, False) as sink:
+        with open("/dev/full", "wb") as sink._stream, pytest.raises(OSError) as caught:
+            sink.append(b"block", {})
+        assert caught.value.filename == str(tmp_path / ".out.partial")
 
 
 @pytest.fixture

@@ -62,6 +62,26 @@ def test_the_first_word_of_a_source_is_not_its_end(tmp_path: Path) -> None:
     assert [number for number, _ in first] == [1, 2] and [n for n, _ in second] == [3, 4]
 
 
+def test_blanks_around_a_source_do_not_cut_it(tmp_path: Path) -> None:
+    """The rows of one source, written with and without a blank more, go to one shard."""
+    table = tmp_path / "table"
+    rows = [b"%s ||| x ||| 1" % source for source in (b"a", b"a ", b" a", b"a\t", b"b", b"b ")]
+    table.write_bytes(b"".join(row + b"\n" for row in rows))
+    parts = [[*shard_rows(table, Shard(number, 3))] for number in (1, 2, 3)]
+    assert [[n for n, _ in part] for part in parts] == [[1, 2, 3, 4], [], [5, 6]]
+
+
+@pytest.mark.parametrize(("n_rows", "are_blocks"), [(16, True), (15, False)])
+def test_shards_begin_where_blocks_do(tmp_path: Path, n_rows: int, are_blocks: bool) -> None:
+    """Blocks of 4 rows, two of each shard at least; sources have three rows each, so blocks have six."""
+    table = tmp_path / "table"
+    rows = [b"%d ||| x ||| 1" % (number // 3) for number in range(n_rows)]
+    table.write_bytes(b"".join(row + b"\n" for row in rows))
+    parts = [[*shard_rows(table, Shard(number, 2, 4))] for number in (1, 2)]
+    assert [row for part in parts for row in part] == [*numbered(rows)]
+    assert parts[1][0][0] == (13 if are_blocks else 10)
+
+
 BAD = [b"only ||| two", b"x ||| y ||| nan", b" ||| y ||| 1", b"x ||| y ||| 1 1"]
 
 

@@ -85,6 +85,22 @@ def test_what_comes_again_is_dropped(tmp_path: Path, rest: bytes) -> None:
     assert [points["loss/held_out", update] for update in (4, 8, 12)] == [1.5, 1.5, 1.25]
 
 
+@pytest.mark.parametrize("name", [LOG_NAME, "events"])
+def test_a_full_disk_is_named(tmp_path: Path, name: str) -> None:
+    """/dev/full has no room for anything."""
+    log = TrainingLog(tmp_path, -1, 0.0)
+    if name == LOG_NAME:
+        full = tmp_path / LOG_NAME
+        full.unlink()
+        full.symlink_to("/dev/full")
+    else:
+        full = log._events.path
+        log._events._writer._writer = open("/dev/full", "wb")  # noqa: SIM115
+    with pytest.raises(OSError, match="No space left") as caught:
+        log.append(LogRecord(1, 1.0, 1.0, 1.0, 1.0, 1.0))
+    assert caught.value.filename == str(full)
+
+
 def test_a_new_training_begins_a_new_log(tmp_path: Path) -> None:
     for _ in range(2):
         log = TrainingLog(tmp_path, last_update=-1, minutes=0)

@@ -98,6 +98,18 @@ def test_a_command_that_adds_nothing_is_told(files: tuple[Path, Path], tmp_path:
     assert not (tmp_path / "out.gz").exists()
 
 
+def test_a_command_that_loses_entries_is_told(files: tuple[Path, Path], tmp_path: Path) -> None:
+    """A sentence without entries would have an empty translation."""
+    whole = command_that_adds(tmp_path / "a.py", "A0", 1)
+    script = tmp_path / "a.py"
+    script.write_text(script.read_text().replace("in lines", "in list(lines)[:-1]"))
+    with pytest.raises(
+        ConfigError, match=r"the command of A0 wrote 0 entries of sentence 2, and was given 1"
+    ):
+        add([NBestFeature("A0", whole)], files, tmp_path / "out.gz")
+    assert not (tmp_path / "out.gz").exists()
+
+
 def scorer(folder: Path, sees_source: bool = False) -> NBestFeature:
     (folder / "scorer.py").write_text(SCORER.replace("SEES", str(sees_source)))
     words = sys.executable, str(folder / "scorer.py"), str(folder / "asked")

@@ -1,0 +1,148 @@
+"""Locks of what commands write: no two of them write one file, or into one directory, at a time.
+
+The lock is the kernel's (flock), so it ends with the process that holds it, however that ends. It is taken on a
+hidden file that says who holds it; one that a killed process left is taken over by the next command.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import shlex
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from moses_bridge.base.errors import UserError
+from moses_bridge.base.textio import removed_by_signals
+
+LOCK_NAME = ".lock"  # in a directory; that of a file NAME is .NAME.lock beside it
+NOT_OFFERED = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
+HOLDER_BYTES = 4096
+_HANDLES: set[int] = set()  # open files with the locks of this process
+
+
+@contextlib.contextmanager
+def held_file(target: Path) -> Iterator[None]:
+    """In the block no other command that asks for it writes the file; a link is followed.
+
+    A file system without locks (some network file systems) is reported on standard error, and the work goes on.
+
+    Raises:
+        UserError: another command writes the file; it says which.
+        OSError: the directory cannot be written.
+    """
+    target = Path(os.path.realpath(target))
+    with _held(target.with_name(f".{target.name}{LOCK_NAME}"), target):
+        yield
+
+
+@contextlib.contextmanager
+def held_directory(target: Path) -> Iterator[None]:
+    """In the block no other command that asks for it writes into the directory, which is made.
+
+    Directories that were made and stayed empty are removed at the end. See `held_file`.
+
+    Raises:
+        UserError: another command writes into the directory; it says which.
+        OSError: the directory cannot be written.
+    """
+    target = Path(os.path.realpath(target))
+    made = [path for path in (target, *target.parents) if not path.exists()]
+    try:
+        with _held(target / LOCK_NAME, target):
+            yield
+    finally:
+        for path in made:
+            with contextlib.suppress(OSError):  # something is in it
+                path.rmdir()
+
+
+@contextlib.contextmanager
+def _held(lock: Path, target: Path) -> Iterator[None]:
+    handle = _taken(lock, target)
+    if handle is None:
+        yield
+        return
+    _HANDLES.add(handle)
+    try:
+        with contextlib.suppress(OSError):  # the name of the holder is worth no failure
+            os.ftruncate(handle, 0)
+            os.write(handle, _this_process())
+        with removed_by_signals(lock):
+            yield
+    finally:
+        lock.unlink(missing_ok=True)  # while it is held: whoever waits for it sees that it is gone
+        _HANDLES.discard(handle)
+        os.close(handle)
+
+
+def _taken(lock: Path, target: Path) -> int | None:
+    """An open file with the lock; None where there are no locks."""
+    while True:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        except FileNotFoundError:
+            continue  # who made the directory has removed it
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_at(handle, lock):
+                return handle
+            os.close(handle)  # who held it has removed it
+        except BlockingIOError as error:
+            holder = _holder(handle)
+            os.close(handle)
+            raise UserError(
+                f"{target}: another command writes there{holder}. Wait until it ends, or name another place"
+            ) from error
+        except OSError as error:
+            os.close(handle)
+            lock.unlink(missing_ok=True)
+            if error.errno not in NOT_OFFERED:
+                raise
+            print(
+                f"{target}: this file system offers no locks ({error.strerror}); see to it that no other "
+                "command writes there",
+                file=sys.stderr,
+                flush=True,
+            )
+            return None
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    """Whether an open file is still the one of that name."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _this_process() -> bytes:
+    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    return json.dumps(
+        {"pid": os.getpid(), "host": socket.gethostname(), "command": command}
+    ).encode()
+
+
+def _holder(handle: int) -> str:
+    """Who holds a lock, for a message; nothing where the file does not say it."""
+    try:
+        found = json.loads(os.pread(handle, HOLDER_BYTES, 0))
+        return f" (process {found['pid']} on {found['host']}: {found['command']})"
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def _let_go() -> None:
+    """A forked process shares its parent's open files, so the locks would outlive the parent in it."""
+    for handle in _HANDLES:
+        os.close(handle)
+    _HANDLES.clear()
+
+
+os.register_at_fork(after_in_child=_let_go)

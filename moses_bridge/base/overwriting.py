@@ -1,0 +1,88 @@
+"""Inputs are only read: an output that is one of them is refused, before the work and at its end.
+
+Files are compared by what they are, not by how they are named: behind symbolic links, and by hard links.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterable, Iterator
+
+from moses_bridge.base.errors import ConfigError
+
+STANDARD_STREAM = "-"
+Identity = tuple[int, int] | str
+_PROTECTED: dict[Identity, str] = {}  # inputs of the command that runs, by what they are
+
+
+def refuse_overwriting(
+    outputs: Iterable[str | os.PathLike[str]], inputs: Iterable[str | os.PathLike[str]]
+) -> None:
+    """Refuse outputs that are inputs, or that are one file.
+
+    Standard streams, pipes and devices may be named as often as one likes.
+
+    Args:
+        outputs: files and directories that will be written.
+        inputs: those that are read; not all have to be there.
+
+    Raises:
+        ConfigError: an output is an input or another output.
+    """
+    named = _by_identity(inputs)
+    for output in (os.fspath(path) for path in outputs):
+        identity = _identity(output)
+        if identity is not None and identity in named:
+            raise _named_twice(output, named[identity])
+        if identity is not None:
+            named[identity] = output
+
+
+@contextlib.contextmanager
+def protected(inputs: Iterable[str | os.PathLike[str]]) -> Iterator[None]:
+    """In the block `refuse_protected` refuses these files."""
+    added = {key: path for key, path in _by_identity(inputs).items() if key not in _PROTECTED}
+    _PROTECTED.update(added)
+    try:
+        yield
+    finally:
+        for key in added:
+            del _PROTECTED[key]
+
+
+def refuse_protected(target: str | os.PathLike[str]) -> None:
+    """Refuse to give a file the name of an input of the command that runs.
+
+    Raises:
+        ConfigError: the name is that of an input.
+    """
+    identity = _identity(os.fspath(target))
+    if identity in _PROTECTED:
+        raise _named_twice(os.fspath(target), _PROTECTED[identity])
+
+
+def _by_identity(paths: Iterable[str | os.PathLike[str]]) -> dict[Identity, str]:
+    names = [os.fspath(path) for path in paths]
+    return {key: name for name in names if (key := _identity(name)) is not None}
+
+
+def _identity(path: str) -> Identity | None:
+    """What a path names: an inode, or the place of a file that is not there; None for a stream."""
+    if path == STANDARD_STREAM:
+        return None
+    try:
+        state = os.stat(path)
+    except (OSError, ValueError):
+        return os.path.realpath(path)
+    is_file = stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)
+    return (state.st_dev, state.st_ino) if is_file else None
+
+
+def _named_twice(output: str, other: str) -> ConfigError:
+    also = "" if output == other else f" (it is {other} too)"
+    return ConfigError(
+        f"{output} is named twice{also}: the input is never modified, and each output has a file. "
+        "Name another output"
+    )
