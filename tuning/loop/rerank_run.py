@@ -18,13 +18,13 @@ from typing import Annotated
 from moses_bridge.base.config import AtLeast, check_limits, from_mapping
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.decoding.decoder import DecoderConfig, open_decoder
+from tuning.loop.iteration_files import Weights
 from tuning.loop.list_features import ListFeatures
 from tuning.loop.nbest_choice import NBestFeature, choose_best, search_weights
 from tuning.loop.run_directory import (
     INI_NAME,
     Iteration,
     TuningRun,
-    Weights,
     check_unchanged,
     claim,
     file_hash,
@@ -99,9 +99,9 @@ def rerank_run(
             run; out holds another run; or a feature has the name of another, or a stand-in.
     """
     tuned = load_run(base)
-    check_unchanged({base: tuned})
-    if not config.run_commands:
+    if not config.run_commands:  # before the files that the commands name are read
         refuse_commands({base: tuned})
+    check_unchanged({base: tuned})
     weights = _start(base, tuned, nbest_features)
     reference = References.read(references, source)
     decoder_config = from_mapping(DecoderConfig, json.loads(json.dumps(tuned.decoder)), str(base))
