@@ -98,7 +98,7 @@ def record_of(
         return from_mapping(kind, value, "")
     except WrongValueError as error:
         found = f"{error.found} in {error.where!r}"
-        raise InputError(path, line, found, error.expected, hint) from error
+        raise InputError(path, line, found, f"{error.expected}, in {what}", hint) from error
     except ConfigError as error:
         raise InputError(path, line, str(error), what, hint) from error
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable
 from typing import Any
 
 from moses_bridge.base.config import shown_value
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.json_files import parse_json
+from moses_bridge.base.progress import print_note
 from moses_bridge.base.textio import StrPath, read_bytes
+from moses_bridge.formats.moses_ini import read_ini
 
 WEIGHTS_KEY = "weights"
 
@@ -20,11 +23,37 @@ def read_weights(path: StrPath) -> dict[str, tuple[float, ...]]:
     Raises:
         InputError: the file is not JSON, or a weight is not a finite number or a list of them.
     """
+    table, _ = _table(path)
+    return {name: _values(name, value, path) for name, value in table.items()}
+
+
+def weights_over_ini(path: StrPath, ini: StrPath) -> dict[str, tuple[float, ...]]:
+    """Read weights that are used instead of those of an ini.
+
+    Those of a tuning run are weights of a whole system: none may be missing. Of a table of weights, standard
+    error says which features keep the weights of the ini.
+
+    Raises:
+        InputError: as of `read_weights`, or the weights of a run leave out a feature of the ini.
+    """
+    table, of_run = _table(path)
+    weights = {name: _values(name, value, path) for name, value in table.items()}
+    wanted = read_ini(ini).weights
+    if of_run:
+        check_complete(weights, wanted, path)
+    if kept := [name for name in wanted if name not in weights]:
+        print_note(f"{os.fspath(path)}: has no weight of {', '.join(kept)}: {os.fspath(ini)} has")
+    return weights
+
+
+def _table(path: StrPath) -> tuple[dict[str, Any], bool]:
+    """The table of weights in a file, and whether the file is that of a run."""
     content = parse_json(read_bytes(path), path)
-    table = content.get(WEIGHTS_KEY, content) if isinstance(content, dict) else content
+    of_run = isinstance(content, dict) and WEIGHTS_KEY in content
+    table = content[WEIGHTS_KEY] if of_run else content
     if not isinstance(table, dict):
         raise InputError(path, None, shown_value(table), 'weights by name, as {"LM0": [0.5]}')
-    return {name: _values(name, value, path) for name, value in table.items()}
+    return table, of_run
 
 
 def _values(name: str, value: Any, path: StrPath) -> tuple[float, ...]:
