@@ -345,7 +345,10 @@ def _convert(hint: Any, value: Any, where: str, default: Any = None) -> Any:
             return [_convert(member, each, where) for each in value]
         if typing.get_origin(option) is dict and isinstance(value, Mapping):
             _, member = typing.get_args(option)
-            return {key: _convert(member, each, _at(where, key)) for key, each in value.items()}
+            return {
+                key: _convert(member, each, _at(where, key if key.isprintable() else repr(key)))
+                for key, each in value.items()
+            }
     if type(value) is int and not SMALLEST_INT <= value <= LARGEST_INT and _is_number(options):
         raise WrongValueError(where, shown_value(value), "a number of at most 64 bits")
     if float in options and type(value) is int:

@@ -57,7 +57,10 @@ def test_how_commands_end(fault: BaseException, status: int, printed: str) -> No
     assert "Traceback" not in result.output
 
 
-ALLOCATION = "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 4000 bytes. Error code 12 (Cannot allocate memory)"
+ALLOCATION = (
+    "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: "
+    "you tried to allocate 4000 bytes. Error code 12 (Cannot allocate memory)"
+)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_links_that_leave_their_pair_are_refused(link: bytes) -> None:
     "line", [b"0-", b"0_1", b"0-1 x", b"-1-0", b"9" * 20 + b"-0", b"0-" + b"9" * 5000]
 )
 def test_malformed_links_are_refused(line: bytes) -> None:
-    with pytest.raises(InputError, match="links:2: .*expected SOURCE-TARGET"):
+    with pytest.raises(InputError, match=r"links:2: .*expected SOURCE-TARGET"):
         read_links([b"0-0", line], "links")
     with pytest.raises(UnscorablePair, match="expected SOURCE-TARGET") as caught:
         fill_windows(Batch([b"a", b"b"], [b"x", b"y"], [b"0-0", line]), SHORTLISTS, SMALL)
