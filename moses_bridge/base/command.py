@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from moses_bridge.base.config import choices
 from moses_bridge.base.config_text import commented_toml
@@ -69,6 +70,15 @@ WORKERS = click.option(
     help="Number of workers on the cluster.  [default: one per processor, or per GPU, of the cluster]",
 )
 PRINT_CONFIG = "--print-config"
+OUT_OF_MEMORY = (
+    "Unable to allocate",
+    "can't allocate memory",
+    "not enough memory",
+    "out of memory",
+    "annot allocate memory",
+    "failed to map segment",
+    "can't start new thread",
+)
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -143,11 +153,20 @@ class Command(click.Command):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, unless one of its outputs is one of its inputs."""
+        """Run the command, unless one of its outputs is one of its inputs.
+
+        Raises:
+            UserError: there is not enough memory; it says what was asked for and what to lower.
+        """
         outputs, inputs = self.paths(ctx.params)
         refuse_overwriting(outputs, inputs)
-        with protected(inputs):
-            return super().invoke(ctx)
+        try:
+            with protected(inputs):
+                return super().invoke(ctx)
+        except (MemoryError, RuntimeError, ImportError) as error:
+            if not _is_out_of_memory(error):
+                raise
+            raise UserError(_no_memory(ctx, error)) from error
 
     def paths(self, values: Mapping[str, Any]) -> tuple[list[Path], list[Path]]:
         """The paths that a command line names: those to write, and those to read.
@@ -174,6 +193,31 @@ def _values_of(
             yield from zip(parameter.type.types, item, strict=True)
         else:
             yield parameter.type, item
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Whether an error says that there is no memory: PyTorch has no class of its own for it on a CPU."""
+    message = str(error)
+    return isinstance(error, MemoryError) or any(words in message for words in OUT_OF_MEMORY)
+
+
+def _no_memory(ctx: click.Context, error: Exception) -> str:
+    """One line: what was asked for, and the numbers of the command line that may be lowered."""
+    lines = str(error).strip().split("\n")
+    asked = next(
+        (line for line in lines if any(words in line for words in OUT_OF_MEMORY)), lines[0]
+    )
+    given = [
+        (ctx.params[parameter.name], parameter.opts[-1])
+        for parameter in ctx.command.params
+        if parameter.name is not None
+        and type(ctx.params.get(parameter.name)) is int
+        and ctx.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+    ]
+    sizes = [f"{option} {value}" for value, option in sorted(given, reverse=True)]
+    sizes += [f"the sizes in --config {ctx.params['config']}"] if ctx.params.get("config") else []
+    advice = ", ".join(sizes) or "the sizes in its settings and in the directories that it reads"
+    return f"not enough memory{f' ({asked})' if asked else ''}: lower {advice}, or use a larger machine"
 
 
 def _without_required(command: click.Command) -> click.Command:

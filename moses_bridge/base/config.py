@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import reprlib
 import tomllib
 import types
 import typing
@@ -17,6 +18,34 @@ from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.textio import StrPath, open_read
 
 Config = TypeVar("Config")
+
+# Tables and lists inside each other: no file of settings or records has more than ten.
+MAX_DEPTH = 100
+TOO_DEEP = f"tables and lists nested more than {MAX_DEPTH} deep"
+# Whole numbers beyond these are neither a size nor a seed, and too large for compiled code.
+SMALLEST_INT, LARGEST_INT = -(2**63), 2**64 - 1
+_SHORT = reprlib.Repr()
+_SHORT.maxlevel, _SHORT.maxstring, _SHORT.maxother, _SHORT.maxlong = 3, 120, 120, 60
+
+
+class WrongValueError(ConfigError):
+    """A value of the wrong type.
+
+    Args:
+        where: the file, or what stands for it, and the names of the key and the tables it is in.
+        found: the value, as `shown_value` quotes it.
+        expected: what it has to be.
+    """
+
+    def __init__(self, where: str, found: str, expected: str) -> None:
+        self.where = where
+        self.found = found
+        self.expected = expected
+        super().__init__(f"{where}: found {found}, expected {expected}")
+
+    def __reduce__(self) -> tuple[type[WrongValueError], tuple[object, ...]]:
+        """What another process makes the same error of."""
+        return type(self), (self.where, self.found, self.expected)
 
 
 @dataclass(frozen=True)
@@ -78,13 +107,45 @@ def load_toml(path: StrPath) -> dict[str, Any]:
     """Read a TOML file.
 
     Raises:
-        InputError: the file is missing or is not TOML.
+        InputError: the file is missing or is not TOML, or is nested too deeply.
     """
     with open_read(path) as stream:
         try:
-            return tomllib.load(stream)
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            table = tomllib.load(stream)
+        except ValueError as error:
             raise InputError(path, None, str(error), "a TOML file") from error
+        except RecursionError as error:
+            raise InputError(path, None, TOO_DEEP, "a TOML file") from error
+    if is_too_deep(table):
+        raise InputError(path, None, TOO_DEEP, "a TOML file")
+    return table
+
+
+def is_too_deep(value: Any) -> bool:
+    """Whether lists and tables stand inside each other more than `MAX_DEPTH` deep.
+
+    What goes through a value calls itself for each level, and Python allows a thousand such calls.
+    """
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        inner: list[Any] = []
+        for each in level:
+            if isinstance(each, dict):
+                inner.extend(each.values())
+            elif isinstance(each, list):
+                inner.extend(each)
+        if not inner:
+            return False
+        level = inner
+    return True
+
+
+def shown_value(value: Any) -> str:
+    """A value of a file as a message quotes it: not too long, however large or deep it is."""
+    try:
+        return _SHORT.repr(value)
+    except ValueError:  # Python writes no whole number of more than 4,300 digits
+        return f"a number of {value.bit_length():,} bits" if isinstance(value, int) else "a number"
 
 
 def load_config(kind: type[Config], path: StrPath | None) -> Config:
@@ -121,15 +182,15 @@ def from_mapping(
         if key not in names:
             former: Mapping[str, str] = getattr(kind, "former_keys", {})
             hint = f"; write {former[key]}" if key in former else _nearest(key, names, hints)
-            raise ConfigError(f"{where}: unknown key {key!r}{hint}")
+            raise ConfigError(_at(where, f"unknown key {shown_value(key)}{hint}"))
     for field in fields:
         if field.name not in mapping and defaults is None and _is_required(field):
-            raise ConfigError(f"{where}: the key {field.name!r} is missing")
+            raise ConfigError(_at(where, f"the key {field.name!r} is missing"))
     values = {
         field.name: _convert(
             hints[field.name],
             mapping[field.name],
-            f"{where}: {field.name}",
+            _at(where, field.name),
             _default(field) if defaults is None else getattr(defaults, field.name),
         )
         for field in fields
@@ -140,7 +201,13 @@ def from_mapping(
             return kind(**values)
         return typing.cast(Config, dataclasses.replace(typing.cast(Any, defaults), **values))
     except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from error
+        raise ConfigError(_at(where, str(error))) from error
+
+
+def known_keys(kind: type[Any], mapping: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a mapping a dataclass has a field for: newer versions may write more."""
+    names = {field.name for field in dataclasses.fields(kind)}
+    return {key: value for key, value in mapping.items() if key in names}
 
 
 def check_limits(settings: Any) -> None:
@@ -254,8 +321,15 @@ def _inner_keys(hints: Mapping[str, Any]) -> dict[str, list[str]]:
     return inner
 
 
+def _at(where: str, what: str) -> str:
+    """A place inside another one, which may be "" for the whole."""
+    return f"{where}: {what}" if where else what
+
+
 def _convert(hint: Any, value: Any, where: str, default: Any = None) -> Any:
     options = _options(hint)
+    if Any in options:
+        return value
     if value in choices(hint):
         return value
     for option in options:
@@ -266,13 +340,28 @@ def _convert(hint: Any, value: Any, where: str, default: Any = None) -> Any:
             )
         if typing.get_origin(option) is tuple and isinstance(value, list | tuple):
             return _convert_list(typing.get_args(option), value, where)
+        if typing.get_origin(option) is list and isinstance(value, list):
+            (member,) = typing.get_args(option)
+            return [_convert(member, each, where) for each in value]
+        if typing.get_origin(option) is dict and isinstance(value, Mapping):
+            _, member = typing.get_args(option)
+            return {
+                key: _convert(member, each, _at(where, key if key.isprintable() else repr(key)))
+                for key, each in value.items()
+            }
+    if type(value) is int and not SMALLEST_INT <= value <= LARGEST_INT and _is_number(options):
+        raise WrongValueError(where, shown_value(value), "a number of at most 64 bits")
     if float in options and type(value) is int:
         return float(value)
     if Path in options and isinstance(value, str | Path):
         return Path(value)
     if type(value) not in options:
-        raise ConfigError(f"{where}: found {value!r}, expected {_wanted(hint)}")
+        raise WrongValueError(where, shown_value(value), _wanted(hint))
     return value
+
+
+def _is_number(options: Sequence[Any]) -> bool:
+    return int in options or float in options
 
 
 def _wanted(hint: Any) -> str:
@@ -286,8 +375,10 @@ def _wanted(hint: Any) -> str:
 
 
 def _type_name(option: Any) -> str:
-    if dataclasses.is_dataclass(option):
+    if dataclasses.is_dataclass(option) or typing.get_origin(option) is dict:
         return "a table"
+    if typing.get_origin(option) is list:
+        return "a list"
     return "None" if option is types.NoneType else getattr(option, "__name__", str(option))
 
 

@@ -1,25 +1,129 @@
-"""JSON files: read with a clear error, written whole or not at all."""
+"""JSON files: read with a clear error, into records of known types; written whole or not at all."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from moses_bridge.base.errors import InputError
-from moses_bridge.base.textio import open_write
+from moses_bridge.base.config import (
+    TOO_DEEP,
+    WrongValueError,
+    from_mapping,
+    is_too_deep,
+    known_keys,
+    shown_value,
+)
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.textio import StrPath, open_write
+
+Record = TypeVar("Record")
 
 
 def read_json(path: Path) -> Any:
     """Read JSON.
 
     Raises:
-        InputError: the file is missing or is not JSON.
+        InputError: the file is missing or is not JSON, or is nested too deeply.
     """
     try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+        text = path.read_bytes()
+    except OSError as error:
         raise InputError(path, None, str(error), "a JSON file") from error
+    except ValueError as error:  # a name with a zero byte
+        raise InputError(repr(str(path)), None, str(error), "a JSON file") from error
+    return parse_json(text, path)
+
+
+def parse_json(
+    text: bytes | str, path: StrPath, line: int | None = None, expected: str = "a JSON file"
+) -> Any:
+    """The value of a JSON text.
+
+    Args:
+        text: of a file, or of a line of one.
+        path: of the file, for the message of an error.
+        line: 1-based number of the line.
+        expected: what should stand there.
+
+    Raises:
+        InputError: it is not JSON, has a number of thousands of digits, or is nested too deeply.
+    """
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise InputError(path, line, str(error), expected) from error
+    except RecursionError as error:
+        raise InputError(path, line, TOO_DEEP, expected) from error
+    if is_too_deep(value):
+        raise InputError(path, line, TOO_DEEP, expected)
+    return value
+
+
+def read_record(kind: type[Record], path: Path, what: str, hint: str = "") -> Record:
+    """Read a JSON file into a dataclass; see `record_of`.
+
+    Raises:
+        InputError: the file is missing, no plain file or not JSON, or as of `record_of`.
+    """
+    check_plain_file(path)
+    return record_of(kind, read_json(path), path, what, hint)
+
+
+def record_of(
+    kind: type[Record],
+    value: Any,
+    path: StrPath,
+    what: str,
+    hint: str = "",
+    line: int | None = None,
+) -> Record:
+    """A JSON value as a dataclass, with the checks of `from_mapping`: every key is known, of its type.
+
+    Args:
+        kind: the dataclass.
+        value: what was read.
+        path: where, for the message of an error.
+        what: what should stand there.
+        hint: what to do if it does not.
+        line: 1-based number of the line.
+
+    Raises:
+        InputError: the value is no table, or a key is unknown, missing or of the wrong type.
+    """
+    if not isinstance(value, dict):
+        raise InputError(path, line, shown_value(value), what, hint)
+    try:
+        return from_mapping(kind, value, "")
+    except WrongValueError as error:
+        found = f"{error.found} in {error.where!r}"
+        raise InputError(path, line, found, f"{error.expected}, in {what}", hint) from error
+    except ConfigError as error:
+        raise InputError(path, line, str(error), what, hint) from error
+
+
+def open_record_of(
+    kind: type[Record],
+    value: Any,
+    path: StrPath,
+    what: str,
+    hint: str = "",
+    line: int | None = None,
+) -> Record:
+    """As `record_of`, but keys that the dataclass does not have are left out: newer versions may write more."""
+    known = known_keys(kind, value) if isinstance(value, Mapping) else value
+    return record_of(kind, known, path, what, hint, line)
+
+
+def check_plain_file(path: Path) -> None:
+    """Refuse what is there but is no plain file: a pipe waits for ever, a device may not end.
+
+    Raises:
+        InputError: it is a directory, a pipe or a device.
+    """
+    if path.exists() and not path.is_file():
+        raise InputError(path, None, "a directory, a pipe or a device", "a plain file")
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -21,6 +21,7 @@ from types import FrameType
 
 from moses_bridge.base.duration import duration
 from moses_bridge.base.errors import InputError, ToolError, shown
+from moses_bridge.base.json_files import parse_json
 from moses_bridge.base.processors import n_processors
 from moses_bridge.base.textio import read_lines
 
@@ -199,14 +200,14 @@ def _append(step: Step, log: Path) -> None:
 
 def _parsed(line: bytes, log: Path, number: int) -> Step:
     try:
-        step = Step(**json.loads(line))
+        step = Step(**parse_json(line, log))
         return Step(
             **{
                 name: kind(value)
                 for (name, value), kind in zip(asdict(step).items(), _KINDS, strict=True)
             }
         )
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError, InputError) as error:
         found = f"{shown(line)} ({error})"
         raise InputError(log, number, found, "a line of `moses-bridge step`") from error
 

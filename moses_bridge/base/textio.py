@@ -15,7 +15,7 @@ from typing import BinaryIO, cast
 
 from xopen import xopen
 
-from moses_bridge.base.errors import InputError
+from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.overwriting import STANDARD_STREAM as STANDARD_STREAM
 from moses_bridge.base.overwriting import refuse_protected
 
@@ -23,6 +23,8 @@ StrPath = str | os.PathLike[str]
 COMPRESSIONS = {".gz": "gz", ".bz2": "bz2", ".xz": "xz", ".zst": "zst"}
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 PIECE_BYTES = 1 << 18  # read at once; larger pieces are no faster
+# A megabyte of gz can hold a line of a gigabyte, which no text has.
+LINE_LIMIT_NAME, LINE_LIMIT = "MOSES_BRIDGE_LINE_MB", 64
 _UNFINISHED: set[Path] = set()
 
 
@@ -38,6 +40,8 @@ def open_read(path: StrPath) -> BinaryIO:
         return cast(BinaryIO, xopen(path, "rb", threads=0))
     except OSError as error:
         raise InputError(path, None, error.strerror or str(error), "a readable file") from error
+    except ValueError as error:  # a name with a zero byte
+        raise InputError(repr(path), None, str(error), "a readable file") from error
 
 
 @contextlib.contextmanager
@@ -183,9 +187,11 @@ def read_lines(path: StrPath) -> Iterator[bytes]:
     """Yield the lines of a file without their "\\n"; a carriage return or any other byte is kept.
 
     Raises:
-        InputError: the file cannot be read, or its compressed data is damaged.
+        InputError: the file cannot be read, its compressed data is damaged, or a line is longer than
+            `line_limit`.
     """
-    n_lines = 0
+    n_lines = n_begun = 0
+    longest = line_limit()
     begun: list[bytes] = []  # pieces of a line whose end has not been read, joined once it has
     with open_read(path) as stream:
         read = getattr(stream, "read1", stream.read)  # of a pipe no more than stands in it
@@ -204,8 +210,34 @@ def read_lines(path: StrPath) -> Iterator[bytes]:
                 yield from lines
             if rest:
                 begun.append(rest)
+                n_begun = n_begun + len(rest) if len(begun) > 1 else len(rest)
+                if n_begun > longest:
+                    raise _too_long(path, n_lines + 1)
     if begun:
         yield b"".join(begun)
+
+
+def line_limit() -> int:
+    """The longest line that is read, in bytes: 64 MiB, or as many MiB as MOSES_BRIDGE_LINE_MB says.
+
+    Raises:
+        ConfigError: the variable is no whole number from 1.
+    """
+    text = os.environ.get(LINE_LIMIT_NAME, str(LINE_LIMIT))
+    if not (text.isascii() and text.isdigit() and 1 <= len(text) <= 9 and int(text)):
+        raise ConfigError(f"found {LINE_LIMIT_NAME}={text}, expected a whole number of MiB")
+    return int(text) << 20
+
+
+def _too_long(path: StrPath, line_number: int) -> InputError:
+    limit = line_limit() >> 20
+    return InputError(
+        path,
+        line_number,
+        f"a line of more than {limit} MiB",
+        "lines of text",
+        f"If it is meant, set {LINE_LIMIT_NAME} to more than {limit}",
+    )
 
 
 def read_pieces(path: StrPath) -> Iterator[bytes]:

@@ -126,10 +126,10 @@ def decode(
     """
     from moses_bridge.decoding.decoder import open_decoder, refuse_model_files
     from moses_bridge.formats.moses_ini import read_ini
-    from moses_bridge.formats.weights import read_weights
+    from moses_bridge.formats.weights import weights_over_ini
 
     options = _decoder_settings(config, decoder, stack, cube_pruning_pop_limit, neural_lms)
-    overwrite = read_weights(weights) if weights else None
+    overwrite = weights_over_ini(weights, ini) if weights else None
     if constrain is not None:
         from moses_bridge.decoding.given_translations import force_translations
 
@@ -167,9 +167,9 @@ def score_nbest(nbest: Path, ini: Path, source: Path, out: Path, weights: Path |
       moses-bridge score-nbest test.nbest.gz --ini new/moses.ini --input test.en --out new.nbest.gz
     """
     from moses_bridge.decoding.given_translations import score_entries
-    from moses_bridge.formats.weights import read_weights
+    from moses_bridge.formats.weights import weights_over_ini
 
-    score_entries(ini, source, nbest, out, read_weights(weights) if weights else None)
+    score_entries(ini, source, nbest, out, weights_over_ini(weights, ini) if weights else None)
 
 
 COMMANDS = (

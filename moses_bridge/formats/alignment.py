@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.textio import StrPath
 
+MAX_DIGITS = 9  # of the place of a word: more would not fit the numbers of compiled code
+
 
 def parse_links(
     line: bytes, path: StrPath = "links", line_number: int | None = None
@@ -14,12 +16,15 @@ def parse_links(
     """The links of one sentence pair.
 
     Raises:
-        InputError: a link is not two whole numbers with a dash between.
+        InputError: a link is not two whole numbers of at most nine digits with a dash between.
     """
     links = []
     for token in line.split():
         source, dash, target = token.partition(b"-")
-        if not (dash and source.isdigit() and target.isdigit()):
+        are_numbers = dash and source.isdigit() and target.isdigit()
+        if not are_numbers or (
+            len(token) > MAX_DIGITS and max(map(len, (source, target))) > MAX_DIGITS
+        ):
             raise InputError(
                 path,
                 line_number,

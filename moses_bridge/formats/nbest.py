@@ -14,6 +14,7 @@ from moses_bridge.base.textio import StrPath, read_lines
 BAR, ESCAPED_BAR = b"|||", b"&#124;&#124;&#124;"
 SEPARATOR = b" ||| "
 FEATURES_FIELD = 2
+MAX_DIGITS = 18  # of a sentence's number: more would not fit 64 bits
 FEATURE_NAME = re.compile("[A-Za-z][A-Za-z0-9]*")
 SEGMENTATION = "a segmentation as 0-1=0 2=1-2 that covers the words"
 
@@ -205,7 +206,7 @@ def check_feature_name(name: str) -> None:
 
 
 def _sentence_id(field: bytes, path: StrPath, line_number: int) -> int:
-    if not field.strip().isdigit():
+    if not field.strip().isdigit() or len(field.strip()) > MAX_DIGITS:
         raise InputError(
             path,
             line_number,

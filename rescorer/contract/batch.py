@@ -56,14 +56,14 @@ class UnscorablePair(UserError):
     Args:
         row: of the batch.
         batch: the batch.
-        side: of the phrase at fault.
+        side: of the phrase at fault; None where it is neither, but the links between them.
         fault: what is wrong with it.
         expected: what it should be.
         hint: what to do about it.
     """
 
     def __init__(
-        self, row: int, batch: Batch, side: Side, fault: str, expected: str, hint: str
+        self, row: int, batch: Batch, side: Side | None, fault: str, expected: str, hint: str
     ) -> None:
         self.row, self.side, self.fault = row, side, fault
         self.expected, self.hint = expected, hint
@@ -73,4 +73,6 @@ class UnscorablePair(UserError):
     @property
     def found(self) -> str:
         """The fault and its side."""
+        if self.side is None:
+            return self.fault
         return f"{self.fault} on the {self.side} side"

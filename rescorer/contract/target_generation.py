@@ -10,6 +10,9 @@ from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError
 from rescorer.contract.vocabulary import Shortlists
 
+# Logarithms divided by less would not fit float32.
+LOWEST_TEMPERATURE = 1e-30
+
 
 @dataclass(frozen=True)
 class GenerationConfig:
@@ -43,6 +46,11 @@ class GenerationConfig:
         if self.sample and not self.temperature:
             raise ConfigError(
                 "temperature is 0: a draw needs more; search for the best ones instead"
+            )
+        if self.sample and self.temperature < LOWEST_TEMPERATURE:
+            raise ConfigError(
+                f"temperature is {self.temperature}; the smallest value is {LOWEST_TEMPERATURE}, at which the "
+                "likeliest word is always drawn"
             )
 
     @property

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -14,39 +14,32 @@ from torch.overrides import TorchFunctionMode
 
 from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.base.json_files import read_json, write_json
-from rescorer.contract.architectures import ARCHITECTURES, Architecture, is_foreign, load
-from rescorer.contract.choices import Reading
+from moses_bridge.base.json_files import write_json
+from rescorer.contract.architectures import Architecture, is_foreign, load
 from rescorer.contract.compute import Compute
-from rescorer.contract.data import FORMER_READING_KEYS, reverses_sides
+from rescorer.contract.data import reverses_sides
 from rescorer.contract.scorer import LogZ, NamedScorer
 from rescorer.contract.target_generation import TargetGenerator
 from rescorer.contract.trained_model import TrainedModel, TrainingRecord
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.tensor_files import check_weights, load_tensors, save_tensors
+from rescorer.models.model_description import (
+    DESCRIPTION,
+    FORMAT_VERSION,
+    MODEL_FILES,
+    SOURCE_VOCABULARY,
+    TARGET_VOCABULARY,
+    TRAIN_AGAIN,
+    WEIGHTS,
+    check_model_files,
+    read_description,
+)
 from rescorer.models.reading import REVERSED_NOTE, RightToLeftGenerator, in_own_order
 from rescorer.training.log import LOG_NAME
 from rescorer.training.state import TRAINING_STATE
 
 if TYPE_CHECKING:
     from moses_bridge.formats.ngram_scorer import NgramScorer
-
-FORMAT_VERSION = 1
-WEIGHTS = "model.safetensors"
-DESCRIPTION = "config.json"
-SOURCE_VOCABULARY = "source.vocab"
-TARGET_VOCABULARY = "target.vocab"
-# A directory of networks trained with folds, which earlier versions wrote, has this file.
-FOLDS = "folds.json"
-MODEL_FILES = (DESCRIPTION, WEIGHTS, SOURCE_VOCABULARY, TARGET_VOCABULARY)
-TRAIN_AGAIN = "Train the model again"
-# By the values of the keys reverse_sides and right_to_left, which models of earlier versions have.
-FORMER_READINGS: Mapping[tuple[bool, bool], Reading] = {
-    (False, False): "as-is",
-    (True, False): "reversed-sides",
-    (False, True): "right-to-left",
-    (True, True): "reversed-sides-right-to-left",
-}
 
 
 def save_model(
@@ -100,7 +93,7 @@ def load_model(directory: Path, trust_code: bool = False) -> TrainedModel[Any]:
             architecture is untrusted code from outside, or cannot be imported.
         ConfigError: Python does not find the architecture.
     """
-    description = _read_description(directory / DESCRIPTION)
+    description = read_description(directory)
     name = description["architecture"]
     if is_foreign(name) and not trust_code:
         raise InputError(
@@ -162,7 +155,7 @@ def _empty_network(
 
 def _shortlists(directory: Path, description: Mapping[str, Any]) -> Shortlists:
     """The vocabularies of a model, each the one that it was saved with."""
-    for name, digest in description.get("vocabularies", {}).items():
+    for name, digest in description["vocabularies"].items():
         if _digest(directory / name) != digest:
             raise InputError(
                 directory / name,
@@ -174,50 +167,6 @@ def _shortlists(directory: Path, description: Mapping[str, Any]) -> Shortlists:
     target = Vocabulary.load(directory / TARGET_VOCABULARY)
     source = directory / SOURCE_VOCABULARY
     return Shortlists(Vocabulary.load(source) if source.exists() else None, target)
-
-
-def _read_description(path: Path) -> dict[str, Any]:
-    if (path.parent / FOLDS).exists():
-        raise InputError(
-            path.parent,
-            None,
-            "networks trained with folds, which this version does not score together",
-            "one network",
-            f"Name one of them, as {path.parent / 'fold0'}, or train without folds",
-        )
-    description = read_json(path)
-    if not isinstance(description, dict) or not isinstance(description.get("architecture"), str):
-        raise InputError(path, None, "no known architecture", f"one of {', '.join(ARCHITECTURES)}")
-    try:
-        is_foreign(description["architecture"])
-    except ConfigError as error:
-        hint = f"There is {error}"
-        raise InputError(path, None, "no known architecture", "the name of one", hint) from error
-    if not isinstance(description.get("model"), dict):
-        raise InputError(path, None, "no sizes of the network", 'a table "model"')
-    if description.get("format_version") != FORMAT_VERSION:
-        raise InputError(
-            path,
-            None,
-            f"format version {description.get('format_version')}",
-            str(FORMAT_VERSION),
-            "Train the model again with this version",
-        )
-    return _with_reading(description, path)
-
-
-def _with_reading(description: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The record as it is written now: earlier versions had two keys instead of `reading`."""
-    training = description.get("training", {})
-    config = dict(training.get("config", {}))
-    reverses, turns = (bool(config.pop(key, False)) for key in FORMER_READING_KEYS)
-    if training.get("config", {}) != config:
-        config["reading"] = FORMER_READINGS[reverses, turns]
-        description = {**description, "training": {**training, "config": config}}
-    if config.get("reading", "as-is") not in get_args(Reading):
-        fault, readings = f"reading {config['reading']!r}", f"one of {', '.join(get_args(Reading))}"
-        raise InputError(path, None, fault, readings, TRAIN_AGAIN)
-    return description
 
 
 def _digest(path: Path) -> str:
@@ -235,7 +184,12 @@ def fingerprint(directory: Path) -> str:
 
 
 def model_files(directory: Path) -> dict[str, bytes]:
-    """The content of all files of a model, by their places in its directory."""
+    """The content of all files of a model, by their places in its directory.
+
+    Raises:
+        InputError: one is a pipe, a device or a directory.
+    """
+    check_model_files(directory)
     paths = [directory / name for name in MODEL_FILES]
     return {path.name: path.read_bytes() for path in paths if path.exists()}
 
@@ -280,7 +234,7 @@ def model_reverses_sides(directory: Path) -> bool:
     Raises:
         InputError: the directory is not a whole model.
     """
-    reading = TrainingRecord.of(_read_description(directory / DESCRIPTION)).reading
+    reading = TrainingRecord.of(read_description(directory)).reading
     return reverses_sides(reading)
 
 
@@ -290,7 +244,7 @@ def log_z_of(directory: Path) -> LogZ | None:
     Raises:
         InputError: the directory is not a whole model.
     """
-    return TrainingRecord.of(_read_description(directory / DESCRIPTION)).log_z
+    return TrainingRecord.of(read_description(directory)).log_z
 
 
 def ngram_scorer_of_model(

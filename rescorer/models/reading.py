@@ -64,7 +64,7 @@ class ReversedSides:
         try:
             return self.scorer.values(batch.sides_swapped())
         except UnscorablePair as error:
-            side = OTHER_SIDE[error.side]
+            side = None if error.side is None else OTHER_SIDE[error.side]
             raise UnscorablePair(
                 error.row, batch, side, error.fault, error.expected, error.hint
             ) from error

@@ -201,7 +201,11 @@ def _no_value(
     error: UnscorablePair, block: Sequence[_Hypothesis], key: _Key, nbest: str
 ) -> InputError:
     """What to say of an entry that the scorer has no value for."""
-    lines = (each.entry for each in block if each.entry.sentence_id == key.sentence_id)
-    line = next(entry.line_number for entry in lines if entry.words == key.words)
-    hint = "It is a model of phrases: use it with `rescorer score`"
+    entries = (each for each in block if each.entry.sentence_id == key.sentence_id)
+    line = next(
+        each.entry.line_number
+        for each in entries
+        if each.entry.words == key.words and each.links == key.links
+    )
+    hint = "It is a model of phrases: use it with `rescorer score`" if error.side else error.hint
     return InputError(nbest, line, error.found, error.expected, hint)

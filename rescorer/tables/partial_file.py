@@ -13,13 +13,16 @@ import os
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 from xopen import xopen
 
-from moses_bridge.base.errors import UserError
+from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.errors import ConfigError, InputError, UserError
+from moses_bridge.base.json_files import read_record
 from moses_bridge.base.textio import (
     COMPRESSIONS,
     StrPath,
@@ -31,6 +34,20 @@ from moses_bridge.base.textio import (
 )
 
 GZIP_LEVEL = 5  # of zlib-ng: as small as `gzip -6`
+
+
+@dataclass(frozen=True)
+class _State:
+    """What .NAME.partial.json says."""
+
+    settings: Any
+    n_bytes: Annotated[int, AtLeast(0)]
+    progress: dict[str, int]
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+        if min(self.progress.values(), default=0) < 0:
+            raise ConfigError("progress has a number below 0")
 
 
 class PartialFile:
@@ -72,14 +89,12 @@ class PartialFile:
     def _load_state(self) -> None:
         """Take over what an earlier run finished; a state that does not fit is as good as none."""
         try:
-            state = json.loads(self.state_path.read_bytes())
-            fits = state["settings"] == self.settings
-            n_bytes, progress = state["n_bytes"], dict(state["progress"])
-            complete = self.data_path.stat().st_size >= n_bytes
-        except (OSError, ValueError, KeyError, TypeError):
+            state = read_record(_State, self.state_path, "the state of an unfinished file")
+            complete = self.data_path.stat().st_size >= state.n_bytes
+        except (OSError, InputError):
             return
-        if fits and complete:
-            self.n_bytes, self.progress = n_bytes, Counter(progress)
+        if state.settings == self.settings and complete:
+            self.n_bytes, self.progress = state.n_bytes, Counter(state.progress)
 
     def __enter__(self) -> PartialFile:
         return self

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
+from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import InputError
-from moses_bridge.base.json_files import read_json, write_json
+from moses_bridge.base.json_files import check_plain_file, open_record_of, read_json, write_json
+from rescorer.contract.choices import ColumnFormat
 from rescorer.contract.scorer import NamedScorer
 from rescorer.tables.column import FORMER_COLUMNS, Column, ColumnConfig
 from rescorer.tables.rows import Shard
@@ -19,6 +20,8 @@ from rescorer.tables.source_table import SourceTable
 
 # Above the denormal numbers of float32 (1e-38), and as good as 0: its logarithm is -69.
 LOWEST_PROB = 1e-30
+WRITTEN = "what `rescorer score` wrote beside its table"
+WholeNumber = Annotated[int, AtLeast(0)]
 
 
 @dataclass(frozen=True)
@@ -164,6 +167,59 @@ def _shard_setting(shard: Shard) -> list[int]:
     return [shard.number, shard.n_shards, *([shard.block_rows] if shard.block_rows else [])]
 
 
+@dataclass(frozen=True)
+class _Record:
+    """What is used of TABLE.json."""
+
+    settings: dict[str, Any]
+    n_rows: WholeNumber
+    n_old_scores: WholeNumber
+    columns: list[Any]
+    has_alignment: bool
+    n_bad_rows: WholeNumber
+    n_bytes: WholeNumber = 0
+    sha256: str = ""
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+
+@dataclass(frozen=True)
+class _AddedColumn:
+    column: str
+    scorer: str
+    n_floored: WholeNumber
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+
+@dataclass(frozen=True)
+class _Settings:
+    table: dict[str, Any]
+    scorers: list[Any]
+    columns: tuple[Column, ...]
+    n_replaced: WholeNumber
+    max_bad_rows: WholeNumber
+    block_rows: Annotated[int, AtLeast(1)]
+    shard: tuple[int, ...] | None = None
+    column_format: ColumnFormat = "prob"
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+
+@dataclass(frozen=True)
+class _Scorer:
+    name: str
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class _Table:
+    path: str
+
+
 def sidecar_of(out: str) -> Path:
     """Where the record stands of the run that wrote a table."""
     return Path(f"{out}.json")
@@ -182,15 +238,39 @@ def read_run(out: str) -> Run:
             no longer made.
     """
     path = sidecar_of(out)
-    content = read_json(path)
-    try:
-        _refuse_former_columns(path, [column["column"] for column in content["columns"]])
-        return _run_of_record(out, content)
-    except (KeyError, TypeError, ValueError) as error:
-        found = f"{json.dumps(content)[:80]} ({type(error).__name__}: {error})"
+    check_plain_file(path)
+    record = open_record_of(_Record, read_json(path), path, WRITTEN)
+    columns = [open_record_of(_AddedColumn, each, path, WRITTEN) for each in record.columns]
+    _refuse_former_columns(path, [each.column for each in columns])
+    settings = open_record_of(_Settings, record.settings, path, WRITTEN)
+    scorers = [open_record_of(_Scorer, each, path, WRITTEN) for each in settings.scorers]
+    table = open_record_of(_Table, settings.table, path, WRITTEN)
+    if settings.shard and len(settings.shard) not in (2, 3):
         raise InputError(
-            path, None, found, "what `rescorer score` wrote beside its table"
-        ) from error
+            path, None, f"the shard {[*settings.shard]}", "a shard and their number", WRITTEN
+        )
+    config = ColumnConfig(
+        columns=settings.columns,
+        column_format=settings.column_format,
+        n_replaced=settings.n_replaced,
+        block_rows=settings.block_rows,
+        max_bad_rows=settings.max_bad_rows,
+        shard=Shard(*settings.shard) if settings.shard else None,
+    )
+    run = Run(
+        table.path,
+        settings.table,
+        out,
+        tuple((scorer.name, scorer.fingerprint) for scorer in scorers),
+        config,
+        record.n_old_scores,
+        record.has_alignment,
+        Counts(record.n_rows, tuple(each.n_floored for each in columns), record.n_bad_rows),
+        Content(record.n_bytes, record.sha256) if record.sha256 else None,
+    )
+    if [(each.column, each.scorer) for each in columns] != [*run.columns]:
+        raise InputError(path, None, "columns that are not those of the settings", WRITTEN)
+    return run
 
 
 def _refuse_former_columns(path: Path, columns: Sequence[str]) -> None:
@@ -203,33 +283,3 @@ def _refuse_former_columns(path: Path, columns: Sequence[str]) -> None:
                 f"columns among {', '.join(get_args(Column))}",
                 "Score the table anew",
             )
-
-
-def _run_of_record(out: str, content: Mapping[str, Any]) -> Run:
-    settings, columns = dict(content["settings"]), content["columns"]
-    config = ColumnConfig(
-        columns=tuple(settings["columns"]),
-        column_format=settings.get("column_format", "prob"),
-        n_replaced=int(settings["n_replaced"]),
-        block_rows=int(settings["block_rows"]),
-        max_bad_rows=int(settings["max_bad_rows"]),
-        shard=Shard(*settings["shard"]) if settings["shard"] else None,
-    )
-    run = Run(
-        settings["table"]["path"],
-        settings["table"],
-        out,
-        tuple((scorer["name"], scorer["fingerprint"]) for scorer in settings["scorers"]),
-        config,
-        int(content["n_old_scores"]),
-        bool(content["has_alignment"]),
-        Counts(
-            int(content["n_rows"]),
-            tuple(int(column["n_floored"]) for column in columns),
-            int(content["n_bad_rows"]),
-        ),
-        Content(int(content["n_bytes"]), str(content["sha256"])) if "sha256" in content else None,
-    )
-    if [(column["column"], column["scorer"]) for column in columns] != [*run.columns]:
-        raise ValueError("the columns are not those of the settings")
-    return run

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from moses_bridge.base.errors import InputError, shown
+from moses_bridge.base.json_files import parse_json, record_of
 from moses_bridge.base.textio import named_errors, write_lines
 from rescorer.training.event_file import EventFile
 
@@ -103,16 +104,12 @@ class TrainingLog:
 
 
 def _record(line: bytes, path: Path, line_number: int) -> LogRecord:
+    what, hint = "what a training has logged", "Remove the file, or train into another directory"
     try:
-        return LogRecord(**json.loads(line))
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            path,
-            line_number,
-            f"{shown(line)} ({error})",
-            "what a training has logged",
-            "Remove the file, or train into another directory",
-        ) from error
+        return record_of(LogRecord, parse_json(line, path), path, what)
+    except InputError as error:
+        found = f"{shown(line)} ({error.found})"
+        raise InputError(path, line_number, found, what, hint) from error
 
 
 def _line(record: LogRecord) -> bytes:

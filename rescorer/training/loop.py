@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError, UserError
+from moses_bridge.base.json_files import record_of
 from moses_bridge.base.progress import Progress
 from rescorer.contract.choices import Precision
 from rescorer.contract.compute import DTYPES, fastest_precision
@@ -23,7 +24,12 @@ from rescorer.contract.training import Task, TaskBatch
 from rescorer.training.log import LogRecord, NoLog, TrainingLog
 from rescorer.training.peers import ALONE, Peers
 from rescorer.training.recipes import RECIPES, Recipe, RecipeName
-from rescorer.training.state import TRAINING_STATE, load_training_state, save_training_state
+from rescorer.training.state import (
+    OF_TRAINING,
+    TRAINING_STATE,
+    load_training_state,
+    save_training_state,
+)
 
 # Evaluations without a better held-out loss after which the rate is halved, where no end is planned.
 EVALUATIONS_TO_HALVE = 3
@@ -122,6 +128,19 @@ class TrainingReport:
     ended: str = ""
     log_z_mean: float | None = None
     log_z_sd: float | None = None
+
+
+@dataclass(frozen=True)
+class _Progress:
+    """How far a training is, as its state says besides weights."""
+
+    settings: Any
+    report: TrainingReport
+    epoch: int
+    batch_number: int
+    n_worse: int
+    n_halvings: int
+    evaluated_update: int
 
 
 class Trainer(Generic[TaskBatch]):
@@ -366,18 +385,19 @@ class Trainer(Generic[TaskBatch]):
         )
         if saved is None:
             return False
-        weights, progress = saved
-        if progress["settings"] != self.settings:
+        weights, stored = saved
+        progress = record_of(_Progress, stored, self.directory / TRAINING_STATE, OF_TRAINING)
+        if progress.settings != self.settings:
             raise ConfigError(
                 f"{self.directory}: the training that was interrupted had other settings or data; "
                 "remove the directory to start anew, or train into another one"
             )
         self.network.load_state_dict(weights["current"])
         self.best_weights = weights["best"]
-        self.report = TrainingReport(**progress["report"])
-        self.epoch, self.batch_number = progress["epoch"], progress["batch_number"]
-        self.n_worse, self.n_halvings = progress["n_worse"], progress["n_halvings"]
-        self.evaluated_update = progress["evaluated_update"]
+        self.report = progress.report
+        self.epoch, self.batch_number = progress.epoch, progress.batch_number
+        self.n_worse, self.n_halvings = progress.n_worse, progress.n_halvings
+        self.evaluated_update = progress.evaluated_update
         return True
 
 

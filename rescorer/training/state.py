@@ -10,10 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from moses_bridge.base.config import shown_value
 from moses_bridge.base.errors import InputError
+from moses_bridge.base.json_files import parse_json
 from rescorer.layers.tensor_files import check_weights, load_tensors, save_tensors
 
 TRAINING_STATE = "training.safetensors"
+OF_TRAINING = "the state of a training"
 OTHER_TRAINING = (
     "It is the state of a training with other data or sizes: take another directory, or leave "
     "--resume out to begin anew"
@@ -70,8 +73,10 @@ def load_training_state(
         return None
     tensors = load_tensors(path)
     if "progress" not in tensors:
-        raise InputError(path, None, "no progress", "the state of a training", "Remove the file")
-    progress: dict[str, Any] = json.loads(tensors.pop("progress").numpy().tobytes())
+        raise InputError(path, None, "no progress", OF_TRAINING, "Remove the file")
+    progress = parse_json(tensors.pop("progress").numpy().tobytes(), path, None, OF_TRAINING)
+    if not isinstance(progress, dict):
+        raise InputError(path, None, shown_value(progress), OF_TRAINING, "Remove the file")
     device = next(network.parameters()).device
     weights = {kind: _part(tensors, kind, device) for kind in kinds}
     for part in weights.values():

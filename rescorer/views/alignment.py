@@ -20,7 +20,8 @@ from moses_bridge.formats.words import split_words
 from rescorer.contract.architectures import load
 from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.models.model_directory import DESCRIPTION, load_model
+from rescorer.models.model_description import DESCRIPTION
+from rescorer.models.model_directory import load_model
 from rescorer.models.reading import MatrixReader, RightToLeftReader
 from rescorer.tries.attention_matrix import AttentionReader
 from rescorer.tries.generation import Attentive

@@ -16,7 +16,8 @@ from rescorer.contract.choices import Side
 from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import SPECIALS, Vocabulary
-from rescorer.models.model_directory import DESCRIPTION, fingerprint, load_model
+from rescorer.models.model_description import DESCRIPTION
+from rescorer.models.model_directory import fingerprint, load_model
 from rescorer.models.reading import OTHER_SIDE
 
 

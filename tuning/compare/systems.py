@@ -87,6 +87,8 @@ def compare(
     if config.control and config.control not in systems:
         raise ConfigError(f"no system {config.control}; there are {', '.join(systems)}")
     all_runs = {path: load_run(path) for paths in systems.values() for path in paths}
+    if not config.run_commands:
+        _refuse_new_commands(all_runs, source)
     check_unchanged(all_runs)
     for system, directories in systems.items():
         _check_runs(system, directories, all_runs)
@@ -211,6 +213,8 @@ def translate_runs(
             to be run without leave.
     """
     runs = {path: load_run(path) for path in directories}
+    if not run_commands:
+        _refuse_new_commands(runs, source)
     check_unchanged(runs)
     return translate_all(runs, source, jobs, run_commands)
 
@@ -225,7 +229,7 @@ def translate_all(
     """
     outputs = {directory: output_path(directory, source) for directory in runs}
     if not run_commands:
-        refuse_commands({path: run for path, run in runs.items() if not outputs[path].exists()})
+        _refuse_new_commands(runs, source)
 
     def system_of(directory: Path) -> tuple[str, str]:
         return runs[directory].ini, json.dumps(runs[directory].decoder)
@@ -237,6 +241,15 @@ def translate_all(
             with open_decoder(Path(ini), config, jobs) as decoder:
                 _translate_runs(decoder, {path: runs[path] for path in missing}, source, outputs)
     return outputs
+
+
+def _refuse_new_commands(runs: Mapping[Path, TuningRun], source: Path) -> None:
+    """Refuse commands of runs that have not translated a text yet.
+
+    It comes before the check that nothing has changed, which reads the files that commands name.
+    """
+    new = {path: run for path, run in runs.items() if not output_path(path, source).exists()}
+    refuse_commands(new)
 
 
 def _translate_runs(

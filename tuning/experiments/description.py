@@ -311,7 +311,7 @@ def read_experiment(paths: Sequence[StrPath], changes: Sequence[str] = ()) -> Ex
 def _parsed_change(line: str) -> dict[str, Any]:
     try:
         return tomllib.loads(line)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"found {line!r}, expected TOML as seeds.runs = [1, 2]") from error
 
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import shlex
 import tempfile
-from collections import Counter
 from collections.abc import Sequence
-from itertools import chain
+from itertools import zip_longest
 from pathlib import Path
 from typing import Self
 
 from moses_bridge.base.blocks import blocks_of
-from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.errors import ConfigError, InputError, shown
 from moses_bridge.base.line_progress import LineProgress
 from moses_bridge.base.programs import run_program
 from moses_bridge.base.textio import open_write, read_lines
 from moses_bridge.decoding.text_values import TextValues
-from moses_bridge.formats.nbest import parse_entry, parse_features, read_nbest, with_feature
+from moses_bridge.formats.nbest import BAR, parse_entry, parse_features, read_nbest, with_feature
 from moses_bridge.formats.ngram_scorer import ScorerProcesses
 from tuning.loop.nbest_choice import NBestFeature
 
@@ -55,8 +54,8 @@ class ListFeatures:
 
         Raises:
             ToolError: a command failed.
-            InputError: it wrote no n-best list.
-            ConfigError: it did not add its feature, or its list has other entries.
+            InputError: it wrote no n-best list, or one with other hypotheses.
+            ConfigError: it did not add its feature.
             UserError: a scorer sees the source.
         """
         with tempfile.TemporaryDirectory(dir=out.parent, prefix=".features.") as directory:
@@ -85,19 +84,23 @@ class ListFeatures:
 
 def _run(feature: NBestFeature, nbest: Path, source: Path, out: Path) -> None:
     run_program(feature.words(str(nbest), str(source), str(out)))
-    written = read_nbest(out)
-    first = next(written, None)
+    first = next(read_nbest(out), None)
     if first is not None and feature.name not in parse_features(first, out):
         raise ConfigError(
             f"the command of {feature.name} wrote a list without {feature.name}=: {feature.command}"
         )
-    n_given = Counter(entry.sentence_id for entry in read_nbest(nbest))
-    n_written = Counter(
-        entry.sentence_id for entry in chain([] if first is None else [first], written)
-    )
-    for number in sorted(n_given | n_written):
-        if n_given[number] != n_written[number]:
-            raise ConfigError(
-                f"the command of {feature.name} wrote {n_written[number]} entries of sentence {number}, "
-                f"and was given {n_given[number]}: {feature.command}"
-            )
+    _check_same_entries(feature, nbest, out)
+
+
+def _check_same_entries(feature: NBestFeature, nbest: Path, out: Path) -> None:
+    """Refuse a list in which entries are missing, added or in another order: sentences would be empty."""
+    what = f"the list that the command of {feature.name} wrote"
+    for number, (old, new) in enumerate(zip_longest(read_lines(nbest), read_lines(out)), start=1):
+        if new is None or old is None:
+            found, expected = ("the end", "a line") if new is None else ("a line", "the end")
+            hint = f"The command of {feature.name} must write one line for each that it reads"
+            raise InputError(what, number, found, f"{expected}, as in the list that it read", hint)
+        wanted, own = old.partition(BAR)[0].strip(), new.partition(BAR)[0].strip()
+        if own != wanted:
+            hint = f"The command of {feature.name} must keep the order of the lines"
+            raise InputError(what, number, f"the sentence id {shown(own)}", shown(wanted), hint)

@@ -21,13 +21,13 @@ from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.decoding.decoder import DecoderConfig, open_decoder
 from moses_bridge.formats.moses_ini import read_ini
+from tuning.loop.iteration_files import Weights
 from tuning.loop.list_features import ListFeatures
 from tuning.loop.nbest_choice import NBestFeature, choose_best, search_weights
 from tuning.loop.run_directory import (
     INI_NAME,
     Iteration,
     TuningRun,
-    Weights,
     check_unchanged,
     claim,
     file_hash,
@@ -123,9 +123,9 @@ def _rerank(
 ) -> TuningRun:
     tuned = load_run(base)
     refuse_written(out, read_ini(Path(tuned.ini)).files())
-    check_unchanged({base: tuned})
-    if not config.run_commands:
+    if not config.run_commands:  # before the files that the commands name are read
         refuse_commands({base: tuned})
+    check_unchanged({base: tuned})
     weights = _start(base, tuned, nbest_features)
     reference = References.read(references, source)
     decoder_config = from_mapping(DecoderConfig, json.loads(json.dumps(tuned.decoder)), str(base))

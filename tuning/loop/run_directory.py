@@ -8,20 +8,29 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from moses_bridge.base.config import AtLeast, check_limits, shown_value
 from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.base.json_files import read_json, write_json
+from moses_bridge.base.json_files import (
+    check_plain_file,
+    open_record_of,
+    read_json,
+    read_record,
+    write_json,
+)
 from moses_bridge.base.overwriting import refuse_overwriting
+from moses_bridge.decoding.decoder import DecoderConfig
 from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.formats.ngram_scorer import as_texts
+from moses_bridge.formats.weights import check_complete
+from tuning.loop.iteration_files import Weights, check_finite
 from tuning.loop.nbest_choice import NBestFeature
 
 WEIGHTS_NAME = "weights.json"
 RUN_NAME = "run.json"
 INI_NAME = "moses.ini"
-
-Weights = dict[str, list[float]]
+WEIGHTS_FILE = "the weights.json of a tuning run"
 
 
 @dataclass
@@ -72,13 +81,16 @@ class TuningRun:
     weights: Weights
     dev_bleu: float
     seed: int
-    nbest_size: int
+    nbest_size: Annotated[int, AtLeast(1)]
     decoder: dict[str, Any]
     nbest_features: list[NBestFeature] = field(default_factory=list)
     iterations: list[Iteration] = field(default_factory=list)
     hashes: dict[str, str] = field(default_factory=dict)
     end: str = ""
     fixed_search: Weights = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_limits(self)
 
     @property
     def kept(self) -> int:
@@ -130,17 +142,26 @@ def load_run(directory: Path) -> TuningRun:
     """Read RUN/weights.json.
 
     Raises:
-        InputError: it is missing or not one.
+        InputError: it is missing or not one, or a value has the wrong type.
     """
     path = directory / WEIGHTS_NAME
-    value = read_json(path)
+    run = read_record(TuningRun, path, WEIGHTS_FILE)
+    decoder = open_record_of(DecoderConfig, _of_search(run.decoder), path, WEIGHTS_FILE)
     try:
-        value["nbest_features"] = [NBestFeature(**entry) for entry in value["nbest_features"]]
-        value["decoder"]["neural_lm"] = as_texts(value["decoder"].get("neural_lm"))
-        value["iterations"] = [Iteration(**entry) for entry in value["iterations"]]
-        return TuningRun(**value)
-    except (KeyError, TypeError) as error:
-        raise InputError(path, None, f"{error}", "the weights.json of a tuning run") from error
+        _ = decoder.neural_lms
+    except ConfigError as error:
+        raise InputError(path, None, str(error), WEIGHTS_FILE) from error
+    if "\0" in run.ini:
+        raise InputError(path, None, f"{shown_value(run.ini)} in 'ini'", "the name of a file")
+    for weights in (run.weights, run.fixed_search, *(each.weights for each in run.iterations)):
+        check_finite(weights, path)
+    run.decoder["neural_lm"] = as_texts(run.decoder.get("neural_lm"))
+    return run
+
+
+def _of_search(decoder: dict[str, Any]) -> dict[str, Any]:
+    """Settings of the search without a key that stands for nothing."""
+    return {key: value for key, value in decoder.items() if key != "neural_lm" or value is not None}
 
 
 def claim(directory: Path, fingerprint: Mapping[str, Any], resume: bool) -> None:
@@ -148,11 +169,16 @@ def claim(directory: Path, fingerprint: Mapping[str, Any], resume: bool) -> None
 
     Raises:
         ConfigError: it is that of another run, or of this one but resume is not wanted.
+        InputError: what says which run it is has been damaged.
     """
     path = directory / RUN_NAME
     wanted = json.loads(json.dumps(dict(fingerprint)))
     if path.exists():
+        check_plain_file(path)
         found = read_json(path)
+        if not isinstance(found, dict):
+            hint = "Remove the directory or choose another"
+            raise InputError(path, None, shown_value(found), "what a run is made of", hint)
         changed = sorted(key for key in wanted | found if wanted.get(key) != found.get(key))
         if changed:
             raise ConfigError(
@@ -178,7 +204,8 @@ def check_unchanged(runs: Mapping[Path, TuningRun]) -> None:
     Runs that keep no hashes pass.
 
     Raises:
-        InputError: an ini is malformed or missing, or there is no file that it names.
+        InputError: an ini is malformed or missing, there is no file that it names, or a feature of it has no
+            weight in a run.
         ConfigError: a file has changed.
     """
     found = {run.ini: fingerprint_ini(Path(run.ini)) for run in runs.values() if run.hashes}
@@ -193,6 +220,8 @@ def check_unchanged(runs: Mapping[Path, TuningRun]) -> None:
                 f"{directory}: its weights were tuned with other files than {run.ini} and its commands "
                 f"name now: {', '.join(changed)} changed; tune again or put them back"
             )
+        if Path(run.ini).is_file():
+            check_complete(run.weights, read_ini(run.ini).weights, directory / WEIGHTS_NAME)
 
 
 def refuse_commands(runs: Mapping[Path, TuningRun]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.formats.weights import read_weights
-from tuning.loop.run_directory import Weights
+from tuning.loop.iteration_files import Weights
 from tuning.pools.nbest_pool import column_names, grouped_weights
 
 START_STREAM = 1 << 22  # keeps the draws of the start apart from those of the optimiser (mert.py)

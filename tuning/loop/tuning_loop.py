@@ -22,13 +22,13 @@ from moses_bridge.base.lock import held_directory
 from moses_bridge.decoding.cluster_decoder import ClusterDecoder
 from moses_bridge.decoding.decoder import Decoder, DecoderConfig, open_decoder
 from moses_bridge.formats.moses_ini import parse_ini, read_ini, with_weights, write_ini
+from tuning.loop.iteration_files import Weights, read_optimised
 from tuning.loop.list_features import ListFeatures
 from tuning.loop.nbest_choice import NBestFeature, choose_best, search_weights
 from tuning.loop.run_directory import (
     INI_NAME,
     Iteration,
     TuningRun,
-    Weights,
     best_iteration,
     claim,
     fingerprint_commands,
@@ -317,14 +317,13 @@ class Loop:
             found = grouped_weights(result.weights)
             found = {name: values for name, values in found.items() if name in iteration.weights}
             write_json(path, asdict(result) | {"weights": iteration.weights | found})
-        record = read_json(path)
-        iteration.pool_bleu = record["bleu"]
-        iteration.restarts, iteration.frozen = record["restarts"], record["frozen"]
+        record = read_optimised(path, iteration.weights)
+        iteration.pool_bleu = record.bleu
+        iteration.restarts, iteration.frozen = record.restarts, record.frozen
         low, high = pool.features.min(axis=0), pool.features.max(axis=0)
         names = zip(pool.names, low == high, strict=True)
         iteration.constant = [name for name, is_constant in names if is_constant]
-        weights: Weights = record["weights"]
-        return weights
+        return record.weights
 
     def frozen(self, weights: Weights, pool: NBestPool) -> tuple[str, ...]:
         """Columns that keep their weight: frozen by the settings, or sparse, so without a weight in the ini."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import StrPath, read_lines
-from moses_bridge.formats.nbest import BAR, NBestEntry, parse_entry, parse_features
+from moses_bridge.formats.nbest import BAR, MAX_DIGITS, NBestEntry, parse_entry, parse_features
 from tuning.pools.bleu_stats import References, Statistics
 from tuning.pools.sparse_features import SparseValue, cut_sparse, is_sparse, with_sparse
 
@@ -132,6 +132,8 @@ def _read_list(path: StrPath, n_sentences: int) -> _NBestList:
         found = fields[2].split() if len(fields) > 3 and fields[0].strip().isdigit() else []
         if not layout.fits(found):
             raise layout.fault(parse_entry(line, path, line_number), path)
+        if len(fields[0]) > MAX_DIGITS:
+            parse_entry(line, path, line_number)
         sentence_id = int(fields[0])
         if sentence_id >= n_sentences:
             raise InputError(

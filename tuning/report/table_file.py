@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.base.json_files import read_json
-from tuning.compare.comparison import Comparison, Contrast, ResultRow, RunSummary
+from moses_bridge.base.json_files import read_json, record_of
+from tuning.compare.comparison import Comparison
+
+WHAT = "a table.json of tuning compare"
 
 
 def read_comparison(path: Path) -> Comparison:
@@ -18,24 +18,6 @@ def read_comparison(path: Path) -> Comparison:
         InputError: it is missing or something else.
     """
     value = read_json(path)
-    try:
-        return Comparison(**{**value, "rows": [_row(row) for row in value["rows"]]})
-    except (KeyError, TypeError, ValueError) as error:
-        found = f"{type(error).__name__}: {error}"
-        raise InputError(path, None, found, "a table.json of tuning compare") from error
-
-
-def _row(value: Mapping[str, Any]) -> ResultRow:
-    nested = {
-        "against_baseline": _contrast(value["against_baseline"]),
-        "against_control": _contrast(value["against_control"]),
-        "runs": [RunSummary(**run) for run in value["runs"]],
-    }
-    return ResultRow(**{**value, **nested})
-
-
-def _contrast(value: Mapping[str, Any] | None) -> Contrast | None:
-    if value is None:
-        return None
-    low, high = value["interval"]
-    return Contrast(**{**value, "interval": (low, high)})
+    if isinstance(value, dict) and "rows" not in value:
+        raise InputError(path, None, "no key 'rows'", WHAT)
+    return record_of(Comparison, value, path, WHAT)

@@ -10,9 +10,9 @@ from pathlib import Path
 from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.decoding.decoder import DecoderConfig
+from tuning.loop.iteration_files import Weights
 from tuning.loop.nbest_choice import NBestFeature
 from tuning.loop.run_directory import (
-    Weights,
     check_unchanged,
     fingerprint_commands,
     fingerprint_ini,
@@ -105,10 +105,10 @@ def system_of_run(directory: Path, run_commands: bool) -> ScannedSystem:
         ConfigError: its files have changed, it has commands and they may not be run, or it is a reranking.
     """
     run = load_run(directory)
-    check_unchanged({directory: run})
     commands = run.commands()
-    if not run_commands:
+    if not run_commands:  # before the files that the commands name are read
         refuse_commands({directory: run})
+    check_unchanged({directory: run})
     if run.fixed_search:
         raise ConfigError(
             f"{directory}: its weights rerank lists that the search makes with others; scan the run whose "

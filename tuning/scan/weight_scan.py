@@ -26,8 +26,9 @@ from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.decoding.decoder import Decoder, DecoderConfig, open_decoder
 from moses_bridge.formats.moses_ini import read_ini
 from tuning.compare.significance import jackknife_error
+from tuning.loop.iteration_files import Weights
 from tuning.loop.list_features import ListFeatures
-from tuning.loop.run_directory import Weights, claim, fingerprint_texts, refuse_written
+from tuning.loop.run_directory import claim, fingerprint_texts, refuse_written
 from tuning.loop.tuning_loop import decode_text
 from tuning.pools.bleu_stats import References, bleu, mean_precision
 from tuning.scan.equal_length import DIGITS, Decoding, at_length, next_weights

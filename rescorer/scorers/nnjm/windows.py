@@ -11,17 +11,19 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.errors import InputError, shown
+from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import StrPath
 from moses_bridge.formats.alignment import parse_links
-from rescorer.contract.batch import Batch
+from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.scorers.nnjm.affiliation import PairLinks, affiliations
 from rescorer.scorers.nnjm.network import NnjmConfig
 from rescorer.windows.ngrams import places_of_runs, sentence_ngrams, starts_of_runs
 from rescorer.windows.scoring import FilledWindows
 
-WELL_FORMED = re.compile(rb"\s*(\d+-\d+(\s+\d+-\d+)*\s*)?")
+# Places of words have nine digits at most: more would not fit the numbers of compiled code.
+WELL_FORMED = re.compile(rb"\s*(\d{1,9}-\d{1,9}(\s+\d{1,9}-\d{1,9})*\s*)?")
+OTHER_TEXT = "Are these the links of this text?"
 
 
 def n_input_words(shortlists: Shortlists) -> int:
@@ -30,19 +32,16 @@ def n_input_words(shortlists: Shortlists) -> int:
     return len(target) + 1 + len(source or ()) + 1
 
 
-def fill_windows(
-    batch: Batch, shortlists: Shortlists, config: NnjmConfig, path: StrPath = "links"
-) -> FilledWindows:
+def fill_windows(batch: Batch, shortlists: Shortlists, config: NnjmConfig) -> FilledWindows:
     """The windows of all target words of some pairs, </s> included.
 
     Args:
         batch: with word links.
         shortlists: of both sides.
         config: sizes of the window.
-        path: of the links, for the messages of errors.
 
     Raises:
-        InputError: a link is malformed or leaves its pair.
+        UnscorablePair: a link is malformed or leaves its pair.
     """
     source, target = shortlists
     if source is None or batch.links is None:
@@ -52,8 +51,12 @@ def fill_windows(
     history, pairs = sentence_ngrams(
         target_ids, target_lens, config.history_words, len(target), target.end_id
     )
-    links = read_links(batch.links, path)
-    _check_inside(links, source_lens, target_lens, batch, path)
+    try:
+        links = read_links(batch.links)
+    except InputError as error:
+        row = (error.line or 1) - 1
+        raise UnscorablePair(row, batch, None, error.found, error.expected, OTHER_TEXT) from error
+    _check_inside(links, source_lens, target_lens, batch)
     places = starts_of_runs(source_lens + 1)[pairs] + affiliations(links, source_lens, target_lens)
     rows = np.concatenate([history[:, :-1], around[places], history[:, -1:]], axis=1)
     return FilledWindows(np.ascontiguousarray(rows, np.int32), pairs)
@@ -97,15 +100,15 @@ def _source_windows(
     return windows[places_of_runs(firsts, lens + 1)]
 
 
-def read_links(lines: Sequence[bytes], path: StrPath) -> PairLinks:
+def read_links(lines: Sequence[bytes], path: StrPath = "links") -> PairLinks:
     """The word links of some pairs.
 
     Raises:
-        InputError: a link is malformed.
+        InputError: a link is malformed; it names the line among these.
     """
-    for line in lines:
+    for number, line in enumerate(lines, start=1):
         if not WELL_FORMED.fullmatch(line):
-            parse_links(line, path)
+            parse_links(line, path, number)
     counts = np.fromiter((line.count(b"-") for line in lines), np.int64, len(lines))
     numbers = b" ".join(lines).replace(b"-", b" ").split()
     flat = np.fromiter(map(int, numbers), np.int64, len(numbers)).reshape(-1, 2)
@@ -117,7 +120,6 @@ def _check_inside(
     source_lens: NDArray[np.int64],
     target_lens: NDArray[np.int64],
     batch: Batch,
-    path: StrPath,
 ) -> None:
     """Refuse links that leave their pair."""
     outside = (links.sources >= source_lens[links.pairs]) | (
@@ -127,11 +129,11 @@ def _check_inside(
         return
     first = int(np.flatnonzero(outside)[0])
     pair = int(links.pairs[first])
-    words = b" ||| ".join([batch.sources[pair], batch.targets[pair]])
-    raise InputError(
-        path,
+    raise UnscorablePair(
+        pair,
+        batch,
         None,
-        f"the link {links.sources[first]}-{links.targets[first]} of the pair {shown(words)}",
+        f"the link {links.sources[first]}-{links.targets[first]}",
         f"links within {source_lens[pair]} source and {target_lens[pair]} target words",
-        "Are these the links of this text?",
+        OTHER_TEXT,
     )

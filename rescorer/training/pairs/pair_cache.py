@@ -35,7 +35,7 @@ def stored_pairs(table: StrPath, choice: PairChoice, cache: StrPath | None) -> P
             system's directory of temporary files, which go with the process.
 
     Raises:
-        InputError: a row is malformed, no pair is left, or the directory is none of these.
+        InputError: a row is malformed, no pair is left, or the directory is none of these or damaged.
         ConfigError: the directory has the pairs of another table or choice.
         OSError: the disk is full.
     """
@@ -56,6 +56,9 @@ def stored_pairs(table: StrPath, choice: PairChoice, cache: StrPath | None) -> P
     else:
         _check(read_header(directory), identity, table, directory)
         print_note(f"{cache}: has the pairs of {os.fspath(table)} already")
+        files = PairFiles(directory)
+        files.verify()
+        return files
     return PairFiles(directory)
 
 

@@ -6,6 +6,7 @@ import os
 import tempfile
 import weakref
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.base.json_files import read_json, write_json
+from moses_bridge.base.json_files import check_plain_file, open_record_of, read_json, write_json
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import StrPath
 from moses_bridge.compiled.lexicon import Lexicon
@@ -42,6 +43,19 @@ WORDS, WORD_ENDS, SOURCE_COUNTS, TARGET_COUNTS = (
     "target_counts",
 )
 WORD_TYPE = "<i8"
+REMOVE = "Remove the directory: it is damaged"
+BYTES_OF_DIGEST = 16
+MOST_NUMBERS = 2**40  # of a column: more than any disk has, and no sum of them overflows
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What a header must have, whatever else it says."""
+
+    n_words: int
+    digest: str
+    parts: list[list[int]]
+    choice: dict[str, Any] = field(default_factory=dict)
 
 
 def write_pairs(
@@ -87,7 +101,7 @@ class _Writer:
         self.n_pairs = 0
         self._counts = np.zeros((2, n_words), np.int64)
         self._sizes: list[list[int]] = []
-        self._digests = {name: blake2b(digest_size=16) for name in COLUMN_TYPES}
+        self._digests = _Digests()
         for name in COLUMN_TYPES:
             (directory / name).touch()
 
@@ -100,7 +114,7 @@ class _Writer:
         kept = columns if with_counts else columns._replace(counts=np.empty(0))
         for name, column in kept._asdict().items():
             data = memoryview(column.astype(COLUMN_TYPES[name], copy=False)).cast("B")
-            self._digests[name].update(data)
+            self._digests.update(name, data)
             with (self.directory / name).open("ab") as file:
                 file.write(data)
         self._sizes.append([len(column) for column in kept])
@@ -114,14 +128,30 @@ class _Writer:
         self._write(WORD_ENDS, np.cumsum(lens + 1) - 1)
         self._write(SOURCE_COUNTS, self._counts[0])
         self._write(TARGET_COUNTS, self._counts[1])
-        digest = blake2b(text, digest_size=16)
-        for part in self._digests.values():
-            digest.update(part.digest())
-        sizes = {"n_words": len(lexicon), "digest": digest.hexdigest(), "parts": self._sizes}
+        digest = self._digests.with_words(text)
+        sizes = {"n_words": len(lexicon), "digest": digest, "parts": self._sizes}
         write_json(self.directory / HEADER_NAME, {"format": FORMAT, **header, **sizes})
 
     def _write(self, name: str, numbers: NDArray[np.int64]) -> None:
         (self.directory / name).write_bytes(numbers.astype(WORD_TYPE).tobytes())
+
+
+class _Digests:
+    """A digest of all columns and words, which grows part by part."""
+
+    def __init__(self) -> None:
+        self._columns = {name: blake2b(digest_size=BYTES_OF_DIGEST) for name in COLUMN_TYPES}
+
+    def update(self, name: str, data: memoryview) -> None:
+        """Add a part of a column."""
+        self._columns[name].update(data)
+
+    def with_words(self, text: bytes) -> str:
+        """The digest of the columns and these words."""
+        digest = blake2b(text, digest_size=BYTES_OF_DIGEST)
+        for column in self._columns.values():
+            digest.update(column.digest())
+        return digest.hexdigest()
 
 
 class PairFiles:
@@ -155,6 +185,7 @@ class PairFiles:
             self._files.append(_opened(directory / name, self))
         ends = _numbers(directory / WORD_ENDS)
         _check_size(directory / WORDS, int(ends[-1]) + 1)
+        self._directory = directory
         self._words = WordList((directory / WORDS).read_bytes(), ends)
         self._counts = [_numbers(directory / name) for name in (SOURCE_COUNTS, TARGET_COUNTS)]
 
@@ -191,6 +222,41 @@ class PairFiles:
         for number in range(len(self._sizes)):
             yield self.part(number)
 
+    def verify(self) -> None:
+        """Read all files once and compare them with what was written: a disk may have changed them since.
+
+        Compiled code uses numbers of words, and of words of a phrase, without looking.
+
+        Raises:
+            InputError: a file is damaged.
+        """
+        digests, n_words = _Digests(), len(self._words)
+        counts = np.zeros((2, n_words), np.int64)
+        for columns in self._stored_parts():
+            _check_part(columns, n_words, self._directory)
+            for name, column in columns._asdict().items():
+                digests.update(name, memoryview(column).cast("B"))
+            for own, words in zip(
+                counts, (columns.source_words, columns.target_words), strict=True
+            ):
+                own += np.bincount(words, minlength=n_words)
+        text = self._words.text
+        ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
+        if digests.with_words(text) != self.digest or not np.array_equal(ends, self._words.ends):
+            raise _changed(self._directory)
+        if not np.array_equal(counts, self._counts):
+            raise _changed(self._directory)
+
+    def _stored_parts(self) -> Iterator[PairColumns]:
+        """The columns of each part as they are in the files."""
+        for number in range(len(self._sizes)):
+            yield PairColumns(
+                *(
+                    self._read(place, kind, number)
+                    for place, kind in enumerate(COLUMN_TYPES.values())
+                )
+            )
+
     def _read(self, column: int, kind: str, number: int) -> NDArray[Any]:
         n_bytes = np.dtype(kind).itemsize
         size, start = (int(of[number, column]) * n_bytes for of in (self._sizes, self._starts))
@@ -204,6 +270,7 @@ def read_header(directory: Path) -> dict[str, Any]:
         InputError: it is no such directory.
     """
     path = directory / HEADER_NAME
+    check_plain_file(path)
     header = read_json(path) if path.exists() else None
     if not isinstance(header, dict) or header.get("format") != FORMAT or not header.get("parts"):
         found = "another format" if path.exists() else f"no {HEADER_NAME}"
@@ -214,15 +281,42 @@ def read_header(directory: Path) -> dict[str, Any]:
             "phrase pairs that a training has stored, or an empty directory",
             "Name another directory",
         )
+    found_header = open_record_of(_Header, header, path, "the header of phrase pairs", REMOVE)
+    if not found_header.n_words or not all(map(_are_sizes, found_header.parts)):
+        raise InputError(path, None, "sizes that no pairs have", "those of its files", REMOVE)
     return header
 
 
+def _are_sizes(sizes: list[int]) -> bool:
+    """Whether these can be the sizes of the columns of a part."""
+    return len(sizes) == len(COLUMN_TYPES) and all(0 <= size < MOST_NUMBERS for size in sizes)
+
+
+def _check_part(columns: PairColumns, n_words: int, directory: Path) -> None:
+    """Refuse columns that do not fit each other, or that name words that are not there."""
+    sums: list[tuple[NDArray[Any], NDArray[Any]]] = [
+        (columns.source_lens, columns.source_words),
+        (columns.n_targets, columns.target_lens),
+        (columns.target_lens, columns.target_words),
+    ]
+    fits = len(columns.first_rows) == len(columns.source_lens) == len(columns.n_targets)
+    fits = fits and len(columns.counts) in (0, len(columns.target_lens))
+    fits = fits and all(int(lens.sum(dtype=np.int64)) == len(inner) for lens, inner in sums)
+    words = (columns.source_words, columns.target_words)
+    if not fits or any(len(each) and int(each.max()) >= n_words for each in words):
+        raise _changed(directory)
+
+
+def _changed(directory: Path) -> InputError:
+    found = "other pairs or words than were written"
+    return InputError(directory, None, found, "phrase pairs as a training has stored them", REMOVE)
+
+
 def _check_size(path: Path, n_bytes: int) -> None:
+    check_plain_file(path)
     found = path.stat().st_size if path.exists() else 0
     if found != n_bytes:
-        raise InputError(
-            path, None, f"{found:,} bytes", f"{n_bytes:,}", "Remove the directory: it is damaged"
-        )
+        raise InputError(path, None, f"{found:,} bytes", f"{n_bytes:,}", REMOVE)
 
 
 def _numbers(path: Path) -> NDArray[np.int64]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 import click
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -54,6 +55,60 @@ def test_how_commands_end(fault: BaseException, status: int, printed: str) -> No
     assert result.stderr.endswith(printed)
     assert bool(result.stderr) == bool(printed)
     assert "Traceback" not in result.output
+
+
+ALLOCATION = (
+    "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: "
+    "you tried to allocate 4000 bytes. Error code 12 (Cannot allocate memory)"
+)
+
+
+@pytest.mark.parametrize(
+    ("fault", "arguments", "printed"),
+    [
+        (
+            MemoryError("Unable to allocate 52.2 GiB for an array"),
+            ["--stack", "100000000", "--size", "5"],
+            "not enough memory (Unable to allocate 52.2 GiB for an array): lower --stack 100000000, "
+            "--size 5, or use a larger machine\n",
+        ),
+        (MemoryError(), [], "not enough memory: lower the sizes in its settings and in the dir"),
+        (RuntimeError(f"{ALLOCATION}\nframe #0"), ["--stack", "3"], "allocate 4000 bytes. Err"),
+        (ImportError("failed to map segment from shared object"), [], "not enough memory (failed"),
+    ],
+)
+def test_without_memory_a_command_says_what_to_lower(
+    fault: BaseException, arguments: list[str], printed: str
+) -> None:
+    @click.group(cls=CommandGroup)
+    def prog() -> None: ...
+
+    @prog.command()
+    @click.option("--stack", type=int)
+    @click.option("--size", type=int, default=7)
+    def fail(stack: int | None, size: int) -> None:
+        raise fault
+
+    result = CliRunner().invoke(prog, ["fail", *arguments], prog_name="prog")
+    assert result.exit_code == 1
+    assert printed in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_an_array_that_fits_no_memory() -> None:
+    """NumPy's own error, of an array of an exabyte."""
+
+    @click.group(cls=CommandGroup)
+    def prog() -> None: ...
+
+    @prog.command()
+    @click.option("--n", type=int)
+    def fill(n: int) -> None:
+        np.ones(n)
+
+    result = CliRunner().invoke(prog, ["fill", "--n", str(2**57)], prog_name="prog")
+    assert result.exit_code == 1
+    assert "prog: error: not enough memory (Unable to allocate 1.00 EiB" in result.stderr
+    assert f"lower --n {2**57}, or use" in result.stderr
 
 
 def test_our_own_bugs_keep_their_traceback() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base import textio
-from moses_bridge.base.errors import InputError
+from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.textio import (
     count_lines,
     open_read,
@@ -249,3 +249,25 @@ def test_unfinished_directories_are_removed_before_a_signal_ends_the_process(
         (directory / "file").write_text("text")
         textio.remove_unfinished()
         assert not [*tmp_path.iterdir()]
+
+
+def test_a_line_without_end_is_refused_and_the_limit_can_be_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three megabytes of one letter are 3 kB of gz."""
+    path, long = tmp_path / "long.gz", b"a" * (3 << 20)
+    write_lines(path, [b"first", long, b"last"])
+    monkeypatch.setenv("MOSES_BRIDGE_LINE_MB", "2")
+    with pytest.raises(InputError, match=r"long\.gz:2: found a line of more than 2 MiB.*MOSES_BRI"):
+        list(read_lines(path))
+    monkeypatch.setenv("MOSES_BRIDGE_LINE_MB", "3")
+    assert list(read_lines(path)) == [b"first", long, b"last"]
+    for value in ("", "0", "x", "-1", "9" * 30):
+        monkeypatch.setenv("MOSES_BRIDGE_LINE_MB", value)
+        with pytest.raises(ConfigError, match="expected a whole number of MiB"):
+            list(read_lines(path))
+
+
+def test_a_name_with_a_zero_byte_is_no_file() -> None:
+    with pytest.raises(InputError, match="expected a readable file"):
+        list(read_lines("a\0b"))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.formats.weights import read_weights
+from moses_bridge.formats.weights import read_weights, weights_over_ini
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,10 @@ def test_tables_of_weights(tmp_path: Path, text: str) -> None:
         ('{"LM0": [NaN]}', "nan as a weight of LM0"),
         ('{"LM0": ["1"]}', "'1' as a weight of LM0"),
         ('{"LM0": true}', "True as a weight of LM0"),
+        ('{"LM0": 1' + "0" * 400 + "}", "as a weight of LM0"),
+        ('{"LM0": 1' + "0" * 5000 + "}", "a JSON file"),
+        ("[" * 100_000, "nested more than 100 deep"),
+        ('{"LM0": ' + "[" * 500 + "]" * 500 + "}", "nested more than 100 deep"),
         ('{"LM0": null}', "None as a weight of LM0"),
     ],
 )
@@ -39,3 +43,23 @@ def test_faulty_weights(tmp_path: Path, text: str, found: str) -> None:
     path.write_text(text)
     with pytest.raises(InputError, match=found):
         read_weights(path)
+
+
+def test_a_run_without_a_weight_of_the_ini_is_refused_and_a_table_is_noted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ini, path = tmp_path / "moses.ini", tmp_path / "weights.json"
+    ini.write_text(
+        "[feature]\nDistortion\nWordPenalty\n[weight]\nDistortion0= 1\nWordPenalty0= 1\n"
+    )
+    path.write_text('{"weights": {"Distortion0": [1]}}')
+    with pytest.raises(
+        InputError, match=r"weights\.json: found no weight of WordPenalty0, expected"
+    ):
+        weights_over_ini(path, ini)
+    path.write_text('{"weights": {"Distortion0": [1], "WordPenalty0": [2]}}')
+    assert weights_over_ini(path, ini) == {"Distortion0": (1,), "WordPenalty0": (2,)}
+    assert capsys.readouterr().err == ""
+    path.write_text('{"Distortion0": [1]}')
+    assert weights_over_ini(path, ini) == {"Distortion0": (1,)}
+    assert "has no weight of WordPenalty0" in capsys.readouterr().err

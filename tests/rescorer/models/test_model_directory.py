@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import subprocess
 import sys
 from collections.abc import Callable
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -82,10 +84,33 @@ def change(**changes: object) -> Callable[[Path], None]:
     return apply
 
 
-def without_digests_and_with_other_words(folder: Path) -> None:
-    """As a directory of an earlier version, whose weights say how many words there must be."""
-    change(vocabularies={})(folder)
+def with_other_words_and_their_digests(folder: Path) -> None:
+    """The weights say how many words there must be."""
     TARGET.save(folder / "source.vocab")
+    digests = {
+        name: blake2b((folder / name).read_bytes(), digest_size=16).hexdigest()
+        for name in ("source.vocab", "target.vocab")
+    }
+    change(vocabularies=digests)(folder)
+
+
+def without_digests(folder: Path) -> None:
+    content = json.loads((folder / "config.json").read_text())
+    assert set(content["vocabularies"]) == {"source.vocab", "target.vocab"}
+    del content["vocabularies"]
+    (folder / "config.json").write_text(json.dumps(content))
+
+
+def nested(folder: Path) -> None:
+    (folder / "config.json").write_text("[" * 100_000)
+
+
+def as_a_pipe(name: str) -> Callable[[Path], None]:
+    def apply(folder: Path) -> None:
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+
+    return apply
 
 
 def spoilt(name: str, value: float | None) -> Callable[[Path], None]:
@@ -139,13 +164,31 @@ def huge(hidden_width: int) -> dict[str, int]:
             "target.vocab: found other words",
         ),
         (lambda folder: (folder / "source.vocab").unlink(), "source.vocab: found other words"),
-        (without_digests_and_with_other_words, "found source_embedding.weight: 5x3 float32"),
+        (with_other_words_and_their_digests, "found source_embedding.weight: 5x3 float32"),
         (spoilt("output.bias", float("nan")), "output.bias: a value that is not finite"),
         (spoilt("encoder.input.weight", float("inf")), "encoder.input.weight: a value that is not"),
         (spoilt("readout_factor.weight", None), "readout_factor.weight: not there"),
+        (change(vocabularies={}), "digests of nothing in 'vocabularies', expected those of source"),
+        (change(vocabularies=[]), r"found \[\] in 'vocabularies', expected a table"),
+        (change(vocabularies={"/dev/zero": "00"}), "digests of '/dev/zero' in 'vocabularies'"),
+        (change(vocabularies={"../../x": "0", "target.vocab": "0"}), "digests of '../../x', 'targ"),
+        (change(vocabularies={"target.vocab": 5}), "found 5 in 'vocabularies: target.vocab'"),
+        (without_digests, "the key 'vocabularies' is missing"),
+        (change(training=[1]), r"found \[1\] in 'training', expected a table"),
+        (change(training=None), "found None in 'training', expected a table"),
+        (change(training={"config": [1]}), r"found \[1\] in 'config', expected a table"),
+        (
+            change(training={"report": {"log_z_mean": "x"}}),
+            "found 'x' in 'log_z_mean', expected fl",
+        ),
+        (change(architecture={}), "no known architecture"),
+        (change(format_version=[1]), r"found format version \[1\], expected 1"),
+        (nested, "config.json: found tables and lists nested more than 100 deep"),
+        (as_a_pipe("config.json"), "config.json: found a directory, a pipe or a device"),
+        (as_a_pipe("target.vocab"), "target.vocab: found a directory, a pipe or a device"),
+        (as_a_pipe("model.safetensors"), "model.safetensors: found a directory, a pipe or a dev"),
         (change(model=huge(2**40)), "config.json: found sizes that no network can have"),
         (change(model=huge(2**62)), "config.json: found sizes that no network can have"),
-        (change(model=huge(10**30)), "config.json: found sizes that no network can have"),
     ],
 )
 def test_damaged_and_foreign_models_are_refused(
@@ -162,6 +205,11 @@ def test_an_impossible_size_is_named(tmp_path: Path) -> None:
     save_encdec(tmp_path)
     change(model={"hidden_width": -1})(tmp_path)
     with pytest.raises(ConfigError, match="hidden_width is -1; the smallest value is 1"):
+        load_model(tmp_path)
+    change(model=huge(10**30))(tmp_path)
+    with pytest.raises(
+        ConfigError, match=r"hidden_width: found 10.*expected a number of at most 64"
+    ):
         load_model(tmp_path)
 
 
@@ -182,12 +230,9 @@ def test_sizes_that_fit_no_memory_take_none(tmp_path: Path) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kilobytes
 
 
-def test_an_earlier_directory_without_digests_is_read(tmp_path: Path) -> None:
+def test_keys_that_a_newer_version_may_write_are_passed_over(tmp_path: Path) -> None:
     network = save_encdec(tmp_path)
-    content = json.loads((tmp_path / "config.json").read_text())
-    assert set(content["vocabularies"]) == {"source.vocab", "target.vocab"}
-    del content["vocabularies"]
-    (tmp_path / "config.json").write_text(json.dumps(content))
+    change(new=1, training={"new": [1], "report": {"new": 2}})(tmp_path)
     loaded = load_model(tmp_path).network.state_dict()
     assert torch.equal(loaded["output.weight"], network.output.weight)
 

@@ -90,7 +90,7 @@ def test_records_with_gaps_are_refused(tmp_path: Path, name: str) -> None:
     path, content = written(tmp_path)
     del content[name]
     path.write_text(json.dumps(content))
-    with pytest.raises(InputError, match=f"KeyError: '{name}'"):
+    with pytest.raises(InputError, match=f"found the key '{name}' is missing, expected what `resc"):
         read_run(str(tmp_path / "t"))
 
 

@@ -98,15 +98,27 @@ def test_a_command_that_adds_nothing_is_told(files: tuple[Path, Path], tmp_path:
     assert not (tmp_path / "out.gz").exists()
 
 
-def test_a_command_that_loses_entries_is_told(files: tuple[Path, Path], tmp_path: Path) -> None:
-    """A sentence without entries would have an empty translation."""
-    whole = command_that_adds(tmp_path / "a.py", "A0", 1)
-    script = tmp_path / "a.py"
-    script.write_text(script.read_text().replace("in lines", "in list(lines)[:-1]"))
-    with pytest.raises(
-        ConfigError, match=r"the command of A0 wrote 0 entries of sentence 2, and was given 1"
-    ):
-        add([NBestFeature("A0", whole)], files, tmp_path / "out.gz")
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (
+            "lines = lines[:2]",
+            "wrote:3: found the end, expected a line, as in the list that it read",
+        ),
+        ("lines = lines + lines[3:]", "wrote:5: found a line, expected the end"),
+        ("lines = lines[::-1]", "wrote:1: found the sentence id '2', expected '0'"),
+    ],
+)
+def test_a_command_that_loses_entries_is_told(
+    files: tuple[Path, Path], tmp_path: Path, change: str, fault: str
+) -> None:
+    command = command_that_adds(tmp_path / "a.py", "A0", 1)
+    script = (tmp_path / "a.py").read_text()
+    loop = "    for line in lines:"
+    script = script.replace(loop, f"    lines = [*lines]\n    {change}\n{loop}")
+    (tmp_path / "a.py").write_text(script)
+    with pytest.raises(InputError, match=f"the command of A0 {fault}"):
+        add([NBestFeature("A0", command)], files, tmp_path / "out.gz")
     assert not (tmp_path / "out.gz").exists()
 
 

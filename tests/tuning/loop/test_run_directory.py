@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 from pathlib import Path
 
 import pytest
 
 from moses_bridge.base.errors import ConfigError, InputError
+from tuning.loop.iteration_files import Weights, read_optimised
 from tuning.loop.nbest_choice import NBestFeature
 from tuning.loop.run_directory import (
     Iteration,
     TuningRun,
-    Weights,
     best_iteration,
+    check_unchanged,
     claim,
     file_hash,
     fingerprint_commands,
@@ -134,7 +137,7 @@ def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
     save_run(run, tmp_path)
     assert load_run(tmp_path) == run
     (tmp_path / "weights.json").write_text('{"LM0": [0.5]}')
-    with pytest.raises(InputError, match=r"weights\.json: found 'nbest_features', expected the"):
+    with pytest.raises(InputError, match=r"weights\.json: found unknown key 'LM0'.* expected the"):
         load_run(tmp_path)
 
 
@@ -177,3 +180,87 @@ def test_commands_of_runs_are_refused(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_has_no_hash(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="expected a readable file"):
         file_hash(tmp_path)
+
+
+ITERATION = {"weights": A, "bleu": 20.0, "length_ratio": 1.0, "oracle_bleu": 30.0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"decoder": [1]}, r"found \[1\] in 'decoder', expected a table"),
+        ({"decoder": None}, "found None in 'decoder', expected a table"),
+        ({"decoder": {"neural_lm": [["a"]]}}, "found .'a'. in 'neural_lm', expected str"),
+        ({"decoder": {"neural_lm": ["A0='a"]}}, "expected NAME=COMMAND: No closing quotation"),
+        ({"decoder": {"stack_size": "x"}}, "found 'x' in 'stack_size', expected int"),
+        ({"hashes": ["a"]}, "in 'hashes', expected a table"),
+        ({"weights": 5}, "found 5 in 'weights', expected a table"),
+        ({"weights": {"LM0": 5}}, "found 5 in 'weights: LM0', expected a list"),
+        ({"weights": {"LM0": [float("nan")]}}, r"found \[nan\] as weights of 'LM0', expected fin"),
+        ({"weights": {"LM0": [10**400]}}, "in 'weights: LM0', expected a number of at most 64"),
+        ({"dev_bleu": "x"}, "found 'x' in 'dev_bleu', expected float"),
+        ({"nbest_size": "x"}, "found 'x' in 'nbest_size', expected int"),
+        ({"nbest_size": 0}, "nbest_size is 0; the smallest value is 1"),
+        ({"ini": 5}, "found 5 in 'ini', expected str"),
+        ({"ini": "a\0b"}, r"found 'a\\x00b' in 'ini', expected the name of a file"),
+        ({"fixed_search": [1]}, r"found \[1\] in 'fixed_search', expected a table"),
+        ({"iterations": [{"bleu": 1}]}, "the key 'weights' is missing"),
+        ({"iterations": [{**ITERATION, "frozen": "LM0_0"}]}, "found 'LM0_0' in 'iterations: fro"),
+        ({"nbest_features": [{"name": "A0"}]}, "the key 'command' is missing"),
+    ],
+)
+def test_a_value_of_a_wrong_type_is_named(
+    tmp_path: Path, changes: dict[str, object], fault: str
+) -> None:
+    save_run(run_of(A, [A]), tmp_path)
+    path = tmp_path / "weights.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    with pytest.raises(InputError, match=rf"weights\.json: found .*{fault.removeprefix('found ')}"):
+        load_run(tmp_path)
+
+
+def test_a_run_that_nests_without_end_or_is_a_pipe_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "weights.json"
+    path.write_text("[" * 100_000)
+    with pytest.raises(InputError, match="nested more than 100 deep"):
+        load_run(tmp_path)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(InputError, match="found a directory, a pipe or a device"):
+        load_run(tmp_path)
+
+
+def test_the_record_of_what_a_run_is_made_of_must_be_a_table(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("[1]")
+    with pytest.raises(InputError, match=r"run\.json: found \[1\], expected what a run is made of"):
+        claim(tmp_path, {"seed": 1}, resume=True)
+
+
+def test_a_feature_of_the_ini_without_a_weight_is_refused(tmp_path: Path) -> None:
+    ini = tmp_path / "moses.ini"
+    ini.write_text(
+        "[feature]\nDistortion\nWordPenalty\n[weight]\nDistortion0= 1\nWordPenalty0= 1\n"
+    )
+    run = run_of({"Distortion0": [0.5]}, [])
+    run.ini, run.hashes = str(ini), {"ini": sha(ini.read_bytes())}
+    with pytest.raises(InputError, match=r"weights\.json: found no weight of WordPenalty0, expect"):
+        check_unchanged({tmp_path: run})
+    run.weights["WordPenalty0"] = [0.5]
+    check_unchanged({tmp_path: run})
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("[1]", r"found \[1\], expected what the optimiser found"),
+        ('{"bleu": 1.0}', "the key 'weights' is missing"),
+        ('{"bleu": "x", "weights": {"LM0": [1]}}', "found 'x' in 'bleu', expected float"),
+        ('{"bleu": 1, "weights": {"LM0": [1, 2]}}', "found weights of other features"),
+        ('{"bleu": 1, "weights": {"LM0": [Infinity]}}', r"found \[inf\] as weights of 'LM0'"),
+    ],
+)
+def test_what_an_optimiser_found_is_checked(tmp_path: Path, text: str, fault: str) -> None:
+    path = tmp_path / "iter01.optimised.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=rf"optimised\.json: .*{fault}"):
+        read_optimised(path, A)

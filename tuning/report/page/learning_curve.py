@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shlex
 from collections.abc import Iterator, Sequence
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from moses_bridge.base.errors import InputError, shown
-from moses_bridge.base.json_files import read_json
+from moses_bridge.base.json_files import parse_json, read_json
 from moses_bridge.base.textio import read_bytes
 from moses_bridge.formats.moses_ini import read_ini
 from tuning.loop.run_directory import TuningRun
@@ -78,12 +77,12 @@ def read_learning_curve(directory: Path) -> LearningCurve:
 
 def _point(line: bytes, path: Path, number: int) -> LogPoint:
     try:
-        value = json.loads(line)
+        value = parse_json(line, path)
         losses = [_finite(value[key]) for key in ("training_loss", "held_out_loss")]
         return LogPoint(
             int(value["update"]), float(value["epoch"]), float(value["minutes"]), *losses
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, InputError) as error:
         found = f"{shown(line)} ({type(error).__name__}: {error})"
         raise InputError(path, number, found, "what rescorer train logs") from error
 

@@ -67,7 +67,7 @@ def read_point_map(path: Path) -> PointMap:
     try:
         name = f"{value['side']} {value['kind']}"
         return PointMap(path, name, points, _shares(value["purity"]))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise InputError(path, None, f"{type(error).__name__} {error}", EXPECTED) from error
 
 
@@ -80,7 +80,7 @@ def _point(entry: Any, path: Path, number: int) -> MapPoint:
             raise ValueError("a number that is not finite")
         text, counterpart = str(entry["text"]), str(entry["counterpart"])
         return MapPoint(text, x, y, int(entry["length"]), frequency, counterpart)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         found = f"{type(error).__name__} {error} in point {number}"
         raise InputError(path, None, found, EXPECTED) from error
 

@@ -148,7 +148,7 @@ def _model_column(table: Path) -> tuple[int, str, bool]:
         for number, column in enumerate(made["columns"], start=int(made["n_old_scores"])):
             if column["column"] != NO_PROBABILITY:
                 return number, str(column["scorer"]), is_log
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         found = f"{type(error).__name__}: {error}"
         raise InputError(described, None, found, "what rescorer score writes") from error
     raise InputError(described, None, "no column of probabilities", "one at least")

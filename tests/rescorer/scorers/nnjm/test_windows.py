@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from moses_bridge.base.errors import InputError
-from rescorer.contract.batch import Batch
+from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.scorers.nnjm.network import NnjmConfig
 from rescorer.scorers.nnjm.windows import fill_windows, n_input_words, read_links
@@ -41,17 +41,21 @@ def test_links_of_several_lines() -> None:
 @pytest.mark.parametrize("link", [b"2-0", b"0-2"])
 def test_links_that_leave_their_pair_are_refused(link: bytes) -> None:
     batch = Batch([b"a b", b"a b"], [b"x y", b"x y"], [b"0-0", link])
-    message = (
-        f"the link {link.decode()} of the pair .*a b ||| x y.*, expected links within 2 source"
-    )
-    with pytest.raises(InputError, match=message.replace("|", r"\|")):
+    message = f"a b ||| x y': found the link {link.decode()}, expected links within 2 source"
+    with pytest.raises(UnscorablePair, match=message.replace("|", r"\|")) as caught:
         fill_windows(batch, SHORTLISTS, SMALL)
+    assert caught.value.row == 1
 
 
-@pytest.mark.parametrize("line", [b"0-", b"0_1", b"0-1 x", b"-1-0"])
+@pytest.mark.parametrize(
+    "line", [b"0-", b"0_1", b"0-1 x", b"-1-0", b"9" * 20 + b"-0", b"0-" + b"9" * 5000]
+)
 def test_malformed_links_are_refused(line: bytes) -> None:
-    with pytest.raises(InputError, match="expected SOURCE-TARGET"):
+    with pytest.raises(InputError, match=r"links:2: .*expected SOURCE-TARGET"):
         read_links([b"0-0", line], "links")
+    with pytest.raises(UnscorablePair, match="expected SOURCE-TARGET") as caught:
+        fill_windows(Batch([b"a", b"b"], [b"x", b"y"], [b"0-0", line]), SHORTLISTS, SMALL)
+    assert caught.value.row == 1
 
 
 def test_pairs_without_links_are_a_fault_of_the_caller() -> None:

@@ -109,6 +109,63 @@ def test_a_damaged_cache_is_named(tmp_path: Path, name: str, is_gone: bool) -> N
         stored_pairs(table, PairChoice(), cache)
 
 
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("target_words", b"\xff\xff\xff\xff"),
+        ("target_words", b"\xff\xff\xff\x7f"),
+        ("target_words", b"\x00\x00\x00\x00"),
+        ("source_words", b"\xff\xff\xff\xff"),
+        ("source_lens", b"\xff\xff"),
+        ("target_lens", b"\xff\xff"),
+        ("n_targets", b"\xff\xff\xff\xff"),
+        ("first_rows", b"\xff\xff\xff\xff"),
+        ("word_ends", b"\xff\xff\xff\xff"),
+        ("source_counts", b"\xff"),
+        ("target_counts", b"\xff"),
+        ("words", b"\n"),
+        ("words", b"z"),
+    ],
+)
+def test_a_cache_that_has_changed_is_refused(tmp_path: Path, name: str, data: bytes) -> None:
+    """Numbers of words index compiled code: one that is too large would be a segmentation fault."""
+    table, cache = write(tmp_path), tmp_path / "cache"
+    stored_pairs(table, PairChoice(), cache)
+    stored_pairs(table, PairChoice(), cache)
+    before = (cache / name).read_bytes()
+    (cache / name).write_bytes(data + before[len(data) :])
+    assert (cache / name).read_bytes() != before
+    with pytest.raises(InputError, match=r"cache: found other pairs or words than were written.*R"):
+        stored_pairs(table, PairChoice(), cache)
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"parts": "x"}, "found 'x' in 'parts', expected a list"),
+        ({"parts": [1]}, "found 1 in 'parts', expected a list"),
+        ({"parts": [[1, 2]]}, "found sizes that no pairs have"),
+        ({"parts": [[-1] * 7]}, "found sizes that no pairs have"),
+        ({"parts": [[2**63] * 7]}, "found sizes that no pairs have"),
+        ({"n_words": "x"}, "found 'x' in 'n_words', expected int"),
+        ({"n_words": 0}, "found sizes that no pairs have"),
+        ({"n_words": 10**30}, "in 'n_words', expected a number of at most 64 bits"),
+        ({"digest": 5}, "found 5 in 'digest', expected str"),
+        ({"choice": [1]}, r"found \[1\] in 'choice', expected a table"),
+        ({"digest": "00"}, "found other pairs or words than were written"),
+    ],
+)
+def test_a_header_with_other_values_is_refused(
+    tmp_path: Path, changes: dict[str, object], fault: str
+) -> None:
+    table, cache = write(tmp_path), tmp_path / "cache"
+    stored_pairs(table, PairChoice(), cache)
+    header = json.loads((cache / "pairs.json").read_text())
+    (cache / "pairs.json").write_text(json.dumps(header | changes))
+    with pytest.raises(InputError, match=fault):
+        stored_pairs(table, PairChoice(), cache)
+
+
 def test_a_table_with_a_fault_leaves_no_cache(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="table:4: found 1 column"):
         stored_pairs(write(tmp_path, ROWS + b"a\n"), PairChoice(), tmp_path / "cache")
