@@ -99,12 +99,12 @@ def test_a_command_that_adds_nothing_is_told(files: tuple[Path, Path], tmp_path:
 
 
 def test_a_command_that_loses_entries_is_told(files: tuple[Path, Path], tmp_path: Path) -> None:
-    """A sentence without entries would have an empty translation."""
+    """A sentence that lost all of its entries would have an empty translation."""
     whole = command_that_adds(tmp_path / "a.py", "A0", 1)
     script = tmp_path / "a.py"
     script.write_text(script.read_text().replace("in lines", "in list(lines)[:-1]"))
     with pytest.raises(
-        ConfigError, match=r"the command of A0 wrote 0 entries of sentence 2, and was given 1"
+        ConfigError, match=r"the command of A0 wrote 1 entries of sentence 2, and was given 2"
     ):
         add([NBestFeature("A0", whole)], files, tmp_path / "out.gz")
     assert not (tmp_path / "out.gz").exists()
