@@ -105,10 +105,13 @@ class PartialFile:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._stream.close()
-        self._empty.close()
-        if not self.n_bytes:
-            self.data_path.unlink(missing_ok=True)
+        try:
+            with named_errors(self.data_path):  # what could not be written is tried once more
+                self._stream.close()
+        finally:
+            self._empty.close()
+            if not self.n_bytes:
+                self.data_path.unlink(missing_ok=True)
 
     def append(self, member: bytes, counts: Mapping[str, int]) -> None:
         """Write one block, made by `compress`, and add its counts to the progress.

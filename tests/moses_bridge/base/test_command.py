@@ -25,12 +25,15 @@ MOSES_BRIDGE = [
 ]
 
 
+MAKE_ROOM = ". Make room there, or name another place; where a command has --resume, it continues"
+
+
 @pytest.mark.parametrize(
     ("fault", "status", "printed"),
     [
         (InputError("t", 3, "x", "y"), 1, "prog: error: t:3: found x, expected y\n"),
         (ConfigError("no such key"), 1, "prog: error: no such key\n"),
-        (OSError(errno.ENOSPC, "No space left", "out"), 1, "No space left: 'out'\n"),
+        (OSError(errno.ENOSPC, "No space left", "out"), 1, f"No space left: 'out'{MAKE_ROOM}\n"),
         (
             PermissionError(errno.EACCES, "Permission denied", "out"),
             1,
@@ -251,7 +254,8 @@ def test_a_full_standard_output() -> None:
             check=False,
         )
     assert result.returncode == 1
-    assert result.stderr == b"prog: error: [Errno 28] No space left on device\n"
+    expected = f"prog: error: [Errno 28] No space left on device{MAKE_ROOM}\n"
+    assert result.stderr.decode() == expected
 
 
 def test_a_limit_of_file_size(tmp_path: Path) -> None:
@@ -263,7 +267,8 @@ def test_a_limit_of_file_size(tmp_path: Path) -> None:
         check=False,
     )
     assert result.returncode == 1
-    assert result.stderr.decode() == f"prog: error: [Errno 27] File too large: '{out}'\n"
+    advice = "Raise the limit of file sizes (ulimit -f), or name another place"
+    assert result.stderr.decode() == f"prog: error: [Errno 27] File too large: '{out}'. {advice}\n"
     assert os.listdir(tmp_path) == []
 
 

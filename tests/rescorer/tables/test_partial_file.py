@@ -335,10 +335,13 @@ def test_the_first_of_two_writers_publishes_nothing_of_the_other(
 
 def test_a_full_disk_is_named(tmp_path: Path) -> None:
     """/dev/full has no room for anything."""
-    with PartialFile(tmp_path / "out", SETTINGS, False) as sink:
-        with open("/dev/full", "wb") as sink._stream, pytest.raises(OSError) as caught:
-            sink.append(b"block", {})
-        assert caught.value.filename == str(tmp_path / ".out.partial")
+    sink = PartialFile(tmp_path / "out", SETTINGS, False)
+    sink._stream.close()
+    sink._stream = open("/dev/full", "wb")  # noqa: SIM115
+    with pytest.raises(OSError, match="No space left") as caught, sink:
+        sink.append(b"block", {})
+    assert caught.value.filename == str(tmp_path / ".out.partial")
+    assert names(tmp_path) == []
 
 
 @pytest.fixture

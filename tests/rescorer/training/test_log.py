@@ -95,10 +95,12 @@ def test_a_full_disk_is_named(tmp_path: Path, name: str) -> None:
         full.symlink_to("/dev/full")
     else:
         full = log._events.path
-        log._events._writer._writer = open("/dev/full", "wb")  # noqa: SIM115
+        log._events.close()
+        log._events._writer._writer = open("/dev/full", "wb", buffering=0)  # noqa: SIM115
     with pytest.raises(OSError, match="No space left") as caught:
         log.append(LogRecord(1, 1.0, 1.0, 1.0, 1.0, 1.0))
     assert caught.value.filename == str(full)
+    log.close()
 
 
 def test_a_new_training_begins_a_new_log(tmp_path: Path) -> None:
