@@ -212,6 +212,7 @@ def _no_memory(ctx: click.Context, error: Exception) -> str:
         for parameter in ctx.command.params
         if parameter.name is not None
         and type(ctx.params.get(parameter.name)) is int
+        and ctx.params[parameter.name] > 1
         and ctx.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
     ]
     sizes = [f"{option} {value}" for value, option in sorted(given, reverse=True)]

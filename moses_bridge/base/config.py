@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import re
 import reprlib
 import tomllib
 import types
@@ -22,6 +23,8 @@ Config = TypeVar("Config")
 # Tables and lists inside each other: no file of settings or records has more than ten.
 MAX_DEPTH = 100
 TOO_DEEP = f"tables and lists nested more than {MAX_DEPTH} deep"
+# A key of a hundred parts; Python's reader takes a minute for one of 100,000.
+LONG_KEY = re.compile(rb"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){%d}" % MAX_DEPTH)
 # Whole numbers beyond these are neither a size nor a seed, and too large for compiled code.
 SMALLEST_INT, LARGEST_INT = -(2**63), 2**64 - 1
 _SHORT = reprlib.Repr()
@@ -110,8 +113,11 @@ def load_toml(path: StrPath) -> dict[str, Any]:
         InputError: the file is missing or is not TOML, or is nested too deeply.
     """
     with open_read(path) as stream:
+        data = stream.read()
+        if LONG_KEY.search(data):
+            raise InputError(path, None, TOO_DEEP, "a TOML file")
         try:
-            table = tomllib.load(stream)
+            table = tomllib.loads(data.decode())
         except ValueError as error:
             raise InputError(path, None, str(error), "a TOML file") from error
         except RecursionError as error:

@@ -44,7 +44,8 @@ class InputError(UserError):
         self.hint = hint
         place = self.path if line is None else f"{self.path}:{line}"
         advice = f". {hint}" if hint else ""
-        super().__init__(f"{place}: found {found}, expected {expected}{advice}")
+        message = f"{place}: found {found}, expected {expected}{advice}"
+        super().__init__(message.replace("\n", "\\n"))  # a name in a file may have a line's end
 
     def __reduce__(self) -> tuple[type[InputError], tuple[object, ...]]:
         """What another process makes the same error of."""

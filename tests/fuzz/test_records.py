@@ -52,7 +52,7 @@ DEEP: Any = []
 for _ in range(400):
     DEEP = [DEEP]
 # What is put in the place of a value or beside it.
-VALUES = (
+VALUES: tuple[Any, ...] = (
     *(
         [1],
         [],

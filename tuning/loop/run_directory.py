@@ -181,9 +181,8 @@ def claim(directory: Path, fingerprint: Mapping[str, Any], resume: bool) -> None
             raise InputError(path, None, shown_value(found), "what a run is made of", hint)
         changed = sorted(key for key in wanted | found if wanted.get(key) != found.get(key))
         if changed:
-            raise ConfigError(
-                f"{directory}: a run with other {', '.join(changed)}; remove it or choose another"
-            )
+            names = ", ".join(key if key.isprintable() else shown_value(key) for key in changed)
+            raise ConfigError(f"{directory}: a run with other {names}; remove it or choose another")
         if not resume:
             raise ConfigError(f"{directory}: there is a run already; continue it with --resume")
     write_json(path, wanted)

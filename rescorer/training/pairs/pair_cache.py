@@ -10,6 +10,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from moses_bridge.base.config import shown_value
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.progress import print_note
 from moses_bridge.base.textio import (
@@ -92,6 +93,7 @@ def _check(
     found, wanted = header.get("choice", {}), identity["choice"]
     for name, value in wanted.items():
         if found.get(name) != value:
+            other = shown_value(found.get(name))
             raise ConfigError(
-                f"--cache {directory} was made with {name} {found.get(name)}, not {value}: {advice}"
+                f"--cache {directory} was made with {name} {other}, not {value}: {advice}"
             )

@@ -14,6 +14,7 @@ from moses_bridge.base.config import (
     check_limits,
     from_mapping,
     load_config,
+    load_toml,
     with_options,
 )
 from moses_bridge.base.errors import ConfigError, InputError
@@ -241,3 +242,39 @@ def test_options_that_do_not_fit(options: dict[str, Any], found: str) -> None:
     with pytest.raises(ConfigError) as error:
         with_options(Outermost(), options)
     assert str(error.value) == f"command line: {found}"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("a = " + "[" * 100_000, "nested more than 100 deep, expected a TOML file"),
+        ("a." * 100_000 + "b = 1", "nested more than 100 deep, expected a TOML file"),
+        ("a = " + "9" * 5000, "expected a TOML file"),
+    ],
+)
+def test_what_nests_without_end_or_has_thousands_of_digits_is_no_settings(
+    tmp_path: Path, text: str, fault: str
+) -> None:
+    (tmp_path / "a.toml").write_text(text)
+    with pytest.raises(InputError, match=rf"a\.toml: found .*{fault}"):
+        load_toml(tmp_path / "a.toml")
+
+
+def test_numbers_that_no_compiled_code_takes_are_refused(tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Sizes:
+        n: int = 1
+        rate: float = 1.0
+
+    for key in ("n", "rate"):
+        (tmp_path / "a.toml").write_text(f"{key} = 0x{'f' * 20_000}")
+        with pytest.raises(ConfigError, match=rf"{key}: found a number of 80,000 bits, expected"):
+            load_config(Sizes, tmp_path / "a.toml")
+    (tmp_path / "a.toml").write_text("n = 18446744073709551615")
+    assert load_config(Sizes, tmp_path / "a.toml").n == 2**64 - 1
+
+
+def test_texts_with_many_dots_are_settings(tmp_path: Path) -> None:
+    numbers = ", ".join(["0.5"] * 300)
+    (tmp_path / "a.toml").write_text(f'# {"." * 300}\na = [{numbers}]\nb = "{". " * 300}"\n')
+    assert len(load_toml(tmp_path / "a.toml")["a"]) == 300

@@ -35,3 +35,9 @@ def test_what_is_no_link(link: bytes) -> None:
 def test_links_of_moses_come_back(golden: Path) -> None:
     for line in read_lines(golden / "extract" / "aligned.grow-diag-final-and.gz"):
         assert format_links(parse_links(line)) == line.strip()
+
+
+@pytest.mark.parametrize("link", [b"9" * 20 + b"-0", b"0-" + b"9" * 5000])
+def test_places_that_no_sentence_has_are_refused(link: bytes) -> None:
+    with pytest.raises(InputError, match=r"corpus\.links:7: .*expected SOURCE-TARGET"):
+        parse_links(link, "corpus.links", 7)

@@ -9,6 +9,7 @@ from moses_bridge.base.textio import read_lines
 from moses_bridge.formats.nbest import (
     check_feature_name,
     format_entry,
+    parse_entry,
     parse_features,
     parse_segmentation,
     read_nbest,
@@ -146,3 +147,8 @@ def test_a_segmentation_that_does_not_cover_the_words_is_refused(
     (entry,) = read_nbest(path)
     with pytest.raises(InputError, match=r"nbest:1: found .* expected a segmentation as 0-1=0"):
         parse_segmentation(entry, 3, path)
+
+
+def test_an_id_of_thousands_of_digits_is_refused() -> None:
+    with pytest.raises(InputError, match=r"nbest:3: .*expected a whole number from 0"):
+        parse_entry(b"9" * 5000 + b" ||| a ||| LM0= 1 ||| 0", "nbest", 3)

@@ -335,3 +335,9 @@ def test_as_many_beginnings_as_sources() -> None:
     generator = Generator(scorer.network, scorer.shortlists)
     with pytest.raises(ValueError, match="2 sources, 1 beginnings"):
         list(generator.generate([b"", b""], GenerationConfig(), [b"x"]))
+
+
+def test_a_temperature_at_which_nothing_can_be_drawn_is_refused() -> None:
+    with pytest.raises(ConfigError, match="temperature is 1e-40; the smallest value is 1e-30"):
+        GenerationConfig(sample=True, temperature=1e-40)
+    assert GenerationConfig(sample=True, temperature=1e-30).temperature == 1e-30

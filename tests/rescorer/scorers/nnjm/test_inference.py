@@ -1,17 +1,23 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
 from moses_bridge.base.errors import InputError
-from rescorer.contract.batch import Batch
+from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import NamedScorer
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.scorers.nnjm.inference import nnjm_scorer
 from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig
 from rescorer.scorers.nnjm.task import NnjmTrainingConfig, empty_network
+from rescorer.tables.column import ColumnConfig
+from rescorer.tables.nbest import add_feature
+from rescorer.tables.scored_table import score_table
 from rescorer.windows.scoring import WindowScorer
 
 SHORTLISTS = Shortlists(Vocabulary([b"a", b"b", b"c"]), Vocabulary([b"x", b"y"]))
@@ -51,5 +57,23 @@ def test_words_far_from_the_linked_ones_do_not_count(scorer: WindowScorer) -> No
 
 
 def test_links_outside_are_refused(scorer: WindowScorer) -> None:
-    with pytest.raises(InputError, match="the link 5-0 of the pair"):
+    with pytest.raises(UnscorablePair, match="'a b ||| x': found the link 5-0".replace("|", r"\|")):
         scorer.values(Batch([b"a b"], [b"x"], [b"5-0"]))
+
+
+def test_of_a_table_and_of_a_list_the_line_of_a_bad_link_is_told(
+    scorer: WindowScorer, tmp_path: Path
+) -> None:
+    table, nbest, source = tmp_path / "t", tmp_path / "n", tmp_path / "s"
+    named, out = NamedScorer("m", scorer, "0"), tmp_path / "out"
+    for link in (b"5-0", b"9" * 20 + b"-0"):
+        table.write_bytes(b"a ||| x ||| 1 ||| 0-0\na b ||| x ||| 1 ||| %s\n" % link)
+        with pytest.raises(InputError, match=r"t:2: found the link '?[59]") as caught:
+            score_table(str(table), str(out), [named], ColumnConfig())
+        assert "of 'a b ||| x'" in str(caught.value)
+        source.write_bytes(b"a b\n")
+        list_line = b"0 ||| x ||| LM0= 1 ||| 1 ||| "
+        nbest.write_bytes(list_line + b"0-0\n" + list_line + b"%s\n" % link)
+        with pytest.raises(InputError, match=r"n:2: found the link .*Are these the links of"):
+            add_feature(str(nbest), source, scorer, "A0", str(out))
+        del caught

@@ -86,7 +86,7 @@ def test_links_of_another_text_are_told(tmp_path: Path) -> None:
     data = write_text(tmp_path, 3)
     (tmp_path / "links").write_text("0-0\n9-0\n0-0\n")
     with pytest.raises(
-        InputError, match=r"links: found the link 9-0 of the pair .*Are these the links"
+        InputError, match=r"links:2: found the link 9-0 of the pair .*Are these the links"
     ):
         prepare(data, settings(), 1)
 
