@@ -40,7 +40,10 @@ Preparation = Callable[[], Callable[[Item], Result]]
 LOCAL = "local"
 INSTALL = "Ray is not installed: pip install 'rescorer[cluster]'"
 # Ray listens on all interfaces, and whoever may connect runs what they like: so nobody without the token may.
-AUTH_MODE, AUTH_TOKEN = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN"  # variables of the environment, from Ray 2.52 on
+AUTH_MODE, AUTH_TOKEN = (
+    "RAY_AUTH_MODE",
+    "RAY_AUTH_TOKEN",
+)  # variables of the environment, from Ray 2.52 on
 TOKEN = (
     f". The cluster must ask for a token: start it with {AUTH_MODE}=token, and set {AUTH_TOKEN} here "
     f"(or {AUTH_MODE}=disabled for a cluster in a network that is your own)"
@@ -119,7 +122,9 @@ def open_cluster(
                 ray.init(address, log_to_driver=False, logging_level=logging.CRITICAL, **own)
             except Exception as error:  # a machine that is too busy is a bare Exception to Ray
                 if address == LOCAL:
-                    raise UserError(f"no Ray cluster here: {_first_line(error)}{BUSY}") from error
+                    raise UserError(
+                        f"no Ray cluster here: {_first_line(error).rstrip('.')}{BUSY}"
+                    ) from error
                 raise _no_cluster(address, error, TOKEN) from error
         logging.getLogger("ray").setLevel(logging.ERROR)  # while it starts, all is in the exception
         stack.callback(ray.shutdown)

@@ -105,7 +105,7 @@ def _read_digits(
 
 
 @inner
-def _digit(byte: Any) -> int:
+def _digit(byte: Any) -> Any:
     """The value of a digit; as 64 bits, since NumPy, without the compiler, keeps to the 8 of the byte."""
     return np.int64(byte) - ZERO
 

@@ -171,7 +171,9 @@ def parse_limit(name: str, text: str, path: Path, line_number: int) -> int:
     smallest = LIMITS[name]
     is_number = WHOLE_NUMBER.fullmatch(text) and len(text) <= len(str(LARGEST_INT))
     if not is_number or not smallest <= int(text) <= LARGEST_INT:
-        raise InputError(path, line_number, f"{name}: {text!r}", f"a whole number from {smallest} on")
+        raise InputError(
+            path, line_number, f"{name}: {text!r}", f"a whole number from {smallest} on"
+        )
     return int(text)
 
 

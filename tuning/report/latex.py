@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from tuning.report.markdown import one_line
+from tuning.report.lines import one_line
 
 # The characters that mean something to TeX (Knuth 1984, The TeXbook, chapter 7), and those that its default
 # font has other glyphs for.

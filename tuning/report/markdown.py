@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from tuning.report.lines import one_line
+
 LINE_END = "  \n"  # two blanks keep a line of its own in a paragraph
 # A bar ends a cell and a backslash may take a bar's own away; tags and entities are HTML.
 CELL = str.maketrans({"\\": "\\\\", "|": "\\|", "<": "&lt;", ">": "&gt;", "&": "&amp;"})
@@ -20,11 +22,6 @@ def to_markdown(frame: pd.DataFrame, notes: Sequence[str]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     table = "".join("| " + " | ".join(line) + " |\n" for line in lines)
     return table + "\n" + "".join(TAGS.sub("&lt;", one_line(note)) + LINE_END for note in notes)
-
-
-def one_line(text: str) -> str:
-    """The text on one line: whatever ends a line becomes a blank."""
-    return " ".join(text.splitlines())
 
 
 def _escaped(cell: str) -> str:

@@ -201,9 +201,7 @@ def _future_costs(options: Options, usable: set[int]) -> FutureCosts:
     return made
 
 
-def _best(
-    stack: dict[_State, _Step], costs: FutureCosts
-) -> list[tuple[_State, _Step]]:
+def _best(stack: dict[_State, _Step], costs: FutureCosts) -> list[tuple[_State, _Step]]:
     """The derivations of a stack to extend, best first; those that cannot be finished are left out."""
     future_costs: dict[int, float] = {}
     ranked = []

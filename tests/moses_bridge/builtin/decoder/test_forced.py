@@ -22,6 +22,7 @@ def translator(model: Model, targets: list[bytes], limit: int = 3) -> ForcedTran
         (b"u v", b"a b", b"0-1=0-1"),  # one phrase pair costs less than two
         (b"u v", b"b a b", b"0=0-1 1=2"),
         (b"u w", b"c b a", b"1=0-1 0=2"),
+        (b"u v w", b"a b c b", b"0-1=0-1 2=2-3"),  # the last phrase is that of the worse one too
     ],
 )
 def test_the_segmentation_of_the_best_derivation(
@@ -39,6 +40,8 @@ def test_the_segmentation_of_the_best_derivation(
         (b"u v", b"a b a", 3),
         (b"u v", b"never", 3),
         (b"u w", b"c b a", 0),  # a jump is needed
+        (b"u w", b"c b a", 1),
+        (b"u v w", b"c b b a", 2),  # no jump is longer than 2, but w ends 3 words behind the gap
     ],
 )
 def test_what_cannot_be_reached_gives_nothing(
@@ -46,6 +49,16 @@ def test_what_cannot_be_reached_gives_nothing(
 ) -> None:
     found = translator(toy, [target], limit).translate(0, source, NBestFormat(1, 1, True, False))
     assert found == (b"", [])
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "limit"), [(b"u w", b"c b a", 2), (b"u v w", b"c b b a", 3)]
+)
+def test_jumps_as_long_as_the_limit_are_allowed(
+    toy: Model, source: bytes, target: bytes, limit: int
+) -> None:
+    found = translator(toy, [target], limit).translate(0, source, NBestFormat(1, 1, True, False))
+    assert found[0] == target
 
 
 def test_a_word_that_no_option_can_have_has_no_number(toy: Model) -> None:

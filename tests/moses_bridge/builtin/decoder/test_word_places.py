@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_bridge.builtin.decoder.future_costs import no_costs
 from moses_bridge.base.errors import InputError
+from moses_bridge.builtin.decoder.future_costs import no_costs
 from moses_bridge.builtin.decoder.loaded_table import LoadedTable, load_table
 from moses_bridge.builtin.decoder.options import Options
 from moses_bridge.builtin.decoder.word_places import check_links, option_places, path_places

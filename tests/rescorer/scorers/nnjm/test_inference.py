@@ -9,9 +9,10 @@ from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.scorers.nnjm.inference import nnjm_scorer
+from rescorer.scorers.nnjm.inference import nnjm_embeddings, nnjm_scorer
 from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig
 from rescorer.scorers.nnjm.task import NnjmTrainingConfig, empty_network
+from rescorer.scorers.nnjm.windows import place_windows
 from rescorer.windows.scoring import WindowScorer
 
 SHORTLISTS = Shortlists(Vocabulary([b"a", b"b", b"c"]), Vocabulary([b"x", b"y"]))
@@ -53,3 +54,18 @@ def test_words_far_from_the_linked_ones_do_not_count(scorer: WindowScorer) -> No
 def test_links_outside_are_refused(scorer: WindowScorer) -> None:
     with pytest.raises(InputError, match="the link 5-0 of the pair"):
         scorer.values(Batch([b"a b"], [b"x"], [b"5-0"]))
+
+
+def test_the_vectors_of_words_are_those_of_their_numbers_in_a_window() -> None:
+    """The word in the middle of the window around a place is the one at that place."""
+    network = empty_network(NnjmTrainingConfig(model=SIZES), SHORTLISTS)
+    vectors = nnjm_embeddings(TrainedModel("nnjm", network, SHORTLISTS, {}))
+    windows, _ = place_windows([b"a b c"], SHORTLISTS, SIZES)
+    assert SHORTLISTS.source is not None
+    ids, _ = SHORTLISTS.source.encode_text([b"a b c"])
+    table = network.embedding.weight.detach().numpy()
+    np.testing.assert_array_equal(
+        vectors["source"][ids], table[windows[:3, SIZES.source_words // 2]]
+    )
+    assert len(vectors["source"]) == len(SHORTLISTS.source)
+    np.testing.assert_array_equal(vectors["target"], table[: len(SHORTLISTS.target)])
