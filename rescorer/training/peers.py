@@ -133,7 +133,7 @@ class Peers:
             _end_in_silence()
 
     def _all(self, value: Any) -> list[Any]:
-        """The values of all processes, which JSON can write: what is read from a socket must not be a pickle."""
+        """The values of all processes, which JSON can write: what comes by a socket must not be a pickle."""
         if self.size == 1:
             return [value]
         own = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)

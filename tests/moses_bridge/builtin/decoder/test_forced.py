@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from moses_bridge.builtin.decoder.forced import ForcedTranslator, target_numbers
-from moses_bridge.builtin.decoder.model import Model
+from moses_bridge.builtin.decoder.model import Model, load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
@@ -67,3 +69,14 @@ def test_a_word_that_no_option_can_have_has_no_number(toy: Model) -> None:
     known = toy.target_ids[b"a"]
     assert target_numbers(toy, sentence, [b"a", b"new"]) == (known, len(toy.target_words) + 1)
     assert target_numbers(toy, sentence, [b"a", b"other"]) is None
+
+
+def test_a_better_derivation_may_be_found_behind_a_worse_one(toy_ini: Path) -> None:
+    """One phrase for "u v" is better until it is known that the next phrase follows it at once."""
+    reordering = toy_ini.parent / "reordering"
+    before = "u v ||| a b ||| 0.2 0.1 0.4 0.1"
+    assert before in reordering.read_text()
+    reordering.write_text(reordering.read_text().replace(before, f"{before[:-3]}1e-30"))
+    forced = translator(load_model(toy_ini, None, None), [b"a b c b"])
+    _, lines = forced.translate(0, b"u v w", NBestFormat(1, 1, True, False))
+    assert lines[0].split(b" ||| ")[4].split() == [b"0=0", b"1=1", b"2=2-3"]
