@@ -13,10 +13,13 @@ import contextlib
 import heapq
 import logging
 import os
+import secrets
 import signal
 import socket
+import sys
 import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -36,9 +39,19 @@ Preparation = Callable[[], Callable[[Item], Result]]
 
 LOCAL = "local"
 INSTALL = "Ray is not installed: pip install 'rescorer[cluster]'"
-TOKEN = ". Where the cluster asks for a token, set RAY_AUTH_MODE=token"
+# Ray listens on all interfaces, and whoever may connect runs what they like: so nobody without the token may.
+AUTH_MODE, AUTH_TOKEN = (
+    "RAY_AUTH_MODE",
+    "RAY_AUTH_TOKEN",
+)  # variables of the environment, from Ray 2.52 on
+TOKEN = (
+    f". The cluster must ask for a token: start it with {AUTH_MODE}=token, and set {AUTH_TOKEN} here "
+    f"(or {AUTH_MODE}=disabled for a cluster in a network that is your own)"
+)
+BUSY = ". Is the machine busy? Start the command again, or use --jobs without --ray"
 NICENESS = "RAY_worker_niceness"  # a variable of the environment, which Ray spells so
 SECONDS_TO_CONNECT = 5.0
+SECONDS_TO_END = 5.0
 ITEMS_AT_A_WORKER = 2  # one in work and one that waits, so that it need not wait for the driver
 ITEMS_HELD = 4  # for each worker: read, and not yet given back in order
 LOSSES = 3  # of workers at the same item: then it is the item
@@ -79,6 +92,9 @@ def open_cluster(
 ) -> Iterator[Cluster]:
     """Connect to a Ray cluster, until the end of the block.
 
+    A cluster must ask for a token, unless RAY_AUTH_MODE is set to something else. One that is started here has
+    a random one, if RAY_AUTH_TOKEN is not set. A program that loads Ray itself sets both before it does so.
+
     Args:
         address: HOST:PORT of the cluster's head, from a machine that belongs to it; "auto" finds the cluster of
             this machine; "local" starts one here and ends it.
@@ -87,9 +103,9 @@ def open_cluster(
 
     Raises:
         ConfigError: Ray is not installed, or there is no GPU in the cluster.
-        UserError: there is no cluster at the address.
+        UserError: there is no cluster at the address, or none could be started.
     """
-    ray = _imported()
+    ray = _imported(address == LOCAL)
     with contextlib.ExitStack() as stack:
         if address == LOCAL:
             # At Ray's niceness of 15 one other busy process leaves a worker a thirtieth of a processor.
@@ -97,20 +113,30 @@ def open_cluster(
             folder = stack.enter_context(temporary_directory(Path(tempfile.gettempdir()), "ray"))
             n_processes = n_workers or n_processors()
             own = {"num_cpus": n_processes, "_temp_dir": str(folder), "include_dashboard": False}
+            stack.callback(_end_processes_of, folder)
         else:
             _check_address(address)
             own = {}
         with _sigterm_kept():
             try:
-                ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **own)
-            except (OSError, RuntimeError, ValueError) as error:
+                ray.init(address, log_to_driver=False, logging_level=logging.CRITICAL, **own)
+            except Exception as error:  # a machine that is too busy is a bare Exception to Ray
+                if address == LOCAL:
+                    raise UserError(
+                        f"no Ray cluster here: {_first_line(error).rstrip('.')}{BUSY}"
+                    ) from error
                 raise _no_cluster(address, error, TOKEN) from error
+        logging.getLogger("ray").setLevel(logging.ERROR)  # while it starts, all is in the exception
         stack.callback(ray.shutdown)
         yield _cluster(ray.cluster_resources(), n_workers, unit)
 
 
-def _imported() -> Any:
+def _imported(is_own: bool) -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
+    if "ray" not in sys.modules:  # which reads them once
+        os.environ.setdefault(AUTH_MODE, "token")
+        if is_own:  # else Ray writes one into the home directory, where all may read it
+            os.environ.setdefault(AUTH_TOKEN, secrets.token_hex(32))
     try:
         import ray
     except ImportError as error:
@@ -148,6 +174,28 @@ def _sigterm_kept() -> Iterator[None]:
     finally:
         if is_main:
             signal.signal(signal.SIGTERM, before)
+
+
+def _end_processes_of(folder: Path) -> None:
+    """End what is left of a cluster: of one that does not come up Ray forgets the processes.
+
+    They have the folder, whose name is nobody else's, in their command lines.
+    """
+    until = time.monotonic() + SECONDS_TO_END
+    while (found := _processes_of(folder)) and time.monotonic() < until:
+        for process in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        time.sleep(0.05)
+
+
+def _processes_of(folder: Path) -> list[int]:
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended, or is another user's
+            if os.fsencode(folder) in (process / "cmdline").read_bytes():
+                found.append(int(process.name))
+    return [process for process in found if process != os.getpid()]
 
 
 def _cluster(resources: dict[str, float], n_workers: int | None, unit: Unit | None) -> Cluster:

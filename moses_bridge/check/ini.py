@@ -17,7 +17,14 @@ from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import STANDARD_STREAM, read_lines
 from moses_bridge.check.table import CheckReport
 from moses_bridge.check.table_contents import Tally
-from moses_bridge.formats.moses_ini import V1_SECTIONS, tokens, with_sections
+from moses_bridge.formats.moses_ini import (
+    LIMITS,
+    TABLE_LIMIT,
+    V1_SECTIONS,
+    parse_limit,
+    tokens,
+    with_sections,
+)
 from moses_bridge.formats.phrase_table import to_number
 
 TABLE_KINDS = ("PhraseDictionary", "ProbingPT", "RuleTable")
@@ -116,6 +123,8 @@ def _read(ini_path: Path) -> _Reading:
         elif section == "weight-t":
             _check_numbers(tokens(text), line_number, reading)
             reading.n_v1_weights += 1
+        elif section in LIMITS:
+            _check_limit(section, text, line_number, reading)
     if reading.v1_line is not None and (reading.n_scores or reading.n_weights):
         reading.add_fault(
             reading.v1_line,
@@ -154,6 +163,8 @@ def _read_feature(text: str, line_number: int, reading: _Reading) -> None:
     if name in reading.n_scores:
         reading.add_fault(line_number, f"a second feature {name}", "one feature of each name")
     reading.n_scores[name] = n_scores if "num-features" in arguments else None
+    if TABLE_LIMIT in arguments:
+        _check_limit(TABLE_LIMIT, arguments[TABLE_LIMIT], line_number, reading)
     if kind.startswith(TABLE_KINDS):
         factors = (arguments.get(f"{side}-factor", "0") for side in ("input", "output"))
         n_factors = (len(numbers.split(",")) for numbers in factors)
@@ -207,6 +218,13 @@ def _check_numbers(numbers: Sequence[str], line_number: int, reading: _Reading) 
     for token in numbers:
         if not abs(to_number(token.encode("utf-8", "surrogateescape"))) < float("inf"):
             reading.add_fault(line_number, f"the weight {token!r}", "finite numbers")
+
+
+def _check_limit(name: str, text: str, line_number: int, reading: _Reading) -> None:
+    try:
+        parse_limit(name, text, reading.path, line_number)
+    except InputError as fault:
+        reading.faults.append(fault)
 
 
 def _whole_number(text: str, line_number: int, reading: _Reading) -> int:

@@ -16,6 +16,7 @@ EXACT_MANTISSA, EXACT_EXPONENT = 2**53, 22
 POWERS_OF_TEN = 10.0 ** np.arange(EXACT_EXPONENT + 1)
 FULL_MANTISSA = 10**17  # one digit more still goes into 63 bits
 MAX_EXPONENT = 100_000  # beyond all doubles; larger ones would overflow while they are read
+LARGEST_POWER = 308  # of ten that is a double
 NO_NUMBER = -1
 
 
@@ -82,7 +83,10 @@ def value_of(number: Decimal) -> float:
         power = POWERS_OF_TEN[abs(number.exponent)]
         value = number.mantissa / power if number.exponent < 0 else number.mantissa * power
     else:
-        value = float(number.mantissa) * math.pow(10.0, float(number.exponent))
+        # math.pow of plain Python raises where that of compiled code gives infinity.
+        exponent = float(number.exponent)
+        power = math.pow(10.0, exponent) if exponent <= LARGEST_POWER else math.inf
+        value = float(number.mantissa) * power
     return float(-value if number.is_negative else value)
 
 
@@ -93,11 +97,17 @@ def _read_digits(
     """Where the digits that begin here end, the mantissa that they continue, and digits dropped."""
     while at < end and ZERO <= text[at] <= NINE:
         if mantissa < FULL_MANTISSA:
-            mantissa = 10 * mantissa + text[at] - ZERO
+            mantissa = 10 * mantissa + _digit(text[at])
         else:
             n_dropped += 1
         at += 1
     return at, mantissa, n_dropped
+
+
+@inner
+def _digit(byte: Any) -> Any:
+    """The value of a digit; as 64 bits, since NumPy, without the compiler, keeps to the 8 of the byte."""
+    return np.int64(byte) - ZERO
 
 
 @inner
@@ -108,7 +118,7 @@ def _read_exponent(text: Any, at: int, end: int) -> tuple[int, int]:
         at += 1
     first, power = at, 0
     while at < end and ZERO <= text[at] <= NINE:
-        power = min(MAX_EXPONENT, 10 * power + text[at] - ZERO)
+        power = min(MAX_EXPONENT, 10 * power + _digit(text[at]))
         at += 1
     if at == first:
         return NO_NUMBER, 0

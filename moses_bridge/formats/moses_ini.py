@@ -14,6 +14,11 @@ from moses_bridge.base.textio import StrPath, read_lines, write_lines
 from moses_bridge.formats.phrase_table import to_number
 
 SECTION = re.compile(rb"^\s*\[([^\]]+)\]\s*$")
+WHOLE_NUMBER = re.compile(r"-?[0-9]+", re.ASCII)
+LARGEST_INT = 2**31 - 1
+# The smallest value of each limit; a distortion limit of -1 is none (moses/parameters/ReorderingOptions.cpp).
+TABLE_LIMIT = "table-limit"
+LIMITS = {"distortion-limit": -1, "max-phrase-length": 1, TABLE_LIMIT: 0}
 V1_SECTIONS = ("ttable-file", "weight-t", "lmodel-file", "weight-l", "weight-d")
 
 
@@ -143,6 +148,47 @@ def parse_ini(lines: tuple[bytes, ...], path: Path) -> MosesIni:
     )
     _check_weights(ini)
     return ini
+
+
+def limit_of(ini: MosesIni, section: str) -> int | None:
+    """The limit that a section has, None where it has no line.
+
+    Raises:
+        InputError: its first line is no whole number, or too small a one.
+    """
+    for line_number, (found, text) in enumerate(with_sections(ini.lines), start=1):
+        if found == section and text:
+            return parse_limit(section, text, ini.path, line_number)
+    return None
+
+
+def table_limit_of(ini: MosesIni, feature: Feature) -> int | None:
+    """The `table-limit` of a feature, None where it has none.
+
+    Raises:
+        InputError: it is no whole number, or negative.
+    """
+    if TABLE_LIMIT not in feature.arguments:
+        return None
+    lines = enumerate(with_sections(ini.lines), start=1)
+    of_features = [number for number, (section, text) in lines if section == "feature" and text]
+    line_number = of_features[ini.features.index(feature)]
+    return parse_limit(TABLE_LIMIT, feature.arguments[TABLE_LIMIT], ini.path, line_number)
+
+
+def parse_limit(name: str, text: str, path: Path, line_number: int) -> int:
+    """A limit out of `LIMITS`, in ASCII digits: Moses reads 1_0 as 1, and other digits as 0.
+
+    Raises:
+        InputError: the text is no whole number, or one that the limit cannot have.
+    """
+    smallest = LIMITS[name]
+    is_number = WHOLE_NUMBER.fullmatch(text) and len(text) <= len(str(LARGEST_INT))
+    if not is_number or not smallest <= int(text) <= LARGEST_INT:
+        raise InputError(
+            path, line_number, f"{name}: {text!r}", f"a whole number from {smallest} on"
+        )
+    return int(text)
 
 
 def with_weights(ini: MosesIni, weights: Mapping[str, Sequence[float]]) -> MosesIni:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -131,13 +132,20 @@ class Peers:
                 raise
             _end_in_silence()
 
-    def _all(self, value: Value) -> list[Value]:
-        """The values of all processes."""
+    def _all(self, value: Any) -> list[Any]:
+        """The values of all processes, which JSON can write: what comes by a socket must not be a pickle."""
         if self.size == 1:
             return [value]
-        values: list[Any] = [None] * self.size
-        torch.distributed.all_gather_object(values, value)
-        return values
+        own = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
+        sizes = [torch.zeros(1, dtype=torch.int64, device=self.device) for _ in range(self.size)]
+        torch.distributed.all_gather(sizes, torch.tensor([len(own)], device=self.device))
+        longest = max(int(size) for size in sizes)
+        padded = torch.zeros(longest, dtype=torch.uint8, device=self.device)
+        padded[: len(own)] = own.to(self.device)
+        found = [torch.empty_like(padded) for _ in range(self.size)]
+        torch.distributed.all_gather(found, padded)
+        parts = zip(found, sizes, strict=True)
+        return [json.loads(bytes(text[: int(size)].tolist())) for text, size in parts]
 
 
 ALONE = Peers()

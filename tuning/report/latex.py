@@ -6,10 +6,14 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-# The characters that mean something to TeX (Knuth 1984, The TeXbook, chapter 7).
+from tuning.report.lines import one_line
+
+# The characters that mean something to TeX (Knuth 1984, The TeXbook, chapter 7), and those that its default
+# font has other glyphs for.
 ESCAPES = str.maketrans(
     {character: f"\\{character}" for character in "&%_#${}"}
     | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
 )
 
 
@@ -17,6 +21,10 @@ def to_latex(frame: pd.DataFrame, notes: Sequence[str]) -> str:
     """The notes as comments, a tabular."""
     columns = "l" + "r" * (len(frame.columns) - 1)
     lines = [list(frame.columns), *frame.to_numpy().tolist()]
-    body = " \\\\\n".join(" & ".join(cell.translate(ESCAPES) for cell in line) for line in lines)
+    body = " \\\\\n".join(" & ".join(_escaped(cell) for cell in line) for line in lines)
     tabular = f"\\begin{{tabular}}{{{columns}}}\n{body} \\\\\n\\end{{tabular}}\n"
-    return "".join(f"% {note}\n" for note in notes) + tabular
+    return "".join(f"% {one_line(note)}\n" for note in notes) + tabular
+
+
+def _escaped(cell: str) -> str:
+    return one_line(cell).translate(ESCAPES)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.builtin.decoder.feature_slots import DISTORTION
 from moses_bridge.builtin.decoder.features import score_path
+from moses_bridge.builtin.decoder.future_costs import FutureCosts, combined, no_costs
 from moses_bridge.builtin.decoder.lattice import Paths, words_of_options
 from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.nbest_lines import (
@@ -96,11 +97,11 @@ class ForcedTranslator(Translator):
     def _search(self, options: Options, target: tuple[int, ...]) -> list[int] | None:
         """The options of the best derivation in target order, None if there is none."""
         usable = _usable(options, target)
-        span_costs = _future_costs(options, {option for found in usable for option in found})
+        costs = _future_costs(options, {option for found in usable for option in found})
         stacks: list[dict[_State, _Step]] = [{} for _ in range(options.n_words + 1)]
         stacks[0][_State(0, 0, -1, 0, (0.0, 0.0, 0.0))] = _Step(0.0, -1, None)
         for stack in stacks[:-1]:
-            for state, step in _best(stack, span_costs):
+            for state, step in _best(stack, costs):
                 for option in usable[state.place]:
                     self._extend(state, step, option, options, stacks)
         finished = [step for state, step in stacks[-1].items() if state.place == len(target)]
@@ -189,31 +190,24 @@ def _usable(options: Options, target: tuple[int, ...]) -> list[list[int]]:
     return usable
 
 
-def _future_costs(options: Options, usable: set[int]) -> NDArray[np.float64]:
-    """Best score of each span by usable options alone, *Shape:* (n_words + 1, n_words + 1)."""
-    n_words = options.n_words
-    best = np.full((n_words + 1, n_words + 1), -np.inf)
-    np.fill_diagonal(best, 0.0)
+def _future_costs(options: Options, usable: set[int]) -> FutureCosts:
+    """Best score of each span, and of the end of the sentence, by usable options alone."""
+    costs = no_costs(options.n_words)
     for option in usable:
-        span = options.starts[option], options.ends[option]
-        best[span] = max(best[span], options.stateless_scores[option])
-    for length in range(2, n_words + 1):
-        for start in range(n_words - length + 1):
-            end = start + length
-            parts = best[start, start + 1 : end] + best[start + 1 : end, end]
-            best[start, end] = max(best[start, end], parts.max())
-    return best
+        start, end = int(options.starts[option]), int(options.ends[option])
+        best = max(costs.spans[start, end - start], options.stateless_scores[option])
+        costs.spans[start, end - start] = best
+    made: FutureCosts = combined(costs)
+    return made
 
 
-def _best(
-    stack: dict[_State, _Step], span_costs: NDArray[np.float64]
-) -> list[tuple[_State, _Step]]:
+def _best(stack: dict[_State, _Step], costs: FutureCosts) -> list[tuple[_State, _Step]]:
     """The derivations of a stack to extend, best first; those that cannot be finished are left out."""
     future_costs: dict[int, float] = {}
     ranked = []
     for state, step in stack.items():
         if state.covered not in future_costs:
-            future_costs[state.covered] = _future_cost(state.covered, span_costs)
+            future_costs[state.covered] = _future_cost(state.covered, costs)
         estimate = step.score + future_costs[state.covered]
         if estimate > -np.inf:
             ranked.append((estimate, state, step))
@@ -221,15 +215,14 @@ def _best(
     return [(state, step) for _, state, step in ranked[:STACK_SIZE]]
 
 
-def _future_cost(covered: int, span_costs: NDArray[np.float64]) -> float:
+def _future_cost(covered: int, costs: FutureCosts) -> float:
     """Sum of the future costs of the stretches that are not covered."""
-    n_words = len(span_costs) - 1
     total, start = 0.0, 0
-    for position in range(n_words + 1):
-        if position == n_words or covered >> position & 1:
-            total += float(span_costs[start, position])
+    for position in range(covered.bit_length()):
+        if covered >> position & 1:
+            total += float(costs.spans[start, position - start])
             start = position + 1
-    return total
+    return total + float(costs.tails[start])
 
 
 def _options_of(step: _Step) -> list[int]:

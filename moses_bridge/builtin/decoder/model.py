@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,13 @@ from moses_bridge.builtin.decoder.reordering_table import N_SCORES, read_reorder
 from moses_bridge.builtin.decoder.source_trie import longest_phrase
 from moses_bridge.builtin.language_model.lm_index import LmIndex, LmTables
 from moses_bridge.compiled.lexicon import Lexicon, words_of
-from moses_bridge.formats.moses_ini import Feature, MosesIni, read_ini
+from moses_bridge.formats.moses_ini import (
+    Feature,
+    MosesIni,
+    limit_of,
+    read_ini,
+    table_limit_of,
+)
 
 REORDERING_TYPE = re.compile(r"(wbe-|phrase-)?msd-bidirectional-fe(-allff)?")
 FIRST_SLOT = {
@@ -124,7 +131,7 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
 
     Raises:
         ConfigError: the ini has a feature or a setting that this decoder does not have.
-        InputError: a file is missing or malformed.
+        InputError: a file is missing or malformed, or a limit of the ini is no whole number or too small.
     """
     ini = read_ini(ini_path)
     check_settings(ini)
@@ -132,6 +139,7 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
     table_feature = _only(ini, "PhraseDictionaryMemory")
     if table_feature is None:
         raise ConfigError(f"{ini.path}: no PhraseDictionaryMemory; the built-in decoder needs one")
+    limits = _limits(ini, table_feature)
     sizes = _file_sizes(ini)
     with Progress("load the model", sum(sizes.values()), "kB") as progress:
         lm = _read_language_model(ini)
@@ -153,15 +161,9 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
         source_ids={word: number for number, word in enumerate(source_words)},
         target_ids={word: number for number, word in enumerate(target_words)},
         has_reordering=bool(ini.of_kind("LexicalReordering")),
-        table_limit=_first(
-            table_limit,
-            _whole_number(ini, "table-limit", table_feature.arguments.get("table-limit")),
-            DEFAULT_TABLE_LIMIT,
-        ),
-        distortion_limit=_first(
-            distortion_limit, _setting(ini, "distortion-limit"), DEFAULT_DISTORTION_LIMIT
-        ),
-        max_phrase_words=max(1, min(longest_phrase(table.trie), _longest_allowed(ini))),
+        table_limit=limits.table if table_limit is None else table_limit,
+        distortion_limit=limits.distortion if distortion_limit is None else distortion_limit,
+        max_phrase_words=max(1, min(longest_phrase(table.trie), limits.phrase_words, MAX_WINDOW)),
     )
 
 
@@ -257,23 +259,21 @@ def _read_reordering(
     return read_reordering(_file(ini, feature), table, target_words.tables)
 
 
-def _longest_allowed(ini: MosesIni) -> int:
-    allowed = _first(_setting(ini, "max-phrase-length"), DEFAULT_MAX_PHRASE_WORDS)
-    return min(allowed, MAX_WINDOW)
+class _Limits(NamedTuple):
+    """The limits of an ini, or their defaults; see `Model`."""
+
+    table: int
+    distortion: int
+    phrase_words: int
 
 
-def _setting(ini: MosesIni, section: str) -> int | None:
-    values = ini.settings.get(section)
-    return _whole_number(ini, section, values[0] if values else None)
+def _limits(ini: MosesIni, table_feature: Feature) -> _Limits:
+    return _Limits(
+        _first(table_limit_of(ini, table_feature), DEFAULT_TABLE_LIMIT),
+        _first(limit_of(ini, "distortion-limit"), DEFAULT_DISTORTION_LIMIT),
+        _first(limit_of(ini, "max-phrase-length"), DEFAULT_MAX_PHRASE_WORDS),
+    )
 
 
-def _whole_number(ini: MosesIni, name: str, text: str | None) -> int | None:
-    try:
-        return None if text is None else int(text)
-    except ValueError as error:
-        raise ConfigError(f"{ini.path}: {name}: found {text!r}, expected a whole number") from error
-
-
-def _first(*values: int | None) -> int:
-    """The first one that is given."""
-    return next(value for value in values if value is not None)
+def _first(value: int | None, default: int) -> int:
+    return default if value is None else value

@@ -14,6 +14,11 @@ from moses_bridge.builtin.decoder.feature_slots import (
     UNKNOWN_WORD,
     WORD_PENALTY,
 )
+from moses_bridge.builtin.decoder.future_costs import (
+    FutureCosts,
+    combine_spans,
+    compiled_no_costs,
+)
 from moses_bridge.builtin.decoder.phrase_choice import ask_alone, choose, stateless_score
 from moses_bridge.builtin.decoder.source_trie import NO_NODE, ROOT, child_of
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel, lm_word
@@ -42,7 +47,7 @@ class Options(NamedTuple):
         lm_words: int32, their numbers in the language model.
         suffix_scores: weighted language model score of the words behind this one, in the phrase alone.
         context_sizes: int32, words of language model context after the phrase alone.
-        future_costs: (n_words + 1, n_words + 1); the best estimate for words s..e-1.
+        future_costs: the best estimates for spans and for the end of the sentence.
     """
 
     n_words: int
@@ -59,7 +64,7 @@ class Options(NamedTuple):
     lm_words: NDArray[np.int32]
     suffix_scores: NDArray[np.float64]
     context_sizes: NDArray[np.int32]
-    future_costs: NDArray[np.float64]
+    future_costs: FutureCosts
 
 
 @inner_maker
@@ -116,7 +121,7 @@ def make_options(source: Any, copies: Any, max_words: int, model: WeightedModel)
         lm_words=np.empty(n_target_words, np.int32),
         suffix_scores=np.empty(n_target_words),
         context_sizes=np.empty(n_options, np.int32),
-        future_costs=np.full((len(source) + 1, len(source) + 1), -np.inf),
+        future_costs=compiled_no_costs(len(source)),
     )
     _fill(nodes, copies, model, options)
     _fill_future_costs(options)
@@ -222,21 +227,14 @@ def _fill_lm_scores(option: int, model: WeightedModel, options: Options, context
 
 @inner
 def _fill_future_costs(options: Options) -> None:
-    """Best estimate of each span, by one phrase or by two parts (TranslationOptionCollection)."""
-    n_words, future = options.n_words, options.future_costs
-    for start in range(n_words + 1):
-        future[start, start] = 0.0
-    for length in range(1, n_words + 1):
-        for start in range(n_words - length + 1):
-            end = start + length
-            best = -np.inf
-            if length <= options.max_words:
-                span = start * options.max_words + length - 1
-                if options.span_starts[span] < options.span_starts[span + 1]:
-                    best = options.estimates[options.span_starts[span]]
-            for middle in range(start + 1, end):
-                best = max(best, future[start, middle] + future[middle, end])
-            future[start, end] = best
+    """Best estimate of each span, by one phrase or by several."""
+    costs = options.future_costs
+    for span in range(len(options.span_starts) - 1):
+        first = options.span_starts[span]
+        if first < options.span_starts[span + 1]:
+            start, length = span // options.max_words, span % options.max_words + 1
+            costs.spans[start, length] = options.estimates[first]
+    combine_spans(costs)
 
 
 @njit(cache=True)
@@ -267,7 +265,7 @@ def raise_options(options: Options, added: Any) -> tuple[Options, Any, Any]:
         lm_words=np.empty(len(options.words), np.int32),
         suffix_scores=np.empty(len(options.words)),
         context_sizes=options.context_sizes[order],
-        future_costs=np.full((options.n_words + 1, options.n_words + 1), -np.inf),
+        future_costs=compiled_no_costs(options.n_words),
     )
     word_order = np.empty(len(options.words), np.int64)
     place = 0

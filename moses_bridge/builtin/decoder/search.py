@@ -152,7 +152,7 @@ def start_search(options: Options, lm: LanguageModel, hyps: Hypotheses, groups: 
     """Make the stack of the empty hypothesis."""
     hyps.size[0] = 0
     groups.stack_starts[0] = 0
-    root = add_hypothesis(hyps, NONE, NONE, -1, 0, 0.0, options.future_costs[0, options.n_words])
+    root = add_hypothesis(hyps, NONE, NONE, -1, 0, 0.0, options.future_costs.tails[0])
     hyps.contexts[root, 0] = lm.bos_id
     hyps.context_sizes[root] = min(1, lm.order - 1)
     groups.windows[0], groups.gaps[0] = np.uint64(0), 0
@@ -270,11 +270,11 @@ def _future_cost(window: Any, gap: int, options: Options) -> float:
     while window:
         if window & np.uint64(1):
             if start < position:
-                total += options.future_costs[start, position]
+                total += options.future_costs.spans[start, position - start]
             start = position + 1
         window >>= np.uint64(1)
         position += 1
-    return float(total + options.future_costs[start, options.n_words])
+    return float(total + options.future_costs.tails[start])
 
 
 @inner

@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.builtin.decoder.future_costs import FutureCosts
 from moses_bridge.builtin.decoder.hypotheses import (
     Groups,
     Hypotheses,
@@ -34,7 +35,7 @@ class Parts(NamedTuple):
         words: source words.
         options: translation options.
         target_words: words of these.
-        future_costs: of each sentence, row by row.
+        span_costs: future costs of spans, row by row.
         hyps: places for hypotheses.
         groups: places for coverage groups and their members.
     """
@@ -42,7 +43,7 @@ class Parts(NamedTuple):
     words: NDArray[np.int64]
     options: NDArray[np.int64]
     target_words: NDArray[np.int64]
-    future_costs: NDArray[np.int64]
+    span_costs: NDArray[np.int64]
     hyps: NDArray[np.int64]
     groups: NDArray[np.int64]
 
@@ -52,7 +53,7 @@ class Searches(NamedTuple):
 
     Attributes:
         parts: of the sentences in all arrays.
-        options: of all sentences; n_words is that of all, future_costs has one dimension.
+        options: of all sentences; n_words is that of all, the future costs of spans have one dimension.
         stand_ins: (n_options,) what stands in for the neural values in the scores of the options.
         hyps, groups: of all sentences.
         firsts: (n_sentences,) int64, the first hypothesis of the open stack of each; where there is none, the
@@ -83,7 +84,7 @@ def join_searches(
         words=_starts(n_words),
         options=_starts(np.array([len(each.rows) for each in options])),
         target_words=_starts(np.array([len(each.words) for each in options])),
-        future_costs=_starts((n_words + 1) ** 2),
+        span_costs=_starts(np.array([each.future_costs.spans.size for each in options])),
         hyps=_starts(n_words * limits.pop_limit + 1),
         groups=_starts(n_words * limits.stack_size + limits.pop_limit + 1),
     )
@@ -114,7 +115,10 @@ def _join_options(options: Sequence[Options]) -> Options:
         lm_words=np.concatenate([each.lm_words for each in options]),
         suffix_scores=np.concatenate([each.suffix_scores for each in options]),
         context_sizes=np.concatenate([each.context_sizes for each in options]),
-        future_costs=np.concatenate([each.future_costs.ravel() for each in options]),
+        future_costs=FutureCosts(
+            np.concatenate([each.future_costs.spans.ravel() for each in options]),
+            np.concatenate([each.future_costs.tails for each in options]),
+        ),
     )
 
 
@@ -170,7 +174,8 @@ def _options_of(sentence: int, searches: Searches) -> Options:
     first, end = parts.options[sentence], parts.options[sentence + 1]
     first_word, end_word = parts.target_words[sentence], parts.target_words[sentence + 1]
     first_span = parts.words[sentence] * options.max_words + sentence
-    costs = options.future_costs[parts.future_costs[sentence] : parts.future_costs[sentence + 1]]
+    costs = options.future_costs
+    spans = costs.spans[parts.span_costs[sentence] : parts.span_costs[sentence + 1]]
     return Options(
         n_words=n_words,
         max_words=options.max_words,
@@ -186,7 +191,12 @@ def _options_of(sentence: int, searches: Searches) -> Options:
         lm_words=options.lm_words[first_word:end_word],
         suffix_scores=options.suffix_scores[first_word:end_word],
         context_sizes=options.context_sizes[first:end],
-        future_costs=costs.reshape((n_words + 1, n_words + 1)),
+        future_costs=FutureCosts(
+            spans.reshape((n_words + 1, len(spans) // (n_words + 1))),
+            costs.tails[
+                parts.words[sentence] + sentence : parts.words[sentence + 1] + sentence + 1
+            ],
+        ),
     )
 
 

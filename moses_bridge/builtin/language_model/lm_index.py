@@ -285,7 +285,7 @@ def _backoff(tables: LmTables, context: Any, n_context: int, n_matched: int) -> 
     node = int(context[0])
     for length in range(1, n_context + 1):
         if length >= n_matched:
-            total += tables.values[4 * node + 3]
+            total += np.float64(tables.values[4 * node + 3])  # NumPy alone would add as float32
         if length < n_context:
             node = _find(tables, _key(node, context[length]))
             if tables.entries[2 * node] == FREE:

@@ -40,6 +40,8 @@ class NnjmConfig:
 class Nnjm(FeedForward):
     """p(word | previous target words, source words around its own).
 
+    The hidden layers have ReLU, as those of every `FeedForward`; Devlin et al. (2014) have tanh.
+
     Args:
         config: sizes.
         n_input_words: numbers of words in a window.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -86,7 +88,7 @@ def test_who_answers_is_no_cluster(ray: Any, monkeypatch: pytest.MonkeyPatch) ->
         raise ConnectionError("ray: nobody there\nsince noon")
 
     monkeypatch.setattr(ray, "init", init)
-    message = "^no Ray cluster at auto: ray: nobody there. Where the cluster asks for a token"
+    message = "^no Ray cluster at auto: ray: nobody there. The cluster must ask for a token: start"
     with pytest.raises(UserError, match=message), open_cluster("auto"):
         raise AssertionError("connected")
 
@@ -110,3 +112,49 @@ def test_without_ray_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch)
     expected = r"^Ray is not installed: pip install 'rescorer\[cluster\]'$"
     with pytest.raises(ConfigError, match=expected), open_cluster("local"):
         raise AssertionError("connected")
+
+
+def test_of_a_cluster_that_does_not_come_up_nothing_is_left(
+    ray: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Ray raises a bare Exception then, and forgets the processes that it has started."""
+    started: list[subprocess.Popen[bytes]] = []
+    endless = "import sys, time; open(sys.argv[1] + '/log', 'w'); time.sleep(60)"
+
+    def init(*_: object, _temp_dir: str, **__: object) -> None:
+        started.append(subprocess.Popen([sys.executable, "-c", endless, _temp_dir]))
+        while not Path(_temp_dir, "log").exists():
+            time.sleep(0.02)
+        raise Exception("The current node timed out during startup. This\ncould happen")
+
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    message = r"^no Ray cluster here: The current node timed out during startup\. This\. Is the"
+    with pytest.raises(UserError, match=message), open_cluster("local"):
+        raise AssertionError("connected")
+    assert started[0].wait(5) == -signal.SIGKILL
+    assert not [*tmp_path.iterdir()]
+
+
+SAY_AUTHENTICATION = """
+import os, sys
+from moses_bridge.base.cluster import open_cluster
+with open_cluster("local", 1):
+    from ray._raylet import AuthenticationMode, get_authentication_mode
+    print(get_authentication_mode() == AuthenticationMode.TOKEN, len(os.environ["RAY_AUTH_TOKEN"]))
+"""
+
+
+def test_a_cluster_started_here_asks_for_a_token_of_its_own(ray: Any, tmp_path: Path) -> None:
+    """Ray's own would lie in the home directory."""
+    unset = {"RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_TMPDIR", "HOME"}
+    environment = {key: value for key, value in os.environ.items() if key not in unset}
+    (tmp_path / "home").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", SAY_AUTHENTICATION],
+        env={**environment, "HOME": str(tmp_path / "home")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.split() == ["True", "64"], done.stderr
+    assert not [*(tmp_path / "home").rglob("auth_token")]

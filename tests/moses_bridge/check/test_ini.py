@@ -90,6 +90,8 @@ def test_a_name_without_its_gz(folder: Path) -> None:
         ("LM0= 0.5", "LM0= 0.5\nLM0= 0.5", 11, "weights of LM0 again"),
         ("path=table ", "path=my table ", 6, "'table'"),
         ("path=table ", "path=/a/b#c/table ", 6, "'path=/a/b', all that is left before a '#'"),
+        ("num-features=1", "num-features=1 table-limit=-1", 7, "table-limit: '-1'"),
+        ("num-features=1", "num-features=1 table-limit=1_0", 7, "table-limit: '1_0'"),
         ("path=other", "path=nowhere", 7, "the path 'nowhere', where there is no file"),
         ("path=other", "", 7, "no path of PhraseDictionaryMemory0"),
         ("name=TM0", "name=LM0", 6, "a second feature LM0"),
@@ -101,6 +103,20 @@ def test_faults_of_version_2(folder: Path, old: str, new: str, line: int, found:
     assert ini.count(old) == 1
     told = faults(folder, ini.replace(old, new))
     assert any(place == line and what.startswith(found) for place, what in told), told
+
+
+@pytest.mark.parametrize(
+    ("section", "found"),
+    [
+        ("[distortion-limit]\n-2", "distortion-limit: '-2'"),
+        ("[distortion-limit]\n# of words\n\u0663", "distortion-limit: '\u0663'"),
+        ("[max-phrase-length]\n0", "max-phrase-length: '0'"),
+    ],
+)
+def test_limits_that_are_none(folder: Path, section: str, found: str) -> None:
+    line = 1 + section.count("\n")
+    ini = V2.replace("table.gz", "table")
+    assert faults(folder, f"{section}\n{ini}") == [(line, found)]
 
 
 @pytest.mark.parametrize(

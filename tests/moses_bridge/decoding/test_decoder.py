@@ -342,13 +342,7 @@ def numbers(fields: list[str]) -> list[float]:
         ("path={folder}/table ", "", "path"),
         ("Distortion0= 0.1", "Distortion7= 0.1", "Distortion7"),
         ("0 T 0", "0 T 0\n0 G 0", "mapping"),
-        ("[distortion-limit]\n6", "[distortion-limit]\nfew", "/.*: distortion-limit: found 'few'"),
         ("[distortion-limit]\n6", "[xml-input]\nexclusive", "xml-input"),
-        (
-            "path={folder}/table ",
-            "path={folder}/table table-limit=all ",
-            "/.*: table-limit: found 'all'",
-        ),
     ],
 )
 def test_what_the_builtin_decoder_lacks_is_named(toy: Path, old: str, new: str, told: str) -> None:
@@ -357,6 +351,36 @@ def test_what_the_builtin_decoder_lacks_is_named(toy: Path, old: str, new: str, 
     assert text.count(old) == 1
     toy.write_text(text.replace(old, new))
     with pytest.raises(ConfigError, match=told):
+        run(toy, "the\n")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "told"),
+    [
+        ("limit]\n6", "limit]\nfew", 2, "distortion-limit: 'few', expected a whole number from -1"),
+        ("limit]\n6", "limit]\n# longest\n1_0", 3, "distortion-limit: '1_0'"),
+        ("limit]\n6", "limit]\n\u0663", 2, "distortion-limit: '\u0663'"),
+        ("limit]\n6", "limit]\n+6", 2, r"distortion-limit: '\+6'"),
+        ("limit]\n6", "limit]\n-2", 2, "distortion-limit: '-2'"),
+        ("limit]\n6", "limit]\n2147483648", 2, "distortion-limit: '2147483648'"),
+        ("limit]\n6", f"limit]\n{'9' * 5000}", 2, "distortion-limit: '999"),
+        ("limit]\n6", "limit]\n6\n[max-phrase-length]\n0", 4, "max-phrase-length: '0', .* from 1"),
+        ("/table ", "/table table-limit=all ", None, "table-limit: 'all', .* number from 0"),
+        ("/table ", "/table table-limit=-1 ", None, "table-limit: '-1'"),
+    ],
+)
+def test_limits_are_read_as_strictly_as_moses_reads_them(
+    toy: Path, old: str, new: str, line: int | None, told: str
+) -> None:
+    text = toy.read_text()
+    assert text.count(old) == 1
+    changed = text.replace(old, new)
+    toy.write_text(changed)
+    if line is None:
+        line = 1 + changed[: changed.index("table-limit")].count("\n")
+    else:
+        line += text[: text.index("[distortion-limit]")].count("\n")
+    with pytest.raises(InputError, match=f"moses.ini:{line}: found {told}"):
         run(toy, "the\n")
 
 

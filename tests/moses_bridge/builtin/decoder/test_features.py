@@ -49,3 +49,11 @@ def test_a_monotone_path_has_no_distortion(toy: Model, pairs: Pairs) -> None:
     u, v = pairs["u", "a"], pairs["v", "b"]
     monotone = [math.log(u[1]) + math.log(v[1]), 0, 0, math.log(u[4]), 0, 0]
     assert found[:6] == pytest.approx(monotone, abs=1e-6)
+
+
+def test_behind_an_unknown_word_there_are_no_scores_of_its_reordering(
+    toy: Model, pairs: Pairs
+) -> None:
+    table = sorted(pairs)
+    found = features(toy, [-1, table.index(("u", "a"))], [(0, 1), (1, 2)], "x a")
+    assert found[:6] == pytest.approx([math.log(pairs["u", "a"][1]), 0, 0, 0, 0, 0], abs=1e-6)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numba import njit
 
+from moses_bridge.builtin.decoder.future_costs import no_costs
 from moses_bridge.builtin.decoder.hypotheses import (
     Groups,
     Hypotheses,
@@ -55,7 +56,7 @@ def options() -> Options:
         lm_words=counts,
         suffix_scores=none,
         context_sizes=counts,
-        future_costs=np.zeros((N_WORDS + 1, N_WORDS + 1)),
+        future_costs=no_costs(N_WORDS),
     )
 
 

@@ -3,7 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from moses_bridge.builtin.decoder.lattice import Paths, take_paths
+from moses_bridge.builtin.decoder.future_costs import no_costs
+from moses_bridge.builtin.decoder.hypotheses import NONE, make_hypotheses
+from moses_bridge.builtin.decoder.lattice import Paths, best_paths, take_paths
+from moses_bridge.builtin.decoder.model import Model
+from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, Options
+from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
 
 
 @pytest.fixture
@@ -37,3 +42,42 @@ def test_paths_can_be_taken_in_another_order(
 def test_a_path_that_is_not_there_is_an_error(paths: Paths) -> None:
     with pytest.raises(IndexError):
         take_paths(paths, np.array([3]))
+
+
+def one_word_options(n: int, first_word: int) -> Options:
+    """Options of a sentence of one word, each another unknown word."""
+    return Options(
+        n_words=1,
+        max_words=1,
+        span_starts=np.array([0, n], np.int32),
+        rows=np.full(n, UNKNOWN_ROW),
+        starts=np.zeros(n, np.int32),
+        ends=np.ones(n, np.int32),
+        stateless_scores=np.zeros(n),
+        estimates=np.zeros(n),
+        reordering=np.zeros((n, 6)),
+        word_starts=np.arange(n + 1, dtype=np.int32),
+        words=np.arange(first_word, first_word + n, dtype=np.int32),
+        lm_words=np.zeros(n, np.int32),
+        suffix_scores=np.zeros(n),
+        context_sizes=np.zeros(n, np.int32),
+        future_costs=no_costs(1),
+    )
+
+
+def test_the_best_paths_are_found_among_more_than_are_remembered(toy: Model) -> None:
+    """A hypothesis has 300 arcs, and 12 paths are asked for: their heap has no room for all."""
+    n, n_best = 301, 12
+    scores = np.random.default_rng(5).permutation(n).astype(float)
+    scores[0] = n  # the hypothesis itself is the best
+    hyps = make_hypotheses(n, 1, 3)
+    hyps.previous[1 : n + 1], hyps.options[1 : n + 1] = 0, np.arange(n)
+    hyps.scores[1 : n + 1] = scores
+    hyps.arcs[1 : n + 1], hyps.next_arcs[1 : n + 1] = NONE, NONE
+    hyps.arcs[1], hyps.next_arcs[2:n] = 2, np.arange(3, n + 1)
+    lm_scores = np.full(len(toy.table.rows.nodes), np.nan, np.float32)
+    weighted = make_weighted_model(toy, lm_scores, toy.weight_vector(None))
+    options = one_word_options(n, len(toy.target_words))
+    finals = np.array([1], np.int32)
+    found = best_paths(finals, n_best, n_best, hyps, options, weighted)
+    assert found.options.tolist() == np.argsort(-scores)[:n_best].tolist()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from moses_bridge.base.errors import InputError
+from moses_bridge.builtin.decoder.future_costs import no_costs
 from moses_bridge.builtin.decoder.loaded_table import LoadedTable, load_table
 from moses_bridge.builtin.decoder.options import Options
 from moses_bridge.builtin.decoder.word_places import check_links, option_places, path_places
@@ -52,7 +53,7 @@ def options_of(table: LoadedTable, rows: list[int], starts: list[int], ends: lis
         lm_words=np.zeros(0, np.int32),
         suffix_scores=none,
         context_sizes=np.zeros(0, np.int32),
-        future_costs=np.zeros((1, 1)),
+        future_costs=no_costs(0),
     )
 
 

@@ -78,6 +78,15 @@ def test_expected_bleu_and_its_gradient() -> None:
     np.testing.assert_allclose(tensor.grad, expected, atol=1e-9)
 
 
+def test_large_totals_cost_no_digits_of_float32() -> None:
+    """What all hypotheses of a list have in common changes nothing; at 1e7 float32 has steps of 1."""
+    values = np.array([0.5, -1.0, 2.0, 0.25])
+    lists = replace(LISTS, totals=LISTS.totals - 1e7)
+    tensor = torch.tensor(values, dtype=torch.float32)
+    found = expected_bleu(tensor[LISTS.uses], lists, WEIGHT, SHARPNESS)
+    np.testing.assert_allclose(found, numpy_expected_bleu(values), atol=1e-6)
+
+
 @pytest.fixture
 def model() -> TrainedModel[Cptm]:
     torch.manual_seed(2)

@@ -12,9 +12,10 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import NamedScorer
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.scorers.nnjm.inference import nnjm_scorer
+from rescorer.scorers.nnjm.inference import nnjm_embeddings, nnjm_scorer
 from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig
 from rescorer.scorers.nnjm.task import NnjmTrainingConfig, empty_network
+from rescorer.scorers.nnjm.windows import place_windows
 from rescorer.tables.column import ColumnConfig
 from rescorer.tables.nbest import add_feature
 from rescorer.tables.scored_table import score_table
@@ -77,3 +78,18 @@ def test_of_a_table_and_of_a_list_the_line_of_a_bad_link_is_told(
         with pytest.raises(InputError, match=r"n:2: found the link .*Are these the links of"):
             add_feature(str(nbest), source, scorer, "A0", str(out))
         del caught
+
+
+def test_the_vectors_of_words_are_those_of_their_numbers_in_a_window() -> None:
+    """The word in the middle of the window around a place is the one at that place."""
+    network = empty_network(NnjmTrainingConfig(model=SIZES), SHORTLISTS)
+    vectors = nnjm_embeddings(TrainedModel("nnjm", network, SHORTLISTS, {}))
+    windows, _ = place_windows([b"a b c"], SHORTLISTS, SIZES)
+    assert SHORTLISTS.source is not None
+    ids, _ = SHORTLISTS.source.encode_text([b"a b c"])
+    table = network.embedding.weight.detach().numpy()
+    np.testing.assert_array_equal(
+        vectors["source"][ids], table[windows[:3, SIZES.source_words // 2]]
+    )
+    assert len(vectors["source"]) == len(SHORTLISTS.source)
+    np.testing.assert_array_equal(vectors["target"], table[: len(SHORTLISTS.target)])
