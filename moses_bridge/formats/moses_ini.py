@@ -206,7 +206,7 @@ def write_ini(ini: MosesIni, path: StrPath) -> None:
 
 
 def format_weight(weight: float) -> bytes:
-    """Seven significant digits, without an exponent, unreadable to Moses's scripts."""
+    """Seven significant digits, without an exponent, which Moses's scripts could not read."""
     text = f"{weight:.7g}"
     return (f"{weight:.12f}" if "e" in text else text).encode()
 
