@@ -1,1 +1,1 @@
-"""Stand-ins that run where no program of Moses is installed: same files in, same files out."""
+"""Replacements for programs of Moses that are not installed: same files in, same files out."""

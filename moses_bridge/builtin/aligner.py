@@ -47,8 +47,8 @@ def align(
         out: the links, source-target, one line a sentence pair.
         aligner: the model; see docs/aligners.md.
         jobs: 1 aligns one direction after the other, more both at once.
-        pairs_at_once: a longer text is cut into equal parts of at most so many sentence pairs, each of
-            which has models of its own.
+        pairs_at_once: most sentence pairs aligned together; a longer text is cut into equal parts, each
+            with models of its own.
 
     Raises:
         InputError: one text has fewer lines.
@@ -74,7 +74,7 @@ class _Parts:
         source, target: the texts.
         folder: an empty directory.
         aligner: the model.
-        processes: those that align.
+        processes: the aligning processes.
     """
 
     source: Path
@@ -84,7 +84,7 @@ class _Parts:
     processes: ProcessPoolExecutor
 
     def links(self, sizes: Sequence[int]) -> Iterator[bytes]:
-        """Yield the lines of all parts, of which the numbers of sentence pairs are given."""
+        """Yield the lines of all parts, given their numbers of sentence pairs."""
         texts = read_lines(self.source), read_lines(self.target)
         for number, size in enumerate(sizes, start=1):
             source, target = self.folder / "source", self.folder / "target"
@@ -110,7 +110,7 @@ class _Parts:
 
 
 def _write_numbered(text: Iterable[bytes], copy: Path) -> None:
-    """Write a number for each word, so that no byte of a word can mean anything to the library."""
+    """Write a number for each word, so that no byte of a word has a special meaning to the library."""
     numbers: dict[bytes, int] = {}
     lines = (
         b" ".join(b"%d" % numbers.setdefault(word, len(numbers) + 1) for word in split_words(line))

@@ -43,19 +43,19 @@ class BuildConfig:
     """Settings of `build_model`.
 
     Attributes:
-        aligner: what links the words of a sentence pair; docs/aligners.md compares them.
+        aligner: the word aligner; docs/aligners.md compares them.
         pairs_at_once: how many sentence pairs are aligned together; a longer corpus is cut into equal
             parts with models of their own. The aligner needs about 90 bytes a word of both texts, twice
             that with two jobs or more.
         max_phrase_words: longest phrase on either side.
-        smoothing: of the relative frequencies in the phrase table.
+        smoothing: smoothing of the relative frequencies in the phrase table.
         lm_order: longest n-gram of the language model.
-        lm_prune: n-grams with at most so many occurrences are left out, one number an order (the
-            last one holds for all longer ones).
+        lm_prune: n-grams with at most so many occurrences are left out; one number for each order, the
+            last one for all longer n-grams too.
         occurrences_at_once: how many occurrences of phrase pairs are sorted together, about 250
-            bytes of memory each; the others wait on the disk. The tables do not depend on it.
+            bytes of memory each; the others are kept on the disk. The tables do not depend on it.
         ngrams_at_once: how many n-grams of the language model are counted together, about 90 bytes of
-            memory each; the others wait on the disk. The model does not depend on it.
+            memory each; the others are kept on the disk. The model does not depend on it.
     """
 
     aligner: Aligner = "eflomal"
@@ -80,9 +80,9 @@ def build_model(
     links: Path | None = None,
     jobs: int = 1,
 ) -> None:
-    """Write OUT/moses.ini and all that it names.
+    """Write OUT/moses.ini and all files named in it.
 
-    A file is not made again if it is there, is newer than its inputs and was made with the same settings.
+    A file is not made again if it exists, is newer than its inputs and was made with the same settings.
 
     Args:
         corpus: prefix of the texts: train for train.en and train.fr.
@@ -90,7 +90,7 @@ def build_model(
         target: suffix of the target text.
         out: directory of the model.
         config: settings.
-        links: word links of the corpus, if they exist already.
+        links: word links of the corpus, if already made.
         jobs: processes and threads.
 
     Raises:
@@ -151,7 +151,7 @@ def _make(
     settings: Sequence[object],
     make: Callable[[], None],
 ) -> None:
-    """Make the products unless all are there, newer than the inputs and made with these settings."""
+    """Make the products unless all exist, are newer than the inputs and were made with these settings."""
     note = products[0].with_name(f".{products[0].name}.settings")
     text = " ".join(map(str, settings)).encode()
     newest = max((path.stat().st_mtime_ns for path in inputs if path.exists()), default=0)

@@ -1,4 +1,4 @@
-"""Word links of both directions made one: grow-diag-final-and."""
+"""Symmetrisation of the word links of both directions: grow-diag-final-and."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def grow_diag_final_and(forward: Iterable[Link], reverse: Iterable[Link]) -> lis
 
     Koehn, Axelrod, Birch Mayne, Callison-Burch, Osborne and Talbot, "Edinburgh System Description
     for the 2005 IWSLT Speech Translation Evaluation", section 2: start with the intersection, add
-    neighbours (diagonal ones too) of the union where one of both words is without link, last the
-    links of either direction where both words are. Links are visited by target word, then by source
+    neighbours (diagonal ones too) of the union where one of both words has no link, and finally add the
+    links of either direction where both words have none. Links are visited by target word, then by source
     word, as symal does it.
 
     Args:

@@ -1,1 +1,1 @@
-"""What is wrong, or odd, in a phrase table and its moses.ini."""
+"""Checks of a phrase table and its moses.ini: faults and oddities."""

@@ -43,13 +43,13 @@ GZ = ".gz"
 
 @dataclass(frozen=True)
 class TableEntry:
-    """What an ini says of one phrase table.
+    """The entry of an ini for one phrase table.
 
     Attributes:
         line_number: 1-based line of the ini.
         kind: type of the feature; in version 1 a number, 0 for text.
         name: name of the feature, or "table 1" and so on in version 1.
-        path: the file as it stands in the ini.
+        path: the file as written in the ini.
         n_scores: num-features.
         n_source_factors: how many factors each source word is looked up by.
         n_target_factors: how many factors each target word has.
@@ -68,7 +68,7 @@ class TableEntry:
 
 @dataclass
 class _Reading:
-    """What was read of an ini so far."""
+    """The part of an ini read so far."""
 
     path: Path
     tables: list[TableEntry] = field(default_factory=list)
@@ -136,7 +136,7 @@ def _read(ini_path: Path) -> _Reading:
 
 
 def _check_cut(line: bytes, text: str, line_number: int, reading: _Reading) -> None:
-    """A "#" within a path, which Moses takes for the start of a comment."""
+    """A "#" within a path, taken by Moses for the start of a comment."""
     if CUT_PATH.search(COMMENT.split(line.decode("utf-8", "replace"))[0]):
         reading.add_fault(
             line_number,
@@ -235,7 +235,7 @@ def _whole_number(text: str, line_number: int, reading: _Reading) -> int:
 
 
 def _with_weights(table: TableEntry, reading: _Reading) -> TableEntry:
-    """The entry with the number of its weights; in version 1 they stand in one row for all tables."""
+    """The entry with the number of its weights; in version 1 all tables share one row of weights."""
     if reading.v1_line is None:
         return replace(table, n_weights=reading.n_weights.get(table.name))
     n_earlier = 0
@@ -293,7 +293,7 @@ def _check_file(table: TableEntry, reading: _Reading) -> None:
 
 
 def _candidates(table: TableEntry, ini_path: Path) -> list[Path]:
-    """Files that a path may mean: from here as Moses looks, or beside the ini."""
+    """Files that a path may mean: relative to the working directory as in Moses, or beside the ini."""
     places = [Path(table.path), ini_path.parent / table.path]
     return [path for place in places for path in (place, place.with_name(place.name + GZ))]
 
@@ -315,7 +315,7 @@ def _entry_of(checked: str, tables: Sequence[TableEntry], reading: _Reading) -> 
 
 
 def _misfits(entry: TableEntry, ini_path: Path, report: CheckReport) -> Iterator[InputError]:
-    """Where the entry of a table says something else than its rows."""
+    """Where the entry of a table contradicts its rows."""
     if report.n_scores is not None and entry.n_scores != report.n_scores:
         yield InputError(
             ini_path,

@@ -1,4 +1,4 @@
-"""What Moses would stop at, or misread, in one row of a phrase table."""
+"""Faults in one row of a phrase table that would stop or mislead Moses."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _word_faults(phrase: bytes, path: StrPath, line_number: int) -> Iterator[Inp
 
 @functools.lru_cache(maxsize=1 << 16)
 def _links_fit(alignment: bytes, source_len: int, target_len: int) -> bool:
-    """Whether there is no fault; remembered, since alignments repeat themselves a lot."""
+    """Whether there is no fault; cached, since many rows have the same alignment."""
     try:
         links = parse_links(alignment)
     except InputError:
@@ -124,7 +124,7 @@ def _link_faults(
 
 
 def _tail_faults(columns: list[bytes], path: StrPath, line_number: int) -> Iterator[InputError]:
-    """Faults of the sparse features, of the properties and of what stands behind them."""
+    """Faults of the sparse features, of the properties and of any columns behind them."""
     if len(columns) > PROPERTIES + 1:
         yield InputError(
             path,

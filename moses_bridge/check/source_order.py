@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 class SourceOrder:
-    """Whether rows are sorted, and whether the rows of a source stand together.
+    """Whether rows are sorted, and whether the rows of a source are adjacent.
 
     Of each run of rows with one source 16 bytes are kept, so that a table of any size can be checked.
 
@@ -26,7 +26,7 @@ class SourceOrder:
         self._line_numbers = array("q")
 
     def take(self, line: bytes, source: bytes | None, line_number: int) -> None:
-        """Count a row; the source is None where it cannot be told."""
+        """Count a row; the source is None where it is unknown."""
         if line < self._previous_line and self.first_unsorted is None:
             self.first_unsorted = line_number
         self._previous_line = line
@@ -37,7 +37,7 @@ class SourceOrder:
 
     @property
     def sorted_rows(self) -> bool:
-        """The rows are in the order of `LC_ALL=C sort`, as processPhraseTableMin wants them."""
+        """The rows are in the order of `LC_ALL=C sort`, as processPhraseTableMin needs them."""
         return self.first_unsorted is None
 
     @property
@@ -47,7 +47,7 @@ class SourceOrder:
 
     @property
     def first_ungrouped(self) -> int | None:
-        """1-based line where a source comes back after another one, which ProbingPT takes twice."""
+        """1-based line where a source reappears after another one; ProbingPT reads such a source twice."""
         _, first_runs = np.unique(self._runs(), return_index=True)
         is_first = np.zeros(len(self._hashes), np.bool_)
         is_first[first_runs] = True
@@ -55,7 +55,7 @@ class SourceOrder:
 
     @property
     def grouped(self) -> bool:
-        """No source comes back after another one."""
+        """No source reappears after another one."""
         return self.n_sources == len(self._hashes)
 
     def summary(self) -> Iterator[str]:

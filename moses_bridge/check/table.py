@@ -1,4 +1,4 @@
-"""Faults of a phrase table, each with its line, and what there is in the table."""
+"""Faults of a phrase table, each with its line, and the counts of its contents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_SHOWN = 20
 
 @dataclass
 class CheckReport:
-    """What is in a phrase table.
+    """The contents of a phrase table.
 
     Attributes:
         path: the table.
@@ -46,11 +46,11 @@ class CheckReport:
 
     @property
     def n_faults(self) -> int:
-        """All faults, those that are not kept included."""
+        """All faults, including those not kept."""
         return self.fault_counts.total()
 
     def add_faults(self, faults: Iterable[InputError]) -> None:
-        """Count faults, and keep those that are shown."""
+        """Count faults, and keep those to be shown."""
         for fault in faults:
             self.fault_counts[fault.expected] += 1
             if self.fault_counts[fault.expected] <= self.max_shown:
@@ -115,7 +115,7 @@ def _check_line(line: bytes, line_number: int, report: CheckReport) -> None:
 
 
 def _count_faulty(line: bytes, line_number: int, report: CheckReport) -> None:
-    """Scores of a row that cannot be parsed as it should, if it has any."""
+    """Scores of a malformed row, if it has any."""
     columns = columns_of(line)
     if len(columns) >= FEWEST_COLUMNS:
         scores = [to_number(token) for token in score_tokens(columns[SCORES])]

@@ -1,4 +1,4 @@
-"""What a phrase table has that is no fault, but that whoever uses the table should know of."""
+"""Oddities of a phrase table: not faults, but worth knowing for its users."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class TableContents:
             _tally(self.target_factors, n_factors(row.target), line_number)
 
     def take_odd_scores(self, scores: Sequence[float], line_number: int) -> None:
-        """Count what is odd in the scores of a row with a fault; NaN stands for what is no number."""
+        """Count oddities in the scores of a row with a fault; NaN replaces anything but a number."""
         for score in scores:
             if not math.isfinite(score):
                 self._add(NO_NUMBER, line_number)

@@ -1,1 +1,1 @@
-"""What compiled code shares: numbers and words read from bytes, rows written, words looked up."""
+"""Shared by compiled code: reading numbers and words from bytes, writing rows, looking up words."""

@@ -1,4 +1,4 @@
-"""Bytes that text files are made of, by name: compiled code compares numbers, not characters."""
+"""Names for the bytes of text files: compiled code compares numbers, not characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What hash tables in compiled code share: hashes, the number of slots, and a set of whole numbers.
+"""Shared by hash tables in compiled code: hashes, the number of slots, and a set of whole numbers.
 
 All are open-addressing tables with linear probing and a power of two of slots, of which at most half
 are taken, so that a search ends after one or two steps. numba has dictionaries of its own, but they are
@@ -15,16 +15,16 @@ from moses_bridge.compiled.inner import inner
 
 FREE = -1
 FEWEST_SLOTS = 16
-# 2^64 / golden ratio: spreads numbers that follow each other (Knuth, TAOCP 3, section 6.4).
+# 2^64 / golden ratio: spreads consecutive numbers (Knuth, TAOCP 3, section 6.4).
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-# An odd multiplier that mixes all bits well: the first one of splitmix64 (Steele, Lea and Flood 2014).
+# An odd multiplier mixing all bits well: the first one of splitmix64 (Steele, Lea and Flood 2014).
 MIXING = np.uint64(0xBF58476D1CE4E5B9)
 # Start and multiplier of FNV-1a for 64 bits (Fowler, Noll and Vo).
 FNV_START, FNV_PRIME = np.uint64(14695981039346656037), np.uint64(1099511628211)
 
 
 def n_slots(n_entries: int) -> int:
-    """How many slots a table for so many entries has: a power of two, at least twice as many."""
+    """Number of slots of a table for so many entries: a power of two, at least twice as many."""
     slots = FEWEST_SLOTS
     while slots < 2 * n_entries:
         slots *= 2
@@ -38,14 +38,14 @@ compiled_n_slots = inner(n_slots)
 def hash_number(number: int) -> Any:
     """A hash of one whole number (uint64); `slot_of` takes it.
 
-    Numbers that differ above their lowest 32 bits alone are spread badly.
+    Numbers differing only above their lowest 32 bits are spread badly.
     """
     return np.uint64(number) * GOLDEN
 
 
 @inner
 def hash_next(code: Any, number: int) -> Any:
-    """The hash of a sequence that goes on with a number; `code` is that of what stands before.
+    """The hash of a sequence continued with a number; `code` is the hash of the part before it.
 
     A sequence starts with the `hash_number` of something other than 0, or zeros would not count.
     """
@@ -73,7 +73,7 @@ def slot_of(code: Any, slots: int) -> int:
 
 @inner
 def find_key(keys: Any, key: int) -> int:
-    """The slot that holds a whole number of at least 0, or the free slot where it belongs.
+    """The slot of a whole number of at least 0, or the free slot where it belongs.
 
     Args:
         keys: (n_slots,) int64, FREE where there is none.
@@ -87,7 +87,7 @@ def find_key(keys: Any, key: int) -> int:
 
 @inner
 def add_key(keys: Any, key: int) -> bool:
-    """Enter a whole number of at least 0; whether it is new."""
+    """Enter a whole number of at least 0 and say whether it is new."""
     slot = find_key(keys, key)
     is_new = bool(keys[slot] == FREE)
     keys[slot] = key

@@ -1,19 +1,19 @@
-"""How functions are compiled that only compiled code calls.
+"""How functions called only by compiled code are compiled.
 
 Without the wrappers that make them callable from Python, compiling the decoder for the first time
-takes two thirds of the time. The result is kept in numba's cache, as that of all others. A test that
-calls such a function from Python ends the whole process, so it has to wrap it in one of its own.
+takes two thirds of the time. The result is kept in numba's cache, like all others. A test calling
+such a function directly from Python ends the whole process, so it has to wrap it in one of its own.
 
-numba counts the references to every array that a function is given, takes from a tuple or slices, one
-atomic addition and one subtraction each, and it seldom sees that they cancel out. In the search that was
-half of the time. An `inner` function does not count: whoever calls it holds its arrays for as long as it
+numba counts the references to every array that a function is given, takes from a tuple or slices: one
+atomic addition and one subtraction each. It seldom sees that they cancel out, and in the search this took
+half of the time. An `inner` function does not count: its caller holds the arrays for as long as it
 runs. So it may neither make an array nor return one, not even in a tuple or one that it was given. numba
 refuses to compile most that do, but not all that return one. `inner_maker` is for those. (It says that it
 counts, since numba compiles a function that says nothing as it compiles the one that calls it.)
 
 An array is passed as seven numbers, so a call with the tables of a search as arguments pushes some
-hundreds of them. `inlined` is for functions that the innermost loops call with many arrays and that LLVM
-finds too long to be put in the place of the call.
+hundreds of them. `inlined` is for functions called by the innermost loops with many arrays and too long for
+LLVM to inline by itself.
 """
 
 from __future__ import annotations

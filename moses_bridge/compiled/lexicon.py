@@ -1,4 +1,4 @@
-"""Words and their numbers in arrays that compiled code can search and extend."""
+"""Words and their numbers in arrays searched and extended by compiled code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from moses_bridge.compiled.hash_table import FREE, hash_bytes, n_slots, slot_of
 from moses_bridge.compiled.inner import inner
 
-# Room at the start, which doubles when it is full: enough for a small table without growing.
+# Initial room, doubled when it is full: enough for a small table without growing.
 FEWEST_WORDS, FEWEST_BYTES = 1024, 1 << 16
 
 
@@ -35,7 +35,7 @@ class LexiconTables(NamedTuple):
 
 
 class Lexicon:
-    """Distinct words, numbered from 0 in the order in which they came."""
+    """Distinct words, numbered from 0 in order of first use."""
 
     def __init__(self, words: Sequence[bytes] = ()) -> None:
         n_bytes = sum(map(len, words))
@@ -77,7 +77,7 @@ def words_of(tables: LexiconTables) -> list[bytes]:
 
 
 def words_within(text: NDArray[np.uint8], n_words: int) -> LexiconTables:
-    """A table of words that stay where they are in a text; who enters one fills `starts` and `ends`."""
+    """A table of words left in place in a text; the caller entering one fills `starts` and `ends`."""
     return _empty(n_words, text)
 
 
@@ -95,8 +95,8 @@ def _empty(n_words: int, text: NDArray[np.uint8]) -> LexiconTables:
 def find_slot(tables: LexiconTables, data: Any, start: int, end: int) -> int:
     """The slot of the word data[start:end], or the free slot where it belongs.
 
-    The bytes are compared here and not by `same_bytes`: numba counts references to arrays that are
-    passed on, which would take three times as long as all the rest.
+    The bytes are compared here and not by `same_bytes`: numba counts references to arrays passed
+    on, which would take three times as long as all the rest.
     """
     mask, length = len(tables.slots) - 1, end - start
     slot = slot_of(hash_bytes(data, start, end), len(tables.slots))
@@ -122,7 +122,7 @@ def find_word(tables: LexiconTables, data: Any, start: int, end: int) -> int:
 
 @inner
 def add_word(tables: LexiconTables, data: Any, start: int, end: int) -> int:
-    """The number of the word data[start:end], which is entered if need be; see `has_room`."""
+    """The number of the word data[start:end], entered if need be; see `has_room`."""
     slot = find_slot(tables, data, start, end)
     if tables.slots[slot] != FREE:
         return int(tables.slots[slot])

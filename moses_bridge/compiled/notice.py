@@ -1,4 +1,4 @@
-"""A word to the user before code is compiled, and how far it is: it takes a while the first time."""
+"""A notice to the user before code is compiled, with its progress: the first time takes a while."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numba.core import event
 
 from moses_bridge.base.progress import Progress, print_note
 
-COMPILATION = "numba:compile"  # numba tells of it only where its cache does not have the function
+COMPILATION = "numba:compile"  # numba reports it only where its cache lacks the function
 
 
 class CompilationNotice(event.Listener):  # type: ignore[misc]  # numba has no types
@@ -18,9 +18,9 @@ class CompilationNotice(event.Listener):  # type: ignore[misc]  # numba has no t
     Compilation is noticed between `with` and the end of the block; there may be several blocks.
 
     Args:
-        what: what is compiled, with the time that it takes: "the decoder (about a minute)".
-        n_functions: how many functions are compiled at most, about, those of libraries included; the share
-            that is done and the time that is left are told by it.
+        what: what is compiled, with the time it takes: "the decoder (about a minute)".
+        n_functions: roughly how many functions are compiled at most, including those of libraries; the share
+            done and the time left are computed from it.
     """
 
     def __init__(self, what: str, n_functions: int) -> None:
@@ -35,14 +35,14 @@ class CompilationNotice(event.Listener):  # type: ignore[misc]  # numba has no t
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Notice no more."""
+        """Stop noticing."""
         if self._progress is not None:
             self._progress.settle()
             self._progress = None
         self._block.close()
 
     def on_start(self, event: Any) -> None:
-        """A function is going to be compiled, perhaps inside of another one."""
+        """A function is about to be compiled, perhaps inside another one."""
         if self._progress is None:
             if not self._n_done:
                 print_note(f"compiling {self._what}; later runs need not")
@@ -50,7 +50,7 @@ class CompilationNotice(event.Listener):  # type: ignore[misc]  # numba has no t
             self._progress = self._block.enter_context(bar)
 
     def on_end(self, event: Any) -> None:
-        """A function is compiled."""
+        """A function has been compiled."""
         self._n_done += 1
         if self._progress is not None:
             self._progress.update()

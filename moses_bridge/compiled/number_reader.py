@@ -21,11 +21,11 @@ NO_NUMBER = -1
 
 
 class Decimal(NamedTuple):
-    """A number as it stands in the text: mantissa * 10^exponent.
+    """A number as written in the text: mantissa * 10^exponent.
 
     Attributes:
         end: behind its last byte; NO_NUMBER if there is no number.
-        is_negative: whether a minus sign stands before it.
+        is_negative: whether a minus sign precedes it.
         mantissa: its first 18 digits, leading zeros not counted, without the point.
         exponent: the power of ten.
         n_dropped: digits behind the first 18; 0 if the mantissa is exact.
@@ -75,9 +75,9 @@ def is_exact(number: Decimal) -> bool:
 def value_of(number: Decimal) -> float:
     """The nearest double where `is_exact`, else one at most two units of the last place from it.
 
-    Mantissa, power and product are each rounded once. What becomes a float32, as log scores and log
-    probabilities do, hardly ever shows it. math.pow, since numba makes ** of repeated products, which
-    round more often.
+    Mantissa, power and product are each rounded once. A value converted to float32, such as a log score or
+    a log probability, hardly ever shows it. math.pow is used since numba compiles ** to repeated products,
+    which round more often.
     """
     if is_exact(number):
         power = POWERS_OF_TEN[abs(number.exponent)]
@@ -94,7 +94,7 @@ def value_of(number: Decimal) -> float:
 def _read_digits(
     text: Any, at: int, end: int, mantissa: int, n_dropped: int
 ) -> tuple[int, int, int]:
-    """Where the digits that begin here end, the mantissa that they continue, and digits dropped."""
+    """The end of the digits beginning here, the mantissa they continue, and the number of digits dropped."""
     while at < end and ZERO <= text[at] <= NINE:
         if mantissa < FULL_MANTISSA:
             mantissa = 10 * mantissa + _digit(text[at])
@@ -112,7 +112,7 @@ def _digit(byte: Any) -> Any:
 
 @inner
 def _read_exponent(text: Any, at: int, end: int) -> tuple[int, int]:
-    """Where the exponent that begins behind "e" ends (NO_NUMBER if it has no digits), and its value."""
+    """The end of the exponent beginning behind "e" (NO_NUMBER if it has no digits), and its value."""
     is_negative = at < end and text[at] == MINUS
     if is_negative or (at < end and text[at] == PLUS):
         at += 1

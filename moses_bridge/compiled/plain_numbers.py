@@ -1,4 +1,4 @@
-"""Tables of numbers as programs print them, read compiled; whatever else they hold is left to others."""
+"""Tables of numbers as programs print them, read by compiled code; anything else is left to the caller."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def are_plain_numbers(rows: bytes, n_columns: int) -> bool:
 def plain_numbers(rows: bytes, n_columns: int) -> NDArray[np.float64] | None:
     """The numbers of rows, *Shape:* (n_rows, n_columns).
 
-    None if one of them is anything that only float() can tell or round (see `number_reader`), or if
+    None if one of them can be read or rounded only by float() (see `number_reader`), or if
     a row has another number of them.
 
     Args:

@@ -1,4 +1,4 @@
-"""Where lines and words end in a text that compiled code reads."""
+"""Where lines and words end in a text read by compiled code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def line_end(data: Any, position: int) -> int:
 
 @inner
 def next_token(data: Any, position: int, end: int) -> tuple[int, int]:
-    """Start and end of the next token, which blanks or tabs set off; equal if there is none."""
+    """Start and end of the next token, separated by blanks or tabs; equal if there is none."""
     while position < end and (data[position] == BLANK or data[position] == TAB):
         position += 1
     start = position

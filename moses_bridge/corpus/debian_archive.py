@@ -44,13 +44,13 @@ OFFERED_LANGUAGE = re.compile(r"/i18n/Translation-([A-Za-z_@]+)(?:\.\w+)?$")
 
 
 class DebianArchive:
-    """The archive that the machine's own sources name, seen from a folder of ours.
+    """The archive named by the machine's own sources, seen from a folder of our own.
 
-    What was fetched stays in the folder and is not fetched again.
+    Fetched files stay in the folder and are not fetched again.
 
     Args:
         folder: where indexes and packages are kept.
-        languages: languages whose description indexes are wanted.
+        languages: languages whose description indexes are needed.
     """
 
     def __init__(self, folder: Path, languages: Sequence[str]) -> None:
@@ -94,7 +94,7 @@ class DebianArchive:
         return sorted(self.folder.glob(f"{name}_*.deb"))
 
     def _update(self, target: str) -> str:
-        """Fetch the indexes of one kind; returns what to quote if one turns out to be missing.
+        """Fetch the indexes of one kind; return the text to quote if one turns out to be missing.
 
         A failure ends it even if an index is there: a corpus made of some of the indexes, or of old
         ones, would look complete ever after.
@@ -172,9 +172,9 @@ class DebianArchive:
 
 
 def _open_to_sandbox(folder: Path) -> None:
-    """Give a folder to the user that apt becomes for downloads when it runs as root.
+    """Give a folder to the user under which apt downloads when it runs as root.
 
-    Without that it says so and downloads as root.
+            Otherwise apt prints a warning and downloads as root.
     """
     if os.geteuid() == 0:
         with contextlib.suppress(LookupError):
@@ -199,7 +199,7 @@ def _index_targets() -> list[str]:
 
 
 def _output_lines(command: list[str], folder: Path) -> Iterator[str]:
-    """Yield the lines that a program writes, standard error among them.
+    """Yield the lines written by a program, including standard error.
 
     Raises:
         ToolError: it failed; the message quotes its last lines.

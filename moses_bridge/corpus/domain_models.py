@@ -1,4 +1,4 @@
-"""Two n-gram models of a text's side, of a domain and of general text, and what they tell lines apart by."""
+"""Two n-gram models for each side of a text, domain and general, and the score comparing them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def estimate_domain_models(
 ) -> list[DomainModels]:
     """Make the models of each side from text of the domain and as many words of general text.
 
-    Both models of a side know the words that the domain's text has at least `min_count` times; all
+    Both models of a side know the words occurring at least `min_count` times in the domain's text; all
     others are <unk> (Moore and Lewis 2010). Smoothing is modified Kneser-Ney.
 
     Args:
@@ -82,7 +82,7 @@ def estimate_domain_models(
         general: general text in the same languages; read once. Its lines are drawn at random until
             they have as many words as the domain's text, both sides together.
         order: words of the longest n-grams.
-        min_count: occurrences of a word that is no <unk>.
+        min_count: occurrences a word needs not to become <unk>.
         seed: of the draw.
 
     Raises:
@@ -111,7 +111,7 @@ def estimate_domain_models(
 
 
 def frequent_words(text: Iterable[Sequence[bytes]], min_count: int) -> list[bytes]:
-    """The words that a text has at least `min_count` times, as they first appear; no markers."""
+    """The words occurring at least `min_count` times in a text, by first appearance; no markers."""
     counts = Counter(word for sentence in text for word in sentence)
     return [word for word, n in counts.items() if n >= min_count and word not in SPECIAL_WORDS]
 
@@ -129,7 +129,7 @@ def draw_rows(rows: Rows, size: int, seed: int) -> list[tuple[bytes, ...]]:
     """Draw rows at random, without replacement, until they have `size` words; in one pass.
 
     Each row has a random key; those with the smallest keys stay, in the order of the text. All rows
-    where there are not enough. No more rows than needed are ever kept.
+    stay where there are not enough. No more rows than needed are ever kept.
     """
     chance = random.Random(seed)
     heap: list[tuple[float, int, int, tuple[bytes, ...]]] = []  # the largest key first

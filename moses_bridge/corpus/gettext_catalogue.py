@@ -20,19 +20,19 @@ MO_MAGIC = (b"\xde\x12\x04\x95", b"\x95\x04\x12\xde")
 
 
 def catalogue_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str, str]]:
-    """Yield the messages that are translated, sentence by sentence where both sides have as many.
+    """Yield the translated messages, sentence by sentence where both sides have as many.
 
     Fuzzy and obsolete messages are left out. Of a plural, the singular goes with the first form, the
     plural with the last. The header's "Language" says which side the translations are; without it,
     they are the target.
 
     Args:
-        path: the catalogue; its suffix, before one of compression, tells .po from .mo.
+        path: the catalogue; its suffix, before one of compression, distinguishes .po from .mo.
         source: source language code.
         target: target language code.
 
     Raises:
-        InputError: it is malformed, not in the encoding that it names, or in neither language.
+        InputError: it is malformed, not in the encoding it names, or in neither language.
     """
     catalogue = _read(path)
     is_reversed = _is_source(path, catalogue.metadata.get("Language", ""), source, target)
@@ -45,7 +45,7 @@ def catalogue_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str,
 
 
 def _read(path: Path) -> Any:
-    """What polib makes of a file's bytes; it never gets what could be the name of another file."""
+    """The catalogue polib reads from a file's bytes; polib never gets a text it could take for a file name."""
     data = read_bytes(path)
     is_compiled = ".mo" in path.suffixes[-2:]
     if is_compiled and (data[:4] not in MO_MAGIC or b"\0" not in data):
@@ -78,7 +78,7 @@ def _is_source(path: Path, language: str, source: str, target: str) -> bool:
 
 
 def _fits(name: str, language: str) -> bool:
-    """Whether a language is the one wanted, or a region of it: "fr_CA" and "fr"."""
+    """Whether a language is the requested one, or a region of it: "fr_CA" and "fr"."""
     plain = re.split(r"[.@]", name)[0].replace("-", "_").casefold()
     return plain == language.casefold() or plain.startswith(language.casefold() + "_")
 

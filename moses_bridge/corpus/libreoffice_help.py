@@ -46,7 +46,7 @@ def read_help(deb: Path) -> Paragraphs:
 
 
 def help_pairs(source_deb: Path, target_deb: Path, source: str, target: str) -> Iterator[TextPair]:
-    """Yield the sentences of the paragraphs that both packages have, in order of page; a page is a group."""
+    """Yield the sentences of the paragraphs found in both packages, in order of page; a page is a group."""
     sources, targets = read_help(source_deb), read_help(target_deb)
     shared = [key for key in sources if key in targets]
     for key in sorted(shared, key=lambda key: key[0]):
@@ -70,7 +70,7 @@ def _pages(deb: Path) -> Iterator[tuple[str, bytes]]:
 
 
 class _HelpPage(HTMLParser):
-    """Collects the text of the paragraphs that have an id."""
+    """Collects the text of the paragraphs with an id."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)

@@ -1,4 +1,4 @@
-"""The user's own parallel text: two plain files, or files that have both languages."""
+"""The user's own parallel text: two plain files, or files holding both languages."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ def bilingual_pairs(
     columns: tuple[int, int],
     dropped: Counter[str],
 ) -> Iterator[TextPair]:
-    """Yield the pairs of files that have both languages, file by file.
+    """Yield the pairs of files holding both languages, file by file.
 
     Args:
         files: TMX, gettext catalogues (.po, .mo) or tables (.tsv), compressed or not.
         source: source language code.
         target: target language code.
         columns: of a table, the source's and the target's, from 1.
-        dropped: counts what has not both languages.
+        dropped: counts the entries lacking one of the languages.
 
     Raises:
         ConfigError: a suffix is none of those.
-        InputError: a file is malformed or has not both languages.
+        InputError: a file is malformed or lacks one of the languages.
     """
     readers = {
         ".tmx": lambda path: tmx_pairs(path, source, target, dropped),
@@ -67,7 +67,7 @@ def bilingual_pairs(
 
 
 def format_of(path: Path) -> str:
-    """The suffix that tells a file's format; one of compression may stand behind it.
+    """The suffix naming a file's format; one of compression may follow it.
 
     Raises:
         ConfigError: there is no such format.
@@ -81,7 +81,7 @@ def format_of(path: Path) -> str:
 
 
 def column_pairs(path: Path, columns: tuple[int, int]) -> Iterator[tuple[str, str]]:
-    """Yield two columns of a table, which are set off by tabs; quotes are ordinary characters.
+    """Yield two columns of a tab-separated table; quotes are ordinary characters.
 
     Raises:
         InputError: a line has too few columns or is not UTF-8.

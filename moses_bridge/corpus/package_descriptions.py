@@ -14,7 +14,7 @@ from moses_bridge.corpus.sentence_split import split_sentences
 from moses_bridge.corpus.text_pair import TextPair, tidy
 
 ITEM = re.compile(r"(?:[-*+•·–—‣]|(?<=\s)o|\d{1,2}[.)])\s+(?=\S)")
-# The translators' web form shows a no-break space as this dot, and often it was left standing.
+# The translators' web form shows a no-break space as this dot, and often it was left in the text.
 NO_BREAK_DOT = "\u22c5"
 
 
@@ -25,7 +25,7 @@ class Description:
     Attributes:
         package: name of the package.
         title: the one-line summary.
-        body: the long description, a line each, without the space that starts it.
+        body: the long description, line by line, without the leading space.
     """
 
     package: str
@@ -35,7 +35,7 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A run of text that was translated as one: a prose paragraph, a list item or a verbatim line.
+    """A run of text translated as one: a prose paragraph, a list item or a verbatim line.
 
     Attributes:
         text: its text, without the bullet.
@@ -50,7 +50,7 @@ def read_descriptions(path: Path, language: str) -> dict[str, Description]:
     """Read an index of descriptions (Translation-XX).
 
     Returns:
-        Descriptions by their Description-md5; of equal sums the first stays.
+        Descriptions by their Description-md5; the first one of equal sums is kept.
     """
     descriptions: dict[str, Description] = {}
     for stanza in _stanzas(path):
@@ -92,14 +92,14 @@ def _fields(stanza: list[str]) -> Iterator[tuple[str, list[str]]]:
 def description_pairs(
     source_index: Path, target_index: Path, source: str, target: str, dropped: Counter[str]
 ) -> Iterator[TextPair]:
-    """Yield the sentences of all descriptions that exist in both languages, in order of package.
+    """Yield the sentences of all descriptions existing in both languages, in order of package.
 
     Args:
         source_index: Translation-XX of the source language.
         target_index: Translation-XX of the target language.
         source: source language code.
         target: target language code.
-        dropped: counts the texts that could not be aligned.
+        dropped: counts the texts not aligned.
     """
     sources = read_descriptions(source_index, source)
     targets = read_descriptions(target_index, target)

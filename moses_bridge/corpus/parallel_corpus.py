@@ -32,7 +32,7 @@ NOT_A_WORD = re.compile(r"[\W_]+")
 
 @dataclass(frozen=True)
 class CorpusConfig:
-    """Where a corpus comes from and what is kept of it.
+    """Where a corpus comes from and which part of it is kept.
 
     Attributes:
         origin: "debian" (package descriptions), "debian+libreoffice" (and the LibreOffice help, for
@@ -42,12 +42,12 @@ class CorpusConfig:
         columns: of a .tsv file, the source's and the target's, from 1.
         max_words: longest sentence kept, in tokens of either side.
         max_ratio: longest side / shortest side at most, in tokens.
-        n_train: training pairs kept, chosen at random in order; 0 keeps all.
-        mismatched: share of the training pairs that get the target of another one of about the same
-            length, as text from the web has them; for experiments.
+        n_train: training pairs kept, chosen at random and left in their order; 0 keeps all.
+        mismatched: share of the training pairs given the target of another pair of about the same
+            length, as found in text from the web; for experiments.
         n_dev: pairs for tuning.
         n_test: pairs for testing; dev and test together get at most half of all pairs.
-        seed: of the choice of packages and of training pairs.
+        seed: seed of the choice of packages and of training pairs.
         jobs: processes for tokenising; 0 takes one for each processor. The result is the same.
     """
 
@@ -68,7 +68,7 @@ class CorpusConfig:
 
 @dataclass(frozen=True)
 class CorpusReport:
-    """What a corpus consists of.
+    """The sizes of a corpus.
 
     Attributes:
         source: source language.
@@ -91,7 +91,7 @@ class CorpusReport:
 
 @dataclass(frozen=True, slots=True)
 class CorpusPair:
-    """A sentence pair as read (raw) and as Moses wants it (tokenised, escaped, lowercased)."""
+    """A sentence pair as read (raw) and as Moses needs it (tokenised, escaped, lowercased)."""
 
     raw: TextPair
     source: str
@@ -109,7 +109,7 @@ def prepare_corpus(
 ) -> CorpusReport:
     """Make OUT/{train,dev,test}.LANG and, as raw text, OUT/{train,dev,test}.raw.LANG.
 
-    The counts go into OUT/corpus.json. What is fetched stays in OUT/download. The same indexes
+    The counts go into OUT/corpus.json. Fetched files stay in OUT/download. The same indexes
     and config give the same bytes.
     OUT/train.SOURCE is written last: where it exists the corpus is complete.
 
@@ -120,7 +120,7 @@ def prepare_corpus(
         config: origin and sizes.
         source_file: the user's source sentences, for the origin "files" alone.
         target_file: their translations, line by line.
-        files: the user's files that have both languages, for the origin "files": .tmx, .po, .mo, .tsv.
+        files: the user's files holding both languages, for the origin "files": .tmx, .po, .mo, .tsv.
 
     Returns:
         The counts, as in OUT/corpus.json.
@@ -226,7 +226,7 @@ def _with_words(pairs: list[TextPair], dropped: Counter[str]) -> list[TextPair]:
 
 
 def normalized(text: str) -> str:
-    """Text as it is compared with other text: words alone, in small letters."""
+    """Text reduced for comparison: words alone, in small letters."""
     return NOT_A_WORD.sub(" ", text.casefold()).strip() or text
 
 
@@ -271,7 +271,7 @@ def split_parts(
     """Divide pairs into train, dev and test by group.
 
     Groups in the order of a keyed hash of their names fill test, then dev; so neither changes when
-    pairs without a group are added. What is over in the group that fills a part is dropped.
+    pairs without a group are added. The rest of the group that fills a part is dropped.
 
     Returns:
         Pairs of each part; train keeps the order of `pairs`.

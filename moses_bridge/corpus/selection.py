@@ -1,4 +1,4 @@
-"""The part of a text, or of a parallel text, that is closest to a domain."""
+"""Selecting the part of a text, or of a parallel text, closest to a domain."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class SelectConfig:
     """Settings of `select_text`; at most one of n_lines, share and n_words is set.
 
     Attributes:
-        n_lines: lines that are chosen.
-        share: share of the lines that is chosen.
+        n_lines: number of lines to choose.
+        share: share of the lines to choose.
         n_words: as many of the best lines are chosen as have at most that many words, of the first text.
         order: words of the longest n-grams, where the models are made from texts.
-        min_count: words that the domain's text has less often are <unk> in both models.
-        seed: of the general text's sample, from which its model is made.
+        min_count: words occurring less often in the domain's text are <unk> in both models.
+        seed: seed of the sample of general text from which its model is made.
     """
 
     n_lines: Annotated[int, AtLeast(1)] | None = None
@@ -57,13 +57,13 @@ class SelectConfig:
 
     @property
     def scores_only(self) -> bool:
-        """Whether nothing is to be chosen."""
+        """Whether these settings choose nothing."""
         return all(size is None for size in self._sizes)
 
 
 @dataclass(frozen=True)
 class Domain:
-    """What a domain's text is like: by a text for each side, or by two n-gram models for each side.
+    """A description of a domain: a text for each side, or two n-gram models for each side.
 
     Attributes:
         texts: text of the domain, one file a side.
@@ -78,13 +78,13 @@ class Domain:
 
 @dataclass(frozen=True)
 class SelectReport:
-    """What was chosen.
+    """The size of a selection.
 
     Attributes:
         n_lines: lines of the text.
-        n_chosen: lines chosen, 0 if none was to be.
+        n_chosen: lines chosen, 0 if none was requested.
         n_words: words of the first text.
-        n_chosen_words: of them in chosen lines.
+        n_chosen_words: words of the first text in chosen lines.
         worst: score of the worst line chosen, in nats per word; None if there is none.
     """
 
@@ -105,15 +105,15 @@ def select_text(
     """Score each line of a text by how much more it is like a domain, and write the best ones.
 
     One text: the difference of cross-entropies of Moore and Lewis (2010). Two, line by line: the
-    sum over both sides of Axelrod et al. (2011). Lines keep their bytes and their order; of equal ones the
-    first is the better, one without words on a side the worst. The texts are read once to score
+    sum over both sides of Axelrod et al. (2011). Lines keep their bytes and their order. Of equally good lines
+    the first ranks higher; a line without words on a side ranks last. The texts are read once to score
     them, once to write, and before that once for the general model's sample, if one is made.
 
     Args:
-        texts: one tokenised text, or two that are parallel; files.
-        domain: what it is to be like.
+        texts: files: one tokenised text, or two parallel ones.
+        domain: the domain to resemble.
         config: settings.
-        outs: where the chosen lines go, a file for each text; none with a setting that chooses nothing.
+        outs: where the chosen lines go, a file for each text; none if the settings choose nothing.
         scores_out: where the scores go, one number a line in nats per word, smaller is better; "inf" for a
             line without words.
 
@@ -148,7 +148,7 @@ def choose(
     Args:
         scores: (n,) smaller is better.
         words: (n,) words of each line.
-        config: how many.
+        config: how many are chosen.
 
     Returns:
         (n,).

@@ -19,7 +19,7 @@ def split_sentences(text: str, language: str) -> list[str]:
     """Split a paragraph into sentences.
 
     A full stop ends a sentence unless an abbreviation of the language (Moses's non-breaking
-    prefixes) or an acronym stands before it or a small letter behind it.
+    prefixes) or an acronym precedes it or a small letter follows it.
 
     Args:
         text: a paragraph on one line.

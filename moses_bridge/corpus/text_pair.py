@@ -1,4 +1,4 @@
-"""A pair of texts that translate each other, and the repair of what transport did to them."""
+"""A pair of texts translating each other, and the repair of damage done in transport."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TextPair:
 def tidy(text: str) -> str:
     """Repair text: one space between words, no control or invisible characters, composed letters.
 
-    UTF-8 that was read as Latin-1 and encoded once more (``Ã©`` for ``é``) is turned back.
+    UTF-8 read as Latin-1 and encoded once more (``Ã©`` for ``é``) is turned back.
     """
     text = CONTROL.sub("", _decode_again(text))
     text = INVISIBLE.sub("", unicodedata.normalize("NFC", text))

@@ -11,7 +11,7 @@ from xml.parsers.expat import ExpatError, ParserCreate
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import read_pieces
 
-# What stands in these is code of the document's format, not text (TMX 1.4b, "Content Markup").
+# The contents of these elements are code of the document's format, not text (TMX 1.4b, "Content Markup").
 CODE = frozenset({"bpt", "ept", "it", "ph", "ut"})
 MOST_LANGUAGES_SHOWN = 8
 
@@ -19,18 +19,18 @@ MOST_LANGUAGES_SHOWN = 8
 def tmx_pairs(
     path: Path, source: str, target: str, dropped: Counter[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the texts of all units that have both languages.
+    """Yield the texts of all units with both languages.
 
     A language without region takes all its regions, the one without region first: "en" takes
     xml:lang="en", "EN-us" and "en_GB"; "pt_BR" takes "pt-BR" alone. Inline tags are left out with
-    the code in them; what <hi> marks stays. Entities that the file declares are refused, nothing
-    outside of the file is read.
+    the code in them; text marked by <hi> stays. Entities declared by the file are refused; nothing
+    outside the file is read.
 
     Args:
-        path: the file; in any encoding that its XML declaration or byte order mark names.
+        path: the file; in any encoding named by its XML declaration or byte order mark.
         source: source language code.
         target: target language code.
-        dropped: counts the units that lack a language.
+        dropped: counts the units lacking a language.
 
     Raises:
         InputError: it is no TMX, malformed XML, declares entities, or has no unit with both languages.
@@ -111,7 +111,7 @@ class _Memory:
             raise self._fault(f"<{tag}>", "<tmx>")
         if tag in CODE:
             self._code_depth += 1
-            if tag == "ph":  # often a line break or an image: no two words shall grow together
+            if tag == "ph":  # often a line break or an image: keeps two words from growing together
                 self._add_blank()
         elif tag == "tuv":
             self._language = attributes.get("xml:lang") or attributes.get("lang") or ""
@@ -144,7 +144,7 @@ class _Memory:
         raise self._fault(f"a declaration of the entity {name}", "none", hint)
 
     def _name_entity(self, name: str, is_parameter: bool) -> None:
-        """A name that an outer DTD, which is not read, would explain; HTML's names are known."""
+        """A name declared in an outer DTD, which is not read; HTML's names are known."""
         if is_parameter:
             return
         text = html5.get(f"{name};")

@@ -29,7 +29,7 @@ def tokenize(text: str, language: str) -> str:
 
     Args:
         text: one line.
-        language: language code, as "en" or "pt_BR"; the part behind "_" is not looked at.
+        language: language code, as "en" or "pt_BR"; the part behind "_" is ignored.
 
     Returns:
         Words with one space between them.
@@ -56,7 +56,7 @@ def tokenize_lines(lines: Sequence[str], language: str, jobs: int) -> list[str]:
     Args:
         lines: the lines.
         language: language code.
-        jobs: processes; 0 takes one for each processor.
+        jobs: number of processes; 0 takes one for each processor.
     """
     tasks = [
         (lines[start : start + LINES_PER_TASK], language)

@@ -1,7 +1,7 @@
 """The built-in decoder on the workers of a Ray cluster.
 
-Each worker reads the model, so its files stand in the same directories on all machines, as commands of neural
-models do.
+Each worker reads the model, so its files must be in the same directories on all machines. The same holds for
+the commands of neural models.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from moses_bridge.decoding.decoder import BuiltinDecoder, DecoderConfig, Weights
 
 @dataclass(frozen=True)
 class TextPart:
-    """Lines that follow each other, and under what they are translated.
+    """Consecutive lines, and the weights under which they are translated.
 
     Attributes:
         first: number of the first line.
@@ -38,7 +38,7 @@ class TextPart:
 
 
 class PartTranslator:
-    """Translates parts of texts; what some weights need is made when they come.
+    """Translates parts of texts; preparation for given weights happens when they are first used.
 
     Args:
         decoder: with the model.
@@ -61,10 +61,10 @@ class PartTranslator:
 
 @dataclass(frozen=True)
 class DecoderWork:
-    """What a worker makes ready: the model, once.
+    """What a worker prepares once: the model.
 
     Attributes:
-        folder: the working directory, from which the paths of an ini may begin.
+        folder: the working directory, to which the paths of an ini may be relative.
         ini: the model.
         config: settings of the search.
     """
@@ -85,10 +85,10 @@ class DecoderWork:
 
 
 class ClusterDecoder(BuiltinDecoder):
-    """The search of this package, each part of a text in some process of a cluster.
+    """The search of this package, with the parts of a text distributed over the processes of a cluster.
 
     Args:
-        ini: the model; it is loaded here too, for what may be wrong with it or with weights.
+        ini: the model; it is loaded here too, to find errors in it or in weights.
         config: settings of the search.
         cluster: where the processes are.
 

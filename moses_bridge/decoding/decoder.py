@@ -45,18 +45,18 @@ class DecoderConfig:
     """Settings of the search.
 
     Attributes:
-        stack_size: hypotheses kept for each number of translated words.
-        pop_limit: hypotheses made for each number of translated words.
-        distortion_limit: longest jump in source words, -1 for any; where it is not set, that of
-            moses.ini, else any.
-        table_limit: translations used of a source phrase, 0 for all; where it is not set, that of
-            moses.ini, else 20.
-        nbest_factor: an n-best list is sought among so many times its size paths; 0 stands for 1000.
-        segmentation: whether n-best lines tell which source phrase became which target phrase.
-        alignment: whether n-best lines tell the word links (column 4 of the phrase table).
+        stack_size: number of hypotheses kept for each number of translated words.
+        pop_limit: number of hypotheses made for each number of translated words.
+        distortion_limit: longest jump in source words, -1 for any. The default is the limit in
+            moses.ini, or any jump if it has none.
+        table_limit: number of translations used for a source phrase, 0 for all. The default is the limit in
+            moses.ini, or 20 if it has none.
+        nbest_factor: an n-best list is sought among so many times its size paths; 0 means 1000.
+        segmentation: whether n-best lines show which source phrase became which target phrase.
+        alignment: whether n-best lines show the word links (column 4 of the phrase table).
         neural_lm: neural models as features of the built-in search, each NAME=COMMAND, like
-            "CSLM0=rescorer serve cslm"; `moses_bridge.formats.ngram_scorer` has what a command must do. A
-            single one may stand without brackets.
+            "CSLM0=rescorer serve cslm"; `moses_bridge.formats.ngram_scorer` says what a command must do. A
+            single one needs no brackets.
         kind: "moses", "builtin", or "auto": Moses if there is a program `moses` on the PATH and no
             neural model.
     """
@@ -90,7 +90,7 @@ class DecoderConfig:
 
     @property
     def chosen_kind(self) -> Literal["moses", "builtin"]:
-        """What "auto" stands for on this machine; it belongs to a run, since no two decoders search alike."""
+        """What "auto" means on this machine. It belongs to a run, since no two decoders search alike."""
         if self.kind != "auto":
             return self.kind
         return "builtin" if self.neural_lm or find_program("moses") is None else "moses"
@@ -247,14 +247,14 @@ class BuiltinDecoder:
         return translate_lines(self.work(weights, nbest_size), lines, self._jobs, self.scorers)
 
     def work(self, weights: Weights | None, nbest_size: int | None) -> Work:
-        """What translates under some weights.
+        """Prepare translation under given weights.
 
         Args:
             weights: see `Decoder.decode`.
             nbest_size: translations in the list of a sentence; None for no lists.
 
         Raises:
-            ConfigError: as of `Decoder.decode`.
+            ConfigError: as for `Decoder.decode`.
         """
         nbest = None if nbest_size is None else self._nbest_format(nbest_size)
         model, limits = self._model, self._limits
@@ -364,7 +364,7 @@ class MosesDecoder:
         return command
 
     def nbest_arguments(self, path: Path, nbest_size: int) -> list[str]:
-        """What makes Moses write an n-best list."""
+        """The options that make Moses write an n-best list."""
         _check_nbest_size(nbest_size)
         arguments = ["-n-best-list", str(path), str(nbest_size), "distinct"]
         arguments += ["-n-best-factor", str(self._config.nbest_factor)]

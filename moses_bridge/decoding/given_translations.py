@@ -1,4 +1,4 @@
-"""Translations that are given, under a model: made again by forced decoding, or scored as they are."""
+"""Given translations under a model: made again by forced decoding, or scored as they are."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ NO_SEARCH = Limits(1, 1, 0)  # entries are scored, not searched for; so no memor
 
 @dataclass(frozen=True)
 class ForcedReport:
-    """What came of forced decoding.
+    """The result of forced decoding.
 
     Attributes:
         n_lines: lines of the input.
-        n_missed: lines with words whose translation cannot be made.
+        n_missed: lines with words whose translation the model cannot make.
     """
 
     n_lines: int
@@ -62,14 +62,14 @@ def force_translations(
 
     Args:
         ini: the moses.ini.
-        config: the distortion limit counts, and the table limit if there is one here (that of the
-            ini does not); segmentation and alignment stand in the n-best list if they are asked for.
+        config: the distortion limit applies, and so does the table limit if it is set here (that of the
+            ini does not). Segmentation and alignment are in the n-best list if the settings ask for them.
         jobs: processes.
         source: tokenized sentences, one a line.
         target: their translations.
         out: the translations again, an empty line for each that cannot be made.
         weights: by feature name, instead of the ini's.
-        nbest: n-best list with one entry for each translation that can be made.
+        nbest: n-best list with one entry for each translation the model can make.
 
     Raises:
         ConfigError: a setting does not fit, a weight has no feature, or an output is an input.

@@ -1,4 +1,4 @@
-"""Values of whole texts by a neural model that sees previous words alone."""
+"""Values of whole texts by a neural model seeing only previous words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moses_bridge.formats.words import split_words
 
 
 class TextValues:
-    """Natural log-probabilities of texts, their ends included; an n-gram is asked for once.
+    """Natural log-probabilities of texts, their ends included; each n-gram is scored once.
 
     Texts of an n-best list, and the lists of one decoding after the other, share most of their n-grams.
 
@@ -23,7 +23,7 @@ class TextValues:
         scorer: the model.
 
     Raises:
-        UserError: it sees the source, for which words without links are not enough.
+        UserError: the model sees the source, and words without links are not enough for it.
     """
 
     def __init__(self, scorer: NgramScorer) -> None:
@@ -37,7 +37,7 @@ class TextValues:
         self._ids: dict[bytes, int] = {}
 
     def __call__(self, texts: Sequence[bytes]) -> NDArray[np.float64]:
-        """The value of each text, *Shape:* (n_texts,); some thousand texts are best for a call.
+        """The value of each text, *Shape:* (n_texts,); a call is most efficient with some thousand texts.
 
         Raises:
             UserError: the model fails, or a value is not a finite number.

@@ -29,7 +29,7 @@ class Feature:
     Attributes:
         kind: its type, say PhraseDictionaryMemory.
         name: its name: the argument `name`, else type and counter.
-        arguments: the other arguments as they stand.
+        arguments: the other arguments, unchanged.
     """
 
     kind: str
@@ -38,7 +38,7 @@ class Feature:
 
     @property
     def n_scores(self) -> int:
-        """How many values the feature has (num-features, 1 where it is not given)."""
+        """Number of values of the feature (num-features; 1 where it is not given)."""
         return int(self.arguments.get("num-features", "1"))
 
 
@@ -68,7 +68,7 @@ class MosesIni:
         return self.path.parent / path
 
     def file(self, path_argument: str) -> Path:
-        """The same; where only that exists, the argument with ".gz" behind it, as Moses finds it."""
+        """The same, with ".gz" appended where only that file exists, as Moses does."""
         path, compressed = self.resolve(path_argument), self.resolve(f"{path_argument}.gz")
         return compressed if compressed.exists() and not path.exists() else path
 
@@ -218,11 +218,11 @@ def with_added_scores(
     """The ini for a table with added scores: num-features, path and weights changed in one edit.
 
     Args:
-        ini: as it was for the old table.
+        ini: the ini of the old table.
         feature_name: the phrase table's feature.
         table_path: the new table.
         initial_weights: one weight for each added score.
-        n_replaced: so many of the old table's last scores are no longer there.
+        n_replaced: number of the old table's last scores removed.
 
     Raises:
         InputError: the ini has no such feature or no weights for it, or the path holds a blank or
@@ -266,7 +266,7 @@ def write_ini(ini: MosesIni, path: StrPath) -> None:
 
 
 def format_weight(weight: float) -> bytes:
-    """Seven significant digits, without an exponent that Moses's scripts could not read."""
+    """Seven significant digits, without an exponent, which Moses's scripts could not read."""
     text = f"{weight:.7g}"
     return (f"{weight:.12f}" if "e" in text else text).encode()
 
@@ -331,14 +331,14 @@ def with_sections(lines: Sequence[bytes]) -> list[tuple[str, str]]:
 
 
 def tokens(text: str) -> list[str]:
-    """What stands between blanks and tabs: other Unicode blanks may be part of a path."""
+    """The text between blanks and tabs: other Unicode blanks may be part of a path."""
     return [token for token in re.split("[ \t]+", text) if token]
 
 
 def _parse_feature(
     text: str, earlier: Sequence[Feature], unnamed: Counter[str], path: Path, line_number: int
 ) -> Feature:
-    """A line of [feature]; a name that it lacks has the number of earlier lines that lack theirs."""
+    """A line of [feature]; a missing name is numbered by the earlier lines without one."""
     kind, *pairs = tokens(text)
     for pair in pairs:
         if "=" not in pair:
@@ -419,7 +419,7 @@ def _without_last(line: bytes, n_weights: int) -> bytes:
 
 
 def _behind_content(line: bytes, added: bytes) -> bytes:
-    """The line with something between its content and what follows: blanks, a comment, a CR."""
+    """The line with text inserted between its content and the blanks, comment or CR behind it."""
     content = _content(line)
     return content + added + line[len(content) :]
 

@@ -20,12 +20,12 @@ SEGMENTATION = "a segmentation as 0-1=0 2=1-2 that covers the words"
 
 
 def escape_bars(words: bytes) -> bytes:
-    """Words as they may stand in a list, whose fields three bars separate."""
+    """Words escaped for a list, whose fields are separated by three bars."""
     return words.replace(BAR, ESCAPED_BAR)
 
 
 def without_escaped_bars(words: bytes) -> bytes:
-    """The words that `escape_bars` was given."""
+    """The words before `escape_bars`."""
     return words.replace(ESCAPED_BAR, BAR)
 
 
@@ -109,7 +109,7 @@ def format_entry(entry: NBestEntry) -> bytes:
 
 
 def with_feature(line: bytes, feature: str, value: float) -> bytes:
-    """The line of an n-best list with one more feature behind those it has.
+    """The line of an n-best list with one more feature appended.
 
     Args:
         line: without its "\\n".
@@ -137,7 +137,7 @@ def parse_features(entry: NBestEntry, path: StrPath) -> dict[str, tuple[float, .
     """The values of each named feature, in the order of the line.
 
     Raises:
-        InputError: a value stands before any name, is not a finite number, or a name comes twice.
+        InputError: a value precedes any name, is not a finite number, or a name comes twice.
     """
     features: dict[str, list[float]] = {}
     values: list[float] | None = None
@@ -163,13 +163,13 @@ def parse_features(entry: NBestEntry, path: StrPath) -> dict[str, tuple[float, .
 def parse_segmentation(entry: NBestEntry, n_words: int, path: StrPath) -> list[Segment]:
     """The phrase pairs of an entry in target order, from its first further field.
 
-    Where a target phrase ends is told by the next one's place: Moses prints an empty one as if it
+    The place of the next target phrase shows where one ends: Moses prints an empty one as if it
     had a word.
 
     Args:
-        entry: of a list made with -include-segmentation-in-n-best.
-        n_words: of the hypothesis.
-        path: of the list.
+        entry: entry of a list made with -include-segmentation-in-n-best.
+        n_words: number of words of the hypothesis.
+        path: path of the list.
 
     Raises:
         InputError: there is no segmentation, or it does not cover the words.

@@ -1,9 +1,9 @@
-"""A neural model for the search: what it must offer, and one that runs in a process of its own.
+"""A neural model for the search: what it must offer, and one running in a process of its own.
 
 The process is any command that speaks this protocol on its standard input and output (numbers are
 little-endian). It first prints a line, "ngram-scorer 2 ORDER START END OPEN SOURCE": words of an n-gram,
-the number that stands before the first word of a sentence, that of the end of a sentence, that of a
-previous word which is not known yet (-1 if it has none), and 1 if it sees the source, else 0. Then it
+the number preceding the first word of a sentence, that of the end of a sentence, that of a
+previous word not known yet (-1 if it has none), and 1 if it sees the source, else 0. Then it
 answers requests, each one letter, a uint32 with the number of bytes that follow, and those bytes:
 
     W  words, joined by newlines           an int32 for each word, its number
@@ -12,8 +12,8 @@ answers requests, each one letter, a uint32 with the number of bytes that follow
     N  int32 numbers, ORDER an n-gram,     a float32 for each n-gram, natural log p(last word |
        oldest word first; if SOURCE is 1,  words before it, source around the place)
        a place of the last S before them
-    E  the same numbers                    the same, but quick rather than exact: what the search
-                                           goes by
+    E  the same numbers                    the same, but quick rather than exact: used by the
+                                           search
 
 It ends when its input does. "ngram-scorer 1 ORDER START END" is the same without OPEN, SOURCE and S.
 `serve_ngrams` is the other side, for any scorer written in Python.
@@ -49,15 +49,15 @@ PATIENCE_SECONDS = 10.0  # for a process to end by itself, once its input is clo
 
 
 class NgramScorer(Protocol):
-    """A model that sees a fixed number of previous words and perhaps the source around a place."""
+    """A model seeing a fixed number of previous words and perhaps the source around a place."""
 
     @property
     def order(self) -> int:
-        """Words of an n-gram, the one that is scored included."""
+        """Number of words of an n-gram, including the scored one."""
 
     @property
     def start_id(self) -> int:
-        """The number that fills the places before the first word of a sentence."""
+        """The number filling the places before the first word of a sentence."""
 
     @property
     def end_id(self) -> int:
@@ -65,17 +65,17 @@ class NgramScorer(Protocol):
 
     @property
     def open_id(self) -> int:
-        """The number of a previous word that is not known yet; NO_ID if there is none."""
+        """The number of a previous word not known yet; NO_ID if there is none."""
 
     @property
     def reads_source(self) -> bool:
-        """Whether it sees the source; then each n-gram stands behind a source place."""
+        """Whether it sees the source; then each n-gram follows a source place."""
 
     def encode(self, words: Sequence[bytes]) -> NDArray[np.int32]:
         """The model's number of each target word, *Shape:* (n_words,)."""
 
     def read(self, sources: Sequence[bytes]) -> int:
-        """Take the source sentences that the n-grams to come belong to.
+        """Take the source sentences of the n-grams to come.
 
         Returns:
             The number of their places: all words, and the end of each sentence behind its words, counted
@@ -94,23 +94,23 @@ class NgramScorer(Protocol):
         """
 
     def estimates(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
-        """As `log_probs`, but quick rather than exact: what the search goes by."""
+        """As `log_probs`, but quick rather than exact; used by the search."""
 
 
 def begin_estimates(scorer: NgramScorer, ngrams: NDArray[np.int32]) -> Answer:
-    """Let another process begin with estimates; any other scorer begins when it is waited for."""
+    """Start the estimates of a scorer in another process; any other scorer starts when it is waited for."""
     if isinstance(scorer, ScorerProcess):
         return scorer.begin_estimates(ngrams)
     return partial(scorer.estimates, ngrams)
 
 
 def row_width(scorer: NgramScorer) -> int:
-    """Numbers that are asked for one value: an n-gram, behind a source place if the scorer sees it."""
+    """Numbers in the request for one value: an n-gram, behind a source place if the scorer sees it."""
     return scorer.order + int(scorer.reads_source)
 
 
 class NoScorer:
-    """An `NgramScorer` for which all n-grams are alike.
+    """An `NgramScorer` giving all n-grams the same value.
 
     Args:
         reads_source: see `NgramScorer`.
@@ -183,7 +183,7 @@ class ScorerProcess:
         command: the program and its arguments.
 
     Raises:
-        ToolError: it cannot be started, or ends or answers nonsense before it is told to end.
+        ToolError: it cannot be started, ends too early, or answers nonsense.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
@@ -238,7 +238,7 @@ class ScorerProcess:
         return self.begin_estimates(ngrams)()
 
     def begin_estimates(self, ngrams: NDArray[np.int32]) -> Answer:
-        """Ask for estimates; what it returns waits for them and is called before anything else is asked."""
+        """Request estimates and return a function that waits for them; call it before the next request."""
         return self._begin(ESTIMATES, ngrams)
 
     def _begin(self, kind: bytes, ngrams: NDArray[np.int32]) -> Answer:
@@ -284,7 +284,7 @@ class ScorerProcess:
         return ToolError(self._command, self._process.returncode, told or what)
 
     def _end(self) -> None:
-        """Close its input, which tells it to end, and wait; it is killed if it takes long."""
+        """Close its input, which makes it end, and wait; it is killed if it takes long."""
         assert self._process.stdin is not None and self._process.stdout is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
@@ -297,7 +297,7 @@ class ScorerProcess:
 
 
 class ScorerProcesses:
-    """Processes of scorers, each started when it is first asked for and kept until the end of the block."""
+    """Processes of scorers, each started at its first use and kept until the end of the block."""
 
     def __init__(self) -> None:
         self._started: dict[tuple[str, ...], ScorerProcess] = {}
@@ -320,7 +320,7 @@ class ScorerProcesses:
         return self._started[command]
 
     def end(self) -> None:
-        """End them; who asks afterwards gets new ones."""
+        """End them; later calls start new ones."""
         with contextlib.ExitStack() as stack:
             while self._started:
                 stack.enter_context(self._started.popitem()[1])
@@ -330,8 +330,8 @@ def serve_ngrams(scorer: NgramScorer, requests: IO[bytes], answers: IO[bytes]) -
     """Answer requests until they end; see the module's text.
 
     Args:
-        scorer: what answers.
-        requests: binary stream that blocks.
+        scorer: the scorer answering the requests.
+        requests: blocking binary stream.
         answers: binary stream.
     """
     numbers = (scorer.order, scorer.start_id, scorer.end_id, scorer.open_id, scorer.reads_source)

@@ -45,7 +45,7 @@ class PhraseTableRow:
     Attributes:
         source: source phrase, words separated by one blank or more.
         target: target phrase.
-        scores: dense scores as they stand in the file (probabilities).
+        scores: dense scores as written in the file (probabilities).
         alignment: the alignment column, empty if there is none.
         line: the whole row without its "\\n".
     """
@@ -59,7 +59,7 @@ class PhraseTableRow:
 
 @dataclass
 class Block:
-    """A run of rows that holds whole groups of one source each.
+    """A run of rows, consisting of whole groups of one source each.
 
     Attributes:
         lines: the rows without "\\n".
@@ -85,7 +85,7 @@ def read_rows(path: StrPath, n_scores: int | None = None) -> Iterator[PhraseTabl
         n_scores: dense scores of each row; None takes the number of the first row.
 
     Raises:
-        InputError: a row is not one that Moses reads as it is meant.
+        InputError: a row would be misread by Moses.
     """
     for line_number, line in enumerate(read_lines(path), start=1):
         row = parse_row(line, path, line_number, n_scores)
@@ -111,12 +111,12 @@ def read_blocks(path: StrPath, min_rows: int, n_scores: int | None = None) -> It
 
     Args:
         path: the table.
-        min_rows: rows of a block; more where a source would be cut in two.
+        min_rows: least number of rows in a block; more where a source would be cut in two.
         n_scores: dense scores of each row; None takes the number of the first row.
 
     Raises:
         InputError: a row has fewer than three columns, an empty source, another number of scores or
-            one that is no number, or it is hierarchical.
+            a score that is no number, or it is hierarchical.
     """
     return blocks_of_rows(enumerate(read_lines(path), start=1), path, min_rows, n_scores)
 
@@ -128,7 +128,7 @@ def blocks_of_rows(
 
     Args:
         rows: 1-based line numbers and rows.
-        path: for the messages of errors.
+        path: path named in error messages.
         min_rows: rows of a block.
         n_scores: dense scores of each row.
 
@@ -162,7 +162,7 @@ def blocks_of_rows(
 
 
 def append_scores(line: bytes, scores: Sequence[float]) -> bytes:
-    """The row with more dense scores behind those it has; every other byte stays.
+    """The row with more dense scores appended; every other byte stays.
 
     Args:
         line: a row without its "\\n".
@@ -196,7 +196,7 @@ def _joined(lines: Sequence[bytes]) -> bytes:
 
 
 def without_last_scores(line: bytes, n_scores: int) -> bytes:
-    """The row without its last n_scores dense scores: what `append_score_columns` was given."""
+    """The row without its last n_scores dense scores: the reverse of `append_score_columns`."""
     end = _scores_end(line)
     body = line[:end]
     for _ in range(n_scores):
@@ -212,14 +212,14 @@ def _scores_end(line: bytes) -> int:
 
 
 def format_score(score: float) -> bytes:
-    """Seven significant digits, enough for the float32 that Moses reads it into."""
+    """Seven significant digits, enough for the float32 used by Moses."""
     if not (math.isfinite(score) and score > 0):
         raise ValueError(f"a score of a phrase table must be positive and finite, not {score}")
     return b"%.7g" % score
 
 
 def columns_of(line: bytes) -> list[bytes]:
-    """The columns of a row as they stand, with their blanks; nothing is checked."""
+    """The columns of a row, unchanged and with their blanks; nothing is checked."""
     return line.split(BAR)
 
 
@@ -278,7 +278,7 @@ def check_row(line: bytes, path: StrPath, line_number: int, n_scores: int | None
     """The number of a row's dense scores.
 
     Raises:
-        InputError: the row is malformed, as of `read_blocks`.
+        InputError: the row is malformed, as for `read_blocks`.
     """
     columns = split_row(line, path, line_number)
     return agreed_number(
@@ -299,7 +299,7 @@ def _is_hierarchical(source: bytes, target_column: bytes) -> bool:
 
 
 def agreed_number(found: int, n_scores: int | None, path: StrPath, line_number: int) -> int:
-    """The number of scores of each row, where this one has as many as it should."""
+    """The number of scores of each row, if this row has as many."""
     if found == 0 or found != (n_scores or found):
         raise InputError(
             path,
@@ -344,7 +344,7 @@ def _scores(column: bytes, path: StrPath, line_number: int) -> tuple[float, ...]
 
 
 def _plain_scores(column: bytes) -> tuple[float, ...] | None:
-    """The finite numbers of a column; None where it may hold what float() takes, but Moses does not."""
+    """The finite numbers of a column; None where it may hold a text accepted by float(), but not by Moses."""
     try:
         scores = tuple(map(float, column.split()))
     except ValueError:
@@ -354,7 +354,7 @@ def _plain_scores(column: bytes) -> tuple[float, ...] | None:
 
 
 def score_tokens(column: bytes) -> list[bytes]:
-    """The texts of the scores; a carriage return at the end of the row is none of them."""
+    """The texts of the scores; a carriage return at the end of the row does not count."""
     return split_words(column.rstrip(b"\r"))
 
 
@@ -381,7 +381,7 @@ def _score_fault(token: bytes, path: StrPath, line_number: int) -> InputError:
 
 
 def to_number(token: bytes) -> float:
-    """The number that a text is, NaN if it is none (float() takes "1_0" and control characters)."""
+    """The number written in a text, NaN if it is none (float() takes "1_0" and control characters)."""
     if len(token.translate(None, _NOT_IN_NUMBERS)) < len(token):
         return math.nan
     try:

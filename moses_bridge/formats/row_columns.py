@@ -32,7 +32,7 @@ TARGET_COUNT, SOURCE_COUNT, JOINT_COUNT = range(3)
 class RowColumns(NamedTuple):
     """Where the first three columns of a row begin and end, blanks included.
 
-    A column that the row lacks begins and ends at the end of the row.
+    A missing column begins and ends at the end of the row.
 
     Attributes:
         source: where the source begins, and the row.
@@ -97,7 +97,7 @@ def _behind_bar(position: int, end: int) -> int:
 def column_end(text: Any, position: int, end: int) -> int:
     """Where the column ends: at the next "|||" or at the end of the row.
 
-    The third byte is looked at first, so that most of the text is passed in steps of three (Boyer and
+    The third byte is compared first, so that most of the text is skipped in steps of three (Boyer and
     Moore 1977).
     """
     while position + 2 < end:
@@ -114,7 +114,7 @@ def column_end(text: Any, position: int, end: int) -> int:
 
 @inner
 def put_bar(out: Any, end: int) -> int:
-    """Write `||| `; the new end."""
+    """Write `||| ` and return the new end."""
     for _ in range(BAR_LENGTH):
         out[end] = BAR_BYTE
         end += 1
@@ -123,7 +123,7 @@ def put_bar(out: Any, end: int) -> int:
 
 
 def insert_scores(rows: bytes, added: bytes) -> bytes:
-    """The rows with text behind their scores, before the blanks or the CR that follow them.
+    """The rows with text inserted behind their scores, before any blanks or CR.
 
     Compiled, so that threads can do it side by side.
 
@@ -153,7 +153,7 @@ def _insert_scores(rows: NDArray[np.uint8], added: NDArray[np.uint8]) -> Any:
 
 @inner
 def _scores_text_end(rows: NDArray[np.uint8], row: RowColumns) -> int:
-    """Where the text of the scores ends, before the blanks or the CR that follow it."""
+    """Where the text of the scores ends, before any blanks or CR."""
     cut = row.scores_end
     while cut > row.scores and rows[cut - 1] in (BLANK, TAB, CARRIAGE_RETURN):
         cut -= 1

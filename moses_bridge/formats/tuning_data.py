@@ -31,7 +31,7 @@ class DataBlock:
         names: the feature names, or ("BLEU",).
         values: *Shape:* (n_rows, n_columns).
         line_number: 1-based line of the header.
-        sparse: row, name and value of the sparse features that stand behind the columns.
+        sparse: row, name and value of the sparse features behind the columns.
     """
 
     sentence_id: int
@@ -104,7 +104,7 @@ def _read_blocks(path: StrPath, begin: bytes, end: bytes) -> Iterator[DataBlock]
 def _rows(
     rows: Sequence[tuple[int, bytes]], n_columns: int, path: StrPath
 ) -> tuple[NDArray[np.float64], tuple[SparseNumber, ...]]:
-    """The numbers of rows, told by their lines, *Shape:* (n_rows, n_columns), and what is behind them."""
+    """The numbers of rows, read from their lines, *Shape:* (n_rows, n_columns), and the text behind them."""
     values = plain_numbers(b"".join(row + b"\n" for _, row in rows), n_columns)
     if values is not None:
         return values, ()

@@ -1,4 +1,4 @@
-"""The words of a line, as Moses tells them apart."""
+"""The words of a line, as Moses separates them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ _BLANKS_OF_C_ALONE = b"\x0b\x0c\r"
 
 
 def split_words(line: bytes) -> list[bytes]:
-    """What stands between blanks and tabs alone (moses/Phrase.cpp:171); any other byte is part of a word."""
-    # bytes.split() is quicker than the rest, but splits at three more bytes that C takes for blanks.
+    """The text between blanks and tabs (moses/Phrase.cpp:171); any other byte is part of a word."""
+    # bytes.split() is quicker than the rest, but splits at three more bytes, blanks in C.
     if len(line.translate(None, _BLANKS_OF_C_ALONE)) == len(line):
         return line.split()
     return [word for word in line.replace(b"\t", b" ").split(b" ") if word]

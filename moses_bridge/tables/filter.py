@@ -1,4 +1,4 @@
-"""The rows of a model's tables that given input can use."""
+"""The rows of a model's tables usable with given input."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ INI_NAME = "moses.ini"
 class SourcePhrases:
     """All runs of words of some sentences.
 
-    Runs are kept up to a length that grows when a longer one is asked for.
+    Runs are kept up to a length, which grows with the longest run looked up.
 
     Args:
         sentences: tokenised sentences.
@@ -52,7 +52,7 @@ class SourcePhrases:
         self._grow(max_phrase_words)
 
     def __contains__(self, words: Sequence[bytes]) -> bool:
-        """Whether the words stand in one of the sentences, one behind the other."""
+        """Whether the words occur in one of the sentences, one behind the other."""
         if len(words) > self._n_words:
             self._grow(len(words))
         return tuple(words) in self._phrases
@@ -76,7 +76,7 @@ def filter_model(
         ini_path: moses.ini of the whole model.
         inputs: tokenised source text.
         out: the directory to write.
-        max_phrase_words: the usual longest source phrase; longer ones are filtered right too.
+        max_phrase_words: the usual longest source phrase; longer ones are filtered correctly too.
 
     Raises:
         InputError: a file is missing or the ini is not one of Moses's.
@@ -104,7 +104,7 @@ def usable_rows(table: StrPath, phrases: SourcePhrases, n_columns: int = 2) -> I
     Args:
         table: the table.
         phrases: source phrases to keep.
-        n_columns: how many columns a row has at least.
+        n_columns: least number of columns in a row.
 
     Raises:
         InputError: a row to keep has fewer columns, a row has none, or the table is hierarchical.
@@ -136,7 +136,7 @@ def _too_few_columns(table: StrPath, line_number: int, found: int, expected: int
 
 
 def _n_columns(feature: Feature) -> int:
-    """Columns that each row has at least: the phrases it is looked up by, and scores."""
+    """Least number of columns in a row: the phrases it is looked up by, and scores."""
     is_by_source_alone = "-f-" in f"{feature.arguments.get('type', '')}-"
     return FEWEST_COLUMNS - 1 if is_by_source_alone else FEWEST_COLUMNS
 

@@ -1,12 +1,12 @@
-"""How surely a phrase pair stands for more than chance: Fisher's exact test on its counts.
+"""How significant a phrase pair is: Fisher's exact test on its counts.
 
 Johnson, Martin, Foster & Kuhn (2007), section 3: of N occurrences, C(s) have the source phrase, C(t) the target
 phrase and C(s, t) both. If they met by chance, the number of common ones would be hypergeometric, and
 
     p = sum over k >= C(s, t) of  binom(C(s), k) binom(N - C(s), C(t) - k) / binom(N, C(t)).
 
-There the counts are of sentence pairs; here of extracted pairs, which stand in the table. A pair that occurred
-once, and each side of it once, has p = 1 / N in either case.
+There the counts are of sentence pairs; here of extracted pairs, as found in the table. A pair occurring
+once, with each side occurring once, has p = 1 / N in either case.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def significance(
     target: NDArray[np.float64],
     n_occurrences: float,
 ) -> NDArray[np.float64]:
-    """-log p of pairs, natural log; the larger, the less by chance.
+    """-log p of pairs, natural log; larger values are more significant.
 
     Args:
         joint: C(s, t) of each pair, at most C(s) and C(t), *Shape:* (n_pairs,).

@@ -1,4 +1,4 @@
-"""The rows of a phrase table that are worth their place: by significance, by a score, or by both in turn."""
+"""Pruning of phrase tables: by significance, by a score, or by both in turn."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class PruneConfig:
     """Settings of `prune_table`.
 
     Attributes:
-        keep: share of the rows that stay.
-        by: what rows are ordered by, the best first: "significance" (Fisher's exact test on the counts in
-            column 5), or the number of a score from 1, as "3" for p(target | source); where rows are
-            equal in the first, the next decides.
-        n_occurrences: extracted phrase pairs of the whole corpus; where it is not set, the sum of the
-            counts in the table, which is too small for one that was filtered.
+        keep: share of the rows to keep.
+        by: values ordering the rows, the best first: "significance" (Fisher's exact test on the counts in
+            column 5), or the number of a score from 1, as "3" for p(target | source). Where rows are
+            equal in the first value, the next one decides.
+        n_occurrences: number of phrase pairs extracted from the whole corpus. The default is the sum of
+            the counts in the table, which is too small for a filtered table.
     """
 
     keep: Annotated[float, AtLeast(0), AtMost(1)] = 0.5
@@ -62,11 +62,11 @@ class PruneConfig:
 
 @dataclass(frozen=True)
 class PruneReport:
-    """What was left.
+    """The size of a pruned table.
 
     Attributes:
         n_rows: rows of the table.
-        n_kept: rows that stay.
+        n_kept: rows kept.
         n_words: source words with a row of their own, whose best one stays in any case.
     """
 
@@ -85,17 +85,17 @@ def prune_table(
     """Write the best rows of a table, each with its bytes, in their order.
 
     A source of one word keeps its best row, since a word without any translation costs more than a bad one.
-    The table is read twice; between, each row needs 8 bytes for each value it is ordered by.
+    The table is read twice; between, each row needs 8 bytes for each value ordering the rows.
 
     Args:
         table: the table; a file.
         out: the one to write.
         config: settings.
         ini: moses.ini of the table, if there is one to change.
-        ini_out: the ini to write, with the new path; other tables stay where they are.
+        ini_out: the ini to write, with the new path; the paths of other tables are unchanged.
 
     Raises:
-        InputError: a row is malformed or lacks what it is ordered by, or the ini does not name the table.
+        InputError: a row is malformed or lacks a value ordering the rows, or the ini does not name the table.
         ConfigError: the settings do not fit together, or a file would overwrite itself.
     """
     _check_paths(table, out, ini, ini_out)
@@ -130,7 +130,7 @@ def _with_table(ini: Path, table: Path, out: Path) -> MosesIni:
 def _read_values(
     table: Path, config: PruneConfig
 ) -> tuple[list[NDArray[np.float64]], NDArray[np.int64], NDArray[np.bool_]]:
-    """What rows are ordered by, the first row of each source, and whether that source is one word."""
+    """The values ordering the rows, the first row of each source, and whether that source is one word."""
     scores: dict[str, array[float]] = {name: array("d") for name in config.by}
     counts = [array("d"), array("d"), array("d")]
     first_rows, words = array("q"), array("b")
@@ -181,7 +181,7 @@ def _significance(
 def _kept_rows(
     order: NDArray[np.int64], first_rows: NDArray[np.int64], words: NDArray[np.bool_], n_kept: int
 ) -> NDArray[np.bool_]:
-    """Which rows stay: the best one of each word, then the best ones of all, *Shape:* (n_rows,)."""
+    """Which rows are kept: the best one of each word, then the best ones of all, *Shape:* (n_rows,)."""
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     best = np.minimum.reduceat(rank, first_rows)[words]

@@ -12,10 +12,10 @@ class Contrast:
     Attributes:
         delta: its test BLEU minus that of the other one.
         interval: ends of the 95% interval of the delta.
-        p_value: of the delta, over texts and runs.
-        corrected_p_value: for the number of rows that are set against the other one (Holm 1979).
-        smallest_found: the true difference that has p_value < 0.05 in 80% of cases.
-        covers_runs: False where both have one run: then all this is over texts alone.
+        p_value: p-value of the delta, over texts and runs.
+        corrected_p_value: corrected for the number of rows set against the other one (Holm 1979).
+        smallest_found: the true difference detected with p_value < 0.05 in 80% of cases.
+        covers_runs: False where both have one run; all values are then over texts alone.
     """
 
     delta: float
@@ -32,14 +32,14 @@ class RunSummary:
 
     Attributes:
         directory: of the run.
-        n_iterations: decodings of the dev text.
-        kept: the one whose weights the run has, from 1.
-        end: why there was no further one.
-        left_start: whether its weights are others than those it started from.
+        n_iterations: number of decodings of the dev text.
+        kept: number of the decoding whose weights were kept, from 1.
+        end: why there was no further decoding.
+        left_start: whether its weights differ from those it started from.
         dev_bleu: 0 to 100.
         test_bleu: 0 to 100.
-        constant: columns with one value in all its n-best lists.
-        same_output_as: directories of other runs whose test output is the same, line for line.
+        constant: columns with a single value in all its n-best lists.
+        same_output_as: directories of other runs with the same test output, line for line.
     """
 
     directory: str
@@ -103,11 +103,11 @@ class Comparison:
     """The table and how its numbers were made.
 
     Attributes:
-        rows: one a system, the first is what the others are compared with.
+        rows: one for each system; the others are compared with the first.
         signature: of BLEU on tokens.
         detokenised_signatures: of BLEU, chrF and TER on detokenised text.
         n_sentences: of the test text.
-        control: the system that cannot help, "" if there is none.
+        control: the system known to be useless, "" if there is none.
     """
 
     rows: list[ResultRow] = field(default_factory=list)

@@ -19,7 +19,7 @@ from sacremoses import MosesDetokenizer
 from moses_bridge.base.progress import track
 from moses_bridge.base.textio import read_lines
 
-PAIRS_A_TASK = 256  # a second or so of TER: much more than handing a task to a process costs
+PAIRS_A_TASK = 256  # a second or so of TER: much more than the cost of handing a task to a process
 
 Pair = tuple[str, tuple[str, ...]]
 InOrder = Callable[[Callable[[Any], Any], Sequence[Any], int], Iterable[Any]]
@@ -35,12 +35,12 @@ class DetokenisedScores:
 
 
 class DetokenisedReferences:
-    """References that outputs are compared with after both are detokenised.
+    """References, compared with outputs after both are detokenised.
 
     Args:
         references: one tokenised text each.
         target: language of the detokenizer.
-        jobs: processes that count.
+        jobs: number of counting processes.
     """
 
     def __init__(self, references: Sequence[Path], target: str, jobs: int = 1) -> None:
@@ -80,7 +80,7 @@ class DetokenisedReferences:
 
 @contextmanager
 def _processes(jobs: int) -> Iterator[InOrder]:
-    """A function as `map`, with so many items a task, over so many processes."""
+    """A function like `map`, with so many items a task, over so many processes."""
     if jobs == 1:
         yield lambda function, items, _: map(function, items)
         return

@@ -1,4 +1,4 @@
-"""What one system gains in several tables, side by side: of other texts, sizes or domains."""
+"""The gains of one system in several tables, side by side: other texts, sizes or domains."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def gains_of(comparisons: Mapping[str, Comparison], system: str) -> Gains:
 
     Args:
         comparisons: by the name of the table.
-        system: a name that each of them has, not the first one.
+        system: a name found in each table, but not the first system's.
 
     Returns:
         p-values are corrected for the number of tables (Holm 1979), and no longer for the rows of each table.
 
     Raises:
-        ConfigError: a table has no such system, or it is the one that others are set against.
+        ConfigError: a table has no such system, or it is the one the others are compared with.
     """
     pairs = {name: _row(table, system, name) for name, table in comparisons.items()}
     deltas = _corrected([row.against_baseline for row in pairs.values()])

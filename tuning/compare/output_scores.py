@@ -13,10 +13,10 @@ from tuning.pools.bleu_stats import References, bleu, length_ratio, precisions
 
 @dataclass(frozen=True)
 class OutputScores:
-    """Scores of translations, 0 to 100 where nothing else is said.
+    """Scores of translations, 0 to 100 unless stated otherwise.
 
     Attributes:
-        bleu: of the tokens as they stand, multi-bleu's.
+        bleu: BLEU of the unchanged tokens, as by multi-bleu.
         bootstrap_sd: standard deviation of `bleu` over resampled texts.
         precisions: of 1- to 4-grams.
         length_ratio: output words for one reference word.
@@ -50,7 +50,7 @@ def score_output(
         references: tokenised in the same way.
         target: language of the detokenizer.
         n_samples: texts of the bootstrap.
-        seed: of the bootstrap.
+        seed: seed of the bootstrap.
 
     Raises:
         InputError: output and references have different numbers of lines.

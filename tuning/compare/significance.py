@@ -1,8 +1,8 @@
-"""How sure a difference in BLEU is: over the text, over the tuning runs, and over both.
+"""How significant a difference in BLEU is: over the text, over the tuning runs, and over both.
 
-Two things would differ another time: the test sentences, and what the runs of a system have of
-their own (the seed of a tuning, a network, a noise column). Runs of one system share nearly everything else,
-so they are no independent outputs: each gives a variance of its own, and the two are added.
+A repeated experiment would differ in two things: the test sentences, and the random parts of the runs of
+a system (the seed of a tuning, a network, a noise column). Runs of one system share nearly everything else,
+so they are no independent outputs: each of the two gives a variance of its own, and the two are added.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from scipy.stats import nct, t
 from tuning.pools.bleu_stats import Statistics, bleu
 
 LEVEL = 0.05  # of a test; the usual one, and that of the intervals
-POWER = 0.8  # the share of cases that "is found" stands for (Cohen 1988, section 2.4)
-LARGEST_SHIFT = 1e3  # standard errors; above every one that the search for POWER can end at
+POWER = 0.8  # the share of cases meant by "is found" (Cohen 1988, section 2.4)
+LARGEST_SHIFT = 1e3  # in standard errors; above every possible result of the search for POWER
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class SystemOutputs:
 
     @property
     def shares(self) -> NDArray[np.float64]:
-        """What each run counts: all groups the same, and all runs of a group, *Shape:* (n_runs,)."""
+        """Weight of each run: equal over groups, and over the runs of a group, *Shape:* (n_runs,)."""
         groups = np.asarray(self.groups)
         _, places, sizes = np.unique(groups, return_inverse=True, return_counts=True)
         return np.asarray(1.0 / (len(sizes) * sizes[places]))
@@ -55,7 +55,7 @@ class SystemOutputs:
     def run_variance(self) -> tuple[float, int] | None:
         """Variance of `mean_bleu` between tunings on this text, and its degrees of freedom.
 
-        Of several groups it is the variance between their means, which has that of the tunings in it.
+        With several groups it is the variance between their means, which includes that of the tunings.
 
         Returns:
             None with one run.
@@ -74,13 +74,13 @@ class SystemOutputs:
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference in BLEU of two systems and how sure it is.
+    """A difference in BLEU of two systems and its significance.
 
     Attributes:
         delta: mean BLEU of the system minus that of the baseline, 0 to 100.
-        text_variance: of the delta over texts, with these runs.
-        run_variance: of the delta over runs, on this text; None where both systems have one run.
-        degrees_of_freedom: of Student's t that delta / standard_error follows without a true difference.
+        text_variance: variance of the delta over texts, with these runs.
+        run_variance: variance of the delta over runs, on this text; None where both systems have one run.
+        degrees_of_freedom: those of Student's t, followed by delta / standard_error without a true difference.
     """
 
     delta: float
@@ -90,7 +90,7 @@ class Difference:
 
     @property
     def standard_error(self) -> float:
-        """Of the delta, over texts and runs."""
+        """Standard error of the delta, over texts and runs."""
         return float(np.sqrt(self.text_variance + (self.run_variance or 0.0)))
 
     @property
@@ -108,7 +108,7 @@ class Difference:
 
     @property
     def smallest_found(self) -> float:
-        """The true difference that has p < 0.05 in 80% of cases, given this standard error."""
+        """The true difference detected with p < 0.05 in 80% of cases, given this standard error."""
         least = t.isf(LEVEL / 2, self.degrees_of_freedom)
 
         def missing_power(shift: float) -> float:
@@ -123,8 +123,8 @@ def compare_outputs(baseline: SystemOutputs, system: SystemOutputs) -> Differenc
     The variance over texts is the jackknife's (Efron & Tibshirani 1993, section 11.5): a sentence is left
     out of all runs of both systems together, so that runs do not count as more text. To it the variance
     between the runs of each system is added (Welch 1947), with the degrees of freedom of Satterthwaite
-    (1946). What chance does to one sentence in one run is in both terms, so the sum is a little too
-    large rather than too small. A system of one run is taken to vary as the other one does.
+    (1946). The chance in one sentence of one run is in both terms, so the sum is a little too
+    large rather than too small. A system of one run is assumed to vary as the other one does.
 
     Args:
         baseline: at least two sentences.
@@ -145,7 +145,7 @@ def compare_outputs(baseline: SystemOutputs, system: SystemOutputs) -> Differenc
 
 
 def _run_variance(own: SystemOutputs, other: SystemOutputs) -> tuple[float, int] | None:
-    """The run variance of a system; with one run that of the other one's single runs."""
+    """The run variance of a system; with one run, that of single runs of the other system."""
     found = own.run_variance()
     if found is not None:
         return found
@@ -157,7 +157,7 @@ def _run_variance(own: SystemOutputs, other: SystemOutputs) -> tuple[float, int]
 
 
 def _degrees_of_freedom(parts: Sequence[tuple[float, int]]) -> float:
-    """Of a sum of variances with their degrees of freedom (Satterthwaite 1946)."""
+    """Degrees of freedom of a sum of variances, given theirs (Satterthwaite 1946)."""
     total = sum(variance for variance, _ in parts)
     squares = sum(variance**2 / freedom for variance, freedom in parts)
     return total**2 / squares if squares > 0.0 else float(parts[0][1])
@@ -169,8 +169,8 @@ def jackknife_error(
 ) -> float:
     """Standard error over texts of the difference in BLEU (0 to 100) of two outputs of one text.
 
-    The jackknife of Efron & Tibshirani (1993), section 11.5, as in `compare_outputs`; what chance does in a
-    tuning or a training is not in it.
+    The jackknife of Efron & Tibshirani (1993), section 11.5, as in `compare_outputs`; the chance in a
+    tuning or a training is not included.
 
     Args:
         first: BLEU statistics of each sentence, whole numbers or not, *Shape:* (n_sentences, 9).
@@ -195,9 +195,9 @@ def bootstrap_deviation(statistics: Statistics, n_samples: int, seed: int) -> fl
     """Standard deviation of BLEU (0 to 100) over resampled test sets (Koehn 2004).
 
     Args:
-        statistics: of one output, *Shape:* (n_sentences, 9).
-        n_samples: test sets drawn with replacement.
-        seed: of the draws.
+        statistics: BLEU statistics of one output, *Shape:* (n_sentences, 9).
+        n_samples: number of test sets drawn with replacement.
+        seed: seed of the draws.
     """
     rng = np.random.default_rng(seed)
     n_sentences = len(statistics)

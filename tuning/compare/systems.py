@@ -43,12 +43,12 @@ class CompareConfig:
 
     Attributes:
         n_samples: number of bootstrap samples.
-        seed: of the bootstrap.
-        target: language of the detokenizer.
-        control: a system that cannot help, such as a column of noise; the others are compared with it
+        seed: seed of the bootstrap.
+        target: target language, for the detokenizer.
+        control: a system known to be useless, such as a column of noise; the others are compared with it
             too. "" for none.
-        run_commands: whether to run, to translate the text, the commands of n-best features and neural
-            language models that the runs' files name.
+        run_commands: whether to run the commands of n-best features and neural language models named in
+            the runs' files, to translate the text.
     """
 
     n_samples: Annotated[int, AtLeast(2)] = 1000
@@ -71,7 +71,7 @@ def compare(
     """Translate the test text with every run and compare the systems.
 
     Args:
-        systems: the run directories of each system, of one as many as wanted; the first system is the
+        systems: the run directories of each system, any number for each; the first system is the
             baseline.
         source: test source text, tokenised.
         references: test references, tokenised as the output is.
@@ -80,9 +80,9 @@ def compare(
 
     Raises:
         InputError: a run directory or text is malformed.
-        ConfigError: the text has one sentence, a moses.ini, table or model is not the one that a run
-            tuned, a system has a run twice or runs with weights of other features, the control is no
-            system, or a command would have to be run without leave.
+        ConfigError: the text has one sentence, a moses.ini, table or model is not the one tuned by a run,
+            a system has a run twice or runs with weights of other features, the control is no
+            system, or a command would have to be run without permission.
     """
     if config.control and config.control not in systems:
         raise ConfigError(f"no system {config.control}; there are {', '.join(systems)}")
@@ -209,8 +209,8 @@ def translate_runs(
 
     Raises:
         InputError: a run directory or the text is malformed.
-        ConfigError: a moses.ini, table or model is not the one that a run tuned, or a command would have
-            to be run without leave.
+        ConfigError: a moses.ini, table or model is not the one tuned by a run, or a command would have to
+            be run without permission.
     """
     runs = {path: load_run(path) for path in directories}
     if not run_commands:
@@ -222,7 +222,7 @@ def translate_runs(
 def translate_all(
     runs: Mapping[Path, TuningRun], source: Path, jobs: int, run_commands: bool = False
 ) -> dict[Path, Path]:
-    """The test output of each run, translated if it is not there yet; each system is loaded once.
+    """The test output of each run, translated if missing; each system is loaded once.
 
     Raises:
         ConfigError: a run has commands, its text is not translated yet, and run_commands is False.
@@ -255,7 +255,7 @@ def _refuse_new_commands(runs: Mapping[Path, TuningRun], source: Path) -> None:
 def _translate_runs(
     decoder: Decoder, runs: Mapping[Path, TuningRun], source: Path, outputs: Mapping[Path, Path]
 ) -> None:
-    """Translate with each run's weights; runs with the same features share what gives their values."""
+    """Translate with each run's weights; runs with the same features share the models computing their values."""
 
     def features_of(directory: Path) -> str:
         return json.dumps([asdict(feature) for feature in runs[directory].nbest_features])

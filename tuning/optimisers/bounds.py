@@ -1,4 +1,4 @@
-"""Bounds of weights: a box that the optimisers do not leave."""
+"""Bounds of weights: a box never left by the optimisers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Bounds:
         return np.clip(weights, self.least, self.most)
 
     def scaled(self, weights: NDArray[np.float64], total: float) -> NDArray[np.float64]:
-        """Weights scaled to a sum of absolute values; as they are where bounds hold them to their scale."""
+        """Weights scaled to a sum of absolute values; unchanged where bounds hold them to their scale."""
         found = np.abs(weights).sum()
         return weights if self.bind or found == 0 else weights * (total / found)
 

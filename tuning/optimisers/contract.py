@@ -21,11 +21,11 @@ class MertConfig:
     """Settings of minimum error rate training.
 
     Attributes:
-        n_restarts: random starting points beside the given ones. There are more where n_restarts times the
+        n_restarts: number of random starting points beside the given ones. There are more where n_restarts times the
             number of hypotheses in the pool is below small_pool_work.
         small_pool_work: see n_restarts.
-        n_directions: random directions beside the axes, drawn anew for each round of restarts.
-        min_gain: a sweep that gains less BLEU (0 to 100) ends a climb.
+        n_directions: number of random directions beside the axes, drawn anew for each round of restarts.
+        min_gain: a sweep gaining less BLEU (0 to 100) ends a climb.
     """
 
     n_restarts: Annotated[int, AtLeast(0)] = 20
@@ -42,7 +42,7 @@ class ProConfig:
     """Settings of pairwise ranking optimisation.
 
     Attributes:
-        min_gain: a sweep that gains less BLEU (0 to 100) ends the search.
+        min_gain: a sweep gaining less BLEU (0 to 100) ends the search.
     """
 
     min_gain: float = 0.005
@@ -50,7 +50,7 @@ class ProConfig:
 
 @dataclass(frozen=True)
 class OptimizerConfig:
-    """Settings that all optimisers share, and a table for each one that has more.
+    """Settings shared by all optimisers, and a table for each one with more.
 
     Attributes:
         frozen: names of columns whose weight is kept, like "LM0_0". Batch MIRA learns the others on a scale of
@@ -128,7 +128,7 @@ def result_of(
 
 
 def free_columns(pool: NBestPool, config: OptimizerConfig) -> NDArray[np.bool_]:
-    """Columns that may move: neither frozen nor constant within every sentence.
+    """Columns free to move: neither frozen nor constant within every sentence.
 
     Raises:
         ConfigError: a frozen name is no column.

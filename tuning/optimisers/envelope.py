@@ -20,10 +20,10 @@ from tuning.pools.bleu_stats import N_STATISTICS
 from tuning.pools.nbest_pool import NBestPool, weighted_scores
 
 OUTER_STEP = (
-    0.1  # beyond the last corner all points are equally good: a near one changes the weights least
+    0.1  # beyond the last corner all points are equally good, and a near one changes the weights least
 )
-NARROW = 1e-10  # of its place: corners nearer than that are one, what lies between them is rounding
-SLACK = 1e-12  # of the fall: a point that rounding puts below a chord on which it lies is kept
+NARROW = 1e-10  # of its place: corners nearer than that are one; the difference is rounding
+SLACK = 1e-12  # of the fall: a point on a chord is kept even if rounding puts it below
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def hull_candidates(slopes, heights, candidates):  # type: ignore[no-untyped-def
     Args:
         slopes: rising, *Shape:* (n,).
         heights: *Shape:* (n,).
-        candidates: filled with the places of the points that are left, rising, *Shape:* (n,).
+        candidates: filled with the places of the points left, rising, *Shape:* (n,).
 
     Returns:
         How many are left.
@@ -102,7 +102,7 @@ def envelope(slopes, heights, candidates, winners, corners):  # type: ignore[no-
     Args:
         slopes: rising, *Shape:* (n,).
         heights: of the lines at x = 0, *Shape:* (n,).
-        candidates: places of the lines that may be on the envelope, rising, *Shape:* (n_candidates,).
+        candidates: places of the lines possibly on the envelope, rising, *Shape:* (n_candidates,).
         winners: filled with the places of the lines on the envelope, *Shape:* (n,).
         corners: corners[i] is filled with the x where winners[i] starts, *Shape:* (n,).
 
@@ -159,8 +159,8 @@ def best_step(
 
     Returns:
         The middle of the best interval (of equal ones the nearest to 0; 0 if it is inside), and log
-        BLEU (0 to 1) there. Intervals narrower than rounding are passed over; where the whole range is
-        one, 0 and -infinity.
+        BLEU (0 to 1) there. Intervals narrower than rounding are skipped; where the whole range is
+            one, 0 and -infinity.
     """
     places, changes, sums = _corners(
         direction.order, direction.slopes, scores, pool.offsets, pool.statistics
@@ -180,7 +180,7 @@ def _best_interval(places, by_place, changes, sums, lowest, highest):  # type: i
     while True:
         end = places[by_place[i]] if i < n_corners else np.inf
         left, right = max(start, lowest), min(end, highest)
-        # A range that ends at a corner does not have what lies beyond it: there the first hypothesis wins.
+        # A range ending at a corner excludes the interval beyond it: there the first hypothesis wins.
         if right == np.inf or right - left > NARROW * abs(right):
             middle = _middle(left, right)
             value = _log_bleu(sums)

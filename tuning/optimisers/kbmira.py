@@ -1,10 +1,10 @@
 """k-best batch MIRA (Cherry & Foster 2012, section 3 and algorithm 1) over a pool.
 
 Each sentence pulls the weights from its fear (model score high, BLEU low) to its hope (both high) by the
-smallest step that makes the scores differ as the BLEUs do. The settings are those of Moses's kbmira.
-What is learned depends on the order of the sentences, so weights are averaged over several orders, as
+smallest step making the scores differ as the BLEUs do. The settings are those of Moses's kbmira.
+The learned weights depend on the order of the sentences, so weights are averaged over several orders, as
 Cettolo et al. (2011) average over runs of an optimiser. Choosing among them by their BLEU on the pool would
-choose by chance: averages vary less between tunings and translate other texts better (docs/experiments.md).
+be choosing by chance: averages vary less between tunings and translate other texts better (docs/experiments.md).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tuning.optimisers.contract import OptimizerConfig, OptimizerResult, free_co
 from tuning.pools.bleu_stats import N_STATISTICS, bleu
 from tuning.pools.nbest_pool import NBestPool
 
-N_EPOCHS = 60  # with the next two what kbmira.cpp has where nothing is said
+N_EPOCHS = 60  # this and the next two are the defaults of kbmira.cpp
 LARGEST_STEP = 0.01
 DECAY = 0.999
 N_SHUFFLES = 8  # orders of the sentences, whose weights are averaged

@@ -30,7 +30,7 @@ from tuning.pools.bleu_stats import bleu
 from tuning.pools.nbest_pool import NBestPool, weighted_scores
 
 MAX_SWEEPS = 50  # a guard: climbs end by themselves after three to ten
-N_ROUNDS = 7  # more rounds leave too few climbs in each to choose among
+N_ROUNDS = 7  # with more rounds, each has too few climbs to choose among
 NEAR = (0.02, 0.3)  # distances of restarts from the best point, as shares of the mean weight
 FAR = (
     0.1,
@@ -140,7 +140,7 @@ def _random_starts(
 
 @dataclass(frozen=True)
 class _Search:
-    """What the climbs of a round share."""
+    """Data shared by the climbs of a round."""
 
     pool: NBestPool
     directions: Sequence[Direction]
@@ -152,8 +152,8 @@ class _Search:
     def climb(self, start: NDArray[np.float64], number: int) -> _Peak:
         """Sweep over the directions from a point until a sweep gains too little.
 
-        The gains of sweeps shrink fast: a climb that would stay below earlier ones even if the next
-        sweeps together gained half as much as the last one is given up.
+        The gains of sweeps shrink fast: a climb is given up if it would stay below earlier ones
+    even with half the gain of the last sweep in all further ones together.
         """
         rng = np.random.default_rng((self.seed, number))
         weights = start.copy()

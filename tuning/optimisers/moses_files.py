@@ -20,13 +20,13 @@ def optimize_files(
     seed: int = 1,
     jobs: int = 1,
 ) -> OptimizerResult:
-    """Find weights with a high BLEU on the hypotheses that Moses's extractor wrote.
+    """Find weights with a high BLEU on the hypotheses written by Moses's extractor.
 
     Args:
         features: a features.dat for each iteration.
         scores: the scores.dat of each, in the same order.
         init: init.opt with the weights to start from.
-        optimizer: how weights are found.
+        optimizer: the optimiser.
         config: settings.
         seed: the same seed gives the same weights, with any number of jobs.
         jobs: threads.

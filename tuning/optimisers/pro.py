@@ -26,7 +26,7 @@ N_SAMPLES = (
 SHARE_OF_SENTENCES, LEAST_SENTENCES = (
     0.25,
     100,
-)  # in each: few enough to differ, enough to learn from
+)  # sentences in each: few enough to differ, enough to learn from
 MAX_SWEEPS = 10  # a guard: sweeps end by themselves after two or three
 N_DRAWN = (
     5000  # pairs of a sentence, those of them that are kept, and how much they differ at least:
@@ -44,8 +44,8 @@ def optimize_pro(
 ) -> OptimizerResult:
     """Rank pairs of several samples of the sentences; see `Optimizer`.
 
-    Section 3.3 interpolates the learned weights with the start at a fixed share; here the weights move
-    along the line to what each sample taught, to where BLEU on the pool is best, until no line helps.
+    Section 3.3 interpolates the learned weights with the start at a fixed share. Here the weights move
+    along the line to those learned from each sample, to the best BLEU on the pool, until no line helps.
     """
     free = free_columns(pool, config)
     bounds = Bounds.of(pool.names, config.bounds)

@@ -1,8 +1,8 @@
 """Expected BLEU (Smith & Eisner 2006; Rosti et al. 2010) over a pool, raised by its gradient.
 
 Each hypothesis counts by its probability, the softmax of the sharpened score over those of its sentence, so
-that the sums which BLEU is made of, and BLEU itself, are smooth in the weights. An optimum over many
-hypotheses at once depends less on the chance of single ones than the best corner of MERT does.
+that the sums behind BLEU, and BLEU itself, are smooth in the weights. An optimum over many
+hypotheses at once depends less on single ones by chance than the best corner of MERT does.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _objective(
 ) -> Callable[[NDArray[np.float64]], Value]:
     """Minus expected log BLEU of the free weights (times their spread), and its gradient.
 
-    All weights are scaled to one length before they are sharpened, else a larger scale would
+    All weights are scaled to one length before they are sharpened; otherwise a larger scale would
     always be better.
     """
     scaled = weights * spread
@@ -192,7 +192,7 @@ def _expect(features, statistics, offsets, weights, probabilities, sums):  # typ
             highest = max(highest, score)
         total = 0.0
         for row in range(first, last):
-            # Less the highest score: else the exponential overflows.
+            # Less the highest score: otherwise the exponential overflows.
             probabilities[row] = np.exp(probabilities[row] - highest)
             total += probabilities[row]
         for row in range(first, last):

@@ -22,14 +22,14 @@ from moses_bridge.compiled.notice import CompilationNotice
 MAX_ORDER = 4  # Papineni et al. (2002), section 2.3
 N_STATISTICS = 2 * MAX_ORDER + 1  # matches and totals, and the reference length
 WHAT_IS_COMPILED, N_COMPILED = "the count of n-grams (some seconds)", 46  # with numba 0.68
-TINY = 1e-9  # stands for a count of 0 where a logarithm or a quotient is taken
+TINY = 1e-9  # replaces a count of 0 in logarithms and quotients
 
 Statistics = NDArray[np.int32]
 Sums = NDArray[np.int64]
 
 
 class _WordNumbers(dict[bytes, int]):
-    """Words numbered in the order of their first use; the empty word between two blanks has none."""
+    """Words numbered in the order of their first use; the empty word between two blanks has no number."""
 
     def __missing__(self, word: bytes) -> int:
         self[word] = number = len(self)
@@ -66,10 +66,10 @@ class References:
 
         Args:
             paths: the files.
-            source: the text that they translate, where it is there.
+            source: the translated text, if known.
 
         Raises:
-            InputError: a file has no lines, or another number of them than the source or the first.
+            InputError: a file has no lines, or another number of them than the source or the first file.
         """
         model = paths[0] if source is None else source
         n_lines = count_lines(model)
@@ -216,7 +216,7 @@ def log_sentence_bleu(
 
     Args:
         statistics: *Shape:* (n, 9).
-        added_reference_words: 1 lengthens the reference as the counts are, as else short output is
+        added_reference_words: 1 lengthens the reference like the counts; otherwise short output is
             favoured (Nakov et al. 2012).
 
     Returns:

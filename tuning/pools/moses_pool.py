@@ -1,4 +1,4 @@
-"""A pool from the features.dat and scores.dat that Moses's extractor wrote."""
+"""A pool from a features.dat and scores.dat written by Moses's extractor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tuning.pools.sparse_features import SparseValue, is_sparse, with_sparse
 def read_moses_pool(
     features_paths: Sequence[StrPath], scores_paths: Sequence[StrPath]
 ) -> NBestPool:
-    """Pool pairs of features.dat and scores.dat, by sentence, in whatever order these stand.
+    """Pool pairs of features.dat and scores.dat, by sentence, in whatever order they are.
 
     Raises:
         InputError: a file is malformed, two files do not belong together, or iterations have other

@@ -27,7 +27,7 @@ class NBestPool:
         names: one name a feature column, as in "TranslationModel0_2".
         features: *Shape:* (n_hypotheses, n_features).
         statistics: *Shape:* (n_hypotheses, 9).
-        sentence_ids: of the sentences that have hypotheses, rising, *Shape:* (n_sentences,).
+        sentence_ids: ids of the sentences with hypotheses, rising, *Shape:* (n_sentences,).
         offsets: first hypothesis of each sentence, and the number of hypotheses at the end,
             *Shape:* (n_sentences + 1,).
     """
@@ -55,7 +55,7 @@ class NBestPool:
 
     @property
     def constant(self) -> NDArray[np.bool_]:
-        """Columns that are the same for all hypotheses of each sentence, *Shape:* (n_features,)."""
+        """Columns with the same value for all hypotheses of each sentence, *Shape:* (n_features,)."""
         low = np.minimum.reduceat(self.features, self.offsets[:-1])
         high = np.maximum.reduceat(self.features, self.offsets[:-1])
         return np.asarray((low == high).all(axis=0))
@@ -76,7 +76,7 @@ def read_pool(nbest_paths: Sequence[StrPath], references: References) -> NBestPo
 
     Raises:
         InputError: a line is malformed, has a value that is not a finite number, has other features
-            than the first one, or names a sentence that has no reference.
+            than the first one, or names a sentence without a reference.
     """
     lists = [_read_list(path, len(references)) for path in nbest_paths]
     names = next((nbest.names for nbest in lists if nbest.texts), ())
@@ -101,7 +101,7 @@ def read_pool(nbest_paths: Sequence[StrPath], references: References) -> NBestPo
 
 @dataclass
 class _NBestList:
-    """What is used of one n-best list; `values` has one row a hypothesis."""
+    """The data used from one n-best list; `values` has one row for each hypothesis."""
 
     names: tuple[str, ...]
     sentence_ids: list[int]
@@ -113,7 +113,7 @@ class _NBestList:
 def _read_list(path: StrPath, n_sentences: int) -> _NBestList:
     """Read a list whose lines all have the features of its first line, sparse ones aside.
 
-    A line that does not split like the first one is looked at by `parse_features`, for its fault.
+    A line not splitting like the first one is passed to `parse_features`, to name its fault.
     """
     lines = enumerate(read_lines(path), start=1)
     ids: list[int] = []
@@ -175,12 +175,12 @@ class _Layout:
         return len(tokens) == self.n_tokens and self.labels_of(tokens) == self.labels
 
     def fault(self, entry: NBestEntry, path: StrPath) -> InputError:
-        """What is wrong with a line that does not fit."""
+        """The error in a line that does not fit."""
         return _other_names(path, entry.line_number, _entry_names(entry, path), self.names)
 
 
 def _picker(places: list[int]) -> Callable[[list[bytes]], tuple[bytes, ...]]:
-    """A function that takes the tokens at the places."""
+    """A function taking the tokens at the places."""
     if len(places) < 2:
         return lambda tokens: tuple(tokens[place] for place in places)
     return cast(Callable[[list[bytes]], tuple[bytes, ...]], itemgetter(*places))
@@ -259,7 +259,7 @@ def _row_hashes(table: NDArray[np.float64]) -> NDArray[np.uint64]:
 
 
 def merge_pools(first: NBestPool, second: NBestPool) -> NBestPool:
-    """One pool of two, without hypotheses that are in both; sparse features may be in one alone.
+    """Merge two pools, with hypotheses in both kept once; sparse features may be in one pool alone.
 
     Raises:
         ValueError: they have other features.
@@ -279,7 +279,7 @@ def merge_pools(first: NBestPool, second: NBestPool) -> NBestPool:
 
 
 def _columns(pool: NBestPool, names: Sequence[str]) -> NDArray[np.float64]:
-    """The pool's columns of these names, 0 for those it does not have: *Shape:* (n, n_names)."""
+    """The pool's columns of these names, 0 for missing ones: *Shape:* (n, n_names)."""
     if pool.names == tuple(names):
         return pool.features
     columns = np.zeros((len(pool), len(names)))

@@ -1,6 +1,6 @@
-"""Sparse features: named values that few hypotheses have, as columns of a pool.
+"""Sparse features: named values found in few hypotheses, as columns of a pool.
 
-Moses recognises them by the "_" in their label (`mert/Data.cpp:227`). A hypothesis without one has 0 there.
+Moses recognises them by the "_" in their label (`mert/Data.cpp:227`). A hypothesis without one has the value 0.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ def with_sparse(
     """Columns with one more for each sparse feature, sorted by name behind the others.
 
     Args:
-        names: of the dense columns, *Shape:* (n_features,).
+        names: names of the dense columns, *Shape:* (n_features,).
         values: *Shape:* (n, n_features).
         sparse: row, name and value.
-        path: where they come from.
+        path: file that they come from.
 
     Raises:
         InputError: there are too many of them for columns.

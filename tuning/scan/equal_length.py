@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 
 from tuning.pools.bleu_stats import length_ratio
 
-# A slope between two near decodings is mostly chance: one that is not of the size of the first is not followed.
+# A slope between two near decodings is mostly chance: one unlike the first in size is not followed.
 SLOPE_RANGE = (0.25, 4.0)
-DIGITS = 6  # of the weights that are decoded with
+DIGITS = 6  # of the weights decoded with
 
 
 @dataclass(frozen=True)
 class Decoding:
-    """An output of the text.
+    """One decoding of the text.
 
     Attributes:
-        against: the weight that makes up for the length.
+        against: the weight compensating for the length.
         statistics: BLEU statistics of each sentence, whole numbers or not, *Shape:* (n_sentences, 9).
     """
 
@@ -40,9 +40,9 @@ def next_weights(
 
     Args:
         tried: the decodings so far, at least one; the caller adds the decoding made with each value.
-        length: that is wanted.
+        length: the length to reach.
         slope: length by weight, for the first step.
-        tolerance: it ends when the last length is as near as this, or a value comes again.
+        tolerance: the search ends when the last length is as near as this, or a value repeats.
     """
     while abs(tried[-1].length - length) > tolerance and slope:
         last = tried[-1]
@@ -60,10 +60,10 @@ def _secant(one: Decoding, other: Decoding) -> float:
 
 
 def at_length(tried: Sequence[Decoding], length: float) -> Decoding:
-    """The output of a length, between the two that are nearest to it on either side.
+    """The output of a length, interpolated between the two nearest to it on either side.
 
-    Statistics of BLEU are counts; between two decodings they are taken to change in proportion to the
-    length. Where all decodings lie on one side, it is the nearest one.
+    Statistics of BLEU are counts; between two decodings they are assumed to change in proportion to the
+    length. Where all decodings are on one side, the nearest one is returned.
     """
     nearest = sorted(tried, key=lambda each: abs(each.length - length))
     first = nearest[0]

@@ -25,15 +25,15 @@ from tuning.pools.nbest_pool import column_names
 
 @dataclass(frozen=True)
 class ScannedSystem:
-    """What a text is decoded with.
+    """The system decoding a text.
 
     Attributes:
         ini: tables and models.
-        weights: of all features, those that commands add among them.
+        weights: weights of all features, including those added by commands.
         decoder: settings of the search.
-        nbest_features: features that external commands add to n-best lists.
-        nbest_size: hypotheses for a sentence, where there are such features.
-        commands: the command behind each feature that an external program computes.
+        nbest_features: features added to n-best lists by external commands.
+        nbest_size: number of hypotheses for a sentence, where there are such features.
+        commands: the command behind each feature computed by an external program.
     """
 
     ini: Path
@@ -44,7 +44,7 @@ class ScannedSystem:
     commands: dict[str, str]
 
     def fingerprint(self) -> dict[str, object]:
-        """What the outputs depend on."""
+        """Everything the outputs depend on."""
         return {
             "files": fingerprint_ini(self.ini) | fingerprint_commands(self.commands),
             "weights": self.weights,
@@ -80,8 +80,8 @@ def system_of_ini(
     Args:
         ini: the system.
         decoder: settings of the search, with its neural models.
-        neural_weight: of each neural model that init_weights does not name.
-        init_weights: weights.json that is put over the weights of the ini; what it does not know is 0.
+        neural_weight: weight of each neural model missing from init_weights.
+        init_weights: weights.json overriding the weights of the ini; weights it lacks are 0.
 
     Raises:
         InputError: a file is malformed.
@@ -97,8 +97,8 @@ def system_of_run(directory: Path, run_commands: bool) -> ScannedSystem:
     """A tuning run: its tables, weights, search and features.
 
     Args:
-        directory: that `tuning tune` wrote.
-        run_commands: whether to run the commands that it names.
+        directory: a run directory of `tuning tune`.
+        run_commands: whether to run the commands named in it.
 
     Raises:
         InputError: it is no run.

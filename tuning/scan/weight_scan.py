@@ -1,8 +1,8 @@
-"""One weight of a system against another one, over full decodings: what a feature gains, at which price.
+"""One weight of a system against another one, over full decodings: what a feature gains, and at what cost.
 
-A tuning that ends with a weight of 0 does not tell why. Here the weight takes the values of a grid, all
+A tuning ending with a weight of 0 does not show why. Here the weight takes the values of a grid, all
 others stay, and the text is decoded with each. A shorter output has higher n-gram precisions, so each value is
-seen twice: as decoded, and with the word penalty changed until the output is as long as without
+measured twice: as decoded, and with the word penalty changed until the output is as long as without
 the feature.
 """
 
@@ -49,10 +49,10 @@ class ScanConfig:
         length_tolerance: largest difference at which lengths count as equal, in output words for one
             reference word.
         max_adaptations: largest number of decodings, for each value of the grid, to find the length.
-        neural_weight: weight of each neural model in the search that --init-weights does not name.
-        run_commands: whether to run the commands of n-best features and neural models that the file of a run
-            names.
-        decoder: settings of the decoder, where an ini is scanned; a run has its own.
+        neural_weight: weight of each neural model in the search without a weight in --init-weights.
+        run_commands: whether to run the commands of n-best features and neural models named in the file of
+            a run.
+        decoder: settings of the decoder when an ini is scanned; a run has its own.
     """
 
     grid: tuple[float, ...] = (-0.01, 0.005, 0.01, 0.02, 0.04)
@@ -72,10 +72,10 @@ class ScanConfig:
 
 @dataclass(frozen=True)
 class Measures:
-    """What an output is worth.
+    """The scores of an output.
 
     Attributes:
-        against: the other weight that it was decoded with; of an output at equal length the interpolated one.
+        against: the other weight used in decoding; the interpolated one for an output at equal length.
         bleu: 0 to 100.
         precision: geometric mean of the 1- to 4-gram precisions, 0 to 100: BLEU without brevity penalty.
         length_ratio: output words for one reference word.
@@ -97,10 +97,10 @@ class ScanPoint:
 
     Attributes:
         weight: the value.
-        plain: with all other weights as they are.
-        equal: at the length of weight 0.
+        plain: the output with all other weights unchanged.
+        equal: the output at the length of weight 0.
         has_length: whether that length was reached; if not, `equal` is the output nearest to it.
-        n_decodings: that were needed.
+        n_decodings: number of decodings needed.
     """
 
     weight: float
@@ -117,11 +117,11 @@ class Scan:
     Attributes:
         system: the ini or run directory.
         feature: the column whose weight takes other values.
-        against: the column that makes up for the length.
+        against: the column whose weight compensates for the length.
         own_weight: the weight of the feature in the system; all points replace it.
-        n_sentences: of the text.
+        n_sentences: number of sentences of the text.
         points: in the order of their weights, 0 among them.
-        without: outputs at weight 0 with other values of `against`: what that weight alone does.
+        without: outputs at weight 0 with other values of `against`: the effect of that weight alone.
     """
 
     system: str
@@ -147,15 +147,15 @@ def scan(
     """Decode a text with several values of one weight, and at equal length.
 
     Args:
-        system: a moses.ini, or the directory of a tuning run, whose weights, search and features are taken.
+        system: a moses.ini, or the directory of a tuning run, whose weights, search and features are used.
         feature: the column, as "TranslationModel0_4", "CSLM0" or "LM0".
         source: the text, tokenised.
         references: tokenised as the output is.
-        out: directory for the decodings; those that are there are not made again.
+        out: directory for the decodings; existing ones are not made again.
         config: settings.
         jobs: processes of the decoder.
         resume: continue the scan in out, with the same or another grid.
-        init_weights: weights.json whose weights are put over those of an ini; what it does not know is 0.
+        init_weights: weights.json overriding the weights of an ini; weights it lacks are 0.
 
     Raises:
         InputError: an input file is malformed.
@@ -228,7 +228,7 @@ class _Outputs:
 def _points(
     outputs: _Outputs, against: float, config: ScanConfig
 ) -> tuple[list[ScanPoint], list[Measures]]:
-    """All points of the grid, and what the other weight does without the feature."""
+    """All points of the grid, and the effect of the other weight without the feature."""
     base = outputs.decoding(0.0, against)
     step = round(config.step * (abs(against) or 1.0), DIGITS)
     moved = [outputs.decoding(0.0, round(against + sign * step, DIGITS)) for sign in (-1, 1)]

@@ -29,11 +29,11 @@ class Text:
     """One side of a corpus.
 
     Attributes:
-        vocabulary: the distinct words and `|||`, in the order in which `LC_ALL=C sort` puts lines
-            that begin with them: word plus blank compared byte by byte.
+        vocabulary: the distinct words and `|||`, in the order of lines beginning with them under
+            `LC_ALL=C sort`: word plus blank compared byte by byte.
         words: (n_words,) numbers of the running words in the vocabulary.
         starts: (n_sentences + 1,) where each sentence begins in `words`.
-        bar: number of `|||`, which ends a phrase in a table.
+        bar: number of `|||`, the end of a phrase in a table.
     """
 
     vocabulary: list[bytes]
@@ -69,14 +69,14 @@ def read_aligned_corpus(
 ) -> AlignedCorpus:
     """Read two tokenised texts and the links between them, line by line.
 
-    Words are what stands between blanks and tabs. In memory are the distinct words; all arrays stand in
-    files without names, which go with them: 12 bytes a word and 8 a link.
+    Words are separated by blanks and tabs. The distinct words are in memory; all arrays are in
+    files without names, freed with them: 12 bytes a word and 8 a link.
 
     Args:
         source: source text.
         target: target text.
         links: the links, source-target.
-        directory: where there is room for the files.
+        directory: a directory with room for the files.
 
     Raises:
         InputError: a file is shorter than another, a link is malformed or points past the end of
@@ -101,7 +101,7 @@ def read_aligned_corpus(
 
 
 def read_text(path: StrPath, directory: Path) -> Text:
-    """Read one tokenised text; its arrays stand in files in `directory`.
+    """Read one tokenised text; its arrays are in files in `directory`.
 
     Raises:
         InputError: a word is `|||`, which separates the columns of a table.
@@ -188,7 +188,7 @@ def _find_shorter(*paths: StrPath) -> None:
 
 
 class _SpilledLinks:
-    """Takes the links of sentences that follow each other."""
+    """Takes the links of consecutive sentences."""
 
     def __init__(self, files: ArrayFiles) -> None:
         self._starts, self._others = files.new(np.int64), files.new(np.int32)

@@ -26,7 +26,7 @@ N_DECIMALS = 7  # train-model.perl prints "%.7f", and the scorer reads that
 
 @dataclass(frozen=True)
 class LexicalTable:
-    """Word pairs that were linked and their probabilities.
+    """Linked word pairs and their probabilities.
 
     A word without any link counts as linked once to NULL, whose number on either side is one
     above the last of the vocabulary.
@@ -34,8 +34,8 @@ class LexicalTable:
     Attributes:
         sources, targets: (n_pairs,) numbers of the words, ascending.
         source_given_target, target_given_source: (n_pairs,) probabilities, relative frequencies
-            rounded to 7 decimals as in the files that Moses's scorer reads.
-        n_targets: how many target words there are, NULL included.
+            rounded to 7 decimals as in the files read by Moses's scorer.
+        n_targets: number of target words, NULL included.
     """
 
     sources: NDArray[np.int64]
@@ -49,12 +49,12 @@ class LexicalTable:
         return self.sources * self.n_targets + self.targets
 
     def rows_of(self, sources: NDArray[np.int64], targets: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Rows of word pairs that are known to be in the table."""
+        """Rows of word pairs known to be in the table."""
         return np.searchsorted(self._keys, sources * self.n_targets + targets)
 
 
 class LinkProbs(NamedTuple):
-    """Probabilities of one direction laid out beside the links that they explain.
+    """Probabilities of one direction, in the order of the links they explain.
 
     Attributes:
         links: (n_links,) p(word | linked word), in the order of `Links.others` of the word's side.
@@ -66,7 +66,7 @@ class LinkProbs(NamedTuple):
 
 
 class _Linked(NamedTuple):
-    """Words of one side and what they are linked with; a word without link is with NULL.
+    """Words of one side and the words they are linked with; a word without link is linked with NULL.
 
     Attributes:
         words: (n,) numbers of words, in the order of the text; each as often as it has links.
@@ -95,7 +95,7 @@ def _linked(text: Text, other: Text, links: Links) -> Iterator[_Linked]:
 
 
 def lexical_table(corpus: AlignedCorpus) -> LexicalTable:
-    """Count the links of the whole corpus; in memory are the distinct word pairs, some 100 bytes each."""
+    """Count the links of the whole corpus; the distinct word pairs are in memory, some 100 bytes each."""
     n_sources = len(corpus.source.vocabulary) + 1
     n_targets = len(corpus.target.vocabulary) + 1
     keys, counts = np.empty(0, np.int64), np.empty(0, np.int64)
@@ -119,7 +119,7 @@ def lexical_table(corpus: AlignedCorpus) -> LexicalTable:
 def _added(
     keys: NDArray[np.int64], counts: NDArray[np.int64], more: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Distinct keys, ascending, and how often they came, after more of them."""
+    """Distinct keys, ascending, and their counts, after adding more of them."""
     new_keys, new_counts = np.unique(more, return_counts=True)
     both, places = np.unique(np.concatenate([keys, new_keys]), return_inverse=True)
     totals = np.zeros(len(both), np.int64)
@@ -161,7 +161,7 @@ def write_lexical_tables(
 ) -> None:
     """Write `lex.e2f` (source target p(source|target)) and `lex.f2e` (target source p(target|source)).
 
-    The rows are Moses's; their order, which in Moses is that of a hash, ascends here.
+    The rows are Moses's. Their order is ascending here, that of a hash in Moses.
     """
     sources = [*corpus.source.vocabulary, NULL]
     targets = [*corpus.target.vocabulary, NULL]

@@ -1,8 +1,8 @@
 """All occurrences of phrase pairs, shard by shard in the order of the sources in the table.
 
 An external sort by distribution: sorted runs in a file, each with a regular sample of its keys; the
-samples of all runs tell where to cut them (Shi and Schaeffer, Parallel sorting by regular sampling,
-1992). What belongs to one source phrase comes in one shard.
+samples of all runs show where to cut them (Shi and Schaeffer, Parallel sorting by regular sampling,
+1992). All occurrences of one source phrase are in one shard.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class OccurrenceShards:
     Args:
         source: the source text.
         rows: an empty file for the runs.
-        occurrences_at_once: rough size of a shard. A shard grows beyond it where the phrases that
-            share their first words (three in a vocabulary of up to two millions) occur more often,
+        occurrences_at_once: rough size of a shard. A shard grows beyond it where the phrases
+            sharing their first words (three in a vocabulary of up to two millions) occur more often,
             and by at most a 4096th for each run.
     """
 
@@ -54,11 +54,11 @@ class OccurrenceShards:
 
     @property
     def n_occurrences(self) -> int:
-        """How many there are so far."""
+        """Number of occurrences so far."""
         return self._rows.n_rows
 
     def __iter__(self) -> Iterator[Occurrences]:
-        """Shards: no source phrase of one stands before any of an earlier one in the table."""
+        """Yield shards; no source phrase of one precedes any of an earlier one in the table."""
         samples = np.sort(np.concatenate(self._samples))
         bounds = np.unique(samples[self._samples_of_a_shard :: self._samples_of_a_shard])
         cuts = [self._cuts(first, end, bounds) for first, end in pairwise(self._ends)]

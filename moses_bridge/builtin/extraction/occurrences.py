@@ -1,4 +1,4 @@
-"""Phrase pairs that are consistent with the word links of a corpus.
+"""Phrase pairs consistent with the word links of a corpus.
 
 The conditions are those of Moses's `extract` (Koehn, Och and Marcu 2003, section 4.5 of Koehn's
 "Statistical Machine Translation", 2010): no link leaves the pair, at least one lies inside, and

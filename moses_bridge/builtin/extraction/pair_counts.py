@@ -1,4 +1,4 @@
-"""Distinct phrase pairs of a corpus with their counts and the alignments that are printed and scored."""
+"""Distinct phrase pairs of a corpus with their counts and the alignments printed and scored."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ N_SETS = 1 << MAX_WORDS  # of words of a phrase that one word can be linked to
 class PairCounts(NamedTuple):
     """Distinct phrase pairs in the order of the table, sources first.
 
-    The target view of a pair is the occurrence whose alignment stands for it when Moses scores the
-    target given the source, and the one that is printed; the source view serves the other direction.
+    The target view of a pair is the occurrence whose alignment Moses uses to score the target
+    given the source, and to print. The source view is used for the other direction.
 
     Attributes:
         source_starts, target_starts: (n_pairs,) positions of the target view in the running texts.
@@ -78,15 +78,15 @@ def collected_pairs(
 ) -> Iterator[SpilledRows[PairCounts]]:
     """All phrase pairs of at most `max_words` words on each side, brought together and counted.
 
-    They stand in a file without a name, 50 bytes a pair, which goes with the context; while they
-    are collected, all occurrences do so too, 11 bytes each, and totals of target phrases, 28 bytes a
-    word. In memory are some 250 bytes for each of `occurrences_at_once`.
+    They are in a file without a name, 50 bytes a pair, freed at the end of the context. While they
+    are collected, all occurrences are in such a file too, 11 bytes each, and so are totals of target
+    phrases, 28 bytes a word. In memory are some 250 bytes for each of `occurrences_at_once`.
 
     Args:
         corpus: where the phrase pairs are found.
         max_words: at most 7.
         occurrences_at_once: how many occurrences are sorted together.
-        beside: a file in the directory of which there is room.
+        beside: a file whose directory has room.
 
     Raises:
         OSError: the disk is full; it names `beside`.
@@ -102,7 +102,7 @@ def collected_pairs(
 def _spill(
     corpus: AlignedCorpus, max_words: int, shards: OccurrenceShards, directory: Path
 ) -> NDArray[np.int32]:
-    """Find all occurrences; the totals of their target phrases, as `TargetCounts` tells them."""
+    """Find all occurrences; return the totals of their target phrases, as given by `TargetCounts`."""
     with ArrayFiles(directory) as files:
         totals = TargetCounts(corpus.target, files)
         for part in extract(corpus, max_words):
@@ -126,7 +126,7 @@ def _collect(
 def _pairs_of_shard(
     corpus: AlignedCorpus, occurrences: Occurrences, target_counts: NDArray[np.int32]
 ) -> PairCounts:
-    """Bring equal phrase pairs together and count; all that a source phrase has is in the shard."""
+    """Bring equal phrase pairs together and count them; a shard has all pairs of its source phrases."""
     o = occurrences
     sources, targets = _number_both(corpus, o)
     keys = sources.astype(np.int64) * len(targets) + targets
@@ -177,7 +177,7 @@ class _Groups(NamedTuple):
 
 
 class _Side(NamedTuple):
-    """Where the phrases of each occurrence stand: those of one side, and where the other side begins."""
+    """Where the phrases of each occurrence are: those of one side, and where the other side begins."""
 
     starts: NDArray[np.int32]
     lens: NDArray[np.uint8]
@@ -238,7 +238,7 @@ def _most_frequent(groups: _Groups, side: _Side, links: Links, ranks: Any) -> An
 
 @inner
 def _count_alignment(rank: int, row: int, seen: Any, n_seen: int) -> int:
-    """Count an alignment among those seen (rank, count, first occurrence); how many there are then."""
+    """Count an alignment among those seen (rank, count, first occurrence); return their new number."""
     k = 0
     while k < n_seen and seen[k, 0] != rank:
         k += 1
@@ -263,7 +263,7 @@ def _best_occurrence(seen: Any, n_seen: int) -> int:
 
 @inner
 def _alignment_rank(row: int, side: _Side, links: Links, ranks: Any) -> int:
-    """A number that orders alignments as Moses does: a digit for the set of links of each word.
+    """A number ordering alignments as Moses does: a digit for the set of links of each word.
 
     There are 2^7 sets, so seven words make 49 bits.
     """

@@ -1,4 +1,4 @@
-"""Numbers for phrases such that their order is the order of a sorted table."""
+"""Numbers for phrases, in the order of a sorted table."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ BITS_OF_A_KEY = 63  # of an int64 that stays positive, so that keys sort as they
 def number_phrases(
     text: Text, starts: NDArray[np.int32], lens: NDArray[np.uint8]
 ) -> NDArray[np.int32]:
-    """(n,) ranks, from 0 on, of the phrases that begin at `starts` (n,) and have `lens` (n,) words.
+    """(n,) ranks, from 0 on, of the phrases beginning at `starts` (n,) with `lens` (n,) words.
 
-    Equal phrases have equal ranks. The order is that of `LC_ALL=C sort` on lines that go on with
-    ` ||| ` behind the phrase.
+    Equal phrases have equal ranks. The order is that of `LC_ALL=C sort` on lines with ` ||| `
+    behind the phrase.
     """
     step = _words_of_a_key(text)
     firsts = range(0, int(lens.max(initial=0)) + 1, step)
@@ -37,7 +37,7 @@ def number_phrases(
 def leading_words(
     text: Text, starts: NDArray[np.int32], lens: NDArray[np.uint8]
 ) -> NDArray[np.int64]:
-    """(n,) numbers that ascend in the same order, equal where the first words are the same.
+    """(n,) numbers ascending in the same order, equal where the first words are the same.
 
     As many words as go into 63 bits, the bar behind a shorter phrase included.
     """
@@ -62,7 +62,7 @@ def _packed_words(
 
 @njit(cache=True, nogil=True)
 def _pack(words: Any, bar: int, starts: Any, lens: Any, first: int, end: int, bits: int) -> Any:
-    """The bar stands just behind a phrase, 0 further on."""
+    """The bar is just behind a phrase, 0 further on."""
     keys = np.zeros(len(starts), np.int64)
     for row in range(len(starts)):
         for i in range(first, end):

@@ -34,7 +34,7 @@ PAIRS_AT_ONCE = 1 << 18  # some 13 MB of pairs
 
 @dataclass(frozen=True)
 class PairScorer:
-    """Scores phrase pairs; what it holds does not depend on how many there are.
+    """Scores phrase pairs; its memory does not depend on their number.
 
     Attributes:
         corpus: where the views of the pairs are.
@@ -69,9 +69,9 @@ def pair_scorer(
     smoothing: Smoothing,
     directory: Path,
 ) -> PairScorer:
-    """What scores the pairs of a corpus; their counts are counted over all of them.
+    """The scorer of the pairs of a corpus; counts of counts are taken over all of them.
 
-    Probabilities of words stand in files without names in `directory`, 16 bytes a link and 8 a word.
+    Probabilities of words are in files without names in `directory`, 16 bytes a link and 8 a word.
     """
     discounts = np.ones(HIGHEST_COUNT_OF_COUNTS, np.float32)
     if smoothing == "good-turing":

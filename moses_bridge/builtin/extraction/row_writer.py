@@ -12,12 +12,12 @@ from moses_bridge.builtin.extraction.aligned_corpus import Text
 from moses_bridge.compiled.bytes_by_name import BLANK, MINUS, PLUS, POINT, SMALL_E, ZERO
 from moses_bridge.compiled.inner import inner
 
-N_DIGITS = 6  # the precision of a C++ stream that nobody has changed
+N_DIGITS = 6  # the default precision of a C++ stream
 NUMBER_BYTES = 14  # "0.000123456 ", "1.23457e-100 " and a byte to spare
 
 
 class PackedText(NamedTuple):
-    """A running text whose words can be copied out.
+    """A running text, laid out for copying its words.
 
     Attributes:
         text: bytes of the vocabulary, one word behind the other.
@@ -51,7 +51,7 @@ def n_phrase_bytes(text: PackedText, starts: NDArray[np.int32], lens: NDArray[np
 
 @njit(cache=True, nogil=True)
 def put_phrase(out: Any, end: int, text: PackedText, start: int, length: int) -> int:
-    """Write the words from `start`, each followed by a blank; the new end."""
+    """Write the words from `start`, each followed by a blank, and return the new end."""
     for position in range(start, start + length):
         word = text.words[position]
         for i in range(text.word_starts[word], text.word_starts[word + 1]):
@@ -64,7 +64,7 @@ def put_phrase(out: Any, end: int, text: PackedText, start: int, length: int) ->
 
 @njit(cache=True, nogil=True)
 def put_count(out: Any, end: int, count: int) -> int:
-    """Write a whole number that is not negative; the new end."""
+    """Write a non-negative whole number and return the new end."""
     divisor = 1
     while divisor * 10 <= count:
         divisor *= 10
@@ -77,7 +77,7 @@ def put_count(out: Any, end: int, count: int) -> int:
 
 @njit(cache=True, nogil=True)
 def put_number(out: Any, end: int, number: float) -> int:
-    """Write a number that is not negative as C++ streams do, `%g` with 6 digits; the new end."""
+    """Write a non-negative number as C++ streams do, `%g` with 6 digits, and return the new end."""
     if number == 0.0:
         out[end] = ZERO
         return end + 1

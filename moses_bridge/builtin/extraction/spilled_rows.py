@@ -1,4 +1,4 @@
-"""Rows of arrays that stand in a file instead of in memory."""
+"""Rows of arrays kept in a file instead of in memory."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class SpilledRows(Generic[Columns]):
 
     Args:
         file: an empty file, open for writing and reading.
-        empty: a NamedTuple of arrays of the kinds and shapes that come, without rows.
+        empty: a NamedTuple of arrays without rows, with the types and shapes of those appended.
 
     Attributes:
-        n_rows: how many rows there are so far.
+        n_rows: number of rows so far.
     """
 
     def __init__(self, file: BinaryIO, empty: Columns) -> None:
@@ -37,7 +37,7 @@ class SpilledRows(Generic[Columns]):
         self._row = np.dtype([(f"f{i}", c.dtype, c.shape[1:]) for i, c in enumerate(empty)])
 
     def append(self, columns: Columns) -> None:
-        """Write rows behind those that are there.
+        """Append rows.
 
         Raises:
             OSError: the disk is full.

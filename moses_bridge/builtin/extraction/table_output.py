@@ -32,7 +32,7 @@ from moses_bridge.compiled.bytes_by_name import BLANK, MINUS, NEWLINE
 from moses_bridge.compiled.inner import inner
 from moses_bridge.formats.row_columns import JOINT_COUNT, SOURCE_COUNT, TARGET_COUNT, put_bar
 
-ROWS_AT_ONCE = 1 << 16  # some 8 MB of text, the part of a .gz file that is compressed as one
+ROWS_AT_ONCE = 1 << 16  # some 8 MB of text, the part of a .gz file compressed as one
 GZIP_LEVEL = 5  # 5% larger than at level 9, in a tenth of the time
 BYTES_OF_BARS_AND_COUNTS = 80  # five bars of 4 bytes, three counts of at most 10 digits and blanks
 LINK_BYTES = 4  # "0-0 "
@@ -50,9 +50,9 @@ def write_phrase_table(
     Args:
         path: the file, compressed if it ends in .gz.
         corpus: where the words and links are.
-        pairs: what is written, in its order.
+        pairs: the phrase pairs to write, in their order.
         scores_of: (n_pairs, n_scores) probabilities of some of the pairs; called in several threads.
-        jobs: threads that score, format and compress.
+        jobs: number of threads scoring, formatting and compressing.
     """
     source, target = pack_text(corpus.source), pack_text(corpus.target)
 
@@ -94,7 +94,7 @@ def write_reordering_table(
 
 
 class _Phrases(NamedTuple):
-    """Where the phrases of some rows stand in the running texts."""
+    """Where the phrases of some rows are in the running texts."""
 
     source_starts: NDArray[np.int32]
     source_lens: NDArray[np.uint8]

@@ -12,14 +12,14 @@ from moses_bridge.builtin.extraction.occurrences import MAX_WORDS, Occurrences
 
 
 class TargetCounts:
-    """Counts occurrences part by part; afterwards tells the total of any phrase by its place.
+    """Counts occurrences part by part; afterwards gives the total of any phrase by its place.
 
-    On the disk are 7 bytes a target word while it counts (a place of the text is in at most 28 phrase
-    pairs), 28 more afterwards; in memory some 90 for each of `WORDS_AT_ONCE`.
+    It needs 7 bytes of disk a target word while it counts (a place of the text is in at most 28 phrase
+    pairs), 28 more afterwards. It needs some 90 bytes of memory for each of `WORDS_AT_ONCE`.
 
     Args:
         target: the target text.
-        files: where the counts stand.
+        files: where the counts are kept.
     """
 
     def __init__(self, target: Text, files: ArrayFiles) -> None:
@@ -29,7 +29,7 @@ class TargetCounts:
         self._here.lengthen(len(target.words) * MAX_WORDS)
 
     def add(self, occurrences: Occurrences) -> None:
-        """Count occurrences of sentences that have not been counted yet."""
+        """Count occurrences of sentences not counted yet."""
         if len(occurrences.target_starts) == 0:
             return
         first = int(occurrences.target_starts.min())
@@ -80,7 +80,7 @@ class TargetCounts:
     def _keys(self, numbers: NDArray[np.int32], first: int, length: int) -> NDArray[np.int64]:
         """(n,) numbers of `length` words from each place on, given those of one word less.
 
-        Behind the text stands a word that is none.
+        The text is followed by a placeholder equal to no word.
         """
         n_kinds = len(self._target.vocabulary) + 1
         keys = numbers.astype(np.int64) * n_kinds + n_kinds - 1

@@ -19,7 +19,7 @@ from moses_bridge.compiled.lexicon import LexiconTables, find_slot, words_of, wo
 from moses_bridge.compiled.number_reader import NO_NUMBER, read_number, value_of
 
 COUNT_LINE = re.compile(rb"ngram\s+(\d+)\s*=\s*(\d+)\s*")
-MAX_ORDER = 16  # longer n-grams are in no model; a header that announces them is damaged
+MAX_ORDER = 16  # longer n-grams are in no model; a header announcing them is damaged
 GOOD, BAD_NUMBER, TOO_FEW_WORDS, UNKNOWN_WORD, POSITIVE, TRAILING, DUPLICATE, SHORT = range(8)
 EXPECTATIONS = {
     BAD_NUMBER: "a number (log10 probability, words, log10 back-off)",
@@ -112,7 +112,7 @@ def _read_header(path: textio.StrPath, data: bytes) -> tuple[list[int], int, int
 def _skip_to(
     path: textio.StrPath, data: bytes, position: int, line: int, mark: bytes
 ) -> tuple[int, int]:
-    """Pass blank lines (or all before the header) and the line `mark`; the place after it."""
+    """Skip blank lines (or all before the header) and the line `mark`; return the place after it."""
     while position < len(data):
         end = data.find(b"\n", position)
         end = len(data) if end < 0 else end
@@ -145,7 +145,7 @@ def _skip_space(data: Any, position: int, end: int) -> int:
 
 @inner
 def _next_token(data: Any, position: int, end: int) -> tuple[int, int]:
-    """Start and end of the next token, equal if there is none; unlike in tables a CR sets it off too."""
+    """Start and end of the next token, equal if there is none; unlike in tables, a CR separates tokens too."""
     start = position = _skip_space(data, position, end)
     while position < end and not _is_space(data[position]):
         position += 1
@@ -154,7 +154,7 @@ def _next_token(data: Any, position: int, end: int) -> tuple[int, int]:
 
 @inner
 def _parse_number(data: Any, start: int, end: int) -> tuple[float, bool]:
-    """A decimal number that fills data[start:end], and whether it was one."""
+    """The decimal number filling data[start:end], and whether it was one."""
     number = read_number(data, start, end)
     return value_of(number), number.end != NO_NUMBER and number.end == end
 
@@ -165,8 +165,8 @@ def _parse_section(
 ) -> tuple[int, int, int]:
     """Fill the section from the lines at `position`; place, number of good rows, problem.
 
-    One function, since numba counts references to all arrays of a tuple that is passed on, which in
-    rows and words took half of the time.
+    One function, since numba counts references to all arrays of a tuple passed on, which took
+    half of the time for rows and words.
     """
     order = section.ids.shape[1]
     for row in range(len(section.log_probs)):

@@ -33,8 +33,8 @@ class NGramSection(NamedTuple):
     """The n-grams of one order, part by part.
 
     Attributes:
-        n_ngrams: how many there are.
-        parts: in the order in which they are written.
+        n_ngrams: number of n-grams.
+        parts: the n-grams, in the order of writing.
     """
 
     n_ngrams: int
@@ -49,7 +49,7 @@ def write_arpa(path: textio.StrPath, arpa: Arpa) -> None:
 def write_sections(
     path: textio.StrPath, words: list[bytes], sections: Sequence[NGramSection]
 ) -> None:
-    """As `write_arpa`, for a model of which a part is in memory at a time."""
+    """As `write_arpa`, for a model with one part in memory at a time."""
     packed = _pack(words)
     with (
         textio.open_write(path) as stream,
@@ -117,7 +117,7 @@ def _put_number(text: Any, end: int, number: float) -> int:
 
 @njit(cache=True)
 def _format_rows(text: Any, words: PackedWords, ids: Any, log_probs: Any, backoffs: Any) -> int:
-    """Write the lines into `text`; the number of bytes."""
+    """Write the lines into `text` and return the number of bytes."""
     end = 0
     n_rows, order = ids.shape
     for row in range(n_rows):

@@ -1,8 +1,8 @@
-"""Sums over the n-grams that share a context, for more contexts than memory holds.
+"""Sums over the n-grams sharing a context, for more contexts than memory holds.
 
-N-grams stand in the order of their last words, so those of a context are far apart. They are
-distributed to parts of the contexts, each of which fits into memory, and what was summed up in each
-part is collected in the first order again; nothing is compared.
+N-grams are in the order of their last words, so those of a context are far apart. They are
+distributed to parts of the contexts, each fitting into memory. The sums of each part are then
+collected in the first order again; nothing is compared.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ COUNTED_SORT = 1 << 16  # numbers below it are sorted by counting
 
 
 class Shares(NamedTuple):
-    """What n-grams add to the sums of their contexts.
+    """The contributions of n-grams to the sums of their contexts.
 
     Attributes:
         contexts: (n,) number of each one's context.
         counts: (n,) adjusted counts.
-        freed: (n,) what of them goes to the lower order.
+        freed: (n,) the part of the counts given to the lower order.
     """
 
     contexts: NDArray[Any]
@@ -38,13 +38,13 @@ class Shares(NamedTuple):
 
 
 class ContextSums(Protocol):
-    """Takes n-grams and sums up what they add to their contexts, in the order in which they came."""
+    """Takes n-grams and sums their contributions to their contexts, in the order of arrival."""
 
     def add(self, shares: Shares) -> None:
         """Take some n-grams."""
 
     def finish(self, of_contexts: ArrayFile[np.float64]) -> None:
-        """Sum up, and append the share of each context's counts that is set free.
+        """Sum up, and append the share of each context's counts given to the lower order.
 
         It is NaN where no n-gram has the context.
         """
@@ -52,16 +52,16 @@ class ContextSums(Protocol):
     def of_ngrams(
         self, number: int, contexts: NDArray[Any]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Total and share of the contexts of the n-grams that were added as number `number`, from 0 on."""
+        """Total and share of the contexts of the n-grams of addition `number`, counted from 0."""
 
 
 def context_sums(n_contexts: int, files: ArrayFiles, at_once: int) -> ContextSums:
     """In memory where the contexts fit.
 
     Args:
-        n_contexts: how many contexts there are.
-        files: where n-grams stand otherwise, 36 bytes each.
-        at_once: contexts that are in memory at a time, 24 bytes each.
+        n_contexts: number of contexts.
+        files: where n-grams are kept otherwise, 36 bytes each.
+        at_once: number of contexts in memory at a time, 24 bytes each.
     """
     if n_contexts <= at_once:
         return SumsInMemory(n_contexts)
@@ -69,7 +69,7 @@ def context_sums(n_contexts: int, files: ArrayFiles, at_once: int) -> ContextSum
 
 
 class SumsInMemory:
-    """Sums of contexts of which all fit into memory."""
+    """Sums of contexts all fitting into memory."""
 
     def __init__(self, n_contexts: int) -> None:
         self._totals, self._freed = np.zeros(n_contexts), np.zeros(n_contexts)
@@ -94,7 +94,7 @@ class SumsInMemory:
 
 
 class DistributedSums:
-    """Sums of contexts of which a part at a time is in memory."""
+    """Sums of contexts with one part in memory at a time."""
 
     def __init__(self, n_contexts: int, files: ArrayFiles, at_once: int) -> None:
         self._n_contexts = n_contexts
@@ -140,11 +140,11 @@ class DistributedSums:
         return totals, weights
 
     def _order(self, parts_of: NDArray[Any]) -> NDArray[np.int64]:
-        """Those of a part together, as they came: the sum of floats depends on it."""
+        """The n-grams of a part together, in order of arrival: the sum of floats depends on it."""
         numbers = parts_of.astype(np.uint16) if self._n_parts <= COUNTED_SORT else parts_of
         return np.argsort(numbers, kind="stable")
 
     def _places(self, part: int) -> Iterator[tuple[int, int]]:
-        """Where the n-grams of a part begin and end, those that were added first first."""
+        """Where the n-grams of a part begin and end, in the order of their addition."""
         for cut in self._cuts:
             yield int(cut[part]), int(cut[part + 1])

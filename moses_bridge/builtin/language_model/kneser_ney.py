@@ -32,8 +32,8 @@ from moses_bridge.builtin.language_model.tokens import BOS, Tokens, read_tokens,
 
 FALLBACK_DISCOUNTS = (0.0, 0.5, 1.0, 1.5)  # lmplz --discount_fallback
 NGRAMS_AT_ONCE = 1 << 20  # some 90 MB
-SMALLEST = 1e-99  # its log10 is the -99 that ARPA files have for a probability of 0
-N_COUNTS = 5  # counts of 1 to 4 tell the discounts, all others are counted together
+SMALLEST = 1e-99  # its log10 is -99, a probability of 0 in ARPA files
+N_COUNTS = 5  # counts of 1 to 4 give the discounts, all others are counted together
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Smoothed:
 
     Attributes:
         counts: the n-grams.
-        threshold: those with at most so many occurrences are pruned; None where none is.
+        threshold: n-grams with at most so many occurrences are pruned; None for no pruning.
         probs: (n,) interpolated probability of each n-gram.
-        lower_weights: probability mass that each context (n-gram one order lower) leaves to the
+        lower_weights: probability mass left by each context (n-gram one order lower) to the
             lower order; NaN where the n-gram is no context.
     """
 
@@ -65,7 +65,7 @@ def estimate(
 ) -> None:
     """Estimate a language model from a text with one sentence a line and write it as ARPA.
 
-    The words of the text and its n-grams stand in files without names beside `out`; in memory are the
+    The words of the text and its n-grams are in files without names beside `out`. In memory are the
     distinct words and some 90 bytes for each of `ngrams_at_once`.
 
     Args:
@@ -92,10 +92,10 @@ def estimate(
 def model_within(
     sentences: Iterable[Sequence[bytes]], vocabulary: Sequence[bytes], thresholds: list[int]
 ) -> Arpa:
-    """The language model of a text over a vocabulary that is given, in memory; all other words are <unk>.
+    """The language model of a text over a given vocabulary, in memory; all other words are <unk>.
 
-    A word that is not in the text has the share of the uniform lowest order. <unk> is counted where it
-    stands in the text. While it is made, n-grams stand in the directory of temporary files.
+    A word missing from the text gets the share of the uniform lowest order. <unk> is counted where it
+    occurs in the text. Meanwhile n-grams are kept in the directory of temporary files.
 
     Args:
         sentences: the words of each sentence.
@@ -151,7 +151,7 @@ def _sections(smoothed: list[Smoothed], at_once: int) -> list[NGramSection]:
 def _rows(
     orders: list[NGramCounts], own: Smoothed, weights: ArrayFile[np.float64] | None, at_once: int
 ) -> Iterator[NGrams]:
-    """The n-grams that are kept, part by part; `orders` ends with theirs, `weights` are of the order above."""
+    """The n-grams kept, part by part; `orders` ends with their order, `weights` are of the order above."""
     for first, end in parts(len(own.counts), at_once):
         rows = first + np.flatnonzero(own.kept(first, end))
         log_probs = _log10(np.minimum(own.probs.take(rows), 1.0))

@@ -1,4 +1,4 @@
-"""A back-off language model as one hash table that compiled code can search.
+"""A back-off language model as one hash table, searched by compiled code.
 
 A model is read once and then asked word by word::
 
@@ -15,7 +15,7 @@ A model is read once and then asked word by word::
 `context` and `new_context` are one-dimensional int32 arrays (or rows of a matrix) with at least
 order - 1 places; they may be the same array. A sentence starts with context = [bos_id],
 n_context = 1 (0 if order is 1) and ends with a call for eos_id. `new_context[:n_new_context]` is
-minimal as in KenLM: the longest suffix that some longer n-gram of the model continues or that has
+minimal as in KenLM: the longest suffix continued by some longer n-gram of the model or with
 a back-off of its own, so hypotheses with equal contexts may be recombined. Places behind it are
 left as they were. Values are log10; Moses's feature is their natural logarithm (multiply with
 LN10). An unknown word counts with the probability of <unk>, -100 if the model has none, and
@@ -56,7 +56,7 @@ class LmTables(NamedTuple):
     Attributes:
         entries: int64; entries[2 * node] is the node's key.
         values: float32; values[4 * node + 2] is the log10 probability, + 3 the log10 back-off.
-        bits: int32 view of values, to tell -0.0 (nothing continues this n-gram) from 0.0.
+        bits: int32 view of values, to distinguish -0.0 (nothing continues this n-gram) from 0.0.
         n_words: number of one-word nodes, which come first.
         mask: number of hash slots - 1.
     """
@@ -91,7 +91,7 @@ class LmIndex:
 
     @classmethod
     def of(cls, arpa: Arpa, path: textio.StrPath) -> LmIndex:
-        """Index a model that is in memory; `path` is for the messages of errors, as of `read`."""
+        """Index a model in memory; `path` is for error messages, as in `read`."""
         arpa = _with_unknown_word(arpa)
         vocabulary = {word: number for number, word in enumerate(arpa.words)}
         for marker in (b"<s>", b"</s>"):
@@ -150,7 +150,7 @@ def _with_unknown_word(arpa: Arpa) -> Arpa:
 
 
 def _build(path: textio.StrPath, arpa: Arpa) -> LmTables:
-    """Enter all n-grams, doubling the table while suffixes that the file lacks need more room."""
+    """Enter all n-grams, doubling the table while suffixes missing from the file need more room."""
     n_ngrams = sum(len(section.log_probs) for section in arpa.sections[1:])
     n_slots = 1 << max(4, (3 * n_ngrams // 2).bit_length())  # at most three quarters taken
     while True:
@@ -254,7 +254,7 @@ def _insert_missing_suffix(tables: LmTables, ids: Any, first: int, last: int) ->
 
 @njit(cache=True)
 def _insert_section(tables: LmTables, section: NGrams, n_used: int) -> tuple[int, int, int]:
-    """Enter the n-grams of one order; the problem, the row that has it, and the slots taken."""
+    """Enter the n-grams of one order; return the problem, its row, and the number of slots taken."""
     ids, log_probs, backoffs = section.ids, section.log_probs, section.backoffs
     n_rows, order = ids.shape
     for row in range(n_rows):

@@ -47,13 +47,13 @@ def count_ngrams(tokens: Tokens, order: int, files: ArrayFiles, at_once: int) ->
     """Count the n-grams of orders 1 to `order`; unigram i is word i, <s> counts 0.
 
     Each order is counted from the one below: an n-gram is the number of its suffix and a first word. So
-    all that is sorted are pairs of numbers, at most `at_once` of them at a time.
+    only pairs of numbers are sorted, at most `at_once` of them at a time.
 
     Args:
         tokens: the text.
         order: words of the longest n-grams.
-        files: where the counts stand.
-        at_once: places of the text that are counted in memory, some 90 bytes each.
+        files: where the counts are kept.
+        at_once: number of places of the text counted in memory, some 90 bytes each.
     """
     orders = [_count_words(tokens, files, at_once)]
     with (
@@ -93,8 +93,8 @@ class _Ends:
 
     Attributes:
         ids: numbers of the words.
-        lower: number of the n-gram one order lower that ends at each place, NONE if there is none.
-        n_words: how many different words there are.
+        lower: number of the n-gram one order lower ending at each place, NONE if there is none.
+        n_words: number of different words.
         length: words of an n-gram.
     """
 
@@ -106,7 +106,7 @@ class _Ends:
     def read(
         self, first: int, end: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
-        """Those from `first` to before `end`: their places from `first` on, keys and contexts.
+        """The n-grams ending from `first` to before `end`: their places from `first` on, keys and contexts.
 
         The order of the keys is that of the n-grams.
         """
@@ -127,7 +127,7 @@ def _count_order(
     at_once: int,
     progress: Progress,
 ) -> NGramCounts:
-    """Count the n-grams; if `numbered`, put the number of the one that ends at each place into `numbers`."""
+    """Count the n-grams; if `numbered`, put the number of the one ending at each place into `numbers`."""
     limit = len(text.ids)
     counts = _no_counts(limit, files)
     with ArrayFiles(files.directory) as scratch:
@@ -155,10 +155,10 @@ def _count_order(
 
 
 def adjusted_counts(orders: list[NGramCounts], files: ArrayFiles, at_once: int) -> list[Numbers]:
-    """Counts as Kneser-Ney smoothing wants them (Chen and Goodman 1998, section 3; Heafield 2013).
+    """Counts as needed by Kneser-Ney smoothing (Chen and Goodman 1998, section 3; Heafield 2013).
 
     The highest order and n-grams that begin with <s> keep their occurrences, all others count the
-    different words that stand before them.
+    different words preceding them.
     """
     adjusted = [_words_before(lower, higher, files, at_once) for lower, higher in pairwise(orders)]
     return [*adjusted, orders[-1].raw]

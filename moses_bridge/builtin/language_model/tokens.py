@@ -17,7 +17,7 @@ from moses_bridge.base.line_progress import track_lines
 
 SPECIAL_WORDS = (b"<unk>", b"<s>", b"</s>")
 UNK, BOS, EOS = range(3)
-# What lmplz parts words at (lm/builder/corpus_count.cc), but for the blank and the line feed.
+# Separators of words in lmplz (lm/builder/corpus_count.cc), but for the blank and the line feed.
 SEPARATORS = bytes.maketrans(b"\0\t\r", b"   ")
 TOKENS_AT_ONCE = 1 << 16  # are written together
 
@@ -69,19 +69,19 @@ def read_tokens(path: textio.StrPath, files: ArrayFiles) -> Tokens:
 
 
 def words_of_line(line: bytes) -> list[bytes]:
-    """The words of a line, as `lmplz` parts them."""
+    """The words of a line, as `lmplz` separates them."""
     return [word for word in line.translate(SEPARATORS).split(b" ") if word]
 
 
 def tokens_within(
     sentences: Iterable[Sequence[bytes]], vocabulary: Sequence[bytes], files: ArrayFiles
 ) -> Tokens:
-    """Number the words of sentences by a vocabulary that is given; all others are <unk>.
+    """Number the words of sentences by a given vocabulary; all others are <unk>.
 
     Args:
         sentences: the words of each sentence.
         vocabulary: words, each once, none of <unk>, <s>, </s>; the same one gives the same numbers.
-        files: where the numbers stand.
+        files: where the numbers are kept.
     """
     words = [*SPECIAL_WORDS, *vocabulary]
     numbers = {word: number for number, word in enumerate(words) if number > EOS}
