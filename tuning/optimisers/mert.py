@@ -152,8 +152,8 @@ class _Search:
     def climb(self, start: NDArray[np.float64], number: int) -> _Peak:
         """Sweep over the directions from a point until a sweep gains too little.
 
-        The gains of sweeps shrink fast: a climb is given up if it would stay below earlier ones
-    even with half the gain of the last sweep in all further ones together.
+            The gains of sweeps shrink fast: a climb is given up if it would stay below earlier ones
+        even with half the gain of the last sweep in all further ones together.
         """
         rng = np.random.default_rng((self.seed, number))
         weights = start.copy()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-# The characters that mean something to TeX (Knuth 1984, The TeXbook, chapter 7).
+# The characters with a special meaning in TeX (Knuth 1984, The TeXbook, chapter 7).
 ESCAPES = str.maketrans(
     {character: f"\\{character}" for character in "&%_#${}"}
     | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}

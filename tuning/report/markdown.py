@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-LINE_END = "  \n"  # two blanks keep a line of its own in a paragraph
+LINE_END = "  \n"  # two blanks at the end keep a line separate in a paragraph
 
 
 def to_markdown(frame: pd.DataFrame, notes: Sequence[str]) -> str:
