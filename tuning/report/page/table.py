@@ -30,7 +30,7 @@ class Cell:
     Attributes:
         text: the text shown.
         value: the value sorted by; None sorts by the text.
-        strong: whether it stands out.
+        strong: whether it is highlighted.
     """
 
     text: str
