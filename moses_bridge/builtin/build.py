@@ -33,7 +33,7 @@ TABLE_NAME = "phrase-table.gz"
 REORDERING_NAME = "reordering-table.wbe-msd-bidirectional-fe.gz"
 LANGUAGE_MODEL_NAME = "lm.arpa.gz"
 INI_NAME = "moses.ini"
-# What is compiled, and how many functions that are with numba 0.68.
+# The compiled parts, and their number of functions with numba 0.68.
 EXTRACTION = "the extraction of phrases (10 s to a minute)", 90
 ARPA_OUTPUT = "the output of language models (some seconds)", 11
 

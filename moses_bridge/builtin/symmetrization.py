@@ -46,7 +46,7 @@ def _by_target(link: Link) -> Link:
 
 
 def _grow(links: set[Link], union: set[Link], sources: set[int], targets: set[int]) -> None:
-    """Add neighbours until a whole round adds none; a link that is added ahead is visited in the same round."""
+    """Add neighbours until a whole round adds none; a link added ahead is visited in the same round."""
     n_before = -1
     while len(links) > n_before:
         n_before = len(links)

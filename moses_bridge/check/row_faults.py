@@ -51,7 +51,7 @@ def line_faults(
 
 
 def row_faults(row: PhraseTableRow, path: StrPath, line_number: int) -> Iterator[InputError]:
-    """The faults of a row that can be parsed."""
+    """The faults of a parsable row."""
     for phrase in (row.source, row.target):
         if b"[" in phrase or b"|" in phrase:
             yield from _word_faults(phrase, path, line_number)

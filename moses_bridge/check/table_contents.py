@@ -44,7 +44,7 @@ class TableContents:
 
     Attributes:
         tallies: how often each of the things named above occurs.
-        n_rows: rows that could be parsed.
+        n_rows: number of parsable rows.
         source_factors: rows by the number of factors of each source word, where it is not 1; 0 where
             the words differ.
         target_factors: the same for target words.
@@ -97,7 +97,7 @@ class TableContents:
         yield f"factors of target words: {self._factors(self.target_factors)}"
 
     def likely_factors(self, factors: dict[int, Tally]) -> int:
-        """The number of factors that most rows have, 0 if that is a mixture."""
+        """The number of factors in most rows, 0 if that is a mixture."""
         counts = {number: tally.count for number, tally in factors.items()}
         counts[1] = self.n_rows - sum(counts.values())
         return max(counts, key=lambda number: counts[number])

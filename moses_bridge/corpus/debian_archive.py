@@ -174,7 +174,7 @@ class DebianArchive:
 def _open_to_sandbox(folder: Path) -> None:
     """Give a folder to the user under which apt downloads when it runs as root.
 
-            Otherwise apt prints a warning and downloads as root.
+    Otherwise apt prints a warning and downloads as root.
     """
     if os.geteuid() == 0:
         with contextlib.suppress(LookupError):

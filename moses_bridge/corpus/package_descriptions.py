@@ -162,9 +162,9 @@ def _paragraphs(body: tuple[str, ...]) -> list[list[Passage]]:
 def _passages(lines: list[str]) -> list[Passage]:
     """Join the lines of each passage of a paragraph.
 
-    Debian's policy (5.6.13): a line that is not indented is prose, to be filled; an indented one
+    Debian's policy (5.6.13): an unindented line is prose, to be filled; an indented one
     is verbatim. Lists are verbatim lines by that rule; a line indented deeper than its item's
-    bullet, or one that is not indented and starts with a small letter, goes on with the item.
+    bullet, or an unindented one starting with a small letter, continues the item.
     """
     texts: list[list[str]] = []
     kinds: list[str] = []

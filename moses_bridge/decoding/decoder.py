@@ -34,7 +34,7 @@ from moses_bridge.compiled.notice import CompilationNotice
 from moses_bridge.formats.moses_ini import MosesIni, format_weight, read_ini
 from moses_bridge.formats.ngram_scorer import NeuralLm, ScorerProcesses, as_texts
 
-# What is compiled, and how many functions that are with numba 0.68.
+# The compiled parts, and their number of functions with numba 0.68.
 READING = "the reading of a model (10 s to a minute)", 122
 SEARCH = "the search of the built-in decoder (half a minute to two)", 128
 Weights = Mapping[str, Sequence[float]]

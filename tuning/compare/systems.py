@@ -255,7 +255,7 @@ def _refuse_new_commands(runs: Mapping[Path, TuningRun], source: Path) -> None:
 def _translate_runs(
     decoder: Decoder, runs: Mapping[Path, TuningRun], source: Path, outputs: Mapping[Path, Path]
 ) -> None:
-    """Translate with each run's weights; runs with the same features share the models computing their values."""
+    """Translate with each run's weights; runs with the same features share their models."""
 
     def features_of(directory: Path) -> str:
         return json.dumps([asdict(feature) for feature in runs[directory].nbest_features])

@@ -1,1 +1,1 @@
-"""Experiments as data: settings, systems and tables in TOML, and the plan that make follows."""
+"""Experiments as data: settings, systems and tables in TOML, and the plan followed by make."""

@@ -1,4 +1,4 @@
-"""What an experiment file says of systems, networks, columns, features and tables, read and checked."""
+"""Reading and checking the systems, networks, columns, features and tables of an experiment file."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ MAIN = "main"
 # A name is part of the names of files and of rules.
 NAME = re.compile(r"[\w.+-]+", re.ASCII)
 NAME_FORM = "a name of letters, digits, '_', '.', '+' and '-'"
-# Directories of a build, which no network may be called.
+# Directories of a build, which are no names for networks.
 BUILD_DIRECTORIES = ("config", "corpus", "filtered", "lists", "maps", "model", "runs", "tables")
-# Sections of settings of steps that every experiment has.
+# Sections of settings of the steps in every experiment.
 SECTIONS = ("corpus", "build", "start", "tune", "rerank", "compare", "lists")
 
 
 @dataclass(frozen=True)
 class Names:
-    """What a name in a type refers to: Annotated[str, Names("networks")]."""
+    """The kind of thing a name in a type refers to: Annotated[str, Names("networks")]."""
 
     kind: str
 
@@ -49,9 +49,9 @@ class Seeds:
     """Lists of seeds; a system has one tuning run for each seed of its list.
 
     Attributes:
-        runs: of most systems.
-        noise: of systems with columns of noise.
-        optimizers: of the comparison of optimisers.
+        runs: seeds of most systems.
+        noise: seeds of systems with columns of noise.
+        optimizers: seeds of the comparison of optimisers.
     """
 
     runs: tuple[int, ...] = (1, 2, 3)
@@ -59,7 +59,7 @@ class Seeds:
     optimizers: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
 
     def __post_init__(self) -> None:
-        """Refuse a list without a seed, or with one twice."""
+        """Refuse a list without a seed, or with a repeated one."""
         for each in fields(self):
             seeds = getattr(self, each.name)
             if not seeds or len(set(seeds)) < len(seeds):
@@ -68,14 +68,14 @@ class Seeds:
 
 @dataclass(frozen=True)
 class Network:
-    """A network and what it is trained on.
+    """A network and its training data.
 
     Attributes:
         arch: its architecture; None takes the default of `rescorer train`.
-        data: what it is trained on; None for a network that is tuned from another one.
-        tuned_from: the network that `rescorer expected-bleu` tunes on n-best lists of the training text.
+        data: its training data; None for a network tuned from another one.
+        tuned_from: the network tuned by `rescorer expected-bleu` on n-best lists of the training text.
         settings: its section of settings; None takes the one of its own name.
-        seed: of its training.
+        seed: seed of its training.
         per_seed: train one network for each seed of the runs.
     """
 
@@ -94,11 +94,11 @@ class Network:
 
 @dataclass(frozen=True)
 class Column:
-    """Columns that `rescorer score` adds to the phrase table.
+    """Columns added to the phrase table by `rescorer score`.
 
     Attributes:
-        network: the network that scores the rows.
-        control: a control in the place of a network, with one table for each seed.
+        network: the network scoring the rows.
+        control: a control instead of a network, with one table for each seed.
         unknown_words: add the counts of unknown words too.
     """
 
@@ -107,25 +107,25 @@ class Column:
     unknown_words: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse a column of nothing, or of a network and a control."""
+        """Refuse a column with neither a network nor a control, or with both."""
         if (self.network is None) == (self.control is None):
             raise ConfigError("expected one of the keys 'network' and 'control'")
 
 
 @dataclass(frozen=True)
 class Feature:
-    """What networks add to the search or to n-best lists.
+    """A feature added by networks to the search or to n-best lists.
 
     Attributes:
-        name: of the feature, as "CSLM0".
-        networks: one, or on lists an ensemble.
+        name: name of the feature, such as "CSLM0".
+        networks: one network, or on lists an ensemble.
     """
 
     name: str
     networks: tuple[NetworkName, ...]
 
     def __post_init__(self) -> None:
-        """Refuse a name that a line of an n-best list could not have, and a feature of nothing."""
+        """Refuse a name not allowed in an n-best list, and a feature without networks."""
         if not NAME.fullmatch(self.name):
             raise ConfigError(f"name: found {self.name!r}, expected {NAME_FORM}")
         if not self.networks:
@@ -134,10 +134,10 @@ class Feature:
 
 @dataclass(frozen=True)
 class Start:
-    """One tuning of the baseline, around whose weights runs start.
+    """One tuning of the baseline; runs start around its weights.
 
     Attributes:
-        leave_out: columns that stay at weight 0.
+        leave_out: columns kept at weight 0.
     """
 
     leave_out: tuple[str, ...] = ()
@@ -145,20 +145,20 @@ class Start:
 
 @dataclass(frozen=True)
 class System:
-    """A row of a table: what is added to the baseline, tuned once for each seed.
+    """A row of a table: additions to the baseline, tuned once for each seed.
 
     Attributes:
-        label: its row; {left_out} stands for the columns that its start leaves out.
+        label: name of its row; {left_out} is replaced by the columns left out by its start.
         columns: added columns, one after the other.
         search: features of the search.
-        reranks: the system whose lists are weighed anew, instead of a tuning.
+        reranks: the system whose lists are reranked, instead of a tuning.
         on_lists: features of these lists.
-        start: where its runs start.
-        left_out: leave out what its start leaves out.
-        optimizer: in the place of the one of the settings.
-        settings: its section of settings; None takes "tune", or "rerank" where lists are weighed.
+        start: the start of its runs.
+        left_out: leave out the columns left out by its start.
+        optimizer: optimiser, instead of the one in the settings.
+        settings: its section of settings; None takes "tune", or "rerank" where lists are reranked.
         seeds: the list of its seeds.
-        tables: the tables that it is a row of, besides those that name it.
+        tables: the tables it is a row of, besides those naming it.
     """
 
     label: str
@@ -174,7 +174,7 @@ class System:
     tables: tuple[TableName, ...] = (MAIN,)
 
     def __post_init__(self) -> None:
-        """Refuse a label that a command line could not have, and keys that exclude each other."""
+        """Refuse a label impossible on a command line, and mutually exclusive keys."""
         if not self.label or "=" in self.label:
             raise ConfigError(f"label: found {self.label!r}, expected a text without '='")
         if self.reranks is None and self.on_lists:
@@ -192,11 +192,11 @@ class Table:
     """A table of systems; the first one is the baseline.
 
     Attributes:
-        rows: systems; those that name the table themselves follow, in the order of the file.
-        control: the system that cannot help, against which the others are set too; the last row where it is
-            in no other place.
+        rows: systems; those naming the table themselves follow, in the order of the file.
+        control: the system known to be useless, with which the others are compared too; the last row unless
+            it has another place.
         title: printed ahead of the table.
-        drop_prefix: what labels begin with, left out in this table.
+        drop_prefix: a prefix of labels, left out in this table.
         page: whether `make table1` makes it and puts it on the page.
     """
 
@@ -209,10 +209,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Page:
-    """What the page shows besides the tables.
+    """Contents of the page besides the tables.
 
     Attributes:
-        columns: columns whose scores are set against the table's own.
+        columns: columns whose scores are compared with the table's own.
         maps: the network whose words and phrases are drawn as maps.
     """
 
@@ -222,13 +222,13 @@ class Page:
 
 @dataclass(frozen=True)
 class Experiment:
-    """All that the files of an experiment say.
+    """The contents of the files of an experiment.
 
     Attributes:
         files: the files, bases first.
         sections: the names of sections of settings.
         seeds: lists of seeds.
-        page: what the page shows.
+        page: contents of the page.
         networks: networks by name.
         columns: columns by name.
         features: features by name.
@@ -282,16 +282,16 @@ KINDS: dict[str, type[Any]] = {
 
 
 def read_experiment(paths: Sequence[StrPath], changes: Sequence[str] = ()) -> Experiment:
-    """Read what experiment files say, and check that all they name is there.
+    """Read experiment files, and check that all things named in them exist.
 
     Args:
         paths: the files, as for `moses_bridge.base.experiment.load_experiment`.
-        changes: lines of TOML that replace keys of the files, as "seeds.runs = [1, 2]".
+        changes: lines of TOML replacing keys of the files, such as "seeds.runs = [1, 2]".
 
     Raises:
         InputError: a file is missing or is not TOML.
         ConfigError: a key or a name is unknown, a value has the wrong type, two rows of a table have one
-            label, or a change is not TOML; the message of an unknown name has the nearest valid one.
+            label, or a change is not TOML; the message about an unknown name suggests the nearest valid one.
     """
     mapping = merge([load_experiment(paths), *map(_parsed_change, changes)])
     where = ", ".join(map(str, paths))
@@ -333,13 +333,13 @@ def _entries(kind: str, mapping: Mapping[str, Any], where: str) -> Iterator[tupl
 
 
 def _check_names(experiment: Experiment, where: str) -> None:
-    """Refuse a name that nothing has."""
+    """Refuse an undefined name."""
     for user, kind, name in _references(experiment):
         valid = getattr(experiment, kind)
         if name not in valid:
             unknown = f"unknown {kind.removesuffix('s')} {name!r}{nearest(name, valid, kind)}"
             raise ConfigError(f"{where}: {user}: {unknown}")
-    # A section that nothing uses may be meant for another file; one that is called nearly as a kind is a slip.
+    # An unused section may be meant for another file; one named nearly like a kind is a slip.
     used = {experiment.section("networks", name) for name in experiment.networks}
     for name in sorted(experiment.sections - used.union(SECTIONS)):
         if difflib.get_close_matches(name, KINDS, n=1, cutoff=0.8):
@@ -347,7 +347,7 @@ def _check_names(experiment: Experiment, where: str) -> None:
 
 
 def _references(experiment: Experiment) -> Iterator[tuple[str, str, str]]:
-    """Who names something, the kind of what is named, and the name."""
+    """All references: the referrer, the kind of thing referred to, and its name."""
     yield from (("tables", "sections", name) for name in ("start", "compare"))
     yield from _named("page", experiment.page)
     for kind in KINDS:
@@ -370,7 +370,7 @@ def _named(user: str, entry: Any) -> Iterator[tuple[str, str, str]]:
 
 
 def _kinds(hint: Any) -> Iterator[str]:
-    """The kinds of things that names in a type refer to."""
+    """The kinds of things referred to by names in a type."""
     for part in (*typing.get_args(hint), *getattr(hint, "__metadata__", ())):
         if isinstance(part, Names):
             yield part.kind
@@ -379,7 +379,7 @@ def _kinds(hint: Any) -> Iterator[str]:
 
 
 def _check_chains(experiment: Experiment, where: str) -> None:
-    """Refuse what could not be made: from itself, from what has no lists, or over other files."""
+    """Refuse things impossible to make: from themselves, from a system without lists, or over other files."""
     for name, network in experiment.networks.items():
         if name in BUILD_DIRECTORIES or name in experiment.tables:
             raise ConfigError(f"{where}: networks: {name}: something else in a build has this name")
@@ -401,7 +401,7 @@ def _check_chains(experiment: Experiment, where: str) -> None:
 
 
 def _check_labels(experiment: Experiment, where: str) -> None:
-    """Refuse a table without a row, or with two rows that look the same."""
+    """Refuse a table without a row, or with two rows looking the same."""
     for table in experiment.tables:
         labels: dict[str, str] = {}
         for system in experiment.rows(table):

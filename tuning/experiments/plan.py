@@ -1,4 +1,4 @@
-"""The plan of an experiment: flat rules for make, one for each file that a command makes."""
+"""The plan of an experiment: flat rules for make, one for each file made by a command."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Rule:
     """One rule of make.
 
     Attributes:
-        target: the file that is made.
-        needs: what it is made from.
-        recipe: the lines of shell that make it.
-        install: whether the commands are installed first; else one of its needs sees to that.
+        target: the file to make.
+        needs: the files it is made from.
+        recipe: the lines of shell making it.
+        install: whether the commands are installed first; otherwise one of its needs does so.
     """
 
     target: str
@@ -48,12 +48,12 @@ class Rule:
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What a network is trained on.
+    """The training data of a network.
 
     Attributes:
         file: the table or text.
-        needs: what has to be there.
-        options: that name other files.
+        needs: the files required.
+        options: options naming other files.
     """
 
     file: str
@@ -77,20 +77,20 @@ DATA: dict[Data, TrainingData] = {
 
 
 def plan_rules(experiment: Experiment) -> list[Rule]:
-    """The rules of all tables of an experiment and of its page, each behind those that it needs."""
+    """The rules of all tables of an experiment and of its page, each behind the rules it needs."""
     return list(_Planner(experiment).planned().values())
 
 
 def plan_text(experiment: Experiment) -> str:
     """The plan as a makefile, which the Makefile includes.
 
-    Besides the rules it has TABLES, the tables of the page, SHOW_TABLES, which prints them, and the files that
-    the plan itself was made from.
+    Besides the rules it has TABLES, the tables of the page, SHOW_TABLES, the commands printing them, and the
+    files that the plan itself was made from.
     """
     files = [str(path) for path in experiment.files]
     pages = [name for name, table in experiment.tables.items() if table.page]
     lines = [HEADER.format(files=" ".join(files))]
-    # As gcc -MP does: a file that goes away is no error, the plan is made anew without it.
+    # As with gcc -MP, a removed file is no error: the plan is made again without it.
     lines += [f"$(PLAN) $(CONFIG)/.stamp: {' '.join(files)}\n", *(f"{name}:\n" for name in files)]
     lines += [f"\nTABLES := {' '.join(_table_file(name) for name in pages)}\n"]
     lines += [f"SHOW_TABLES = {'; '.join(_shown(experiment, pages))}\n"]
@@ -106,7 +106,7 @@ def write_plan(experiment: Experiment, out: Path) -> None:
 
 
 def plan_graph(experiment: Experiment) -> str:
-    """The plan for readers: each file in the order of making and what it needs; a star stands for seeds."""
+    """The plan for readers: each file in the order of making and the files it needs; a star replaces seeds."""
     graph: dict[str, dict[str, None]] = {}
     for rule in plan_rules(experiment):
         needs = graph.setdefault(_short(rule.target), {})
@@ -116,7 +116,7 @@ def plan_graph(experiment: Experiment) -> str:
 
 
 def _short(path: str) -> str:
-    """A path as readers want it: relative to the build, without the seeds of runs."""
+    """A path for readers: relative to the build, without the seeds of runs."""
     plain = path.removeprefix("$(B)/").replace("$(", "").replace(")", "")
     return re.sub(r"-\d+/", "-*/", plain)
 
@@ -148,13 +148,13 @@ def _line(*parts: str) -> str:
 
 
 def _told_by(name: str) -> str:
-    """What a step prints, behind its name."""
+    """The text printed by a step, behind its name."""
     return f"$(call named,{name})"
 
 
 @dataclass
 class _Planner:
-    """Collects rules; each method plans one thing with all that it needs and returns its file."""
+    """Collects rules; each method plans one thing with everything it needs and returns its file."""
 
     experiment: Experiment
     rules: dict[str, Rule] = field(default_factory=dict)
@@ -177,7 +177,7 @@ class _Planner:
     # --- Corpus, model and lists
 
     def model(self) -> None:
-        """The corpus and the tables: what CORPUS and MODEL name is taken instead."""
+        """The corpus and the tables; the files named in CORPUS and MODEL are used instead."""
         corpus, config = "$(B)/corpus/train.$(SOURCE)", "$(CONFIG)/corpus.toml"
         languages = "--source $(SOURCE) --target $(TARGET)"
         line = f"$(STEP) $(BIN)/moses-bridge corpus {languages} --out $(@D) --config {config}"
@@ -195,7 +195,7 @@ class _Planner:
         self.add(FILTERED_INI, needs, _line(line, _told_by("filter")), install=True)
 
     def lists(self) -> str:
-        """N-best lists of the training text, from which networks learn."""
+        """N-best lists of the training text, for the training of networks."""
         weights, config = self.start("start"), "$(CONFIG)/lists.toml"
         ini = weights.replace("weights.json", "moses.ini")
         line = _line(
@@ -205,10 +205,10 @@ class _Planner:
         )
         return self.add(LISTS, [weights, config, TRAINING_SOURCE], line)
 
-    # --- Networks, and tables that they score
+    # --- Networks, and the tables they score
 
     def network(self, name: str, seed: int) -> str:
-        """A trained network; a seed is that of a run, for which there may be a network of its own."""
+        """A trained network; the seed is that of a run, which may have a network of its own."""
         network = self.experiment.networks[name]
         if not self.is_per_seed(name):
             seed = network.seed
@@ -359,7 +359,7 @@ class _Planner:
     # --- Tables and the page
 
     def table(self, name: str) -> str:
-        """A table; its command is the only place from which table and page have the labels of rows."""
+        """A table; its command is the only source of the row labels in table and page."""
         systems = self.experiment.rows(name)
         rows = [
             _quoted(

@@ -21,8 +21,8 @@ class MertConfig:
     """Settings of minimum error rate training.
 
     Attributes:
-        n_restarts: number of random starting points beside the given ones. There are more where n_restarts times the
-            number of hypotheses in the pool is below small_pool_work.
+        n_restarts: number of random starting points beside the given ones. There are more where n_restarts
+            times the number of hypotheses in the pool is below small_pool_work.
         small_pool_work: see n_restarts.
         n_directions: number of random directions beside the axes, drawn anew for each round of restarts.
         min_gain: a sweep gaining less BLEU (0 to 100) ends a climb.

@@ -19,9 +19,7 @@ from numpy.typing import NDArray
 from tuning.pools.bleu_stats import N_STATISTICS
 from tuning.pools.nbest_pool import NBestPool, weighted_scores
 
-OUTER_STEP = (
-    0.1  # beyond the last corner all points are equally good, and a near one changes the weights least
-)
+OUTER_STEP = 0.1  # beyond the last corner all points are equally good, and a near one changes the weights least
 NARROW = 1e-10  # of its place: corners nearer than that are one; the difference is rounding
 SLACK = 1e-12  # of the fall: a point on a chord is kept even if rounding puts it below
 

@@ -4,7 +4,8 @@ Each sentence pulls the weights from its fear (model score high, BLEU low) to it
 smallest step making the scores differ as the BLEUs do. The settings are those of Moses's kbmira.
 The learned weights depend on the order of the sentences, so weights are averaged over several orders, as
 Cettolo et al. (2011) average over runs of an optimiser. Choosing among them by their BLEU on the pool would
-be choosing by chance: averages vary less between tunings and translate other texts better (docs/experiments.md).
+be choosing by chance: averages vary less between tunings and translate other texts better
+(docs/experiments.md).
 """
 
 from __future__ import annotations

@@ -153,7 +153,7 @@ class _Search:
         """Sweep over the directions from a point until a sweep gains too little.
 
         The gains of sweeps shrink fast: a climb is given up if it would stay below earlier ones
-    even with half the gain of the last sweep in all further ones together.
+        even with half the gain of the last sweep in all further ones together.
         """
         rng = np.random.default_rng((self.seed, number))
         weights = start.copy()

@@ -28,9 +28,7 @@ SHARE_OF_SENTENCES, LEAST_SENTENCES = (
     100,
 )  # sentences in each: few enough to differ, enough to learn from
 MAX_SWEEPS = 10  # a guard: sweeps end by themselves after two or three
-N_DRAWN = (
-    5000  # pairs of a sentence, those of them that are kept, and how much they differ at least:
-)
+N_DRAWN = 5000  # pairs of a sentence, the number of them kept, and their least difference:
 N_KEPT = 50  # Hopkins & May, section 3.2 (capital gamma, capital xi, alpha)
 LEAST_DIFFERENCE = 0.05
 

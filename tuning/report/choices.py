@@ -1,4 +1,4 @@
-"""The names that options of commands choose from, apart from what they choose, which is slow to load."""
+"""The choices of options of commands, kept apart from the modules chosen, which are slow to load."""
 
 from __future__ import annotations
 

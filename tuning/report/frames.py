@@ -20,13 +20,13 @@ NOTE = (
 
 
 def comparison_frame(comparison: Comparison) -> pd.DataFrame:
-    """One row a system."""
+    """One row for each system."""
     has_control = bool(comparison.control)
     return pd.DataFrame([_cells(row, has_control) for row in comparison.rows])
 
 
 def comparison_notes(comparison: Comparison) -> list[str]:
-    """How the numbers were made, one line each."""
+    """Notes on how the numbers were made, one line each."""
     notes = [NOTE]
     if len(comparison.rows) > 1:
         notes += [_delta_note(comparison), _power_note(comparison)]
@@ -61,7 +61,7 @@ def _power_note(comparison: Comparison) -> str:
 
 
 def _row_notes(row: ResultRow) -> list[str]:
-    """What a reader has to know before believing a row."""
+    """Warnings about a row, for the reader."""
     notes = []
     if row.n_networks > 1:
         notes.append(

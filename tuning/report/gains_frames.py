@@ -1,4 +1,4 @@
-"""What a system gains in several tables as a frame of formatted cells, and the notes below it."""
+"""The gains of a system in several tables as a frame of formatted cells, and the notes below it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tuning.compare.gains import Gain, Gains
 
 
 def gains_frame(gains: Gains) -> pd.DataFrame:
-    """One row a table."""
+    """One row for each table."""
     return pd.DataFrame([_cells(row) for row in gains.rows])
 
 
 def gains_notes(gains: Gains) -> list[str]:
-    """How the numbers were made, one line each."""
+    """Notes on how the numbers were made, one line each."""
     return [
         f"delta: {gains.system} against the first system of each table, in BLEU on tokens, with its 95% "
         f"interval; p over texts and runs as in the tables; Holm: p corrected for {len(gains.rows)} tables.",

@@ -1,4 +1,4 @@
-"""What a system gains in several tables, as a picture: the delta with its interval, and the control."""
+"""The gains of a system in several tables as a picture: the delta with its interval, and the control."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ APART = 0.12  # of the rows' distance: system above, control below
 
 
 def plot_gains(gains: Gains, out: Path) -> None:
-    """Draw one line a table, the first one on top.
+    """Draw one line for each table, the first one on top.
 
     Args:
-        gains: of a system.
+        gains: gains of a system.
         out: a .png or .svg file; the same gains give the same bytes.
 
     Raises:

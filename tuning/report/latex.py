@@ -8,7 +8,7 @@ import pandas as pd
 
 from tuning.report.lines import one_line
 
-# The characters that mean something to TeX (Knuth 1984, The TeXbook, chapter 7), and those that its default
+# The characters with a special meaning in TeX (Knuth 1984, The TeXbook, chapter 7), and those that its default
 # font has other glyphs for.
 ESCAPES = str.maketrans(
     {character: f"\\{character}" for character in "&%_#${}"}

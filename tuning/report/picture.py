@@ -18,7 +18,7 @@ DOTS_PER_INCH = 150  # small labels can be read on a screen
 
 
 def check_picture_name(out: Path) -> None:
-    """Refuse a name with another suffix.
+    """Refuse a name with an unknown suffix.
 
     Raises:
         ConfigError: it ends in neither .png nor .svg.
@@ -32,7 +32,7 @@ def draw_panels(out: Path, panels: Sequence[Callable[[Axes], None]]) -> None:
 
     Args:
         out: a .png or .svg file.
-        panels: each draws on its axes.
+        panels: functions, each drawing on its axes.
 
     Raises:
         ConfigError: out has another suffix, or matplotlib is not installed.

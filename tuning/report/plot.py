@@ -56,7 +56,7 @@ def draw_dev_bleu(axes: Axes, runs: Mapping[str, TuningRun]) -> None:
 
 
 def draw_weight_lines(axes: Axes, name: str, run: TuningRun) -> None:
-    """Weights that each iteration of a run decoded with, absolute values adding up to 1."""
+    """Weights used in each iteration of a run, absolute values adding up to 1."""
     styles = cycle(LINE_STYLES)
     style = next(styles)
     for number, (column, values) in enumerate(weights_by_iteration(run).items()):

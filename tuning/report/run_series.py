@@ -1,4 +1,4 @@
-"""Tuning runs as series over their iterations, and the short names that tell runs apart."""
+"""Tuning runs as series over their iterations, and the short names distinguishing runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tuning.loop.run_directory import WEIGHTS_NAME, TuningRun, load_run
 
 
 def load_iterated_run(directory: Path) -> TuningRun:
-    """A run that has iterations.
+    """A run with iterations.
 
     Raises:
         InputError: the directory is malformed or its run has none.
@@ -26,7 +26,7 @@ def load_iterated_run(directory: Path) -> TuningRun:
 
 
 def short_names(directories: Sequence[Path]) -> list[str]:
-    """What is left of the paths without the folder they share.
+    """The paths relative to the folder they share.
 
     Raises:
         ConfigError: a directory is given twice.
@@ -41,7 +41,7 @@ def short_names(directories: Sequence[Path]) -> list[str]:
 
 
 def weights_by_iteration(run: TuningRun) -> dict[str, NDArray[np.float64]]:
-    """Each weight in each iteration, absolute values adding up to 1; NaN where it is not there.
+    """Each weight in each iteration, absolute values adding up to 1; NaN where it is missing.
 
     Returns:
         By column ("LM0", or "TranslationModel0_2" of several), *Shape:* (n_iterations,).

@@ -12,13 +12,13 @@ MISSED = "*"
 
 
 def scan_frame(scan: Scan) -> pd.DataFrame:
-    """One row a value of the weight, then those of the other weight alone."""
+    """One row for each value of the weight, then those of the other weight alone."""
     rows = [_point_cells(scan, point) for point in scan.points]
     return pd.DataFrame([*rows, *(_alone_cells(scan, measures) for measures in scan.without)])
 
 
 def scan_notes(scan: Scan) -> list[str]:
-    """How the numbers were made, one line each."""
+    """Notes on how the numbers were made, one line each."""
     notes = [
         f"{scan.system}: {scan.n_sentences} sentences, full decodings; all other weights stay. The "
         f"system's own weight of {scan.feature} is {scan.own_weight:g}.",

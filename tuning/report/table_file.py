@@ -1,4 +1,4 @@
-"""A table.json that `tuning compare` wrote, read again."""
+"""Reading a table.json written by `tuning compare`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def read_comparison(path: Path) -> Comparison:
     """The comparison in a table.json.
 
     Raises:
-        InputError: it is missing or something else.
+        InputError: the file is missing or is no such table.
     """
     value = read_json(path)
     if isinstance(value, dict) and "rows" not in value:

@@ -1,4 +1,4 @@
-"""The results in the form that is asked for."""
+"""Writing the results in the requested format."""
 
 from __future__ import annotations
 

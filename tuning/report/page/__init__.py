@@ -1,1 +1,1 @@
-"""The report as one HTML page that needs nothing else: its contents, its charts, its template."""
+"""The report as one self-contained HTML page: its contents, its charts, its template."""

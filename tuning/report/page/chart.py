@@ -1,4 +1,4 @@
-"""A chart of the page: a Vega-Lite specification and its words, and the look that all charts share."""
+"""A chart of the page: a Vega-Lite specification with its texts, and the look shared by all charts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Spec = dict[str, Any]
 Row = Mapping[str, object]
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"  # a name; nothing is read from there
-# Told apart with the common colour blindnesses, each with a contrast of 3:1 or more on white.
+# Distinguishable with the common colour blindnesses, each with a contrast of 3:1 or more on white.
 COLOURS = (
     "#1f5f8b",
     "#c2502f",
@@ -59,13 +59,13 @@ class Chart:
     """One chart.
 
     Attributes:
-        name: of its place in the page, letters and dashes.
+        name: name of its place in the page, letters and dashes.
         title: a line above it.
-        note: how it is read.
+        note: how to read it.
         spec: Vega-Lite, with its data.
         renderer: svg can be read out and prints sharp; canvas is quick with thousands of points.
-        zoomed: the parameter that buttons zoom, "" for none.
-        fields: what is on the two axes that are zoomed.
+        zoomed: the parameter zoomed by the buttons, "" for none.
+        fields: the fields on the two zoomed axes.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Chart:
 
 
 def base_spec(rows: Sequence[Row], description: str, height: int) -> Spec:
-    """What each chart begins with: its data, as wide as its place, read out as the description."""
+    """The beginning of each chart: its data, as wide as its place, read out as the description."""
     return {
         "$schema": SCHEMA,
         "description": description,
@@ -93,14 +93,14 @@ def base_spec(rows: Sequence[Row], description: str, height: int) -> Spec:
 def number_axis(
     field: str, title: str, *, grid: bool = True, zero: bool = False, whole: int = 0
 ) -> Spec:
-    """A position that is a number.
+    """A numeric position.
 
     Args:
-        field: that has it.
-        title: of the axis.
+        field: field with the position.
+        title: title of the axis.
         grid: whether lines go through the chart.
         zero: whether 0 is on the axis.
-        whole: the last of whole numbers from 1; 0 for numbers of any kind.
+        whole: the last one of whole numbers from 1; 0 for numbers of any kind.
     """
     axis: Spec = {"grid": grid, "tickCount": 6}
     if whole:
@@ -110,7 +110,7 @@ def number_axis(
 
 
 def tooltip(*fields: str, digits: int = 3) -> list[Spec]:
-    """What is shown of a mark; "name:N" is text, "name:Q" a number."""
+    """The fields shown for a mark; "name:N" is text, "name:Q" a number."""
     shown = []
     for field in fields:
         name, _, kind = field.rpartition(":")
@@ -120,16 +120,16 @@ def tooltip(*fields: str, digits: int = 3) -> list[Spec]:
 
 
 def moved_by_hand(name: str) -> Spec:
-    """A parameter: what of both axes is in sight, dragged, and zoomed by Ctrl and the wheel."""
+    """A parameter: the visible part of both axes, dragged, and zoomed by Ctrl and the wheel."""
     select = {"type": "interval", "zoom": "wheel![event.ctrlKey]"}
     return {"name": name, "select": select, "bind": "scales"}
 
 
 def highlighted_by_legend(name: str, field: str) -> Spec:
-    """A parameter: what is clicked in the legend stays, the rest fades."""
+    """A parameter: entries clicked in the legend stay, the rest fades."""
     return {"name": name, "select": {"type": "point", "fields": [field]}, "bind": "legend"}
 
 
 def opacity(name: str) -> Spec:
-    """Of marks that a parameter highlights."""
+    """The opacity of marks highlighted by a parameter."""
     return {"condition": {"param": name, "value": 1}, "value": 0.12}

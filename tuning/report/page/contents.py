@@ -38,20 +38,20 @@ from tuning.report.table_file import read_comparison
 
 @dataclass(frozen=True)
 class ReportInputs:
-    """What a report is made of.
+    """The inputs of a report.
 
     Attributes:
-        runs: run directories; those that the tables name are added.
-        tables: table.json of `tuning compare`.
-        source: the test text, tokenised; its translations are looked for in the runs.
-        references: of the test text.
-        models: model directories; those that the runs' commands and tables name are added.
+        runs: run directories; those named in the tables are added.
+        tables: table.json files of `tuning compare`.
+        source: the test text, tokenised; its translations are looked up in the runs.
+        references: references of the test text.
+        models: model directories; those named in the runs' commands and tables are added.
         scored: phrase tables with a model's column.
         maps: points of maps.
         steps: log of `moses-bridge step`.
         title: heading of the page.
-        n_points: pairs of a scored table that are shown at most.
-        seed: of their draw.
+        n_points: most pairs of a scored table shown.
+        seed: seed of their draw.
     """
 
     runs: Sequence[Path] = ()
@@ -72,11 +72,11 @@ class PageSection:
     """A part of the page.
 
     Attributes:
-        name: of its place, letters and dashes.
+        name: name of its place, letters and dashes.
         title: its heading, and its name in the list of contents.
-        tables: shown first.
+        tables: tables shown first.
         charts: in their order.
-        details: tables that are folded away.
+        details: tables folded away.
         notes: lines at its end.
     """
 
@@ -111,7 +111,7 @@ class PageContents:
 
 
 def gather(inputs: ReportInputs) -> PageContents:
-    """Read everything that the page shows.
+    """Read everything shown on the page.
 
     Raises:
         InputError: a file is missing or malformed.

@@ -24,9 +24,9 @@ class LogPoint:
     """One evaluation.
 
     Attributes:
-        update: updates made.
-        epoch: passes over the data made, the last one in part.
-        minutes: of training.
+        update: number of updates made.
+        epoch: number of passes over the data made, the last one in part.
+        minutes: minutes of training.
         training_loss: nats per word; None before the first update.
         held_out_loss: nats per word; None without held-out data.
     """
@@ -60,7 +60,7 @@ class LearningCurve:
 
 
 def read_learning_curve(directory: Path) -> LearningCurve:
-    """Read DIRECTORY/training.jsonl; a last line without its end, of a training that goes on, is left out.
+    """Read DIRECTORY/training.jsonl; an unfinished last line, of a training still running, is left out.
 
     Raises:
         InputError: the log is missing or malformed.
@@ -92,9 +92,9 @@ def _finite(value: float | None) -> float | None:
 
 
 def networks_behind(runs: Sequence[TuningRun]) -> list[Path]:
-    """Model directories that the runs' commands name, and those that scored their tables.
+    """Model directories named in the runs' commands, and those of the models that scored their tables.
 
-    Those that are not on this machine are left out.
+    Directories missing on this machine are left out.
     """
     found: dict[Path, Path] = {}
     for run in runs:
@@ -120,7 +120,7 @@ def _table_commands(ini: Path) -> Iterator[str]:
 def _model_directories(command: str) -> Iterator[Path]:
     try:
         words = shlex.split(command)
-    except ValueError:  # a quote that is not closed: no command that has been run
+    except ValueError:  # a quote is not closed: no such command has been run
         return
     for word in words:
         for part in (word, word.partition("=")[2]):

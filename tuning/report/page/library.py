@@ -1,4 +1,4 @@
-"""The JavaScript that draws the charts: Vega, Vega-Lite and Vega-Embed as one text."""
+"""The JavaScript drawing the charts: Vega, Vega-Lite and Vega-Embed as one text."""
 
 from __future__ import annotations
 

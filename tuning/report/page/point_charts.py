@@ -32,7 +32,7 @@ SEQUENTIAL = (
 
 
 def class_name(lowest: int) -> str:
-    """How a class of frequencies is called: "2–3", "100+"."""
+    """The name of a class of frequencies: "2–3", "100+"."""
     following = [other for other in CLASSES if other > lowest]
     if not following:
         return f"{lowest}+"
@@ -41,7 +41,7 @@ def class_name(lowest: int) -> str:
 
 
 def scatter_chart(sample: ScoredSample, number: int) -> Chart:
-    """The model's score against the table's, one point a phrase pair."""
+    """The model's score against the table's, one point for each phrase pair."""
     rows = [
         {
             "pair": f"{pair.source} → {pair.target}",
@@ -80,7 +80,7 @@ def scatter_chart(sample: ScoredSample, number: int) -> Chart:
 
 
 def map_chart(points: PointMap, number: int) -> Chart:
-    """A map that is moved, zoomed and searched; the most frequent points in sight have labels."""
+    """A map to move, zoom and search; the most frequent visible points have labels."""
     rows: Sequence[Row] = [vars(point) for point in points.points]
     spec = base_spec(rows, "Map of words or phrases: near points are alike for the network.", 560)
     x, y = (_fixed([float(getattr(point, axis)) for point in points.points]) for axis in "xy")
@@ -169,7 +169,7 @@ def _found(place: Spec) -> Spec:
 
 
 def _labels(place: Spec, x: list[float], y: list[float]) -> list[Spec]:
-    """Labels of the most frequent point in each cell of what is in sight, or of what is found."""
+    """Labels of the most frequent point in each cell of the visible part, or of the points found."""
     mark: dict[str, Any] = {"type": "text", "dy": -9, "fontSize": 11, "aria": False}
     cells = [
         {"calculate": _cell("x", x, f"width / {LABEL_PIXELS[0]}"), "as": "column"},
@@ -195,13 +195,13 @@ def _labels(place: Spec, x: list[float], y: list[float]) -> list[Spec]:
 
 
 def _cell(axis: str, ends: list[float], n_cells: str) -> str:
-    """The number of a point's cell among those that divide what is in sight along an axis."""
+    """The number of a point's cell among those dividing the visible part along an axis."""
     low, high = (f"(sight.{axis} ? sight.{axis}[{i}] : {end})" for i, end in enumerate(ends))
     return f"floor((datum.{axis} - {low}) / ({high} - {low}) * max(1, floor({n_cells})))"
 
 
 def _fixed(values: list[float]) -> list[float]:
-    """Ends of an axis with some room; the labels depend on what is in sight, so it must not move by itself."""
+    """Ends of an axis with some room; the labels depend on the visible part, so it must not move by itself."""
     low, high = min(values), max(values)
     room = MARGIN * (high - low) or 1.0
     return [low - room, high + room]

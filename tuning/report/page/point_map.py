@@ -19,11 +19,11 @@ class MapPoint:
     """A word or phrase on a map.
 
     Attributes:
-        label: what it reads.
+        label: its text.
         x: coordinate without unit.
         y: the other one.
-        length: its words.
-        frequency: how often it was seen; None where that is not known.
+        length: number of its words.
+        frequency: how often it was seen; None if not known.
         counterpart: its best translation; "" for none.
     """
 
@@ -41,10 +41,10 @@ class PointMap:
 
     Attributes:
         path: its file.
-        name: what is on it: "source phrases".
-        points: one at least.
-        shares: of points whose nearest neighbour on the map has the same linked word in its translation, and
-            the same by chance, 0 to 1; None where that is not known.
+        name: name of its contents: "source phrases".
+        points: its points, at least one.
+        shares: share of points whose nearest neighbour on the map has the same linked word in its
+            translation, and the share expected by chance, 0 to 1; None if not known.
     """
 
     path: Path
@@ -57,7 +57,7 @@ def read_point_map(path: Path) -> PointMap:
     """Read a map.
 
     Raises:
-        InputError: it is something else, or has no points.
+        InputError: the file is no map, or has no points.
     """
     value = read_json(path)
     entries = value.get("points") if isinstance(value, dict) else None

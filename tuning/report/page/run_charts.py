@@ -68,7 +68,7 @@ def dev_bleu_chart(runs: Mapping[str, TuningRun], systems: Mapping[str, str]) ->
 
 
 def weight_chart(runs: Mapping[str, TuningRun]) -> Chart:
-    """Weights by iteration of the run that is chosen."""
+    """Weights by iteration of the chosen run."""
     series = {name: weights_by_iteration(run) for name, run in runs.items()}
     columns = list(dict.fromkeys(column for values in series.values() for column in values))
     rows = [

@@ -45,14 +45,14 @@ class ScoredPair:
 
 @dataclass(frozen=True)
 class ScoredSample:
-    """Pairs of one table, as many from each class of frequency as far as there are.
+    """Pairs of one table, equally many from each class of frequency where there are enough.
 
     Attributes:
         table: the file.
-        column: which score of a row is the model's, from 0.
-        model: what TABLE.json calls the scorer, "" without such a file.
-        n_rows: rows of the table.
-        classes: the pairs of each class that has any, by the lowest frequency in it.
+        column: number of the model's score in a row, from 0.
+        model: name of the scorer in TABLE.json, "" without such a file.
+        n_rows: number of rows of the table.
+        classes: the pairs of each class with any, by the lowest frequency in it.
     """
 
     table: Path
@@ -71,12 +71,12 @@ class ScoredSample:
 
 
 def sample_scored_pairs(table: Path, n_points: int, seed: int) -> ScoredSample:
-    """Draw pairs of a table that has a model's column: the one TABLE.json names, else the last.
+    """Draw pairs of a table with a model's column: the one named in TABLE.json, else the last.
 
     Args:
-        table: what `rescorer score` wrote.
-        n_points: pairs at most.
-        seed: of the draw.
+        table: a table written by `rescorer score`.
+        n_points: most pairs drawn.
+        seed: seed of the draw.
 
     Raises:
         InputError: a row is malformed, has no score besides the four of Moses, or none above 0.
@@ -138,7 +138,7 @@ def _number(word: bytes, table: Path, line_number: int) -> float:
 
 
 def _model_column(table: Path) -> tuple[int, str, bool]:
-    """Number of the first column that is a probability, its scorer, and whether it is a logarithm."""
+    """Number of the model's first column of probabilities, its scorer, and whether it is a logarithm."""
     described = Path(f"{table}.json")
     if not described.exists():
         return -1, "", False

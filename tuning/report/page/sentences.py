@@ -17,14 +17,14 @@ from tuning.report.page.differences import Span, changed_words
 
 @dataclass(frozen=True)
 class Output:
-    """What one system made of one sentence.
+    """One system's translation of one sentence.
 
     Attributes:
         text: its words, separated by single blanks.
         bleu: BLEU+1 of the sentence, 0 to 100.
         chrf: chrF of the sentence, 0 to 100.
-        gone: runs of words of the first system's text that are not in this one.
-        added: runs of words of this text that are not in the first system's.
+        gone: runs of words of the first system's text missing from this one.
+        added: runs of words of this text missing from the first system's.
     """
 
     text: str
@@ -51,10 +51,10 @@ class TranslatedSentence:
 
 @dataclass(frozen=True)
 class TranslatedText:
-    """A text and what systems made of it.
+    """A text and its translations by several systems.
 
     Attributes:
-        systems: their names; the first is what the others are compared with.
+        systems: their names; the others are compared with the first.
         sentences: in their order.
         statistics: BLEU statistics, *Shape:* (n_systems, n_sentences, 9).
     """

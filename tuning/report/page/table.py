@@ -1,4 +1,4 @@
-"""Tables of the page: cells that show a text and are sorted by a value."""
+"""Tables of the page: cells showing a text and sorted by a value."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Cell:
     """One cell.
 
     Attributes:
-        text: what is shown.
-        value: what it is sorted by; None sorts by the text.
-        strong: whether it stands out.
+        text: the text shown.
+        value: the value sorted by; None sorts by the text.
+        strong: whether it is highlighted.
     """
 
     text: str
@@ -43,9 +43,9 @@ class Table:
     """A table.
 
     Attributes:
-        caption: what is in it.
+        caption: description of its contents.
         columns: headings.
-        rows: as many cells each; the first one names the row.
+        rows: one cell for each heading; the first one names the row.
         notes: lines below it.
     """
 
@@ -62,7 +62,7 @@ class Table:
         return [False, *has_value[1:]] if columns else [False] * len(self.columns)
 
     def without_empty_columns(self) -> Table:
-        """The table without columns in which no cell has a text."""
+        """The table without empty columns."""
         kept = [
             place for place in range(len(self.columns)) if any(row[place].text for row in self.rows)
         ]
@@ -193,7 +193,7 @@ def iteration_table(runs: Mapping[str, TuningRun]) -> Table:
 
 
 def network_table(curves: Mapping[str, LearningCurve]) -> Table:
-    """How far the training of each network came."""
+    """The progress of each network's training."""
     columns = ["network", "architecture", "updates", "passes", "minutes", "held-out loss"]
     rows = []
     for name, curve in curves.items():
@@ -211,7 +211,7 @@ def network_table(curves: Mapping[str, LearningCurve]) -> Table:
 
 
 def correlation_table(sample: ScoredSample) -> Table:
-    """How the model's order of pairs agrees with the table's, by frequency."""
+    """The agreement of the model's order of pairs with the table's, by frequency."""
     rows = [
         [
             Cell(class_name(lowest), lowest),

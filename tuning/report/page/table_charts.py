@@ -19,7 +19,7 @@ from tuning.report.page.chart import (
 from tuning.report.page.sentences import TranslatedText
 
 ROW_PIXELS = 30
-LENGTH_CLASSES = (1, 6, 11, 16, 21, 31, 41)  # source words that a class begins with
+LENGTH_CLASSES = (1, 6, 11, 16, 21, 31, 41)  # number of source words at which a class begins
 LABEL_PIXELS = 150
 
 

@@ -1,4 +1,4 @@
-"""The page as one HTML file: template, style, scripts and data in it, and nothing from elsewhere."""
+"""The page as one HTML file: template, style, scripts and data in it, nothing loaded from elsewhere."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from tuning.report.page.library import plotting_library
 from tuning.report.page.sentences import Output, TranslatedText
 
 HERE = Path(__file__).parent
-# What would end a script element, or be read as the begin of a comment in it, is written as an escape.
+# Texts that would end a script element or begin a comment in it are written as escapes.
 IN_SCRIPT = str.maketrans(
     {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 )
 
 
 def write_report(inputs: ReportInputs, out: Path) -> None:
-    """Write a report on tuning runs as one HTML page that opens from disk and asks for nothing else.
+    """Write a report on tuning runs as one self-contained HTML page, opened from disk.
 
     Args:
-        inputs: what it is made of.
+        inputs: its inputs.
         out: the page; the same inputs give the same bytes.
 
     Raises:
@@ -52,8 +52,8 @@ def render(contents: PageContents, library: str) -> str:
     """The page as text.
 
     Args:
-        contents: what it shows.
-        library: JavaScript that defines vegaEmbed.
+        contents: the contents to show.
+        library: JavaScript defining vegaEmbed.
     """
     environment = Environment(
         loader=FileSystemLoader(HERE),
@@ -83,7 +83,7 @@ def render(contents: PageContents, library: str) -> str:
 
 
 def _policy(*scripts: str) -> str:
-    """What a browser may do: run these scripts, ask for nothing.
+    """The permissions of the browser: run these scripts, request nothing.
 
     Vega compiles the expressions of its specifications, hence 'unsafe-eval'; text of a corpus is never one.
     """
@@ -105,7 +105,7 @@ def _script_data(value: Any) -> Markup:
 
 
 def _text_data(text: TranslatedText) -> dict[str, Any]:
-    """Sentences as short lists: source, references, different outputs, and which of them each system has."""
+    """Sentences as short lists: source, references, distinct outputs, and each system's output among them."""
     return {
         "systems": text.systems,
         "sentences": [
@@ -116,7 +116,7 @@ def _text_data(text: TranslatedText) -> dict[str, Any]:
 
 
 def _distinct(outputs: Sequence[Output]) -> tuple[list[list[Any]], list[int]]:
-    """Text, BLEU, chrF and changed words of each different output; and which of them each system has.
+    """Text, BLEU, chrF and changed words of each distinct output, and each system's output among them.
 
     Systems often agree, so equal outputs are written once.
     """
