@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_bridge.base.command import (
-    DIRECTORY,
     EXISTING_DIRECTORY,
     FILE_OR_DIRECTORY,
     FILE_OR_STDOUT,
@@ -70,7 +69,7 @@ N_BEST = click.option(
 @N_BEST
 @click.option(
     "--keep",
-    type=DIRECTORY,
+    type=OUTPUT_DIRECTORY,
     help="Directory in which to keep the encoded phrases of the table for later calls.",
 )
 @FORM

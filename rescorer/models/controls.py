@@ -21,10 +21,12 @@ LOWEST_RANDOM_LOG_PROB = -15.0
 
 def scorer_of_control(control: Control, seed: int) -> NamedScorer:
     """The scorer of a control; the seed says which noise."""
-    if control == "random":
-        name = f"control: random, seed {seed}"
-        return NamedScorer(name, RandomScorer(seed), name)
-    return NamedScorer("control: length", LengthScorer(), "length")
+    match control:
+        case "random":
+            name = f"control: random, seed {seed}"
+            return NamedScorer(name, RandomScorer(seed), name)
+        case "length":
+            return NamedScorer("control: length", LengthScorer(), "length")
 
 
 class RandomScorer:

@@ -157,6 +157,7 @@ def column_of(out: Path) -> list[float]:
 # An architecture from outside
 
 
+@pytest.mark.slow
 def test_the_examples_work_from_another_folder(own: Path, tmp_path: Path) -> None:
     paths = [str(own), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}

@@ -61,6 +61,7 @@ def test_the_page_is_up_to_date(script: dict[str, Any]) -> None:
     assert script["page"]() == (DOCS / "settings.md").read_text(), "run `make settings`"
 
 
+@pytest.mark.slow
 def test_the_page_is_the_same_on_another_machine() -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
     result = subprocess.run(

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+# The whole site is built.
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 # What a page loads by itself; links that a reader may follow are none of it.
 LOADED = re.compile(

@@ -17,6 +17,9 @@ import pytest
 from moses_bridge.base.cluster import NICENESS, open_cluster
 from moses_bridge.base.errors import ConfigError, UserError
 
+# Each starts processes of Ray, or a cluster of them.
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.usefixtures("sigterm_kept")
 def test_when_a_machine_is_lost_the_others_do_its_work(ray_cluster: Any) -> None:

@@ -14,6 +14,9 @@ from moses_bridge.base.errors import ConfigError, UserError
 from moses_bridge.decoding.cluster_decoder import ClusterDecoder, DecoderWork
 from moses_bridge.decoding.decoder import Decoder, DecoderConfig, open_decoder
 
+# Each starts processes of Ray, or a cluster of them.
+pytestmark = pytest.mark.slow
+
 CONFIG = DecoderConfig(kind="builtin", stack_size=20, pop_limit=40, alignment=True)
 
 NOBODY = Cluster(1)  # it is not asked for anything

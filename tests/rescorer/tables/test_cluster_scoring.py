@@ -31,6 +31,9 @@ from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.tables.cluster_scoring import packed
 from rescorer.zoo.cstm.network import Cstm, CstmConfig
 
+# Each starts processes of Ray, or a cluster of them.
+pytestmark = pytest.mark.slow
+
 MODELS = ("--model", "DIR/rnn", "--ini", "DIR/moses.ini", "--jobs", "1")
 N_SOURCES, N_TARGETS = 3_200, 15
 N_ROWS = N_SOURCES * N_TARGETS

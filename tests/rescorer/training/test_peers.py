@@ -200,6 +200,7 @@ def ended(folder: Path, rank: int, name: str) -> str:
     return str(json.loads((folder / f"ended{rank}").read_text())[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["pairs", "windows", "text", "sentences", "sides", "bags", "contrast"]
 )
@@ -219,6 +220,7 @@ def test_two_processes_make_the_updates_of_one(worked: Path, name: str) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_one_process_continues_what_two_have_begun(worked: Path) -> None:
     architecture, data, settings = case("half", worked, worked)
     longer = EncDecTrainingConfig(

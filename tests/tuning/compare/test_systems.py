@@ -154,7 +154,7 @@ def test_a_table_of_the_names_that_formats_reserve(system: FixedSystem, tmp_path
     systems = {"50%_a|b": [tmp_path / "run"]}
     table = compare(systems, system["source"], [system["reference"]], config)
     write_comparison(table, tmp_path / "table")
-    assert r"50\%\_a|b &" in (tmp_path / "table" / "table.tex").read_text()
+    assert r"50\%\_a\textbar{}b &" in (tmp_path / "table" / "table.tex").read_text()
     markdown = (tmp_path / "table" / "table.md").read_text()
     assert r"| 50%_a\|b |" in markdown
     assert "BLEU|detokenised|nrefs:1|case:mixed" in markdown

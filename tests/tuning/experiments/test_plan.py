@@ -65,7 +65,11 @@ def made(folder: Path, paths: list[Path], goal: str, *changes: str) -> list[str]
     (folder / "plan.mk").write_text(plan_text(read_experiment(paths, changes)))
     (folder / "Makefile").write_text(f"all:\n{VARIABLES}include plan.mk\n{GOAL}")
     told = subprocess.run(
-        ["make", "-n", "-r", goal], cwd=folder, capture_output=True, text=True, check=False
+        ["make", "-n", "-r", "--no-print-directory", goal],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert told.returncode == 0, told.stderr
     return told.stdout.splitlines()

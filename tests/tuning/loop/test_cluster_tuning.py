@@ -11,6 +11,9 @@ from click.testing import CliRunner, Result
 
 from tuning.cli import main
 
+# Each starts processes of Ray, or a cluster of them.
+pytestmark = pytest.mark.slow
+
 SETTINGS = """\
 optimizer = "mert"
 keep = "best"
