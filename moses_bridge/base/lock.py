@@ -91,7 +91,7 @@ def _taken(lock: Path, target: Path) -> int | None:
             continue  # who made the directory has removed it
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_at(handle, lock):
+            if is_at(handle, lock):
                 return handle
             os.close(handle)  # who held it has removed it
         except BlockingIOError as error:
@@ -114,7 +114,7 @@ def _taken(lock: Path, target: Path) -> int | None:
             return None
 
 
-def _is_at(handle: int, path: Path) -> bool:
+def is_at(handle: int, path: Path) -> bool:
     """Whether an open file is still the one of that name."""
     try:
         return os.path.samestat(os.fstat(handle), path.stat())

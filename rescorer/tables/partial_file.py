@@ -23,6 +23,7 @@ from xopen import xopen
 from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError, InputError, UserError
 from moses_bridge.base.json_files import read_record
+from moses_bridge.base.lock import is_at
 from moses_bridge.base.textio import (
     COMPRESSIONS,
     StrPath,
@@ -128,13 +129,6 @@ class PartialFile:
         with named_errors(self.state_path):
             self._save_state()
 
-    def _is_in_place(self) -> bool:
-        """Whether the data file is still the one that was opened here."""
-        try:
-            return os.path.samestat(os.fstat(self._stream.fileno()), self.data_path.stat())
-        except FileNotFoundError:
-            return False
-
     def _save_state(self) -> None:
         state = {"settings": self.settings, "n_bytes": self.n_bytes, "progress": self.progress}
         with temporary_beside(self.state_path) as temporary:
@@ -147,7 +141,7 @@ class PartialFile:
         Raises:
             UserError: what is there is not what was written here.
         """
-        if not self._is_in_place():
+        if not is_at(self._stream.fileno(), self.data_path):
             raise UserError(
                 f"{self.out}: another command has written there meanwhile, so nothing of this one is kept. "
                 "Run one command at a time, or give each another --out"
