@@ -6,6 +6,8 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .SUFFIXES:
 MAKEFLAGS += --no-builtin-rules
+# Where this is set, as in many containers, each of a hundred processes would compile all of PyTorch's modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -21,12 +23,12 @@ AT_ONCE := $(or $(AT_ONCE),$(if $(filter table1 domain regimes bench-optimizers,
 MAKEFLAGS += $(if $(filter table1 domain regimes bench-optimizers,$(MAKECMDGOALS)),--jobs=$(AT_ONCE))
 JOBS := $(or $(JOBS),$(shell echo $$((($(PROCESSORS) + $(AT_ONCE) - 1) / $(AT_ONCE)))))
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
-.PHONY: help install development check format settings rooms docs test test-all browser fuzz faults mutate table1 domain regimes bench bench-build bench-significance bench-optimizers bench-long-tables bench-paper-model clean
+.PHONY: help install development check format settings rooms results docs test test-all browser fuzz faults mutate table1 domain regimes bench bench-build bench-significance bench-false-positives bench-optimizers bench-long-tables bench-paper-model clean
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
 	@echo 'make domain                                                a phrase model trained on lists of another domain'
 	@echo 'make regimes                                               test the phrase network in nine data regimes (takes hours)'
-	@echo 'make test | test-all | check | format | settings | rooms | docs | fuzz | faults | mutate | bench | bench-build | bench-significance | bench-optimizers | bench-long-tables | bench-paper-model | install | clean'
+	@echo 'make test | test-all | check | format | settings | rooms | results | docs | fuzz | faults | mutate | bench | bench-build | bench-significance | bench-false-positives | bench-optimizers | bench-long-tables | bench-paper-model | install | clean'
 
 # --- Installation ------------------------------------------------------------------------------
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
@@ -93,12 +95,10 @@ check: development
 format: development
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-# docs/settings.md from the dataclasses of settings; `make test` compares the two.
-settings: development
-	$(BIN)/python docs/make_settings.py
-# docs/images/rooms.svg from the imports; `make test` compares the two.
-rooms: development
-	$(BIN)/python docs/make_rooms.py
+# docs/settings.md from the dataclasses of settings, docs/images/rooms.svg from the imports, and the tables of README and
+# docs from docs/results, where those of a finished build are taken first; `make test` compares.
+settings rooms results: development
+	$(BIN)/python docs/make_$@.py $(if $(filter results,$@),--take $(BUILD))
 
 # The documentation as a site; a warning ends it.
 docs: development
@@ -123,9 +123,10 @@ browser:
 	{ timeout 60 apt-get update -qq && timeout 180 apt-get install -y -qq --no-install-recommends chromium; } \
 	    >/dev/null 2>&1 || echo 'It could not be installed: those tests are skipped'
 
-# More of what `make test` does a little of: mutated files, and commands that are killed or lack room.
+# More of what `make test` does a little of: 108,000 mutated tables and 100,000 other files, and commands that are
+# killed some 1,000 times or lack room.
 fuzz: development
-	FUZZ_CASES=20000 $(PYTEST) tests/fuzz
+	FUZZ_TABLES=80000 FUZZ_CASES=20000 $(PYTEST) --dist load -o timeout=3600 tests/fuzz
 faults: development
 	FAULT_POINTS=50 $(BIN)/pytest tests/faults
 
@@ -163,6 +164,10 @@ START := $(B)/runs/start/weights.json
 NETWORKS ?= $(B)
 DEV := $(CORPUS)/dev
 TEST := $(CORPUS)/test
+# Source sides of what the systems were trained on, whose near copies in the test text are counted.
+TRAINED ?= $(CORPUS)/train.$(SOURCE)
+# Their target sides, by whose words the accuracy of words is counted.
+TRAINED_TARGETS = $(patsubst %.$(SOURCE),%.$(TARGET),$(filter %.$(SOURCE),$(TRAINED)))
 # Texts that the filtered tables must serve.
 INPUTS ?= $(DEV).$(SOURCE) $(TEST).$(SOURCE)
 
@@ -177,7 +182,7 @@ PLANNED := $(EXPERIMENT) $(call set,SEEDS,seeds.runs) $(call set,NOISE,seeds.noi
     $(call set,KNOWN,starts.known-start.leave_out,") $(call set,OPTIMIZERS,tables.optimizers.rows,") \
     $(call set,OPTIMIZER_SEEDS,seeds.optimizers)
 # What needs no plan waits for none.
-UNPLANNED := help install development check format settings rooms docs test test-all browser fuzz faults mutate clean regime% bench-long-tables
+UNPLANNED := help install development check format settings rooms results docs test test-all browser fuzz faults mutate clean regime% bench-long-tables bench-false-positives
 ifneq ($(filter-out $(UNPLANNED),$(or $(MAKECMDGOALS),help)),)
 ifneq ($(file <$(B)/planned),$(PLANNED))
 $(shell mkdir -p $(B))$(file >$(B)/planned,$(PLANNED))
@@ -213,7 +218,11 @@ TEST_TEXTS := --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET)
 TUNE = $(BIN)/tuning tune $(DEV_TEXTS) --resume --jobs $(JOBS)
 RERANK = $(BIN)/tuning rerank $(DEV_TEXTS) --resume --run-commands --jobs $(JOBS)
 TRANSLATE = $(BIN)/tuning translate --source $(TEST).$(SOURCE) --run-commands --jobs $(JOBS)
-COMPARE = $(BIN)/tuning compare $(TEST_TEXTS) --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS)
+# $(call given,OPTION,FILE): an option with a file, if it exists.
+given = $$([ ! -e $(2) ] || echo $(1) $(2))
+COMPARE = $(BIN)/tuning compare $(TEST_TEXTS) $(foreach text,$(TRAINED),$(call given,--train,$(text))) \
+    $(foreach text,$(TRAINED_TARGETS),$(call given,--train-target,$(text))) \
+    $(call given,--groups,$(TEST).groups) --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS)
 REPORT = $(BIN)/tuning report $(TEST_TEXTS) $(TABLES:%=--table %) $(MAPS:%=--map %) \
     $$([ ! -e $(STEPS) ] || echo --steps $(STEPS)) --title '$(SOURCE)-$(TARGET), $(SCALE)' --out $@
 
@@ -235,9 +244,11 @@ $(D)/joined/train.$(SOURCE): $(D)/corpus/train.$(SOURCE) $(CORPUS)/train.$(SOURC
 	    cp $(foreach part,dev test,$(D)/corpus/$(part).$$language) $(@D); \
 	    cat $(CORPUS)/train.$$language $(D)/corpus/train.$$language > $(@D)/train.$$language; \
 	done
+	[ ! -e $(D)/corpus/test.groups ] || cp $(D)/corpus/test.groups $(@D)
 
 domain: $(D)/corpus/train.$(SOURCE) $(D)/joined/train.$(SOURCE) $(MODEL)/moses.ini
 	+$(call in_build,$(D)/without,domain/lists.toml,domain,MODEL=$(MODEL) CORPUS=$(D)/corpus \
+	    TRAINED='$(CORPUS)/train.$(SOURCE) $(D)/corpus/train.$(SOURCE)' \
 	    INPUTS='$(foreach part,train dev test,$(D)/corpus/$(part).$(SOURCE))')
 	+$(call in_build,$(D)/with,domain/lists.toml,domain,CORPUS=$(D)/joined NETWORKS=$(D)/without/$(notdir $(B)))
 	for model in RNN CPTM; do \
@@ -255,46 +266,4 @@ regimes: $(REGIMES:%=regime-%)
 	$(BIN)/tuning gains $(foreach name,$(REGIMES),$(name)=$(BUILD)/regimes/$(name)/$(notdir $(B))/regime/table.json) \
 	    --system +RNN --out $(BUILD)/regimes
 
-# --- Benchmarks: on the tables of `make table1`; peers that are not on the PATH are left out --------
-RESULTS := $(abspath $(BUILD))/bench
-BENCH := cd tests/bench && $(abspath $(BIN))/python
-# $(call bench,NAME,FILES,OPTIONS): one benchmark and its results.
-bench = $(BENCH) bench_$(1).py $(abspath $(2)) $(RESULTS)/$(1).json $(3)
-TRAINING := $(CORPUS)/train.$(SOURCE) $(CORPUS)/train.$(TARGET)
-FIRST_LISTS := $(B)/runs/baseline-1/iter01.nbest.gz
-
-bench: $(B)/tables/rnn/moses.ini $(foreach name,baseline cslm nnjm,$(B)/runs/$(name)-1/weights.json) | $(INSTALL)
-	$(call bench,scoring,$(FILTERED) $(B)/encdec)
-	$(call bench,generation,$(FILTERED) $(B)/encdec)
-	$(call bench,phrase_models,$(FILTERED),encdec=$(abspath $(B)/encdec))
-	$(call bench,training,$(FILTERED))
-	$(call bench,decoding,$(DEV).$(SOURCE),$(abspath $(B)/runs/cslm-1 $(B)/runs/nnjm-1 $(B)/cslm $(B)/nnjm))
-	$(call bench,window_training,$(CORPUS)/train.$(TARGET) $(CORPUS)/train.$(SOURCE) $(MODEL)/aligned.grow-diag-final-and.gz)
-	$(call bench,sentences,$(FIRST_LISTS) $(DEV).$(SOURCE) $(TRAINING))
-	$(call bench,long_lists,$(TRAINING))
-	$(call bench,lookups,$(TRAINING))
-	$(call bench,report,$(TRAINING))
-	$(call bench,busy_machine,$(FILTERED) $(B)/encdec)
-	$(call bench,tuning,$(FIRST_LISTS) $(DEV).$(TARGET))
-
-# Time and memory of a model for 1, 3 and 10 times a part of the corpus: some minutes.
-bench-build: $(TRAINING) | $(INSTALL)
-	$(BENCH) bench_build.py $(abspath $(CORPUS)/train) $(SOURCE) $(TARGET) $(or $(PAIRS),10000) $(RESULTS)/build.json
-
-# How often the table would call equal systems different: 72 tunings of columns of noise, about an hour.
-bench-significance: $(B)/filtered/moses.ini $(START) $(TEST).$(SOURCE) | $(INSTALL)
-	$(BENCH) bench_significance.py $(abspath $(B)/filtered/moses.ini $(START) $(DEV).$(SOURCE) $(TEST).$(SOURCE)) \
-	    $(TARGET) $(RESULTS)/significance
-
-# Training from a table of any length: make bench-long-tables ROWS=100000000 wants 15 GB of disk.
-bench-long-tables: | $(INSTALL)
-	mkdir -p $(RESULTS)
-	$(BENCH) bench_long_tables.py $(or $(ROWS),10000000) $(RESULTS) $(RESULTS)/long_tables.json
-
-# What each optimiser makes of the baseline: OPTIMIZERS takes some, OPTIMIZER_SEEDS as many tunings each.
-bench-optimizers: $(B)/optimizers/table.json
-	@cat $(<D)/table.txt
-
-# The paper's sizes want a GPU: make bench-paper-model SCALE=full DEVICE=cuda
-bench-paper-model: $(MODEL)/moses.ini | $(INSTALL)
-	$(BENCH) bench_paper_model.py $(abspath $(MODEL)/phrase-table.gz) $(RESULTS) $(or $(DEVICE),cpu) $(or $(MINUTES),600)
+include tests/bench/benches.mk

@@ -1,1 +1,1 @@
-"""What every module may import: text, errors, settings, progress, processes."""
+"""Modules that any other may import: text, errors, settings, progress, processes."""

@@ -1,4 +1,4 @@
-"""Arrays that stand in files instead of in memory."""
+"""Arrays in files instead of in memory."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Kind = TypeVar("Kind", bound=np.generic)
 
 
 class ArrayFile(Generic[Kind]):
-    """A row of numbers in a file; parts of it are read and written by their places.
+    """A one-dimensional array in a file; parts of it are read and written by their indices.
 
     Args:
         file: an empty file, open for writing and reading.
-        kind: of the numbers.
+        kind: type of the numbers.
     """
 
     def __init__(self, file: BinaryIO, kind: type[Kind]) -> None:
@@ -35,11 +35,15 @@ class ArrayFile(Generic[Kind]):
         return self._length
 
     def append(self, values: NDArray[Any]) -> None:
-        """Write numbers behind those that are there."""
+        """Write numbers (n,) at the end.
+
+        Raises:
+            OSError: the disk is full.
+        """
         self.write(self._length, values)
 
     def write(self, first: int, values: NDArray[Any]) -> None:
-        """Write numbers from place `first` on.
+        """Write numbers (n,) from index `first` on.
 
         Raises:
             OSError: the disk is full.
@@ -52,12 +56,16 @@ class ArrayFile(Generic[Kind]):
         self._length = max(self._length, first + len(values))
 
     def lengthen(self, length: int) -> None:
-        """Put zeros behind what is there."""
+        """Extend the array to a length, with zeros."""
         os.ftruncate(self._file.fileno(), length * self._kind.itemsize)
         self._length = length
 
     def read(self, first: int, end: int) -> NDArray[Kind]:
-        """The numbers from `first` to before `end`."""
+        """The numbers at `first` to `end - 1`, *Shape:* (end - first,).
+
+        Raises:
+            EOFError: the array is shorter.
+        """
         values = np.empty(end - first, self._kind)
         data, offset = values.view(np.uint8).data, first * self._kind.itemsize
         while data:
@@ -68,9 +76,9 @@ class ArrayFile(Generic[Kind]):
         return cast("NDArray[Kind]", values)
 
     def mapped(self) -> NDArray[Kind]:
-        """All numbers, as an array that the system reads in as they are asked for.
+        """All numbers as a memory-mapped array, *Shape:* (length,).
 
-        They can be changed, but must not grow. The array stays when the file is closed.
+        It can be changed but not extended. It stays valid after the file is closed.
         """
         if not self._length:
             return cast("NDArray[Kind]", np.empty(0, self._kind))
@@ -78,9 +86,9 @@ class ArrayFile(Generic[Kind]):
         return np.frombuffer(mmap.mmap(self._file.fileno(), n_bytes), self._kind)
 
     def take(self, places: NDArray[Any]) -> NDArray[Kind]:
-        """The numbers at places that ascend; equal ones are allowed.
+        """The numbers at ascending indices, *Shape:* (n,) -> (n,); equal indices are allowed.
 
-        What is read at once spans no more places than are asked for.
+        A single read spans at most n numbers.
         """
         values = np.empty(len(places), self._kind)
         for first, end in _near(places):
@@ -90,7 +98,7 @@ class ArrayFile(Generic[Kind]):
         return cast("NDArray[Kind]", values)
 
     def add(self, places: NDArray[Any], amounts: NDArray[Any]) -> None:
-        """Add to the numbers at places that ascend, each of them once."""
+        """Add `amounts` (n,) to the numbers at strictly ascending indices (n,)."""
         for first, end in _near(places):
             begin = int(places[first])
             part: NDArray[Any] = self.read(begin, int(places[end - 1]) + 1)
@@ -99,7 +107,7 @@ class ArrayFile(Generic[Kind]):
 
 
 def _near(places: NDArray[Any]) -> Iterator[tuple[int, int]]:
-    """Cut ascending places into parts, none of which spans more places than there are altogether."""
+    """Cut n ascending indices into parts, each spanning at most n numbers."""
     first = 0
     while first < len(places):
         end = int(np.searchsorted(places, int(places[first]) + len(places)))
@@ -108,10 +116,10 @@ def _near(places: NDArray[Any]) -> Iterator[tuple[int, int]]:
 
 
 class ArrayFiles(contextlib.ExitStack):
-    """Files without names in one directory; the system frees them however the work ends.
+    """Nameless files in one directory; the system frees them however the process ends.
 
     Args:
-        directory: where there is room.
+        directory: a directory with room for them.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -122,7 +130,7 @@ class ArrayFiles(contextlib.ExitStack):
         """An empty array.
 
         Raises:
-            OSError: the directory takes no file.
+            OSError: no file can be made in the directory.
         """
         opened = tempfile.TemporaryFile(dir=self.directory, buffering=0)  # noqa: SIM115 - entered
         file = self.enter_context(opened)
@@ -131,10 +139,10 @@ class ArrayFiles(contextlib.ExitStack):
 
 @contextlib.contextmanager
 def temporary_arrays() -> Iterator[ArrayFiles]:
-    """Files in the directory of temporary files (TMPDIR).
+    """Array files in the directory of temporary files (TMPDIR), until the end of the `with` block.
 
     Raises:
-        OSError: the disk is full; it names the directory.
+        OSError: the disk is full; the error names the directory.
     """
     directory = Path(tempfile.gettempdir())
     with named_errors(directory), ArrayFiles(directory) as files:
@@ -145,11 +153,11 @@ Numbers = ArrayFile[np.int32] | ArrayFile[np.int64]
 
 
 def numbers_below(limit: int, files: ArrayFiles) -> Numbers:
-    """An empty array for numbers below a limit, of 32 bits where they suffice."""
+    """An empty array for numbers below a limit, with 32 bits per number if they suffice."""
     return files.new(np.int32) if limit <= np.iinfo(np.int32).max else files.new(np.int64)
 
 
 def parts(length: int, at_once: int) -> Iterator[tuple[int, int]]:
-    """First place and end of each part of at most `at_once` places."""
+    """Yield the first index and the end of each part of at most `at_once` numbers."""
     for first in range(0, length, at_once):
         yield first, min(first + at_once, length)

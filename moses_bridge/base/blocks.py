@@ -1,4 +1,4 @@
-"""Runs of a stream's items, each small enough to be held and large enough to be worked on at once."""
+"""Blocks of consecutive items of a stream."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Item = TypeVar("Item")
 
 
 def blocks_of(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """The items in their order, so many at a time; the last block may have fewer."""
+    """Yield the items in their order, `size` at a time; the last block may have fewer."""
     left = iter(items)
     while block := list(islice(left, size)):
         yield block

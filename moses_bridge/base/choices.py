@@ -1,6 +1,6 @@
-"""The names that settings and options of commands choose from.
+"""The values of settings and options with a choice of names.
 
-They are here, and not beside what they choose, so that a command can list them without loading it.
+They are here, and not beside the code they select, so that a command can list them without loading that code.
 """
 
 from __future__ import annotations

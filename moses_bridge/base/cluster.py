@@ -1,10 +1,10 @@
-"""Work on the processes of a Ray cluster, results in order.
+"""Mapping a function over items on the workers of a Ray cluster, with results in order.
 
-The driver, which is this process, reads the items, hands them out and takes the results; it alone knows files.
-A worker makes ready once what it works with, and then takes one item after the other. When a worker is lost,
-with its machine or alone, what it had is done again by the others, and Ray is asked for a new one.
+The driver, this process, reads the items, hands them out and takes the results; only the driver reads and
+writes files. A worker prepares its function once and then processes one item after the other. When a worker
+or its machine is lost, the other workers repeat its items, and the driver starts a new one.
 
-Ray is imported here alone, and only when a cluster is opened: it belongs to the extra `cluster`.
+Ray is imported only here, and only when a cluster is opened: it belongs to the extra `cluster`.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ from moses_bridge.base.textio import temporary_directory
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Unit = Literal["CPU", "GPU"]
-# Runs in a worker, once; it and what it gives need not be sent back.
+# Runs once in each worker; the function it returns stays there.
 Preparation = Callable[[], Callable[[Item], Result]]
 
 LOCAL = "local"
 INSTALL = "Ray is not installed: pip install 'rescorer[cluster]'"
-# Ray listens on all interfaces, and whoever may connect runs what they like: so nobody without the token may.
-AUTH_MODE, AUTH_TOKEN = (
-    "RAY_AUTH_MODE",
-    "RAY_AUTH_TOKEN",
-)  # variables of the environment, from Ray 2.52 on
+# Ray listens on all interfaces, and anybody connected can run anything: so connecting needs the token.
+# These are variables of the environment, from Ray 2.52 on.
+AUTH_MODE, AUTH_TOKEN = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN"
 TOKEN = (
     f". The cluster must ask for a token: start it with {AUTH_MODE}=token, and set {AUTH_TOKEN} here "
     f"(or {AUTH_MODE}=disabled for a cluster in a network that is your own)"
 )
 BUSY = ". Is the machine busy? Start the command again, or use --jobs without --ray"
-NICENESS = "RAY_worker_niceness"  # a variable of the environment, which Ray spells so
+NICENESS = "RAY_worker_niceness"  # a variable of the environment, in Ray's spelling
 SECONDS_TO_CONNECT = 5.0
 SECONDS_TO_END = 5.0
-ITEMS_AT_A_WORKER = 2  # one in work and one that waits, so that it need not wait for the driver
-ITEMS_HELD = 4  # for each worker: read, and not yet given back in order
-LOSSES = 3  # of workers at the same item: then it is the item
+ITEMS_AT_A_WORKER = (
+    2  # one being processed and one waiting, so that the worker never waits for the driver
+)
+ITEMS_HELD = 4  # per worker: items read whose results are not yet yielded
+LOSSES = 3  # workers lost at the same item: then the item is the cause
 SECONDS_BEFORE_A_NOTE = 30.0
 
 
@@ -63,25 +63,26 @@ class Cluster:
     """A Ray cluster, connected.
 
     Attributes:
-        n_workers: processes that work at a time.
-        unit: what each of them has one of.
+        n_workers: number of worker processes.
+        unit: the unit of the cluster given to each worker, one per worker.
     """
 
     n_workers: int
     unit: Unit = "CPU"
 
     def workers(self, prepare: Preparation[Item, Result]) -> Workers[Item, Result]:
-        """The processes, from `with` to the end of the block.
+        """The workers, for a `with` block.
 
         Args:
-            prepare: makes what works on items, once in each of them; it is sent there, as the items are.
+            prepare: makes the function of an item, once in each worker. It is sent to the workers, like the
+                items.
         """
         return Workers(self, prepare)
 
     def map_in_order(
         self, prepare: Preparation[Item, Result], items: Iterable[Item]
     ) -> Iterator[Result]:
-        """`Workers.map_in_order`, with workers for these items alone."""
+        """`Workers.map_in_order`, with workers for these items only."""
         with self.workers(prepare) as workers:
             yield from workers.map_in_order(items)
 
@@ -90,19 +91,19 @@ class Cluster:
 def open_cluster(
     address: str, n_workers: int | None = None, unit: Unit | None = None
 ) -> Iterator[Cluster]:
-    """Connect to a Ray cluster, until the end of the block.
+    """Connect to a Ray cluster, until the end of the `with` block.
 
-    A cluster must ask for a token, unless RAY_AUTH_MODE is set to something else. One that is started here has
-    a random one, if RAY_AUTH_TOKEN is not set. A program that loads Ray itself sets both before it does so.
+    The cluster must require a token, unless RAY_AUTH_MODE is set to something else. A cluster started here has
+    a random token if RAY_AUTH_TOKEN is not set. If your program imports Ray itself, set both variables before.
 
     Args:
-        address: HOST:PORT of the cluster's head, from a machine that belongs to it; "auto" finds the cluster of
-            this machine; "local" starts one here and ends it.
-        n_workers: processes that work at a time; None for one of each unit that there is.
-        unit: what each of them has one of; None is a GPU where the cluster has any.
+        address: HOST:PORT of the cluster's head, if this machine belongs to the cluster; "auto" finds the
+            cluster of this machine; "local" starts one here and ends it.
+        n_workers: number of worker processes; None for one per unit of the cluster.
+        unit: the unit given to each worker; None is a GPU if the cluster has one, otherwise a CPU.
 
     Raises:
-        ConfigError: Ray is not installed, or there is no GPU in the cluster.
+        ConfigError: Ray is not installed, the address is malformed, or the cluster has no such unit.
         UserError: there is no cluster at the address, or none could be started.
     """
     ray = _imported(address == LOCAL)
@@ -126,16 +127,16 @@ def open_cluster(
                         f"no Ray cluster here: {_first_line(error).rstrip('.')}{BUSY}"
                     ) from error
                 raise _no_cluster(address, error, TOKEN) from error
-        logging.getLogger("ray").setLevel(logging.ERROR)  # while it starts, all is in the exception
+        logging.getLogger("ray").setLevel(logging.ERROR)  # errors of the start are in the exception
         stack.callback(ray.shutdown)
         yield _cluster(ray.cluster_resources(), n_workers, unit)
 
 
 def _imported(is_own: bool) -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
-    if "ray" not in sys.modules:  # which reads them once
+    if "ray" not in sys.modules:  # Ray reads the variables once
         os.environ.setdefault(AUTH_MODE, "token")
-        if is_own:  # else Ray writes one into the home directory, where all may read it
+        if is_own:  # else Ray writes a token into the home directory, readable by all
             os.environ.setdefault(AUTH_TOKEN, secrets.token_hex(32))
     try:
         import ray
@@ -145,7 +146,7 @@ def _imported(is_own: bool) -> Any:
 
 
 def _check_address(address: str) -> None:
-    """Ray itself waits for minutes at an address where nobody answers."""
+    """Refuse an address without an answer; Ray itself would wait for minutes."""
     if address == "auto":
         return
     host, colon, port = address.rpartition(":")
@@ -166,7 +167,7 @@ def _no_cluster(address: str, error: Exception, hint: str = "") -> UserError:
 
 @contextlib.contextmanager
 def _sigterm_kept() -> Iterator[None]:
-    """Keep what this process does at SIGTERM, where Ray would end it without tidying up."""
+    """Keep this process's handler of SIGTERM; with Ray's, it would end without removing unfinished files."""
     is_main = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGTERM)
     try:
@@ -177,9 +178,9 @@ def _sigterm_kept() -> Iterator[None]:
 
 
 def _end_processes_of(folder: Path) -> None:
-    """End what is left of a cluster: of one that does not come up Ray forgets the processes.
+    """End the remaining processes of a cluster; if its start fails, Ray leaves some running.
 
-    They have the folder, whose name is nobody else's, in their command lines.
+    Their command lines contain the folder, whose name is unique.
     """
     until = time.monotonic() + SECONDS_TO_END
     while (found := _processes_of(folder)) and time.monotonic() < until:
@@ -212,7 +213,7 @@ def _first_line(error: Exception) -> str:
 
 
 class _Worker(Generic[Item, Result]):
-    """What runs in a process of the cluster."""
+    """The code in a process of the cluster."""
 
     def prepare(self, prepare: Preparation[Item, Result]) -> None:
         self.function = prepare()
@@ -222,28 +223,28 @@ class _Worker(Generic[Item, Result]):
 
 
 class Workers(Generic[Item, Result]):
-    """Processes of a cluster that have made ready the same, and what each of them has to do.
+    """The workers of a cluster with the same function, and the items of each.
 
     Args:
-        cluster: where they run.
-        prepare: what each of them makes ready.
+        cluster: the cluster.
+        prepare: makes the function of an item, once in each worker.
     """
 
     def __init__(self, cluster: Cluster, prepare: Preparation[Item, Result]) -> None:
         self.prepare = prepare
         self.n_workers = cluster.n_workers
         self.unit = cluster.unit
-        self.starting: dict[Any, Any] = {}  # worker by the promise that it is ready
+        self.starting: dict[Any, Any] = {}  # worker by the promise of its preparation
         self.given: dict[Any, tuple[Any, int]] = {}  # worker and number of the item by the promise
-        self.ready: dict[Any, int] = {}  # how many items each worker has
-        self.items: dict[int, Item] = {}  # those that are not done
+        self.ready: dict[Any, int] = {}  # number of items at each worker
+        self.items: dict[int, Item] = {}  # unfinished items
         self.again: list[int] = []  # items of lost workers
         self.losses = Counter[int]()
         self.failed_starts = 0
         self.done: dict[int, Result] = {}
 
     def __enter__(self) -> Self:
-        """Start them."""
+        """Start the workers."""
         import ray
 
         self.ray = ray
@@ -255,8 +256,8 @@ class Workers(Generic[Item, Result]):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End them, whatever they do."""
-        # Where the connection is closed they have ended, and Ray would start a cluster to be told so.
+        """End the workers, even while they work."""
+        # If the connection is closed they have ended, and Ray would start a cluster for this call.
         if self.ray.is_initialized():
             for worker in [*self.starting.values(), *self.ready]:
                 self.ray.kill(worker)
@@ -266,16 +267,16 @@ class Workers(Generic[Item, Result]):
         self.starting[worker.prepare.remote(self.sent)] = worker
 
     def map_in_order(self, items: Iterable[Item]) -> Iterator[Result]:
-        """Yield what the workers make of each item, in their order.
+        """Yield the result of each item, in their order.
 
-        Four items a worker at most are in memory here: read, handed out or done before an earlier one. All
-        results of an earlier call must have been taken.
+        At most four items per worker are in memory here: read, handed out, or finished before an earlier one.
+        Take all results of a call before the next call.
 
         Args:
-            items: read while the workers work.
+            items: the items, read while the workers work.
 
         Raises:
-            UserError: a worker raised it; or none could be started, or several were lost at one item.
+            UserError: a worker raised one, no worker could be started, or several were lost at one item.
         """
         following, numbered = 0, enumerate(items)
         self.losses.clear()
@@ -286,7 +287,7 @@ class Workers(Generic[Item, Result]):
                 following += 1
 
     def _hand_out(self, items: Iterator[tuple[int, Item]]) -> bool:
-        """Give each worker as much as it may have; False if all is done."""
+        """Give each worker as many items as it may have; False if all items are finished."""
         while self.ready:
             worker = min(self.ready, key=self.ready.__getitem__)
             number = self._following(items) if self.ready[worker] < ITEMS_AT_A_WORKER else None
@@ -297,7 +298,7 @@ class Workers(Generic[Item, Result]):
         return True
 
     def _following(self, items: Iterator[tuple[int, Item]]) -> int | None:
-        """The number of the item that is to be done next; None if there is none, or too many are held."""
+        """The number of the next item; None if there is none, or too many are in memory."""
         if self.again:
             return heapq.heappop(self.again)
         if len(self.items) + len(self.done) >= ITEMS_HELD * self.n_workers:
@@ -308,7 +309,7 @@ class Workers(Generic[Item, Result]):
         return number
 
     def _wait(self) -> None:
-        """Take what the next worker has done, or learn that it is ready or lost."""
+        """Wait for a worker: it has finished an item or its preparation, or is lost."""
         pending = [*self.given, *self.starting]
         came, _ = self.ray.wait(pending, num_returns=1, timeout=SECONDS_BEFORE_A_NOTE)
         for promise in came:
@@ -336,7 +337,7 @@ class Workers(Generic[Item, Result]):
         del self.items[number]
 
     def _take_leave(self, promise: Any, error: Exception) -> None:
-        """Take back what a lost worker had, and ask for another one."""
+        """Take back the items of a lost worker, and start another one."""
         if promise in self.starting:
             worker = self.starting.pop(promise)
             self.failed_starts += 1
@@ -350,7 +351,7 @@ class Workers(Generic[Item, Result]):
         self._start()
 
     def _take_back(self, worker: Any, error: Exception) -> None:
-        """Have what a lost worker had done again; the first item was in work, and may be what ended it."""
+        """Repeat the items of a lost worker; its first one was being processed and may be the cause."""
         del self.ready[worker]
         promises = [promise for promise, (whose, _) in self.given.items() if whose is worker]
         numbers = [self.given.pop(promise)[1] for promise in promises]

@@ -1,4 +1,4 @@
-"""What the three commands share: exit codes, version, choices, settings and processes."""
+"""The common parts of the three commands: exit codes, version, choices, settings and processes."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ FAILED = 1
 INTERRUPTED = 130
 
 
-# Kinds of paths. That a directory is missing or lacks a file is said where it is read.
+# Kinds of paths. A missing directory, or one without a file, is reported by the code reading it.
 class OutputPath(click.Path):
-    """A file or directory that a command writes; every other `click.Path` is read."""
+    """A file or directory written by a command; every other `click.Path` is read."""
 
 
 INPUT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -41,10 +41,10 @@ FILE_OR_STDIN = click.Path(exists=True, dir_okay=False, allow_dash=True, path_ty
 OUTPUT_FILE = OutputPath(dir_okay=False, path_type=Path)
 FILE_OR_STDOUT = OutputPath(dir_okay=False, allow_dash=True, path_type=Path)
 OUTPUT_DIRECTORY = OutputPath(file_okay=False, path_type=Path)
-DIRECTORY = click.Path(file_okay=False, path_type=Path)  # to be read: what it lacks is said there
+DIRECTORY = click.Path(file_okay=False, path_type=Path)  # to be read; it may be missing
 EXISTING_DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
 FILE_OR_DIRECTORY = click.Path(exists=True, path_type=Path)
-PREFIX = click.Path(path_type=Path)  # of the names of files
+PREFIX = click.Path(path_type=Path)  # prefix of the names of files
 VERSION = click.version_option(package_name="rescorer", message="%(prog)s %(version)s")
 JOBS = click.option(
     "--jobs",
@@ -85,16 +85,16 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def choice_of(literal: Any) -> click.Choice[str]:
-    """What an option can be: the strings that a Literal names.
+    """The type of an option with the values of a Literal.
 
     Args:
-        literal: Literal["a", "b"], the type of the setting or argument that the option gives.
+        literal: Literal["a", "b"], the type of the setting or argument set by the option.
     """
     return click.Choice(choices(literal))
 
 
 def command_line() -> str:
-    """The command line of this process, as a shell takes it."""
+    """The command line of this process, quoted for a shell."""
     return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
 
 
@@ -102,7 +102,7 @@ def check_workers(address: str | None, workers: int | None) -> None:
     """Refuse --workers without --ray.
 
     Raises:
-        ConfigError: there is no cluster that they could be of.
+        ConfigError: there are workers but no cluster.
     """
     if workers is not None and address is None:
         raise ConfigError("--workers are those of a cluster: name one with --ray, or use --jobs")
@@ -111,12 +111,12 @@ def check_workers(address: str | None, workers: int | None) -> None:
 def config_options(settings: Callable[..., object]) -> Callable[[Function], Function]:
     """The options --config FILE and --print-config, for a command in a `CommandGroup`.
 
-    --print-config prints the settings that the command would use and ends it. The other options
-    count where they are given, before or after it; none has to be.
+    --print-config prints the settings the command would use, and ends it. Other options, before or after
+    it, change these settings; none is required.
 
     Args:
-        settings: makes the dataclass of settings; its parameters are named as those options of the
-            command that change the settings, `config` (a path or None) first.
+        settings: makes the dataclass of settings. Its parameters have the names of the command's options
+            for settings, with `config` (a path or None) first.
     """
 
     def decorate(function: Function) -> Function:
@@ -126,7 +126,7 @@ def config_options(settings: Callable[..., object]) -> Callable[[Function], Func
 
 
 class _PrintConfig(click.Option):
-    """The flag --print-config, which knows how the settings of its command are made."""
+    """The flag --print-config, with the function making the settings of its command."""
 
     def __init__(self, declarations: Sequence[str], settings: Callable[..., object]) -> None:
         self.settings = settings
@@ -139,10 +139,10 @@ class _PrintConfig(click.Option):
 
 
 class Command(click.Command):
-    """A command that refuses to write what it reads, and may have the flag --print-config."""
+    """A command refusing to overwrite its inputs; it may have the flag --print-config."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the command line, or print the settings that it and the file give."""
+        """Parse the command line; with --print-config, print the settings instead."""
         for flag in self.params:
             if isinstance(flag, _PrintConfig) and PRINT_CONFIG in args:
                 click.Command.parse_args(_without_required(self), ctx, args)
@@ -156,7 +156,8 @@ class Command(click.Command):
         """Run the command, unless one of its outputs is one of its inputs.
 
         Raises:
-            UserError: there is not enough memory; it says what was asked for and what to lower.
+            ConfigError: an output is an input.
+            UserError: there is not enough memory; the error names the request and the options to lower.
         """
         outputs, inputs = self.paths(ctx.params)
         refuse_overwriting(outputs, inputs)
@@ -169,10 +170,10 @@ class Command(click.Command):
             raise UserError(_no_memory(ctx, error)) from error
 
     def paths(self, values: Mapping[str, Any]) -> tuple[list[Path], list[Path]]:
-        """The paths that a command line names: those to write, and those to read.
+        """The paths in a command line: those to write, and those to read.
 
         Args:
-            values: by parameter.
+            values: values by parameter.
         """
         outputs, inputs = list[Path](), list[Path]()
         for parameter in self.params:
@@ -196,15 +197,15 @@ def _values_of(
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    """Whether an error says that there is no memory: PyTorch has no class of its own for it on a CPU."""
+    """Whether an error means lack of memory; on a CPU, PyTorch has no class of its own for it."""
     message = str(error)
     return isinstance(error, MemoryError) or any(words in message for words in OUT_OF_MEMORY)
 
 
 def _no_memory(ctx: click.Context, error: Exception) -> str:
-    """One line: what was asked for, and the numbers of the command line that may be lowered."""
+    """One line: the failed request, and the numbers on the command line to lower."""
     lines = str(error).strip().split("\n")
-    asked = next(
+    request = next(
         (line for line in lines if any(words in line for words in OUT_OF_MEMORY)), lines[0]
     )
     given = [
@@ -218,11 +219,11 @@ def _no_memory(ctx: click.Context, error: Exception) -> str:
     sizes = [f"{option} {value}" for value, option in sorted(given, reverse=True)]
     sizes += [f"the sizes in --config {ctx.params['config']}"] if ctx.params.get("config") else []
     advice = ", ".join(sizes) or "the sizes in its settings and in the directories that it reads"
-    return f"not enough memory{f' ({asked})' if asked else ''}: lower {advice}, or use a larger machine"
+    return f"not enough memory{f' ({request})' if request else ''}: lower {advice}, or use a larger machine"
 
 
 def _without_required(command: click.Command) -> click.Command:
-    """The command, but none of its options has to be given."""
+    """The command with no option required."""
     relaxed = copy.copy(command)
     relaxed.params = [copy.copy(parameter) for parameter in command.params]
     for parameter in relaxed.params:
@@ -231,17 +232,17 @@ def _without_required(command: click.Command) -> click.Command:
 
 
 def command(function: Callable[..., Any]) -> click.Command:
-    """Make a command of a `CommandGroup`: its name is the function's, its help the docstring."""
+    """Make a command of a `CommandGroup`, with the function's name, and its docstring as help."""
     return click.command(cls=Command)(function)
 
 
 class CommandGroup(click.Group):
     """A click group whose commands end with one line on standard error instead of a traceback.
 
-    Exit status 1: a fault the user can mend (UserError, or the system's: no space, no permission);
-    130: interrupted; 2, from click: a wrong command line. A reader that closed the pipe (`| head`)
-    ends the command in silence, with status 1. SIGTERM and SIGHUP end it at once, as they do by
-    default, but leave no unfinished files.
+    The exit status is 1 for a fault the user can mend (a UserError, or one of the system: no space, no
+    permission), 130 for an interrupt, and 2, from click, for a wrong command line. A closed pipe (`| head`)
+    ends the command silently with status 1. SIGTERM and SIGHUP end it at once, as by default, but leave no
+    unfinished files.
     """
 
     command_class = Command
@@ -267,7 +268,7 @@ class CommandGroup(click.Group):
 
 
 def _advice(error: OSError) -> str:
-    """What to do where there is no room."""
+    """What to do if there is no room."""
     if error.errno == errno.EFBIG:
         return ". Raise the limit of file sizes (ulimit -f), or name another place"
     if error.errno in FULL and error.errno != errno.EIO:
@@ -279,7 +280,7 @@ def _advice(error: OSError) -> str:
 
 @contextlib.contextmanager
 def _tidy_when_ended() -> Iterator[None]:
-    """Remove unfinished files when a signal ends the process; a worker process ends as it is."""
+    """Remove unfinished files when a signal ends the process; a worker process removes none."""
     owner = os.getpid()
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -305,7 +306,7 @@ def _tidy_when_ended() -> Iterator[None]:
 
 
 def _close_output() -> None:
-    """Let go of what cannot be written, or Python would try again at its end and complain."""
+    """Drop output that cannot be written; otherwise Python would try again at exit and complain."""
     try:
         sys.stdout.flush()
     except OSError:

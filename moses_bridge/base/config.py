@@ -23,7 +23,7 @@ Config = TypeVar("Config")
 # Tables and lists inside each other: no file of settings or records has more than ten.
 MAX_DEPTH = 100
 TOO_DEEP = f"tables and lists nested more than {MAX_DEPTH} deep"
-# A key of a hundred parts; Python's reader takes a minute for one of 100,000.
+# A key of a hundred parts; Python's reader needs a minute for one of 100,000.
 LONG_KEY = re.compile(rb"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){%d}" % MAX_DEPTH)
 # Whole numbers beyond these are neither a size nor a seed, and too large for compiled code.
 SMALLEST_INT, LARGEST_INT = -(2**63), 2**64 - 1
@@ -35,9 +35,9 @@ class WrongValueError(ConfigError):
     """A value of the wrong type.
 
     Args:
-        where: the file, or what stands for it, and the names of the key and the tables it is in.
-        found: the value, as `shown_value` quotes it.
-        expected: what it has to be.
+        where: the file or another source, and the names of the key and its tables.
+        found: the value, quoted by `shown_value`.
+        expected: the expected type or values.
     """
 
     def __init__(self, where: str, found: str, expected: str) -> None:
@@ -47,18 +47,18 @@ class WrongValueError(ConfigError):
         super().__init__(f"{where}: found {found}, expected {expected}")
 
     def __reduce__(self) -> tuple[type[WrongValueError], tuple[object, ...]]:
-        """What another process makes the same error of."""
+        """Pickle the error for another process."""
         return type(self), (self.where, self.found, self.expected)
 
 
 @dataclass(frozen=True)
 class Limit(ABC):
-    """What the values of a setting keep to; it stands in the type: Annotated[int, AtLeast(1)].
+    """A limit of a setting's values, part of its type: Annotated[int, AtLeast(1)].
 
     Attributes:
-        bound: the number that values are compared with.
-        demand: how an error message calls it.
-        words: how a list of settings calls it.
+        bound: the number to compare values with.
+        demand: its wording in an error message.
+        words: its wording in a list of settings.
     """
 
     bound: float
@@ -67,7 +67,7 @@ class Limit(ABC):
 
     @abstractmethod
     def allows(self, value: float) -> bool:
-        """Whether a value keeps to the bound; NaN never does."""
+        """Whether a value is within the limit; NaN never is."""
 
     def __str__(self) -> str:
         return f"{self.words} {self.bound}"
@@ -110,7 +110,7 @@ def load_toml(path: StrPath) -> dict[str, Any]:
     """Read a TOML file.
 
     Raises:
-        InputError: the file is missing or is not TOML, or is nested too deeply.
+        InputError: the file is missing, is not TOML, or is nested too deeply.
     """
     with open_read(path) as stream:
         data = stream.read()
@@ -128,9 +128,9 @@ def load_toml(path: StrPath) -> dict[str, Any]:
 
 
 def is_too_deep(value: Any) -> bool:
-    """Whether lists and tables stand inside each other more than `MAX_DEPTH` deep.
+    """Whether lists and tables are nested more than `MAX_DEPTH` deep.
 
-    What goes through a value calls itself for each level, and Python allows a thousand such calls.
+    Functions walking through a value are recursive, and Python allows a thousand nested calls.
     """
     level = [value]
     for _ in range(MAX_DEPTH):
@@ -147,7 +147,7 @@ def is_too_deep(value: Any) -> bool:
 
 
 def shown_value(value: Any) -> str:
-    """A value of a file as a message quotes it: not too long, however large or deep it is."""
+    """A value quoted for a message: short, however large or deep the value is."""
     try:
         return _SHORT.repr(value)
     except ValueError:  # Python writes no whole number of more than 4,300 digits
@@ -172,10 +172,10 @@ def from_mapping(
     Args:
         kind: the dataclass.
         mapping: settings by name; a nested table changes what it names in the default of its field.
-        where: for the messages of errors.
-        defaults: has the values of what is not named; None takes those of the dataclass.
+        where: source of the mapping, for errors.
+        defaults: settings with the values of keys not in the mapping; None for the dataclass's defaults.
 
-    A dataclass may name keys that it had once in `former_keys`, each with what is written now.
+    A dataclass may list keys of earlier versions in `former_keys`, each with the text to write instead.
 
     Raises:
         ConfigError: a key is unknown, one without default is missing, or a value has the wrong
@@ -211,15 +211,15 @@ def from_mapping(
 
 
 def known_keys(kind: type[Any], mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a mapping a dataclass has a field for: newer versions may write more."""
+    """The part of a mapping with fields in a dataclass; newer versions may write more keys."""
     names = {field.name for field in dataclasses.fields(kind)}
     return {key: value for key, value in mapping.items() if key in names}
 
 
 def check_limits(settings: Any) -> None:
-    """Refuse settings that are out of the limits of their types; for __post_init__.
+    """Refuse settings out of the limits of their types; for __post_init__.
 
-    A limit may stand anywhere in a type: Annotated[int, AtLeast(1)] | None, or
+    A limit may be anywhere in a type: Annotated[int, AtLeast(1)] | None, or
     tuple[Annotated[float, AtLeast(0), Below(1)], ...].
 
     Args:
@@ -236,11 +236,11 @@ def check_limits(settings: Any) -> None:
 
 
 def with_options(config: Config, options: Mapping[str, Any]) -> Config:
-    """Settings in which the options of a command line go before those of its file.
+    """The settings of a file, with the options of the command line in the place of its values.
 
     Args:
-        config: the dataclass as the file has it.
-        options: values by key, nested as "loop.max_minutes"; None for an option that was not given.
+        config: the settings of the file.
+        options: values by key, in a table like "loop.max_minutes"; None for an option not given.
 
     Raises:
         ConfigError: a value is out of its limits.
@@ -257,12 +257,12 @@ def with_options(config: Config, options: Mapping[str, Any]) -> Config:
 
 
 def nearest(name: str, names: Iterable[str], what: str = "keys") -> str:
-    """The end of an error message about an unknown name: the nearest valid one, or else all of them.
+    """The end of an error message about an unknown name: the nearest valid name, or else all of them.
 
     Args:
-        name: what was found.
-        names: the valid ones.
-        what: how a message calls them.
+        name: the unknown name.
+        names: the valid names.
+        what: the word for them.
     """
     valid = sorted(names)
     close = difflib.get_close_matches(name, valid, n=1, cutoff=0.5)
@@ -272,7 +272,7 @@ def nearest(name: str, names: Iterable[str], what: str = "keys") -> str:
 
 
 def _limited(hint: Any, value: Any) -> Iterator[tuple[float, Limit]]:
-    """Each number in a value, with each limit that it has."""
+    """Each number in a value, with each of its limits."""
     if typing.get_origin(hint) is Annotated:
         if isinstance(value, int | float):
             yield from ((value, limit) for limit in limits(hint))
@@ -287,12 +287,12 @@ def _limited(hint: Any, value: Any) -> Iterator[tuple[float, Limit]]:
 
 
 def limits(hint: Any) -> list[Limit]:
-    """The limits that stand directly in a type: Annotated[int, AtLeast(1)] has one."""
+    """The outermost limits of a type: Annotated[int, AtLeast(1)] has one."""
     return [extra for extra in getattr(hint, "__metadata__", ()) if isinstance(extra, Limit)]
 
 
 def choices(hint: Any) -> list[Any]:
-    """The values that a type names: three for Literal["a", "b"] | Literal["c"], none for int."""
+    """The literal values of a type: three for Literal["a", "b"] | Literal["c"], none for int."""
     literals = filter(_is_literal, _options(hint))
     return [choice for literal in literals for choice in typing.get_args(literal)]
 
@@ -308,7 +308,7 @@ def _is_required(field: dataclasses.Field[Any]) -> bool:
 
 
 def _nearest(key: str, names: list[str], hints: Mapping[str, Any]) -> str:
-    """What may have been meant by an unknown key: the same key of a table, or one like it."""
+    """The likely meaning of an unknown key: the same key of a table, or a similar one."""
     inner = _inner_keys(hints)
     close = inner.get(key) or difflib.get_close_matches(key, names, n=1, cutoff=0.5)
     if not close:
@@ -318,7 +318,7 @@ def _nearest(key: str, names: list[str], hints: Mapping[str, Any]) -> str:
 
 
 def _inner_keys(hints: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The keys of nested tables, with the names that they have from outside: "mert.n_restarts"."""
+    """The keys of nested tables, with their full names: "mert.n_restarts"."""
     inner: dict[str, list[str]] = {}
     for table, hint in hints.items():
         for option in filter(dataclasses.is_dataclass, _options(hint)):
@@ -328,7 +328,7 @@ def _inner_keys(hints: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _at(where: str, what: str) -> str:
-    """A place inside another one, which may be "" for the whole."""
+    """A place inside another, joined by a colon; "" is the outermost place."""
     return f"{where}: {what}" if where else what
 
 
@@ -371,7 +371,7 @@ def _is_number(options: Sequence[Any]) -> bool:
 
 
 def _wanted(hint: Any) -> str:
-    """What a value of a type has to be."""
+    """The expected values of a type, in words."""
     allowed = choices(hint)
     names = [_type_name(option) for option in _options(hint) if not _is_literal(option)]
     if allowed:
@@ -397,12 +397,12 @@ def _convert_list(members: tuple[Any, ...], values: Sequence[Any], where: str) -
 
 
 def _members(members: tuple[Any, ...], n_values: int) -> tuple[Any, ...]:
-    """The type of each member of a tuple: `int, ...` stands for as many as there are."""
+    """The type of each member of a tuple; `int, ...` is repeated for each value."""
     return members[:1] * n_values if members[-1] is Ellipsis else members
 
 
 def _options(hint: Any) -> tuple[Any, ...]:
-    """The types that a union stands for, without their limits; any other type stands for itself."""
+    """The types in a union, without their limits; any other type by itself."""
     bare = _bare(hint)
     return tuple(map(_bare, typing.get_args(bare))) if _is_union(bare) else (bare,)
 

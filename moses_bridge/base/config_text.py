@@ -1,4 +1,4 @@
-"""Settings as text: TOML, each key with its meaning, and the rows of a list of all settings."""
+"""Settings as text: as TOML with the meaning of each key, and as the rows of a list of all settings."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Setting:
     """One key of a settings file, or one table of keys.
 
     Attributes:
-        name: its name, in a table as "loop.max_minutes".
+        name: its name; in a table, like "loop.max_minutes".
         meaning: its sentence in the docstring of the dataclass.
         kind: its type, in TOML's words.
-        limits: which values it may have; "" for any of its type.
-        value: what it is now; None if it is not set, and for a table.
-        is_table: whether it is a table, whose keys follow.
+        limits: its allowed values in words; "" for any of its type.
+        value: its value; None if it is not set, and for a table.
+        is_table: whether it is a table; its keys follow.
     """
 
     name: str
@@ -44,11 +44,11 @@ class Setting:
 
 
 def settings_of(config: Any, table: str = "") -> Iterator[Setting]:
-    """Each key of a dataclass of settings, in its order; a table stands before its keys.
+    """Yield each key of a dataclass of settings, in its order; a table comes before its keys.
 
     Args:
         config: the dataclass.
-        table: name of the table that it is, "" for a whole file.
+        table: name of its table, "" for a whole file.
 
     Raises:
         TypeError: the docstring has no meaning for a field.
@@ -68,12 +68,12 @@ def settings_of(config: Any, table: str = "") -> Iterator[Setting]:
 
 
 def meanings(kind: type[Any]) -> dict[str, str]:
-    """What each field of a dataclass means, by the section "Attributes:" of its docstring.
+    """The meaning of each field of a dataclass, from the section "Attributes:" of its docstring.
 
-    A field that it inherits may stand in the docstring of the class where it comes from.
+    An inherited field may be explained in the docstring of its own class.
 
     Raises:
-        TypeError: a field is missing there.
+        TypeError: a field is not explained.
     """
     texts: dict[str, str] = {}
     for owner in reversed(kind.__mro__):
@@ -108,7 +108,7 @@ def _attribute_lines(docstring: str) -> Iterator[str]:
 
 
 def type_in_words(hint: Any) -> str:
-    """A type in TOML's words; that a key need not be set is left out.
+    """A type in TOML's words; None is left out.
 
     Raises:
         TypeError: no value in TOML has this type.
@@ -131,7 +131,7 @@ def type_in_words(hint: Any) -> str:
 
 
 def limits_in_words(hint: Any) -> str:
-    """Which values of a type are allowed; "" for all."""
+    """The allowed values of a type, in words; "" for all."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         return ", ".join(filter(None, [*map(str, limits(hint)), limits_in_words(hint.__origin__)]))
@@ -154,8 +154,8 @@ def limits_in_words(hint: Any) -> str:
 def commented_toml(config: Any) -> str:
     """TOML text of a dataclass of settings, each key below its meaning and its limits.
 
-    Reading it gives the same settings. A key without a value stands there as a comment, since
-    TOML has no word for None.
+    Reading it results in the same settings. A key without a value becomes a comment, since TOML has no
+    None.
     """
     tables: dict[str, list[Setting]] = {"": []}
     headers: dict[str, str] = {}
@@ -172,7 +172,7 @@ def commented_toml(config: Any) -> str:
 
 
 def _table_lines(name: str, meaning: str, settings: list[Setting]) -> Iterator[str]:
-    """The lines of one table: its header, which the whole file has none of, and its keys."""
+    """The lines of one table: its header (none for the whole file) and its keys."""
     if name:
         yield from _comment(meaning)
         yield f"[{name}]"
@@ -200,10 +200,10 @@ def _comment(text: str) -> list[str]:
 
 
 def to_toml(table: Mapping[str, Any]) -> str:
-    """TOML text of a table of strings, numbers, truth values, lists and tables of them.
+    """TOML text of a table of strings, numbers, booleans, and lists and tables of them.
 
     Raises:
-        ConfigError: a value of another type.
+        ConfigError: a value has another type.
     """
     return "".join(f"{line}\n" for line in _toml_lines(table, ()))
 
@@ -220,10 +220,10 @@ def _toml_lines(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str
 
 
 def toml_value(value: Any) -> str:
-    """A value as TOML writes it.
+    """A value in TOML's notation.
 
     Raises:
-        ConfigError: TOML has no such values.
+        ConfigError: TOML has no values of this type.
     """
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(toml_value, value))}]"
@@ -236,9 +236,9 @@ def toml_value(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, int | float):
         return repr(value)
-    raise ConfigError(f"a value of type {type(value).__name__} cannot stand in a TOML file")
+    raise ConfigError(f"a value of type {type(value).__name__} cannot be written in a TOML file")
 
 
 def _quoted(text: str) -> str:
-    """A basic string: what JSON escapes and the one character more that TOML forbids."""
+    """A basic string: JSON's escapes, and one more character that TOML forbids."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,10 +1,10 @@
-"""Times for a reader."""
+"""Durations as text."""
 
 from __future__ import annotations
 
 
 def duration(seconds: float) -> str:
-    """A time for a reader: "0.4 s", "59 s", "3 min 05 s", "2 h 07 min"."""
+    """A duration in seconds as text: "0.4 s", "59 s", "3 min 05 s", "2 h 07 min"."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     whole = round(seconds)

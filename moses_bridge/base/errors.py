@@ -1,4 +1,4 @@
-"""What can be wrong with the user's input or tools, said so that it can be mended."""
+"""Errors in the user's input, settings or tools, with messages saying how to mend them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import os
 import shlex
 from collections.abc import Sequence
 
-BYTES_SHOWN = 120  # of a line that is quoted in a message
+BYTES_SHOWN = 120  # of a line quoted in a message
 
 
 def shown(text: bytes) -> str:
-    """Bytes of a file as a message quotes them: in quotes, as UTF-8 where they are, and not too long."""
+    """Bytes of a file quoted for a message: decoded as UTF-8, and shortened if long."""
     return repr(text[:BYTES_SHOWN].decode("utf-8", "replace"))
 
 
@@ -23,9 +23,9 @@ class InputError(UserError):
 
     Args:
         path: the file.
-        line: 1-based line number, or None where the fault is not in one line.
-        found: what stands there.
-        expected: what should stand there.
+        line: 1-based line number, or None if the fault is not in one line.
+        found: what is there.
+        expected: what should be there.
         hint: what to do about it.
     """
 
@@ -48,12 +48,12 @@ class InputError(UserError):
         super().__init__(message.replace("\n", "\\n"))  # a name in a file may have a line's end
 
     def __reduce__(self) -> tuple[type[InputError], tuple[object, ...]]:
-        """What another process makes the same error of."""
+        """Pickle the error for another process."""
         return type(self), (self.path, self.line, self.found, self.expected, self.hint)
 
 
 class ConfigError(UserError):
-    """A setting that does not exist, has the wrong type or does not fit another one."""
+    """A setting that is unknown, has a wrong type or value, or does not fit another one."""
 
 
 class ToolError(UserError):
@@ -73,5 +73,5 @@ class ToolError(UserError):
         super().__init__(f"{shlex.join(command)}: {outcome}: {stderr_tail.strip()}")
 
     def __reduce__(self) -> tuple[type[ToolError], tuple[object, ...]]:
-        """What another process makes the same error of."""
+        """Pickle the error for another process."""
         return type(self), (self.command, self.exit_code, self.stderr_tail)

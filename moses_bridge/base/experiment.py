@@ -1,4 +1,4 @@
-"""Experiment files: TOML that may build on other files, taken apart into a file for each top-level table."""
+"""Experiment files: TOML, based on other such files if need be, split into a file for each top-level table."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ BASE = "base"
 def split_experiment(experiments: Sequence[StrPath], out: Path) -> list[Path]:
     """Write each top-level table of an experiment to OUT/NAME.toml.
 
-    A file whose text would stay the same is not touched, so that make reruns only what depends on a table
-    that changed.
+    A file is left untouched if its text would not change, so that make repeats only steps depending on a
+    changed table.
 
     Args:
-        experiments: files of the experiment, as for load_experiment.
+        experiments: files of the experiment; see `load_experiment`.
         out: the directory.
 
     Returns:
@@ -32,9 +32,9 @@ def split_experiment(experiments: Sequence[StrPath], out: Path) -> list[Path]:
 
     Raises:
         InputError: an experiment is missing or is not TOML.
-        ConfigError: a key stands outside any table, files are bases of each other, or a file of the experiment
+        ConfigError: a key is outside any table, files are bases of each other, or a file of the experiment
             would be overwritten.
-        UserError: another command writes into the directory.
+        UserError: another command is writing into the directory.
     """
     merged = load_experiment(experiments)
     files = [out / f"{name}.toml" for name in merged]
@@ -51,13 +51,13 @@ def split_experiment(experiments: Sequence[StrPath], out: Path) -> list[Path]:
 def load_experiment(experiments: Sequence[StrPath]) -> dict[str, dict[str, Any]]:
     """Read an experiment: the tables of its files, joined.
 
-    A file that begins with base = "FILE", or with a list of files, changes those: their paths are relative
-    to its own. Keys of a later file replace those of the ones before it. A table that has base = "TABLE" has
-    the keys of that table besides its own.
+    A file with base = "FILE", or a list of files, changes these files; their paths are relative to its own.
+    Keys of a later file replace those of earlier ones. A table with base = "TABLE" has the keys of that
+    table besides its own.
 
     Raises:
         InputError: a file is missing or is not TOML.
-        ConfigError: a key stands outside any table, files are bases of each other, or the base of a table is
+        ConfigError: a key is outside any table, files are bases of each other, or the base of a table is
             missing or has a base itself.
     """
     merged = merge(_tables(path) for path in experiment_files(experiments))
@@ -81,7 +81,7 @@ def _with_base(name: str, tables: Mapping[str, Any], where: str) -> dict[str, An
 
 
 def merge(experiments: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Join mappings; keys of a later one replace those of the ones before it, inside tables too."""
+    """Join mappings; keys of a later one replace those of earlier ones, inside tables too."""
     merged: dict[str, Any] = {}
     for later in experiments:
         both = merged.keys() & later.keys()
@@ -95,7 +95,7 @@ def merge(experiments: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def experiment_files(experiments: Iterable[StrPath]) -> list[Path]:
-    """All files of an experiment, each once, behind the files that are its base.
+    """All files of an experiment, each once, after its base files.
 
     Raises:
         InputError: a file is missing or is not TOML.
@@ -124,5 +124,5 @@ def _tables(experiment: Path) -> dict[str, dict[str, Any]]:
     tables = {name: table for name, table in load_toml(experiment).items() if name != BASE}
     for name, table in tables.items():
         if not isinstance(table, dict):
-            raise ConfigError(f"{experiment}: the key {name!r} stands outside any table")
+            raise ConfigError(f"{experiment}: the key {name!r} is outside any table")
     return tables

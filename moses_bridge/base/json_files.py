@@ -25,7 +25,7 @@ def read_json(path: Path) -> Any:
     """Read JSON.
 
     Raises:
-        InputError: the file is missing or is not JSON, or is nested too deeply.
+        InputError: the file is missing, is not JSON, or is nested too deeply.
     """
     try:
         text = path.read_bytes()
@@ -42,10 +42,10 @@ def parse_json(
     """The value of a JSON text.
 
     Args:
-        text: of a file, or of a line of one.
-        path: of the file, for the message of an error.
+        text: text of a file, or of a line of one.
+        path: path of the file, for errors.
         line: 1-based number of the line.
-        expected: what should stand there.
+        expected: what should be there.
 
     Raises:
         InputError: it is not JSON, has a number of thousands of digits, or is nested too deeply.
@@ -65,7 +65,7 @@ def read_record(kind: type[Record], path: Path, what: str, hint: str = "") -> Re
     """Read a JSON file into a dataclass; see `record_of`.
 
     Raises:
-        InputError: the file is missing, no plain file or not JSON, or as of `record_of`.
+        InputError: the file is missing, is no plain file or no JSON, or fails the checks of `record_of`.
     """
     check_plain_file(path)
     return record_of(kind, read_json(path), path, what, hint)
@@ -79,18 +79,18 @@ def record_of(
     hint: str = "",
     line: int | None = None,
 ) -> Record:
-    """A JSON value as a dataclass, with the checks of `from_mapping`: every key is known, of its type.
+    """A JSON value as a dataclass, with the checks of `from_mapping`: every key is known, with the right type.
 
     Args:
         kind: the dataclass.
-        value: what was read.
-        path: where, for the message of an error.
-        what: what should stand there.
-        hint: what to do if it does not.
+        value: the JSON value.
+        path: path of its file, for errors.
+        what: what should be there.
+        hint: what to do if it is not.
         line: 1-based number of the line.
 
     Raises:
-        InputError: the value is no table, or a key is unknown, missing or of the wrong type.
+        InputError: the value is not a table, or a key is unknown, missing or has the wrong type.
     """
     if not isinstance(value, dict):
         raise InputError(path, line, shown_value(value), what, hint)
@@ -111,22 +111,28 @@ def open_record_of(
     hint: str = "",
     line: int | None = None,
 ) -> Record:
-    """As `record_of`, but keys that the dataclass does not have are left out: newer versions may write more."""
+    """`record_of`, ignoring keys unknown to the dataclass: newer versions may write more."""
     known = known_keys(kind, value) if isinstance(value, Mapping) else value
     return record_of(kind, known, path, what, hint, line)
 
 
 def check_plain_file(path: Path) -> None:
-    """Refuse what is there but is no plain file: a pipe waits for ever, a device may not end.
+    """Refuse a path that is not a plain file: a pipe may block forever, a device may never end.
+
+    A missing file passes.
 
     Raises:
-        InputError: it is a directory, a pipe or a device.
+        InputError: the path is a directory, a pipe or a device.
     """
     if path.exists() and not path.is_file():
         raise InputError(path, None, "a directory, a pipe or a device", "a plain file")
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write indented JSON, whole or not at all."""
+    """Write indented JSON, whole or not at all.
+
+    Raises:
+        OSError: the file cannot be written; the error names it.
+    """
     with open_write(path) as stream:
         stream.write(json.dumps(value, indent=1).encode() + b"\n")

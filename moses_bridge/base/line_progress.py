@@ -1,4 +1,4 @@
-"""Progress through the lines of a file, whose number is estimated from its first part."""
+"""Progress through the lines of a file, with their number estimated from its first megabyte."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ BYTES_SEEN = 1 << 20
 
 
 class LineProgress(Progress):
-    """Count of the lines of a file that are done; the share and the time that is left are estimates.
+    """Count of finished lines of a file; the share and the time left are estimates.
 
     Args:
-        label: what is being done.
-        path: of the file. Where its lines cannot be estimated, the count is shown alone.
-        unit: what its lines are, in the plural.
-        done: lines that an earlier run has finished.
-        n_parts: into how many parts the lines are split, one of which is worked on.
+        label: name of the work.
+        path: path of the file. If its lines cannot be estimated, only the count is shown.
+        unit: name of its lines, in the plural.
+        done: number of lines finished by an earlier run.
+        n_parts: number of equal parts of the lines; this is the progress through one of them.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class LineProgress(Progress):
 def track_lines(
     lines: Iterable[Item], label: str, path: StrPath, unit: str = "rows"
 ) -> Iterator[Item]:
-    """Yield the lines of a file and show how many of them have been consumed."""
+    """Yield the lines of a file, showing the number consumed."""
     with LineProgress(label, path, unit) as progress:
         for line in lines:
             yield line
@@ -57,7 +57,7 @@ def track_lines(
 
 
 def track_blocks(blocks: Iterable[Chunk], label: str, path: StrPath) -> Iterator[Chunk]:
-    """Yield runs of rows of a file and show how many rows have been consumed."""
+    """Yield blocks of rows of a file, showing the number of rows consumed."""
     with LineProgress(label, path) as progress:
         for block in blocks:
             yield block
@@ -65,10 +65,11 @@ def track_blocks(blocks: Iterable[Chunk], label: str, path: StrPath) -> Iterator
 
 
 def estimated_lines(path: StrPath) -> int | None:
-    """About how many lines a file has, if the rest is as its first megabyte is.
+    """Estimate the number of lines of a file from its first megabyte.
 
     Returns:
-        None for a pipe, a file that cannot be read or has no line there, and compressions other than gzip.
+        The estimate; None for a pipe, an unreadable file, one without a line end in its first megabyte, and
+        compressions other than gzip.
     """
     file = Path(path)
     if is_stream(path) or not file.is_file():
@@ -87,7 +88,7 @@ def estimated_lines(path: StrPath) -> int | None:
 
 
 def _packed_lines(packed: bytes) -> int | None:
-    """Line ends in the beginning of a gzip file, which may have several members; None if it is damaged."""
+    """Line ends in the beginning of a gzip file of one or more members; None if it is damaged."""
     n_lines = 0
     try:
         while packed:

@@ -1,7 +1,7 @@
-"""Locks of what commands write: no two of them write one file, or into one directory, at a time.
+"""Locks of outputs: no two commands write one file, or into one directory, at the same time.
 
-The lock is the kernel's (flock), so it ends with the process that holds it, however that ends. It is taken on a
-hidden file that says who holds it; one that a killed process left is taken over by the next command.
+The lock is the kernel's (flock), so it ends with the process holding it, however that ends. It is taken on a
+hidden file with the name of its holder; the next command takes over the file of a killed process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from moses_bridge.base.errors import UserError
 from moses_bridge.base.textio import removed_by_signals
 
-LOCK_NAME = ".lock"  # in a directory; that of a file NAME is .NAME.lock beside it
+LOCK_NAME = ".lock"  # in a directory; for a file NAME it is .NAME.lock beside it
 NOT_OFFERED = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 HOLDER_BYTES = 4096
 _HANDLES: set[int] = set()  # open files with the locks of this process
@@ -28,12 +28,13 @@ _HANDLES: set[int] = set()  # open files with the locks of this process
 
 @contextlib.contextmanager
 def held_file(target: Path) -> Iterator[None]:
-    """In the block no other command that asks for it writes the file; a link is followed.
+    """Lock a file for writing, until the end of the `with` block; a link is followed.
 
-    A file system without locks (some network file systems) is reported on standard error, and the work goes on.
+    The lock excludes other callers of this function only. On a file system without locks (some network file
+    systems) it prints a warning on standard error, and there is no lock.
 
     Raises:
-        UserError: another command writes the file; it says which.
+        UserError: another command is writing the file; the error names it.
         OSError: the directory cannot be written.
     """
     target = Path(os.path.realpath(target))
@@ -43,12 +44,12 @@ def held_file(target: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def held_directory(target: Path) -> Iterator[None]:
-    """In the block no other command that asks for it writes into the directory, which is made.
+    """Make a directory and lock it for writing, until the end of the `with` block; see `held_file`.
 
-    Directories that were made and stayed empty are removed at the end. See `held_file`.
+    New directories still empty at the end are removed.
 
     Raises:
-        UserError: another command writes into the directory; it says which.
+        UserError: another command is writing into the directory; the error names it.
         OSError: the directory cannot be written.
     """
     target = Path(os.path.realpath(target))
@@ -70,30 +71,30 @@ def _held(lock: Path, target: Path) -> Iterator[None]:
         return
     _HANDLES.add(handle)
     try:
-        with contextlib.suppress(OSError):  # the name of the holder is worth no failure
+        with contextlib.suppress(OSError):  # the name of the holder is not essential
             os.ftruncate(handle, 0)
             os.write(handle, _this_process())
         with removed_by_signals(lock):
             yield
     finally:
-        lock.unlink(missing_ok=True)  # while it is held: whoever waits for it sees that it is gone
+        lock.unlink(missing_ok=True)  # while it is held, so that a waiting process sees it gone
         _HANDLES.discard(handle)
         os.close(handle)
 
 
 def _taken(lock: Path, target: Path) -> int | None:
-    """An open file with the lock; None where there are no locks."""
+    """An open file with the lock; None on a file system without locks."""
     while True:
         lock.parent.mkdir(parents=True, exist_ok=True)
         try:
             handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
         except FileNotFoundError:
-            continue  # who made the directory has removed it
+            continue  # another process has removed the directory
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if is_at(handle, lock):
                 return handle
-            os.close(handle)  # who held it has removed it
+            os.close(handle)  # the previous holder has removed it
         except BlockingIOError as error:
             holder = _holder(handle)
             os.close(handle)
@@ -106,7 +107,7 @@ def _taken(lock: Path, target: Path) -> int | None:
             if error.errno not in NOT_OFFERED:
                 raise
             print(
-                f"{target}: this file system offers no locks ({error.strerror}); see to it that no other "
+                f"{target}: this file system offers no locks ({error.strerror}); make sure that no other "
                 "command writes there",
                 file=sys.stderr,
                 flush=True,
@@ -115,7 +116,7 @@ def _taken(lock: Path, target: Path) -> int | None:
 
 
 def is_at(handle: int, path: Path) -> bool:
-    """Whether an open file is still the one of that name."""
+    """Whether an open file is still the one at that path."""
     try:
         return os.path.samestat(os.fstat(handle), path.stat())
     except FileNotFoundError:
@@ -130,7 +131,7 @@ def _this_process() -> bytes:
 
 
 def _holder(handle: int) -> str:
-    """Who holds a lock, for a message; nothing where the file does not say it."""
+    """The holder of a lock, for a message; "" if the file does not name it."""
     try:
         found = json.loads(os.pread(handle, HOLDER_BYTES, 0))
         return f" (process {found['pid']} on {found['host']}: {found['command']})"
@@ -139,7 +140,7 @@ def _holder(handle: int) -> str:
 
 
 def _let_go() -> None:
-    """A forked process shares its parent's open files, so the locks would outlive the parent in it."""
+    """Close the locks in a forked process: its copies of their files would keep them after the parent."""
     for handle in _HANDLES:
         os.close(handle)
     _HANDLES.clear()

@@ -1,6 +1,6 @@
-"""Inputs are only read: an output that is one of them is refused, before the work and at its end.
+"""Protecting inputs: an output that is an input is refused, before the work and at its end.
 
-Files are compared by what they are, not by how they are named: behind symbolic links, and by hard links.
+Files are compared by their identity, not by their names: symbolic and hard links are seen through.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from moses_bridge.base.errors import ConfigError
 
 STANDARD_STREAM = "-"
 Identity = tuple[int, int] | str
-_PROTECTED: dict[Identity, str] = {}  # inputs of the command that runs, by what they are
+_PROTECTED: dict[Identity, str] = {}  # inputs of the running command, by identity
 
 
 def refuse_overwriting(
     outputs: Iterable[str | os.PathLike[str]], inputs: Iterable[str | os.PathLike[str]]
 ) -> None:
-    """Refuse outputs that are inputs, or that are one file.
+    """Refuse outputs that are inputs, or the same file as another output.
 
-    Standard streams, pipes and devices may be named as often as one likes.
+    Standard streams, pipes and devices may be named any number of times.
 
     Args:
-        outputs: files and directories that will be written.
-        inputs: those that are read; not all have to be there.
+        outputs: files and directories to write.
+        inputs: files and directories to read; some may be missing.
 
     Raises:
         ConfigError: an output is an input or another output.
@@ -42,7 +42,7 @@ def refuse_overwriting(
 
 @contextlib.contextmanager
 def protected(inputs: Iterable[str | os.PathLike[str]]) -> Iterator[None]:
-    """In the block `refuse_protected` refuses these files."""
+    """Let `refuse_protected` refuse these files, until the end of the `with` block."""
     added = {key: path for key, path in _by_identity(inputs).items() if key not in _PROTECTED}
     _PROTECTED.update(added)
     try:
@@ -53,10 +53,10 @@ def protected(inputs: Iterable[str | os.PathLike[str]]) -> Iterator[None]:
 
 
 def refuse_protected(target: str | os.PathLike[str]) -> None:
-    """Refuse to give a file the name of an input of the command that runs.
+    """Refuse to replace an input of the running command.
 
     Raises:
-        ConfigError: the name is that of an input.
+        ConfigError: the target is an input.
     """
     identity = _identity(os.fspath(target))
     if identity in _PROTECTED:
@@ -69,7 +69,7 @@ def _by_identity(paths: Iterable[str | os.PathLike[str]]) -> dict[Identity, str]
 
 
 def _identity(path: str) -> Identity | None:
-    """What a path names: an inode, or the place of a file that is not there; None for a stream."""
+    """The identity of a path: an inode, or the real path of a missing file; None for a stream."""
     if path == STANDARD_STREAM:
         return None
     try:

@@ -1,14 +1,26 @@
-"""How many processors there are for this process."""
+"""The model of the processor, and the number of processors for this process."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import platform
+from pathlib import Path
 
 
 def n_processors() -> int:
-    """Processors that this process may use, which can be fewer than the machine has.
+    """The number of processors this process may use, at most those of the machine.
 
-    A container or a batch system often leaves a process some of them; more processes than those would
-    only wait for each other.
+    A container or a batch system often gives a process only some of them; more worker processes than these
+    would only wait for each other.
     """
     return len(os.sched_getaffinity(0))
+
+
+def processor_name() -> str:
+    """The model of the processor, as the system names it."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

@@ -1,4 +1,4 @@
-"""External programs: found, run, and their failure told with their own last words."""
+"""External programs: finding and running them, and errors with the end of their own messages."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def run_program(
 
     Args:
         command: program and arguments.
-        stdin_path: its standard input, decompressed by suffix; nothing if None.
-        stdout_path: where its standard output goes, written whole or not at all.
+        stdin_path: file for its standard input, decompressed by suffix; None for an empty input.
+        stdout_path: file for its standard output, written whole or not at all; None to return it.
 
     Returns:
-        Its standard output; empty where it went to a file.
+        Its standard output; empty if it was written to a file.
 
     Raises:
         InputError: the input cannot be read.
-        ToolError: it could not be started or its exit status is not 0.
+        ToolError: the program could not be started, or its exit status is not 0.
     """
     with contextlib.ExitStack() as stack:
         stdin: IO[bytes] | int = subprocess.DEVNULL
@@ -63,13 +63,13 @@ def run_program(
 
 
 def _copy_text(path: StrPath, plain_file: IO[bytes]) -> None:
-    """The text of a file, for a program that inherits the descriptor."""
+    """Copy the text of a file, for a program inheriting the descriptor."""
     with open_read(path) as text:
         shutil.copyfileobj(text, plain_file)
     plain_file.seek(0)
 
 
 def error_tail(stderr: IO[bytes]) -> str:
-    """The last words that a program wrote to a file."""
+    """The end of a program's messages in a file, as text."""
     stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - STDERR_TAIL_BYTES))
     return stderr.read().decode("utf-8", "replace")

@@ -22,10 +22,10 @@ class Progress:
     """Count of finished units, shown on standard error.
 
     Args:
-        label: what is being done.
-        total: how many units there are, if known; one that turns out too small is raised.
-        unit: what is counted, in the plural.
-        done: units that an earlier run has finished; they count in the share, but not in the rate.
+        label: name of the work.
+        total: number of units, if known; it is raised if it turns out too small.
+        unit: name of the units, in the plural.
+        done: number of units finished by an earlier run; they count in the share, but not in the rate.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Progress:
             self._print_line()
 
     def update(self, n_units: int = 1, note: str = "") -> None:
-        """Count n_units more as done; the note (a loss, say) is shown behind the count."""
+        """Count n_units more as finished; the note (a loss, say) is shown behind the count."""
         self.done += n_units
         if self.total is not None and self.done > self.total:
             self._set_total(self.done)
@@ -79,7 +79,7 @@ class Progress:
             self._print_line()
 
     def settle(self) -> None:
-        """Take what is done for all, where the total was an estimate."""
+        """Set the total, if it was an estimate, to the number of finished units."""
         self._set_total(self.done)
 
     def _set_total(self, total: int) -> None:
@@ -109,13 +109,13 @@ class Progress:
         )
 
     def _left(self, n_now: int, seconds: float) -> str:
-        """How long the rest will take, if it goes on as it went; "" where that is not known."""
+        """The time left at the present rate; "" if unknown."""
         n_left = (self.total or 0) - self.done
         return f", {duration(n_left * seconds / n_now)} left" if n_left > 0 and n_now > 0 else ""
 
 
 def print_note(text: str) -> None:
-    """Say something about long work on standard error, on a line of its own, bars or not."""
+    """Print a note about long work on standard error, on a line of its own, even below a progress bar."""
     if not _SAYS["progress"]:
         return
     tqdm.write(text, file=sys.stderr)
@@ -123,14 +123,14 @@ def print_note(text: str) -> None:
 
 
 def quiet() -> None:
-    """Show no progress in this process: another one that does the same work shows it."""
+    """Show no progress in this process: another process with the same work shows it."""
     _SAYS["progress"] = False
 
 
 def track(
     items: Iterable[Item], label: str, total: int | None = None, unit: str = "lines"
 ) -> Iterator[Item]:
-    """Yield the items and show how many have been consumed."""
+    """Yield the items, showing the number consumed."""
     with Progress(label, total, unit) as progress:
         for item in items:
             yield item

@@ -1,7 +1,7 @@
-"""Distinct keys and their counts, sorted in files: an external sort.
+"""External sort of distinct keys with their counts.
 
-It sorts by distribution: sorted runs in files, each with a regular sample of its keys; the samples of all
-runs say where to cut them (Shi and Schaeffer, Parallel sorting by regular sampling, 1992).
+It sorts by distribution: sorted runs are in files, each with a regular sample of its keys, and the samples of
+all runs determine where to cut them (Shi and Schaeffer, Parallel sorting by regular sampling, 1992).
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.array_file import ArrayFiles, Numbers, numbers_below
 
-SAMPLES_OF_A_SHARD = 1 << 12  # a run puts at most a 4096th too much into a shard
+SAMPLES_OF_A_SHARD = 1 << 12  # a run puts at most a 4096th of a shard too much into it
 
 
 class CountedKeys(NamedTuple):
-    """Keys, each once.
+    """Distinct keys.
 
     Attributes:
         keys: (n,) int64, ascending.
-        values: (n,) a number of at least 0 that goes with each key.
+        values: (n,) a non-negative number for each key.
         counts: (n,) occurrences.
     """
 
@@ -35,12 +35,15 @@ class CountedKeys(NamedTuple):
 def counted(
     keys: NDArray[np.int64], values: NDArray[Any], counts: NDArray[Any] | None
 ) -> tuple[CountedKeys, NDArray[np.int64]]:
-    """Bring equal keys together; the distinct ones, and the place of each key among them.
+    """Join equal keys and sum their counts.
 
     Args:
         keys: (n,) in any order.
         values: (n,) the same for equal keys.
-        counts: (n,) what is summed up, or None for 1 each.
+        counts: (n,) the counts, or None for 1 each.
+
+    Returns:
+        The distinct keys, and the index of each key among them, (n,).
     """
     order = np.argsort(keys)
     in_order = keys[order]
@@ -57,11 +60,11 @@ def counted(
 
 
 class SortedRuns:
-    """Takes sorted runs and gives them back as one, with the number of each key in it.
+    """Merges sorted runs into one, and numbers its keys.
 
     Args:
-        files: where the runs are written.
-        limit: above all values and counts, and the number of keys.
+        files: files for the runs.
+        limit: an upper bound of the values, the counts and the number of keys.
         at_once: rough number of keys merged at a time.
     """
 
@@ -75,7 +78,7 @@ class SortedRuns:
         self._ends = [0]
 
     def add(self, run: CountedKeys) -> None:
-        """Write a run behind the others."""
+        """Add a run."""
         self._keys.append(run.keys)
         self._values.append(run.values)
         self._counts.append(run.counts)
@@ -83,7 +86,7 @@ class SortedRuns:
         self._ends.append(len(self._keys))
 
     def merged(self) -> Iterator[CountedKeys]:
-        """All keys in order, part by part."""
+        """Yield all distinct keys in ascending order, part by part."""
         samples = np.sort(np.concatenate(self._samples))
         bounds = np.unique(samples[self._samples_of_a_shard :: self._samples_of_a_shard])
         cuts = [self._cuts(first, end, bounds) for first, end in pairwise(self._ends)]
@@ -100,11 +103,11 @@ class SortedRuns:
             yield distinct
 
     def numbers_of_run(self, run: int) -> NDArray[Any]:
-        """The number of each key of a run among all keys, once `merged` is exhausted."""
+        """The number of each key of a run among all distinct keys, (n,), once `merged` is exhausted."""
         return self._numbers.read(self._ends[run], self._ends[run + 1])
 
     def _cuts(self, first: int, end: int, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(n_shards + 1,) where the n-grams of each shard begin in one run, and where the run ends."""
+        """(n_shards + 1,) where the keys of each shard begin in one run, and where the run ends."""
         keys = self._keys.read(first, end)
         return np.concatenate(([first], first + np.searchsorted(keys, bounds), [end]))
 

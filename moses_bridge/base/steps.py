@@ -1,4 +1,4 @@
-"""Steps of a pipeline: how long each one took and how much memory it had, kept as JSON lines."""
+"""Steps of a pipeline: time and memory of each one, logged as JSON lines."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import FrameType
 
 from moses_bridge.base.duration import duration
 from moses_bridge.base.errors import InputError, ToolError, shown
 from moses_bridge.base.json_files import parse_json
-from moses_bridge.base.processors import n_processors
+from moses_bridge.base.processors import n_processors, processor_name
 from moses_bridge.base.textio import read_lines
 
 LOG_NAME = "steps.jsonl"
 KIBIBYTE = 1024
 FORWARDED = (signal.SIGTERM, signal.SIGHUP)
-SIGNALLED = 128  # a shell's exit status for signal n is this and n
+SIGNALLED = 128  # a shell's exit status for signal n is 128 + n
 
 
 @dataclass(frozen=True)
 class Step:
-    """One command that has run.
+    """One finished command.
 
     Attributes:
-        name: what it made.
+        name: name of its product.
         command: its command line.
-        version: of this package.
+        version: version of this package.
         started: date and time, UTC, ISO 8601.
-        seconds: from its start to its end.
-        processor_seconds: that it and its children used.
-        peak_memory: bytes of the largest of its processes.
+        seconds: seconds from its start to its end.
+        processor_seconds: processor time of the command and its children, in seconds.
+        peak_memory: peak memory of the largest of its processes, in bytes.
         status: its exit status.
         machine: processor, number of processors for it, memory, system, Python.
     """
@@ -61,19 +61,19 @@ class Step:
 def run_step(command: Sequence[str], log: Path, name: str) -> int:
     """Run a command and add a line about it to a log.
 
-    Signals that would end this process go to the command; an interrupt reaches both from the terminal, and
-    the command alone answers.
+    SIGTERM and SIGHUP are forwarded to the command. An interrupt from the terminal reaches both processes,
+    and only the command reacts.
 
     Args:
-        command: program and arguments; they have this process's standard input and output.
-        log: the file; made if it is not there.
-        name: what the command makes.
+        command: program and arguments; it inherits this process's standard input and output.
+        log: the log; made if it is missing.
+        name: name of the command's product.
 
     Returns:
         Its exit status, 128 + n if signal n ended it.
 
     Raises:
-        ToolError: it could not be started.
+        ToolError: the command could not be started.
         OSError: the log cannot be written.
     """
     started, clock = datetime.now(UTC), time.monotonic()
@@ -93,11 +93,11 @@ def run_step(command: Sequence[str], log: Path, name: str) -> int:
 
 @contextlib.contextmanager
 def recorded_step(log: Path, name: str, command: str) -> Iterator[None]:
-    """Add a line about what this process does in the block to a log; what raises an error leaves none.
+    """Log the work of this process in the `with` block; if it raises an error, nothing is logged.
 
     Args:
-        log: the file; its directory is made if it is not there.
-        name: what is made.
+        log: the log; made with its directory if it is missing.
+        name: name of the product.
         command: the command line.
     """
     started, clock = datetime.now(UTC), time.monotonic()
@@ -111,13 +111,13 @@ def read_steps(log: Path) -> list[Step]:
     """The steps in a log.
 
     Raises:
-        InputError: it is missing, or a line is something else.
+        InputError: the log is missing, or a line is malformed.
     """
     return [_parsed(line, log, number) for number, line in enumerate(read_lines(log), start=1)]
 
 
 def finished_steps(steps: Sequence[Step]) -> list[Step]:
-    """The last success of each name, in the order of their ends, with the time of failed tries before it."""
+    """The last success of each name, in the order of their ends, plus the time of failed tries before it."""
     finished: dict[str, Step] = {}
     lost: dict[str, float] = {}
     for step in steps:
@@ -131,7 +131,7 @@ def finished_steps(steps: Sequence[Step]) -> list[Step]:
 
 
 def step_lines(steps: Sequence[Step]) -> list[str]:
-    """Finished steps for a reader: time, memory of the largest process, what was made; then the sum."""
+    """Finished steps as text: time, memory of the largest process, product; then the total time."""
     finished = finished_steps(steps)
     lines = [f"{'time':>9}  {'memory':>8}  step"]
     lines += [
@@ -143,24 +143,16 @@ def step_lines(steps: Sequence[Step]) -> list[str]:
 
 
 def machine() -> str:
-    """This machine in words."""
+    """A description of this machine: processor, number of processors, memory, system, Python."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / KIBIBYTE**3
     parts = [
-        _processor(),
+        processor_name(),
         f"{n_processors()} processors",
         f"{memory:.0f} GiB",
         platform.system(),
         f"Python {platform.python_version()}",
     ]
     return ", ".join(part for part in parts if part)
-
-
-def _processor() -> str:
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
 
 
 def _step(
@@ -177,7 +169,7 @@ def _step(
     return Step(
         name=name,
         command=command,
-        version=version("rescorer"),
+        version=own_version(),
         started=started.isoformat(timespec="seconds"),
         seconds=round(time.monotonic() - clock, 3),
         processor_seconds=round(sum(map(_used, measured)) - used, 3),
@@ -194,7 +186,7 @@ def _used(who: int) -> float:
 
 def _append(step: Step, log: Path) -> None:
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as stream:  # one write, so that steps side by side do not mix
+    with log.open("ab") as stream:  # one write, so that lines of concurrent steps do not mix
         stream.write(json.dumps(asdict(step)).encode() + b"\n")
 
 
@@ -230,19 +222,19 @@ class _Signals:
             self._process.send_signal(number)
 
     def go_to(self, process: subprocess.Popen[bytes]) -> None:
-        """Send what came and what comes to this process."""
+        """Forward earlier and later signals to this process."""
         self._process = process
         for number in self._early:
             process.send_signal(number)
 
 
 def _left_to_the_command(number: int, frame: FrameType | None) -> None:
-    """An interrupt: a handler, since a command would inherit that it is ignored."""
+    """Handle an interrupt by doing nothing; if it were ignored instead, the command would inherit that."""
 
 
 @contextlib.contextmanager
 def _forwarding() -> Iterator[_Signals]:
-    """In the block, the signals that this process is sent go to a command."""
+    """Forward signals sent to this process to a command, until the end of the `with` block."""
     signals = _Signals()
     earlier = {number: signal.signal(number, signals.forward) for number in FORWARDED}
     earlier[signal.SIGINT] = signal.signal(signal.SIGINT, _left_to_the_command)
@@ -252,3 +244,11 @@ def _forwarding() -> Iterator[_Signals]:
         sys.stdout.flush()
         for number, handler in earlier.items():
             signal.signal(number, handler)
+
+
+def own_version() -> str:
+    """The version of this package; "unknown" where nothing says it, as while it is being installed anew."""
+    try:
+        return version("rescorer")
+    except PackageNotFoundError:
+        return "unknown"

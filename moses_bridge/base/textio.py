@@ -1,4 +1,4 @@
-"""The one door for text: bytes, lines that end at "\\n" only, compression by suffix, whole files or none."""
+"""All reading and writing of text: as bytes, lines end at "\\n" only, compression by suffix, whole files."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ from moses_bridge.base.overwriting import refuse_protected
 
 StrPath = str | os.PathLike[str]
 COMPRESSIONS = {".gz": "gz", ".bz2": "bz2", ".xz": "xz", ".zst": "zst"}
+# bzip2 data begins with "BZh", a digit and one of these; text may begin with "BZh".
+BZIP2_NAME, BZIP2_BLOCKS = b"BZh", (b"1AY&SY", b"\x17rE8P\x90")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 PIECE_BYTES = 1 << 18  # read at once; larger pieces are no faster
-# A megabyte of gz can hold a line of a gigabyte, which no text has.
+# A megabyte of gz can contain a line of a gigabyte; no text has one.
 LINE_LIMIT_NAME, LINE_LIMIT = "MOSES_BRIDGE_LINE_MB", 64
 _UNFINISHED: set[Path] = set()
 
@@ -31,12 +33,16 @@ _UNFINISHED: set[Path] = set()
 def open_read(path: StrPath) -> BinaryIO:
     """Open a file for reading bytes; .gz, .bz2, .xz and .zst are decompressed, "-" is standard input.
 
+    Without such a suffix a file is decompressed if its first bytes are those of compressed data.
+
     Raises:
-        InputError: the file is missing or may not be read.
+        InputError: the file is missing or cannot be read.
     """
     if os.fspath(path) == STANDARD_STREAM:
         return sys.stdin.buffer
     try:
+        if _is_text_like_bzip2(path):
+            return open(path, "rb")
         return cast(BinaryIO, xopen(path, "rb", threads=0))
     except OSError as error:
         raise InputError(path, None, error.strerror or str(error), "a readable file") from error
@@ -44,16 +50,25 @@ def open_read(path: StrPath) -> BinaryIO:
         raise InputError(repr(path), None, str(error), "a readable file") from error
 
 
+def _is_text_like_bzip2(path: StrPath) -> bool:
+    """Whether a file without a suffix of compression begins with "BZh" and is no bzip2 data all the same."""
+    if Path(path).suffix in COMPRESSIONS or not os.path.isfile(path):
+        return False
+    with open(path, "rb") as stream:
+        head = stream.read(10)
+    return head.startswith(BZIP2_NAME) and head[4:] not in BZIP2_BLOCKS
+
+
 @contextlib.contextmanager
 def open_write(path: StrPath) -> Iterator[BinaryIO]:
     """Open a file for writing bytes, compressed by suffix; it appears under its name only when complete.
 
-    "-" is standard output. On an error nothing is left behind and an older file stays as it was.
-    What is not a plain file, a pipe or /dev/null say, is written to as it stands; a link is followed.
+    "-" is standard output. On an error nothing is left behind and an older file does not change.
+    A pipe or a device, like /dev/null, is written to directly; a link is followed.
 
     Raises:
-        OSError: the file cannot be written; it names the file.
-        ConfigError: it is an input of the command that runs.
+        OSError: the file cannot be written; the error names it.
+        ConfigError: the file is an input of the running command.
     """
     compression = COMPRESSIONS.get(Path(path).suffix)
     with open_write_packed(path) as file:
@@ -66,7 +81,7 @@ def open_write(path: StrPath) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def open_write_packed(path: StrPath) -> Iterator[BinaryIO]:
-    """As `open_write`, for bytes that are compressed already."""
+    """`open_write` for compressed bytes."""
     if os.fspath(path) == STANDARD_STREAM:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -85,16 +100,16 @@ def open_write_packed(path: StrPath) -> Iterator[BinaryIO]:
 
 
 def is_stream(path: StrPath) -> bool:
-    """Whether a path is standard output, a pipe or a device: what is written to as it stands."""
+    """Whether a path is "-" or exists and is not a plain file: a pipe, a device or a directory."""
     is_standard = os.fspath(path) == STANDARD_STREAM
     return is_standard or (Path(path).exists() and not Path(path).is_file())
 
 
 def publish(temporary: Path, target: Path) -> None:
-    """Give a complete file its name, in such a way that a power cut leaves the old or the new one.
+    """Give a complete file its name, so that a power cut leaves either the old file or the new one.
 
     Raises:
-        ConfigError: the name is that of an input of the command that runs.
+        ConfigError: the target is an input of the running command.
     """
     refuse_protected(target)
     _sync(temporary)
@@ -103,7 +118,7 @@ def publish(temporary: Path, target: Path) -> None:
 
 
 def remove_unfinished() -> None:
-    """Remove what the writers of this process have not finished, before a signal ends it."""
+    """Remove the unfinished files of this process, before a signal ends it."""
     for temporary in tuple(_UNFINISHED):
         if temporary.is_dir():
             shutil.rmtree(temporary, ignore_errors=True)
@@ -114,7 +129,7 @@ def remove_unfinished() -> None:
 
 @contextlib.contextmanager
 def temporary_beside(target: Path) -> Iterator[Path]:
-    """A name beside the target that nobody else uses; no file of this name is left behind."""
+    """A unique path beside the target; no file of this name is left behind."""
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     with removed_by_signals(temporary):
         try:
@@ -125,7 +140,7 @@ def temporary_beside(target: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def removed_by_signals(path: Path) -> Iterator[None]:
-    """In the block a signal that ends the process removes the file or directory; see `remove_unfinished`."""
+    """Let `remove_unfinished` remove a file or directory, until the end of the `with` block."""
     _UNFINISHED.add(path)
     try:
         yield
@@ -135,12 +150,12 @@ def removed_by_signals(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def open_directory(target: Path) -> Iterator[Path]:
-    """A new directory to be filled; it appears under its name only when complete.
+    """A new directory to fill; it appears under its name only when complete.
 
-    On an error nothing is left behind. What the target may already be is an empty directory.
+    On an error nothing is left behind. The target may be an existing empty directory.
 
     Raises:
-        OSError: the directory cannot be written, or the target is there.
+        OSError: the directory cannot be written, or the target exists and is not empty.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     with temporary_directory(target.parent, target.name) as temporary:
@@ -155,7 +170,7 @@ def open_directory(target: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def temporary_directory(parent: Path, name: str) -> Iterator[Path]:
-    """A directory that nobody else uses, and no other user reads; nothing of it is left behind."""
+    """A unique directory, unreadable to other users; it is removed at the end of the `with` block."""
     temporary = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=parent))
     with removed_by_signals(temporary):
         try:
@@ -166,7 +181,7 @@ def temporary_directory(parent: Path, name: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def named_errors(path: StrPath) -> Iterator[None]:
-    """Errors of a full disk or a limit come without the name of a file."""
+    """Add the path to errors of a full disk or a limit, since they have no file name."""
     try:
         yield
     except OSError as error:
@@ -187,14 +202,14 @@ def read_lines(path: StrPath) -> Iterator[bytes]:
     """Yield the lines of a file without their "\\n"; a carriage return or any other byte is kept.
 
     Raises:
-        InputError: the file cannot be read, its compressed data is damaged, or a line is longer than
+        InputError: the file cannot be read, its compressed data are damaged, or a line is longer than
             `line_limit`.
     """
     n_lines = n_begun = 0
     longest = line_limit()
-    begun: list[bytes] = []  # pieces of a line whose end has not been read, joined once it has
+    begun: list[bytes] = []  # pieces of an unfinished line, joined when its end is read
     with open_read(path) as stream:
-        read = getattr(stream, "read1", stream.read)  # of a pipe no more than stands in it
+        read = getattr(stream, "read1", stream.read)  # of a pipe only the bytes present
         while True:
             try:
                 data = read(PIECE_BYTES)
@@ -218,10 +233,10 @@ def read_lines(path: StrPath) -> Iterator[bytes]:
 
 
 def line_limit() -> int:
-    """The longest line that is read, in bytes: 64 MiB, or as many MiB as MOSES_BRIDGE_LINE_MB says.
+    """Length limit of a line, in bytes: 64 MiB, or MOSES_BRIDGE_LINE_MB in MiB.
 
     Raises:
-        ConfigError: the variable is no whole number from 1.
+        ConfigError: the variable is not a positive whole number.
     """
     text = os.environ.get(LINE_LIMIT_NAME, str(LINE_LIMIT))
     if not (text.isascii() and text.isdigit() and 1 <= len(text) <= 9 and int(text)):
@@ -236,7 +251,7 @@ def _too_long(path: StrPath, line_number: int) -> InputError:
         line_number,
         f"a line of more than {limit} MiB",
         "lines of text",
-        f"If it is meant, set {LINE_LIMIT_NAME} to more than {limit}",
+        f"If this is right, set {LINE_LIMIT_NAME} to more than {limit}",
     )
 
 
@@ -244,7 +259,7 @@ def read_pieces(path: StrPath) -> Iterator[bytes]:
     """Yield the bytes of a file, decompressed, some hundred kilobytes at a time.
 
     Raises:
-        InputError: the file cannot be read, or its compressed data is damaged.
+        InputError: the file cannot be read, or its compressed data are damaged.
     """
     with open_read(path) as stream:
         while True:
@@ -261,7 +276,7 @@ def read_bytes(path: StrPath) -> bytes:
     """All bytes of a file, decompressed.
 
     Raises:
-        InputError: the file cannot be read, or its compressed data is damaged.
+        InputError: the file cannot be read, or its compressed data are damaged.
     """
     with open_read(path) as stream:
         try:
@@ -302,12 +317,12 @@ def read_parallel(*paths: StrPath) -> Iterator[tuple[bytes, ...]]:
 
 
 def write_lines(path: StrPath, lines: Iterator[bytes] | list[bytes]) -> None:
-    """Write lines, each followed by "\\n"; the file appears only when complete."""
+    """Write lines, each followed by "\\n"; see `open_write`."""
     with open_write(path) as stream:
         for line in lines:
             stream.write(line + b"\n")
 
 
 def count_lines(path: StrPath) -> int:
-    """How many lines a file has."""
+    """The number of lines of a file."""
     return sum(1 for _ in read_lines(path))

@@ -188,6 +188,9 @@ def _print_corpus(report: CorpusReport) -> None:
         )
     for reason, n_dropped in report.dropped.items():
         click.echo(f"left out, {reason}: {n_dropped:,}")
+    if report.near_copies:
+        shares = ", ".join(f"{share:.1%} (>= {at})" for at, share in report.near_copies.items())
+        click.echo(f"test sentences with a near copy in train, by similarity: {shares}")
 
 
 COMMANDS = (

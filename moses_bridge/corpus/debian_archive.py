@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from moses_bridge.base.errors import ToolError, UserError
+from moses_bridge.base.errors import InputError, ToolError, UserError, shown
 from moses_bridge.base.progress import Progress
-from moses_bridge.base.textio import open_write, write_lines
+from moses_bridge.base.textio import open_write, read_lines, write_lines
 
 APT_HELPER = "/usr/lib/apt/apt-helper"
 N_LINES_QUOTED = 8  # of apt, whose faults come last
@@ -23,6 +23,9 @@ NO_APT = (
     "there is no {} on this machine; a corpus of package descriptions needs the apt of Debian or"
     " Ubuntu (give two files of your own instead)"
 )
+NO_INDEXES = "apt fetched no indexes: {}"
+NO_SOURCES = "no package sources are set"
+SOURCE_PACKAGES = "source-packages.gz"  # a package and its source a line
 SETTINGS = """\
 #clear Acquire::Languages;
 Acquire::Languages {{ {languages} }};
@@ -40,6 +43,7 @@ Dir::Cache::archives "{cache}/archives";
 {targets}
 """
 TARGET_NAME = re.compile(r"^Acquire::IndexTargets::(deb(?:-src)?::[^:\s]+) ")
+FIELD = re.compile(rb"^(Package|Source):[ \t]*([^\s(]+)", re.MULTILINE)
 OFFERED_LANGUAGE = re.compile(r"/i18n/Translation-([A-Za-z_@]+)(?:\.\w+)?$")
 
 
@@ -69,6 +73,19 @@ class DebianArchive:
             for wanted in self.languages:
                 self._merge_indexes(wanted, tail)
         return self._merged(language)
+
+    def source_packages(self) -> dict[str, str]:
+        """The source package that each package is built from; its index is fetched if it is not there.
+
+        Raises:
+            InputError: a line of the fetched file is no pair of names.
+            ToolError: apt failed.
+            UserError: there is no apt, no network or no sources.
+        """
+        path = self.folder / SOURCE_PACKAGES
+        if not path.exists():
+            self._write_source_packages(path, self._update("Packages"))
+        return dict(_pair_of_names(path, *line) for line in enumerate(read_lines(path), 1))
 
     def packages(self, names: Sequence[str]) -> list[Path]:
         """The .deb files of packages, fetched if they are not there.
@@ -153,10 +170,21 @@ class DebianArchive:
                 merged.write(_decompress(index))
                 merged.write(b"\n")
 
+    def _write_source_packages(self, path: Path, tail: str) -> None:
+        """Keep two fields of the indexes, a hundredth of them; the first version of a package counts."""
+        indexes = self._indexes("Packages")
+        if not indexes:
+            raise UserError(NO_INDEXES.format(tail or NO_SOURCES))
+        found: dict[bytes, bytes] = {}
+        for index in indexes:
+            for package, source in _packages_and_sources(_decompress(index)):
+                found.setdefault(package, source)
+        write_lines(path, (b"%s\t%s" % pair for pair in sorted(found.items())))
+
     def _missing_index(self, language: str, tail: str) -> UserError:
         offered = self._offered_languages()
         if not offered or (language in offered and tail):
-            return UserError(f"apt fetched no indexes: {tail or 'no package sources are set'}")
+            return UserError(NO_INDEXES.format(tail or NO_SOURCES))
         return UserError(
             f"the archive of this machine has no package descriptions in {language!r};"
             f" it has {', '.join(sorted(offered))}"
@@ -221,6 +249,25 @@ def _output_lines(command: list[str], folder: Path) -> Iterator[str]:
             yield tail[-1]
     if process.returncode:
         raise ToolError(command, process.returncode, "\n".join(tail))
+
+
+def _packages_and_sources(index: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The names of packages and of their sources in an index (Debian's policy, 5.6.1 and 5.6.7).
+
+    A package without the field has the name of its source; behind the name there may be a version.
+    """
+    for stanza in index.split(b"\n\n"):
+        fields: dict[bytes, bytes] = dict(FIELD.findall(stanza))
+        if package := fields.get(b"Package", b""):
+            yield package, fields.get(b"Source", package)
+
+
+def _pair_of_names(path: Path, number: int, line: bytes) -> tuple[str, str]:
+    package, tab, source = line.decode("utf-8", "replace").partition("\t")
+    if not (package and tab and source):
+        expected, hint = "a package and its source", "Remove the file to fetch it again"
+        raise InputError(path, number, shown(line), expected, hint)
+    return package, source
 
 
 def _decompress(index: Path) -> bytes:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 
 from moses_bridge.base.textio import read_lines
 from moses_bridge.corpus.sentence_split import split_sentences
@@ -90,7 +91,12 @@ def _fields(stanza: list[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def description_pairs(
-    source_index: Path, target_index: Path, source: str, target: str, dropped: Counter[str]
+    source_index: Path,
+    target_index: Path,
+    source: str,
+    target: str,
+    dropped: Counter[str],
+    source_packages: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[TextPair]:
     """Yield the sentences of all descriptions existing in both languages, in order of package.
 
@@ -100,12 +106,16 @@ def description_pairs(
         source: source language code.
         target: target language code.
         dropped: counts the texts not aligned.
+        source_packages: the source package of each package, which is the group of its sentences: packages of
+            one source have much text in common. Others are groups of their own.
     """
     sources = read_descriptions(source_index, source)
     targets = read_descriptions(target_index, target)
     for md5 in sorted(sources.keys() & targets.keys(), key=lambda md5: (sources[md5].package, md5)):
+        package = sources[md5].package
+        group = source_packages.get(package, package)
         for left, right in _aligned_texts(sources[md5], targets[md5], dropped):
-            yield from sentence_pairs(sources[md5].package, left, right, source, target)
+            yield from sentence_pairs(group, left, right, source, target)
 
 
 def sentence_pairs(

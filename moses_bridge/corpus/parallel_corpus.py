@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
+from itertools import compress
 from pathlib import Path
 from typing import Annotated
 
@@ -15,9 +16,11 @@ from moses_bridge.base.choices import Origin
 from moses_bridge.base.config import AtLeast, AtMost, check_limits
 from moses_bridge.base.errors import ConfigError, UserError
 from moses_bridge.base.lock import held_directory
+from moses_bridge.base.near_copies import near_shares, nearest_similarities
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.textio import open_write, write_lines
 from moses_bridge.corpus.debian_archive import DebianArchive
+from moses_bridge.corpus.far_sentences import far_of_later
 from moses_bridge.corpus.libreoffice_help import help_package, help_pairs
 from moses_bridge.corpus.own_files import bilingual_pairs, line_pairs
 from moses_bridge.corpus.package_descriptions import description_pairs
@@ -25,7 +28,16 @@ from moses_bridge.corpus.text_pair import TextPair
 from moses_bridge.corpus.tokenization import tokenize_lines
 
 REPORT_NAME = "corpus.json"
+GROUPS_NAME = "test.groups"
 PARTS = ("train", "dev", "test")
+NEAR = "near copies in dev or test"
+MOST_NEAR = (
+    0.25  # of all pairs in groups: a text of one pattern would else be used up for dev and test
+)
+ALL_NEAR = (
+    "no sentence is left for {}: each one is a near copy of another document's (near_copy = {}); make near_copy"
+    " larger, or 0 to keep them"
+)
 LANGUAGE_CODE = re.compile(r"^[a-z]{2,3}(?:_[A-Z]{2}|_[A-Z][a-z]{3})?$")
 NOT_A_WORD = re.compile(r"[\W_]+")
 
@@ -47,8 +59,12 @@ class CorpusConfig:
             length, as found in text from the web; for experiments.
         n_dev: pairs for tuning.
         n_test: pairs for testing; dev and test together get at most half of all pairs.
+        near_copy: a source sentence of dev or test is left out if it is at least as similar as this to one of
+            another package or document that may be in train, or for test in dev: 1 - edit distance in words
+            / words of the longer one. 0 leaves out none. At most a quarter of all pairs are left out.
         seed: seed of the choice of packages and of training pairs.
-        jobs: processes for tokenising; 0 takes one for each processor. The result is the same.
+        jobs: processes for tokenising and threads for near copies; 0 takes one for each processor. The
+            result is the same.
     """
 
     origin: Origin = "debian"
@@ -59,6 +75,7 @@ class CorpusConfig:
     mismatched: Annotated[float, AtLeast(0), AtMost(1)] = 0.0
     n_dev: Annotated[int, AtLeast(0)] = 1500
     n_test: Annotated[int, AtLeast(0)] = 2000
+    near_copy: Annotated[float, AtLeast(0), AtMost(1)] = 0.7
     seed: int = 1
     jobs: Annotated[int, AtLeast(0)] = 0
 
@@ -78,6 +95,8 @@ class CorpusReport:
         source_words: source tokens of each part.
         target_words: target tokens of each part.
         dropped: pairs (texts for "not aligned") left out, by reason.
+        near_copies: share of the source sentences of test at least as similar as "0.5", "0.7" and "0.8" to one
+            of train; see `CorpusConfig.near_copy`.
     """
 
     source: str
@@ -87,6 +106,7 @@ class CorpusReport:
     source_words: dict[str, int]
     target_words: dict[str, int]
     dropped: dict[str, int] = field(default_factory=dict)
+    near_copies: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +129,8 @@ def prepare_corpus(
 ) -> CorpusReport:
     """Make OUT/{train,dev,test}.LANG and, as raw text, OUT/{train,dev,test}.raw.LANG.
 
-    The counts go into OUT/corpus.json. Fetched files stay in OUT/download. The same indexes
-    and config give the same bytes.
+    OUT/test.groups has the package or document of each test sentence, OUT/corpus.json the counts. Fetched files
+    stay in OUT/download. The same indexes and config give the same bytes.
     OUT/train.SOURCE is written last: where it exists the corpus is complete.
 
     Args:
@@ -129,7 +149,8 @@ def prepare_corpus(
         ConfigError: languages or files do not fit, or a file of the corpus is one of those given.
         InputError: a file cannot be read, is malformed, not UTF-8 or has fewer lines than the other one.
         ToolError: apt failed.
-        UserError: no apt here, no such index, nothing left, or another command writes into the folder.
+        UserError: no apt here, no such index, nothing left (for dev or test: without near copies), or another
+            command writes into the folder.
     """
     _check_languages(source, target)
     own = [path for path in (source_file, target_file, *files) if path is not None]
@@ -143,7 +164,7 @@ def _written(out: Path, source: str, target: str) -> list[Path]:
     names = [
         f"{part}{raw}.{code}" for part in PARTS for raw in ("", ".raw") for code in (source, target)
     ]
-    return [out / name for name in (*names, REPORT_NAME)]
+    return [out / name for name in (*names, GROUPS_NAME, REPORT_NAME)]
 
 
 def _prepare(
@@ -201,7 +222,7 @@ def _read(
     archive = DebianArchive(out / "download", [source, target])
     if config.origin != "libreoffice":
         indexes = archive.descriptions(source), archive.descriptions(target)
-        yield from description_pairs(*indexes, source, target, dropped)
+        yield from description_pairs(*indexes, source, target, dropped, archive.source_packages())
     if config.origin != "debian":
         packages = archive.packages([help_package(language) for language in (source, target)])
         pairs = help_pairs(packages[0], packages[1], source, target)
@@ -270,11 +291,16 @@ def split_parts(
 ) -> dict[str, list[CorpusPair]]:
     """Divide pairs into train, dev and test by group.
 
-    Groups in the order of a keyed hash of their names fill test, then dev; so neither changes when
-    pairs without a group are added. The rest of the group that fills a part is dropped.
+    Groups in the order of a keyed hash of their names fill test, then dev. Near copies of later groups and of
+    pairs without a group are left out of them: such a group or pair is in train, in dev or in none. So neither
+    test nor dev depends on n_train, and pairs without a group change nothing but their near copies. The rest of
+    the group that fills a part is dropped.
 
     Returns:
         Pairs of each part; train keeps the order of `pairs`.
+
+    Raises:
+        UserError: all pairs for dev or test are near copies.
     """
     groups: dict[str, list[CorpusPair]] = {}
     for pair in pairs:
@@ -282,21 +308,46 @@ def split_parts(
             groups.setdefault(pair.raw.group, []).append(pair)
     names = sorted(groups, key=lambda name: _random_key(config.seed, name))
     n_dev, n_test = _held_out_sizes(sum(map(len, groups.values())), config)
+    candidates = _candidates(names, groups, pairs, config, n_dev + n_test)
+    most_near = 0.0
     parts: dict[str, list[CorpusPair]] = {}
     held_out: set[str] = set()
     for part, size in (("test", n_test), ("dev", n_dev)):
         parts[part] = []
-        while len(parts[part]) < size:
-            name = names[len(held_out)]
+        most_near += sum(map(len, groups.values())) * MOST_NEAR * size / max(1, n_dev + n_test)
+        while len(parts[part]) < size and dropped[NEAR] <= most_near:
+            found = next(candidates, None)
+            if found is None:
+                break
+            name, kept = found
             held_out.add(name)
-            parts[part] += groups[name]
-        dropped["over in dev or test"] += len(parts[part]) - size
+            parts[part] += kept
+            dropped[NEAR] += len(groups[name]) - len(kept)
+        if size and not parts[part]:
+            raise UserError(ALL_NEAR.format(part, config.near_copy))
+        dropped["over in dev or test"] += max(0, len(parts[part]) - size)
         del parts[part][size:]
     if config.origin == "libreoffice for debian":
         held_out |= groups.keys()
     train = [pair for pair in pairs if pair.raw.group not in held_out]
     sample = _with_mismatches(_sample(train, config, dropped), config)
     return {"train": sample, "dev": parts["dev"], "test": parts["test"]}
+
+
+def _candidates(
+    names: list[str],
+    groups: dict[str, list[CorpusPair]],
+    pairs: list[CorpusPair],
+    config: CorpusConfig,
+    n_wanted: int,
+) -> Iterator[tuple[str, list[CorpusPair]]]:
+    """Groups in the order of their names, without near copies of later ones and of pairs without a group."""
+    texts = [[pair.source for pair in groups[name]] for name in names]
+    always_in_train = [pair.source for pair in pairs if pair.raw.group is None]
+    jobs = config.jobs or -1
+    far = far_of_later(texts, always_in_train, config.near_copy, n_wanted, jobs)
+    for name, is_far in zip(names, far, strict=True):
+        yield name, list(compress(groups[name], is_far))
 
 
 def _held_out_sizes(n_pairs: int, config: CorpusConfig) -> tuple[int, int]:
@@ -353,7 +404,15 @@ def _report(
         {part: sum(_n_words(pair.source) for pair in parts[part]) for part in PARTS},
         {part: sum(_n_words(pair.target) for pair in parts[part]) for part in PARTS},
         {reason: n for reason, n in sorted(dropped.items()) if n},
+        _near_copies(parts, config.jobs or -1),
     )
+
+
+def _near_copies(parts: dict[str, list[CorpusPair]], jobs: int) -> dict[str, float]:
+    if not parts["test"]:
+        return {}
+    test, train = ([pair.source for pair in parts[part]] for part in ("test", "train"))
+    return near_shares(nearest_similarities(test, train, jobs=jobs))
 
 
 def _write(
@@ -368,6 +427,7 @@ def _write(
         _write_text(out / f"{part}.{target}", [pair.target for pair in pairs])
         if part != "train":
             _write_text(out / f"{part}.{source}", [pair.source for pair in pairs])
+    _write_text(out / GROUPS_NAME, [pair.raw.group or "" for pair in parts["test"]])
     with open_write(out / REPORT_NAME) as stream:
         stream.write(json.dumps(asdict(report), indent=2).encode() + b"\n")
     _write_text(finished, [pair.source for pair in parts["train"]])

@@ -349,6 +349,8 @@ def _parse_feature(
     n_scores = arguments.get("num-features", "1")
     if not (n_scores.isascii() and n_scores.isdigit()):
         raise InputError(path, line_number, f"num-features={n_scores}", "a whole number")
+    if arguments.get("path") == "":  # it would name the working directory, and all files below it
+        raise InputError(path, line_number, "path= without a path", "path=FILE")
     name = arguments.pop("name", "")
     if not name:
         name = f"{kind}{unnamed[kind]}"

@@ -1,13 +1,15 @@
-"""Results of benchmarks: written as JSON with machine and date, printed as a table."""
+"""Results of benchmarks: written as JSON with what made them, printed as a table."""
 
 from __future__ import annotations
 
-import datetime
+import hashlib
 import json
-import os
-import platform
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from moses_bridge.base.provenance import provenance
 
 
 @dataclass(frozen=True)
@@ -41,12 +43,11 @@ class Result:
 
 
 def write_results(results: list[Result], path: Path) -> None:
-    """Write the results and print them."""
+    """Write the results, and what made them, and print them."""
     rows = [asdict(result) | {"ratio": result.ratio} for result in results]
     path.parent.mkdir(parents=True, exist_ok=True)
-    machine = f"{_processor()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    record = {"machine": machine, "date": datetime.date.today().isoformat(), "results": rows}
-    path.write_text(json.dumps(record, indent=1) + "\n")
+    made = provenance(sys.argv, _inputs(sys.argv[1:], path))
+    path.write_text(json.dumps({"made": asdict(made), "results": rows}, indent=1) + "\n")
     for row in rows:
         peer = "-" if row["peer_value"] is None else f"{row['peer_value']:,.1f}"
         ratio = "-" if row["ratio"] is None else f"{row['ratio']:.2f}"
@@ -56,8 +57,12 @@ def write_results(results: list[Result], path: Path) -> None:
         )
 
 
-def _processor() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor()
+def _inputs(arguments: Sequence[str], out: Path) -> Iterator[tuple[Path, str]]:
+    """The files that a command line names, and those of models and runs; each with its SHA-256."""
+    for argument in arguments:
+        path = Path(argument.rpartition("=")[2])
+        found = [path, *sorted(path.glob("*.json")), *sorted(path.glob("*.safetensors"))]
+        for file in found:
+            if file.is_file() and file.resolve() != out.resolve() and path != out.parent:
+                with file.open("rb") as stream:
+                    yield file, hashlib.file_digest(stream, "sha256").hexdigest()

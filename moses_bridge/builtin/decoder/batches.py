@@ -1,4 +1,4 @@
-"""Lines translated in batches by several processes, which share the memory of the model."""
+"""Translation of lines in batches by several processes sharing the memory of the model."""
 
 from __future__ import annotations
 
@@ -22,19 +22,25 @@ from moses_bridge.builtin.decoder.word_places import check_links
 from moses_bridge.formats.ngram_scorer import NeuralLm, NgramScorer, NoScorer, ScorerProcesses
 
 LINES_PER_TASK = 4  # few, so that no process waits long for the last one
-LINES_PER_NEURAL_TASK = 64  # at least: the more, the larger the batches of the neural model
-MOST_LINES_PER_NEURAL_TASK = 512  # of many lines those of like length are searched side by side
-NEURAL_TASKS_PER_PROCESS = 3  # of several, so that none waits long for the last one
+LINES_PER_NEURAL_TASK = 64  # at least: more lines mean larger batches of the neural model
+MOST_LINES_PER_NEURAL_TASK = 512  # among many lines, those of similar length are searched together
+NEURAL_TASKS_PER_PROCESS = 3  # several, so that no process waits long for the last one
 SECONDS_BETWEEN_LOOKS = 1.0  # at the parent process
 
 
 class BatchTranslator(Protocol):
-    """Translates lines that follow each other."""
+    """Translates consecutive lines."""
 
     def translate_batch(
         self, first_id: int, lines: Sequence[bytes], nbest: NBestFormat | None
     ) -> list[Translation]:
-        """The best translation and the n-best lines of each."""
+        """The best translation and the n-best lines of each line.
+
+        Args:
+            first_id: sentence id of the first line.
+            lines: the lines.
+            nbest: format of the n-best lines; None for none.
+        """
         ...
 
 
@@ -44,14 +50,14 @@ class NeuralWork:
 
     Attributes:
         lms: the models.
-        weights: of each.
+        weights: weight of each model.
     """
 
     lms: tuple[NeuralLm, ...]
     weights: tuple[float, ...]
 
     def start(self, translator: Translator, scorers: Sequence[NgramScorer]) -> NeuralTranslator:
-        """A translator that asks scorers; see `NeuralTranslator`."""
+        """A translator with these models, given their scorers; see `NeuralTranslator`."""
         features = [
             NeuralFeature(lm.name, weight, scorer, translator.model.target_words)
             for lm, weight, scorer in zip(self.lms, self.weights, scorers, strict=True)
@@ -61,12 +67,12 @@ class NeuralWork:
 
 @dataclass(frozen=True)
 class Work:
-    """What all processes share.
+    """The part of the work common to all processes.
 
     Attributes:
-        translator: of single sentences, without neural models.
-        nbest: what the lines of the n-best lists hold; None for no lists.
-        neural: the neural models, if there are some.
+        translator: translator of single sentences, without neural models.
+        nbest: format of the n-best lines; None for no lists.
+        neural: the neural models, if any.
     """
 
     translator: Translator
@@ -75,11 +81,11 @@ class Work:
 
     @property
     def lines_per_task(self) -> int:
-        """How many lines are translated at a time, at least."""
+        """Least number of lines translated at a time."""
         return LINES_PER_TASK if self.neural is None else LINES_PER_NEURAL_TASK
 
     def open(self, processes: ScorerProcesses) -> BatchTranslator:
-        """A translator for this process, with scorers out of such processes."""
+        """A translator for this process, with scorers from `processes`."""
         if self.neural is None:
             return self.translator
         scorers = [processes.of(lm.command) for lm in self.neural.lms]
@@ -93,7 +99,7 @@ class Work:
             self.translator.translate_batch(0, [b"a"], self.nbest)
             return
         self._compile_with(self.neural, reads_source=False)
-        with contextlib.suppress(InputError):  # it may be that no model sees the source
+        with contextlib.suppress(InputError):  # perhaps no model sees the source
             self._check_links()
             self._compile_with(self.neural, reads_source=True)
 
@@ -102,7 +108,7 @@ class Work:
         neural.start(self.translator, scorers).translate_batch(0, [b"a"], self.nbest)
 
     def _check_links(self) -> None:
-        """Make sure that a model which sees the source finds word links; see `check_links`."""
+        """Check that the table has word links for a model seeing the source; see `check_links`."""
         model = self.translator.model
         check_links(model.table, model.table_path)
 
@@ -110,17 +116,18 @@ class Work:
 def translate_lines(
     work: Work, lines: Sequence[bytes], jobs: int, scorers: ScorerProcesses
 ) -> Iterator[Translation]:
-    """The translation and the n-best lines of each line, in order.
+    """Yield the translation and the n-best lines of each line, in order.
 
     Args:
-        work: what is translated with.
-        lines: to translate.
-        jobs: processes; with one, all is done in this process.
-        scorers: of the neural models that this process asks, which live longer than the call; those of other
-            processes end with it.
+        work: the translator and its settings.
+        lines: the lines to translate.
+        jobs: number of processes; with 1 this process translates all lines.
+        scorers: scorer processes of this process, kept after the call; those of other processes end with
+            the call.
 
     Raises:
-        UserError: a neural language model's command fails, or a process is killed.
+        UserError: a neural model's command fails, or it sees the source and the table has no good word
+            links; or a process is killed.
     """
     size = _task_size(work, len(lines), jobs)
     firsts = range(0, len(lines), size)
@@ -152,7 +159,7 @@ def _task_size(work: Work, n_lines: int, jobs: int) -> int:
 def _translate_here(
     work: Work, firsts: Sequence[int], batches: Sequence[Sequence[bytes]], scorers: ScorerProcesses
 ) -> Iterator[Translation]:
-    """Translate in this process. What breaks off leaves no scorer with an answer that nobody has read."""
+    """Translate in this process. If it stops early, end the scorers: one may have an unread answer."""
     try:
         translator = work.open(scorers)
         for first, batch in zip(firsts, batches, strict=True):
@@ -163,9 +170,10 @@ def _translate_here(
 
 
 def _prepare(work: Work, lines: Sequence[bytes]) -> None:
-    """Do once what each process would do: choose the phrase pairs, compile the search.
+    """Do common work once, before the processes start: choose the phrase pairs, compile the search.
 
-    With neural models the choice depends on what they see, which a process learns when it has started them.
+    With neural models, the choice depends on whether they see the source; only a process that has started
+    them knows.
     """
     if work.neural is None:
         for line in lines:
@@ -183,17 +191,17 @@ def _share(work: Work, parent: int) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """End this process when its parent is gone, which a killed parent cannot arrange."""
+    """End this process when its parent is gone; a killed parent cannot do it."""
     while os.getppid() == parent:
         time.sleep(SECONDS_BETWEEN_LOOKS)
     os._exit(1)
 
 
 def _translate_shared(first_id: int, lines: Sequence[bytes]) -> list[Translation]:
-    """Translate in a process of the pool; a scorer that it starts ends with the process."""
+    """Translate in a process of the pool; the scorers it starts end with it."""
     try:
         if not _opened:
             _opened.append(_shared[0].open(ScorerProcesses()))
         return _opened[0].translate_batch(first_id, lines, _shared[0].nbest)
     except UserError as error:
-        raise UserError(str(error)) from None  # the others cannot be sent to another process
+        raise UserError(str(error)) from None  # not every error can be sent to another process

@@ -1,4 +1,4 @@
-"""The entries of an n-best list scored anew, from the segmentation that Moses prints with them."""
+"""Rescoring the entries of an n-best list, given the segmentation printed by Moses."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ Phrase = tuple[int, int, tuple[int, ...]]  # source words start..end-1, numbers 
 def rescored_lines(
     translator: Translator, sources: Sequence[bytes], nbest: StrPath
 ) -> Iterator[bytes]:
-    """The lines of an n-best list with the values and totals of a model, in their order.
+    """Yield the lines of an n-best list with the feature values and totals of a model, in their order.
 
     Args:
-        translator: with table limit 0, so that it knows all rows.
+        translator: translator of the model, with table limit 0, so that all rows are options.
         sources: the sentences, id 0 first.
-        nbest: a list with segmentation; of further fields only the word links are kept.
+        nbest: a list with segmentation; among further fields only the word links are kept.
 
     Raises:
-        InputError: an entry has no sentence or no proper segmentation, or a phrase pair of it is not
-            in the table.
+        InputError: an entry has no sentence or no valid segmentation, or one of its phrase pairs is not in
+            the table.
     """
     for sentence_id, group in groupby(read_nbest(nbest), key=lambda entry: entry.sentence_id):
         entries = list(group)
@@ -81,8 +81,8 @@ def _derivation(
     for start, end, place, following in parse_segmentation(entry, len(words), nbest):
         phrase = (start, end, target[place:following]) if target is not None else None
         if phrase is None or phrase not in numbers:
-            made = shown(b" ".join(words[place:following]))
-            found = f"{made} for the source words {start} to {end - 1}"
+            target_phrase = shown(b" ".join(words[place:following]))
+            found = f"{target_phrase} for the source words {start} to {end - 1}"
             raise InputError(nbest, entry.line_number, found, "a phrase pair of the table")
         derivation.append(numbers[phrase])
     return derivation

@@ -1,7 +1,7 @@
-"""The one order in which the decoder keeps its features and their weights.
+"""The order of features and weights in the decoder's vectors.
 
-It need not be that of the ini: `model.feature_slices` tells where each feature of an ini stands. The
-phrase table comes last, since the number of its scores differs.
+It may differ from that of the ini; `model.feature_slices` gives the position of each feature of an ini. The
+phrase table comes last, since its number of scores varies.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Feature values of a translation whose segmentation is known."""
+"""Feature values of a translation with a given segmentation."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from moses_bridge.compiled.inner import inner_maker
 
 @njit(cache=True)
 def score_path(rows: Any, starts: Any, ends: Any, words: Any, model: WeightedModel) -> Any:
-    """The feature vector of a translation, in the order of `weights`.
+    """The feature vector of a translation, *Shape:* (n_features,), in the order of `feature_slots`.
 
     Args:
-        rows: row of the phrase table of each phrase, in target order; -1 for an unknown word.
-        starts: first source word of each phrase.
-        ends: source word behind its last one.
-        words: all target words.
+        rows: (n_phrases,) row of the phrase table of each phrase, in target order; -1 for an unknown word.
+        starts: (n_phrases,) first source word of each phrase.
+        ends: (n_phrases,) end of its source words, exclusive.
+        words: (n_words,) all target words.
         model: tables.
     """
     table_scores = model.rows.scores

@@ -1,4 +1,4 @@
-"""Forced decoding: the best way to make a given translation from the phrase table."""
+"""Forced decoding: the best derivation of a given translation from the phrase table."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from moses_bridge.builtin.decoder.translator import Translation, Translator
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel
 from moses_bridge.formats.words import split_words
 
-STACK_SIZE = 1000  # far more than a search keeps: a given target leaves few ways to make it
+STACK_SIZE = 1000  # far more than the search keeps: a given target has few derivations
 
 
 class _Step(NamedTuple):
     """A partial derivation.
 
     Attributes:
-        score: weighted score without the language model's, which the target fixes.
-        option: the last one, -1 for none.
-        previous: what it extends.
+        score: weighted score without the language model's, since the target determines that.
+        option: the last option, -1 for none.
+        previous: the derivation it extends.
     """
 
     score: float
@@ -44,13 +44,13 @@ class _Step(NamedTuple):
 
 
 class _State(NamedTuple):
-    """What the rest of a derivation depends on.
+    """The state of a partial derivation: the rest of the derivation depends on nothing else.
 
     Attributes:
         covered: a bit for each source word.
-        place: target words that have been made.
-        start, end: the last source phrase.
-        scores: weighted scores of its reordering to the next one.
+        place: number of target words produced.
+        start, end: the last source phrase, start..end-1.
+        scores: (3,) weighted scores of its reordering towards the next one.
     """
 
     covered: int
@@ -63,13 +63,13 @@ class _State(NamedTuple):
 class ForcedTranslator(Translator):
     """Finds the best derivation of a given translation of each sentence.
 
-    Within the distortion limit all derivations are looked at, but for those beyond the best
-    STACK_SIZE of as many covered words.
+    It searches all derivations within the distortion limit, except those below the best STACK_SIZE with
+    equally many covered words.
 
     Args:
-        model: tables; with table limit 0 all rows may be used.
+        model: tables; with table limit 0 all rows are options.
         weighted: tables and weights for compiled code.
-        limits: of the search; the distortion limit counts.
+        limits: bounds of the search; only the distortion limit is used.
         targets: the translation of each line.
     """
 
@@ -80,7 +80,7 @@ class ForcedTranslator(Translator):
         self._targets = targets
 
     def translate(self, sentence_id: int, line: bytes, nbest: NBestFormat | None) -> Translation:
-        """The target and its line of the n-best list; nothing where it cannot be reached."""
+        """The target and its line of the n-best list; both empty if it cannot be produced."""
         sentence = self.sentence(line)
         if sentence is None:
             return b"", []
@@ -111,7 +111,7 @@ class ForcedTranslator(Translator):
         self, state: _State, step: _Step, option: int, options: Options,
         stacks: list[dict[_State, _Step]],
     ) -> None:  # fmt: skip
-        """Enter the derivation with one more option, if its span is free and within reach."""
+        """Add the derivation with one more option, if its span is free and within the distortion limit."""
         start, end = int(options.starts[option]), int(options.ends[option])
         span = (1 << end) - (1 << start)
         limit = self.limits.distortion_limit
@@ -141,7 +141,7 @@ class ForcedTranslator(Translator):
 def target_numbers(
     model: Model, sentence: SentenceOptions, words: Sequence[bytes]
 ) -> tuple[int, ...] | None:
-    """The words as the sentence's options have them; None if no option can have one of them."""
+    """The words as numbers of the sentence's options; None if no option can have one of them."""
     new = {name: number for number, name in sentence.names.items()}
     numbers = [model.target_ids.get(word, new.get(word, -1)) for word in words]
     return None if -1 in numbers else tuple(numbers)
@@ -154,7 +154,13 @@ def option_words(options: Options, option: int) -> tuple[int, ...]:
 
 
 def paths_of(derivations: Sequence[list[int]], options: Options, weighted: WeightedModel) -> Paths:
-    """Derivations as paths, with their features and totals."""
+    """Convert derivations to paths with features and totals.
+
+    Args:
+        derivations: options in target order, for each derivation.
+        options: options of the sentence.
+        weighted: tables and weights.
+    """
     paths = [np.array(derivation, np.int32) for derivation in derivations]
     features = np.array([_features(path, options, weighted) for path in paths])
     starts = np.cumsum([0, *map(len, paths)], dtype=np.int64)
@@ -170,9 +176,9 @@ def _features(
 
 
 def _usable(options: Options, target: tuple[int, ...]) -> list[list[int]]:
-    """For each place in the target (its end included) the options whose words stand there.
+    """For each place in the target, its end included, the options with the target words there.
 
-    Options behind which the rest of the target cannot be made are left out.
+    An option is left out if the rest of the target after it cannot be produced.
     """
     by_words = defaultdict(list)
     for option in range(len(options.rows)):
@@ -191,18 +197,18 @@ def _usable(options: Options, target: tuple[int, ...]) -> list[list[int]]:
 
 
 def _future_costs(options: Options, usable: set[int]) -> FutureCosts:
-    """Best score of each span, and of the end of the sentence, by usable options alone."""
+    """Best score of each span, and of the end of the sentence, from usable options only."""
     costs = no_costs(options.n_words)
     for option in usable:
         start, end = int(options.starts[option]), int(options.ends[option])
         best = max(costs.spans[start, end - start], options.stateless_scores[option])
         costs.spans[start, end - start] = best
-    made: FutureCosts = combined(costs)
-    return made
+    future_costs: FutureCosts = combined(costs)
+    return future_costs
 
 
 def _best(stack: dict[_State, _Step], costs: FutureCosts) -> list[tuple[_State, _Step]]:
-    """The derivations of a stack to extend, best first; those that cannot be finished are left out."""
+    """The derivations of a stack to extend, best first, without those that cannot be finished."""
     future_costs: dict[int, float] = {}
     ranked = []
     for state, step in stack.items():
@@ -216,7 +222,7 @@ def _best(stack: dict[_State, _Step], costs: FutureCosts) -> list[tuple[_State, 
 
 
 def _future_cost(covered: int, costs: FutureCosts) -> float:
-    """Sum of the future costs of the stretches that are not covered."""
+    """Sum of the future costs of the uncovered spans."""
     total, start = 0.0, 0
     for position in range(covered.bit_length()):
         if covered >> position & 1:

@@ -1,8 +1,8 @@
-"""Future costs: the best that the words of a sentence which are not yet covered may still bring.
+"""Future costs: estimates of the best score of the words of a sentence not yet covered.
 
-What a hypothesis leaves uncovered is gaps, each shorter than the distortion limit, and the end of the
-sentence. So two things are enough: spans of a bounded number of words, and the end of the sentence from
-each word on. Their number grows with the length of the sentence, that of all spans with its square.
+The uncovered words of a hypothesis are gaps, each shorter than the distortion limit, and the end of the
+sentence. So the costs of two kinds of spans are enough: those of a bounded number of words, and those from
+each word to the end. Their number is linear in the length of the sentence, that of all spans quadratic.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from numpy.typing import NDArray
 
 from moses_bridge.compiled.inner import inner, inner_maker
 
-# At least the search's MAX_WINDOW, which no gap and no source phrase exceeds. Up to so many words a sentence
-# has the future costs of Moses's table of all spans to the last bit. Those of longer ones have other roundings:
-# sums of more than two parts are added up from the right alone.
+# At least the search's MAX_WINDOW, the limit of gaps and source phrases. For sentences of up to LONGEST_SPAN
+# words, the future costs equal those of Moses's table of all spans to the last bit. Longer sentences have other
+# roundings: sums of more than two parts are added up from the right only.
 LONGEST_SPAN = 256
 
 
 class FutureCosts(NamedTuple):
-    """The best estimate for source words, by one phrase or by several; a cost although more is better.
+    """The best estimate for source words, from one phrase or several; a "cost", although higher is better.
 
     Attributes:
-        spans: (n_words + 1, longest + 1); of the `length` words from `start` on: spans[start, length].
+        spans: (n_words + 1, longest + 1); spans[start, length] is that of `length` words from `start` on.
             The longest span has min(n_words, LONGEST_SPAN) words.
-        tails: (n_words + 1,); of all words from `start` on.
+        tails: (n_words + 1,); tails[start] is that of all words from `start` on.
     """
 
     spans: NDArray[np.float64]
@@ -35,7 +35,7 @@ class FutureCosts(NamedTuple):
 
 
 def no_costs(n_words: int) -> FutureCosts:
-    """Those of a sentence without phrases, minus infinity; `combine_spans` works on them."""
+    """The costs of a sentence without phrases, minus infinity; `combine_spans` changes them."""
     longest = min(n_words, LONGEST_SPAN)
     return FutureCosts(np.full((n_words + 1, longest + 1), -np.inf), np.full(n_words + 1, -np.inf))
 
@@ -45,10 +45,10 @@ compiled_no_costs = inner_maker(no_costs)
 
 @inner
 def combine_spans(costs: FutureCosts) -> None:
-    """Make the best of each span out of the best of its parts (TranslationOptionCollection).
+    """Set the best estimate of each span from those of its parts (TranslationOptionCollection of Moses).
 
     Args:
-        costs: the spans have the best single phrase of each, minus infinity where there is none.
+        costs: each span has the estimate of its best single phrase, minus infinity without one; changed.
     """
     spans, tails = costs.spans, costs.tails
     n_words, longest = len(tails) - 1, spans.shape[1] - 1

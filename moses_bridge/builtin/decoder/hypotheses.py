@@ -1,4 +1,4 @@
-"""Hypotheses of a search, recombined, and the coverage groups of each stack."""
+"""Hypotheses of a search, their recombination, and the coverage groups of each stack."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class Hypotheses(NamedTuple):
     """Partial translations; number 0 is the empty one.
 
     Attributes:
-        size: int64, one value: how many there are.
-        previous, options: int32, what was extended by which option; -1 for the empty one.
+        size: (1,) int64, the number of hypotheses.
+        previous, options: int32, the extended hypothesis and the option; -1 for the empty hypothesis.
         starts, ends: int32, source words of the last phrase: starts..ends-1 (-1, 0 for the empty one).
-        scores: weighted score; estimates: with the future cost.
+        scores: weighted score; estimates: the same plus the future cost.
         coverages: int32, number of the coverage within the stack.
         windows, gaps: uint64 and int32, the coverage; see `Groups`.
         contexts: (n, order - 1) int32, language model contexts, most recent word first.
-        context_sizes: int32, how many of them count.
-        arcs: int32, the first hypothesis that was recombined into this one, or -1.
-        next_arcs: int32, the next one that was recombined into the same, or -1.
+        context_sizes: int32, number of words used from them.
+        arcs: int32, the first hypothesis recombined into this one, or -1.
+        next_arcs: int32, the next hypothesis recombined into the same one, or -1.
     """
 
     size: NDArray[np.int64]
@@ -58,7 +58,7 @@ class Groups(NamedTuple):
 
     Attributes:
         stack_starts: (n_words + 2,) int32; groups of stack c: stack_starts[c]..stack_starts[c+1]-1.
-        windows: uint64, bit i: word gap + i is covered; gaps: int32, first word that is not covered.
+        windows: uint64, bit i: word gap + i is covered; gaps: int32, first uncovered word.
         starts: int32; members of group g: members[starts[g]:starts[g + 1]], best first.
         members: int32, hypotheses.
     """
@@ -71,7 +71,14 @@ class Groups(NamedTuple):
 
 
 def make_hypotheses(n_words: int, pop_limit: int, order: int, n_sentences: int = 1) -> Hypotheses:
-    """Room for the searches of sentences of at most n_words words together."""
+    """Empty arrays for the searches of n_sentences sentences with at most n_words words in total.
+
+    Args:
+        n_words: number of source words of all sentences.
+        pop_limit: see `search.Limits`.
+        order: order of the language model.
+        n_sentences: number of sentences.
+    """
     n = n_words * pop_limit + n_sentences
     return Hypotheses(
         size=np.zeros(n_sentences, np.int64),
@@ -92,7 +99,14 @@ def make_hypotheses(n_words: int, pop_limit: int, order: int, n_sentences: int =
 
 
 def make_groups(n_words: int, stack_size: int, pop_limit: int, n_sentences: int = 1) -> Groups:
-    """Room for the searches of sentences of at most n_words words together."""
+    """Empty arrays for the searches of n_sentences sentences with at most n_words words in total.
+
+    Args:
+        n_words: number of source words of all sentences.
+        stack_size: see `search.Limits`.
+        pop_limit: see `search.Limits`.
+        n_sentences: number of sentences.
+    """
     n = n_words * stack_size + n_sentences * (pop_limit + 1)
     return Groups(
         stack_starts=np.zeros(n_words + 2 * n_sentences, np.int32),
@@ -108,7 +122,7 @@ def add_hypothesis(
     hyps: Hypotheses, previous: int, option: int, start: int, end: int, score: float,
     estimate: float,
 ) -> int:  # fmt: skip
-    """Enter a hypothesis, its context and coverage excepted; its number."""
+    """Add a hypothesis, without its context and coverage, and return its number."""
     hyp = int(hyps.size[0])
     hyps.size[0] += 1
     hyps.previous[hyp], hyps.options[hyp] = previous, option
@@ -120,7 +134,7 @@ def add_hypothesis(
 
 @inlined
 def _code(hyps: Hypotheses, hyp: int) -> Any:
-    """A hash of what `same_future` compares, but for the reordering scores."""
+    """A hash of everything compared by `same_future` except the reordering scores."""
     code = hash_number(hyps.coverages[hyp])
     code = hash_next(code, (hyps.starts[hyp] << 16) ^ hyps.ends[hyp])
     for i in range(hyps.context_sizes[hyp]):
@@ -130,9 +144,9 @@ def _code(hyps: Hypotheses, hyp: int) -> Any:
 
 @inlined
 def same_future(options: Options, hyps: Hypotheses, one: int, other: int) -> bool:
-    """Whether no extension can tell two hypotheses of a stack apart.
+    """Whether two hypotheses of a stack can be recombined: any extension adds the same score to both.
 
-    Equal coverage, last source span, language model context and scores of the reordering of the next
+    They have equal coverages, last source spans, language model contexts and reordering scores of the next
     phrase (PhraseBasedReorderingState, DistortionState_traditional, KenLMState of Moses).
     """
     if (
@@ -159,11 +173,11 @@ def close_stack(
 
     Args:
         n_covered: the stack.
-        first: the stack's first hypothesis; the last one is the last of all.
-        stack_size: how many hypotheses to keep; in the last stack all are kept.
-        options: of the sentence.
-        hyps: hypotheses; one that is recombined into a better one becomes its arc.
-        groups: gets the stack's groups.
+        first: the stack's first hypothesis; its last one is the last of `hyps`.
+        stack_size: number of hypotheses to keep; the last stack keeps all.
+        options: options of the sentence.
+        hyps: hypotheses; one recombined into a better one becomes its arc.
+        groups: the groups; those of the stack are added.
     """
     winners = _recombine(first, options, hyps)
     estimates = np.empty(len(winners))
@@ -197,9 +211,9 @@ def close_stack(
 
 @inner_maker
 def _recombine(first: int, options: Options, hyps: Hypotheses) -> Any:
-    """The best of each set of hypotheses, from `first` on, that no extension can tell apart.
+    """The best hypothesis of each set to recombine, among those from `first` on.
 
-    They come in the order in which the first member of each set was made.
+    They are in the order of the first members of the sets.
     """
     n_hyps = hyps.size[0] - first
     slots = np.full(compiled_n_slots(n_hyps), FREE, np.int32)
@@ -221,7 +235,7 @@ def _recombine(first: int, options: Options, hyps: Hypotheses) -> Any:
 
 @inlined
 def _join(hyps: Hypotheses, winner: int, hyp: int) -> int:
-    """Of two hypotheses that are recombined the worse becomes an arc of the better one, which is returned."""
+    """Recombine two hypotheses: the worse becomes an arc of the better one, and the better is returned."""
     if hyps.estimates[hyp] > hyps.estimates[winner]:
         winner, hyp = hyp, winner
         hyps.arcs[winner] = hyps.arcs[hyp]

@@ -1,7 +1,7 @@
-"""What the sections of a moses.ini mean to the built-in decoder: each is heeded, idle or refused by name.
+"""Sections of a moses.ini in the built-in decoder: each is used, ignored as irrelevant, or refused by name.
 
 The sections are those of moses/Parameter.cpp:40-330, the defaults those of moses/parameters/ and
-moses/TypeDef.h. A section that nobody knows is refused too: it may be a misspelt one.
+moses/TypeDef.h. An unknown section is refused too: it may be misspelt.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from moses_bridge.base.errors import ConfigError
 from moses_bridge.formats.moses_ini import MosesIni, with_sections
 from moses_bridge.formats.phrase_table import to_number
 
-# Read where they are needed.
+# Used where they are needed.
 HEEDED = frozenset(("feature", "weight", "distortion-limit", "max-phrase-length"))
-# What the settings of the decoder say instead, as they do to Moses.
+# Replaced by settings of the decoder, which replace them for Moses too.
 REPLACED = frozenset(
     (
         *("stack", "cube-pruning-pop-limit", "search-algorithm", "input-file", "threads"),
@@ -22,7 +22,7 @@ REPLACED = frozenset(
         *("include-segmentation-in-n-best", "print-alignment-info-in-n-best"),
     )
 )
-# What changes no translation: reports, caches, servers, and parameters of what is refused anyway.
+# Without effect on translations: reports, caches, servers, and parameters of refused features.
 IDLE = frozenset(
     (
         *("config", "description", "references", "show-weights", "verbose", "version", "no-cache"),
@@ -39,7 +39,7 @@ IDLE = frozenset(
         *("max-chart-span", "non-terminals", "rule-limit", "source-label-overlap", "unknown-lhs"),
     )
 )
-# What may be named only with the values given here, of which the first is Moses's default.
+# Allowed only with the values given here; the first is Moses's default.
 ONLY_AS = {
     "mapping": ("0 T 0", "T 0"),
     "input-factors": ("0",),
@@ -60,7 +60,7 @@ ONLY_AS = {
     "start-translation-id": ("0",),
     "labeled-n-best-list": ("true", "yes", "y", "1"),
 }
-# What may be switched off. A section without a value is switched on (Parameter::SetParameter<bool>).
+# Allowed only if switched off. A section without a value is switched on (Parameter::SetParameter<bool>).
 ONLY_OFF = frozenset(
     (
         *("always-create-direct-transopt", "consensus-decoding", "continue-partial-translation"),
@@ -76,10 +76,10 @@ OFF = ("false", "no", "n", "0")  # Scan<bool> of moses/Util.cpp
 
 
 def check_settings(ini: MosesIni) -> None:
-    """Refuse what would change the translations if it were overlooked.
+    """Refuse unsupported settings that would change the translations.
 
     Raises:
-        ConfigError: a section asks for what the built-in decoder does not do, or is unknown.
+        ConfigError: a section is unknown, or has a value not supported by the built-in decoder.
     """
     for section, found in _sections(ini).items():
         if section in HEEDED | REPLACED | IDLE:
@@ -95,7 +95,7 @@ def check_settings(ini: MosesIni) -> None:
 
 
 def _sections(ini: MosesIni) -> dict[str, list[str]]:
-    """The lines of each section of an ini, those without any included."""
+    """The lines of each section of an ini; none for an empty section."""
     sections: dict[str, list[str]] = {}
     for section, text in with_sections(ini.lines):
         lines = sections.setdefault(section, []) if section else []

@@ -23,11 +23,11 @@ from moses_bridge.compiled.inner import inner, inner_maker
 
 
 class Paths(NamedTuple):
-    """Translations of one sentence, best first; phrases of all of them one behind the other.
+    """Translations of one sentence, best first, with their phrases concatenated.
 
     Attributes:
-        phrase_starts: (n_paths + 1,) int64.
-        options: int32, the options of the phrases in target order.
+        phrase_starts: (n_paths + 1,) int64, where the phrases of each path start in `options`.
+        options: (n_phrases,) int32, the options of the phrases in target order.
         totals: (n_paths,) weighted scores.
         features: (n_paths, n_features) feature vectors.
     """
@@ -39,7 +39,7 @@ class Paths(NamedTuple):
 
 
 def take_paths(paths: Paths, numbers: NDArray[np.int64]) -> Paths:
-    """Some of the paths, in the order of the numbers."""
+    """Some of the paths, in the order of their numbers (n,)."""
     parts = np.split(paths.options, paths.phrase_starts[1:-1])
     lengths = np.diff(paths.phrase_starts)[numbers]
     return Paths(
@@ -51,13 +51,13 @@ def take_paths(paths: Paths, numbers: NDArray[np.int64]) -> Paths:
 
 
 class PathHeap(NamedTuple):
-    """Paths not yet taken, in a heap: a path taken before, with one hypothesis replaced.
+    """A heap of paths not yet taken; each is a path taken before with one hypothesis replaced.
 
     Attributes:
         scores: weighted score.
         parents: number of the path taken before, or -1.
-        depths: how many hypotheses, from the end, are the parent's.
-        hyps: the hypothesis that comes next from the end; behind it the best ones.
+        depths: number of hypotheses, from the end, shared with the parent.
+        hyps: the next hypothesis from the end; its predecessors are the best ones.
     """
 
     scores: NDArray[np.float64]
@@ -74,10 +74,10 @@ def best_paths(
 
     Args:
         finals: complete hypotheses, best first.
-        n_best: how many paths to return at most.
-        n_pops: how many to take at most, those with equal words counted.
+        n_best: largest number of paths to return.
+        n_pops: largest number of paths to take from the heap, including those with equal words.
         hyps: hypotheses with their arcs.
-        options: of the sentence.
+        options: options of the sentence.
         model: tables.
     """
     heap, n_heap = _start(finals, n_pops, hyps)
@@ -118,7 +118,7 @@ def _start(finals: Any, n_pops: int, hyps: Hypotheses) -> tuple[PathHeap, int]:
 def _take(
     heap: PathHeap, n_heap: int, path: int, taken: Any, lengths: Any, hyps: Hypotheses
 ) -> int:
-    """Write out the best contender, and leave it behind the heap's end."""
+    """Write the best path of the heap to `taken`; its entry is then just behind the heap's end."""
     parent, depth, hyp = heap.parents[0], heap.depths[0], heap.hyps[0]
     for i in range(depth):
         taken[path, i] = taken[parent, i]
@@ -138,7 +138,7 @@ def _push_deviants(
     heap: PathHeap, n_heap: int, score: float, path: int, depth: int, hyps_of_path: Any,
     hyps: Hypotheses, n_pops: int,
 ) -> int:  # fmt: skip
-    """Enter the path with one of its hypotheses behind `depth` replaced by each of its arcs."""
+    """Push the paths that replace one hypothesis of the path, beyond `depth`, by one of its arcs."""
     for i in range(depth + 1, len(hyps_of_path)):
         hyp = hyps_of_path[i]
         arc = hyps.arcs[hyp]
@@ -156,7 +156,7 @@ def _push_deviants(
 
 @inner_maker
 def _forget_worst(heap: PathHeap, n_heap: int, n_kept: int) -> int:
-    """Keep the best n_kept, which are in order and thus a heap."""
+    """Keep the best n_kept entries, sorted and so a heap."""
     ranking = np.argsort(-heap.scores[:n_heap], kind="mergesort")[:n_kept]
     heap.scores[:n_kept] = heap.scores[ranking]
     heap.parents[:n_kept] = heap.parents[ranking]
@@ -195,10 +195,10 @@ def _sift_down(heap: PathHeap, n_heap: int) -> None:
 
 @inner
 def _words_code(path: Any, hyps: Hypotheses, options: Options) -> int:
-    """63 bits that stand for the path's words.
+    """A hash of 63 bits of the path's words.
 
-    Among a million paths two with different words share a code with a probability of 5e-8; comparing
-    the words themselves would need them all in memory.
+    Among a million paths, two with different words share a hash with a probability of 5e-8. Comparing the
+    words themselves would need all of them in memory.
     """
     code = hash_number(1)
     for i in range(len(path) - 1, -1, -1):
@@ -235,7 +235,7 @@ def _collect(
 
 @njit(cache=True)
 def words_of_options(phrases: Any, options: Options) -> Any:
-    """The target words of options, one behind the other."""
+    """The concatenated target words of options, *Shape:* (n_words,) int32."""
     n_words = 0
     for option in phrases:
         n_words += options.word_starts[option + 1] - options.word_starts[option]

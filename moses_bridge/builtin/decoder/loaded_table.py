@@ -1,4 +1,4 @@
-"""A phrase table in memory: flat arrays of word numbers and log scores, a trie of the sources."""
+"""A phrase table in memory: flat arrays of word numbers and log scores, and a trie of the sources."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ class TableRows(NamedTuple):
 
 @dataclass(frozen=True)
 class LoadedTable:
-    """A phrase table with what finds its rows.
+    """A phrase table with an index of its rows.
 
     Attributes:
         rows: the rows.
         trie: the source phrases.
-        source_words: words of the sources.
+        source_words: numbers of the words of the sources.
         node_starts: (n_nodes + 1,) int64; rows of node i: node_rows[node_starts[i]:node_starts[i+1]].
         node_rows: (n_rows,) int64, row numbers by node, each node's in the order of the file.
     """
@@ -82,9 +82,14 @@ class LoadedTable:
 def load_table(path: StrPath, n_scores: int, target_words: Lexicon) -> LoadedTable:
     """Read a text phrase table; its target words are added to target_words.
 
+    Args:
+        path: path of the table.
+        n_scores: number of scores of each row.
+        target_words: numbers of the target words, shared with the language model.
+
     Raises:
-        InputError: a row has fewer than three columns, no source words, another number of scores or
-            a score that is not a finite number of at least 0.
+        InputError: the file cannot be read, or a row has fewer than three columns, no source words, another
+            number of scores, or a score that is not a finite non-negative number.
     """
     data = read_table(path)
     rows = _empty_rows(data, n_scores)
@@ -107,7 +112,7 @@ def load_table(path: StrPath, n_scores: int, target_words: Lexicon) -> LoadedTab
 
 
 def _empty_rows(data: NDArray[np.uint8], n_scores: int) -> TableRows:
-    """Room for what the text can hold at most; pages that are not written cost no memory."""
+    """Arrays large enough for any text of this size; unwritten pages need no memory."""
     n_rows = int(np.count_nonzero(data == NEWLINE))
     return TableRows(
         nodes=np.empty(n_rows, np.int32),
@@ -139,7 +144,7 @@ def _parse_rows(
     data: Any, position: int, row: int, rows: TableRows,
     source_words: LexiconTables, target_words: LexiconTables, trie: TrieTables,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Fill rows from `position` on; the place, the number of rows done and why it ended."""
+    """Fill rows from `position` on; return the position, the number of rows and the reason for ending."""
     last_start, last_length, node = 0, -1, ROOT
     while position < len(data):
         end = line_end(data, position)
@@ -182,7 +187,7 @@ def _add_source(data: Any, position: int, end: int, words: LexiconTables, trie: 
 def _parse_columns(
     data: Any, columns: RowColumns, row: int, rows: TableRows, target_words: LexiconTables
 ) -> int:
-    """Target, scores and links of a row."""
+    """Read target, scores and links of a row; return GOOD or the problem."""
     if not has_scores(columns):
         return FEW_COLUMNS
     n_words = rows.word_starts[row]

@@ -1,4 +1,4 @@
-"""A moses.ini's model in memory: tables, language model, and where each feature stands."""
+"""The model of a moses.ini in memory: tables, language model, and the position of each feature."""
 
 from __future__ import annotations
 
@@ -41,27 +41,34 @@ FIRST_SLOT = {
 }
 STATEFUL = ("LexicalReordering", "Distortion", "KENLM")
 DEFAULT_TABLE_LIMIT = 20  # moses/TranslationModel/PhraseDictionary.cpp
-DEFAULT_DISTORTION_LIMIT = -1  # any, as Moses has it (moses/parameters/ReorderingOptions.cpp)
+DEFAULT_DISTORTION_LIMIT = -1  # no limit, as in Moses (moses/parameters/ReorderingOptions.cpp)
 DEFAULT_MAX_PHRASE_WORDS = 20  # moses/TypeDef.h
-MAX_WINDOW = 60  # the search keeps coverage behind the first gap in 64 bits
+MAX_WINDOW = 60  # the search has 64 bits for the coverage after the first gap
 
 
 @dataclass(frozen=True)
 class FeatureSlice:
-    """Where a feature's values stand in the decoder's vectors."""
+    """The position of a feature's values in the decoder's vectors.
+
+    Attributes:
+        name: name of the feature.
+        first: index of its first value.
+        size: number of its values.
+        listed: whether n-best lists have it; as in Moses, untuneable features are left out.
+    """
 
     name: str
     first: int
     size: int
-    listed: bool  # Moses leaves untuneable features out of n-best lists
+    listed: bool
 
 
 @dataclass(frozen=True)
 class Model:
-    """All that decoding needs apart from the weights' values.
+    """Everything needed for decoding except the values of the weights.
 
     Attributes:
-        ini: as read.
+        ini: the moses.ini.
         features: all features, in the order of Moses's n-best lists (stateful ones first).
         table: the phrase table.
         reordering: (n_rows, 6) natural logarithms.
@@ -70,9 +77,9 @@ class Model:
         source_ids: number of each word of the table's sources.
         target_ids: number of each target word.
         has_reordering: whether the ini has a reordering table.
-        table_limit: translations kept for a source phrase; 0 = all.
-        distortion_limit: longest jump in words; negative = any.
-        max_phrase_words: longest source phrase.
+        table_limit: number of translations kept for a source phrase; 0 for all.
+        distortion_limit: longest jump in words; negative for any.
+        max_phrase_words: length of the longest source phrase, in words.
     """
 
     ini: MosesIni
@@ -90,7 +97,7 @@ class Model:
 
     @property
     def table_path(self) -> Path:
-        """Where the phrase table stands."""
+        """Path of the phrase table."""
         return _file(self.ini, self.ini.of_kind("PhraseDictionaryMemory")[0])
 
     @property
@@ -99,10 +106,15 @@ class Model:
         return slots.n_features(self.table.rows.scores.shape[1])
 
     def weight_vector(self, overwrite: Mapping[str, Sequence[float]] | None) -> slots.Vector:
-        """The ini's weights, with others for the features named; 1 where the ini has none.
+        """The weight vector, *Shape:* (n_features,).
+
+        Args:
+            overwrite: weights by feature, replacing those of the ini. A feature in neither has 1 for each
+                score.
 
         Raises:
-            ConfigError: a name is no feature of the ini, or has another number of weights.
+            ConfigError: a name is not a feature of the ini, a feature has another number of scores, or a
+                weight is not finite.
         """
         given = dict(self.ini.weights) | dict(overwrite or {})
         vector = np.zeros(self.n_features)
@@ -126,12 +138,12 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
 
     Args:
         ini_path: the moses.ini.
-        table_limit: instead of the ini's.
-        distortion_limit: instead of the ini's.
+        table_limit: table limit in the place of the ini's; None for the ini's.
+        distortion_limit: distortion limit in the place of the ini's; None for the ini's.
 
     Raises:
-        ConfigError: the ini has a feature or a setting that this decoder does not have.
-        InputError: a file is missing or malformed, or a limit of the ini is no whole number or too small.
+        ConfigError: the ini has a feature or a setting not supported by this decoder.
+        InputError: a file is missing or malformed, or a limit in the ini is not a whole number or too small.
     """
     ini = read_ini(ini_path)
     check_settings(ini)
@@ -212,7 +224,7 @@ def _only(ini: MosesIni, kind: str) -> Feature | None:
 
 
 def _file(ini: MosesIni, feature: Feature) -> Path:
-    """The feature's file; as in Moses, ".gz" may be left out."""
+    """The feature's file; as in Moses, the ini may leave out ".gz"."""
     argument = feature.arguments.get("path")
     if argument is None:
         raise ConfigError(f"{ini.path}: {feature.name} has no path=")
@@ -221,7 +233,7 @@ def _file(ini: MosesIni, feature: Feature) -> Path:
 
 
 def _file_sizes(ini: MosesIni) -> Counter[str]:
-    """Kilobytes of the file of each kind of feature that is there."""
+    """Size in kilobytes of the existing file of each kind of feature."""
     features = [each for each in ini.features if "path" in each.arguments]
     paths = {each.kind: _file(ini, each) for each in features}
     return Counter(
@@ -235,7 +247,7 @@ def _read_language_model(ini: MosesIni) -> LmIndex:
 
 
 def _no_language_model() -> LmIndex:
-    """A model without context; its feature has weight 0."""
+    """A model of order 1 giving every word log10 probability 0; its feature has weight 0."""
     words = [b"<unk>", b"<s>", b"</s>"]
     entries = np.full(2 * (len(words) + 1), -1, np.int64)
     values = entries.view(np.float32)

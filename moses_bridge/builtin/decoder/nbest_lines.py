@@ -20,13 +20,13 @@ NO_VALUES: Values = {}
 
 @dataclass(frozen=True)
 class NBestFormat:
-    """What an n-best line holds.
+    """Size of an n-best list and format of its lines.
 
     Attributes:
-        size: at most so many translations of a sentence, all with different words.
-        factor: size * factor paths are looked at; 0 = 1000.
-        segmentation: whether the source and target spans of the phrases are printed.
-        alignment: whether the word links are printed.
+        size: largest number of translations of a sentence, all with different words.
+        factor: size * factor paths are examined; 0 for 1000.
+        segmentation: whether to print the source and target spans of the phrases.
+        alignment: whether to print the word links.
     """
 
     size: int
@@ -36,7 +36,7 @@ class NBestFormat:
 
     @property
     def n_pops(self) -> int:
-        """How many paths are looked at (Manager.cpp)."""
+        """Number of paths to examine (Manager.cpp)."""
         return self.size * (self.factor if self.factor > 0 else 1000)
 
 
@@ -45,8 +45,8 @@ class SentenceOptions:
     """A sentence to translate.
 
     Attributes:
-        options: of its spans.
-        names: its words that are no target words of the model, by the numbers they have here.
+        options: its translation options.
+        names: the words that are not target words of the model, by their numbers in this sentence.
     """
 
     options: Options
@@ -72,12 +72,12 @@ def nbest_lines(
     """A line for each path, without its newline.
 
     Args:
-        model: that the paths were made with.
-        sentence_id: 0-based.
-        sentence: that the paths translate.
-        texts: of `sentence_texts`.
-        paths: best first.
-        nbest: what a line holds.
+        model: the model of the paths.
+        sentence_id: number of the sentence, from 0.
+        sentence: the translated sentence.
+        texts: words of each path, from `sentence_texts`.
+        paths: the paths, best first.
+        nbest: format of the lines.
         added: values of further features by name, (n_paths,) each.
     """
     template, columns = _feature_template(model, added)
@@ -104,7 +104,7 @@ def _feature_template(model: Model, added: Values) -> tuple[bytes, list[int]]:
 
 
 def _fields(model: Model, phrases: list[int], options: Options, nbest: NBestFormat) -> bytes:
-    """The segmentation and the word links, each number with a blank behind it as in Moses."""
+    """The fields of segmentation and word links; as in Moses, a blank follows each link."""
     segments, links = b"", b""
     place = 0
     for option in phrases:

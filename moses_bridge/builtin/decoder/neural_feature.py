@@ -1,4 +1,4 @@
-"""A neural model as a feature of the search: what it is asked about sentences, options, stacks and paths."""
+"""A neural model as a feature of the search: its values of options, stacks and paths."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ ALL_WORDS = np.iinfo(np.int32).max
 
 @dataclass(frozen=True)
 class PhraseValues:
-    """What is known of a model's values of the options of a sentence before they are joined.
+    """A model's values of the options of a sentence, known before the search.
 
     Attributes:
-        words: of the options.
-        alone: (n_options,) their values in isolation; 0 for a model that is not asked for them.
-        closed: (n_options,) the part of these that no word before the phrase changes.
+        words: words of the options.
+        alone: (n_options,) values in isolation; 0 without `NeuralFeature.scores_alone` or a weight.
+        closed: (n_options,) the part of these values that does not depend on previous words.
     """
 
     words: FeatureWords
@@ -41,7 +41,12 @@ class PhraseValues:
     closed: NDArray[np.float64]
 
     def reordered(self, order: NDArray[np.int64], word_order: NDArray[np.int64]) -> PhraseValues:
-        """Those of the options in another order; see `raise_options`."""
+        """The values of the options in another order; see `raise_options`.
+
+        Args:
+            order: (n_options,) old index of each option.
+            word_order: (n_words,) old index of each of their words.
+        """
         words = self.words
         places = words.places[word_order] if len(words.places) else words.places
         moved = words._replace(ids=words.ids[word_order], places=places)
@@ -52,10 +57,10 @@ class NeuralFeature:
     """A neural model, its name and weight.
 
     Args:
-        name: of the feature.
-        weight: of it.
+        name: name of the feature.
+        weight: its weight.
         scorer: the model.
-        target_words: of the translation model, in the order of their numbers.
+        target_words: target words of the translation model, in the order of their numbers.
     """
 
     def __init__(
@@ -70,16 +75,16 @@ class NeuralFeature:
 
     @property
     def scores_alone(self) -> bool:
-        """Whether the search goes by its values of options in isolation until their history is known."""
+        """Whether the search uses its values of options in isolation until their history is known."""
         return self.scorer.reads_source and self.scorer.open_id != NO_ID
 
     @property
     def n_history(self) -> int:
-        """Previous words that it sees."""
+        """The number of previous words it sees."""
         return self.scorer.order - 1
 
     def ask(self, ngrams: NDArray[np.int32]) -> Answer:
-        """Begin to estimate n-grams; see `NgramMemo.ask`."""
+        """Begin to estimate n-grams, (n, row width) int32; see `NgramMemo.ask`."""
         return self._estimates.ask(ngrams)
 
     def phrase_values(
@@ -88,12 +93,15 @@ class NeuralFeature:
         sentences: Sequence[SentenceOptions],
         places: Sequence[WordPlaces],
     ) -> list[PhraseValues]:
-        """Make some sentences those that are asked about from now on.
+        """Score the options of some sentences, and use these sentences from now on.
 
         Args:
-            lines: their source words.
-            sentences: with their options.
-            places: of the options' words; empty if the model does not see the source.
+            lines: source words of the sentences.
+            sentences: the sentences with their options.
+            places: source places of the options' words; empty if the model does not see the source.
+
+        Raises:
+            UserError: the scorer fails, or a value is not finite.
         """
         words = self._words(lines, sentences, places)
         if not (self.scores_alone and self.weight):
@@ -125,10 +133,13 @@ class NeuralFeature:
         """The exact values of whole translations, *Shape:* (n_paths,).
 
         Args:
-            words: of the sentence.
-            linked: of its options' `WordPlaces`.
-            sentence: that the paths translate.
-            paths: the translations.
+            words: words of the sentence's options.
+            linked: linked places of these words; see `WordPlaces`.
+            sentence: the sentence.
+            paths: its translations.
+
+        Raises:
+            UserError: the scorer fails, or a value is not finite.
         """
         scorer, options = self.scorer, sentence.options
         ngrams, starts = path_ngrams(
@@ -148,7 +159,7 @@ class NeuralFeature:
         sentences: Sequence[SentenceOptions],
         places: Sequence[WordPlaces],
     ) -> list[FeatureWords]:
-        """The words of sentences; those that are new to the translation model are encoded in one call."""
+        """The words of sentences; those unknown to the translation model are encoded in one call."""
         new = list({name: 0 for sentence in sentences for name in sentence.names.values()})
         ids = dict(zip(new, self.scorer.encode(new).tolist(), strict=True))
         none, end_id = np.zeros(0, np.int32), self.scorer.end_id
@@ -178,12 +189,12 @@ class NeuralFeature:
 def stack_words(
     words: Sequence[FeatureWords], feature: NeuralFeature, searches: Searches
 ) -> StackWords:
-    """The words of sentences whose searches have been started, as a model knows them.
+    """The words of several sentences in a model's numbers, with room for the contexts of hypotheses.
 
     Args:
-        words: of each sentence.
+        words: words of each sentence.
         feature: the model.
-        searches: of the sentences.
+        searches: the started searches of the sentences.
     """
     contexts = np.empty((len(searches.hyps.previous), feature.n_history), np.int32)
     contexts[searches.parts.hyps[:-1]] = feature.scorer.start_id

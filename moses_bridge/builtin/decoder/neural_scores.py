@@ -1,4 +1,4 @@
-"""N-grams of options, hypotheses and paths for a neural model, and its values in their scores."""
+"""N-grams of options, hypotheses and paths for a neural model, and adding its values to their scores."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from moses_bridge.compiled.inner import inner
 
 
 class FeatureWords(NamedTuple):
-    """The words of a sentence's options as a neural model knows them.
+    """The words of a sentence's options in a neural model's numbers.
 
     Attributes:
-        ids: int32, the model's number of each word in options.words.
-        places: int32, its source place; none (length 0) if the model does not see the source.
-        end_id: the number of the end of a sentence.
-        end_place: its source place.
-        n_dependent: how many words of a phrase depend on what stands before it.
+        ids: (n_words,) int32, the model's number of each word in options.words.
+        places: (n_words,) int32, the source place of each word; length 0 if the model does not see the source.
+        end_id: the model's number of the end of a sentence.
+        end_place: source place of the end of the sentence.
+        n_dependent: number of first words of a phrase with values depending on the words before the phrase.
     """
 
     ids: NDArray[np.int32]
@@ -32,14 +32,15 @@ class FeatureWords(NamedTuple):
 
 
 class StackWords(NamedTuple):
-    """The words of the options of several sentences as a neural model knows them.
+    """The words of the options of several sentences in a neural model's numbers.
 
     Attributes:
-        ids, places: of `FeatureWords`, one sentence behind the other.
-        end_id: of `FeatureWords`.
-        end_places: int32, the source place of the end of each sentence.
-        n_dependent: of `FeatureWords`.
-        contexts: (n_places, order - 1) int32, last words of each hypothesis, oldest first.
+        ids, places: see `FeatureWords`; concatenated over the sentences.
+        end_id: see `FeatureWords`.
+        end_places: (n_sentences,) int32, source place of the end of each sentence.
+        n_dependent: see `FeatureWords`.
+        contexts: (n_hypotheses, order - 1) int32, last words of each hypothesis, oldest first; there is room
+            for all hypotheses of `Searches.hyps`.
     """
 
     ids: NDArray[np.int32]
@@ -52,15 +53,17 @@ class StackWords(NamedTuple):
 
 @njit(cache=True)
 def stack_ngrams(n_covered: int, words: StackWords, searches: Searches) -> tuple[Any, Any]:
-    """The n-grams that the last phrases of hypotheses add, those within the phrases left out.
+    """The n-grams added by the last phrases of hypotheses, except those within the phrases.
 
     Args:
-        n_covered: the stacks that are open; hypotheses that are complete add the end of their sentence.
-        words: of the sentences; the contexts of the stacks' hypotheses are filled.
-        searches: of the sentences.
+        n_covered: number of covered words of the open stacks; a complete hypothesis adds the end of its
+            sentence.
+        words: words of the sentences; the contexts of the stacks' hypotheses are filled.
+        searches: searches of the sentences.
 
     Returns:
-        (n_ngrams, row width) int32, and (n_hypotheses + 1,) where those of each start.
+        The n-grams, (n_ngrams, row width) int32, and where those of each hypothesis start, (n_hypotheses + 1,).
+        A row is the source place, if the model sees the source, and `order` words.
     """
     n_hyps = (searches.hyps.size - searches.firsts).sum()
     starts = np.zeros(n_hyps + 1, np.int64)
@@ -115,10 +118,10 @@ def option_ngrams(words: FeatureWords, open_id: int, order: int, options: Option
     """The n-grams of all options in isolation, *Shape:* (n_target_words, row width).
 
     Args:
-        words: of the sentence.
-        open_id: what stands before the first word of each phrase.
-        order: words of an n-gram.
-        options: of the sentence.
+        words: words of the sentence's options.
+        open_id: number of an open word, the context of the first word of each phrase.
+        order: number of words of an n-gram.
+        options: options of the sentence.
     """
     n_before = int(len(words.places) > 0)
     ngrams = np.empty((len(words.ids), n_before + order), np.int32)
@@ -135,7 +138,13 @@ def option_ngrams(words: FeatureWords, open_id: int, order: int, options: Option
 
 @njit(cache=True)
 def option_sums(values: Any, n_left_out: int, options: Options) -> Any:
-    """Sums of values of words over each option, without those of its first words, *Shape:* (n_options,)."""
+    """Sum the values of the words of each option, except its first ones, *Shape:* (n_options,).
+
+    Args:
+        values: (n_words,) value of each word in options.words.
+        n_left_out: number of first words of each option to leave out.
+        options: options of the sentence.
+    """
     sums = np.zeros(len(options.rows))
     for option in range(len(sums)):
         first = options.word_starts[option] + n_left_out
@@ -152,13 +161,17 @@ def path_ngrams(
     """All n-grams of whole translations, the ends of sentence included; see `stack_ngrams`.
 
     Args:
-        phrase_starts: (n_paths + 1,), into `phrases`.
+        phrase_starts: (n_paths + 1,), indices of `phrases`.
         phrases: the paths' options.
         ids: the neural model's number of each word in options.words.
-        start_id: what stands before the first word.
-        end_id: the number of the end of a sentence.
-        order: words of an n-gram.
-        options: of the sentence.
+        start_id: number of the start of a sentence, the context of its first word.
+        end_id: number of the end of a sentence.
+        order: number of words of an n-gram.
+        options: options of the sentence.
+
+    Returns:
+        The n-grams without source places, (n_ngrams, order) int32, and where those of each path start,
+        (n_paths + 1,).
     """
     n_paths = len(phrase_starts) - 1
     starts = np.zeros(n_paths + 1, np.int64)
@@ -188,7 +201,7 @@ def _copy(numbers: Any, out: Any) -> None:
 
 @inner
 def _fill_ngram(word: int, context: Any, out: Any) -> None:
-    """Fill `out` with a word behind its context."""
+    """Fill `out` with the context and the word."""
     n_context = len(context)
     for i in range(n_context):
         out[i] = context[i]
@@ -211,12 +224,12 @@ def add_values(
     """Add a neural model's weighted values of the last phrases of the hypotheses of open stacks.
 
     Args:
-        weight: of the model.
-        values: of the n-grams of `stack_ngrams`.
-        starts: of `stack_ngrams`.
-        closed: for each option, the sum of the n-grams within it that `stack_ngrams` leaves out.
-        searches: whose stacks are open.
-        totals: (n_hypotheses,); grow by the values.
+        weight: weight of the model.
+        values: (n_ngrams,) values of the n-grams of `stack_ngrams`.
+        starts: (n_hypotheses + 1,), from `stack_ngrams`.
+        closed: (n_options,) summed values of the n-grams of each option left out by `stack_ngrams`.
+        searches: searches with open stacks.
+        totals: (n_hypotheses,); the weighted values are added.
     """
     _add_values(weight, values, starts, closed, searches, totals)
 

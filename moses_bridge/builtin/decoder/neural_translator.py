@@ -1,19 +1,24 @@
-"""The search with neural models: sentences of like length side by side, a stack of all of them at a time.
+"""The search with neural models: sentences of similar length are searched together, stack by stack.
 
-A stack is filled as always, with something in the place of the neural values, which future costs and the
-order of options see too. For a model that sees the source and knows a number for a previous word that is open,
-these are its own values of each option in isolation; one that knows none has nothing in its place. For a model
-that does not see the source it is the n-gram model, whose weight is raised by its own, when a source
-phrase's options are chosen too. Before the stack is pruned, the n-grams of all its hypotheses are scored in
-one call, and the neural values take the place of what stood in for them. While one half of the sentences
-waits for its values, the stacks of the other half are filled.
+A stack is first filled with stand-ins for the neural values; future costs and the order of options use them
+too. There are three kinds of models:
 
-Three things are approximate in the search. Hypotheses are recombined as without neural models, by the
-n-gram model's states; when the n-best list goes back through a hypothesis that was recombined into a
-better one, the words that follow have the scores they had behind the better one. The search goes by the
-scorers' quick estimates. And a target word without links has the source word of the nearest linked one of its
-phrase. The values in the n-best list are exact: they are computed from the words and links of its entries,
-and the entries are sorted by totals made of them.
+- A model that sees the source and has a number for an open previous word: the stand-ins are its own values of
+  each option in isolation.
+- A model that sees the source without such a number has no stand-in.
+- A model that does not see the source: its weight is added to that of the n-gram model, also for choosing the
+  options of a source phrase.
+
+Before the stack is pruned, the n-grams of all its hypotheses are scored in one call, and the neural values
+replace their stand-ins. While one half of the sentences waits for its values, the stacks of the other half
+are filled.
+
+The search has three approximations. Hypotheses are recombined as without neural models, by the n-gram model's
+states: if a path of the n-best list contains a hypothesis recombined into a better one, its following words
+have their scores after the better one. The search uses the scorers' quick estimates. A target word without
+links has the source word of the nearest linked word in its phrase. The values in the n-best list are exact:
+they are computed from the words and links of its entries, and the entries are sorted by the totals of these
+values.
 """
 
 from __future__ import annotations
@@ -51,8 +56,8 @@ from moses_bridge.formats.words import split_words
 
 Ngrams = tuple[NDArray[np.int32], NDArray[np.int64]]
 NO_PLACES = np.zeros(0, np.int32)
-N_GROUPS = 2  # of sentences: one is searched while the other one is scored
-SIDE_BY_SIDE = 64  # sentences at most
+N_GROUPS = 2  # groups of sentences: one is searched while the other is scored
+SIDE_BY_SIDE = 64  # largest number of sentences searched together
 
 
 @dataclass(frozen=True)
@@ -60,9 +65,9 @@ class _Prepared:
     """A sentence before its search.
 
     Attributes:
-        sentence: to translate.
-        linked: of the options' `WordPlaces`; of length 0 if no model sees the source.
-        values: what each feature knows of the options.
+        sentence: the sentence with its options.
+        linked: linked places of the options' words (`WordPlaces`); length 0 if no model sees the source.
+        values: each feature's values of the options.
         stand_ins: (n_options,) the weighted sum of the values in isolation.
     """
 
@@ -78,13 +83,13 @@ class _Prepared:
 
 @dataclass(frozen=True)
 class _Group:
-    """Sentences whose stacks are filled together.
+    """Sentences searched together.
 
     Attributes:
-        n_stacks: words of the longest one.
-        searches: of the sentences.
-        words: of each feature with a weight.
-        closed: of each feature with a weight; see `PhraseValues`.
+        n_stacks: number of words of the longest sentence.
+        searches: searches of the sentences.
+        words: words of the options, for each feature with a weight.
+        closed: (n_options,) closed values, for each feature with a weight; see `PhraseValues`.
     """
 
     n_stacks: int
@@ -97,7 +102,7 @@ class NeuralTranslator:
     """Translates batches of sentences with neural models as features of the search.
 
     Args:
-        translator: of the model without them.
+        translator: translator without neural models.
         features: the neural models.
     """
 
@@ -115,8 +120,13 @@ class NeuralTranslator:
     ) -> list[Translation]:
         """The best translation and the n-best lines of each line; see `Translator.translate`.
 
+        Args:
+            first_id: sentence id of the first line.
+            lines: consecutive lines.
+            nbest: format of the n-best lines; None for none.
+
         Raises:
-            UserError: a scorer fails.
+            UserError: a scorer fails, or a value is not finite.
         """
         found = {i: self._translator.sentence(line) for i, line in enumerate(lines)}
         sentences = {i: sentence for i, sentence in found.items() if sentence is not None}
@@ -132,7 +142,7 @@ class NeuralTranslator:
         self, ids: Sequence[int], texts: Sequence[bytes], sentences: Sequence[SentenceOptions],
         nbest: NBestFormat | None,
     ) -> list[Translation]:  # fmt: skip
-        """Translations of sentences that are searched side by side."""
+        """Translate sentences searched together."""
         prepared = self._prepare(texts, sentences)
         groups = [self._group(part) for k in range(N_GROUPS) if (part := prepared[k::N_GROUPS])]
         self._fill_all(groups)
@@ -144,7 +154,7 @@ class NeuralTranslator:
     def _prepare(
         self, texts: Sequence[bytes], sentences: Sequence[SentenceOptions]
     ) -> list[_Prepared]:
-        """What the searches start from; each feature is asked for all sentences at once."""
+        """Prepare sentences for their searches; each feature scores the options of all of them at once."""
         places = [self._places(sentence) for sentence in sentences]
         values = [feature.phrase_values(texts, sentences, places) for feature in self._features]
         return [
@@ -172,7 +182,7 @@ class NeuralTranslator:
         return _Prepared(sentence, linked, values, stand_ins)
 
     def _group(self, sentences: Sequence[_Prepared]) -> _Group:
-        """Searches with their first stacks."""
+        """Start the searches of some sentences."""
         searches = join_searches(
             [each.sentence.options for each in sentences],
             [each.stand_ins for each in sentences],
@@ -189,7 +199,7 @@ class NeuralTranslator:
         return _Group(max(each.n_words for each in sentences), searches, words, closed)
 
     def _fill_all(self, groups: Sequence[_Group]) -> None:
-        """Fill the stacks of all sentences, those of a group while another one waits for values."""
+        """Fill the stacks of all sentences; those of a group are filled while another one waits for values."""
         n_stacks = max((group.n_stacks for group in groups), default=0)
         steps = [(n, group) for n in range(1, n_stacks + 1) for group in groups]
         finish: Callable[[], None] = _nothing
@@ -206,7 +216,7 @@ class NeuralTranslator:
         finish()
 
     def _open(self, n_covered: int, group: _Group) -> list[Ngrams]:
-        """Open stacks; `stack_ngrams` of each feature with a weight."""
+        """Open stacks, and return `stack_ngrams` for each feature with a weight."""
         translator = self._translator
         open_stacks(
             n_covered, group.searches, translator.weighted.lm, translator.weighted.weights,
@@ -215,12 +225,15 @@ class NeuralTranslator:
         return [stack_ngrams(n_covered, words, group.searches) for words in group.words]
 
     def _ask(self, n_covered: int, group: _Group, ngrams: Sequence[Ngrams]) -> Callable[[], None]:
-        """Begin to score the hypotheses of open stacks; what it returns waits and closes the stacks.
+        """Begin to score the hypotheses of open stacks.
 
         Args:
-            n_covered: the stacks.
-            group: whose stacks they are.
-            ngrams: of `stack_ngrams`, of each feature with a weight.
+            n_covered: number of covered words of the stacks.
+            group: the group of the stacks.
+            ngrams: result of `stack_ngrams` for each feature with a weight.
+
+        Returns:
+            A function waiting for the values and closing the stacks.
         """
         features = [self._features[number] for number in self._weighted]
         answers = [feature.ask(rows) for feature, (rows, _) in zip(features, ngrams, strict=True)]
@@ -270,14 +283,14 @@ class NeuralTranslator:
 
 
 def _of_like_length(sentences: Mapping[int, SentenceOptions]) -> list[list[int]]:
-    """The numbers of sentences in parts that are searched side by side, none much smaller than another one."""
+    """The numbers of sentences in parts to search together, of similar length and almost equal size."""
     ranking = sorted(sentences, key=lambda i: sentences[i].options.n_words)
     n, n_parts = len(ranking), -(-len(ranking) // SIDE_BY_SIDE)
     return [ranking[n * k // n_parts : n * (k + 1) // n_parts] for k in range(n_parts)]
 
 
 def _raised_translator(translator: Translator, raised: float) -> Translator:
-    """A translator whose n-gram model stands in for neural ones, when options are chosen too."""
+    """A translator with a raised weight of the n-gram model, as a stand-in for neural models."""
     model, weights = translator.model, translator.weighted.weights.copy()
     weights[LANGUAGE_MODEL] += raised
     choices = no_choices(model.table.node_starts, model.table_limit)
@@ -286,4 +299,4 @@ def _raised_translator(translator: Translator, raised: float) -> Translator:
 
 
 def _nothing() -> None:
-    """What there is to wait for where nothing was asked."""
+    """Wait for nothing."""

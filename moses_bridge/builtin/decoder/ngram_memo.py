@@ -1,4 +1,4 @@
-"""N-grams that a neural model has scored, so that none is computed twice."""
+"""Memory of a neural model's values of n-grams, so that none is computed twice."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ Compute = Callable[[NDArray[np.int32]], Answer]
 
 
 class NgramMemo:
-    """A function of n-grams that is computed once for each distinct one, all new ones in one call.
+    """A function of n-grams, computed once for each distinct n-gram, with all new ones in one call.
 
-    It tells n-grams apart by hashes of 64 bits: among a million two share one with a probability of 3e-8.
+    N-grams are distinguished by hashes of 64 bits; among a million, two have equal hashes with a probability
+    of 3e-8.
 
     Args:
-        begin: begins to compute the function, (n, width) -> (n,), and returns what waits for its values.
-        max_ngrams: when there would be more, all are forgotten, which is simpler than to choose some
-            and happens once in thousands of sentences.
+        begin: begins to compute the function, (n, width) -> (n,), and returns a function waiting for the
+            values.
+        max_ngrams: if there would be more n-grams, all are forgotten. Choosing some would be more complicated,
+            and it happens once in thousands of sentences.
     """
 
     def __init__(self, begin: Compute, max_ngrams: int = MAX_NGRAMS) -> None:
@@ -38,7 +40,7 @@ class NgramMemo:
         self._make_room(FIRST_ROOM)
 
     def forget(self) -> None:
-        """Begin anew, since n-grams have another meaning from now on."""
+        """Forget all values, since n-grams have another meaning from now on."""
         self._size = 0
         self._slots[:] = NO_CODE
 
@@ -51,7 +53,12 @@ class NgramMemo:
         return self.ask(ngrams)()
 
     def ask(self, ngrams: NDArray[np.int32]) -> Answer:
-        """Begin to compute; what it returns waits for the values and must be called before the next `ask`."""
+        """Begin to compute the values of n-grams, (n, width) int32.
+
+        Returns:
+            A function waiting for the values, (n,); call it before the next `ask`. It raises UserError if a
+            value is not finite.
+        """
         if self._size + len(ngrams) > self._max_ngrams:
             self._make_room(max(FIRST_ROOM, len(ngrams)))
         elif self._size + len(ngrams) > len(self._values):
@@ -87,11 +94,11 @@ class NgramMemo:
 
 @njit(cache=True)
 def _enter(ngrams: Any, slots: Any, size: int) -> tuple[Any, Any]:
-    """The place of each n-gram, new ones behind the others; where the new ones stand in `ngrams`.
+    """Enter n-grams; return the place of each, new ones behind the others, and the rows of the new ones.
 
     Args:
         ngrams: (n, width) int32.
-        slots: (n_slots, 2) int64, code and place of each known n-gram; NO_CODE where there is none.
+        slots: (n_slots, 2) int64, hash and place of each known n-gram; NO_CODE in a free slot.
         size: number of known n-grams.
     """
     places, new = np.empty(len(ngrams), np.int64), np.empty(len(ngrams), np.int64)
@@ -100,7 +107,7 @@ def _enter(ngrams: Any, slots: Any, size: int) -> tuple[Any, Any]:
 
 @inner
 def _fill_places(ngrams: Any, slots: Any, size: int, places: Any, new: Any) -> int:
-    """Fill what `_enter` returns; the number of new n-grams."""
+    """Fill the arrays of `_enter`; return the number of new n-grams."""
     for i in range(len(ngrams)):
         places[i] = _code_of(ngrams[i])
     n_new = 0
@@ -133,7 +140,7 @@ def _code_of(ngram: Any) -> int:
 
 @inner
 def _find(code: int, slots: Any) -> int:
-    """The slot of a code, or the free one where it belongs."""
+    """The slot of a hash, or the free slot for it."""
     mask = len(slots) - 1
     slot = slot_of(np.uint64(code), len(slots))
     while slots[slot, 0] != code and slots[slot, 0] != NO_CODE:

@@ -1,4 +1,4 @@
-"""Translation options of a sentence: every phrase pair that fits, with its scores, and future costs."""
+"""Translation options of a sentence: all applicable phrase pairs with their scores, and future costs."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ class Options(NamedTuple):
     """Translation options of one sentence, those of a span together, best first.
 
     Attributes:
-        n_words: length of the sentence.
-        max_words: longest source phrase.
-        span_starts: (n_words * max_words + 1,) int32; options of the span that begins at s and has
-            k words: from span_starts[s * max_words + k - 1] to the next.
-        rows: int64, row of the phrase table, -1 for an unknown word that is copied.
+        n_words: number of words of the sentence.
+        max_words: length of the longest source phrase, in words.
+        span_starts: (n_words * max_words + 1,) int32; the options of the span of k words from s on are from
+            span_starts[s * max_words + k - 1] to the next.
+        rows: int64, row of the phrase table, -1 for a copied unknown word.
         starts, ends: int32, source words starts..ends-1.
         stateless_scores: weighted sum of the stateless features.
         estimates: stateless score plus the weighted language model score of the phrase alone.
         reordering: (n, 6) weighted reordering scores.
-        word_starts: (n + 1,) int32, into the next three.
+        word_starts: (n + 1,) int32, indices of `words`, `lm_words` and `suffix_scores`.
         words: int32, target words.
         lm_words: int32, their numbers in the language model.
-        suffix_scores: weighted language model score of the words behind this one, in the phrase alone.
-        context_sizes: int32, words of language model context after the phrase alone.
+        suffix_scores: weighted language model score of the words after this one, in the phrase alone.
+        context_sizes: int32, number of words of language model context after the phrase alone.
         future_costs: the best estimates for spans and for the end of the sentence.
     """
 
@@ -69,7 +69,7 @@ class Options(NamedTuple):
 
 @inner_maker
 def _span_nodes(source: Any, max_words: int, model: WeightedModel) -> Any:
-    """(n_words, max_words) int32: trie node of each span that has translations, else NO_NODE."""
+    """(n_words, max_words) int32: trie node of each span with translations, else NO_NODE."""
     nodes = np.full((len(source), max_words), NO_NODE, np.int32)
     for start in range(len(source)):
         node = ROOT
@@ -85,7 +85,13 @@ def _span_nodes(source: Any, max_words: int, model: WeightedModel) -> Any:
 
 @njit(cache=True)
 def choose_for_sentence(source: Any, max_words: int, model: WeightedModel) -> None:
-    """Make the choices of all source phrases of a sentence, so that worker processes share them."""
+    """Make the choices of all source phrases of a sentence, so that worker processes share them.
+
+    Args:
+        source: (n_words,) int32, source word numbers, -1 for unknown words.
+        max_words: length of the longest source phrase, in words.
+        model: tables and weights.
+    """
     nodes = _span_nodes(source, max_words, model).ravel()
     for i in range(len(nodes)):
         node = nodes[i]
@@ -98,10 +104,10 @@ def make_options(source: Any, copies: Any, max_words: int, model: WeightedModel)
     """The options of a sentence.
 
     Args:
-        source: (n_words,) int32, source word numbers, -1 for words that the table does not know.
-        copies: (n_words,) int32, the same words as target words, should they be copied.
-        max_words: longest source phrase.
-        model: tables and weights; the choices of the sentence's phrases are made if need be.
+        source: (n_words,) int32, source word numbers, -1 for words unknown to the table.
+        copies: (n_words,) int32, target word numbers of the same words, for copying them.
+        max_words: length of the longest source phrase, in words.
+        model: tables and weights; missing choices of the sentence's phrases are made.
     """
     choose_for_sentence(source, max_words, model)
     nodes = _span_nodes(source, max_words, model)
@@ -130,7 +136,7 @@ def make_options(source: Any, copies: Any, max_words: int, model: WeightedModel)
 
 @inner_maker
 def _measure(nodes: Any, model: WeightedModel) -> tuple[int, int, Any]:
-    """Number of options, number of their target words, and the start of each span's options."""
+    """Number of options, number of their target words, and `span_starts`."""
     n_words, max_words = nodes.shape
     choices, rows = model.choices, model.rows
     span_starts = np.zeros(n_words * max_words + 1, np.int32)
@@ -194,7 +200,7 @@ def _fill_unknown(option: int, word: int, model: WeightedModel, options: Options
 
 @inner
 def _ask_language_model(option: int, model: WeightedModel, options: Options, context: Any) -> None:
-    """Put log10 probabilities of the words of the phrase alone into suffix_scores, and fill lm_words."""
+    """Fill suffix_scores with log10 probabilities of the words of the phrase alone; fill lm_words."""
     lm, row = model.lm, options.rows[option]
     first, last = options.word_starts[option], options.word_starts[option + 1]
     for i in range(first, last):
@@ -227,7 +233,7 @@ def _fill_lm_scores(option: int, model: WeightedModel, options: Options, context
 
 @inner
 def _fill_future_costs(options: Options) -> None:
-    """Best estimate of each span, by one phrase or by several."""
+    """Fill the best estimate of each span, from one phrase or several."""
     costs = options.future_costs
     for span in range(len(options.span_starts) - 1):
         first = options.span_starts[span]
@@ -239,14 +245,14 @@ def _fill_future_costs(options: Options) -> None:
 
 @njit(cache=True)
 def raise_options(options: Options, added: Any) -> tuple[Options, Any, Any]:
-    """The options with something added to their scores, in their new order.
+    """Add scores to options, and sort those of each span again.
 
     Args:
-        options: of a sentence.
-        added: (n_options,) weighted scores.
+        options: options of a sentence.
+        added: (n_options,) weighted scores to add.
 
     Returns:
-        The options, the old place of each, and that of each of their words.
+        The new options, the old index of each, (n_options,), and that of each of their words, (n_words,).
     """
     n_options = len(options.rows)
     order = _raised_order(options, added)
@@ -286,7 +292,7 @@ def raise_options(options: Options, added: Any) -> tuple[Options, Any, Any]:
 
 @inner_maker
 def _raised_order(options: Options, added: Any) -> Any:
-    """The options of each span, best first; equal ones in their old order."""
+    """The options of each span by their new scores, best first; equal ones in their old order."""
     order = np.empty(len(options.rows), np.int64)
     estimates = options.estimates + added
     for span in range(len(options.span_starts) - 1):

@@ -1,7 +1,7 @@
-"""The translations of a source phrase that take part in the search: table-limit by weighted score.
+"""The translations of a source phrase used in the search: the best table-limit ones by weighted score.
 
-Moses cuts by the phrase's own weighted score plus its estimate, that is all stateless features and
-the language model over the phrase alone (TargetPhrase::GetFutureScore, TargetPhraseCollection::Prune).
+Like Moses, it ranks them by all stateless features and the language model over the phrase alone
+(TargetPhrase::GetFutureScore, TargetPhraseCollection::Prune).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from moses_bridge.compiled.inner import inner
 
 @inner
 def stateless_score(rows: TableRows, row: int, weights: Any) -> float:
-    """Weighted sum of the features that a row has by itself."""
+    """Weighted sum of the stateless features of a row."""
     n_words = rows.word_starts[row + 1] - rows.word_starts[row]
     score = weights[PHRASE_PENALTY] - weights[WORD_PENALTY] * n_words
     for i in range(rows.scores.shape[1]):
@@ -35,7 +35,7 @@ def stateless_score(rows: TableRows, row: int, weights: Any) -> float:
 
 @inner
 def ask_alone(row: int, model: WeightedModel, context: Any) -> None:
-    """Fill what the language model says of a row without anything before it, if it is not known yet."""
+    """Fill the language model's values of a row without context (`PhrasesAlone`), if not yet computed."""
     rows, lm, alone = model.rows, model.lm, model.alone
     if alone.context_sizes[row] != UNKNOWN_SIZE:
         return
@@ -49,7 +49,7 @@ def ask_alone(row: int, model: WeightedModel, context: Any) -> None:
 
 @inner
 def _phrase_log10(row: int, model: WeightedModel, context: Any) -> float:
-    """Log10 probability of a row's target words without anything before them."""
+    """Log10 probability of a row's target words without context."""
     ask_alone(row, model, context)
     total = 0.0
     for i in range(model.rows.word_starts[row], model.rows.word_starts[row + 1]):
@@ -59,7 +59,12 @@ def _phrase_log10(row: int, model: WeightedModel, context: Any) -> float:
 
 @njit(cache=True)
 def choose(node: int, model: WeightedModel) -> None:
-    """Fill the model's choices of one node of its trie, best first; equal ones in the table's order."""
+    """Fill the choices of one trie node, best first; rows with equal scores are in the table's order.
+
+    Args:
+        node: the node.
+        model: the model; its choices are changed.
+    """
     first, last = model.node_starts[node], model.node_starts[node + 1]
     scores = np.empty(last - first)
     context = np.zeros(max(1, model.lm.order - 1), np.int32)

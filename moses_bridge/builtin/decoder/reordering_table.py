@@ -1,4 +1,4 @@
-"""The lexicalised reordering table, its rows beside those of the phrase table."""
+"""The lexicalised reordering table, with its rows in the order of the phrase table."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from moses_bridge.compiled.lexicon import LexiconTables, find_word
 from moses_bridge.compiled.scanning import line_end, next_token
 from moses_bridge.formats.row_columns import find_columns, has_scores
 
-N_SCORES = 6  # monotone, swap, discontinuous to the previous phrase; the same to the next one
+N_SCORES = 6  # monotone, swap, discontinuous; towards the previous phrase, then towards the next
 MOST_WORDS = 1000  # a longer target phrase is in no phrase table
 
 
 class RowFinder(NamedTuple):
-    """A hash table from (source node, target words) to the last row of the phrase table that has them.
+    """A hash table from (source node, target words) to the last row of the phrase table with them.
 
     Attributes:
         slots: int64, a row or FREE.
-        earlier: int64, for each row the row before it with the same pair, or FREE.
+        earlier: (n_rows,) int64, the previous row with the same pair, or FREE.
     """
 
     slots: NDArray[np.int64]
@@ -44,13 +44,18 @@ class RowFinder(NamedTuple):
 def read_reordering(
     path: StrPath, table: LoadedTable, target_words: LexiconTables
 ) -> NDArray[np.float32]:
-    """The natural logarithms (n_rows of the phrase table, 6); 0 for pairs the table does not have.
+    """Read the scores of all rows of the phrase table, as natural logarithms, *Shape:* (n_rows, 6).
 
-    Moses counts nothing for a phrase pair without a row (LRState::CopyScores).
+    A phrase pair missing in the reordering table has scores of 0, as in Moses (LRState::CopyScores).
+
+    Args:
+        path: path of the reordering table.
+        table: the phrase table.
+        target_words: numbers of its target words.
 
     Raises:
-        InputError: a row has fewer than three columns, not 6 scores, or a score that is not a finite
-            number of at least 0.
+        InputError: the file cannot be read, or a row has fewer than three columns, not 6 scores, or a score
+            that is not a finite non-negative number.
     """
     data = read_table(path)
     scores = np.zeros((len(table.rows.nodes), N_SCORES), np.float32)
@@ -117,7 +122,7 @@ def _source_node(data: Any, position: int, end: int, words: LexiconTables, trie:
 
 @inner
 def _target_words(data: Any, position: int, end: int, words: LexiconTables, out: Any) -> int:
-    """Fill `out`; the number of words, -1 if one of them is not in the phrase table."""
+    """Fill `out` and return the number of words; -1 if one of them is not in the phrase table."""
     n_words = 0
     start, position = next_token(data, position, end)
     while start < position:

@@ -1,4 +1,4 @@
-"""The text of tables, and the scores of their rows as logarithms, for compiled code."""
+"""Reading the text of tables, and the scores of their rows as logarithms, in compiled code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moses_bridge.compiled.inner import inner
 from moses_bridge.compiled.number_reader import read_number, value_of
 from moses_bridge.compiled.scanning import next_token
 
-# What became of a row: read, no room for it, or what is wrong with it.
+# Result of reading a row: good, no room for it, or the fault.
 GOOD, FULL, FEW_COLUMNS, BAD_SCORE, N_SCORES, NO_SOURCE = range(6)
 LOG_FLOOR = -100.0  # TransformScore and LOWEST_SCORE of Moses (moses/Util.h, moses/TypeDef.h)
 
@@ -35,7 +35,16 @@ def read_table(path: StrPath) -> NDArray[np.uint8]:
 def refuse_row(
     path: StrPath, data: NDArray[np.uint8], position: int, row: int, problem: int, n_scores: int
 ) -> InputError:
-    """The fault of the row (counted from 0) that starts at `position`."""
+    """The error for a malformed row.
+
+    Args:
+        path: path of the table.
+        data: its bytes.
+        position: where the row starts in `data`.
+        row: number of the row, from 0.
+        problem: the fault, one of the codes above.
+        n_scores: expected number of scores.
+    """
     line = bytes(data[position : position + BYTES_SHOWN]).partition(b"\n")[0]
     expected = {
         FEW_COLUMNS: "at least 3 columns between '|||'",
@@ -48,13 +57,13 @@ def refuse_row(
 
 @inner
 def row_end(data: Any, end: int) -> int:
-    """Where the text of a row ends whose line ends at `end`: before a carriage return, if there is one."""
+    """Where the text of a row ends: at the end of its line, or before a carriage return there."""
     return end - 1 if end > 0 and data[end - 1] == CARRIAGE_RETURN else end
 
 
 @inner
 def parse_score(data: Any, start: int, end: int) -> float:
-    """A finite number without sign that fills data[start:end]; -1 if it is none."""
+    """The finite number without sign in data[start:end]; -1 if there is anything else."""
     if data[start] == PLUS or data[start] == MINUS:
         return -1.0
     number = read_number(data, start, end)
@@ -64,7 +73,7 @@ def parse_score(data: Any, start: int, end: int) -> float:
 
 @inner
 def parse_logs(data: Any, position: int, end: int, out: Any) -> int:
-    """Natural logarithms, floored, of exactly len(out) scores; returns GOOD or the problem."""
+    """Fill `out` with the floored natural logarithms of exactly len(out) scores; return GOOD or the fault."""
     for i in range(len(out)):
         start, position = next_token(data, position, end)
         if start == position:

@@ -1,13 +1,13 @@
-"""Stack search with cube pruning over coverage stacks, as Moses's SearchCubePruning does it.
+"""Stack search with cube pruning over coverage stacks, like Moses's SearchCubePruning.
 
-One stack for each number of covered source words. A stack is filled from edges: an edge is all
+There is one stack for each number of covered source words. A stack is filled from edges: an edge is all
 hypotheses of one coverage in an earlier stack times all options of one source span. The cells of an
 edge (hypothesis x option, both sorted) are visited best first from the corner, all edges of a stack
-together, until pop_limit cells have been taken (Huang and Chiang 2007). Hypotheses that no extension can
-tell apart are recombined: the best one is extended, and the others stay as its arcs for the n-best list.
+together, until pop_limit cells have been taken (Huang and Chiang 2007). Hypotheses with the same future scores
+are recombined: the best one is extended, and the others are kept as its arcs for the n-best list.
 
-`start_search`, `open_stack` and `close_stack` are the steps, so that a caller may do something of its
-own with the hypotheses of a stack (score their words all at once, say) before they are pruned.
+The steps are `start_search`, `open_stack` and `close_stack`. Between the last two, a caller can change the
+hypotheses of a stack before they are pruned: score their words all at once, say.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Limits(NamedTuple):
     """Bounds of the search.
 
     Attributes:
-        stack_size: hypotheses of a stack that are extended.
-        pop_limit: cells taken for a stack.
+        stack_size: largest number of hypotheses to extend in a stack.
+        pop_limit: largest number of cells to take for a stack.
         distortion_limit: longest jump in words, at most MAX_WINDOW of the model.
     """
 
@@ -50,16 +50,16 @@ class Limits(NamedTuple):
 
 
 class Edges(NamedTuple):
-    """Edges into one stack, and the coverages they lead to.
+    """Edges into one stack, and the resulting coverages.
 
     Attributes:
-        hyp_starts, hyp_sizes: an edge's hypotheses, in `hyps`, best first.
-        option_starts, option_sizes: an edge's options.
-        targets: the coverage an edge leads to.
+        hyp_starts, hyp_sizes: where an edge's hypotheses start in `hyps`, and their number, best first.
+        option_starts, option_sizes: an edge's first option, and the number of its options.
+        targets: number of an edge's resulting coverage.
         hyps: numbers of hypotheses.
-        windows, gaps, future_costs: of each coverage: the covered words behind the first gap, the
-            first gap, the future cost.
-        slots: table from a window to its coverage.
+        windows, gaps, future_costs: for each coverage, the covered words after the first gap, the first gap,
+            and the future cost; see `Groups`.
+        slots: hash table from a window to its coverage.
     """
 
     hyp_starts: NDArray[np.int32]
@@ -75,14 +75,14 @@ class Edges(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """Cells that have been scored and wait in a heap.
+    """Scored cells in a heap.
 
     Attributes:
-        edges, xs, ys: the edge, and which of its hypotheses and options.
-        scores: weighted score so far; estimates: with the future cost.
-        contexts: language model contexts; context_sizes: their lengths.
-        heap, keys: cells by estimate.
-        seen: table of the cells met, but for corners.
+        edges, xs, ys: the edge, and the indices of the hypothesis and the option in it.
+        scores: weighted score so far; estimates: the same plus the future cost.
+        contexts: (n_cells, order - 1) language model contexts; context_sizes: their lengths.
+        heap, keys: the heap of cells, and their estimates.
+        seen: hash table of the cells seen, except corners.
     """
 
     edges: NDArray[np.int32]
@@ -98,14 +98,20 @@ class Cells(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """Memory of the search, used again for each stack."""
+    """Memory of the search, reused for each stack."""
 
     edges: Edges
     cells: Cells
 
 
 def make_workspace(limits: Limits, max_words: int, order: int) -> Workspace:
-    """Memory for any stack; pages that are not used cost nothing."""
+    """Memory for any stack; unused pages cost nothing.
+
+    Args:
+        limits: bounds of the search.
+        max_words: length of the longest source phrase, in words.
+        order: order of the language model.
+    """
     n_edges = limits.stack_size * max_words * (limits.distortion_limit + 1) + 1
     n_cells = n_edges + 2 * limits.pop_limit
     edges = Edges(
@@ -166,10 +172,10 @@ def open_stack(
     n_covered: int, options: Options, lm: LanguageModel, weights: Any, limits: Limits,
     hyps: Hypotheses, groups: Groups, work: Workspace,
 ) -> int:  # fmt: skip
-    """Make the hypotheses that cover so many words from those of the earlier stacks.
+    """Make the hypotheses with n_covered covered words from those of earlier stacks.
 
     Returns:
-        The first of them; the last one is the last of all.
+        The number of the first one; the last one is the last of `hyps`.
     """
     n_edges = _find_edges(n_covered, options, weights, limits, hyps, groups, work.edges)
     first = int(hyps.size[0])
@@ -183,7 +189,7 @@ def _find_edges(
     n_covered: int, options: Options, weights: Any, limits: Limits, hyps: Hypotheses,
     groups: Groups, edges: Edges,
 ) -> int:  # fmt: skip
-    """Collect the edges into a stack; their number."""
+    """Collect the edges into a stack, and return their number."""
     edges.slots[:] = FREE
     n_edges, n_targets, n_hyps = 0, 0, 0
     for length in range(1, min(options.max_words, n_covered) + 1):
@@ -223,7 +229,10 @@ def _sorted_hypotheses(
     group: int, start: int, weight: float, limits: Limits, hyps: Hypotheses, groups: Groups,
     out: Any, place: int,
 ) -> int:  # fmt: skip
-    """Hypotheses of a group that may jump to `start`, by score with that jump (BackwardsEdge)."""
+    """Write the hypotheses of a group that may jump to `start`, sorted by score with the jump (BackwardsEdge).
+
+    Returns their number.
+    """
     n_kept = 0
     for member in range(groups.starts[group], groups.starts[group + 1]):
         hyp = groups.members[member]
@@ -247,7 +256,7 @@ def _sorted_hypotheses(
 def _target(
     window: Any, gap: int, options: Options, edges: Edges, n_targets: int
 ) -> tuple[int, int]:
-    """The number of a coverage, entered if it is new, and the number of coverages."""
+    """The number of a coverage, added if it is new, and the number of coverages."""
     while window & np.uint64(1):
         window >>= np.uint64(1)
         gap += 1
@@ -265,7 +274,7 @@ def _target(
 
 @inner
 def _future_cost(window: Any, gap: int, options: Options) -> float:
-    """Sum of the future costs of the stretches that are not yet covered."""
+    """Sum of the future costs of the uncovered spans."""
     total, start, position = 0.0, gap, gap
     while window:
         if window & np.uint64(1):
@@ -312,10 +321,10 @@ def _pop_cells(
 
 @inlined
 def _is_new(cells: Cells, edge: int, x: int, y: int) -> bool:
-    """Whether the cell is met for the first time; it is remembered.
+    """Whether a cell is seen for the first time; it is remembered.
 
-    One number stands for it. The edge has the lowest bits, since the hash of a number depends most on
-    those and most cells are the first ones of their edges.
+    The cell is one number, with the edge in the lowest bits: the hash of a number depends most on these, and
+    most cells are the first ones of their edges.
     """
     key = (np.int64(x) << 44) | (np.int64(y) << 24) | np.int64(edge)
     return bool(add_key(cells.seen, key))
@@ -323,7 +332,10 @@ def _is_new(cells: Cells, edge: int, x: int, y: int) -> bool:
 
 @njit(cache=True)
 def orientation(previous_start: int, previous_end: int, start: int, end: int) -> int:
-    """0 monotone, 1 swap, 2 discontinuous (LRModel::GetOrientation, msd); ends are exclusive."""
+    """The orientation of a phrase to the previous one; ends are exclusive.
+
+    It is 0 for monotone, 1 for swap, 2 for discontinuous (LRModel::GetOrientation of Moses, msd).
+    """
     if start == previous_end:
         return 0
     return 1 if end == previous_start else 2
@@ -334,7 +346,7 @@ def _score_cell(
     cell: int, options: Options, lm: LanguageModel, weights: Any, last_stack: bool,
     hyps: Hypotheses, edges: Edges, cells: Cells,
 ) -> None:  # fmt: skip
-    """Score of a hypothesis extended by an option, and its language model context."""
+    """Score a hypothesis extended by an option, and set its language model context."""
     edge = cells.edges[cell]
     hyp = edges.hyps[edges.hyp_starts[edge] + cells.xs[cell]]
     option = edges.option_starts[edge] + cells.ys[cell]
@@ -354,9 +366,9 @@ def _lm_score(
     cell: int, hyp: int, option: int, options: Options, lm: LanguageModel, weights: Any,
     last_stack: bool, hyps: Hypotheses, cells: Cells,
 ) -> float:  # fmt: skip
-    """Weighted score of the option's words behind the hypothesis; leaves the context in the cell.
+    """Weighted language model score of the option's words after the hypothesis; sets the cell's context.
 
-    As soon as the context lies within the phrase, the rest is as in the phrase alone.
+    Once the context is within the phrase, the remaining words have their scores in the phrase alone.
     """
     context, n_context = cells.contexts[cell], hyps.context_sizes[hyp]
     for i in range(n_context):

@@ -1,7 +1,7 @@
-"""The searches of several sentences, their arrays one behind the other, so that one call serves all.
+"""The searches of several sentences with concatenated arrays, so that one call serves all of them.
 
-To hand the arrays of a search from Python to compiled code takes a tenth of the time of a stack. And the
-neural values of all sentences come in one array.
+Passing the arrays of a search from Python to compiled code takes a tenth of the time of a stack. Also, the
+neural values of all sentences are in one array.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from moses_bridge.compiled.inner import inner, inner_maker
 
 
 class Parts(NamedTuple):
-    """Where the parts of the sentences begin, and the last one ends, (n_sentences + 1,) int64 each.
+    """Where the part of each sentence begins, and the last one ends, (n_sentences + 1,) int64 each.
 
     Attributes:
         words: source words.
         options: translation options.
-        target_words: words of these.
+        target_words: target words of the options.
         span_costs: future costs of spans, row by row.
-        hyps: places for hypotheses.
-        groups: places for coverage groups and their members.
+        hyps: room for hypotheses.
+        groups: room for coverage groups and their members.
     """
 
     words: NDArray[np.int64]
@@ -49,15 +49,15 @@ class Parts(NamedTuple):
 
 
 class Searches(NamedTuple):
-    """The searches of some sentences; numbers within a sentence count from its own first one.
+    """The searches of some sentences; each sentence numbers its options, words and hypotheses from 0.
 
     Attributes:
-        parts: of the sentences in all arrays.
-        options: of all sentences; n_words is that of all, the future costs of spans have one dimension.
-        stand_ins: (n_options,) what stands in for the neural values in the scores of the options.
-        hyps, groups: of all sentences.
-        firsts: (n_sentences,) int64, the first hypothesis of the open stack of each; where there is none, the
-            number of its hypotheses.
+        parts: parts of the sentences in all arrays.
+        options: options of all sentences; n_words is their sum, the future costs of spans are flattened.
+        stand_ins: (n_options,) stand-ins for the neural values in the scores of the options.
+        hyps, groups: hypotheses and coverage groups of all sentences.
+        firsts: (n_sentences,) int64, first hypothesis of the open stack of each sentence; without an open
+            stack, the number of its hypotheses.
     """
 
     parts: Parts
@@ -71,13 +71,13 @@ class Searches(NamedTuple):
 def join_searches(
     options: Sequence[Options], stand_ins: Sequence[NDArray[np.float64]], limits: Limits, order: int
 ) -> Searches:
-    """Searches that have not been started.
+    """Join the searches of sentences, before they are started.
 
     Args:
-        options: of each sentence.
-        stand_ins: of each sentence; see `Searches`.
-        limits: of the search.
-        order: of the n-gram model.
+        options: options of each sentence.
+        stand_ins: (n_options,) stand-ins of each sentence; see `Searches`.
+        limits: bounds of the search.
+        order: order of the n-gram model.
     """
     n, n_words = len(options), np.array([each.n_words for each in options])
     parts = Parts(
@@ -217,7 +217,7 @@ def open_stacks(
     limits: Limits,
     work: Workspace,
 ) -> None:
-    """Open the stacks of so many covered words of the sentences that have as many; see `open_stack`."""
+    """Open the stack of n_covered words in each sentence with so many words; see `open_stack`."""
     for i in range(len(searches.firsts)):
         searches.firsts[i] = searches.hyps.size[i]
         if n_covered <= searches.parts.words[i + 1] - searches.parts.words[i]:
@@ -234,15 +234,15 @@ def close_stacks(
     stack_size: int,
     searches: Searches,
 ) -> None:
-    """Put neural values in the place of what has stood in for them, and prune the open stacks.
+    """Replace the stand-ins by the neural values, and prune the open stacks.
 
     Args:
-        n_covered: the stacks.
-        values: (n_hypotheses,) weighted, of what each hypothesis of the stacks adds.
-        raised: the part of the n-gram model's weight that has stood in for neural models.
+        n_covered: number of covered words of the stacks.
+        values: (n_hypotheses,) weighted neural values of the last phrase of each hypothesis of the stacks.
+        raised: the part of the n-gram model's weight that was a stand-in for neural models.
         lm: the n-gram model.
         stack_size: see `close_stack`.
-        searches: whose stacks are open.
+        searches: the searches with the open stacks.
     """
     context = np.zeros(max(1, lm.order - 1), np.int32)
     place = 0
@@ -269,7 +269,7 @@ def close_stacks(
 def _added_log10(
     hyp: int, is_last: bool, options: Options, lm: LanguageModel, hyps: Hypotheses, context: Any
 ) -> float:
-    """The n-gram model's log10 probability of the words that a hypothesis adds."""
+    """The n-gram model's log10 probability of the words added by a hypothesis."""
     previous, option = hyps.previous[hyp], hyps.options[hyp]
     n_context = hyps.context_sizes[previous]
     for i in range(n_context):

@@ -19,9 +19,9 @@ class TrieTables(NamedTuple):
     """A hash table from (node, word) to the child node; node 0 is the root.
 
     Attributes:
-        keys: int64, node << 32 | word; FREE where there is none.
+        keys: int64, node << 32 | word; FREE in a free slot.
         children: int32, the child of the key in the same slot.
-        sizes: int64, one value: the number of nodes.
+        sizes: (1,) int64, the number of nodes.
     """
 
     keys: NDArray[np.int64]
@@ -30,7 +30,7 @@ class TrieTables(NamedTuple):
 
 
 class SourceTrie:
-    """Phrases of words, each phrase a node; a node's number does not change as the trie grows."""
+    """A trie of phrases, each phrase a node; a node's number does not change as the trie grows."""
 
     def __init__(self, n_slots: int = 1 << 12) -> None:
         self.tables = TrieTables(
@@ -41,7 +41,7 @@ class SourceTrie:
         return int(self.tables.sizes[0])
 
     def grow(self) -> None:
-        """Double the room."""
+        """Double the size of the hash table."""
         old = self.tables
         self.tables = SourceTrie(2 * len(old.keys)).tables
         _copy(old, self.tables)
@@ -55,14 +55,14 @@ def _key(node: int, word: int) -> int:
 
 @inner
 def child_of(tables: TrieTables, node: int, word: int) -> int:
-    """The node of a phrase with one more word, NO_NODE if there is none."""
+    """The node of a phrase with one more word, NO_NODE if it is missing."""
     slot = find_key(tables.keys, _key(node, word))
     return int(tables.children[slot]) if tables.keys[slot] != FREE else NO_NODE
 
 
 @inner
 def add_child(tables: TrieTables, node: int, word: int) -> int:
-    """The node of a phrase with one more word, made if need be; see `trie_has_room`."""
+    """The node of a phrase with one more word, added if it is missing; see `trie_has_room`."""
     key = _key(node, word)
     slot = find_key(tables.keys, key)
     if tables.keys[slot] == FREE:
@@ -74,7 +74,7 @@ def add_child(tables: TrieTables, node: int, word: int) -> int:
 
 @inner
 def trie_has_room(tables: TrieTables, n_nodes: int) -> bool:
-    """Whether so many nodes can be added."""
+    """Whether n_nodes more nodes can be added."""
     return bool(2 * (tables.sizes[0] + n_nodes) < len(tables.keys))
 
 
@@ -89,13 +89,13 @@ def _copy(old: TrieTables, new: TrieTables) -> None:
 
 
 def longest_phrase(tables: TrieTables) -> int:
-    """Words of the longest phrase."""
+    """Number of words of the longest phrase."""
     return int(phrase_lengths(tables).max())
 
 
 @njit(cache=True)
 def phrase_lengths(tables: TrieTables) -> Any:
-    """Words of each node's phrase, *Shape:* (n_nodes,) int64."""
+    """Number of words of each node's phrase, *Shape:* (n_nodes,) int64."""
     # a child's number is greater than its parent's
     parents = np.zeros(tables.sizes[0], np.int64)
     for slot in range(len(tables.keys)):

@@ -1,4 +1,4 @@
-"""One sentence from bytes to its translations."""
+"""Translation of a sentence, from its bytes to its translations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from moses_bridge.builtin.decoder.search import Limits, make_workspace, search
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel
 from moses_bridge.formats.words import split_words
 
-ROOM_FOR_WORDS = 64  # of a sentence, at the start; it grows with the longest one
+ROOM_FOR_WORDS = 64  # initial room for the words of a sentence; it grows for longer ones
 
 Translation = tuple[bytes, list[bytes]]  # the best one, and the lines of the n-best list
 
@@ -37,7 +37,7 @@ class Translator:
     Args:
         model: tables.
         weighted: tables and weights for compiled code.
-        limits: of the search.
+        limits: bounds of the search.
     """
 
     def __init__(self, model: Model, weighted: WeightedModel, limits: Limits) -> None:
@@ -55,7 +55,13 @@ class Translator:
         )
 
     def translate(self, sentence_id: int, line: bytes, nbest: NBestFormat | None) -> Translation:
-        """The best translation, and the lines of the n-best list (none for an empty sentence)."""
+        """The best translation, and the lines of the n-best list (none for an empty sentence).
+
+        Args:
+            sentence_id: number of the sentence, from 0.
+            line: its words.
+            nbest: format of the n-best list; None for none.
+        """
         sentence = self.sentence(line)
         if sentence is None:
             return b"", []
@@ -74,7 +80,7 @@ class Translator:
     def translate_batch(
         self, first_id: int, lines: Sequence[bytes], nbest: NBestFormat | None
     ) -> list[Translation]:
-        """Translate lines that follow each other."""
+        """Translate consecutive lines, the first with the id `first_id`; see `translate`."""
         return [self.translate(first_id + i, line, nbest) for i, line in enumerate(lines)]
 
     def sentence(self, line: bytes) -> SentenceOptions | None:
@@ -91,7 +97,7 @@ class Translator:
     def paths(
         self, sentence: SentenceOptions, hyps: Hypotheses, groups: Groups, nbest: NBestFormat | None
     ) -> Paths:
-        """The best path of a finished search, or as many as the n-best list shall have."""
+        """The paths of a finished search: those of the n-best list, or only the best without `nbest`."""
         n_words = sentence.options.n_words
         first_group, end_group = groups.stack_starts[n_words : n_words + 2]
         finals = groups.members[groups.starts[first_group] : groups.starts[end_group]]
@@ -110,7 +116,7 @@ class Translator:
         return np.array([self.model.source_ids.get(word, -1) for word in words], np.int32)
 
     def _copies(self, words: Sequence[bytes]) -> tuple[NDArray[np.int32], dict[int, bytes]]:
-        """Each word as a target word; words that are none get numbers behind all others."""
+        """Each word as a target word; words unknown to the model get new numbers after all others."""
         known, n_known = self.model.target_ids, len(self.model.target_words)
         new: dict[bytes, int] = {}
         for word in words:
@@ -121,5 +127,5 @@ class Translator:
 
 
 def effective_distortion_limit(limit: int) -> int:
-    """The limit as the search keeps it: at most MAX_WINDOW, which also stands for no limit."""
+    """The distortion limit used by the search: at most MAX_WINDOW, also for no limit (negative)."""
     return min(limit, MAX_WINDOW) if limit >= 0 else MAX_WINDOW

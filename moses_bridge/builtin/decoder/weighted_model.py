@@ -1,4 +1,4 @@
-"""A model under some weights, as compiled code needs it: tables, language model, weights."""
+"""A model with weights, in the form for compiled code: tables, language model, weights."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ UNKNOWN_SIZE = -1
 
 
 class LanguageModel(NamedTuple):
-    """The language model as the search uses it.
+    """The language model in the form for the search.
 
     Attributes:
-        tables: of LmIndex.
-        n_words: target words from this number on are unknown to it.
-        unk_id, bos_id, eos_id: its markers.
+        tables: tables of its `LmIndex`.
+        n_words: size of its vocabulary; it does not know target words from this number on.
+        unk_id, bos_id, eos_id: numbers of <unk>, <s> and </s>.
         order: its order.
     """
 
@@ -35,7 +35,7 @@ class LanguageModel(NamedTuple):
 
 
 class Choices(NamedTuple):
-    """The best rows of each source phrase under some weights, filled when first asked for.
+    """The best rows of each source phrase under the weights, filled when first needed.
 
     Attributes:
         starts: (n_nodes + 1,) int64; node i's rows are rows[starts[i]:starts[i + 1]], best first.
@@ -49,12 +49,12 @@ class Choices(NamedTuple):
 
 
 class PhrasesAlone(NamedTuple):
-    """What the language model says of rows without anything before them, filled when first asked for.
+    """The language model's values of rows without context, filled when first needed.
 
     Attributes:
         word_log10s: float64, log10 probability of each of `TableRows.words`.
-        context_sizes: (n_rows,) int8, words of language model context after the row; UNKNOWN_SIZE where
-            the row has not been asked for yet.
+        context_sizes: (n_rows,) int8, number of words of language model context after the row; UNKNOWN_SIZE
+            if not yet computed.
     """
 
     word_log10s: NDArray[np.float64]
@@ -62,14 +62,14 @@ class PhrasesAlone(NamedTuple):
 
 
 class WeightedModel(NamedTuple):
-    """What translation options are made of; the same for all sentences that are translated together.
+    """Tables and weights for making translation options, common to all sentences.
 
     Attributes:
-        rows, trie, node_starts, node_rows: of LoadedTable.
+        rows, trie, node_starts, node_rows: see `LoadedTable`.
         reordering: (n_rows, 6) natural logarithms.
-        lm_scores: (n_rows,) float32, log10 probability of a row's target words without anything before
-            them, NaN where it has not been computed yet.
-        alone: the same word by word.
+        lm_scores: (n_rows,) float32, log10 probability of a row's target words without context, NaN if not
+            yet computed.
+        alone: the same, word by word.
         lm: the language model.
         choices: the rows kept for each source phrase.
         weights: the weight vector.
@@ -90,13 +90,13 @@ class WeightedModel(NamedTuple):
 def make_weighted_model(
     model: Model, lm_scores: NDArray[np.float32], weights: NDArray[np.float64]
 ) -> WeightedModel:
-    """The model under some weights.
+    """Combine a model with weights.
 
     Args:
         model: tables and language model.
-        lm_scores: see `WeightedModel`; they do not depend on the weights, so one array may serve
-            several weighted models, one after the other.
-        weights: the weight vector.
+        lm_scores: see `WeightedModel`; they do not depend on the weights, so several weighted models can
+            share one array, one after the other.
+        weights: (n_features,) the weight vector.
     """
     table, lm = model.table, model.lm
     return WeightedModel(
@@ -121,12 +121,17 @@ def make_weighted_model(
 
 
 def _no_phrases_alone(rows: TableRows) -> PhrasesAlone:
-    """Room for all rows; pages that are not written cost no memory."""
+    """Arrays for all rows; unwritten pages need no memory."""
     return PhrasesAlone(np.empty(len(rows.words)), np.full(len(rows.nodes), UNKNOWN_SIZE, np.int8))
 
 
 def no_choices(node_starts: NDArray[np.int64], table_limit: int) -> Choices:
-    """Room for the choices of all nodes; table_limit 0 keeps all rows."""
+    """Empty arrays for the choices of all nodes; table_limit 0 keeps all rows.
+
+    Args:
+        node_starts: (n_nodes + 1,), see `LoadedTable`.
+        table_limit: largest number of rows to choose for a node.
+    """
     counts = np.diff(node_starts)
     kept = np.minimum(counts, table_limit) if table_limit > 0 else counts
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])

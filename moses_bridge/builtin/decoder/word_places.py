@@ -1,12 +1,12 @@
-"""Which source word each target word belongs to, by the word links of the phrase table.
+"""The source place of each target word, from the word links of the phrase table.
 
-As in Devlin et al. (2014), section 2.1: of a word with one link, the linked one; with several, the middle one,
-of an even number the lower; with none, that of the nearest linked word, the right one of two that are equally
-near. Without any links a word has the source word at the same share of the way. `</s>` has the place behind
-the last source word; a word that is copied has its own source word.
+The rules are those of Devlin et al. (2014), section 2.1. A word with one link has the linked source word. With
+several links it has the middle one, or the lower of two middle ones. Without a link it has that of the nearest
+linked word; if two are equally near, of the right one. If no word is linked, target places are scaled to the
+length of the source. `</s>` has the place after the last source word, and a copied word its own source word.
 
-While the search goes on, the nearest linked word is sought within the phrase, and a phrase without links is
-taken for a sentence. The values in n-best lists go by the whole translation.
+During search, the nearest linked word is found within the phrase, and in a phrase without links places are
+scaled to the source phrase. The values in n-best lists use the links of the whole translation.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from moses_bridge.compiled.scanning import next_token
 
 NO_LINK = -1
 NO_ROW = -1
-MOST_DIGITS = 9  # of a number that cannot overflow 32 bits
+MOST_DIGITS = 9  # a number with so many digits cannot overflow 32 bits
 TARGET_SHIFT = 32  # a link as one number: target << 32 | source
 
 
 class WordPlaces(NamedTuple):
-    """The source words that the target words of options belong to, counted from 0 in the sentence.
+    """The source places of the target words of options, counted from 0 in the sentence.
 
     Attributes:
-        linked: int32, the middle one of the word's links, NO_LINK if it has none.
-        in_phrase: int32, what the search goes by.
+        linked: (n_words,) int32, the middle one of the word's links, NO_LINK if it has none.
+        in_phrase: (n_words,) int32, the place used during search.
     """
 
     linked: NDArray[np.int32]
@@ -45,10 +45,14 @@ class WordPlaces(NamedTuple):
 
 
 def check_links(table: LoadedTable, path: Path) -> None:
-    """Make sure that a table has word links and that none leaves its phrase pair.
+    """Check that a table has word links, all of them within their phrase pairs.
+
+    Args:
+        table: the table.
+        path: its path, for errors.
 
     Raises:
-        InputError: it has none, or one is malformed or out of range.
+        InputError: there are no links, or one is malformed or out of range.
     """
     rows = table.rows
     if len(rows.words) and MINUS not in rows.links:
@@ -76,7 +80,7 @@ def check_links(table: LoadedTable, path: Path) -> None:
 
 @njit(cache=True)
 def _first_bad_link(rows: TableRows, source_lengths: Any) -> tuple[int, int, int]:
-    """Its row, and where it begins and ends in `links`; NO_ROW if all are good."""
+    """The row of the first bad link, and its start and end in `links`; NO_ROW if all are good."""
     for row in range(len(rows.nodes)):
         n_target = rows.word_starts[row + 1] - rows.word_starts[row]
         last = rows.link_starts[row + 1]
@@ -91,7 +95,7 @@ def _first_bad_link(rows: TableRows, source_lengths: Any) -> tuple[int, int, int
 
 @inner
 def _read_link(text: Any, start: int, end: int) -> tuple[int, int]:
-    """Both numbers of a link; -1 for one that is none."""
+    """Both numbers of a link; -1 for a malformed one."""
     middle = start
     while middle < end and text[middle] != MINUS:
         middle += 1
@@ -115,8 +119,8 @@ def option_places(rows: TableRows, options: Options) -> WordPlaces:
     """The places of all words of a sentence's options.
 
     Args:
-        rows: of a table that `check_links` has passed.
-        options: of the sentence.
+        rows: rows of a table accepted by `check_links`.
+        options: options of the sentence.
     """
     n_words = len(options.words)
     places = WordPlaces(np.full(n_words, NO_LINK, np.int32), np.empty(n_words, np.int32))
@@ -136,7 +140,7 @@ def option_places(rows: TableRows, options: Options) -> WordPlaces:
 
 @inner_maker
 def _fill_linked(row: int, start: int, rows: TableRows, out: Any) -> None:
-    """The middle one of the links of each word of a row, behind the source words before the phrase."""
+    """Fill `out` with the middle one of the links of each word of a row, as places in the sentence."""
     begin, last = rows.link_starts[row], rows.link_starts[row + 1]
     links = np.empty(last - begin, np.int64)
     n_links = 0
@@ -158,7 +162,7 @@ def _fill_linked(row: int, start: int, rows: TableRows, out: Any) -> None:
 
 @inner
 def _insert(link: int, links: Any, n_links: int) -> None:
-    """Put a link where it belongs among sorted ones."""
+    """Insert a link into sorted ones."""
     i = n_links
     while i > 0 and links[i - 1] > link:
         links[i] = links[i - 1]
@@ -168,7 +172,7 @@ def _insert(link: int, links: Any, n_links: int) -> None:
 
 @inner
 def _fill_places(linked: Any, start: int, n_source: int, out: Any) -> None:
-    """The place of each word of a phrase or sentence, from the places of its linked words."""
+    """Fill the place of each word of a phrase or sentence, from the places of its linked words."""
     n_words = len(linked)
     for i in range(n_words):
         nearest = _nearest_linked(linked, i)
@@ -177,7 +181,7 @@ def _fill_places(linked: Any, start: int, n_source: int, out: Any) -> None:
 
 @inner
 def _nearest_linked(linked: Any, i: int) -> int:
-    """The nearest linked word, of two the right one; NO_LINK if there is none."""
+    """The nearest linked word, the right one of two; NO_LINK without any."""
     for distance in range(len(linked)):
         if i + distance < len(linked) and linked[i + distance] != NO_LINK:
             return i + distance
@@ -188,13 +192,13 @@ def _nearest_linked(linked: Any, i: int) -> int:
 
 @njit(cache=True)
 def path_places(phrase_starts: Any, phrases: Any, linked: Any, options: Options) -> Any:
-    """The places of all words of whole translations, each with its `</s>`.
+    """The places of all words of whole translations, each with its `</s>`, *Shape:* (n_ngrams,) int32.
 
     Args:
-        phrase_starts: (n_paths + 1,), into `phrases`.
+        phrase_starts: (n_paths + 1,), indices of `phrases`.
         phrases: the paths' options.
-        linked: of `option_places`.
-        options: of the sentence.
+        linked: linked places from `option_places`.
+        options: options of the sentence.
     """
     n_paths, n_words = len(phrase_starts) - 1, 0
     for option in phrases:

@@ -15,6 +15,8 @@ import pytest
 from moses_bridge.base.cluster import ITEMS_HELD, Cluster, open_cluster
 from moses_bridge.base.errors import InputError, UserError
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def cluster(ray_cluster: Any) -> Iterator[Cluster]:

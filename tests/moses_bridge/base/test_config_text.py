@@ -50,7 +50,7 @@ def test_types_stay() -> None:
 
 @pytest.mark.parametrize("value", [None, b"bytes", {1, 2}, [None]])
 def test_values_without_a_place_in_toml(value: object) -> None:
-    with pytest.raises(ConfigError, match="cannot stand in a TOML file"):
+    with pytest.raises(ConfigError, match="cannot be written in a TOML file"):
         to_toml({"key": value})
 
 

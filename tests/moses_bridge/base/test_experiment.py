@@ -111,7 +111,7 @@ def test_a_missing_base_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "kind", "found"),
     [
-        ("seed = 1\n[corpus]\n", ConfigError, "'seed' stands outside any table"),
+        ("seed = 1\n[corpus]\n", ConfigError, "'seed' is outside any table"),
         ("[corpus\n", InputError, "a TOML file"),
     ],
 )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import lzma
@@ -82,6 +83,21 @@ def test_damaged_data_is_told(tmp_path: Path, suffix: str, damage: str) -> None:
     ) as error:
         list(read_lines(path))
     assert error.value.line is not None and error.value.line >= 1
+
+
+def test_text_may_begin_as_bzip2_data_do(tmp_path: Path) -> None:
+    """Without a suffix such data are read all the same, as bzip2 itself makes them (and of nothing too)."""
+    (tmp_path / "text").write_bytes(b"BZh9 a\nb\n")
+    assert list(read_lines(tmp_path / "text")) == [b"BZh9 a", b"b"]
+    (tmp_path / "short").write_bytes(b"BZh")
+    assert list(read_lines(tmp_path / "short")) == [b"BZh"]
+    for name, lines in (("data", [b"a", b"b"]), ("nothing", [])):
+        text = b"".join(line + b"\n" for line in lines)
+        (tmp_path / name).write_bytes(bz2.compress(text))
+        assert list(read_lines(tmp_path / name)) == lines
+    (tmp_path / "text.bz2").write_bytes(b"BZh9 a\nb\n")
+    with pytest.raises(InputError, match="damaged data"):
+        list(read_lines(tmp_path / "text.bz2"))
 
 
 @pytest.mark.parametrize("name", ["nowhere", "nowhere.gz", "."])

@@ -157,13 +157,21 @@ def test_corpus_of_ones_own_files(folder: Path) -> None:
     Path("own.en").write_text("".join(f"The {number} is here.\n" for number in numbers))
     Path("own.fr").write_text("".join(f"Le {number} est ici.\n" for number in numbers))
     Path("c.toml").write_text("n_dev = 10\nn_test = 20\n")
-    result = run(
+    command = (
         *("corpus", "--source", "en", "--target", "fr", "--out", "corpus", "--config", "c.toml"),
         *("--source-file", "own.en", "--target-file", "own.fr", "--jobs", 1),
     )
+    refused = run(*command)
+    assert refused.exit_code == 1
+    assert "no sentence is left for test: each one is a near copy" in refused.output
+    Path("c.toml").write_text("n_dev = 10\nn_test = 20\nnear_copy = 0.0\n")
+    result = run(*command)
     assert result.exit_code == 0, result.output
     assert "train: 70 pairs, 350 words of en, 350 of fr\n" in result.output
     assert "dev: 10 pairs" in result.output
+    shares = "100.0% (>= 0.5), 100.0% (>= 0.7), 100.0% (>= 0.8)"  # one word of five is another
+    near = f"test sentences with a near copy in train, by similarity: {shares}\n"
+    assert near in result.output
     lines = Path("corpus/train.fr").read_text().split("\n")
     assert len(lines) == 71
     assert all(re.fullmatch(r"le \w\w est ici \.", line) for line in lines[:-1])

@@ -14,7 +14,8 @@ FAKE_APT = """#!/bin/sh
 lists="{folder}/apt/state/lists"
 case "$*" in
 *update*) {update} ;;
-*indextargets*) for f in $lists/*Translation-fr; do echo "Translations|fr|$f"; done ;;
+*indextargets*) for f in $lists/*Translation-fr; do echo "Translations|fr|$f"; done
+    for f in $lists/*Packages; do echo "Packages||$f"; done ;;
 *download*) {download} ;;
 esac
 """
@@ -101,3 +102,42 @@ def test_apt_keeps_its_sandbox_user(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert owner == "_apt"
     else:
         assert owner == pwd.getpwuid(os.geteuid()).pw_name
+
+
+PACKAGES = """\
+Package: libfoo1
+Source: foo (1.2-3)
+Version: 1.2-3+b1
+Description: a library
+ Source: this line is text
+
+Package: foo
+Version: 1.2-3
+
+Package: python3-bar
+Source: bar
+
+Package: libfoo1
+Source: foo-old
+"""
+
+
+def test_the_sources_of_packages_are_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By Debian's policy, 5.6.1: no field Source means the same name; a version may follow in brackets."""
+    (tmp_path / "index").write_text(PACKAGES)
+    update = f"cp {tmp_path}/index $lists/main_Packages"
+    archive = fake_apt(tmp_path, monkeypatch, update)
+    expected = {"foo": "foo", "libfoo1": "foo", "python3-bar": "bar"}
+    assert archive.source_packages() == expected
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert archive.source_packages() == expected
+
+
+def test_no_index_of_packages_is_told_in_apts_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update = "echo 'W: Failed to fetch http://example.org/InRelease'"
+    with pytest.raises(UserError, match=r"apt fetched no indexes: W: Failed to fetch http://exam"):
+        fake_apt(tmp_path, monkeypatch, update).source_packages()

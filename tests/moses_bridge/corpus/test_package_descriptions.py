@@ -101,3 +101,12 @@ def test_of_equal_sums_the_first_package_stays(tmp_path: Path) -> None:
         "bb": "only-english",
         "cc": "table",
     }
+
+
+def test_packages_of_one_source_are_one_group(tmp_path: Path) -> None:
+    indexes = index(tmp_path, "en", ENGLISH), index(tmp_path, "fr", FRENCH)
+    groups = {
+        pair.source: pair.group
+        for pair in description_pairs(*indexes, "en", "fr", Counter(), {"viewer": "graphics"})
+    }
+    assert (groups["a table"], groups["image viewer"]) == ("table", "graphics")

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 from collections import Counter
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -78,7 +81,9 @@ def test_cleaning_drops_what_is_no_translation_and_says_why(tmp_path: Path) -> N
 
 def numbered_pairs(n_groups: int, group_size: int) -> list[CorpusPair]:
     return [
-        CorpusPair(TextPair(f"package{group}", f"s{group} {i}", f"t{group} {i}"), "s", "t")
+        CorpusPair(
+            TextPair(f"package{group}", f"s{group} {i}", f"t{group} {i}"), f"s{group} {i}", "t"
+        )
         for group in range(n_groups)
         for i in range(group_size)
     ]
@@ -155,6 +160,128 @@ def test_mismatched_pairs_have_targets_of_like_length_and_the_others_their_own()
     assert [pair.source for pair in train] == [pair.source for pair in pairs]
 
 
+def edits(left: list[str], right: list[str]) -> int:
+    """Levenshtein's distance as it is defined, by recursion on the last words."""
+
+    @cache
+    def of(i: int, j: int) -> int:
+        if i == 0 or j == 0:
+            return i + j
+        change = of(i - 1, j - 1) + (left[i - 1] != right[j - 1])
+        return min(change, of(i - 1, j) + 1, of(i, j - 1) + 1)
+
+    return of(len(left), len(right))
+
+
+def is_near(one: CorpusPair, other: CorpusPair, percent: int) -> bool:
+    words = one.source.split(), other.source.split()
+    longest = max(map(len, words))
+    return 100 * (longest - edits(*words)) >= percent * longest
+
+
+def similar_pairs(n_groups: int, seed: int = 1) -> list[CorpusPair]:
+    """Descriptions of few words, some of them alike; each fifth pair has no package."""
+    rng = random.Random(seed)
+    pairs = []
+    for number in range(n_groups * 3):
+        source = " ".join(f"w{rng.randrange(8)}" for _ in range(rng.randint(3, 9)))
+        group = None if number % 5 == 0 else f"package{number // 3}"
+        pairs.append(CorpusPair(TextPair(group, f"{number} {source}", "T"), source, "t"))
+    return pairs
+
+
+@pytest.mark.parametrize("percent", [60, 70])
+def test_dev_and_test_have_no_near_copy_in_train_nor_test_in_dev(percent: int) -> None:
+    pairs, dropped = similar_pairs(100), Counter[str]()
+    config = CorpusConfig(n_dev=8, n_test=12, near_copy=percent / 100, jobs=1)
+    parts = split_parts(pairs, config, dropped)
+    assert {part: len(found) for part, found in parts.items() if part != "train"} == {
+        "dev": 8,
+        "test": 12,
+    }
+    for part, others in (("test", parts["train"] + parts["dev"]), ("dev", parts["train"])):
+        for pair in parts[part]:
+            assert not any(is_near(pair, other, percent) for other in others)
+    assert dropped["near copies in dev or test"] > 5
+    assert sum(map(len, parts.values())) + dropped.total() == len(pairs)
+    whole = split_parts(pairs, replace(config, near_copy=0.0), Counter())
+    others = whole["train"] + whole["dev"]
+    assert any(is_near(pair, other, percent) for pair in whole["test"] for other in others)
+
+
+def test_what_is_held_out_does_not_depend_on_the_size_of_the_training_text() -> None:
+    pairs = similar_pairs(200)
+    config = CorpusConfig(n_dev=20, n_test=30, jobs=1)
+    all_pairs, few = (split_parts(pairs, replace(config, n_train=n), Counter()) for n in (0, 50))
+    assert (few["test"], few["dev"]) == (all_pairs["test"], all_pairs["dev"])
+    assert len(few["train"]) == 50
+
+
+def test_a_text_of_one_pattern_leaves_short_parts_and_most_of_its_training_text() -> None:
+    """A quarter may be left out; each fifth sentence of the others is one of a kind."""
+    pairs = [
+        CorpusPair(
+            TextPair(f"p{i}", f"s{i}", "T"),
+            f"a{i} b{i} c{i} d{i}" if i % 5 == 0 else f"this is file number {i} of all files",
+            "t",
+        )
+        for i in range(200)
+    ]
+    dropped: Counter[str] = Counter()
+    parts = split_parts(pairs, CorpusConfig(n_dev=20, n_test=80, jobs=1), dropped)
+    assert 50 <= dropped["near copies in dev or test"] <= 52
+    assert 0 < len(parts["test"]) < 30
+    assert parts["dev"]
+    assert len(parts["train"]) > 100
+
+
+def test_a_part_of_near_copies_alone_is_an_error() -> None:
+    pairs = [
+        CorpusPair(TextPair(f"p{i}", f"s{i}", "T"), f"this is file number {i} of all files", "t")
+        for i in range(40)
+    ]
+    with pytest.raises(UserError, match=r"is left for test: each one .*near_copy = 0\.7"):
+        split_parts(pairs, CorpusConfig(n_dev=4, n_test=4, jobs=1), Counter())
+    kept = split_parts(pairs, CorpusConfig(n_dev=4, n_test=4, near_copy=0, jobs=1), Counter())
+    assert len(kept["test"]) == 4
+
+
+def test_packages_of_one_source_stay_together_and_the_report_has_the_near_copies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two packages a source, whose second sentence is the first one with one word of four changed."""
+    monkeypatch.setenv("PATH", "/nonexistent")
+    download = tmp_path / "download"
+    download.mkdir()
+    names = [f"lib{n}{end}" for n in range(30) for end in ("", "-dev")]
+    for language in ("en", "fr"):
+        stanzas = [
+            f"Package: {name}\nDescription-md5: {name}\nDescription-{language}: "
+            f"{language}{name[3:-4] if name.endswith('-dev') else name[3:]}a "
+            f"{language}{number // 2}b {language}{number // 2}c {name}{language}\n"
+            for number, name in enumerate(names)
+        ]
+        text = "\n".join(stanzas).encode()
+        (download / f"Translation-{language}.gz").write_bytes(gzip.compress(text))
+    sources = "".join(f"{name}\tsource{number // 2}\n" for number, name in enumerate(names))
+    (download / "source-packages.gz").write_bytes(gzip.compress(sources.encode()))
+    config = CorpusConfig(n_dev=8, n_test=10, jobs=1)
+    report = prepare_corpus("en", "fr", tmp_path, config)
+    groups = lines(tmp_path / "test.groups")
+    assert len(groups) == 10
+    assert sorted(Counter(groups).values()) == [2] * 5
+    assert all(f"lib{group[6:]}" in line.replace("- ", "") for group, line in zip(
+        groups, lines(tmp_path / "test.raw.en"), strict=True
+    ))  # fmt: skip
+    assert report.pairs == {"train": 42, "dev": 8, "test": 10}
+    assert report.near_copies == {"0.5": 0.0, "0.7": 0.0, "0.8": 0.0}
+    (download / "source-packages.gz").write_bytes(gzip.compress(b"lib0 source0\n"))
+    with pytest.raises(
+        InputError, match=r"source-packages\.gz:1: found 'lib0 source0', expected a pa"
+    ):
+        prepare_corpus("en", "fr", tmp_path, config)
+
+
 def test_another_seed_chooses_other_packages() -> None:
     first, second = (
         split_parts(numbered_pairs(40, 3), CorpusConfig(n_dev=9, n_test=9, seed=seed), Counter())
@@ -173,8 +300,8 @@ def test_same_input_gives_same_bytes_whatever_the_number_of_processes(
 ) -> None:
     files = write_files(
         tmp_path,
-        [f"The file number {i} isn't {i * i}." for i in range(3000)],
-        [f"Le fichier numéro {i} n'est pas {i * i}." for i in range(3000)],
+        [f"File {i} isn't {i * i}." for i in range(3000)],
+        [f"Le fichier {i} n'est pas {i * i}." for i in range(3000)],
     )
     monkeypatch.setattr("moses_bridge.corpus.tokenization.FEWEST_LINES_FOR_PROCESSES", 2000)
     outputs = []
@@ -184,7 +311,7 @@ def test_same_input_gives_same_bytes_whatever_the_number_of_processes(
         prepare_corpus("en", "fr", out, options, *files)
         outputs.append({path.name: path.read_bytes() for path in out.iterdir()})
     assert outputs[0] == outputs[1]
-    assert len(outputs[0]) == 13
+    assert len(outputs[0]) == 14
 
 
 def test_an_interruption_leaves_no_finished_looking_corpus(
@@ -232,7 +359,8 @@ def test_languages_and_files_must_fit(
 
 
 @pytest.mark.parametrize(
-    "change", [{"n_dev": -1}, {"max_words": 0}, {"max_ratio": 0.5}, {"mismatched": 2}]
+    "change",
+    [{"n_dev": -1}, {"max_words": 0}, {"max_ratio": 0.5}, {"mismatched": 2}, {"near_copy": 1.1}],
 )
 def test_sizes_must_make_sense(change: dict[str, float]) -> None:
     with pytest.raises(ConfigError):
@@ -262,6 +390,7 @@ def test_indexes_that_are_there_are_not_fetched_again(
             for row in rows
         )
         (download / f"Translation-{language}.gz").write_bytes(gzip.compress(text.encode()))
+    (download / "source-packages.gz").write_bytes(gzip.compress(b"abc\tabc\nzoo\tanimals\n"))
     report = prepare_corpus("en", "fr", tmp_path, CorpusConfig(n_dev=0, n_test=0, jobs=1))
     assert lines(tmp_path / "train.raw.en") == [
         "letters of the alphabet",

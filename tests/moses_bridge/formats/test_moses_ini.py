@@ -179,6 +179,7 @@ def test_scores_cannot_be_added_where_there_are_no_weights(tmp_path: Path) -> No
     [
         (b"[feature]\nKENLM", b"[ttable-file]\nKENLM", 7, "version 1"),
         (b"num-features=2", b"num-features=two", 10, "num-features=two"),
+        (b"path=table.gz", b"path=", 10, "path= without a path, expected path=FILE"),
         (b"lm2.arpa", b"my lm2.arpa", 9, "'lm2.arpa', expected key=value"),
         (b"name=TM ", b"name=KENLM1 ", 10, "a second feature KENLM1"),
         (b"KENLM1= 0.25", b"KENLM1 0.25", 14, "'KENLM1'"),

@@ -1,0 +1,151 @@
+"""Near copies: how much of a sentence is in one sentence of another text, word for word and in order."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count, islice
+from typing import AnyStr
+
+import numpy as np
+from numpy.typing import NDArray
+from rapidfuzz import process
+from rapidfuzz.distance import Levenshtein
+
+from moses_bridge.base.progress import Progress
+
+LEVELS = (0.5, 0.7, 0.8)  # the similarities whose shares are stated
+FAR = LEVELS[0]  # a sentence is far from a text if nothing in it is as similar as this
+DIGITS = 9  # similarities are quotients of numbers of words, and 1 - 3 / 10 is to be 0.7
+SLACK = 1e-6  # with a limit of 0.6 itself, RapidFuzz leaves out 1 - 2 / 5
+VALUES_AT_ONCE = 1 << 22  # of the table of similarities, 8 bytes each
+WORDS_AT_ONCE = 1 << 20  # a character of Unicode stands for a word, and there are 1,114,112
+NOWHERE = chr(0)  # a word that the other text does not have
+
+Words = Sequence[str] | Sequence[bytes]
+Ranks = Sequence[int] | NDArray[np.int64]
+
+
+def nearest_similarities(
+    sentences: Sequence[AnyStr],
+    others: Sequence[AnyStr],
+    least: float = FAR,
+    ranks: tuple[Ranks, Ranks] | None = None,
+    jobs: int = 1,
+) -> NDArray[np.float64]:
+    """Similarity of each sentence to the nearest of the others: 1 - edit distance / words of the longer one.
+
+    It is the fuzzy match score of translation memories (Koehn & Senellart 2010, section 3), with the
+    distance of Levenshtein (1966) on words. All others of a possible length are looked at.
+
+    Args:
+        sentences: tokenised, words separated by blanks.
+        others: the same.
+        least: smaller similarities are 0; above 0, at most 1. The nearer to 1, the faster.
+        ranks: a number for each sentence and for each of the others; a sentence is then compared with those
+            of a higher number alone.
+        jobs: number of threads; -1 takes one for each processor.
+
+    Returns:
+        *Shape:* (n_sentences,), 0 to 1, rounded to nine digits.
+    """
+    split = [sentence.split() for sentence in sentences]
+    found = np.zeros(len(sentences))
+    own_ranks, other_ranks = ([0] * len(sentences), [1] * len(others)) if ranks is None else ranks
+    with Progress("near copies", len(sentences), "sentences") as progress:
+        for places in _blocks([len(words) for words in split], WORDS_AT_ONCE):
+            letters = _letters([split[place] for place in places])
+            texts = _Texts(others, other_ranks, letters)
+            for group in _of_one_length(places, split, len(others)):
+                own = ["".join(map(letters.__getitem__, split[place])) for place in group]
+                ranks_of_own = np.array([own_ranks[place] for place in group])
+                found[group] = texts.nearest(own, ranks_of_own, least, jobs)
+                progress.update(len(group))
+    return found
+
+
+def near_shares(similarities: NDArray[np.float64]) -> dict[str, float]:
+    """The share of sentences at least as similar as each of `LEVELS`, by the level's digits.
+
+    Args:
+        similarities: those of `nearest_similarities`, *Shape:* (n_sentences,), at least one.
+    """
+    return {str(level): float((similarities >= level).mean()) for level in LEVELS}
+
+
+class _Texts:
+    """The other sentences as strings of one letter a word, the short ones first.
+
+    Args:
+        sentences: tokenised.
+        ranks: a number for each of them; of equal sentences the highest is enough.
+        letters: letters of words; others are all the same letter.
+    """
+
+    def __init__(
+        self, sentences: Sequence[AnyStr], ranks: Ranks, letters: Mapping[str | bytes, str]
+    ) -> None:
+        highest: dict[str, int] = {}
+        for sentence, rank in zip(sentences, ranks, strict=True):
+            text = "".join(letters.get(word, NOWHERE) for word in sentence.split())
+            highest[text] = max(rank, highest.get(text, rank))
+        self._texts = sorted(highest, key=len)
+        self._ranks = np.array([highest[text] for text in self._texts], np.int64)
+        self._lengths = np.array([len(text) for text in self._texts], np.int64)
+
+    def nearest(
+        self, own: Sequence[str], ranks: NDArray[np.int64], least: float, jobs: int
+    ) -> NDArray[np.float64]:
+        """The highest similarity of each of some texts of one length, *Shape:* (n,)."""
+        shortest, longest = len(own[0]) * least - SLACK, len(own[0]) / least + SLACK
+        first = np.searchsorted(self._lengths, shortest, "left")
+        last = np.searchsorted(self._lengths, longest, "right")
+        if first == last:
+            return np.zeros(len(own))
+        found = process.cdist(
+            own,
+            self._texts[first:last],
+            scorer=Levenshtein.normalized_similarity,
+            score_cutoff=max(0.0, least - SLACK),
+            dtype=np.float64,
+            workers=jobs,
+        )
+        found[self._ranks[None, first:last] <= ranks[:, None]] = 0
+        nearest = np.round(found.max(axis=1), DIGITS)
+        return np.where(nearest >= least, nearest, 0.0)
+
+
+def _letters(sentences: Sequence[Words]) -> dict[str | bytes, str]:
+    numbers: defaultdict[str | bytes, str] = defaultdict(map(chr, count(1)).__next__)
+    for words in sentences:
+        for word in words:
+            numbers[word]
+    return dict(numbers)
+
+
+def _blocks(sizes: Sequence[int], most: int) -> Iterator[list[int]]:
+    """The places of sizes in runs that sum to a number at most."""
+    block: list[int] = []
+    total = 0
+    for place, size in enumerate(sizes):
+        if block and total + size > most:
+            yield block
+            block, total = [], 0
+        block.append(place)
+        total += size
+    if block:
+        yield block
+
+
+def _of_one_length(
+    places: Sequence[int], sentences: Sequence[Words], n_others: int
+) -> Iterator[list[int]]:
+    """Places whose sentences have one length, as many as are compared at once."""
+    by_length: defaultdict[int, list[int]] = defaultdict(list)
+    for place in places:
+        by_length[len(sentences[place])].append(place)
+    n_at_once = max(1, VALUES_AT_ONCE // max(1, n_others))
+    for group in by_length.values():
+        rest = iter(group)
+        while run := list(islice(rest, n_at_once)):
+            yield run

@@ -1,0 +1,149 @@
+"""What made a result: the command, the source it ran from, the day, the machine and the inputs."""
+
+from __future__ import annotations
+
+import contextlib
+import filecmp
+import re
+import shlex
+import subprocess
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from moses_bridge.base.processors import n_processors, processor_name
+
+PROJECT = "rescorer"
+PACKAGES = ("moses_bridge", "rescorer", "tuning")
+GIT_SECONDS = 10
+# A path from the root, also behind what an argument says of it: NAME=/a,/b or NAME:/a.
+WHOLE_PATH = re.compile(r"(?<![^=,:\s])/[^=,:\s]+")
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What made a result. It names no host, no user and no place outside the working directory.
+
+    Attributes:
+        command: the command line.
+        commit: of the source tree that the program is of, None where there is none.
+        changed: whether that tree, or the program, differs from the commit; None without one.
+        version: of the package, None where it is not installed.
+        date: day, UTC, ISO 8601.
+        processor: its model.
+        n_processors: processors that the program could use.
+        inputs: SHA-256 of the files read, by name.
+    """
+
+    command: str
+    commit: str | None
+    changed: bool | None
+    version: str | None
+    date: str
+    processor: str
+    n_processors: int
+    inputs: dict[str, str]
+
+
+def provenance(arguments: Sequence[str], inputs: Iterable[tuple[Path, str]]) -> Provenance:
+    """What makes a result here and now.
+
+    Args:
+        arguments: program and arguments, as in sys.argv.
+        inputs: the files read, each with its SHA-256.
+    """
+    commit, changed = _source()
+    return Provenance(
+        shown_command(arguments),
+        commit,
+        changed,
+        _version(),
+        datetime.now(UTC).date().isoformat(),
+        processor_name(),
+        n_processors(),
+        _by_name(inputs),
+    )
+
+
+def shown_command(arguments: Sequence[str]) -> str:
+    """A command line as a shell takes it; paths from the root are shown as by `shown_path`."""
+    program = Path(arguments[0])
+    name = program.parent.name if program.name == "__main__.py" else program.name
+    shown = [WHOLE_PATH.sub(lambda match: shown_path(Path(match[0])), arg) for arg in arguments[1:]]
+    return shlex.join([name, *shown])
+
+
+def shown_path(path: Path) -> str:
+    """A path as it was given; one from the root as seen from the working directory, or its name alone."""
+    if not path.is_absolute():
+        return str(path)
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else path.name
+
+
+def _by_name(inputs: Iterable[tuple[Path, str]]) -> dict[str, str]:
+    """Digests by the shown path; of two files with one name the second is "NAME (2)"."""
+    digests: dict[str, str] = {}
+    for path, digest in inputs:
+        name, number = shown_path(path), 1
+        while digests.get(name, digest) != digest:
+            number += 1
+            name = f"{shown_path(path)} ({number})"
+        digests[name] = digest
+    return digests
+
+
+def _version() -> str | None:
+    with contextlib.suppress(PackageNotFoundError):
+        return version(PROJECT)
+    return None
+
+
+def _source() -> tuple[str | None, bool | None]:
+    """The commit of the source tree, and whether what runs is something else."""
+    program = Path(__file__).resolve().parents[2]
+    tree = next((path for path in (program, *program.parents) if _is_source_tree(path)), None)
+    commit = _git(tree, "rev-parse", "--short=12", "HEAD") if tree else None
+    if tree is None or not commit:
+        return None, None
+    status = _git(tree, "status", "--porcelain", "--", *PACKAGES, "pyproject.toml")
+    return commit, status != "" or not _is_copy(program, tree)
+
+
+def _is_source_tree(path: Path) -> bool:
+    """Whether a directory is this project's, under git, and not another one that has it installed."""
+    with contextlib.suppress(OSError, ValueError):
+        project = tomllib.loads((path / "pyproject.toml").read_text(encoding="utf-8"))
+        return (path / ".git").exists() and project["project"]["name"] == PROJECT
+    return False
+
+
+def _git(tree: Path, *arguments: str) -> str | None:
+    """What git prints, None where it cannot be asked."""
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        result = subprocess.run(
+            ["git", "-C", str(tree), *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=GIT_SECONDS,
+            check=True,
+        )
+        return result.stdout.strip()
+    return None
+
+
+def _is_copy(program: Path, tree: Path) -> bool:
+    """Whether the packages that run, installed or not, are those of the tree."""
+    if program == tree:
+        return True
+    names = [
+        str(path.relative_to(program))
+        for package in PACKAGES
+        for path in (program / package).rglob("*.py")
+    ]
+    _, different, missing = filecmp.cmpfiles(program, tree, names, shallow=False)
+    return not (different or missing)

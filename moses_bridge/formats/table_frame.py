@@ -1,0 +1,298 @@
+"""A phrase table as a pandas DataFrame, and a DataFrame as a phrase table, for tables that fit into memory.
+
+The column `line` keeps each row as it was read. Writing changes in it only the fields whose values have
+changed, so that a table read and written back is the same bytes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from moses_bridge.base.errors import UserError
+from moses_bridge.base.python_text import decoded, encoded
+from moses_bridge.base.textio import StrPath, open_write, read_lines
+from moses_bridge.formats.phrase_table import (
+    BLANKS,
+    agreed_number,
+    alignment_of,
+    check_row,
+    columns_of,
+    score_tokens,
+    to_number,
+)
+from moses_bridge.formats.row_columns import ALIGNMENT, BAR, COUNTS, SCORES, SOURCE, TARGET
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COUNT_NAMES = ("count_target", "count_source", "count_pair")
+LINE = "line"
+SCORE = re.compile(r"score(0|[1-9]\d*)")
+_BEHIND = b" \t\r"  # a carriage return at the end of a row is no part of its last number
+
+
+def read_frame(path: StrPath) -> pd.DataFrame:
+    """Read a phrase table, a row a row.
+
+    Args:
+        path: the table; .gz, .bz2, .xz and .zst are decompressed.
+
+    Returns:
+        `source` and `target` as str, `score0`, `score1`, ... as they stand in the table (probabilities),
+        `alignment`, `count_target`, `count_source`, `count_pair` (NaN where a row has none), and `line`, the
+        whole row, for `write_frame`. A byte outside UTF-8 is a lone surrogate in a str.
+
+    Raises:
+        InputError: a row is malformed.
+    """
+    import pandas as pd
+
+    rows = list[tuple[object, ...]]()
+    n_scores: int | None = None
+    for line_number, line in enumerate(read_lines(path), start=1):
+        found = check_row(line, path, line_number, n_scores)
+        n_scores = agreed_number(found, n_scores, path, line_number)
+        rows.append((*_values(columns_of(line)), decoded(line)))
+    scores = [f"score{number}" for number in range(n_scores or 0)]
+    names = ["source", "target", *scores, "alignment", *COUNT_NAMES, LINE]
+    columns = [*zip(*rows, strict=True)] or [()] * len(names)
+    numbers = {*scores, *COUNT_NAMES}
+    # Texts are plain objects: pandas's own strings may refuse a lone surrogate.
+    return pd.DataFrame(
+        {
+            name: pd.Series(column, dtype=float if name in numbers else object)
+            for name, column in zip(names, columns, strict=True)
+        }
+    )
+
+
+def _values(columns: Sequence[bytes]) -> tuple[object, ...]:
+    """What a row says, column by column of the frame."""
+    texts = (decoded(columns[place].strip(BLANKS)) for place in (SOURCE, TARGET))
+    scores = map(to_number, score_tokens(columns[SCORES]))
+    return (*texts, *scores, decoded(alignment_of(columns)), *_counts(columns))
+
+
+def _counts(columns: Sequence[bytes]) -> list[float]:
+    tokens = _count_tokens(columns)
+    numbers = [to_number(token) for token in tokens[: len(COUNT_NAMES)]]
+    return numbers + [math.nan] * (len(COUNT_NAMES) - len(numbers))
+
+
+def _count_tokens(columns: Sequence[bytes]) -> list[bytes]:
+    return score_tokens(columns[COUNTS]) if len(columns) > COUNTS else []
+
+
+def write_frame(frame: pd.DataFrame, path: StrPath) -> None:
+    """Write a phrase table from the columns that `read_frame` makes, in the order of the rows.
+
+    Scores may be changed, added (`score4` behind `score3`) or taken away; a score that is new or changed is
+    written with seven digits. Without `line` (in all rows or, as None or NaN, in some) a row is written from
+    `source`, `target`, the scores and, where they are there, alignment and counts.
+
+    Args:
+        frame: its index does not count.
+        path: the table to write, compressed by suffix; it appears only when it is complete.
+
+    Raises:
+        UserError: a column is missing or unknown, a text has a "|||" or the end of a line in it, or a score
+            is no finite number.
+    """
+    n_scores = _check_columns([*frame.columns])
+    with open_write(path) as stream:
+        stream.writelines(row + b"\n" for row in _rows(frame, n_scores))
+
+
+def _check_columns(names: Sequence[Any]) -> int:
+    """How many scores the columns have.
+
+    Raises:
+        UserError: there are others, or some are missing.
+    """
+    scores = sorted(int(name[5:]) for name in names if SCORE.fullmatch(str(name)))
+    known = {"source", "target", "alignment", *COUNT_NAMES, LINE}
+    others = [name for name in names if name not in known and not SCORE.fullmatch(str(name))]
+    missing = [name for name in ("source", "target") if name not in names]
+    fault = f"the column {others[0]!r}" if others else ""
+    if missing:
+        fault = f"no column {missing[0]!r}"
+    elif len(set(names)) < len(names):
+        fault = "a column twice"
+    elif not scores or scores != [*range(len(scores))]:
+        fault = f"scores {', '.join(f'score{number}' for number in scores) or 'missing'}"
+    if fault:
+        raise UserError(
+            f"a phrase table: found {fault}, expected source, target, score0, score1, ..., alignment, "
+            f"{', '.join(COUNT_NAMES)}, {LINE}. Rename a column or drop it"
+        )
+    return len(scores)
+
+
+def _rows(frame: pd.DataFrame, n_scores: int) -> Iterator[bytes]:
+    """The rows as bytes."""
+    names = ["source", "target", *(f"score{number}" for number in range(n_scores))]
+    texts = {name: [*frame[name]] for name in names}
+    optional = {
+        name: [*frame[name]] if name in frame else [None] * len(frame)
+        for name in ("alignment", *COUNT_NAMES, LINE)
+    }
+    for place in range(len(frame)):
+        where = f"row {place}"
+        new = _Row(
+            encoded(texts["source"][place], f"{where}, source"),
+            encoded(texts["target"][place], f"{where}, target"),
+            [_number(texts[name][place], f"{where}, {name}") for name in names[2:]],
+            _optional_text(optional["alignment"][place], f"{where}, alignment"),
+            _known_counts([optional[name][place] for name in COUNT_NAMES], where),
+        )
+        line = optional[LINE][place]
+        if not new.source.strip(BLANKS):
+            raise UserError(f"{where}, source: found nothing, expected at least one word")
+        yield new.made() if _is_missing(line) else new.changed(_old(line, where))
+
+
+class _Row:
+    """What a row of the frame says.
+
+    Args:
+        source: source phrase.
+        target: target phrase.
+        scores: dense scores.
+        alignment: word links; None where the frame does not say.
+        counts: of target, source and pair, as many as are known.
+    """
+
+    def __init__(
+        self,
+        source: bytes,
+        target: bytes,
+        scores: list[float],
+        alignment: bytes | None,
+        counts: list[float],
+    ) -> None:
+        self.source, self.target, self.scores = source, target, scores
+        self.alignment, self.counts = alignment, counts
+
+    def made(self) -> bytes:
+        """A new row."""
+        counts = [b"%.7g" % count for count in self.counts]
+        columns = [self.source, self.target, b" ".join(b"%.7g" % each for each in self.scores)]
+        if self.alignment or counts:
+            columns.append(self.alignment or b"")
+        if counts:
+            columns.append(b" ".join(counts))
+        return b" ||| ".join(columns)
+
+    def changed(self, columns: list[bytes]) -> bytes:
+        """A row that was read, the fields replaced whose values have changed."""
+        for place, text in ((SOURCE, self.source), (TARGET, self.target)):
+            if columns[place].strip(BLANKS) != text:
+                columns[place] = _in_place_of(columns[place], text)
+        tokens = _tokens(score_tokens(columns[SCORES]), self.scores)
+        columns[SCORES] = _with_tokens(columns[SCORES], tokens)
+        if self.alignment is not None and alignment_of(columns) != self.alignment:
+            _lengthen(columns, ALIGNMENT)
+            columns[ALIGNMENT] = _in_place_of(columns[ALIGNMENT], self.alignment)
+        if self.counts and not _same_counts(columns, self.counts):
+            _lengthen(columns, COUNTS)
+            old = _count_tokens(columns)
+            rest = old[len(COUNT_NAMES) :] if len(self.counts) == len(COUNT_NAMES) else []
+            tokens = _tokens(old[: len(COUNT_NAMES)], self.counts)
+            columns[COUNTS] = _with_tokens(columns[COUNTS], tokens + rest)
+        return BAR.join(columns)
+
+
+def _same_counts(columns: Sequence[bytes], counts: Sequence[float]) -> bool:
+    return [number for number in _counts(columns) if not math.isnan(number)] == list(counts)
+
+
+def _lengthen(columns: list[bytes], place: int) -> None:
+    """Give a row empty columns up to a place; a carriage return stays at its end."""
+    if len(columns) > place:
+        return
+    end = b"\r" if columns[-1].endswith(b"\r") else b""
+    columns[-1] = columns[-1].removesuffix(end)
+    if not columns[-1].endswith(b" "):
+        columns[-1] += b" "
+    columns += [b" "] * (place + 1 - len(columns))
+    columns[-1] += end
+
+
+def _in_place_of(old: bytes, text: bytes) -> bytes:
+    """A column with another text between its blanks; what had none gets one at both ends."""
+    body = old.rstrip(_BEHIND)
+    words = body.lstrip(BLANKS)
+    if words:
+        return body[: -len(words)] + text + old[len(body) :]
+    return b" " + text + b" " + (b"\r" if old.endswith(b"\r") else b"")
+
+
+def _tokens(old: Sequence[bytes], numbers: Sequence[float]) -> list[bytes]:
+    """The numbers as texts, each that is the old one as it was written."""
+    kept = [
+        token if to_number(token) == number else b"%.7g" % number
+        for token, number in zip(old, numbers, strict=False)
+    ]
+    return kept + [b"%.7g" % number for number in numbers[len(old) :]]
+
+
+def _with_tokens(column: bytes, tokens: Sequence[bytes]) -> bytes:
+    """A column of numbers with others; untouched where they are the same."""
+    if score_tokens(column) == list(tokens):
+        return column
+    return _in_place_of(column, b" ".join(tokens))
+
+
+def _old(line: object, where: str) -> list[bytes]:
+    """The columns of a row that was read."""
+    if not isinstance(line, str):
+        raise UserError(f"{where}, {LINE}: found {line!r:.60}, expected a row as it was read")
+    old = columns_of(line.encode("utf-8", "surrogateescape"))
+    if len(old) <= SCORES or "\n" in line:
+        raise UserError(f"{where}, {LINE}: found {line!r:.60}, expected a row as it was read")
+    return old
+
+
+def _is_missing(value: object) -> bool:
+    """Whether a cell is empty: None, NaN or pandas's NA."""
+    import pandas as pd
+
+    return value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))
+
+
+def _optional_text(value: object, where: str) -> bytes | None:
+    return None if _is_missing(value) else encoded(value, where)
+
+
+def _number(value: object, where: str) -> float:
+    """A score.
+
+    Raises:
+        UserError: it is not a finite number.
+    """
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise UserError(f"{where}: found {value!r:.60}, expected a finite number")
+    return number
+
+
+def _known_counts(values: Sequence[object], where: str) -> list[float]:
+    """The counts of a row, which stand in a table without names: none may follow a missing one.
+
+    Raises:
+        UserError: one does, or is not a finite number.
+    """
+    n_known = sum(not _is_missing(value) for value in values)
+    for name, value in zip(COUNT_NAMES, values[:n_known], strict=False):
+        if _is_missing(value):
+            raise UserError(f"{where}: found no {name}, expected it before the other counts")
+    return [
+        _number(value, f"{where}, {name}")
+        for name, value in zip(COUNT_NAMES, values[:n_known], strict=False)
+    ]
