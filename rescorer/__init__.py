@@ -1,1 +1,268 @@
-"""Neural scorers for phrase pairs: training, scoring, and the columns they add to Moses's files."""
+"""Neural scorers for phrase pairs: training, scoring, and the columns they add to Moses's files.
+
+What stands in `__all__` is public. Each function imports what it needs when it is called, so that
+`import rescorer` costs nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from moses_bridge.base.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rescorer.contract.choices import ColumnFormat, Device, Mean, Precision
+    from rescorer.training.loop import TrainingReport
+    from rescorer.views.loaded_model import Model
+
+__all__ = [
+    "Model",
+    "UserError",
+    "load",
+    "read_table",
+    "rescore",
+    "rescore_nbest",
+    "train",
+    "write_table",
+]
+
+StrPath = str | os.PathLike[str]
+
+
+def __getattr__(name: str) -> object:
+    """The class `Model`, loaded when it is named (PEP 562)."""
+    if name == "Model":
+        from rescorer.views.loaded_model import Model
+
+        return Model
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def load(
+    model: StrPath,
+    device: Device = "auto",
+    precision: Precision = "float32",
+    unnormalized: bool = False,
+    trust_code: bool = False,
+) -> Model:
+    """A trained model, to be asked for values, vectors and targets.
+
+    Args:
+        model: its directory, what `rescorer train` wrote.
+        device: "auto" takes a GPU if there is one.
+        precision: of the products, "float32" or "bfloat16".
+        unnormalized: leave out the softmax's denominator; for models trained with self_normalisation.
+        trust_code: import an architecture from outside this package, which runs its code.
+
+    Raises:
+        UserError: the path is no whole model, or the settings do not fit it or this machine.
+    """
+    from pathlib import Path
+
+    from rescorer.contract.parallel import let_waiting_threads_sleep
+
+    let_waiting_threads_sleep()
+    from rescorer.contract import choices
+    from rescorer.contract.compute import Compute
+    from rescorer.views.loaded_model import Model
+
+    _check_choice("device", device, choices.Device)
+    _check_choice("precision", precision, choices.Precision)
+
+    return Model(Path(model), Compute(precision, device, unnormalized), trust_code)
+
+
+def read_table(path: StrPath) -> pd.DataFrame:
+    """A phrase table as a DataFrame; see `moses_bridge.formats.table_frame.read_frame`.
+
+    Returns:
+        Columns `source`, `target`, `score0`, `score1`, ..., `alignment`, `count_target`, `count_source`,
+        `count_pair`, and `line`, each row as it stands in the file.
+
+    Raises:
+        UserError: a row is malformed, or the file cannot be read.
+    """
+    from moses_bridge.formats.table_frame import read_frame
+
+    return read_frame(path)
+
+
+def write_table(frame: pd.DataFrame, path: StrPath) -> None:
+    """Write a phrase table; what `read_table` read and nobody changed is the same bytes.
+
+    Args:
+        frame: with the columns of `read_table`; scores may be changed, added (the next number) or dropped.
+        path: the table to write, compressed by suffix; it appears only when it is complete. Each row ends in
+            a line's end, also the last one of a table that was read without.
+
+    Raises:
+        UserError: a column is missing or unknown, or a value cannot stand in a table.
+    """
+    from moses_bridge.formats.table_frame import write_frame
+
+    write_frame(frame, path)
+
+
+def train(
+    data: StrPath,
+    out: StrPath,
+    arch: str = "encdec",
+    settings: Mapping[str, Any] | None = None,
+    source: StrPath | None = None,
+    links: StrPath | None = None,
+    texts: tuple[StrPath, StrPath] | None = None,
+    cache: StrPath | None = None,
+    resume: bool = False,
+    device: Device = "auto",
+    seed: int = 1,
+) -> TrainingReport:
+    """Train a network and write its model directory, as `rescorer train` does.
+
+    Args:
+        data: a phrase table, or target text for language models and models of sentences.
+        out: the model directory; `load` reads it.
+        arch: the architecture, one of `rescorer train --help`, or package.module:NAME.
+        settings: what a file for `--config` says, a table inside another one as a mapping:
+            {"loop": {"n_epochs": 1}}.
+        source: source text, if data is its translation line by line.
+        links: word alignment of source and data, for architectures that need it.
+        texts: source and target text in which words are counted for the shortlists.
+        cache: directory in which to keep the pairs of the table for later trainings.
+        resume: continue an interrupted training in out.
+        device: "auto" takes a GPU if there is one.
+        seed: of weights, held-out data, order and samples.
+
+    Returns:
+        Losses and numbers of the training.
+
+    Raises:
+        UserError: the data are malformed, or settings and data do not fit the architecture.
+    """
+    from pathlib import Path
+
+    from rescorer.contract.parallel import let_waiting_threads_sleep
+
+    let_waiting_threads_sleep()
+    from moses_bridge.base.config import from_mapping
+    from rescorer.contract import choices
+    from rescorer.contract.architectures import load as load_architecture
+    from rescorer.contract.compute import choose_device
+    from rescorer.contract.data import Data
+    from rescorer.runs.train import train as run_training
+
+    _check_choice("device", device, choices.Device)
+    given = from_mapping(load_architecture(arch).settings, settings or {}, "settings")
+    asked = Data(data, source, links, texts, cache)
+    return run_training(arch, asked, Path(out), given, resume, choose_device(device), seed)
+
+
+def rescore(
+    table: StrPath,
+    out: StrPath,
+    models: Sequence[Model],
+    columns: str = "sum",
+    mean: Mean | None = None,
+    column_format: ColumnFormat = "prob",
+    ini: StrPath | None = None,
+    ini_out: StrPath | None = None,
+    replace: bool = False,
+    resume: bool = False,
+    jobs: int | None = None,
+) -> list[str]:
+    """Append the columns of models to a phrase table, as `rescorer score` does.
+
+    Args:
+        table: the phrase table.
+        out: the table to write, compressed by suffix.
+        models: what `load` gave; each adds its columns.
+        columns: of each model, joined by commas: sum, per-word, over-targets, unknown-words.
+        mean: one scorer of all models, by their mean; None for columns of each.
+        column_format: "prob" for the probabilities that Moses reads, "log" for a table of logarithms.
+        ini: moses.ini that names the table.
+        ini_out: moses.ini to write, which names the new table.
+        replace: replace the columns that an earlier run added.
+        resume: continue an interrupted run.
+        jobs: threads; None for one a processor.
+
+    Returns:
+        Lines for the user: what was written, and what to do for Moses.
+
+    Raises:
+        UserError: a row is malformed, a pair cannot be scored, or arguments do not fit together.
+    """
+    from pathlib import Path
+
+    from moses_bridge.base.processors import n_processors
+    from rescorer.contract import choices
+    from rescorer.models.ensemble import named_ensemble
+    from rescorer.tables.column import ColumnConfig, parse_columns
+    from rescorer.tables.scored_table import score_table
+
+    _check_choice("column_format", column_format, choices.ColumnFormat)
+    scorers = [model.named for model in models]
+    if mean is not None:
+        _check_choice("mean", mean, choices.Mean)
+        scorers = [named_ensemble(scorers, mean)]
+    config = ColumnConfig(parse_columns(columns), column_format, jobs=jobs or n_processors())
+    old_ini, new_ini = (None if path is None else Path(path) for path in (ini, ini_out))
+    tables = (os.fspath(table), os.fspath(out))
+    return score_table(*tables, scorers, config, old_ini, new_ini, resume, replace)
+
+
+def rescore_nbest(
+    nbest: StrPath,
+    source: StrPath,
+    out: StrPath,
+    model: Model | Sequence[Model],
+    feature: str,
+    mean: Mean = "sentence-log-probs",
+    per_word_feature: str = "",
+    jobs: int | None = None,
+) -> int:
+    """Append a feature to each entry of an n-best list, as `rescorer nbest` does.
+
+    Args:
+        nbest: the n-best list.
+        source: the source text of the list.
+        out: the list to write, compressed by suffix.
+        model: what `load` gave; several are an ensemble.
+        feature: its name: letters and digits.
+        mean: what an ensemble averages.
+        per_word_feature: name of a second feature, the value divided by the number of words + 1; "" for none.
+        jobs: threads; None for one a processor.
+
+    Returns:
+        The number of entries.
+
+    Raises:
+        UserError: an entry is malformed or cannot be scored, or a name is none for a feature.
+    """
+    from pathlib import Path
+
+    from moses_bridge.base.processors import n_processors
+    from rescorer.contract import choices
+    from rescorer.models.ensemble import ensemble
+    from rescorer.tables.nbest import add_feature
+
+    _check_choice("mean", mean, choices.Mean)
+    models = model if isinstance(model, Sequence) else [model]
+    scorer = ensemble([each.named.scorer for each in models], mean)
+    lists = (os.fspath(nbest), Path(source), scorer, feature, os.fspath(out))
+    return add_feature(*lists, jobs or n_processors(), per_word_feature)
+
+
+def _check_choice(name: str, value: str, literal: Any) -> None:
+    """Refuse a value that a Literal does not have.
+
+    Raises:
+        UserError: it has not.
+    """
+    from moses_bridge.base.config import choices
+
+    allowed = choices(literal)
+    if value not in allowed:
+        raise UserError(f"{name}: found {value!r}, expected one of {', '.join(allowed)}")

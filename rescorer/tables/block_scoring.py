@@ -1,6 +1,6 @@
-"""What the rows of a block get: values of scorers, forms of them, and the bytes that are written.
+"""The new columns of a block: the scorers' values, their forms, and the bytes to write.
 
-A block's bytes depend on nothing but its rows and the run, so a block can be scored in any process.
+A block's bytes depend only on its rows and the run, so a block can be scored in any process.
 """
 
 from __future__ import annotations
@@ -25,47 +25,51 @@ from rescorer.tables.form import FORMS
 from rescorer.tables.partial_file import compress
 from rescorer.tables.run import LOWEST_PROB, Run
 
-# e^88 is just below the largest float32, which Moses reads scores into.
+# e^88 is just below the largest float32; Moses reads scores as float32.
 HIGHEST_LOG = 88.0
 
 
 def moses_prob(log_values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What is written for a value that shall enter the log-linear model: its exp, from 1e-30 to e^88.
+    """The probabilities to write for values of the log-linear model: their exp, from 1e-30 to e^88.
 
-    The limits keep clear of the denormal numbers of float32 and of its infinity.
+    The limits avoid the denormal numbers of float32 and its infinity.
+
+    Args:
+        log_values: natural logarithms, of any shape; the result has the same.
     """
     return np.maximum(np.exp(np.minimum(log_values, HIGHEST_LOG)), LOWEST_PROB)
 
 
 def floored_log(log_values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The same for a table of logarithms: the value itself, at least log 1e-30."""
+    """The numbers to write into a table of logarithms: the values themselves, at least log 1e-30."""
     return np.maximum(log_values, np.log(LOWEST_PROB))
 
 
 @dataclass(frozen=True)
 class ScoredBlock:
-    """A block as it is written.
+    """A scored block, ready to be written.
 
     Attributes:
-        data: its rows, compressed as the table is.
-        counts: its rows, and those of each column whose value was cut, by name.
+        data: its rows, compressed like the table.
+        counts: "rows", the number of its rows, and "floored 0", "floored 1", ..., the number of values of
+            each column outside the limits of `moses_prob`.
     """
 
     data: bytes
     counts: dict[str, int]
 
 
-# Scores blocks in other processes and returns them in order.
+# Scores the blocks of a run and yields them in order.
 Executor = Callable[[Run, Iterator[Block]], Iterator[ScoredBlock]]
 
 
 def score_block(run: Run, scorers: Sequence[NamedScorer], block: Block) -> ScoredBlock:
-    """The rows of a block with their columns.
+    """Score a block and append the columns to its rows.
 
     Args:
-        run: which columns.
-        scorers: those of the run.
-        block: some rows of its table.
+        run: the run, for its columns.
+        scorers: the scorers of the run.
+        block: some rows of the run's table.
 
     Raises:
         InputError: a row lacks what a scorer needs.
@@ -85,7 +89,7 @@ def score_block(run: Run, scorers: Sequence[NamedScorer], block: Block) -> Score
 
 
 def _values(run: Run, scorers: Sequence[NamedScorer], block: Block) -> NDArray[np.float64]:
-    """What each column adds to the log-linear model, *Shape:* (n_rows, n_columns)."""
+    """The value of each column in the log-linear model, *Shape:* (n_rows, n_columns)."""
     values = []
     for n_earlier, named in enumerate(scorers):
         own = _own_values(run, named, block)
@@ -99,14 +103,14 @@ def _values(run: Run, scorers: Sequence[NamedScorer], block: Block) -> NDArray[n
 
 
 def _own_values(run: Run, named: NamedScorer, block: Block) -> NDArray[np.float64]:
-    """What a scorer gives for the rows of a block, *Shape:* (n_rows,)."""
+    """A scorer's values of the rows of a block, *Shape:* (n_rows,)."""
     needs_links = named.scorer.needs_links
     links = [alignment_column(line) for line in block.lines] if needs_links else None
     try:
         values = named.scorer.values(Batch(block.sources, block.targets, links))
     except UnscorablePair as error:
         found = f"{error.found} of {_pair(block, error.row)}"
-        # Where rows may have been left out, those of a block need not stand one after another.
+        # If rows may have been left out, the rows of a block need not be consecutive.
         line = None if run.config.max_bad_rows else block.first_line + error.row
         raise InputError(run.path, line, found, error.expected, error.hint) from error
     strange = np.flatnonzero(~np.isfinite(values))

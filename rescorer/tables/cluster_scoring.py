@@ -1,7 +1,7 @@
-"""Blocks of a phrase table scored by the workers of a Ray cluster.
+"""Scoring the blocks of a phrase table on the workers of a Ray cluster.
 
-A model's files travel through Ray, as the rows do, so the machines need no common file system: the driver
-alone reads the table and the models, and writes.
+The models' files are sent through Ray, like the rows, so the machines need no common file system. Only the
+driver reads and writes files.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ DEVICES: dict[Unit, Device] = {"CPU": "cpu", "GPU": "cuda"}
 
 @dataclass(frozen=True)
 class PackedScorers:
-    """Scorers that can be made where their models' directories are not.
+    """Scorers with their models' files, for machines without the model directories.
 
     Attributes:
-        choice: which they are.
-        files: of each model, content by place in its directory.
-        names: of the scorers, for reports.
+        choice: the scorers.
+        files: for each model, the content of its files by their paths in the model directory.
+        names: names of the scorers, for reports.
     """
 
     choice: ScorerChoice
@@ -42,7 +42,7 @@ class PackedScorers:
     names: tuple[str, ...]
 
     def named(self, device: Device) -> list[NamedScorer]:
-        """The scorers, made anew on a device; see `ScorerChoice.named`."""
+        """Load the scorers on a device; see `ScorerChoice.named`."""
         with tempfile.TemporaryDirectory() as folder:
             models = tuple(Path(folder, str(number)) for number in range(len(self.files)))
             for model, files in zip(models, self.files, strict=True):
@@ -55,11 +55,11 @@ class PackedScorers:
 
 
 def packed(choice: ScorerChoice, named: list[NamedScorer]) -> PackedScorers:
-    """Scorers with the files of their models.
+    """Pack scorers with the files of their models.
 
     Args:
-        choice: which they are.
-        named: the same, loaded.
+        choice: the scorers.
+        named: the same scorers, loaded.
     """
     return PackedScorers(
         choice,
@@ -70,12 +70,12 @@ def packed(choice: ScorerChoice, named: list[NamedScorer]) -> PackedScorers:
 
 @dataclass(frozen=True)
 class BlockWork:
-    """What a worker makes ready: the scorers, once.
+    """The work of one worker: load the scorers once, then score blocks.
 
     Attributes:
-        scorers: to load.
-        device: on which they compute.
-        run: which columns.
+        scorers: the scorers.
+        device: the device of the worker.
+        run: the run, for its columns.
     """
 
     scorers: PackedScorers
@@ -83,7 +83,10 @@ class BlockWork:
     run: Run
 
     def __call__(self) -> Callable[[Block], ScoredBlock]:
-        """What scores a block, on one thread: so values do not depend on the machine's processors."""
+        """Load the scorers and return a function scoring a block.
+
+        It uses one thread, so that values do not depend on the number of processors.
+        """
         compute_on_one_thread()
         return partial(score_block, self.run, self.scorers.named(self.device))
 
@@ -92,13 +95,16 @@ class BlockWork:
 def open_scoring(
     address: str, n_workers: int | None, device: Device, scorers: PackedScorers
 ) -> Iterator[Executor]:
-    """What scores a table's blocks on a Ray cluster, until the end of the block.
+    """Connect to a Ray cluster for scoring a table's blocks, until the end of the `with` block.
 
     Args:
-        address: see `moses_bridge.base.cluster.open_cluster`; so is the next one.
-        n_workers: that work at a time.
-        device: of each worker; "auto" is a GPU where the cluster has any.
-        scorers: what each worker loads, once.
+        address: address of the cluster; see `moses_bridge.base.cluster.open_cluster`.
+        n_workers: number of workers; None for one per device.
+        device: device of each worker; "auto" is a GPU if the cluster has one.
+        scorers: the scorers; each worker loads them once.
+
+    Yields:
+        A function scoring the blocks of a run.
 
     Raises:
         ConfigError: Ray is not installed, or the cluster has no such device.

@@ -1,8 +1,8 @@
-"""Which columns a table gets, and in which form.
+"""The columns to add to a table, and their form.
 
-Moses takes the natural logarithm of each dense score of a text table and floors it at -100, and
-makes a NaN of a negative one in silence (moses/TranslationModel/RuleTable/LoaderStandard.cpp,
-lines 199-205). So what is added is exp of the value that shall count in the log-linear model.
+Moses takes the natural logarithm of each dense score of a text table, floors it at -100, and silently turns
+a negative score into NaN (moses/TranslationModel/RuleTable/LoaderStandard.cpp, lines 199-205). So a column
+holds exp of the value intended for the log-linear model.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from rescorer.contract.scorer import NamedScorer
 from rescorer.tables.rows import Shard
 
 Column = Literal["sum", "per-word", "over-targets", "unknown-words"]
-# Earlier versions made these too, and TABLE.json may name them.
+# Columns made by earlier versions only; an old TABLE.json may name them.
 FORMER_COLUMNS = ("length-neutral", "residual")
 
 
 @dataclass(frozen=True)
 class ColumnConfig:
-    """What to add, and how.
+    """Settings of the columns to add.
 
     Attributes:
-        columns: of each scorer: "sum" is its value, log p(target | source), "per-word" the same divided by
+        columns: for each scorer: "sum" is its value, log p(target | source), "per-word" the same divided by
             the number of target words plus one (</s>), "over-targets" log of p divided by its sum over
             the table's targets of the source, "unknown-words" the number of target words outside
             the shortlist (of the first scorer alone, since models of one table share it).
-        column_format: "prob" for Moses and its converters, which take the logarithm; "log" for a table
-            whose scores are logarithms already (ProbingPT without --log-prob).
-        n_replaced: so many of the last scores of each row are taken off before.
-        block_rows: rows that are scored together; the result does not depend on it (to 1e-5).
-        jobs: blocks that are scored at a time, each on one processor.
-        max_bad_rows: so many malformed rows at most are left out.
-        shard: the part of the table that is scored; None for all of it.
+        column_format: "prob" for Moses and its converters, since they take the logarithm; "log" for a
+            table of logarithms (ProbingPT without --log-prob).
+        n_replaced: number of last scores of each row to remove first.
+        block_rows: number of rows scored together; the result does not depend on it (to 1e-5).
+        jobs: number of blocks scored at a time, each on one processor.
+        max_bad_rows: largest number of malformed rows to leave out.
+        shard: the part of the table to score; None for all of it.
     """
 
     columns: tuple[Column, ...] = ("sum",)
@@ -58,10 +58,10 @@ class ColumnConfig:
 
 
 def check_columns(scorers: Sequence[NamedScorer], config: ColumnConfig) -> None:
-    """Refuse columns that cannot be.
+    """Refuse columns that cannot be made.
 
     Raises:
-        ConfigError: there is none, one comes twice, or unknown words cannot be counted.
+        ConfigError: there is no column, one is named twice, or unknown words cannot be counted.
     """
     if len(set(config.columns)) < len(config.columns):
         raise ConfigError(f"a column is named twice: {', '.join(config.columns)}")
@@ -74,14 +74,14 @@ def check_columns(scorers: Sequence[NamedScorer], config: ColumnConfig) -> None:
 
 
 def parse_columns(names: str, unknown_words: bool = False) -> tuple[Column, ...]:
-    """The columns named in a text like "sum,per-word".
+    """Parse the names of columns, like "sum,per-word".
 
     Args:
         names: names joined by commas.
-        unknown_words: add "unknown-words" at the end, if it is not among them.
+        unknown_words: add "unknown-words" at the end unless it is among them.
 
     Raises:
-        ConfigError: there is no such column.
+        ConfigError: a name is not a column's.
     """
     known = get_args(Column)
     wanted = [name.strip() for name in names.split(",") if name.strip()]

@@ -1,7 +1,7 @@
-"""The forms of a column: what is made of a scorer's value before it enters the log-linear model.
+"""The forms of a column: functions applied to a scorer's values before the log-linear model.
 
-Each form gives a number for each row; "sum" is the value itself, log p(target | source) as in Cho et al.
-(2014), section 3.1.
+Each form takes a block of rows and their values, (n_rows,), and returns new values of the same shape. "sum" is
+the value itself, log p(target | source) as in Cho et al. (2014), section 3.1.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def over_targets(rows: Block, values: Values) -> Values:
     """Log of p divided by its sum over the table's targets of the source.
 
     Args:
-        rows: whole groups of rows with one source each, behind one another.
+        rows: all rows of each source, one source after the other.
         values: log p, *Shape:* (n_rows,).
     """
     sources = rows.sources

@@ -1,4 +1,4 @@
-"""The moses.ini of a table with added columns, and the commands that make binary tables of it."""
+"""The moses.ini of a table with added columns, and the commands for converting it to binary tables."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from rescorer.tables.column import Column
 from rescorer.tables.run import Run
 
 TABLE_KIND = "PhraseDictionaryMemory"
-# Of `initial_weights`; 0.2 is what train-model.perl gives each score of a table.
+# For `initial_weights`; train-model.perl gives each score of a table the weight 0.2.
 SHARE_OF_LARGEST_WEIGHT = 0.1
 DEFAULT_TABLE_WEIGHT = 0.2
 
 
 def table_feature(ini: MosesIni, table: Path) -> Feature:
-    """The feature of the ini that reads the table: by its path, or the only phrase table there is.
+    """The ini's feature for the table: the one with its path, else the only phrase table of the ini.
 
     Raises:
-        InputError: there is none, or several and none with this path.
+        InputError: the ini has no phrase table, or several and none with this path.
     """
     features = ini.of_kind(TABLE_KIND)
     for feature in features:
@@ -51,13 +51,13 @@ def refuse_unfit_ini(ini_path: Path, ini_out: Path, table: Path, out: Path, n_sc
     Args:
         ini_path: moses.ini of the table.
         ini_out: the ini to write.
-        table: the table that is scored.
+        table: the table to score.
         out: the table to write.
         n_scores: dense scores of its rows.
 
     Raises:
         InputError: the ini has no feature or no weights for the table, or another number of scores,
-            or a path holds a blank or "#", which Moses cuts.
+            or a path contains a blank or "#", where Moses cuts it off.
     """
     ini = read_ini(ini_path)
     feature = table_feature(ini, table)
@@ -74,9 +74,13 @@ def refuse_unfit_ini(ini_path: Path, ini_out: Path, table: Path, out: Path, n_sc
 def patch_ini(ini_path: Path, ini_out: Path, run: Run) -> None:
     """Write the ini for the new table: num-features, path and weights change together.
 
-    If it goes to another directory, relative paths of the other features become absolute, since
-    they would lead nowhere from there. Nothing else changes. Where columns are replaced, the new ones
-    have initial weights too.
+    From another directory, relative paths of the other features would not be found, so they become
+    absolute. Nothing else changes. Columns in the place of earlier ones have initial weights too.
+
+    Args:
+        ini_path: moses.ini of the scored table.
+        ini_out: the ini to write.
+        run: the finished run.
 
     Raises:
         InputError: the ini does not belong to the table.
@@ -91,16 +95,20 @@ def patch_ini(ini_path: Path, ini_out: Path, run: Run) -> None:
 
 
 def _at_home(ini: MosesIni, ini_out: Path) -> MosesIni:
-    """The ini with paths that lead to the same files from where it goes."""
+    """The ini with paths naming the same files from the directory of `ini_out`."""
     is_elsewhere = ini_out.resolve().parent != ini.path.resolve().parent
     return with_absolute_paths(ini) if is_elsewhere else ini
 
 
 def initial_weights(old_weights: Sequence[float], columns: Sequence[Column]) -> list[float]:
-    """Weights with which the untuned system still works.
+    """Weights of the added columns, small enough for the untuned system to work.
 
-    A tenth of the table's largest weight, 0 for unknown words: a phrase's log-probability is larger
-    than its other scores together, and the old weights may be normalised to any sum.
+    They are a tenth of the table's largest weight, and 0 for unknown words. A phrase's log-probability is
+    larger than its other scores together, and the old weights may be normalised to any sum.
+
+    Args:
+        old_weights: weights of the table's other scores.
+        columns: the added columns.
     """
     largest = max((abs(weight) for weight in old_weights), default=DEFAULT_TABLE_WEIGHT)
     weight = SHARE_OF_LARGEST_WEIGHT * (largest or DEFAULT_TABLE_WEIGHT)
@@ -108,10 +116,11 @@ def initial_weights(old_weights: Sequence[float], columns: Sequence[Column]) -> 
 
 
 def binary_table_commands(run: Run) -> list[str]:
-    """Moses's commands that make binary tables of the new one, told the right number of scores.
+    """Moses's commands for converting the new table to binary ones, with the right number of scores.
 
-    processPhraseTableMin takes 4 and CreateProbingPT never compares, if the number is not given.
-    The first takes the logarithm itself; the second does with --log-prob alone.
+    Without the number, processPhraseTableMin assumes 4 and CreateProbingPT does not check the rows.
+    processPhraseTableMin always takes the logarithm, CreateProbingPT only with --log-prob. So a table of
+    logarithms can be converted by CreateProbingPT only.
     """
     out, n_scores = Path(run.out), str(run.n_scores)
     stem = out.with_suffix("") if out.suffix in COMPRESSIONS else out

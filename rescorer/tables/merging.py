@@ -1,4 +1,4 @@
-"""Shards of a table with added columns, joined once each is known to be whole."""
+"""Joining the shards of a table with added columns, after checking that each is complete."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rescorer.tables.run import Content, Counts, Run, read_run
 
 
 def merged(parts: Sequence[Path], out: Path, command: str = "") -> Run:
-    """Write the table whose shards the parts are.
+    """Join the shards of a table.
 
-    Compressed files behind one another are one to every reader, so nothing is compressed again. The file is
-    that of an undivided run, byte for byte, where each shard has at least two blocks of rows and no malformed
-    rows were left out. Else blocks begin at other rows, and a value may differ in its seventh digit.
+    Every reader takes concatenated compressed files for one file, so nothing is compressed again. If each
+    shard has at least two blocks of rows and no malformed rows were left out, the file is that of an undivided
+    run, byte for byte. Otherwise blocks begin at other rows, and a value may differ in its seventh digit.
 
     Args:
         parts: all shards, in any order.
@@ -26,13 +26,13 @@ def merged(parts: Sequence[Path], out: Path, command: str = "") -> Run:
         command: the command line, for the record.
 
     Returns:
-        The run that would have written it at once.
+        The equivalent undivided run.
 
     Raises:
-        InputError: a shard is missing, comes twice, is of another table, model or setting, or is not the file
-            that its record describes.
+        InputError: a shard is missing or named twice, belongs to another table, model or setting, or differs
+            from its record.
         ConfigError: out has another suffix than the parts.
-        UserError: another command writes the table.
+        UserError: another command is writing the table.
     """
     ordered = _in_order([read_run(str(part)) for part in parts])
     for part in ordered:
@@ -57,10 +57,12 @@ def merged(parts: Sequence[Path], out: Path, command: str = "") -> Run:
 
 
 def _check_content(part: Run) -> None:
-    """Refuse a part that is not the file that was written; one without a digest is read to its end.
+    """Refuse a part that has changed since it was written.
+
+    A part without a digest in its record is read to the end, and its rows are counted.
 
     Raises:
-        InputError: its bytes, or its rows, are not those of its record.
+        InputError: its bytes or rows differ from its record.
     """
     path, recorded = Path(part.out), part.content
     if recorded is None:
@@ -72,7 +74,7 @@ def _check_content(part: Run) -> None:
     if Content.of(path) != recorded:
         found, expected = (
             "other bytes than were written",
-            f"those of which {part.sidecar} has the digest",
+            f"the bytes with the digest in {part.sidecar}",
         )
         raise _damaged(path, found, expected)
 
@@ -99,7 +101,7 @@ def _damaged(path: Path, found: str, expected: str) -> InputError:
 
 
 def _in_order(parts: Sequence[Run]) -> list[Run]:
-    """The parts by the number of their shard, if they are all shards of one table."""
+    """The parts in the order of their shards; refuse anything but all shards of one table."""
     shards = []
     for part in parts:
         if part.config.shard is None:
@@ -120,7 +122,7 @@ def _unfit(part: Run, found: str, expected: str) -> InputError:
 
 
 def _common(part: Run) -> tuple[object, ...]:
-    """What all shards share: everything but the shard's own number and what was counted in it."""
+    """The settings common to all shards: everything but the shard's own number and counts."""
     shard = part.config.shard
     settings = {**part.settings, "shard": shard and (shard.n_shards, shard.block_rows)}
     return settings, part.n_old_scores, part.columns

@@ -1,7 +1,7 @@
-"""An n-best list with one more named feature, or with two: a value, and the same by the number of words.
+"""Adding one or two named features to an n-best list: a value, and the value per word.
 
-Moses's tuning reads a label that holds "_" as a sparse feature (mert/Data.cpp:227), and its numbers
-without care for nan, so a name has letters and digits only and a value is a plain finite decimal.
+Moses's tuning takes a label with "_" for a sparse feature (mert/Data.cpp:227) and does not check numbers for
+nan. So a name has only letters and digits, and a value is a plain finite decimal.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
 
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.line_progress import LineProgress
@@ -42,7 +44,7 @@ class _Hypothesis:
 
 
 class _Key(NamedTuple):
-    """What a hypothesis is scored by."""
+    """The key of a hypothesis: hypotheses with equal keys have equal values."""
 
     sentence_id: int
     words: bytes
@@ -60,26 +62,27 @@ def add_feature(
 ) -> int:
     """Append `NAME= value` to the features of each entry; every other byte stays.
 
-    The value is that of the entry's words given the source sentence of its id: the natural
-    log-probability, </s> included, where the scorer knows one. Totals are not changed, since the
-    feature has no weight yet.
+    The value is the scorer's for the entry's words, given the source sentence of its id; a probabilistic
+    model's is the natural log-probability, </s> included. Totals do not change, since the feature has no
+    weight yet.
 
     Args:
         nbest: n-best list in Moses's format; ids need not be contiguous.
         source: the source sentences, id 0 first.
         scorer: scores pairs of sentences.
-        feature: the name.
+        feature: name of the feature.
         out: n-best list to write, compressed by suffix.
-        jobs: blocks that are scored at a time, each on one processor.
-        per_word_feature: the name of a second feature, the value divided by the number of words + 1; ""
+        jobs: number of blocks scored at a time, each on one processor.
+        per_word_feature: name of a second feature, the value divided by the number of words + 1; ""
             for none.
 
     Returns:
-        How many entries were written.
+        The number of entries written.
 
     Raises:
         ConfigError: a name is not letters and digits, both are the same, or the output is an input.
-        InputError: an entry is malformed, has the feature already, or an id has no source sentence.
+        InputError: an entry is malformed, has the feature already, has no source sentence, lacks word links
+            needed by the scorer, or cannot be scored.
     """
     features = [feature, *filter(None, [per_word_feature])]
     _check_names(features)
@@ -100,7 +103,7 @@ def add_feature(
 def _blocks(
     nbest: str, source: Path, n_sentences: int, features: Sequence[str], needs_links: bool
 ) -> Iterator[list[_Hypothesis]]:
-    """Runs of whole sentences, large enough to be a good batch."""
+    """Blocks of whole sentences, large enough for efficient batches."""
     block: list[_Hypothesis] = []
     for line_number, line in enumerate(read_lines(nbest), start=1):
         entry = parse_entry(line, nbest, line_number)
@@ -133,7 +136,7 @@ def _check_names(features: Sequence[str]) -> None:
     for name in features:
         check_feature_name(name)
     if len(set(features)) < len(features):
-        raise ConfigError(f"two features of the name {features[0]}; use another one for the second")
+        raise ConfigError(f"two features of the name {features[0]}; give the second another name")
 
 
 def _check(
@@ -165,7 +168,7 @@ def _with_scores(
     features: Sequence[str],
     nbest: str,
 ) -> list[bytes]:
-    """The lines with the values, and behind each value the one per word where it has a name."""
+    """The lines with the values, each followed by the value per word if that has a name."""
     lines = []
     for hypothesis, value in zip(block, _values(block, sentences, scorer, nbest), strict=True):
         line, n_words = hypothesis.line, len(split_words(hypothesis.entry.words)) + 1
@@ -178,34 +181,39 @@ def _with_scores(
 def _values(
     block: Sequence[_Hypothesis], sentences: Sequence[bytes], scorer: Scorer, nbest: str
 ) -> list[float]:
-    """The value of each hypothesis; equal ones of a sentence are computed once."""
+    """The value of each hypothesis; one repeated in a sentence is computed once."""
     keys = [
         _Key(hypothesis.entry.sentence_id, hypothesis.entry.words, hypothesis.links)
         for hypothesis in block
     ]
     different, which = distinct(keys)
-    asked = Batch(
+    batch = Batch(
         [sentences[key.sentence_id] for key in different],
         [key.words for key in different],
         [key.links for key in different] if scorer.needs_links else None,
     )
     try:
-        values = scorer.values(asked)
+        values = scorer.values(batch)
     except UnscorablePair as error:
-        raise _no_value(error, block, different[error.row], nbest) from error
+        line = _line_of(different[error.row], block)
+        hint = (
+            "It is a model of phrases: use it with `rescorer score`" if error.side else error.hint
+        )
+        raise InputError(nbest, line, error.found, error.expected, hint) from error
+    strange = np.flatnonzero(~np.isfinite(values))
+    if len(strange):
+        row = int(strange[0])
+        hint = "train the model again, with a lower learning_rate"
+        line = _line_of(different[row], block)
+        raise InputError(nbest, line, f"the score {values[row]}", "a finite score", hint)
     found: list[float] = values[which].tolist()
     return found
 
 
-def _no_value(
-    error: UnscorablePair, block: Sequence[_Hypothesis], key: _Key, nbest: str
-) -> InputError:
-    """What to say of an entry that the scorer has no value for."""
-    entries = (each for each in block if each.entry.sentence_id == key.sentence_id)
-    line = next(
+def _line_of(key: _Key, block: Sequence[_Hypothesis]) -> int:
+    """The first line of a block with what was scored."""
+    return next(
         each.entry.line_number
-        for each in entries
-        if each.entry.words == key.words and each.links == key.links
+        for each in block
+        if key == _Key(each.entry.sentence_id, each.entry.words, each.links)
     )
-    hint = "It is a model of phrases: use it with `rescorer score`" if error.side else error.hint
-    return InputError(nbest, line, error.found, error.expected, hint)

@@ -1,8 +1,8 @@
 """An output file that grows block by block and survives its writer's death.
 
-Each block is a compressed member of its own; members behind one another are one file to every
-reader (gzip: RFC 1952, section 2.2; bzip2, xz and zstd likewise). So a later run need not compute
-again what is written, and the file becomes the same as if nothing had happened.
+Each block is a compressed member of its own; every reader takes concatenated members for one file (gzip: RFC
+1952, section 2.2; bzip2, xz and zstd likewise). So a later run continues behind the blocks already written,
+and the file is the same as without the interruption.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from moses_bridge.base.textio import (
     temporary_beside,
 )
 
-GZIP_LEVEL = 5  # of zlib-ng: as small as `gzip -6`
+GZIP_LEVEL = 5  # with zlib-ng, files are as small as of `gzip -6`
 
 
 @dataclass(frozen=True)
 class _State:
-    """What .NAME.partial.json says."""
+    """The content of .NAME.partial.json."""
 
     settings: Any
     n_bytes: Annotated[int, AtLeast(0)]
@@ -52,19 +52,19 @@ class _State:
 
 
 class PartialFile:
-    """A file while it is made: .NAME.partial with its data, .NAME.partial.json with what is done.
+    """An unfinished file: its data are in .NAME.partial, its progress in .NAME.partial.json.
 
-    Two writers of one file must be kept apart (`moses_bridge.base.lock`); where there are no locks, one of them
-    finds at its end that its data are gone. What ends before the first block leaves nothing.
+    Two writers of one file must be kept apart (`moses_bridge.base.lock`); without locks, one of them finds at
+    its end that its data are gone. A writer ending before its first block leaves no file.
 
     Args:
         out: the file to make; a link is followed.
-        settings: everything that the content depends on; an earlier part is continued only if it
-            was made with equal settings.
-        resume: continue an earlier part, if there is one that fits; else start anew.
+        settings: everything the content depends on; an earlier part is continued only if it was made
+            with equal settings.
+        resume: continue an earlier part with equal settings, if there is one; otherwise start anew.
 
     Attributes:
-        progress: sums of what the blocks so far reported; 0 of what none did.
+        progress: sums of the counts of all blocks so far, by name; 0 for any other name.
     """
 
     def __init__(self, out: Path, settings: Mapping[str, Any], resume: bool) -> None:
@@ -88,7 +88,7 @@ class PartialFile:
         self._stream.seek(self.n_bytes)
 
     def _load_state(self) -> None:
-        """Take over what an earlier run finished; a state that does not fit is as good as none."""
+        """Continue from the state of an earlier run; ignore an unusable one."""
         try:
             state = read_record(_State, self.state_path, "the state of an unfinished file")
             complete = self.data_path.stat().st_size >= state.n_bytes
@@ -107,7 +107,7 @@ class PartialFile:
         trace: TracebackType | None,
     ) -> None:
         try:
-            with named_errors(self.data_path):  # what could not be written is tried once more
+            with named_errors(self.data_path):  # closing tries to write the rest once more
                 self._stream.close()
         finally:
             self._empty.close()
@@ -118,7 +118,7 @@ class PartialFile:
         """Write one block, made by `compress`, and add its counts to the progress.
 
         Raises:
-            OSError: the disk is full, say; it names the file.
+            OSError: the file cannot be written, because the disk is full, say; the error names it.
         """
         with named_errors(self.data_path):
             self._stream.write(member)
@@ -136,15 +136,15 @@ class PartialFile:
             temporary.replace(self.state_path)
 
     def publish(self) -> None:
-        """Give the file its name; nothing else remains.
+        """Give the file its name and remove the record of its progress.
 
         Raises:
-            UserError: what is there is not what was written here.
+            UserError: another writer has replaced the data.
         """
         if not is_at(self._stream.fileno(), self.data_path):
             raise UserError(
-                f"{self.out}: another command has written there meanwhile, so nothing of this one is kept. "
-                "Run one command at a time, or give each another --out"
+                f"{self.out}: another command has written there meanwhile, so the output of this one is lost. "
+                "Run one command at a time, or give each its own --out"
             )
         self._stream.close()
         publish(self.data_path, self.out)
@@ -152,13 +152,13 @@ class PartialFile:
 
 
 class StreamOutput:
-    """The same for standard output, a pipe or a device, where nothing can be resumed.
+    """`PartialFile` for standard output, a pipe or a device; it cannot be resumed.
 
     Args:
-        out: "-" or a path; it is written to as it stands.
+        out: "-" or a path, written to directly.
 
     Attributes:
-        progress: as of `PartialFile`.
+        progress: see `PartialFile`.
     """
 
     def __init__(self, out: StrPath) -> None:
@@ -183,12 +183,15 @@ class StreamOutput:
         self.progress.update(counts)
 
     def publish(self) -> None:
-        """Let nothing remain in the buffer."""
+        """Flush the buffer."""
         self._stream.flush()
 
 
 def compress(data: bytes, out: Path) -> bytes:
-    """One compressed member in the format of out's suffix; the same bytes for the same data."""
+    """One compressed member in the format of out's suffix; equal data make equal bytes.
+
+    Without a suffix of a compression, the data are returned as they are.
+    """
     kind = COMPRESSIONS.get(out.suffix)
     if kind is None:
         return data

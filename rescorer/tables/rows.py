@@ -1,4 +1,4 @@
-"""Which rows of a phrase table a run scores: all of them, or a shard, without the malformed ones."""
+"""The rows to score: those of a whole phrase table or a shard, less malformed ones to be left out."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from moses_bridge.base.line_progress import LineProgress
 from moses_bridge.base.textio import StrPath, read_lines
 from moses_bridge.formats.phrase_table import BLANKS, check_row, source_column
 
-BLOCKS_OF_A_SHARD = 2  # at least, so that none is empty, unless a source has many blocks
+BLOCKS_OF_A_SHARD = 2  # at least, so that no shard is empty unless one source fills several blocks
 NumberedRow = tuple[int, bytes]
 
 
 @dataclass(frozen=True)
 class Shard:
-    """One of n_shards parts of a table, numbered from 1; together they are the table.
+    """One of n_shards parts of a table; together they make up the table.
 
     Attributes:
-        number: which part.
-        n_shards: how many there are.
-        block_rows: parts begin where blocks of so many rows do in a run over the whole table, so that
-            both score the same blocks; 0 for any source.
+        number: number of the part, from 1.
+        n_shards: number of parts.
+        block_rows: number of rows of a block. Parts begin at blocks of an undivided run, so that both
+            score the same blocks; 0 lets them begin at any source.
     """
 
     number: int
@@ -31,16 +31,16 @@ class Shard:
     block_rows: int = 0
 
     def rows(self, n_rows: int) -> range:
-        """The line numbers at which the first source of a block of this shard may be."""
+        """The line numbers at which this shard may begin a block, in a table of n_rows rows."""
         first = (self.number - 1) * n_rows // self.n_shards
         return range(first + 1, self.number * n_rows // self.n_shards + 1)
 
 
 def parse_shard(text: str) -> Shard:
-    """A shard from "I/N".
+    """Parse a shard, "I/N".
 
     Raises:
-        ConfigError: the text is not that, or I is not in 1..N.
+        ConfigError: the text is something else, or I is not in 1..N.
     """
     match = re.fullmatch(r"(\d+)/(\d+)", text)
     if not match or not 1 <= int(match[1]) <= int(match[2]):
@@ -54,9 +54,9 @@ def numbered_rows(table: StrPath) -> Generator[NumberedRow, None, None]:
 
 
 def shard_rows(table: StrPath, shard: Shard) -> Generator[NumberedRow, None, None]:
-    """The rows of a shard with their line numbers; no source is cut in two.
+    """The rows of a shard with their line numbers; no source is divided between two shards.
 
-    A table with fewer than two blocks a shard is cut at any source. The table is read once more before,
+    A table with fewer than two blocks per shard is divided at any source. The table is read twice: first
     to count its rows.
     """
     n_rows = _n_rows(table)
@@ -88,21 +88,21 @@ def _n_rows(table: StrPath) -> int:
 
 @dataclass
 class BadRows:
-    """Malformed rows that are left out, at most a number of them.
+    """The malformed rows left out by a run, up to a limit.
 
     Attributes:
-        limit: more than these are an error.
-        rows: those found so far.
+        limit: largest number of such rows; one more is an error.
+        rows: the rows left out so far.
     """
 
     limit: int
     rows: list[bytes] = field(default_factory=list)
 
     def left_out(self, rows: Iterable[NumberedRow], path: StrPath) -> Iterator[NumberedRow]:
-        """The rows that are well formed.
+        """Yield the well-formed rows, and keep the malformed ones in `rows`.
 
         Raises:
-            InputError: one malformed row more than the limit.
+            InputError: there are more malformed rows than the limit.
         """
         n_scores = None
         for line_number, line in rows:

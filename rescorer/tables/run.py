@@ -1,17 +1,17 @@
-"""One run of `rescorer score`: what its columns depend on and what it counted, as TABLE.json tells it."""
+"""One run of `rescorer score`: its settings and counts, as recorded in TABLE.json."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
 from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.json_files import check_plain_file, open_record_of, read_json, write_json
+from moses_bridge.base.steps import own_version
 from rescorer.contract.choices import ColumnFormat
 from rescorer.contract.scorer import NamedScorer
 from rescorer.tables.column import FORMER_COLUMNS, Column, ColumnConfig
@@ -20,18 +20,18 @@ from rescorer.tables.source_table import SourceTable
 
 # Above the denormal numbers of float32 (1e-38), and as good as 0: its logarithm is -69.
 LOWEST_PROB = 1e-30
-WRITTEN = "what `rescorer score` wrote beside its table"
+WRITTEN = "the record of a run of `rescorer score`"
 WholeNumber = Annotated[int, AtLeast(0)]
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What was counted of the rows.
+    """Numbers of rows.
 
     Attributes:
-        n_rows: rows that are written.
-        n_floored: rows of each column whose probability was raised to the floor.
-        n_bad_rows: malformed rows that were left out.
+        n_rows: rows written.
+        n_floored: for each column, rows with a value outside the limits of `block_scoring.moses_prob`.
+        n_bad_rows: malformed rows left out.
     """
 
     n_rows: int = 0
@@ -41,11 +41,11 @@ class Counts:
 
 @dataclass(frozen=True)
 class Content:
-    """The bytes of a file, as it is on the disk.
+    """Size and digest of a file on disk.
 
     Attributes:
-        n_bytes: how many.
-        sha256: their digest, in hexadecimal.
+        n_bytes: number of bytes, as compressed.
+        sha256: SHA-256 of these bytes, in hexadecimal.
     """
 
     n_bytes: int
@@ -53,7 +53,7 @@ class Content:
 
     @classmethod
     def of(cls, path: Path) -> Content:
-        """Those of a file."""
+        """Measure a file."""
         with path.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
             return cls(stream.tell(), digest)
@@ -61,18 +61,18 @@ class Content:
 
 @dataclass(frozen=True)
 class Run:
-    """What the added columns are.
+    """A run of `rescorer score`: everything its new bytes depend on, and its counts.
 
     Attributes:
-        path: of the table that is scored, as it was named.
-        table: what changes when that table does (`SourceTable.identity`).
+        path: path of the scored table, as it was given.
+        table: identity of that table (`SourceTable.identity`).
         out: the table to write.
         scorers: name and fingerprint of each.
-        config: which columns, of which rows.
-        n_old_scores: dense scores of a row that stay.
+        config: settings of the columns, with the shard and limit of the opened table.
+        n_old_scores: number of dense scores kept in each row.
         has_alignment: whether the first row has an alignment column.
-        counts: of nothing while the run goes on.
-        content: what a finished shard consists of; None of other tables, and of shards without such a record.
+        counts: numbers of rows; all 0 until the run is finished.
+        content: size and digest of a finished shard; None for other tables, and for shards recorded without.
     """
 
     path: str
@@ -89,7 +89,14 @@ class Run:
     def of(
         cls, table: SourceTable, out: str, scorers: Sequence[NamedScorer], config: ColumnConfig
     ) -> Run:
-        """The run that adds columns to a table; the rows are those that the table was opened for."""
+        """The run for adding columns to a table.
+
+        Args:
+            table: the table, opened for the rows to score.
+            out: the table to write.
+            scorers: the scorers.
+            config: settings; the table's shard and limit of malformed rows replace those here.
+        """
         return cls(
             table.path,
             table.identity,
@@ -102,7 +109,7 @@ class Run:
 
     @property
     def columns(self) -> tuple[tuple[Column, str], ...]:
-        """What each added score is, and of which scorer."""
+        """The added columns in their order, each with the name of its scorer."""
         return self.config.of_scorers([name for name, _ in self.scorers])
 
     @property
@@ -112,17 +119,17 @@ class Run:
 
     @property
     def sidecar(self) -> Path:
-        """Where the record of the run stands."""
+        """Path of the run's record."""
         return sidecar_of(self.out)
 
     @property
     def bad_rows(self) -> Path:
-        """Where the malformed rows stand that were left out."""
+        """Path of the malformed rows left out."""
         return bad_rows_of(self.out)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the bytes of the columns depend on; runs with equal ones can continue each other."""
+        """Everything the columns' bytes depend on; a run can continue one with equal settings."""
         config, shard = self.config, self.config.shard
         return {
             "table": self.table,
@@ -136,17 +143,17 @@ class Run:
         }
 
     def write_record(self, command: str) -> None:
-        """Write what was done and counted.
+        """Write the run's settings and counts to `sidecar`.
 
         Args:
-            command: the command line that did it; "" where it was none.
+            command: the command line; "" for a call from Python.
         """
         columns = [
             {"column": column, "scorer": name, "n_floored": n_floored}
             for (column, name), n_floored in zip(self.columns, self.counts.n_floored, strict=True)
         ]
         record = {
-            "rescorer": version("rescorer"),
+            "rescorer": own_version(),
             "command": command,
             "settings": self.settings,
             "n_rows": self.counts.n_rows,
@@ -163,13 +170,13 @@ class Run:
 
 
 def _shard_setting(shard: Shard) -> list[int]:
-    """What a record says of a shard; those of parts that were cut at any source have no third number."""
+    """A shard as recorded; the third number is missing if it begins at any source."""
     return [shard.number, shard.n_shards, *([shard.block_rows] if shard.block_rows else [])]
 
 
 @dataclass(frozen=True)
 class _Record:
-    """What is used of TABLE.json."""
+    """The keys used from TABLE.json."""
 
     settings: dict[str, Any]
     n_rows: WholeNumber
@@ -221,21 +228,20 @@ class _Table:
 
 
 def sidecar_of(out: str) -> Path:
-    """Where the record stands of the run that wrote a table."""
+    """Path of the record of the run that wrote a table."""
     return Path(f"{out}.json")
 
 
 def bad_rows_of(out: str) -> Path:
-    """Where the malformed rows stand that the run that wrote a table left out."""
+    """Path of the malformed rows left out by the run that wrote a table."""
     return Path(f"{out}.bad")
 
 
 def read_run(out: str) -> Run:
-    """The run that wrote a table.
+    """Read the record of the run that wrote a table.
 
     Raises:
-        InputError: there is no record beside the table, it is something else, or it names columns that are
-            no longer made.
+        InputError: the record is missing or malformed, or names columns of an earlier version.
     """
     path = sidecar_of(out)
     check_plain_file(path)
@@ -247,7 +253,10 @@ def read_run(out: str) -> Run:
     table = open_record_of(_Table, settings.table, path, WRITTEN)
     if settings.shard and len(settings.shard) not in (2, 3):
         raise InputError(
-            path, None, f"the shard {[*settings.shard]}", "a shard and their number", WRITTEN
+            path,
+            None,
+            f"the shard {[*settings.shard]}",
+            f"its number and their count, in {WRITTEN}",
         )
     config = ColumnConfig(
         columns=settings.columns,
@@ -269,7 +278,7 @@ def read_run(out: str) -> Run:
         Content(record.n_bytes, record.sha256) if record.sha256 else None,
     )
     if [(each.column, each.scorer) for each in columns] != [*run.columns]:
-        raise InputError(path, None, "columns that are not those of the settings", WRITTEN)
+        raise InputError(path, None, "columns other than those of the settings", WRITTEN)
     return run
 
 
@@ -279,7 +288,7 @@ def _refuse_former_columns(path: Path, columns: Sequence[str]) -> None:
             raise InputError(
                 path,
                 None,
-                f"a column {column!r}, which this version does not make",
+                f"the column {column!r} of an earlier version",
                 f"columns among {', '.join(get_args(Column))}",
                 "Score the table anew",
             )

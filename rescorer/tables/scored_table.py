@@ -1,4 +1,4 @@
-"""The whole of `rescorer score` and `merge`: table, moses.ini, and what the user should know of both."""
+"""The whole of `rescorer score` and `rescorer merge`: table, moses.ini, and advice for the user."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rescorer.tables.rows import Shard
 from rescorer.tables.run import LOWEST_PROB, Content, Counts, Run, bad_rows_of, read_run, sidecar_of
 from rescorer.tables.source_table import SourceTable
 
-# What is compiled, and how many functions that are with numba 0.68.
+# The compiled code, and the number of its functions with numba 0.68.
 ROW_BYTES = "the reading and writing of rows (some seconds)", 24
 
 
@@ -48,23 +48,23 @@ def score_table(
     Args:
         path: the phrase table.
         out: the table to write.
-        scorers: what scores it.
-        config: which columns, of which rows; malformed ones that are left out go to OUT.bad.
-        ini: moses.ini of the table, if there is one to patch.
+        scorers: the scorers.
+        config: settings of the columns; malformed rows left out are written to OUT.bad.
+        ini: moses.ini of the table; None to patch none.
         ini_out: the ini to write.
         resume: continue where an earlier run was stopped.
-        replace: put the columns in the place of those that an earlier run added to the table, as
-            TABLE.json says, and in their format.
+        replace: replace the columns listed in TABLE.json, in their format, instead of appending.
         command: the command line, for the record.
-        executor: scores the blocks; None for the scorers here.
+        executor: scores the blocks; None scores them in this process.
 
     Returns:
-        Lines for the user: what was written, and what Moses must be told.
+        Lines for the user: what was written, and what to do for Moses.
 
     Raises:
-        InputError: a row is malformed, the ini does not belong to the table, or the table has no
-            TABLE.json that says what to replace.
+        InputError: a row is malformed, the ini does not belong to the table, or TABLE.json is missing
+            and there are columns to replace.
         ConfigError: the settings do not fit together.
+        UserError: a value is not finite, or another command is writing the table.
     """
     _check_paths([path], out, ini, ini_out)
     if config.shard and is_stream(path):
@@ -72,7 +72,7 @@ def score_table(
     if config.shard and ini is not None:
         raise ConfigError("the ini of shards is written by `rescorer merge`: leave --ini out here")
     if replace and is_stream(path):
-        raise ConfigError("columns can be replaced in a file only, beside which TABLE.json stands")
+        raise ConfigError("columns can be replaced only in a file, with TABLE.json beside it")
     check_columns(scorers, config)
     table = SourceTable.open(path, config.max_bad_rows, _at_blocks(config))
     if replace:
@@ -80,20 +80,24 @@ def score_table(
     if ini is not None and ini_out is not None:
         refuse_unfit_ini(ini, ini_out, Path(path), Path(out), table.n_scores)
     run = add_columns(table, out, scorers, config, resume, command, executor)
-    return _told(run, ini, ini_out)
+    return _patched_and_reported(run, ini, ini_out)
 
 
 def _at_blocks(config: ColumnConfig) -> Shard | None:
-    """The shard that is scored, which begins where a block of a run over the whole table does."""
+    """The shard to score, beginning at a block of a run over the whole table."""
     return config.shard and dataclasses.replace(config.shard, block_rows=config.block_rows)
 
 
 def replacing(table: SourceTable, config: ColumnConfig) -> ColumnConfig:
-    """The settings with which new columns take the place of those that an earlier run added.
+    """The settings for replacing the columns added by an earlier run.
+
+    Args:
+        table: the table with these columns.
+        config: settings of the new columns.
 
     Raises:
-        InputError: the table has no TABLE.json, or rows of another width than it says.
-        ConfigError: the earlier columns have another format than the new ones.
+        InputError: TABLE.json is missing, or the rows have another number of scores than it says.
+        ConfigError: the earlier columns have another format.
     """
     earlier = read_run(table.path)
     if table.n_scores != earlier.n_scores:
@@ -117,26 +121,28 @@ def add_columns(
     command: str = "",
     executor: Executor | None = None,
 ) -> Run:
-    """Write the table with added dense scores, the last of each row; every other byte stays.
+    """Write the table with new dense scores at the end of each row's scores; every other byte stays.
 
-    Beside it OUT.json says which models made which column, and OUT.bad holds the malformed rows that
-    were left out. With "-" the table goes to standard output; such a run cannot be resumed, and no file
-    stands beside a table that goes there, to a pipe or to a device.
+    Beside it are OUT.json, the record of the run, and OUT.bad, the malformed rows left out. With "-" the
+    table is written to standard output. A run writing there, to a pipe or to a device cannot be resumed
+    and writes no other file.
 
     Args:
-        table: equal sources together; it says which rows are scored, whatever the config says.
+        table: the table, opened for the rows to score, with equal sources together.
         out: table to write, compressed by suffix.
         scorers: one group of columns for each.
-        config: which columns.
-        resume: continue where an earlier run of the same settings was stopped.
+        config: settings of the columns; the table's shard and limit of malformed rows replace those here.
+        resume: continue where an earlier run with the same settings was stopped.
         command: the command line, for the record.
-        executor: scores the blocks; None for the scorers here.
+        executor: scores the blocks; None scores them in this process.
+
+    Returns:
+        The run with its counts.
 
     Raises:
-        InputError: a row of the table is not one that Moses reads as it is meant, or lacks what a scorer
-            needs.
+        InputError: a row is malformed, or lacks what a scorer needs.
         ConfigError: the settings do not fit together.
-        UserError: a value is not finite, or another command writes the table.
+        UserError: a value is not finite, or another command is writing the table.
     """
     check_columns(scorers, config)
     run = Run.of(table, out, scorers, config)
@@ -153,7 +159,7 @@ def _write(
     command: str,
     executor: Executor | None,
 ) -> Run:
-    """Write the table and what is beside it."""
+    """Write the table and the files beside it."""
     out, config = run.out, run.config
     blocks = blocks_of_rows(table.rows, run.path, config.block_rows)
     scored = executor or partial(_scored_here, scorers)
@@ -178,7 +184,7 @@ def _write(
 
 
 def _check_run(run: Run, scorers: Sequence[NamedScorer], resume: bool) -> None:
-    """Refuse what cannot be done with this table, or with what is to be written."""
+    """Refuse settings that do not fit the table or the output."""
     if resume and (is_stream(run.path) or is_stream(run.out)):
         raise ConfigError("a run on standard input or output, a pipe or a device cannot be resumed")
     if run.config.max_bad_rows and is_stream(run.out):
@@ -205,7 +211,7 @@ def _scored_here(
 
 
 def _behind(blocks: Iterator[Block], n_rows: int) -> Iterator[Block]:
-    """The blocks without those that hold the first n_rows rows."""
+    """The blocks behind the first n_rows rows."""
     n_earlier = 0
     for block in blocks:
         if n_earlier >= n_rows:
@@ -229,21 +235,22 @@ def merge_shards(
     """Join the shards of a table and patch its moses.ini.
 
     Args:
-        parts: what `rescorer score --shard` wrote, in any order.
+        parts: the tables written by `rescorer score --shard`, in any order.
         out: the table to write, with the suffix of the parts.
-        ini: moses.ini of the table that was scored, if there is one to patch.
+        ini: moses.ini of the scored table; None to patch none.
         ini_out: the ini to write.
         command: the command line, for the record.
 
     Returns:
-        Lines for the user, as of `score_table`.
+        Lines for the user; see `score_table`.
 
     Raises:
-        InputError: a shard is missing, comes twice or is of another table or model.
+        InputError: a shard is missing, named twice, damaged or of another table or model, or the ini does
+            not belong to the table.
         ConfigError: the options do not fit together.
     """
     _check_paths([str(part) for part in parts], str(out), ini, ini_out)
-    return _told(merged(parts, out, command), ini, ini_out)
+    return _patched_and_reported(merged(parts, out, command), ini, ini_out)
 
 
 def _check_paths(tables: Sequence[str], out: str, ini: Path | None, ini_out: Path | None) -> None:
@@ -262,8 +269,8 @@ def _check_paths(tables: Sequence[str], out: str, ini: Path | None, ini_out: Pat
     )
 
 
-def _told(run: Run, ini: Path | None, ini_out: Path | None) -> list[str]:
-    """Patch the ini, and say what was written and what Moses must be told."""
+def _patched_and_reported(run: Run, ini: Path | None, ini_out: Path | None) -> list[str]:
+    """Patch the ini; the lines for the user."""
     lines = _summary(run)
     if ini is not None and ini_out is not None:
         patch_ini(ini, ini_out, run)
@@ -279,14 +286,14 @@ def _summary(run: Run) -> list[str]:
         floored = f", {n_floored:,} rows raised to {LOWEST_PROB:g}" if n_floored else ""
         lines.append(f"  score {number}: {column} of {name}{floored}")
     if n_bad_rows := run.counts.n_bad_rows:
-        lines.append(f"{run.bad_rows}: {n_bad_rows:,} malformed rows that were left out")
+        lines.append(f"{run.bad_rows}: {n_bad_rows:,} malformed rows left out")
     return lines
 
 
 def _advice(run: Run) -> list[str]:
     return [
-        "Binary tables must be told the number of scores"
-        " (rows in the order of LC_ALL=C sort for the first):",
+        "Binary tables need the number of scores"
+        " (and the first command needs rows in the order of LC_ALL=C sort):",
         *(f"  {command}" for command in binary_table_commands(run)),
-        "Remove what an earlier tuning made of the old table: filtered/ and features.list.",
+        "Remove the files of an earlier tuning with the old table: filtered/ and features.list.",
     ]

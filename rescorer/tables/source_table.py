@@ -1,4 +1,4 @@
-"""The phrase table that is scored: opened once, and what its first row tells."""
+"""The phrase table to score, opened once, with the facts of its first row."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from rescorer.tables.rows import BadRows, NumberedRow, Shard, numbered_rows, sha
 
 @dataclass
 class SourceTable:
-    """A phrase table, or a shard of it, whose rows can be read once.
+    """A phrase table or a shard of it; its rows can be read once.
 
     Attributes:
-        path: where it stands; "-" is standard input.
-        n_scores: dense scores of a row.
+        path: path of the table; "-" is standard input.
+        n_scores: number of dense scores of a row.
         has_alignment: whether the first row has word links.
-        shard: the part that is scored; None for all of it.
-        bad_rows: the malformed rows met so far.
-        rows: those that are to be scored, with their line numbers.
+        shard: the part to score; None for all of it.
+        bad_rows: the malformed rows left out so far.
+        rows: the rows to score, with their line numbers.
     """
 
     path: str
@@ -41,8 +41,8 @@ class SourceTable:
 
         Args:
             path: the table; "-" is standard input.
-            max_bad_rows: so many malformed rows at most are left out.
-            shard: the part to be scored; None for all of it.
+            max_bad_rows: largest number of malformed rows to leave out.
+            shard: the part to score; None for all of it.
 
         Raises:
             InputError: there is no row, or the first one is malformed.
@@ -69,7 +69,7 @@ class SourceTable:
 
 
 def table_identity(path: str) -> dict[str, Any]:
-    """What changes when the table does; of standard input only its name is known."""
+    """Path, size and time of change of a table; the path alone for a stream or a missing file."""
     if is_stream(path) or not Path(path).exists():
         return {"path": path}
     state = Path(path).stat()

@@ -26,7 +26,7 @@ from rescorer.training.seeded_batch import SeededBatch, in_random_order
 
 Batching = Literal["sources", "parts", "pairs"]
 # Targets of a source that come into a batch together. 4 learned quickest of 1, 2, 3, 4, 8 and all
-# (docs/benchmarks.md): more share more work, but make a batch less varied.
+# (docs/journal/speed-training.md): more share more work, but make a batch less varied.
 TARGETS_TOGETHER: dict[Batching, int | None] = {"sources": None, "parts": 4, "pairs": 1}
 # Held-out pairs scored at a time, so that memory does not grow with their number.
 HELD_OUT_BATCH_PAIRS = 4096

@@ -71,16 +71,23 @@ def generate_phrases(
     known = None if table is None else table_targets(table, frozenset(lines))
     n_targets = 0
     with open_write(out) as stream, Progress("generate", len(lines), "phrases") as progress:
-        for one in _with_table(lines, _targets(generator, lines, config), known):
+        for one in _with_table(lines, targets_of_lines(generator, lines, config), known):
             stream.write(_as_json(one) if form == "json" else _as_text(one))
             n_targets += len(one.targets)
             progress.update()
     return n_targets
 
 
-def _targets(
+def targets_of_lines(
     generator: TargetGenerator, lines: Sequence[bytes], config: GenerationConfig
 ) -> Iterator[list[Generated]]:
+    """The targets of each line; a model that sees no source continues the lines.
+
+    Args:
+        generator: of a model directory.
+        lines: words separated by one blank.
+        config: what is wanted.
+    """
     if generator.shortlists.source is None:
         return generator.generate([b""] * len(lines), config, beginnings=lines)
     return generator.generate(lines, config)

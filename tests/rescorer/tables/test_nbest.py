@@ -216,3 +216,18 @@ def test_a_model_of_phrases_refuses_a_sentence_with_its_line(source: Path) -> No
     message = r"nbest:3: found 2 words on the target side, expected at most 1.*`rescorer score`"
     with pytest.raises(InputError, match=message):
         written(b"0 ||| c ||| ||| 1\n0 ||| d ||| ||| 1\n1 ||| a b ||| ||| 1\n", source, Phrases())
+
+
+class Diverged(LengthsInThousands):
+    """What a network becomes whose training diverged: it has no number for one of the targets."""
+
+    def values(self, batch: Batch) -> NDArray[np.float64]:
+        values = super().values(batch)
+        values[[target == b"c d" for target in batch.targets]] = np.nan
+        return values
+
+
+def test_a_score_that_is_no_number_is_refused_with_its_line(source: Path) -> None:
+    lines = [b"0 ||| a ||| A= 1 ||| -1", b"0 ||| c d ||| A= 1 ||| -1", b"1 ||| c d ||| A= 1 ||| -1"]
+    with pytest.raises(InputError, match=r":2: found the score nan, expected a finite score"):
+        written(b"".join(line + b"\n" for line in lines), source, Diverged())

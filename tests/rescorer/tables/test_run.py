@@ -59,7 +59,7 @@ def test_columns_and_scores_of_a_row_and_names_of_files() -> None:
 
 
 def written(folder: Path) -> tuple[Path, dict[str, Any]]:
-    """A record and what stands in it."""
+    """A record and its content."""
     run = replace(RUN, out=str(folder / "t"))
     run.write_record("")
     return run.sidecar, json.loads(run.sidecar.read_text())
@@ -81,7 +81,7 @@ def written(folder: Path) -> tuple[Path, dict[str, Any]]:
 def test_damaged_records_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
     path, content = written(tmp_path)
     path.write_text(json.dumps({**content, **change}))
-    with pytest.raises(InputError, match=r"t\.json: .*what `rescorer score` wrote"):
+    with pytest.raises(InputError, match=r"t\.json: .*the record of a run of `rescorer score`"):
         read_run(str(tmp_path / "t"))
 
 
@@ -90,16 +90,20 @@ def test_records_with_gaps_are_refused(tmp_path: Path, name: str) -> None:
     path, content = written(tmp_path)
     del content[name]
     path.write_text(json.dumps(content))
-    with pytest.raises(InputError, match=f"found the key '{name}' is missing, expected what `resc"):
+    with pytest.raises(
+        InputError, match=f"found the key '{name}' is missing, expected the record of a run"
+    ):
         read_run(str(tmp_path / "t"))
 
 
 @pytest.mark.parametrize("former", ["length-neutral", "residual"])
 def test_columns_that_are_no_longer_made_are_named(tmp_path: Path, former: str) -> None:
-    """As earlier versions wrote them, with what was taken from the scorer's values."""
+    """Records of earlier versions, with the predictors of the scorer's values."""
     path, content = written(tmp_path)
     content["columns"][1] |= {"column": former, "prediction": {"predictors": "lengths"}}
     content["settings"] |= {"columns": ["sum", former], "predictions": []}
     path.write_text(json.dumps(content))
-    with pytest.raises(InputError, match=rf"t\.json: found a column '{former}', which .*anew"):
+    with pytest.raises(
+        InputError, match=rf"t\.json: found the column '{former}' of an earlier .*anew"
+    ):
         read_run(str(tmp_path / "t"))

@@ -96,8 +96,8 @@ def test_nothing_is_replaced_in_a_table_that_is_not_ours(table: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("sidecar", "message"),
     [
-        ("{}", "what `rescorer score` wrote"),
-        ("[1]", "what `rescorer score` wrote"),
+        ("{}", "the record of a run of `rescorer score`"),
+        ("[1]", "the record of a run of `rescorer score`"),
         ("{", "a JSON file"),
     ],
 )
@@ -308,7 +308,7 @@ def test_a_pipe_is_not_read_twice(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="not for standard streams or pipes"):
         score_table(str(pipe), out, [LENGTH], config, ini=ini, ini_out=tmp_path / "new.ini")
     for table in (str(pipe), "-"):
-        with pytest.raises(ConfigError, match="replaced in a file only"):
+        with pytest.raises(ConfigError, match="replaced only in a file"):
             score_table(table, out, [LENGTH], config, replace=True)
         with pytest.raises(ConfigError, match="cannot be scored in shards"):
             score_table(table, out, [LENGTH], ColumnConfig(shard=Shard(1, 2)))

@@ -233,6 +233,7 @@ def test_one_process_continues_what_two_have_begun(worked: Path) -> None:
     np.testing.assert_allclose(losses_of(continued), losses_of(whole), atol=1e-4, rtol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -247,6 +248,7 @@ def test_one_process_tells_what_is_wrong(worked: Path, name: str, message: str) 
     assert not (worked / "two" / name / "model.safetensors").exists()
 
 
+@pytest.mark.slow
 def test_the_command_speaks_and_writes_once(worked: Path) -> None:
     assert "train: " in (worked / "said0").read_text() and (worked / "said1").read_text() == ""
     assert load_model(worked / "model").description["training"]["report"]["n_epochs"] == 2

@@ -243,10 +243,15 @@ def test_a_language_model_has_one_source_for_all_targets() -> None:
     network = Bigrams(probs)
     layer = ExactOutputLayer(network.output, torch.float32)
     scorer = TrieScorer(network, layer, Shortlists(None, Vocabulary([b"a", b"b"])))
-    found = np.exp(scorer.values(Batch([b"s", b"t", b"u"], [b"a b", b"", b"c b b"])))
+    pairs = Batch([b"s", b"t", b"u"], [b"a b", b"", b"c b b"])
+    found = np.exp(scorer.values(pairs))
     expected = [0.5 * (1.5 / 4) * (3 / 8), 0.1, 0.2 * 0.25 * (2 / 8) * (3 / 8)]
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     assert network.read_sources == [([[Vocabulary.end_id]], [0])]
+    words = scorer.word_log_probs(pairs)
+    assert words.pairs.tolist() == [0, 0, 0, 1, 2, 2, 2, 2]
+    by_word = [0.5, 1.5 / 4, 3 / 8, 0.1, 0.2, 0.25, 2 / 8, 3 / 8]
+    np.testing.assert_allclose(np.exp(words.log_probs), by_word, rtol=1e-5)
     assert scorer.shortlist.n_unknown([b"a c"]).tolist() == [1] and not scorer.needs_links
 
 

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.lock import held_directory
 from rescorer.cli import main
 from rescorer.contract.compute import Compute
 from rescorer.views import neighbors as neighbors_module
@@ -95,6 +96,19 @@ def test_damaged_kept_vectors_are_refused(encdec: Path, table: Path, tmp_path: P
     np.save(vectors, np.zeros((2, 8), np.float32))
     with pytest.raises(InputError, match=r"1 phrases for vectors of shape \(2, 8\)"):
         phrase_neighbors(learned, [b"a car"], table, "source", 2, keep)
+
+
+def test_a_second_writer_of_vectors_is_refused(encdec: Path, table: Path, tmp_path: Path) -> None:
+    keep = tmp_path / "kept"
+    asked = (encdec, "--phrase", "a car", "--table", table, "--device", "cpu")
+    with held_directory(keep):
+        before = [*keep.iterdir()]
+        result = run(*asked, "--keep", keep)
+        assert [*keep.iterdir()] == before
+    assert result.exit_code == 1 and result.stdout == ""
+    *_, line = result.stderr.splitlines()
+    assert line.startswith(f"rescorer: error: {keep}: another command writes there (process")
+    assert run(*asked, "--keep", keep).stdout == run(*asked).stdout != ""
 
 
 @pytest.mark.parametrize(

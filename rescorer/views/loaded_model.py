@@ -1,0 +1,229 @@
+"""A model directory as an object of Python: values of pairs and words, vectors, generated targets."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.base.errors import InputError, UserError
+from moses_bridge.base.python_text import Texts, decoded, encoded_all
+from moses_bridge.formats.words import split_words
+from rescorer.contract.batch import Batch
+from rescorer.contract.compute import Compute
+from rescorer.contract.scorer import NamedScorer, WordScorer
+from rescorer.contract.target_generation import GenerationConfig
+from rescorer.models.model_description import DESCRIPTION, FOLDS
+from rescorer.models.model_directory import generator_of_model, scorer_of_model
+from rescorer.views.generated_phrases import targets_of_lines
+from rescorer.views.learned import Learned
+from rescorer.views.phrase_vectors import PHRASES_AT_ONCE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Scored together, as the rows of a table are; values do not depend on it (to 1e-5).
+PAIRS_AT_ONCE = 8192
+
+
+class Model:
+    """A trained model; `rescorer.load` makes one.
+
+    Texts are str or bytes; a str is read as its bytes in UTF-8. Words are separated by blanks.
+
+    Args:
+        directory: what `rescorer train` wrote.
+        compute: on what and how precisely.
+        trust_code: import an architecture from outside this package, which runs its code.
+
+    Attributes:
+        directory: the same.
+        named: its scorer, for `rescorer.rescore` and the functions behind the commands.
+
+    Raises:
+        InputError: the directory is not a whole model.
+        ConfigError: a GPU is requested and there is none, or the model cannot be scored without its
+            softmax's denominator.
+    """
+
+    def __init__(self, directory: Path, compute: Compute, trust_code: bool = False) -> None:
+        _check_is_model(directory)
+        self.directory = directory
+        self.named: NamedScorer = scorer_of_model(directory, compute, trust_code)
+        self._compute = compute
+        self._trust_code = trust_code
+
+    def __repr__(self) -> str:
+        return f"<rescorer.Model {self.named.name}>"
+
+    def score(
+        self, sources: Texts, targets: Texts, links: Texts | None = None
+    ) -> NDArray[np.float64]:
+        """What `rescorer score` writes as a column: natural log p(target | source), </s> included.
+
+        A language model does not look at the sources; one with reversed sides gives log p(source | target).
+
+        Args:
+            sources: source phrases or sentences.
+            targets: as many.
+            links: word links of each pair, `0-0 1-2`, for models that need them (an NNJM).
+
+        Returns:
+            *Shape:* (n_pairs,).
+
+        Raises:
+            UserError: there are other numbers of sources and targets, a text has a "|||" or the end of a
+                line in it, links are missing, or a pair cannot be scored.
+        """
+        pairs = self._pairs(sources, targets, links)
+        parts = [self.named.scorer.values(part) for part in _parts(pairs)]
+        return np.concatenate([np.empty(0), *parts])
+
+    def score_words(
+        self, sources: Texts, targets: Texts, links: Texts | None = None
+    ) -> list[NDArray[np.float64]]:
+        """Natural log-probabilities of the words of each target, that of </s> last; they add up to `score`.
+
+        Args:
+            sources: as of `score`.
+            targets: as of `score`.
+            links: as of `score`.
+
+        Returns:
+            One array a pair, *Shape:* (n_words + 1,).
+
+        Raises:
+            InputError: the model does not predict targets word by word.
+            UserError: as of `score`.
+        """
+        scorer = self.named.scorer
+        if not isinstance(scorer, WordScorer):
+            raise InputError(
+                self.directory / DESCRIPTION,
+                None,
+                "a model that gives no values of target words",
+                'one that predicts targets word by word, such as "encdec", without reversed sides',
+                "`score` gives the values of pairs",
+            )
+        values = list[NDArray[np.float64]]()
+        for part in _parts(self._pairs(sources, targets, links)):
+            found = scorer.word_log_probs(part)
+            ends = np.cumsum(np.bincount(found.pairs, minlength=len(part)))
+            values += np.split(np.asarray(found.log_probs, np.float64), ends[:-1])
+        return values
+
+    def embed(self, phrases: Texts) -> NDArray[np.float32]:
+        """The vectors that the network makes of phrases of the language it reads.
+
+        Args:
+            phrases: source phrases; of a model with reversed sides target phrases.
+
+        Returns:
+            *Shape:* (n_phrases, d).
+
+        Raises:
+            InputError: the network makes no vector of a phrase.
+            UserError: a phrase has a "|||" or the end of a line in it.
+        """
+        summaries = self._learned.summaries(self._compute)
+        given = encoded_all(phrases, "phrases")
+        if not given:
+            return summaries([b"."])[:0]
+        firsts = range(0, len(given), PHRASES_AT_ONCE)
+        return np.concatenate([summaries(given[at : at + PHRASES_AT_ONCE]) for at in firsts])
+
+    def generate(
+        self,
+        sources: Texts,
+        n: int = 1,
+        beam: int = 10,
+        sample: bool = False,
+        temperature: float = 1.0,
+        length_penalty: float = 0.0,
+        max_words: int = 100,
+        unknown_words: bool = True,
+        seed: int = 1,
+    ) -> pd.DataFrame:
+        """The targets that the network prefers or draws, as `rescorer generate` prints them.
+
+        Args:
+            sources: source phrases; a language model continues each of them instead, and a model with
+                reversed sides makes sources of target phrases.
+            n: targets of each source; a search may find fewer.
+            beam: hypotheses kept at each length.
+            sample: draw targets instead of searching for the best ones.
+            temperature: of the draws.
+            length_penalty: alpha of the score, log p / (words with </s>)^alpha.
+            max_words: of a target.
+            unknown_words: whether <unk> may be one of the words.
+            seed: of the draws.
+
+        Returns:
+            A row for each target, the best ones of a source first: `source`, `target`, `log_prob`
+            (natural), `score` (with the length penalty).
+
+        Raises:
+            InputError: the model does not go word by word.
+            UserError: a setting has a wrong value, or a source a "|||" or the end of a line in it.
+        """
+        import pandas as pd
+
+        config = GenerationConfig(
+            n=n,
+            beam=beam,
+            sample=sample,
+            temperature=temperature,
+            length_penalty=length_penalty,
+            max_words=max_words,
+            unknown_words=unknown_words,
+            seed=seed,
+        )
+        generator = generator_of_model(self.directory, self._compute, self._trust_code)
+        lines = [b" ".join(split_words(source)) for source in encoded_all(sources, "sources")]
+        rows = [
+            (decoded(line), decoded(b" ".join(target.words)), target.log_prob, target.score)
+            for line, targets in zip(lines, targets_of_lines(generator, lines, config), strict=True)
+            for target in targets
+        ]
+        return pd.DataFrame(rows, columns=["source", "target", "log_prob", "score"])
+
+    @cached_property
+    def _learned(self) -> Learned:
+        return Learned.load(self.directory, self._trust_code)
+
+    def _pairs(self, sources: Texts, targets: Texts, links: Texts | None) -> Batch:
+        """The pairs, checked."""
+        given = [encoded_all(sources, "sources"), encoded_all(targets, "targets")]
+        needed = self.named.scorer.needs_links
+        if needed and links is None:
+            raise UserError(f"{self.directory} needs word links: give links too, like 0-0 1-2")
+        if links is not None:
+            given.append(encoded_all(links, "links"))
+        sizes = [len(column) for column in given]
+        if len(set(sizes)) > 1:
+            names = ("sources", "targets", "links")
+            found = ", ".join(f"{size} {name}" for size, name in zip(sizes, names, strict=False))
+            raise UserError(f"found {found}, expected as many of each: they are pairs")
+        return Batch(given[0], given[1], given[2] if needed else None)
+
+
+def _check_is_model(directory: Path) -> None:
+    """Refuse what is no model directory, before its files are read one by one."""
+    if not any((directory / name).exists() for name in (DESCRIPTION, FOLDS)):
+        raise InputError(
+            directory,
+            None,
+            "no model" if directory.is_dir() else "no directory",
+            f"the directory of a model, with {DESCRIPTION}",
+            "Train one with `rescorer train` or rescorer.train",
+        )
+
+
+def _parts(pairs: Batch) -> list[Batch]:
+    """The pairs in runs of some thousands."""
+    places = np.arange(len(pairs))
+    firsts = range(0, len(pairs), PAIRS_AT_ONCE)
+    return [pairs.part(places[first : first + PAIRS_AT_ONCE]) for first in firsts]
