@@ -1,7 +1,9 @@
-"""Commands that translate and measure: evaluate, translate, compare, gains, scan."""
+"""Commands that translate and measure: evaluate, translate, compare, gains, pool, scan."""
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,10 +22,12 @@ from moses_bridge.base.command import (
 from moses_bridge.base.config import load_config, with_options
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.overwriting import refuse_overwriting
+from moses_bridge.base.provenance import provenance
 from tuning.cli.options import REFERENCE, SEED, SOURCE, run_commands_option
 from tuning.report.choices import OutputFormat
 
 if TYPE_CHECKING:
+    from tuning.compare.comparison import Comparison
     from tuning.compare.systems import CompareConfig
     from tuning.scan.weight_scan import ScanConfig
 
@@ -82,6 +86,28 @@ def _compare_settings(
 @click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Directory for the table.")
 @click.option("--target", help="Target language, for the detokenizer; sets the key target.")
 @click.option(
+    "--train",
+    "training",
+    type=INPUT_FILE,
+    multiple=True,
+    help="Source side of the training text, tokenised: print the share of test sentences with a near copy in "
+    "it, and a second line a row for the others; may be given several times.",
+)
+@click.option(
+    "--train-target",
+    "training_targets",
+    type=INPUT_FILE,
+    multiple=True,
+    help="Target side of the training text, tokenised: add the accuracy of words by their frequency in it to "
+    "table.json and the page; may be given several times.",
+)
+@click.option(
+    "--groups",
+    type=INPUT_FILE,
+    help="Names of the documents of the test sentences, one a line: leave out documents instead of sentences "
+    "for the variance over texts.",
+)
+@click.option(
     "--control",
     help="System that cannot help; the others are compared with it too. Sets the key control.",
 )
@@ -94,6 +120,9 @@ def compare(
     references: tuple[Path, ...],
     out: Path,
     target: str | None,
+    training: tuple[Path, ...],
+    training_targets: tuple[Path, ...],
+    groups: Path | None,
     control: str | None,
     run_commands: bool,
     config: Path | None,
@@ -104,12 +133,19 @@ def compare(
     Example: tuning compare Baseline=b1,b2,b3 +RNN=r1,r2,r3 --source test.en --reference test.fr --out cmp
     """
     from tuning.compare.systems import compare as compare_systems
+    from tuning.compare.systems import digests
     from tuning.report.write import write_comparison, written_files
 
-    refuse_overwriting(written_files(out, "table"), [source, *references])
+    texts = [source, *references, *training, *training_targets]
+    texts += [] if groups is None else [groups]
+    refuse_overwriting(written_files(out, "table"), texts)
     settings = _compare_settings(config, target, control, run_commands)
-    comparison = compare_systems(_parse_systems(systems), source, references, settings, jobs)
-    click.echo(write_comparison(comparison, out), nl=False)
+    named = _parse_systems(systems)
+    comparison = compare_systems(
+        named, source, references, settings, jobs, training, groups, training_targets
+    )
+    made = provenance(sys.argv, digests(named, texts))
+    click.echo(write_comparison(replace(comparison, made=made), out), nl=False)
 
 
 @command
@@ -124,13 +160,29 @@ def gains(tables: tuple[str, ...], system: str, out: Path) -> None:
     Example: tuning gains small=a/table.json large=b/table.json --system +RNN --out gains
     """
     from tuning.compare.gains import gains_of
-    from tuning.report.table_file import read_comparison
     from tuning.report.write import write_gains, written_files
 
-    paths = _parse_tables(tables)
-    refuse_overwriting(written_files(out, "gains"), paths.values())
-    comparisons = {name: read_comparison(path) for name, path in paths.items()}
+    comparisons = _read_tables(tables, written_files(out, "gains"))
     click.echo(write_gains(gains_of(comparisons, system), out), nl=False)
+
+
+@command
+@click.argument("tables", nargs=-1, required=True)
+@click.option("--system", required=True, help="Row to take from each table, like +RNN.")
+@click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Directory for the table.")
+def pool(tables: tuple[str, ...], system: str, out: Path) -> None:
+    """Pool what a system gains in several TABLES, each NAME=table.json of tuning compare.
+
+    Prints the inverse-variance mean and that of random effects (DerSimonian and Laird, 1986) with 95%
+    intervals, and how far the tables differ: Q, I^2 and tau^2.
+
+    Example: tuning pool 5000=a/table.json 60000=b/table.json de=c/table.json --system +RNN --out pooled
+    """
+    from tuning.compare.pooling import pool as pool_gains
+    from tuning.report.write import write_pooled, written_files
+
+    comparisons = _read_tables(tables, written_files(out, "pool"))
+    click.echo(write_pooled(pool_gains(comparisons, system), out), nl=False)
 
 
 def _scan_settings(
@@ -228,9 +280,14 @@ def translate(runs: tuple[Path, ...], source: Path, run_commands: bool, jobs: in
         click.echo(output)
 
 
-def _parse_tables(tables: tuple[str, ...]) -> dict[str, Path]:
+def _read_tables(tables: tuple[str, ...], written: list[Path]) -> dict[str, Comparison]:
+    """The comparisons in files given as NAME=TABLE, none of which is to be written."""
+    from tuning.report.table_file import read_comparison
+
     named = _named(tables, "NAME=TABLE", "the table {} is given twice")
-    return {name: Path(path) for name, path in named.items()}
+    paths = {name: Path(path) for name, path in named.items()}
+    refuse_overwriting(written, paths.values())
+    return {name: read_comparison(path) for name, path in paths.items()}
 
 
 def _parse_systems(systems: tuple[str, ...]) -> dict[str, list[Path]]:
@@ -261,4 +318,4 @@ def _unexpected(text: str, form: str) -> ConfigError:
     return ConfigError(f"found {text!r}, expected {form}")
 
 
-COMMANDS = (evaluate, translate, compare, gains, scan)
+COMMANDS = (evaluate, translate, compare, gains, pool, scan)

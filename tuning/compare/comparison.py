@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from moses_bridge.base.provenance import Provenance
+
 
 @dataclass(frozen=True)
 class Contrast:
@@ -16,6 +18,8 @@ class Contrast:
         corrected_p_value: corrected for the number of rows set against the other one (Holm 1979).
         smallest_found: the true difference detected with p_value < 0.05 in 80% of cases.
         covers_runs: False where both have one run; all values are then over texts alone.
+        standard_error: of the delta, over texts and runs; None in tables of earlier versions.
+        degrees_of_freedom: of the t distribution behind interval and p-value; None in the same tables.
     """
 
     delta: float
@@ -24,6 +28,59 @@ class Contrast:
     corrected_p_value: float
     smallest_found: float
     covers_runs: bool
+    standard_error: float | None = None
+    degrees_of_freedom: float | None = None
+
+
+@dataclass(frozen=True)
+class FarScores:
+    """A system on the test sentences that are far from the training text; values as in `ResultRow`.
+
+    Attributes:
+        test_bleu: mean over the runs, 0 to 100; tokenised.
+        test_sd: standard deviation over the runs; None with one run.
+        bootstrap_sd: of the first run's BLEU over resampled texts.
+        length_ratio: output words for one reference word.
+        precisions: of 1- to 4-grams, 0 to 100.
+        against_baseline: the system set against the first one; None in its own row.
+        against_control: the system set against the control; None where there is none, and in its row.
+    """
+
+    test_bleu: float
+    test_sd: float | None
+    bootstrap_sd: float
+    length_ratio: float
+    precisions: list[float]
+    against_baseline: Contrast | None
+    against_control: Contrast | None
+
+
+@dataclass(frozen=True)
+class WordAccuracy:
+    """The target words that have been seen about as often in training.
+
+    Attributes:
+        fewest: occurrences in the target side of the training text.
+        most: occurrences; None for the most frequent words.
+        n_reference_words: number of them in the first reference.
+        precision: share of the output's words that are right, 0 to 100; mean over the runs, as the next two.
+        recall: share of the reference's words that are in the output, 0 to 100.
+        f1: harmonic mean of both, 0 to 100.
+    """
+
+    fewest: int
+    most: int | None
+    n_reference_words: int
+    precision: float
+    recall: float
+    f1: float
+
+    @property
+    def label(self) -> str:
+        """The range of frequencies, like "5-9"."""
+        if self.most is None:
+            return f"{self.fewest}+"
+        return str(self.fewest) if self.fewest == self.most else f"{self.fewest}-{self.most}"
 
 
 @dataclass(frozen=True)
@@ -76,6 +133,9 @@ class ResultRow:
         ter: mean TER of the detokenised output; less is better.
         weights: mean weight of each feature.
         runs: how each run went.
+        far: the system on the sentences that are far from the training text; None if that is not known.
+        same_models: whether its tables and models are those of the first system, as for two optimisers.
+        words: accuracy of words by their frequency in training, rarest first; empty if that is not known.
     """
 
     system: str
@@ -96,6 +156,41 @@ class ResultRow:
     ter: float
     weights: dict[str, list[float]]
     runs: list[RunSummary]
+    far: FarScores | None = None
+    same_models: bool = False
+    words: list[WordAccuracy] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class NgramMatches:
+    """How often an n-gram of the first reference is matched.
+
+    Attributes:
+        ngram: words, joined by blanks.
+        baseline: matches of the first system, mean over its runs.
+        system: matches of the system set against it, mean over its runs.
+        reference: occurrences in the reference.
+    """
+
+    ngram: str
+    baseline: float
+    system: float
+    reference: int
+
+
+@dataclass(frozen=True)
+class NgramContrast:
+    """The n-grams that set a system apart from the first one.
+
+    Attributes:
+        system: its name.
+        won: those it matches more often, largest difference first.
+        lost: those it matches less often, in the same order.
+    """
+
+    system: str
+    won: list[NgramMatches]
+    lost: list[NgramMatches]
 
 
 @dataclass(frozen=True)
@@ -108,6 +203,13 @@ class Comparison:
         detokenised_signatures: of BLEU, chrF and TER on detokenised text.
         n_sentences: of the test text.
         control: the system known to be useless, "" if there is none.
+        made: what made the table; None in tables of earlier versions.
+        n_documents: documents of the test text that were left out one by one; 0 where sentences were.
+        near_copies: share of test sentences at least as similar as "0.5", "0.7" and "0.8" to a training
+            sentence; None if it is not known.
+        n_far: test sentences below the lowest of these.
+        ngrams: of the best system that is neither the first one nor the control; None without such a system,
+            and in tables of earlier versions.
     """
 
     rows: list[ResultRow] = field(default_factory=list)
@@ -115,3 +217,8 @@ class Comparison:
     detokenised_signatures: list[str] = field(default_factory=list)
     n_sentences: int = 0
     control: str = ""
+    made: Provenance | None = None
+    n_documents: int = 0
+    near_copies: dict[str, float] | None = None
+    n_far: int = 0
+    ngrams: NgramContrast | None = None

@@ -57,7 +57,7 @@ def gains_of(comparisons: Mapping[str, Comparison], system: str) -> Gains:
     Raises:
         ConfigError: a table has no such system, or it is the one the others are compared with.
     """
-    pairs = {name: _row(table, system, name) for name, table in comparisons.items()}
+    pairs = {name: row_of(table, system, name) for name, table in comparisons.items()}
     deltas = _corrected([row.against_baseline for row in pairs.values()])
     over_controls = _corrected([row.against_control for row in pairs.values()])
     return Gains(
@@ -79,7 +79,12 @@ def gains_of(comparisons: Mapping[str, Comparison], system: str) -> Gains:
     )
 
 
-def _row(table: Comparison, system: str, name: str) -> ResultRow:
+def row_of(table: Comparison, system: str, name: str) -> ResultRow:
+    """The row of a system in a table of some name.
+
+    Raises:
+        ConfigError: the table has no such system, or it is the one the others are compared with.
+    """
     for row in table.rows[1:]:
         if row.system == system:
             return row

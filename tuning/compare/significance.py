@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.stats import nct, t
+from scipy.stats import chi2, nct, t
 
 from tuning.pools.bleu_stats import Statistics, bleu
 
 LEVEL = 0.05  # of a test; the usual one, and that of the intervals
 POWER = 0.8  # the share of cases meant by "is found" (Cohen 1988, section 2.4)
+CAUTION = 0.6  # 0.5 gives 7% for 6%, and power falls with it; measured by tests/bench/bench_false_positives.py
 LARGEST_SHIFT = 1e3  # in standard errors; above every possible result of the search for POWER
 
 
@@ -33,7 +34,7 @@ class SystemOutputs:
             the tuning alone, *Shape:* (n_runs,).
     """
 
-    statistics: NDArray[np.int32]
+    statistics: NDArray[np.int32] | NDArray[np.int64]
     groups: Sequence[int]
 
     @property
@@ -65,6 +66,22 @@ class SystemOutputs:
         if len(scores) < 2:
             return None
         return float(scores.var(ddof=1)) / len(scores), len(scores) - 1
+
+    def on(self, chosen: NDArray[np.bool_]) -> SystemOutputs:
+        """The same outputs on some of the sentences, *Shape of chosen:* (n_sentences,)."""
+        return SystemOutputs(self.statistics[:, chosen], self.groups)
+
+    def by_document(self, documents: NDArray[np.int64]) -> SystemOutputs:
+        """The same outputs with documents in the place of sentences.
+
+        Args:
+            documents: number of each sentence's document, *Shape:* (n_sentences,).
+        """
+        names, places = np.unique(documents, return_inverse=True)
+        sums = np.zeros((len(self.groups), len(names), self.statistics.shape[2]), np.int64)
+        for run, statistics in zip(sums, self.statistics, strict=True):
+            np.add.at(run, places, statistics)
+        return SystemOutputs(sums, self.groups)
 
     def left_out(self) -> NDArray[np.float64]:
         """`mean_bleu` of the text without each sentence in turn, *Shape:* (n_sentences,)."""
@@ -117,34 +134,45 @@ class Difference:
         return float(brentq(missing_power, 0.0, LARGEST_SHIFT)) * self.standard_error
 
 
-def compare_outputs(baseline: SystemOutputs, system: SystemOutputs) -> Difference:
+def compare_outputs(
+    baseline: SystemOutputs, system: SystemOutputs, documents: NDArray[np.int64] | None = None
+) -> Difference:
     """The difference of two systems on one text.
 
     The variance over texts is the jackknife's (Efron & Tibshirani 1993, section 11.5): a sentence is left
     out of all runs of both systems together, so that runs do not count as more text. To it the variance
     between the runs of each system is added (Welch 1947), with the degrees of freedom of Satterthwaite
-    (1946). The chance in one sentence of one run is in both terms, so the sum is a little too
-    large rather than too small. A system of one run is assumed to vary as the other one does.
+    (1946), fewer where they hang on few runs. The chance in one sentence of one run is in both terms, so the
+    sum is a little too large rather than too small. A system of one run is assumed to vary as the other one
+    does.
+
+    Where sentences of one document go up or down together, whole documents are left out instead: the jackknife
+    of clusters (Cameron & Miller 2015), its degrees of freedom those of `_document_freedom`.
 
     Args:
         baseline: at least two sentences.
         system: the same sentences, any number of runs.
+        documents: number of each sentence's document, *Shape:* (n_sentences,), two documents or more; None
+            leaves out sentences.
     """
-    n_sentences = baseline.statistics.shape[1]
     left_out = system.left_out() - baseline.left_out()
-    text = float((n_sentences - 1) * left_out.var())
-    parts = [(text, n_sentences - 1)]
+    freedom: float = len(left_out) - 1
+    if documents is not None:
+        freedom = _document_freedom(left_out - left_out.mean(), documents)
+        left_out = system.by_document(documents).left_out()
+        left_out -= baseline.by_document(documents).left_out()
+    text = float((len(left_out) - 1) * left_out.var())
     of_runs = [_run_variance(one, other) for one, other in ((baseline, system), (system, baseline))]
-    parts += [part for part in of_runs if part is not None]
+    run_parts = [part for part in of_runs if part is not None]
     return Difference(
         delta=system.mean_bleu() - baseline.mean_bleu(),
         text_variance=text,
-        run_variance=None if None in of_runs else sum(v for v, _ in parts[1:]),
-        degrees_of_freedom=_degrees_of_freedom(parts),
+        run_variance=None if None in of_runs else sum(v for v, _ in run_parts),
+        degrees_of_freedom=_degrees_of_freedom((text, freedom), run_parts),
     )
 
 
-def _run_variance(own: SystemOutputs, other: SystemOutputs) -> tuple[float, int] | None:
+def _run_variance(own: SystemOutputs, other: SystemOutputs) -> tuple[float, float] | None:
     """The run variance of a system; with one run, that of single runs of the other system."""
     found = own.run_variance()
     if found is not None:
@@ -156,11 +184,47 @@ def _run_variance(own: SystemOutputs, other: SystemOutputs) -> tuple[float, int]
     return variance * (freedom + 1), freedom
 
 
-def _degrees_of_freedom(parts: Sequence[tuple[float, int]]) -> float:
-    """Degrees of freedom of a sum of variances, given theirs (Satterthwaite 1946)."""
+def _document_freedom(effects: NDArray[np.float64], documents: NDArray[np.int64]) -> float:
+    """Degrees of freedom of a variance between documents of different sizes; with equal sizes their number - 1.
+
+    A document of m sentences adds s m + d m^2 to the variance; s and d, the variances of a sentence and of what
+    those of a document share, are estimated from the effects (analysis of variance), and the variances give the
+    degrees of freedom by Satterthwaite (1946), as in Imbens & Kolesar (2016).
+
+    Args:
+        effects: what each sentence adds to the difference, mean 0, *Shape:* (n_sentences,).
+        documents: number of each sentence's document, *Shape:* (n_sentences,).
+    """
+    _, places, sizes = np.unique(documents, return_inverse=True, return_counts=True)
+    sums = np.bincount(places, effects)
+    within = float(effects @ effects - (sums**2 / sizes).sum())
+    of_sentence = within / max(1, len(effects) - len(sizes))
+    of_document = max(0.0, float(sums @ sums - of_sentence * len(effects)) / float(sizes @ sizes))
+    variances = of_sentence * sizes + of_document * sizes**2
+    if not variances.any():
+        return len(sizes) - 1
+    return max(1.0, float(variances.sum() ** 2 / (variances @ variances)) - 1)
+
+
+def _degrees_of_freedom(text: tuple[float, float], runs: Sequence[tuple[float, float]]) -> float:
+    """Degrees of freedom of the sum of a variance over texts and variances over runs, given theirs.
+
+    The runs' variances have those of Welch (1947), the sum those of Satterthwaite (1946). By chance a variance
+    of three runs is often far too small, and the sum then looks as sure as the text's alone: if one system
+    varies much and the other does not, 8% of p-values are below 0.05. So the runs' variance enters here, and
+    here alone, by a higher value, its upper confidence limit of `CAUTION`: 6% (of two runs 8% instead of 13%).
+    """
+    of_runs = sum(variance for variance, _ in runs)
+    if not of_runs:
+        return text[1]
+    freedom = _satterthwaite(runs)
+    return _satterthwaite([text, (of_runs * freedom / float(chi2.isf(CAUTION, freedom)), freedom)])
+
+
+def _satterthwaite(parts: Sequence[tuple[float, float]]) -> float:
+    """Degrees of freedom of a sum of variances, at least one of them above 0, given theirs."""
     total = sum(variance for variance, _ in parts)
-    squares = sum(variance**2 / freedom for variance, freedom in parts)
-    return total**2 / squares if squares > 0.0 else float(parts[0][1])
+    return total**2 / sum(variance**2 / freedom for variance, freedom in parts)
 
 
 def jackknife_error(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -17,14 +17,24 @@ from moses_bridge.base.config import AtLeast, check_limits, from_mapping
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import track
 from moses_bridge.decoding.decoder import Decoder, DecoderConfig, open_decoder
-from tuning.compare.comparison import Comparison, Contrast, ResultRow, RunSummary
+from tuning.compare.comparison import (
+    Comparison,
+    Contrast,
+    FarScores,
+    NgramContrast,
+    ResultRow,
+    RunSummary,
+)
 from tuning.compare.detokenised import DetokenisedReferences, DetokenisedScores
+from tuning.compare.matched_ngrams import contrast_ngrams
+from tuning.compare.sentence_facts import SentenceFacts, read_sentence_facts
 from tuning.compare.significance import (
     SystemOutputs,
     bootstrap_deviation,
     compare_outputs,
     holm,
 )
+from tuning.compare.word_accuracy import count_words, word_accuracies
 from tuning.loop.list_features import ListFeatures
 from tuning.loop.run_directory import (
     TuningRun,
@@ -67,6 +77,9 @@ def compare(
     references: Sequence[Path],
     config: CompareConfig,
     jobs: int = 1,
+    training: Sequence[Path] = (),
+    groups: Path | None = None,
+    training_targets: Sequence[Path] = (),
 ) -> Comparison:
     """Translate the test text with every run and compare the systems.
 
@@ -77,9 +90,15 @@ def compare(
         references: test references, tokenised as the output is.
         config: settings.
         jobs: processes of the decoder and of TER.
+        training: source sides of the training texts, tokenised; what they have in common with the test text is
+            stated, and the systems are also compared on the sentences far from them.
+        groups: the name of each test sentence's document, one a line; documents instead of sentences are then
+            what another text would have others of.
+        training_targets: target sides of the training texts, tokenised; the accuracy of words is counted by
+            their frequency in them, against the first reference.
 
     Raises:
-        InputError: a run directory or text is malformed.
+        InputError: a run directory or text is malformed, or groups do not fit the text.
         ConfigError: the text has one sentence, a moses.ini, table or model is not the one tuned by a run,
             a system has a run twice or runs with weights of other features, the control is no
             system, or a command would have to be run without permission.
@@ -97,6 +116,8 @@ def compare(
         raise ConfigError(
             f"{source}: one sentence; how sure a difference is can be told from two on"
         )
+    facts = read_sentence_facts(source, training, groups, jobs)
+    frequencies = count_words(training_targets)
     outputs = translate_all(all_runs, source, jobs, config.run_commands)
     same = _same_outputs(outputs)
     detokenised = DetokenisedReferences(references, config.target, jobs)
@@ -109,8 +130,11 @@ def compare(
         )
         for system, directories in systems.items()
     }
-    against_baseline = _contrasts(of_systems, next(iter(systems)))
-    against_control = _contrasts(of_systems, config.control) if config.control else {}
+    against_baseline = _contrasts(of_systems, next(iter(systems)), facts.documents)
+    against_control = _contrasts(of_systems, config.control, facts.documents)
+    far = _far_scores(of_systems, facts, config)
+    models = {name: {all_runs[path].network for path in paths} for name, paths in systems.items()}
+    of_baseline = next(iter(models.values()))
     rows = []
     for system, directories in track(systems.items(), "compare", len(systems), "systems"):
         row = _row(
@@ -126,19 +150,81 @@ def compare(
                 row,
                 against_baseline=against_baseline.get(system),
                 against_control=against_control.get(system),
+                far=far.get(system),
+                same_models=models[system] <= of_baseline,
+                words=word_accuracies(
+                    [outputs[path] for path in directories], references[0], frequencies
+                )
+                if training_targets
+                else [],
             )
         )
     signature = (
         f"BLEU|nrefs:{len(references)}|case:as in the files|tok:none|smooth:none|"
-        f"test:jackknife+runs|seed:{config.seed}"
+        f"test:jackknife{' of documents' if facts.n_documents else ''}+runs|seed:{config.seed}"
     )
-    return Comparison(rows, signature, detokenised.signatures, len(reference), config.control)
+    return Comparison(
+        rows,
+        signature,
+        detokenised.signatures,
+        len(reference),
+        config.control,
+        n_documents=facts.n_documents,
+        near_copies=facts.near_copies,
+        n_far=facts.n_far,
+        ngrams=_best_ngrams(of_systems, systems, outputs, references[0], config.control),
+    )
 
 
-def _contrasts(systems: Mapping[str, SystemOutputs], other: str) -> dict[str, Contrast]:
-    """All systems compared with one, by name, corrected for their number."""
+def _best_ngrams(
+    of_systems: Mapping[str, SystemOutputs],
+    systems: Mapping[str, Sequence[Path]],
+    outputs: Mapping[Path, Path],
+    reference: Path,
+    control: str,
+) -> NgramContrast | None:
+    """What the best system wins and loses against the first; None if there is no other but the control."""
+    baseline, *others = systems
+    candidates = [name for name in others if name != control]
+    if not candidates:
+        return None
+    best = max(candidates, key=lambda name: of_systems[name].mean_bleu())
+    ours, theirs = ([outputs[path] for path in systems[name]] for name in (best, baseline))
+    return contrast_ngrams(best, ours, theirs, reference)
+
+
+def _far_scores(
+    systems: Mapping[str, SystemOutputs], facts: SentenceFacts, config: CompareConfig
+) -> dict[str, FarScores]:
+    """All systems on the sentences far from the training text; none if these are not known."""
+    if facts.far is None:
+        return {}
+    outputs = {name: system.on(facts.far) for name, system in systems.items()}
+    against_baseline = _contrasts(outputs, next(iter(systems)), facts.far_documents)
+    against_control = _contrasts(outputs, config.control, facts.far_documents)
+    found = {}
+    for name, system in outputs.items():
+        sums = system.statistics.sum(axis=1)
+        found[name] = FarScores(
+            test_bleu=system.mean_bleu(),
+            test_sd=_deviation(bleu(sums)),
+            bootstrap_sd=bootstrap_deviation(system.statistics[0], config.n_samples, config.seed),
+            length_ratio=length_ratio(sums.sum(axis=0)),
+            precisions=[float(value) for value in precisions(sums.sum(axis=0))],
+            against_baseline=against_baseline.get(name),
+            against_control=against_control.get(name),
+        )
+    return found
+
+
+def _contrasts(
+    systems: Mapping[str, SystemOutputs], other: str, documents: NDArray[np.int64] | None
+) -> dict[str, Contrast]:
+    """All systems compared with one, by name, corrected for their number; none if it has no name."""
+    if not other:
+        return {}
     differences = {
-        name: compare_outputs(systems[other], outputs)
+        name: compare_outputs(systems[other], outputs, documents)
         for name, outputs in systems.items()
         if name != other
     }
@@ -151,6 +237,8 @@ def _contrasts(systems: Mapping[str, SystemOutputs], other: str) -> dict[str, Co
             corrected_p_value,
             difference.smallest_found,
             difference.run_variance is not None,
+            difference.standard_error,
+            difference.degrees_of_freedom,
         )
         for (name, difference), corrected_p_value in zip(
             differences.items(), corrected, strict=True
@@ -273,6 +361,23 @@ def output_path(directory: Path, source: Path) -> Path:
     """Where a run's test output is kept: named by the text and the weights."""
     state = file_hash(source) + file_hash(directory / "weights.json")
     return directory / f"test-{hashlib.sha256(state.encode()).hexdigest()[:12]}.out"
+
+
+def digests(
+    systems: Mapping[str, Sequence[Path]], texts: Sequence[Path]
+) -> Iterator[tuple[Path, str]]:
+    """What a comparison has read, each file with its SHA-256: texts, weights and outputs of the runs.
+
+    Args:
+        systems: the runs of each.
+        texts: the source first, then all others.
+    """
+    source = texts[0]
+    for path in texts:
+        yield path, file_hash(path)
+    for directory in dict.fromkeys(run for runs in systems.values() for run in runs):
+        for path in (directory / "weights.json", output_path(directory, source)):
+            yield path, file_hash(path)
 
 
 def _row(

@@ -1,1 +1,1 @@
-"""The tuning loop, where it starts, and what a run leaves on disk."""
+"""The tuning loop, its initial weights, and the files of a run."""

@@ -1,4 +1,4 @@
-"""What an iteration of a tuning run leaves for resuming, read again."""
+"""The files of an iteration of a tuning run, read when the run is resumed."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from moses_bridge.base.json_files import check_plain_file, open_record_of, read_
 
 Weights = dict[str, list[float]]
 
-REMOVE = "Remove the file, and the weights are sought again"
+REMOVE = "Remove the file to repeat the optimisation"
 
 
 @dataclass(frozen=True)
 class Optimised:
-    """What the optimiser found in an iteration.
+    """The result of the optimiser in an iteration.
 
     Attributes:
-        weights: of all features, for the next decoding.
-        bleu: on the pool, 0 to 100.
+        weights: weights of all features, for the next decoding.
+        bleu: BLEU on the pool, 0 to 100.
         restarts: BLEU on the pool reached from each start.
-        frozen: columns whose weight was kept.
+        frozen: columns keeping their weight.
     """
 
     weights: Weights
@@ -36,11 +36,11 @@ def read_optimised(path: Path, weights: Weights) -> Optimised:
     """Read iterNN.optimised.json.
 
     Args:
-        path: of the file.
-        weights: those of the decoding, which the file's must be like: the same features and numbers of scores.
+        path: path of the file.
+        weights: weights of the decoding; the file must have the same features and numbers of scores.
 
     Raises:
-        InputError: it is something else, damaged, or of other features.
+        InputError: the file is missing, damaged or something else, or has other features.
     """
     check_plain_file(path)
     what = "what the optimiser found"
@@ -54,10 +54,14 @@ def read_optimised(path: Path, weights: Weights) -> Optimised:
 
 
 def check_finite(weights: Weights, path: Path) -> None:
-    """Refuse weights that are infinite or no numbers: JSON of Python may have them.
+    """Refuse infinite weights and NaN, which Python's JSON reader accepts.
+
+    Args:
+        weights: weights by feature.
+        path: path of their file, for the error.
 
     Raises:
-        InputError: one is.
+        InputError: a weight is not finite.
     """
     for name, row in weights.items():
         if not _are_finite(row):

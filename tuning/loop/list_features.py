@@ -1,4 +1,4 @@
-"""Features of n-best lists that no decoder computes: added by commands, or asked of processes that stay."""
+"""Adding features to n-best lists outside the decoder: by commands, or by scorer processes kept running."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from moses_bridge.formats.nbest import BAR, parse_entry, parse_features, read_nb
 from moses_bridge.formats.ngram_scorer import ScorerProcesses
 from tuning.loop.nbest_choice import NBestFeature
 
-# Hypotheses of a call to a scorer: few beside those whose n-grams it keeps.
+# Hypotheses per call of a scorer: few, compared with those whose n-grams are remembered.
 HYPOTHESES_AT_ONCE = 1_000
 
 
 class ListFeatures:
-    """Adds features to n-best lists, from `with` to the end of the block.
+    """Adds features to n-best lists, inside a `with` block.
 
-    Processes of scorers are started when the first list comes and kept, with the values that they gave.
+    Scorer processes start with the first list. They and their values are kept until the end of the block.
 
     Args:
-        features: to add, in this order.
+        features: the features to add, in this order.
     """
 
     def __init__(self, features: Sequence[NBestFeature]) -> None:
@@ -45,18 +45,18 @@ class ListFeatures:
         self._processes.end()
 
     def add(self, nbest: Path, source: Path, out: Path) -> None:
-        """Write a list with the features.
+        """Write a list with the features added.
 
         Args:
-            nbest: the list, which goes.
-            source: the sentences that it translates.
+            nbest: the list; without features to add, it is moved to `out`.
+            source: the translated sentences.
             out: the list to write, compressed by suffix.
 
         Raises:
             ToolError: a command failed.
-            InputError: it wrote no n-best list, or one with other hypotheses.
-            ConfigError: it did not add its feature.
-            UserError: a scorer sees the source.
+            InputError: a command wrote no n-best list, or one with other sentence ids or lines.
+            ConfigError: a command did not add its feature.
+            UserError: a scorer fails, or sees the source.
         """
         with tempfile.TemporaryDirectory(dir=out.parent, prefix=".features.") as directory:
             current = nbest
@@ -93,14 +93,15 @@ def _run(feature: NBestFeature, nbest: Path, source: Path, out: Path) -> None:
 
 
 def _check_same_entries(feature: NBestFeature, nbest: Path, out: Path) -> None:
-    """Refuse a list in which entries are missing, added or in another order: sentences would be empty."""
-    what = f"the list that the command of {feature.name} wrote"
+    """Refuse a list with entries missing, added or in another order: sentences would become empty."""
+    what = f"the list written by the command of {feature.name}"
     for number, (old, new) in enumerate(zip_longest(read_lines(nbest), read_lines(out)), start=1):
         if new is None or old is None:
             found, expected = ("the end", "a line") if new is None else ("a line", "the end")
-            hint = f"The command of {feature.name} must write one line for each that it reads"
-            raise InputError(what, number, found, f"{expected}, as in the list that it read", hint)
-        wanted, own = old.partition(BAR)[0].strip(), new.partition(BAR)[0].strip()
-        if own != wanted:
+            hint = f"The command of {feature.name} must write one line for each line it reads"
+            raise InputError(what, number, found, f"{expected}, as in the list it read", hint)
+        expected_id, found_id = old.partition(BAR)[0].strip(), new.partition(BAR)[0].strip()
+        if found_id != expected_id:
             hint = f"The command of {feature.name} must keep the order of the lines"
-            raise InputError(what, number, f"the sentence id {shown(own)}", shown(wanted), hint)
+            found = f"the sentence id {shown(found_id)}"
+            raise InputError(what, number, found, shown(expected_id), hint)

@@ -1,4 +1,4 @@
-"""Features of n-best lists that no decoder computes, and choosing from the lists with them."""
+"""Features of n-best lists computed outside the decoder, and reranking the lists with them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,17 @@ class NBestFeature:
     """A feature of n-best lists.
 
     Attributes:
-        name: as in the list, without "="; see `check_feature_name`.
-        command: adds the feature to a list; {nbest}, {source} and {out} are replaced by paths. One without any
-            of them stays open and is asked for n-grams (`moses_bridge.formats.ngram_scorer`).
+        name: name in the list, without "="; see `check_feature_name`.
+        command: command for adding the feature to a list, with {nbest}, {source} and {out} in the place of
+            paths. A command without any of them is a process scoring n-grams
+            (`moses_bridge.formats.ngram_scorer`).
         initial_weight: weight at the start of tuning.
-        stand_in: a feature of the decoder that replaces this one in the search, where its weight is the sum
-            of both. Without it ("") the search lacks a part of the weights, and its lists differ from
-            those of the tuned system.
+        stand_in: a feature of the decoder replacing this one during search, with the sum of both weights.
+            Without one ("") the search lacks this feature's weight, so its lists differ from those of the
+            tuned system.
+
+    Raises:
+        ConfigError: the name or the command is malformed.
     """
 
     name: str
@@ -52,7 +56,7 @@ class NBestFeature:
 
     @property
     def is_scorer(self) -> bool:
-        """Whether the command is a process that scores n-grams, not one that writes a list."""
+        """Whether the command is a process scoring n-grams, instead of a command writing a list."""
         return not any(placeholder in self.command for placeholder in PLACEHOLDERS)
 
     def words(self, nbest: str, source: str, out: str) -> list[str]:
@@ -62,7 +66,7 @@ class NBestFeature:
 
     @classmethod
     def parse(cls, text: str) -> NBestFeature:
-        """Make one of NAME=COMMAND or NAME:STAND_IN=COMMAND.
+        """Parse NAME=COMMAND or NAME:STAND_IN=COMMAND.
 
         Raises:
             ConfigError: the name or the command is missing or malformed.
@@ -77,10 +81,14 @@ class NBestFeature:
 def search_weights(
     weights: Mapping[str, Sequence[float]], features: Sequence[NBestFeature]
 ) -> dict[str, list[float]]:
-    """Weights for a decoder that does not know the features: stand-ins get the weights of both.
+    """Weights for a decoder without the features: a stand-in has the sum of both weights.
+
+    Args:
+        weights: weights by feature.
+        features: features computed outside the decoder.
 
     Raises:
-        ConfigError: a stand-in is no feature of one value.
+        ConfigError: a stand-in is not a feature of the decoder with one value.
     """
     added = {feature.name for feature in features}
     known = {name: [*values] for name, values in weights.items() if name not in added}
@@ -102,7 +110,7 @@ def choose_best(
 
     Args:
         nbest: an n-best list.
-        weights: by feature; features without a weight do not count.
+        weights: weights by feature; a feature without a weight is ignored.
         source: the source text, for the number of lines.
         out: one translation a line.
     """

@@ -1,8 +1,8 @@
-"""Weights for reranking the n-best lists of a finished run, whose search stays as it was tuned.
+"""Weights for reranking the n-best lists of a finished run, without changing its search.
 
-A feature that no search can compute need not steer one: the lists come from a tuned system, and the
-weights for choosing among their hypotheses are learned once. The same without an added feature is the
-control: it shows what the reranking itself gains.
+This is for features that cannot be computed during search: the lists come from a tuned system, and the
+weights for choosing among their hypotheses are learned once. A reranking without an added feature is the
+control: it shows the gain of the reranking itself.
 """
 
 from __future__ import annotations
@@ -52,10 +52,11 @@ class RerankConfig:
     """Settings of `rerank_run`.
 
     Attributes:
-        optimizer: how weights are found on the lists.
-        nbest_size: distinct hypotheses for a sentence; longer lists than in the tuning may hold better ones.
-        run_commands: whether to run the commands of n-best features and neural language models that the run's
-            file names.
+        optimizer: optimiser of the weights.
+        nbest_size: number of distinct hypotheses of a sentence; lists longer than in the tuning may contain
+            better ones.
+        run_commands: whether to run the commands of n-best features and neural language models recorded in
+            the run's file.
         search: settings of the optimiser.
     """
 
@@ -87,22 +88,23 @@ def rerank_run(
         base: the run directory of `tune`; its weights make the lists and are the start.
         source: dev source text.
         references: dev references, one file each.
-        out: run directory, as `tune` writes it; its moses.ini has the weights of the search.
+        out: run directory, with the files of `tune`; its moses.ini has the weights of the search.
         config: settings.
-        seed: of the optimiser.
-        jobs: processes of the decoder, threads of the optimiser.
+        seed: seed of the optimiser.
+        jobs: number of processes of the decoder, and of threads of the optimiser.
         resume: continue the run in out.
-        nbest_features: features beside those of the run, without stand-ins: the search stays.
+        nbest_features: features to add to those of the run, without stand-ins, since the search does not
+            change.
 
     Returns:
-        The run. Its iterations are the lists' own best and the reranked ones.
+        The run. Its two iterations are the best hypotheses of the lists, before and after reranking.
 
     Raises:
         InputError: an input file is malformed.
-        ConfigError: the run is a reranking itself, its files have changed, or it has commands that may not be
-            run; out holds another run; a feature has the name of another, or a stand-in; or the run would
-            overwrite what it reads.
-        UserError: another command writes into out.
+        ConfigError: the run is a reranking itself, its files have changed, or it has commands without
+            `run_commands`; out holds another run; a feature has the name of another, or a stand-in; or an
+            input would be overwritten.
+        UserError: another command is writing into out.
     """
     refuse_overwriting([out], [base])
     refuse_written(out, [source, *references])
@@ -123,7 +125,7 @@ def _rerank(
 ) -> TuningRun:
     tuned = load_run(base)
     refuse_written(out, read_ini(Path(tuned.ini)).files())
-    if not config.run_commands:  # before the files that the commands name are read
+    if not config.run_commands:  # before reading the files named in the commands
         refuse_commands({base: tuned})
     check_unchanged({base: tuned})
     weights = _start(base, tuned, nbest_features)
@@ -166,7 +168,7 @@ def _start(base: Path, tuned: TuningRun, added: Sequence[NBestFeature]) -> Weigh
             raise ConfigError(f"{base} has a feature {feature.name}; use another name")
         if feature.stand_in:
             raise ConfigError(
-                f"{feature.name}: the search stays as it is, so nothing stands in there; leave "
+                f"{feature.name}: the search does not change, so a feature has no stand-in; leave "
                 f":{feature.stand_in} out"
             )
         weights[feature.name] = [feature.initial_weight]
@@ -174,7 +176,7 @@ def _start(base: Path, tuned: TuningRun, added: Sequence[NBestFeature]) -> Weigh
 
 
 def _left_alone(tuned: TuningRun) -> tuple[str, ...]:
-    """Columns whose weight the run's optimiser kept: frozen, or with one value in the pool."""
+    """Columns keeping their weight in the run's last optimisation: frozen, or with one value in the pool."""
     optimised = [each for each in tuned.iterations if each.pool_bleu is not None]
     return tuple(optimised[-1].frozen) if optimised else ()
 
@@ -188,7 +190,7 @@ def _claim(
     config: RerankConfig,
     resume: bool,
 ) -> None:
-    """Make a directory the one of this reranking, and record the files that it uses."""
+    """Claim a directory for this reranking, and record the files it uses."""
     files = fingerprint_ini(Path(run.ini)) | fingerprint_commands(run.commands())
     texts = fingerprint_texts(source, references)
     fingerprint = {
@@ -205,7 +207,7 @@ def _claim(
 
 
 def _optimise(loop: Loop, start: Weights) -> None:
-    """Decode, learn, and measure what the learned weights choose from the same lists."""
+    """Decode, optimise the weights, and measure their choice from the same lists."""
     listed, pool = loop.decode(1, start)
     found = loop.optimise(1, listed, pool)
     print_iteration(1, listed)

@@ -1,4 +1,4 @@
-"""What a tuning run writes, and the check that a directory belongs to the same run."""
+"""The files of a tuning run, and the check that a directory belongs to the same run."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,6 +32,8 @@ WEIGHTS_NAME = "weights.json"
 RUN_NAME = "run.json"
 INI_NAME = "moses.ini"
 WEIGHTS_FILE = "the weights.json of a tuning run"
+NAMES_SHOWN = 10
+MOST_ENTRIES = 1000  # in a directory whose files are hashed: that of a model has about ten
 
 
 @dataclass
@@ -38,13 +41,13 @@ class Iteration:
     """One decoding of the dev text and what was learned from it.
 
     Attributes:
-        weights: used to decode.
-        bleu: of the output, 0 to 100.
-        length_ratio: output words for one reference word.
-        oracle_bleu: of the hypotheses of its n-best list with the best sentence BLEU, 0 to 100.
-        pool_bleu: reached by the optimiser on the pool afterwards; None for the last decoding.
-        restarts: BLEU on the pool reached from each of its starts.
-        frozen: columns whose weight it kept.
+        weights: weights of the decoding.
+        bleu: BLEU of the output, 0 to 100.
+        length_ratio: output words per reference word.
+        oracle_bleu: BLEU of the hypotheses of the n-best list with the best sentence BLEU, 0 to 100.
+        pool_bleu: BLEU on the pool reached by the optimiser afterwards; None for the last decoding.
+        restarts: BLEU on the pool reached from each start of the optimiser.
+        frozen: columns keeping their weight in the optimisation.
         constant: columns with one value in the whole pool, whose weights have no effect.
     """
 
@@ -63,18 +66,18 @@ class TuningRun:
     """The result of a tuning run.
 
     Attributes:
-        ini: the moses.ini that was tuned, with its tables.
-        weights: of the iteration that was kept.
-        dev_bleu: of that iteration, 0 to 100.
-        seed: of the optimiser.
-        nbest_size: hypotheses for a sentence.
+        ini: the tuned moses.ini, with its tables.
+        weights: weights of the kept iteration.
+        dev_bleu: BLEU of that iteration, 0 to 100.
+        seed: seed of the optimiser and of the scattered start.
+        nbest_size: number of hypotheses of a sentence.
         decoder: settings of the decoder.
-        nbest_features: features that external commands add.
-        iterations: in their order.
-        hashes: SHA-256 of the ini, its tables, the texts, and the files that commands name.
+        nbest_features: features added by external commands.
+        iterations: the iterations, in their order.
+        hashes: SHA-256 of the ini, its tables, the texts, and the files named in commands.
         end: why there was no further iteration.
-        fixed_search: weights of the search, where the run's weights rerank its n-best lists; without them
-            ({}) the search uses the run's.
+        fixed_search: weights of the search, if the run's weights only rerank its n-best lists; {} if the
+            search uses the run's weights.
     """
 
     ini: str
@@ -102,22 +105,22 @@ class TuningRun:
 
     @property
     def left_start(self) -> bool:
-        """Whether the weights are others than those of the first decoding."""
+        """Whether the weights differ from those of the first decoding."""
         return any(iteration.weights != self.weights for iteration in self.iterations[:1])
 
     @property
     def constant(self) -> list[str]:
-        """Columns with one value in the last pool that was optimised."""
+        """Columns with one value in the last optimised pool."""
         optimised = [each for each in self.iterations if each.pool_bleu is not None]
         return optimised[-1].constant if optimised else []
 
     @property
     def network(self) -> tuple[tuple[str, str], ...]:
-        """The hashes of tables and models: equal for runs that differ in the tuning alone."""
+        """The hashes of tables and models: equal for runs differing only in the tuning."""
         return tuple(sorted(self._model_hashes().items()))
 
     def commands(self) -> dict[str, str]:
-        """The command behind each feature that an external program computes."""
+        """The command of each feature computed by an external program, by feature."""
         found = {feature.name: feature.command for feature in self.nbest_features}
         for neural_lm in as_texts(self.decoder.get("neural_lm")):
             name, _, command = neural_lm.partition("=")
@@ -129,7 +132,7 @@ class TuningRun:
 
 
 def best_iteration(iterations: Sequence[Iteration]) -> int:
-    """The place of the iteration with the best decoded dev BLEU; of equal ones the first."""
+    """The index, from 0, of the first iteration with the best decoded dev BLEU."""
     return max(range(len(iterations)), key=lambda place: iterations[place].bleu)
 
 
@@ -142,7 +145,7 @@ def load_run(directory: Path) -> TuningRun:
     """Read RUN/weights.json.
 
     Raises:
-        InputError: it is missing or not one, or a value has the wrong type.
+        InputError: the file is missing or something else, or a value has the wrong type.
     """
     path = directory / WEIGHTS_NAME
     run = read_record(TuningRun, path, WEIGHTS_FILE)
@@ -160,51 +163,63 @@ def load_run(directory: Path) -> TuningRun:
 
 
 def _of_search(decoder: dict[str, Any]) -> dict[str, Any]:
-    """Settings of the search without a key that stands for nothing."""
+    """Settings of the decoder, without a `neural_lm` of None."""
     return {key: value for key, value in decoder.items() if key != "neural_lm" or value is not None}
 
 
 def claim(directory: Path, fingerprint: Mapping[str, Any], resume: bool) -> None:
-    """Make a directory the one of a run, or make sure that it is.
+    """Claim a directory for a run, or check that it belongs to the run.
+
+    Args:
+        directory: the run directory.
+        fingerprint: everything that distinguishes the run, as JSON values.
+        resume: whether the run may continue an earlier one.
 
     Raises:
-        ConfigError: it is that of another run, or of this one but resume is not wanted.
-        InputError: what says which run it is has been damaged.
+        ConfigError: the directory belongs to another run, or to this one and `resume` is false.
+        InputError: its run.json is damaged.
     """
     path = directory / RUN_NAME
-    wanted = json.loads(json.dumps(dict(fingerprint)))
+    inputs = json.loads(json.dumps(dict(fingerprint)))
     if path.exists():
         check_plain_file(path)
         found = read_json(path)
         if not isinstance(found, dict):
             hint = "Remove the directory or choose another"
-            raise InputError(path, None, shown_value(found), "what a run is made of", hint)
-        changed = sorted(key for key in wanted | found if wanted.get(key) != found.get(key))
+            raise InputError(path, None, shown_value(found), "the inputs of a run", hint)
+        changed = sorted(key for key in inputs | found if inputs.get(key) != found.get(key))
         if changed:
             names = ", ".join(key if key.isprintable() else shown_value(key) for key in changed)
             raise ConfigError(f"{directory}: a run with other {names}; remove it or choose another")
         if not resume:
             raise ConfigError(f"{directory}: there is a run already; continue it with --resume")
-    write_json(path, wanted)
+    write_json(path, inputs)
 
 
 def refuse_written(out: Path, read: Iterable[Path]) -> None:
-    """Refuse a run directory whose files of known names are among the files that are read.
+    """Refuse a run directory whose own files are among the inputs.
+
+    Args:
+        out: the run directory.
+        read: the inputs.
 
     Raises:
-        ConfigError: one is.
+        ConfigError: moses.ini, weights.json or run.json of the directory is an input.
     """
     refuse_overwriting([out / name for name in (INI_NAME, WEIGHTS_NAME, RUN_NAME)], read)
 
 
 def check_unchanged(runs: Mapping[Path, TuningRun]) -> None:
-    """Make sure that the ini and the tables of runs, by directory, are still those that were tuned.
+    """Check that the inis, tables and commands' files of runs have not changed since the tuning.
 
-    Runs that keep no hashes pass.
+    A run without hashes passes if it has a weight for each feature of its ini.
+
+    Args:
+        runs: the runs by directory.
 
     Raises:
-        InputError: an ini is malformed or missing, there is no file that it names, or a feature of it has no
-            weight in a run.
+        InputError: an ini is malformed or missing, a file named in it is missing, or a run has no weight for
+            one of its features.
         ConfigError: a file has changed.
     """
     found = {run.ini: fingerprint_ini(Path(run.ini)) for run in runs.values() if run.hashes}
@@ -216,32 +231,42 @@ def check_unchanged(runs: Mapping[Path, TuningRun]) -> None:
         changed = sorted(key for key in hashes | now if hashes.get(key) != now.get(key))
         if changed:
             raise ConfigError(
-                f"{directory}: its weights were tuned with other files than {run.ini} and its commands "
-                f"name now: {', '.join(changed)} changed; tune again or put them back"
+                f"{directory}: {_first_of(changed)} changed since the tuning of its weights with {run.ini}; "
+                "tune again or restore them"
             )
         if Path(run.ini).is_file():
             check_complete(run.weights, read_ini(run.ini).weights, directory / WEIGHTS_NAME)
 
 
+def _first_of(names: Sequence[str]) -> str:
+    """Some names for a line: of a directory, hundreds of files may have changed."""
+    rest = len(names) - NAMES_SHOWN
+    return ", ".join(names[:NAMES_SHOWN]) + (f" and {rest:,} others" if rest > 0 else "")
+
+
 def refuse_commands(runs: Mapping[Path, TuningRun]) -> None:
-    """Refuse runs with commands: a run directory may come from anywhere, so none is run unasked.
+    """Refuse runs with commands: a run directory may come from anywhere, so running them needs permission.
+
+    Args:
+        runs: the runs by directory.
 
     Raises:
-        ConfigError: a run, by directory, has commands.
+        ConfigError: a run has a command.
     """
     for directory, run in runs.items():
         for name, command in run.commands().items():
             raise ConfigError(
                 f"{directory}: the feature {name} of this run comes from the command {command!r}. "
-                "Look at it, then let such commands be run by --run-commands"
+                "Check the command, then allow it with --run-commands"
             )
 
 
 def fingerprint_ini(path: Path) -> dict[str, str]:
-    """Hashes of a moses.ini and of every file it names, by feature and file name.
+    """Hashes of a moses.ini and of every file named in it, by feature and file name.
 
     Raises:
-        InputError: the ini is malformed, or there is no file that it names.
+        InputError: the ini is malformed, or a file named in it is missing.
+        ConfigError: a directory has more than 1,000 files and directories.
     """
     ini = read_ini(path)
     hashes = {"ini": file_hash(path)}
@@ -259,28 +284,46 @@ def fingerprint_texts(source: Path, references: Sequence[Path]) -> dict[str, str
 
 
 def fingerprint_commands(commands: Mapping[str, str]) -> dict[str, str]:
-    """Hashes of the files that command lines name, by feature and path; of a directory those in it.
+    """Hashes of the files named in commands, by feature and path; a directory stands for all files in it.
 
-    A word, or its part behind "=", is taken for a file if there is one.
+    A word, or its part behind "=", names a file if that file exists.
+
+    Args:
+        commands: commands by feature.
+
+    Raises:
+        InputError: a file cannot be read.
+        ConfigError: a directory has more than 1,000 files and directories.
     """
     hashes = {}
     for name, command in commands.items():
         words = [part for word in shlex.split(command) for part in (word, word.partition("=")[2])]
         for path in (Path(word) for word in words if word):
-            files = path.rglob("*") if path.is_dir() else [path]
+            files = _entries(path) if path.is_dir() else [path]
             for file in sorted(file for file in files if file.is_file()):
                 hashes[f"{name}/{file}"] = file_hash(file)
     return hashes
 
 
 def _model_files(ini: Path, named: Path) -> list[Path]:
-    """The files behind a path in the ini: itself, those in it, or, of a prefix, those that begin so."""
+    """The files of a path in the ini: the file, those in the directory, or those with the prefix."""
     if named.is_file():
         return [named]
-    files = named.rglob("*") if named.is_dir() else named.parent.glob(f"{named.name}.*")
+    files = _entries(named) if named.is_dir() else named.parent.glob(f"{named.name}.*")
     found = sorted(file for file in files if file.is_file())
     if not found:
         raise InputError(ini, None, f"the path {named}", "a file, a directory or their prefix")
+    return found
+
+
+def _entries(directory: Path) -> list[Path]:
+    """All that is in a directory and those below it, unless somebody named the root of a disk."""
+    found = list(islice(directory.rglob("*"), MOST_ENTRIES + 1))
+    if len(found) > MOST_ENTRIES:
+        raise ConfigError(
+            f"{directory}: found more than {MOST_ENTRIES:,} files and directories, expected those of a model: "
+            "a run keeps the hashes of all files that its ini and its commands name. Name a smaller directory"
+        )
     return found
 
 
@@ -288,7 +331,7 @@ def file_hash(path: Path) -> str:
     """SHA-256 of a file.
 
     Raises:
-        InputError: it cannot be read.
+        InputError: the file cannot be read.
     """
     try:
         with path.open("rb") as stream:

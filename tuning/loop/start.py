@@ -1,4 +1,4 @@
-"""Where a tuning run starts: the weights of an ini, overlaid by those of another run, and scattered."""
+"""Initial weights of a tuning run: those of an ini, replaced by those of another run, and scattered."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.formats.weights import read_weights
 from tuning.loop.iteration_files import Weights
@@ -17,15 +17,20 @@ START_STREAM = 1 << 22  # keeps the draws of the start apart from those of the o
 
 
 def start_weights(ini: Path, added: Mapping[str, float], init_weights: Path | None) -> Weights:
-    """Weights of the ini and of features it does not have, overlaid by those of another run.
+    """Weights of an ini and of added features, replaced by those of another run where it has them.
 
-    A column unknown to the other run then starts at 0, so that all systems started from one run have the
-    same first n-best lists. A feature of the ini without a weight line has 1 for each score, as in Moses and
-    the built-in decoder.
+    If a feature has more columns than in the other run, the further ones start at 0, so that all systems
+    started from one run have the same first n-best lists. A feature of the ini without a weight line has 1
+    for each score, as in Moses and the built-in decoder.
+
+    Args:
+        ini: the ini.
+        added: initial weights of the features added to those of the ini.
+        init_weights: weights.json of the other run, or a table of this form; None for no other run.
 
     Raises:
-        InputError: a file is malformed.
-        ConfigError: the ini has a feature of an added name.
+        InputError: a file is malformed, or has more weights of a feature than the ini.
+        ConfigError: an added feature has the name of one in the ini.
     """
     parsed = read_ini(ini)
     for feature in parsed.features:
@@ -39,15 +44,22 @@ def start_weights(ini: Path, added: Mapping[str, float], init_weights: Path | No
         for name, values in read_weights(init_weights).items():
             if name in weights:
                 n_missing = len(weights[name]) - len(values)
+                if n_missing < 0:
+                    found = f"{len(values)} weights of {name}"
+                    raise InputError(init_weights, None, found, f"at most {len(weights[name])}")
                 weights[name] = [*values, *[0.0] * n_missing]
     return weights
 
 
 def without_columns(weights: Weights, left_out: Sequence[str]) -> Weights:
-    """The weights with 0 for some columns.
+    """Set the weights of some columns to 0.
+
+    Args:
+        weights: weights by feature.
+        left_out: names of columns, like "TranslationModel0_2".
 
     Raises:
-        ConfigError: a name is no column.
+        ConfigError: a name is not a column's.
     """
     columns = {
         name: value
@@ -62,7 +74,7 @@ def without_columns(weights: Weights, left_out: Sequence[str]) -> Weights:
 
 
 def untuneable_columns(ini: Path) -> set[str]:
-    """Columns of the features that Moses leaves out of n-best lists, so that their weights cannot be tuned."""
+    """Columns of the features that cannot be tuned, since Moses leaves them out of n-best lists."""
     defaults = {"UnknownWordPenalty": "false"}
     sizes = {
         feature.name: feature.n_scores
@@ -73,13 +85,13 @@ def untuneable_columns(ini: Path) -> set[str]:
 
 
 def scattered(weights: Weights, spread: float, seed: int, fixed: Collection[str]) -> Weights:
-    """Scatter the weights at which a run starts.
+    """Scatter the initial weights of a run.
 
     Args:
-        weights: by feature; a weight of 0 stays 0.
-        spread: each weight is multiplied by exp(spread z), z normal; 0 changes nothing.
-        seed: of the z.
-        fixed: columns whose weight is kept.
+        weights: weights by feature; a weight of 0 stays 0.
+        spread: each weight is multiplied by exp(spread z), z drawn from N(0, 1); 0 changes nothing.
+        seed: seed of the draws.
+        fixed: columns keeping their weight.
     """
     if spread == 0.0:
         return weights

@@ -52,25 +52,26 @@ class TuningConfig:
     """Settings of `tune`.
 
     Attributes:
-        optimizer: how weights are found on the pool. Batch MIRA varies least between tunings, and translates
-            other texts as well as any.
-        nbest_size: distinct hypotheses for a sentence.
+        optimizer: optimiser of the weights. Batch MIRA varies least between tunings, and translates other
+            texts as well as any.
+        nbest_size: number of distinct hypotheses of a sentence.
         max_iterations: largest number of decodings of the dev text; the last one only measures.
         min_weight_change: the loop ends when no normalised weight moves by more.
         min_pool_gain: the loop ends when the pool offers no more BLEU (0 to 100) than this; for keep = "best".
         patience: the loop ends after this many decodings in a row without a better one, not counting the
             start; for keep = "best".
-        keep: which weights the run ends with: "last", or "best", those with the best decoded dev BLEU. Where an
-            optimiser's weights settle, as kbmira's do, the best of several decodings is best by chance.
-        dropped_lists: number of first n-best lists that leave the pool when the next list is made. Early lists
-            depend on the start point and bias the weights as long as they stay in the pool. The loop
-            does not end before. 0 keeps all lists, as Moses does.
-        left_out: columns, like "TranslationModel0_2", whose weight is 0 throughout: the system is tuned as
-            if it did not have them.
+        keep: weights to keep: "last", those of the last decoding, or "best", those with the best decoded dev
+            BLEU. If an optimiser's weights settle, like kbmira's, the best of several decodings is best by
+            chance.
+        dropped_lists: number of first n-best lists to drop from the pool once the next list is made. Early
+            lists depend on the initial weights and bias later ones while they are in the pool. The loop does
+            not end before it drops them. 0 keeps all lists, as Moses does.
+        left_out: columns with a fixed weight of 0, like "TranslationModel0_2": the system is tuned as if it
+            did not have them.
         start_spread: each weight of the start is multiplied by exp(start_spread z), z normal and drawn
             with the seed, so that runs do not share a start. 0 starts from the weights as they are.
-        neural_weight: first weight of each neural model in the search that --init-weights does not name. With
-            0 the first n-best lists are those of the system without it.
+        neural_weight: initial weight of each neural model in the search, unless --init-weights has one. With
+            0 the first n-best lists are those of the system without the model.
         search: settings of the optimiser.
         decoder: settings of the decoder.
     """
@@ -100,18 +101,18 @@ class TuningConfig:
 
 @dataclass(frozen=True)
 class Workers:
-    """What a run works with.
+    """The processes and threads of a run.
 
     Attributes:
-        jobs: processes of the decoder on this machine, threads of the optimiser.
-        cluster: where texts are decoded; None for this machine.
+        jobs: number of processes of the decoder on this machine, and of threads of the optimiser.
+        cluster: Ray cluster for decoding; None to decode on this machine.
     """
 
     jobs: int = 1
     cluster: Cluster | None = None
 
     def open_decoder(self, ini: Path, config: DecoderConfig) -> AbstractContextManager[Decoder]:
-        """A decoder of the system, to be used in a `with` block."""
+        """A decoder of the system, for a `with` block."""
         if self.cluster is None:
             return open_decoder(ini, config, self.jobs)
         return ClusterDecoder(ini, config, self.cluster)
@@ -132,26 +133,26 @@ def tune(
     """Find weights with a high dev BLEU.
 
     Args:
-        ini: the system; its weights are the start.
+        ini: the system, with its initial weights.
         source: dev source text.
         references: dev references, one file each.
         out: run directory: weights.json, moses.ini, and each iteration's n-best list and output.
         config: settings.
-        seed: of the optimiser and of the scattered start.
+        seed: seed of the optimiser and of the scattered start.
         workers: processes and threads.
         resume: continue the run in out.
-        nbest_features: features that commands add to the n-best lists, or compute for them.
-        init_weights: weights.json of another run, or a table of this form; weights that it lacks are
-            those of the ini.
+        nbest_features: features added to the n-best lists by commands or scorer processes.
+        init_weights: weights.json of another run, or a table of this form; a feature missing there keeps the
+            weights of the ini.
 
     Returns:
-        The run, with the last decoded weights or those with the best *decoded* dev BLEU.
+        The run, with the weights of its last decoding or those with the best *decoded* dev BLEU.
 
     Raises:
         InputError: an input file is malformed.
-        ConfigError: out holds another run, an added feature has the name of another, or the run would overwrite
-            what it reads.
-        UserError: another command writes into out.
+        ConfigError: out holds another run, an added feature has the name of another, or an input would be
+            overwritten.
+        UserError: another command is writing into out.
     """
     read = [source, *references, *([] if init_weights is None else [init_weights])]
     refuse_written(out, [*read, *read_ini(ini).files()])
@@ -194,7 +195,13 @@ def tune(
 
 
 def write_tuned_ini(ini: Path, weights: Weights, out: Path) -> None:
-    """The ini with the weights of its features; those without a weight line get one at the end."""
+    """Write an ini with tuned weights; features without a weight line get one at the end.
+
+    Args:
+        ini: the ini to read.
+        weights: weights by feature; those of features not in the ini are ignored.
+        out: the ini to write.
+    """
     parsed = read_ini(ini)
     unweighted = [each.name for each in parsed.features if each.name not in parsed.weights]
     added = [f"{name}= {' '.join(['1'] * len(weights[name]))}".encode() for name in unweighted]
@@ -205,7 +212,7 @@ def write_tuned_ini(ini: Path, weights: Weights, out: Path) -> None:
 
 
 def _added(config: TuningConfig, nbest_features: Sequence[NBestFeature]) -> dict[str, float]:
-    """The features added to those of the ini, and their first weights."""
+    """The features added to those of the ini, and their initial weights."""
     added = [(feature.name, feature.initial_weight) for feature in nbest_features]
     added += [(lm.name, config.neural_weight) for lm in config.decoder.neural_lms]
     for name, n_times in Counter(name for name, _ in added).items():
@@ -219,13 +226,13 @@ class Loop:
 
     Args:
         decoder: an open decoder.
-        lists: adds the run's features to n-best lists.
+        lists: adds the features of the run to n-best lists.
         source: dev source text.
-        references: of the dev text.
+        references: references of the dev text.
         out: the run directory.
         config: settings.
-        run: takes the iterations.
-        jobs: threads of the optimiser.
+        run: the run; iterations are added to it.
+        jobs: number of threads of the optimiser.
     """
 
     def __init__(
@@ -249,7 +256,7 @@ class Loop:
         self.jobs = jobs
 
     def run_to_end(self, start: Weights) -> None:
-        """Iterate; afterwards the run has the weights that are kept."""
+        """Iterate to the end; then the run has the weights to keep."""
         weights = start
         pool: NBestPool | None = None
         for number in range(1, self.config.max_iterations + 1):
@@ -297,7 +304,7 @@ class Loop:
         return measured, pool
 
     def optimise(self, number: int, iteration: Iteration, pool: NBestPool) -> Weights:
-        """Find new weights on the pool; they are kept on disk for resuming."""
+        """Optimise the weights on the pool; the result is kept on disk for resuming."""
         path = self.out / f"iter{number:02}.optimised.json"
         if not path.exists():
             starts = [weight_row(pool, iteration.weights)]
@@ -326,14 +333,14 @@ class Loop:
         return record.weights
 
     def frozen(self, weights: Weights, pool: NBestPool) -> tuple[str, ...]:
-        """Columns that keep their weight: frozen by the settings, or sparse, so without a weight in the ini."""
+        """Columns keeping their weight: frozen or left out by settings, or sparse (no weight in the ini)."""
         sparse = (name for name in pool.names if name.rpartition("_")[0] not in weights)
         left_out = (name for name in self.config.left_out if name in pool.names)
         return (*self.config.search.frozen, *left_out, *sparse)
 
     @property
     def has_dropped_none(self) -> bool:
-        """Whether the lists to be dropped are still in the pool."""
+        """Whether the lists to drop are still in the pool."""
         return len(self.run.iterations) <= self.config.dropped_lists
 
     def end_before_optimising(self) -> str:
@@ -342,7 +349,7 @@ class Loop:
             return LIMIT
         if self.config.keep == "last" or self.has_dropped_none:
             return ""
-        found = self.run.iterations[1:]  # the first weights found from a good start are often worse
+        found = self.run.iterations[1:]  # the first weights after a good start are often worse
         if found and len(found) - 1 - best_iteration(found) >= self.config.patience:
             return f"no better in {self.config.patience} decodings"
         return ""
@@ -351,8 +358,8 @@ class Loop:
         """Why another iteration would change nothing; "" if it might.
 
         Args:
-            iteration: the last one.
-            change: see `weight_change`.
+            iteration: the last iteration.
+            change: change of its weights by the optimiser; see `weight_change`.
         """
         if self.has_dropped_none:
             return ""
@@ -382,12 +389,12 @@ def decode_text(
         decoder: an open decoder.
         source: the text.
         output: one translation a line.
-        nbest: where the n-best list is kept, with the added features; None keeps none.
-        weights: by feature; those unknown to the decoder count only in choosing from the list, or, with a
-            stand-in, in the search too.
+        nbest: the n-best list to keep, with the added features; None keeps none.
+        weights: weights by feature. Those unknown to the decoder are used only for choosing from the list,
+            or, with a stand-in, during search too.
         lists: adds features to n-best lists.
-        nbest_size: hypotheses for a sentence.
-        fixed_search: weights of the search, where they differ from those that choose from the list.
+        nbest_size: number of hypotheses of a sentence.
+        fixed_search: weights of the search, if they differ from those for choosing from the list.
     """
     known = fixed_search or search_weights(weights, lists.features)
     if not lists.features and not fixed_search:
@@ -395,9 +402,7 @@ def decode_text(
         return
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".nbest.") as directory:
         plain, full = Path(directory) / "plain.gz", Path(directory) / "full.gz"
-        first = (
-            Path(directory) / "first"
-        )  # the name of the output is for what is chosen from the list
+        first = Path(directory) / "first"  # not `output`: that is chosen from the list
         decoder.decode(source, first, known, plain, nbest_size)
         lists.add(plain, source, full)
         choose_best(full, weights, source, output)
@@ -406,7 +411,7 @@ def decode_text(
 
 
 def oracle_bleu(pool: NBestPool) -> float:
-    """BLEU (0 to 100) of the hypotheses with the best smoothed sentence BLEU: what a choice could reach."""
+    """BLEU (0 to 100) of the hypotheses with the best smoothed sentence BLEU, about the best choice."""
     score = log_sentence_bleu(pool.statistics)
     top = np.maximum.reduceat(score, pool.offsets[:-1])
     chosen = np.flatnonzero(score == np.repeat(top, np.diff(pool.offsets)))
@@ -415,7 +420,7 @@ def oracle_bleu(pool: NBestPool) -> float:
 
 
 def weight_row(pool: NBestPool, weights: Mapping[str, Sequence[float]]) -> NDArray[np.float64]:
-    """Weights in the order of the pool's columns, 0 for those without, *Shape:* (n_features,)."""
+    """Weights in the order of the pool's columns, 0 for a column without one, *Shape:* (n_features,)."""
     columns = (name.rpartition("_") for name in pool.names)
     return np.array(
         [weights[name][int(number)] if name in weights else 0.0 for name, _, number in columns]
@@ -423,7 +428,7 @@ def weight_row(pool: NBestPool, weights: Mapping[str, Sequence[float]]) -> NDArr
 
 
 def weight_change(pool: NBestPool, weights: Weights, following: Weights) -> float:
-    """The largest change of a weight, both normalised to absolute values that sum to 1."""
+    """The largest change of a weight, after normalising both weight vectors to an L1 norm of 1."""
     before, after = weight_row(pool, weights), weight_row(pool, following)
     return float(np.abs(_unit(after) - _unit(before)).max())
 

@@ -5,7 +5,7 @@ smallest step making the scores differ as the BLEUs do. The settings are those o
 The learned weights depend on the order of the sentences, so weights are averaged over several orders, as
 Cettolo et al. (2011) average over runs of an optimiser. Choosing among them by their BLEU on the pool would
 be choosing by chance: averages vary less between tunings and translate other texts better
-(docs/experiments.md).
+(docs/journal/tuning.md).
 """
 
 from __future__ import annotations

@@ -8,9 +8,10 @@ import json
 from tuning.compare.comparison import Comparison
 from tuning.compare.gains import Gains
 from tuning.compare.output_scores import OutputScores
+from tuning.compare.pooling import Pooled
 from tuning.scan.weight_scan import Scan
 
 
-def to_json(result: Comparison | Gains | OutputScores | Scan) -> str:
+def to_json(result: Comparison | Gains | OutputScores | Pooled | Scan) -> str:
     """All attributes by name."""
     return json.dumps(dataclasses.asdict(result), indent=1) + "\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from tuning.compare.comparison import Comparison, Contrast, ResultRow, RunSummary
+from tuning.compare.comparison import Comparison, Contrast, FarScores, ResultRow, RunSummary
 from tuning.compare.output_scores import OutputScores
 from tuning.loop.tuning_loop import LIMIT
 
@@ -20,9 +20,20 @@ NOTE = (
 
 
 def comparison_frame(comparison: Comparison) -> pd.DataFrame:
-    """One row for each system."""
+    """One row for each system, and a second one on the sentences far from the training text if known."""
     has_control = bool(comparison.control)
-    return pd.DataFrame([_cells(row, has_control) for row in comparison.rows])
+    rows = []
+    for row in comparison.rows:
+        rows.append(_cells(row, has_control))
+        if row.far is not None:
+            blank = dict.fromkeys(rows[-1], "")
+            rows.append(blank | _far_cells(row.system, row.far, has_control))
+    return pd.DataFrame(rows)
+
+
+def far_label(system: str) -> str:
+    """The name of a system's line on the sentences far from the training text."""
+    return f"{system} (far)"
 
 
 def comparison_notes(comparison: Comparison) -> list[str]:
@@ -30,6 +41,7 @@ def comparison_notes(comparison: Comparison) -> list[str]:
     notes = [NOTE]
     if len(comparison.rows) > 1:
         notes += [_delta_note(comparison), _power_note(comparison)]
+    notes += [*_one_network_notes(comparison), *_near_copy_notes(comparison)]
     for row in comparison.rows:
         notes += _row_notes(row)
     return [*notes, comparison.signature, *comparison.detokenised_signatures]
@@ -43,12 +55,53 @@ def _delta_note(comparison: Comparison) -> str:
         covered += f" ({UNKNOWN}: over texts alone, one run each)"
     note = (
         f"delta: against {baseline.system}, with its 95% interval; p {covered}: jackknife variance of the "
-        "paired texts + variance between runs (between networks or noise columns where a row has several), "
-        f"Student's t; Holm: p corrected for {len(others)} rows"
+        f"paired texts{_documents(comparison)} + variance between runs (between networks or noise columns "
+        f"where a row has several), Student's t; Holm: p corrected for {len(others)} rows"
     )
     if comparison.control:
         note += f"; vs control: the same against {comparison.control}, its p corrected too"
     return note + "."
+
+
+def _documents(comparison: Comparison) -> str:
+    return f" by document ({comparison.n_documents:,})" if comparison.n_documents else ""
+
+
+def _one_network_notes(comparison: Comparison) -> list[str]:
+    """What the runs of one network do not vary in."""
+    names = [
+        row.system
+        for row in comparison.rows
+        if row.n_networks == 1
+        and not row.same_models
+        and row.against_baseline is not None
+        and row.against_baseline.covers_runs
+    ]
+    if not names:
+        return []
+    which = "this one network" if len(names) == 1 else "one network each"
+    return [
+        f"{', '.join(names)}: p and intervals: over texts and tunings of {which}; what another training "
+        "would change is not in them."
+    ]
+
+
+def _near_copy_notes(comparison: Comparison) -> list[str]:
+    """What the test text has in common with the training text, and what the second lines are."""
+    if comparison.near_copies is None:
+        return []
+    shares = ", ".join(
+        f"{share:.1%} (>= {level})" for level, share in comparison.near_copies.items()
+    )
+    first = min(comparison.near_copies, key=float)
+    note = (
+        f"near copies: of the {comparison.n_sentences:,} test sentences {shares} are as similar as that to a "
+        "training sentence (1 - edit distance in words / words of the longer one)"
+    )
+    far = f"the {comparison.n_far:,} others, below {first}"
+    if all(row.far is None for row in comparison.rows):
+        return [f"{note}; {far}, are too few for lines of their own."]
+    return [f"{note}; {far_label('').strip()}: {far}."]
 
 
 def _power_note(comparison: Comparison) -> str:
@@ -133,6 +186,19 @@ def _cells(row: ResultRow, has_control: bool) -> dict[str, str]:
         "detok. BLEU": f"{row.detokenised_bleu:.2f}",
         "chrF": f"{row.chrf:.2f}",
         "TER": f"{row.ter:.2f}",
+    }
+
+
+def _far_cells(system: str, far: FarScores, has_control: bool) -> dict[str, str]:
+    return {
+        "system": far_label(system),
+        "test BLEU": f"{far.test_bleu:.2f}",
+        "test s.d.": _number(far.test_sd, ".2f"),
+        "text s.d.": f"{far.bootstrap_sd:.2f}",
+        **_contrast_cells(far.against_baseline),
+        **(_control_cells(far.against_control) if has_control else {}),
+        "length": f"{far.length_ratio:.3f}",
+        "1/2/3/4-gram": "/".join(f"{value:.1f}" for value in far.precisions),
     }
 
 

@@ -17,13 +17,13 @@ ESCAPES = str.maketrans(
 )
 
 
-def to_latex(frame: pd.DataFrame, notes: Sequence[str]) -> str:
-    """The notes as comments, a tabular."""
+def to_latex(frame: pd.DataFrame, notes: Sequence[str], lead: Sequence[str] = ()) -> str:
+    """The lead and the notes as comments, a tabular."""
     columns = "l" + "r" * (len(frame.columns) - 1)
     lines = [list(frame.columns), *frame.to_numpy().tolist()]
     body = " \\\\\n".join(" & ".join(_escaped(cell) for cell in line) for line in lines)
     tabular = f"\\begin{{tabular}}{{{columns}}}\n{body} \\\\\n\\end{{tabular}}\n"
-    return "".join(f"% {one_line(note)}\n" for note in notes) + tabular
+    return "".join(f"% {one_line(note)}\n" for note in (*lead, *notes)) + tabular
 
 
 def _escaped(cell: str) -> str:

@@ -15,13 +15,17 @@ CELL = str.maketrans({"\\": "\\\\", "|": "\\|", "<": "&lt;", ">": "&gt;", "&": "
 TAGS = re.compile(r"<(?=[A-Za-z/!?])")  # not those of "p < 0.05"
 
 
-def to_markdown(frame: pd.DataFrame, notes: Sequence[str]) -> str:
-    """A table, an empty line, the notes."""
+def to_markdown(frame: pd.DataFrame, notes: Sequence[str], lead: Sequence[str] = ()) -> str:
+    """The lead and an empty line if there is one, a table, an empty line, the notes."""
     rows = [[_escaped(cell) for cell in row] for row in frame.to_numpy().tolist()]
     head = [_escaped(name) for name in frame.columns]
     lines = [head, ["---"] * len(head), *rows]
     table = "".join("| " + " | ".join(line) + " |\n" for line in lines)
-    return table + "\n" + "".join(TAGS.sub("&lt;", one_line(note)) + LINE_END for note in notes)
+    return _lines(lead) + "\n" * bool(lead) + table + "\n" + _lines(notes)
+
+
+def _lines(texts: Sequence[str]) -> str:
+    return "".join(TAGS.sub("&lt;", one_line(text)) + LINE_END for text in texts)
 
 
 def _escaped(cell: str) -> str:

@@ -12,6 +12,7 @@ from moses_bridge.base.textio import open_write
 from tuning.compare.comparison import Comparison
 from tuning.compare.gains import Gains
 from tuning.compare.output_scores import OutputScores
+from tuning.compare.pooling import Pooled
 from tuning.report.as_json import to_json
 from tuning.report.choices import OutputFormat
 from tuning.report.frames import comparison_frame, comparison_notes, scores_frame
@@ -19,12 +20,14 @@ from tuning.report.gains_frames import gains_frame, gains_notes
 from tuning.report.gains_plot import plot_gains
 from tuning.report.latex import to_latex
 from tuning.report.markdown import to_markdown
+from tuning.report.pool_frames import pool_frame, pool_notes
 from tuning.report.scan_frames import scan_frame, scan_notes
 from tuning.report.scan_plot import plot_scan
 from tuning.report.text import to_text
+from tuning.report.verdict import verdict
 from tuning.scan.weight_scan import Scan
 
-Renderer = Callable[[pd.DataFrame, Sequence[str]], str]
+Renderer = Callable[[pd.DataFrame, Sequence[str], Sequence[str]], str]  # cells, notes, lead
 RENDERERS: dict[str, Renderer] = {
     "text": to_text,
     "markdown": to_markdown,
@@ -45,7 +48,7 @@ def write_comparison(comparison: Comparison, out: Path) -> str:
         The text of table.txt.
     """
     frame, notes = comparison_frame(comparison), comparison_notes(comparison)
-    return _write_forms(frame, notes, to_json(comparison), out / "table")
+    return _write_forms(frame, notes, to_json(comparison), out / "table", verdict(comparison))
 
 
 def write_scan(scan: Scan, out: Path) -> str:
@@ -76,13 +79,26 @@ def write_gains(gains: Gains, out: Path) -> str:
     return text
 
 
-def _write_forms(frame: pd.DataFrame, notes: Sequence[str], as_json: str, out: Path) -> str:
+def write_pooled(pooled: Pooled, out: Path) -> str:
+    """Write OUT/pool.txt, .md, .tex and .json.
+
+    Returns:
+        The text of pool.txt.
+    """
+    return _write_forms(pool_frame(pooled), pool_notes(pooled), to_json(pooled), out / "pool")
+
+
+def _write_forms(
+    frame: pd.DataFrame, notes: Sequence[str], as_json: str, out: Path, lead: Sequence[str] = ()
+) -> str:
     with held_directory(out.parent):
-        return _write_each(frame, notes, as_json, out)
+        return _write_each(frame, notes, as_json, out, lead)
 
 
-def _write_each(frame: pd.DataFrame, notes: Sequence[str], as_json: str, out: Path) -> str:
-    contents = {suffix: RENDERERS[form](frame, notes) for suffix, form in SUFFIXES.items()}
+def _write_each(
+    frame: pd.DataFrame, notes: Sequence[str], as_json: str, out: Path, lead: Sequence[str]
+) -> str:
+    contents = {suffix: RENDERERS[form](frame, notes, lead) for suffix, form in SUFFIXES.items()}
     for suffix, content in (contents | {"json": as_json}).items():
         with open_write(out.with_suffix(f".{suffix}")) as stream:
             stream.write(content.encode())
@@ -93,4 +109,4 @@ def format_scores(scores: OutputScores, form: OutputFormat) -> str:
     """The scores of one file of translations as "json", "text", "markdown" or "latex"."""
     if form == "json":
         return to_json(scores)
-    return RENDERERS[form](scores_frame(scores), scores.signatures)
+    return RENDERERS[form](scores_frame(scores), scores.signatures, ())

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.lock import held_directory
 from tuning.cli import main
 from tuning.compare.comparison import Comparison, Contrast, ResultRow
 from tuning.compare.gains import gains_of
@@ -94,6 +95,19 @@ def test_the_command(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["gains", *paths, *options])
     assert result.exit_code == 0
     assert result.output == (tmp_path / "out" / "gains.txt").read_text()
+
+
+def test_a_second_writer_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(to_json(COMPARISONS["large"]))
+    out = tmp_path / "out"
+    command = ["gains", f"a={tmp_path / 'a.json'}", "--system", "+RNN", "--out", str(out)]
+    with held_directory(out):
+        before = [*out.iterdir()]
+        result = CliRunner().invoke(main, command, prog_name="tuning")
+        assert [*out.iterdir()] == before
+    assert result.exit_code == 1 and result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"tuning: error: {out}: another command writes there (process")
 
 
 @pytest.mark.parametrize(

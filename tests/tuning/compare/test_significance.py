@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import gammainc
 from scipy.stats import nct, t, ttest_ind
 
 from tuning.compare.significance import (
@@ -23,7 +25,9 @@ N_RUNS = 3
 
 
 def output(
-    rng: np.random.Generator, lens: NDArray[np.int32], quality: float = 0.75
+    rng: np.random.Generator,
+    lens: NDArray[np.int32],
+    quality: float | NDArray[np.float64] = 0.75,
 ) -> NDArray[np.int32]:
     """Statistics of an output that gets each n-gram right with a fixed probability: (n_sentences, 9)."""
     rows = np.empty((len(lens), 9), np.int32)
@@ -231,15 +235,40 @@ def test_where_all_runs_are_alike_the_sentences_alone_give_the_degrees_of_freedo
     assert difference.degrees_of_freedom == pytest.approx(19)
 
 
-def test_degrees_of_freedom_are_satterthwaites() -> None:
+def test_degrees_of_freedom_are_satterthwaites_of_text_and_of_all_runs() -> None:
+    """The runs' variance has Welch's; in the sum it is its upper 60% limit.
+
+    The limit by its definition: 40% of chi squared are below the value that it is divided by.
+    """
     rng = np.random.default_rng(14)
     lens = drawn_lengths(rng, 400)
     one, other = (simulated(rng, lens, 0.05) for _ in range(2))
     difference = compare_outputs(one, other)
     runs = [np.var(bleu(each.statistics.sum(axis=1)), ddof=1) / 3 for each in (one, other)]
     text = difference.text_variance
-    expected = (text + sum(runs)) ** 2 / (text**2 / 399 + sum(run**2 for run in runs) / 2)
+    of_runs = sum(runs) ** 2 / (sum(run**2 for run in runs) / 2)
+    lowest = brentq(lambda value: gammainc(of_runs / 2, value / 2) - 0.4, 1e-6, 100)
+    cautious = sum(runs) * of_runs / lowest
+    expected = (text + cautious) ** 2 / (text**2 / 399 + cautious**2 / of_runs)
     assert difference.degrees_of_freedom == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("differ", [0.01, 0.05])
+def test_systems_of_which_one_varies_much_are_seldom_called_different(differ: float) -> None:
+    """The worst case for Satterthwaite's rule alone, 8% at 0.05: runs vary much more than texts."""
+    rng = np.random.default_rng(22)
+    p_values = []
+    for _ in range(1500):
+        lens = drawn_lengths(rng, 400)
+        common = output(rng, lens)
+        changed = np.where((rng.random(400) < differ)[:, None], output(rng, lens), common)
+        runs = []
+        for effect in rng.normal(0, 0.04, N_RUNS):
+            own = output(rng, lens, 0.75 + effect)
+            runs.append(np.where((rng.random(400) < 0.3)[:, None], own, changed))
+        same = SystemOutputs(np.repeat(common[None], N_RUNS, axis=0), [0] * N_RUNS)
+        p_values.append(compare_outputs(same, SystemOutputs(np.array(runs), [0] * N_RUNS)).p_value)
+    assert np.mean(np.array(p_values) < 0.05) <= 0.07
 
 
 def test_what_does_not_vary_has_the_degrees_of_freedom_of_the_text() -> None:
@@ -277,6 +306,76 @@ def test_one_run_is_taken_to_vary_as_the_other_systems() -> None:
     single = float(np.var(bleu(many.statistics.sum(axis=1)), ddof=1))
     assert compare_outputs(many, one).run_variance == pytest.approx(single / 3 + single)
     assert compare_outputs(one, simulated(rng, lens, 0.3, 1)).run_variance is None
+
+
+def test_documents_are_left_out_whole() -> None:
+    """The jackknife by its definition, with what is left of the text when a document is cut out of it."""
+    rng = np.random.default_rng(18)
+    lens = drawn_lengths(rng, 12)
+    systems = simulated(rng, lens, 0.5), simulated(rng, lens, 0.5, 2)
+    documents = np.array([7, 7, 7, 7, 7, 3, 3, 3, 9, 9, 4, 9])
+    deltas = []
+    for name in (3, 4, 7, 9):
+        kept = documents != name
+        means = [
+            np.mean([bleu(run[kept].sum(axis=0)) for run in system.statistics])
+            for system in systems
+        ]
+        deltas.append(means[1] - means[0])
+    squares = sum((delta - np.mean(deltas)) ** 2 for delta in deltas)
+    found = compare_outputs(*systems, documents)
+    assert found.text_variance == pytest.approx(3 / 4 * squares)
+    assert found.delta == pytest.approx(compare_outputs(*systems).delta)
+    assert found.run_variance == pytest.approx(compare_outputs(*systems).run_variance)
+
+
+def test_documents_of_one_sentence_are_the_sentences() -> None:
+    rng = np.random.default_rng(19)
+    lens = drawn_lengths(rng, 30)
+    pair = simulated(rng, lens, 0.3), simulated(rng, lens, 0.3)
+    by_document = compare_outputs(*pair, np.arange(30)[::-1])
+    by_sentence = compare_outputs(*pair)
+    for name in ("delta", "text_variance", "run_variance", "degrees_of_freedom"):
+        assert getattr(by_document, name) == pytest.approx(getattr(by_sentence, name))
+
+
+@pytest.mark.parametrize("shared", [0.0, 1.0])
+def test_degrees_of_freedom_of_documents(shared: float) -> None:
+    """Equal sizes: their number less one. Unequal: Satterthwaite's, of the sizes or of their squares.
+
+    Squares are those where all sentences of a document are better by the same.
+    """
+    rng = np.random.default_rng(20)
+    for sizes in ([5] * 8, [40, 30, 20, *[10] * 9]):
+        documents = np.repeat(np.arange(len(sizes)), sizes)
+        statistics = np.tile(output(rng, np.full(1, 20, np.int32), 0.7), (len(documents), 1))
+        better = rng.random(len(sizes))[documents] if shared else rng.random(len(documents))
+        changed = statistics.copy()
+        changed[:, 0] += np.rint(4 * better).astype(np.int32)
+        one, other = (SystemOutputs(rows[None], [0]) for rows in (statistics, changed))
+        found = compare_outputs(one, other, documents).degrees_of_freedom
+        variances = np.array(sizes) ** (2 if shared else 1)
+        expected = variances.sum() ** 2 / (variances**2).sum() - 1
+        assert found == pytest.approx(expected, rel=0.0 if len(set(sizes)) == 1 else 0.35, abs=1e-6)
+
+
+@pytest.mark.parametrize(("by_document", "lowest", "highest"), [(True, 0.0, 0.07), (False, 0.2, 1)])
+def test_sentences_that_go_up_and_down_together_need_documents(
+    by_document: bool, lowest: float, highest: float
+) -> None:
+    """40 documents of 1 to 10 sentences, each better or worse as a whole, with no true difference."""
+    rng = np.random.default_rng(21)
+    p_values = []
+    for _ in range(300):
+        documents = np.repeat(np.arange(40), rng.integers(1, 11, 40))
+        lens = drawn_lengths(rng, len(documents))
+        pair = []
+        for _ in range(2):
+            quality = np.clip(rng.normal(0.7, 0.15, 40), 0.3, 0.95)[documents]
+            pair.append(SystemOutputs(output(rng, lens, quality)[None], [0]))
+        chosen = documents if by_document else None
+        p_values.append(compare_outputs(pair[0], pair[1], chosen).p_value)
+    assert lowest <= np.mean(np.array(p_values) < 0.05) <= highest
 
 
 def test_holm_by_hand() -> None:

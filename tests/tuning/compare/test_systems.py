@@ -5,21 +5,27 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
+from scipy.stats import t as student
 
 from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.lock import held_directory
 from moses_bridge.base.textio import write_lines
+from tuning.cli import main
 from tuning.compare import systems as evaluation
 from tuning.compare.systems import CompareConfig, ResultRow, compare, translate_runs
 from tuning.loop.nbest_choice import NBestFeature
 from tuning.loop.run_directory import Iteration, TuningRun, load_run, save_run
 from tuning.loop.tuning_loop import LIMIT, tune
+from tuning.report.table_file import read_comparison
 from tuning.report.write import write_comparison
 
 if TYPE_CHECKING:
@@ -61,6 +67,31 @@ def test_comparison_of_a_run_with_itself_and_with_the_start(
     assert system.decoder.calls == n_calls
 
 
+def test_a_table_says_what_made_it(
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed in (1, 2):
+        system.run(tmp_path / f"run{seed}", seed)
+    monkeypatch.chdir(tmp_path)
+    texts = ["--source", str(system["source"]), "--reference", str(system["reference"])]
+    arguments = ["compare", "A=run1", f"B={tmp_path / 'run2'}", *texts, "--out", "table"]
+    monkeypatch.setattr(sys, "argv", ["/somewhere/bin/tuning", *arguments])
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0, result.output
+    made = read_comparison(tmp_path / "table" / "table.json").made
+    assert made is not None
+    source, reference = (system[name].name for name in ("source", "reference"))
+    expected = f"--source {source} --reference {reference} --out table"
+    assert made.command == f"tuning compare A=run1 B=run2 {expected}"
+    outputs = {path.parent.name: path for path in tmp_path.glob("run?/test-*.out")}
+    files = [system["source"], system["reference"]]
+    for run in ("run1", "run2"):
+        files += [tmp_path / run / "weights.json", outputs[run]]
+    assert [*made.inputs.values()] == [sha256(path.read_bytes()).hexdigest() for path in files]
+    assert [*made.inputs][2:4] == ["run1/weights.json", f"run1/{outputs['run1'].name}"]
+    assert str(tmp_path) not in json.dumps(asdict(made))
+
+
 def test_a_comparison_takes_what_was_translated_before(system: FixedSystem, tmp_path: Path) -> None:
     runs = [tmp_path / "run1", tmp_path / "run2"]
     for seed, run in enumerate(runs, 1):
@@ -72,6 +103,22 @@ def test_a_comparison_takes_what_was_translated_before(system: FixedSystem, tmp_
     assert translate_runs(runs, system["source"]) == outputs
     compare({"A": runs}, system["source"], [system["reference"]], CompareConfig())
     assert system.decoder.calls == n_calls
+
+
+def test_a_second_writer_of_a_table_is_refused(system: FixedSystem, tmp_path: Path) -> None:
+    system.run(tmp_path / "run")
+    out = tmp_path / "table"
+    command = ["compare", f"A={tmp_path / 'run'}", "--out", str(out), "--jobs", "1"]
+    command += ["--source", str(system["source"]), "--reference", str(system["reference"])]
+    with held_directory(out):
+        before = [*out.iterdir()]
+        result = CliRunner().invoke(main, command, prog_name="tuning")
+        assert [*out.iterdir()] == before
+    assert result.exit_code == 1 and result.stdout == ""
+    *_, line = result.stderr.splitlines()
+    assert line.startswith(f"tuning: error: {out}: another command writes there (process")
+    assert CliRunner().invoke(main, command).exit_code == 0
+    assert (out / "table.txt").exists()
 
 
 def test_only_runs_whose_files_are_unchanged_translate(system: FixedSystem, tmp_path: Path) -> None:
@@ -144,7 +191,7 @@ def test_a_run_whose_files_changed_since_is_refused(
         stream.write("\n")
     systems = {"Only": [tmp_path / "run"]}
     key = "ini" if changed == "moses.ini" else "LM0/lm"
-    with pytest.raises(ConfigError, match=rf"run: .* other files than .*moses\.ini .*: {key} ch"):
+    with pytest.raises(ConfigError, match=rf"run: {key} changed since .*moses\.ini; tune again"):
         compare(systems, system["source"], [system["reference"]], CompareConfig())
 
 
@@ -316,6 +363,8 @@ def test_rows_are_set_against_a_control_of_several_noise_columns(
     assert rows["+X"].against_control is not None
     assert rows["+X"].against_control.delta > 0
     assert rows["base"].against_control is not None
+    assert table.ngrams is not None
+    assert table.ngrams.system == "+X"
     text = write_comparison(table, tmp_path / "table")
     assert "vs control" in text
     assert "noise: 3 networks or noise columns, standard deviation of their means" in text
@@ -387,8 +436,173 @@ def test_a_text_of_two_sentences_is_enough(
     assert row.test_bleu == pytest.approx(100)
 
 
+def test_the_far_sentences_are_compared_as_a_text_of_their_own(
+    texts: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first 40 sentences are in the training text; the others alone give the same values."""
+    lines = texts[0].read_bytes().splitlines()
+    write_lines(tmp_path / "train", [b"other text", *lines[:40]])
+    systems = {
+        name: [make_run(tmp_path / f"{name}{q}", q) for q in qualities]
+        for name, qualities in {"bad": (39, 41), "good": (60, 64), "noise": (37, 42)}.items()
+    }
+    config = CompareConfig(n_samples=9, control="noise")
+    table = compare(systems, texts[0], [texts[1]], config, training=[tmp_path / "train"])
+    assert table.near_copies == {"0.5": 0.4, "0.7": 0.4, "0.8": 0.4}
+    assert table.n_far == 60
+    plain = compare(systems, texts[0], [texts[1]], config)
+    assert [replace(row, far=None) for row in table.rows] == plain.rows
+    text = write_comparison(table, tmp_path / "table")
+    assert "40.0% (>= 0.5), 40.0% (>= 0.7), 40.0% (>= 0.8)" in text
+    assert "(far): the 60 others, below 0.5." in text
+    markdown = (tmp_path / "table" / "table.md").read_text().split("\n")
+    head = next(place for place, line in enumerate(markdown) if line.startswith("| system |"))
+    assert [line.split(" | ")[0] for line in markdown[head + 2 : head + 8]] == [
+        f"| {name}{far}" for name in systems for far in ("", " (far)")
+    ]
+    assert r"good (far) &  &  & " in (tmp_path / "table" / "table.tex").read_text()
+    assert read_comparison(tmp_path / "table" / "table.json") == table
+
+    write_lines(tmp_path / "far", lines[40:])
+    kept = [number for number in range(100) if number >= 40]
+
+    class FarDecoder(ShareDecoder):
+        def decode(self, source: Path, out: Path, weights: dict[str, list[float]], *_: Any) -> None:
+            super().decode(source, out, weights, None, 1)
+            whole = out.read_bytes().splitlines()
+            write_lines(out, [whole[number] for number in kept])
+
+    monkeypatch.setattr(evaluation, "open_decoder", lambda *_: FarDecoder(lines))
+    alone = compare(systems, tmp_path / "far", [tmp_path / "far"], config)
+    for row, expected in zip(table.rows, alone.rows, strict=True):
+        assert row.far is not None
+        for name in (
+            *("test_bleu", "test_sd", "bootstrap_sd", "length_ratio", "precisions"),
+            *("against_baseline", "against_control"),
+        ):
+            assert getattr(row.far, name) == getattr(expected, name), name
+
+
+def test_words_by_frequency_are_counted_where_the_training_text_is_known(
+    texts: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """The stand-in's outputs have the words of the reference in the right sentence: F1 is 100."""
+    run = make_run(tmp_path / "run", 50)
+    train = tmp_path / "train.fr"
+    train.write_bytes(b"b0 b1 c0 c0\n" * 500)
+    out = tmp_path / "table"
+    arguments = ["compare", f"A={run}", "--source", str(texts[0]), "--reference", str(texts[1])]
+    arguments += ["--train-target", str(train), "--out", str(out)]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0, done.output
+    table = read_comparison(out / "table.json")
+    words = {each.label: each for each in table.rows[0].words}
+    # 100 sentences of 5 words; n % 7 is 0 or 1 in 15 + 15 of them, n % 5 is 0 in 20.
+    assert {label: each.n_reference_words for label, each in words.items()} == {
+        "0": 450,
+        "1-4": 0,
+        "5-9": 0,
+        "10-99": 0,
+        "100-999": 30,
+        "1000+": 20,
+    }
+    assert words["1000+"].f1 == 100.0
+    assert table.made is not None
+    assert "train.fr" in table.made.inputs
+    train.write_bytes(b"")
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 1
+    assert "train.fr: found no lines, expected the target side of a training text" in done.output
+
+
+def test_documents_are_told_and_change_the_interval_alone(
+    texts: tuple[Path, Path], tmp_path: Path
+) -> None:
+    systems = {
+        name: [make_run(tmp_path / f"{name}{q}", q) for q in qualities]
+        for name, qualities in {"bad": (39, 41), "good": (60, 64)}.items()
+    }
+    (tmp_path / "groups").write_text("".join(f"document {n // 10}\n" for n in range(100)))
+    table = compare(
+        systems, texts[0], [texts[1]], CompareConfig(n_samples=9), groups=tmp_path / "groups"
+    )
+    plain = compare(systems, texts[0], [texts[1]], CompareConfig(n_samples=9))
+    assert table.n_documents == 10
+    found, by_sentence = table.rows[1].against_baseline, plain.rows[1].against_baseline
+    assert found is not None
+    assert by_sentence is not None
+    assert found.delta == pytest.approx(by_sentence.delta)
+    assert found.p_value != by_sentence.p_value
+    assert found.standard_error is not None
+    # The interval by its definition, from the two values that are kept for pooling.
+    reach = student.ppf(0.975, found.degrees_of_freedom) * found.standard_error
+    assert found.interval == pytest.approx((found.delta - reach, found.delta + reach))
+    text = write_comparison(table, tmp_path / "table")
+    assert "jackknife variance of the paired texts by document (10) + variance between runs" in text
+    assert "Holm: p corrected for 1 rows" in text
+    assert "|test:jackknife of documents+runs|" in text
+
+
+def test_rows_of_one_network_are_said_to_be_of_one(
+    texts: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """One network, two, and the tables of the baseline: the first one alone says nothing of others."""
+    networks = {"base": "tt", "one": "aa", "several": "bc", "optimiser": "tt", "single": "d"}
+    systems = {
+        name: [make_run(tmp_path / f"{name}{q}", q, own) for q, own in enumerate(letters, 40)]
+        for name, letters in networks.items()
+    }
+    config = CompareConfig(n_samples=9)
+    table = compare(systems, texts[0], [texts[1]], config)
+    assert [row.same_models for row in table.rows] == [True, False, False, True, False]
+    text = write_comparison(table, tmp_path / "table")
+    note = "p and intervals: over texts and tunings of one network each; what another"
+    assert f"\none, single: {note}" in text
+    for suffix in ("md", "tex"):
+        assert note in (tmp_path / "table" / f"table.{suffix}").read_text()
+    first = {name: systems[name] for name in ("base", "one")}
+    alone = write_comparison(compare(first, texts[0], [texts[1]], config), tmp_path / "alone")
+    assert "\none: p and intervals: over texts and tunings of this one network; what" in alone
+    few = {name: runs[:1] for name, runs in first.items()}
+    single = write_comparison(compare(few, texts[0], [texts[1]], config), tmp_path / "few")
+    assert "network" not in single.replace("between networks or noise columns where", "")
+
+
+def test_too_few_far_sentences_have_no_lines(texts: tuple[Path, Path], tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", 50)
+    table = compare(
+        {"A": [run]}, texts[0], [texts[1]], CompareConfig(n_samples=9), training=[texts[0]]
+    )
+    assert (table.n_far, table.rows[0].far) == (0, None)
+    text = write_comparison(table, tmp_path / "table")
+    assert "100.0% (>= 0.8)" in text
+    assert "the 0 others, below 0.5, are too few for lines of their own." in text
+
+
 def test_a_text_of_one_sentence_is_refused(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", 50)
     (tmp_path / "one").write_bytes(b"a b\n")
     with pytest.raises(ConfigError, match="one sentence"):
         compared((tmp_path / "one", tmp_path / "one"), {"A": [run]})
+
+
+def test_the_command_takes_training_texts_and_groups(
+    texts: tuple[Path, Path], tmp_path: Path
+) -> None:
+    lines = texts[0].read_bytes().splitlines()
+    write_lines(tmp_path / "train1", lines[:10])
+    write_lines(tmp_path / "train2", lines[10:30])
+    write_lines(tmp_path / "groups", [b"%d" % (number // 20) for number in range(100)])
+    command = ["compare", *(f"{q}={make_run(tmp_path / f'run{q}', q)}" for q in (40, 60))]
+    command += ["--source", str(texts[0]), "--reference", str(texts[1])]
+    command += ["--out", str(tmp_path / "out"), "--groups", str(tmp_path / "groups")]
+    command += ["--train", str(tmp_path / "train1"), "--train", str(tmp_path / "train2")]
+    result = CliRunner().invoke(main, command)
+    assert result.exit_code == 0, result.output
+    table = read_comparison(tmp_path / "out" / "table.json")
+    assert (table.near_copies or {})["0.8"] == 0.3
+    assert (table.n_documents, table.n_far) == (5, 70)
+    write_lines(tmp_path / "groups", [b"one"] * 100)
+    refused = CliRunner().invoke(main, command)
+    assert refused.exit_code == 1
+    assert "groups: found one document, expected two or more" in refused.output

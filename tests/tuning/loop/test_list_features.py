@@ -103,10 +103,10 @@ def test_a_command_that_adds_nothing_is_told(files: tuple[Path, Path], tmp_path:
     [
         (
             "lines = lines[:2]",
-            "wrote:3: found the end, expected a line, as in the list that it read",
+            ":3: found the end, expected a line, as in the list it read",
         ),
-        ("lines = lines + lines[3:]", "wrote:5: found a line, expected the end"),
-        ("lines = lines[::-1]", "wrote:1: found the sentence id '2', expected '0'"),
+        ("lines = lines + lines[3:]", ":5: found a line, expected the end"),
+        ("lines = lines[::-1]", ":1: found the sentence id '2', expected '0'"),
     ],
 )
 def test_a_command_that_loses_entries_is_told(
@@ -117,7 +117,7 @@ def test_a_command_that_loses_entries_is_told(
     loop = "    for line in lines:"
     script = script.replace(loop, f"    lines = [*lines]\n    {change}\n{loop}")
     (tmp_path / "a.py").write_text(script)
-    with pytest.raises(InputError, match=f"the command of A0 {fault}"):
+    with pytest.raises(InputError, match=f"the list written by the command of A0{fault}"):
         add([NBestFeature("A0", command)], files, tmp_path / "out.gz")
     assert not (tmp_path / "out.gz").exists()
 

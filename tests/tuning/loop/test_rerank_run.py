@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from click.testing import CliRunner
 
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.textio import read_lines
 from moses_bridge.decoding.decoder import DecoderConfig
 from moses_bridge.formats.moses_ini import read_ini
 from tests.tuning.conftest import CONFIG, FixedDecoder
+from tuning.cli import main
 from tuning.compare.systems import translate_runs
 from tuning.loop.nbest_choice import NBestFeature
 from tuning.loop.rerank_run import RerankConfig, rerank_run
@@ -202,7 +204,7 @@ def test_a_stand_in_of_the_run_keeps_its_part_in_the_search(
     ("name", "stand_in", "message"),
     [
         ("LM0", "", "base has a feature LM0; use another name"),
-        ("A0", "LM0", "nothing stands in there; leave :LM0 out"),
+        ("A0", "LM0", "so a feature has no stand-in; leave :LM0 out"),
     ],
 )
 def test_an_unfit_feature_is_refused_before_anything_is_decoded(
@@ -214,6 +216,32 @@ def test_an_unfit_feature_is_refused_before_anything_is_decoded(
         reranked(system, base, tmp_path / "run", [feature])
     assert system.decoder.calls == n_calls
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("lost", "fault"),
+    [
+        ("number == b'1'", "3: found the sentence id '2', expected '1'. "),
+        ("number == b'2'", "5: found the end, expected a line, as in the list it read. "),
+        ("words.startswith(b'f f')", "4: found the sentence id '2', expected '1'. "),
+    ],
+    ids=["a sentence", "the last sentence", "an entry"],
+)
+def test_a_command_that_loses_entries_ends_the_command_with_one_line(
+    system: FixedSystem, base: Path, tmp_path: Path, lost: str, fault: str
+) -> None:
+    """Sentences without entries would have empty translations, and BLEU would fall without a word."""
+    script, out = tmp_path / "add.py", tmp_path / "run"
+    join = "        out.write("
+    script.write_text(ADD.replace(join, f"        if {lost}: continue\n{join}"))
+    command = ["rerank", str(base), "--out", str(out), "--jobs", "1", "--nbest-size", "2"]
+    command += ["--source", str(system["source"]), "--reference", str(system["reference"])]
+    command += ["--nbest-feature", f"A0={sys.executable} {script} {{nbest}} {{out}}"]
+    result = CliRunner().invoke(main, command, prog_name="tuning")
+    assert result.exit_code == 1
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"tuning: error: the list written by the command of A0:{fault}")
+    assert not [path for path in out.iterdir() if path.name not in ("run.json", "steps.jsonl")]
 
 
 def test_a_reranking_is_neither_reranked_nor_scanned(

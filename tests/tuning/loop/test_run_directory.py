@@ -169,6 +169,37 @@ def test_files_that_commands_name_are_hashed(tmp_path: Path) -> None:
     }
 
 
+def test_a_directory_of_thousands_of_files_is_not_read(tmp_path: Path) -> None:
+    """A word of a command that is "..", say: the files below it would be read for minutes."""
+    large = tmp_path / "large"
+    large.mkdir()
+    for number in range(1000):
+        (large / str(number)).touch()
+    assert len(fingerprint_commands({"X0": f"score {large}"})) == 1000
+    (large / "one more").mkdir()
+    for make in (
+        lambda: fingerprint_commands({"X0": f"score --model={large}"}),
+        lambda: fingerprint_ini(write_ini(tmp_path, str(large))),
+    ):
+        with pytest.raises(ConfigError, match=r"large: found more than 1,000 files .* smaller"):
+            make()
+
+
+def test_of_many_changed_files_some_are_named(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    for number in range(30):
+        (tmp_path / "model" / f"{number:02}").touch()
+    run = run_of(A, [A])
+    run.ini = str(write_ini(tmp_path, str(tmp_path / "model")))
+    run.hashes = fingerprint_ini(Path(run.ini)) | {"ini": "0"}
+    for path in (tmp_path / "model").iterdir():
+        path.write_bytes(b"other")
+    with pytest.raises(ConfigError) as raised:
+        check_unchanged({tmp_path: run})
+    named = ", ".join(f"T0/{number:02}" for number in range(10))
+    assert f"{tmp_path}: {named} and 21 others changed since the tuning" in str(raised.value)
+
+
 def test_commands_of_runs_are_refused(tmp_path: Path) -> None:
     plain, other = run_of(A, [A]), run_of(A, [A])
     other.nbest_features = [NBestFeature("RNN0", "score m")]
@@ -232,7 +263,7 @@ def test_a_run_that_nests_without_end_or_is_a_pipe_is_refused(tmp_path: Path) ->
 
 def test_the_record_of_what_a_run_is_made_of_must_be_a_table(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text("[1]")
-    with pytest.raises(InputError, match=r"run\.json: found \[1\], expected what a run is made of"):
+    with pytest.raises(InputError, match=r"run\.json: found \[1\], expected the inputs of a run"):
         claim(tmp_path, {"seed": 1}, resume=True)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.errors import ConfigError, InputError
 from tuning.loop.run_directory import load_run
 from tuning.loop.start import scattered, start_weights, untuneable_columns, without_columns
 
@@ -98,3 +98,12 @@ def test_columns_that_are_left_out_are_0_and_others_as_they_were() -> None:
     assert without_columns(weights, ["T0_1"]) == {"T0": [0.1, 0.0], "LM0": [0.5]}
     with pytest.raises(ConfigError, match="no column T0_2 to leave out; there are T0_0, T0_1, LM0"):
         without_columns(weights, ["T0_2"])
+
+
+def test_more_weights_than_the_ini_has_are_refused(system: FixedSystem, tmp_path: Path) -> None:
+    named = tmp_path / "weights.json"
+    named.write_text('{"LM0": [0.25, 0.5]}')
+    with pytest.raises(
+        InputError, match=r"weights.json: found 2 weights of LM0, expected at most 1"
+    ):
+        start_weights(system["moses.ini"], {}, named)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import print_note
-from moses_bridge.base.steps import read_steps
+from moses_bridge.base.steps import own_version, read_steps
 from tuning.compare.comparison import Comparison, ResultRow
 from tuning.compare.systems import output_path
 from tuning.loop.run_directory import TuningRun
@@ -28,12 +27,15 @@ from tuning.report.page.table import (
     iteration_table,
     measure_table,
     network_table,
+    ngram_tables,
     run_table,
     step_table,
+    word_table,
 )
 from tuning.report.page.table_charts import delta_chart, length_chart, precision_chart
 from tuning.report.run_series import load_iterated_run, short_names
 from tuning.report.table_file import read_comparison
+from tuning.report.verdict import verdict
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class PageSection:
     Attributes:
         name: name of its place, letters and dashes.
         title: its heading, and its name in the list of contents.
+        lead: paragraphs below the heading.
         tables: tables shown first.
         charts: in their order.
         details: tables folded away.
@@ -86,6 +89,7 @@ class PageSection:
     charts: list[Chart] = field(default_factory=list)
     details: list[Table] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    lead: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -144,7 +148,7 @@ def gather(inputs: ReportInputs) -> PageContents:
         subtitle += f" of {_count(len(rows), 'system')}"
     if text is not None:
         subtitle += f", {_count(len(text.sentences), 'test sentence')}"
-    return PageContents(inputs.title, f"{subtitle}. rescorer {version('rescorer')}.", shown, text)
+    return PageContents(inputs.title, f"{subtitle}. rescorer {own_version()}.", shown, text)
 
 
 def _count(n: int, noun: str) -> str:
@@ -159,8 +163,14 @@ def _table_section(path: Path, comparison: Comparison, number: int) -> PageSecti
         delta_chart(comparison, f"delta{suffix}"),
         precision_chart(comparison, f"ngrams{suffix}"),
     ]
+    words = word_table(comparison)
     return PageSection(
-        f"results{suffix}", title, tables, [each for each in charts if each is not None]
+        f"results{suffix}",
+        title,
+        tables,
+        [each for each in charts if each is not None],
+        [*([] if words is None else [words]), *ngram_tables(comparison)],
+        lead=verdict(comparison),
     )
 
 

@@ -8,9 +8,16 @@ from pathlib import Path
 
 from moses_bridge.base.duration import duration
 from moses_bridge.base.steps import LOG_NAME, Step, finished_steps, read_steps
-from tuning.compare.comparison import Comparison, Contrast, ResultRow
+from tuning.compare.comparison import (
+    Comparison,
+    Contrast,
+    FarScores,
+    NgramMatches,
+    ResultRow,
+    WordAccuracy,
+)
 from tuning.loop.run_directory import TuningRun
-from tuning.report.frames import UNKNOWN, comparison_notes
+from tuning.report.frames import UNKNOWN, comparison_notes, far_label
 from tuning.report.page.learning_curve import LearningCurve
 from tuning.report.page.point_charts import class_name
 from tuning.report.page.scored_pairs import ScoredSample
@@ -77,7 +84,11 @@ def bleu_table(comparison: Comparison) -> Table:
     columns = ["system", "dev BLEU", "test BLEU", "text s.d.", "delta", "95%", "p", "Holm"]
     if comparison.control:
         columns += ["vs control", "its Holm"]
-    rows = [_bleu_cells(row, bool(comparison.control)) for row in comparison.rows]
+    rows = []
+    for row in comparison.rows:
+        rows.append(_bleu_cells(row, bool(comparison.control)))
+        if row.far is not None:
+            rows.append(_far_cells(row.system, row.far, bool(comparison.control)))
     caption = f"BLEU on {comparison.n_sentences:,} test sentences"
     return Table(caption, [*columns, "runs"], rows, [BLEU_NOTE, *comparison_notes(comparison)[1:]])
 
@@ -89,12 +100,26 @@ def _bleu_cells(row: ResultRow, has_control: bool) -> list[Cell]:
         _spread(row.test_bleu, row.test_sd),
         number(row.bootstrap_sd, 2),
     ]
-    delta, interval, p_value, holm = _contrast_cells(row.against_baseline)
-    cells += [delta, interval, p_value, holm]
+    return [*cells, *_both_contrasts(row, has_control), number(row.n_runs, 0)]
+
+
+def _far_cells(system: str, far: FarScores, has_control: bool) -> list[Cell]:
+    """The second line of a system: on the sentences far from the training text."""
+    cells = [
+        Cell(far_label(system)),
+        Cell(""),
+        _spread(far.test_bleu, far.test_sd),
+        number(far.bootstrap_sd, 2),
+    ]
+    return [*cells, *_both_contrasts(far, has_control), Cell("")]
+
+
+def _both_contrasts(scores: ResultRow | FarScores, has_control: bool) -> list[Cell]:
+    cells = [*_contrast_cells(scores.against_baseline)]
     if has_control:
-        delta, _, _, holm = _contrast_cells(row.against_control)
+        delta, _, _, holm = _contrast_cells(scores.against_control)
         cells += [delta, holm]
-    return [*cells, number(row.n_runs, 0)]
+    return cells
 
 
 def _contrast_cells(contrast: Contrast | None) -> tuple[Cell, Cell, Cell, Cell]:
@@ -145,6 +170,59 @@ def measure_table(comparison: Comparison) -> Table:
     ]
     caption = "Length, n-gram precisions and other measures"
     return Table(caption, [*columns, "detok. BLEU", "chrF", "TER"], rows, notes)
+
+
+def word_table(comparison: Comparison) -> Table | None:
+    """F1 of target words by their frequency in training; None where it was not counted."""
+    classes = comparison.rows[0].words if comparison.rows else []
+    if not classes:
+        return None
+    rows = [
+        [Cell(row.system), *(_f1_cell(words) for words in row.words)] for row in comparison.rows
+    ]
+    sizes = ", ".join(f"{words.n_reference_words:,} ({words.label})" for words in classes)
+    notes = [
+        "F1 in percent, mean over the runs: a word is right as often as it is in the sentence's first "
+        "reference; empty: no such words. Columns: occurrences in the target side of the training text.",
+        f"Words of the reference: {sizes}.",
+    ]
+    caption = "Accuracy of words by their frequency in the training text"
+    return Table(caption, ["system", *(words.label for words in classes)], rows, notes)
+
+
+def _f1_cell(words: WordAccuracy) -> Cell:
+    return number(words.f1 if words.n_reference_words else None, 1)
+
+
+def ngram_tables(comparison: Comparison) -> list[Table]:
+    """The n-grams that the best system wins and loses against the baseline, where there are any."""
+    if comparison.ngrams is None:
+        return []
+    baseline, found = comparison.rows[0].system, comparison.ngrams
+    captions = {
+        f"N-grams won: right more often in {found.system} than in {baseline}": found.won,
+        f"N-grams lost: right less often in {found.system} than in {baseline}": found.lost,
+    }
+    return [_ngram_table(caption, ngrams) for caption, ngrams in captions.items() if ngrams]
+
+
+def _ngram_table(caption: str, ngrams: Sequence[NgramMatches]) -> Table:
+    columns = ["n-gram", "difference", "system", "baseline", "reference"]
+    rows = [
+        [
+            Cell(each.ngram),
+            Cell(f"{each.system - each.baseline:+.1f}", each.system - each.baseline),
+            number(each.system, 1),
+            number(each.baseline, 1),
+            number(each.reference, 0),
+        ]
+        for each in ngrams
+    ]
+    notes = [
+        "1- to 4-grams of the test text's first reference: how often an output has them in the same sentence, "
+        "mean over the runs; reference: how often they are there."
+    ]
+    return Table(caption, columns, rows, notes)
 
 
 def run_table(

@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.steps import Step
-from tuning.compare.comparison import Comparison, Contrast, ResultRow
+from tuning.compare.comparison import (
+    Comparison,
+    Contrast,
+    FarScores,
+    NgramContrast,
+    NgramMatches,
+    ResultRow,
+    WordAccuracy,
+)
 from tuning.loop.run_directory import Iteration, TuningRun
-from tuning.report.page.table import Cell, Table, bleu_table, measure_table, run_table, step_table
+from tuning.report.page.table import (
+    Cell,
+    Table,
+    bleu_table,
+    measure_table,
+    ngram_tables,
+    run_table,
+    step_table,
+    word_table,
+)
 
 
 def result_row(system: str, contrast: Contrast | None, deviation: float | None) -> ResultRow:
@@ -63,6 +81,46 @@ def test_a_control_has_columns() -> None:
     table = bleu_table(Comparison(rows, control="noise"))
     assert table.columns[-3:] == ["vs control", "its Holm", "runs"]
     assert {len(row) for row in table.rows} == {len(table.columns)}
+
+
+def test_a_system_has_a_second_line_on_the_sentences_far_from_the_training_text() -> None:
+    sure = Contrast(1.75, (1.0, 2.5), 0.0002, 0.03, 0.7, True)
+    far = FarScores(24.256, 0.2, 0.51, 1.0, [50.0, 30.0, 20.0, 10.0], sure, None)
+    rows = [replace(result_row("+A", None, 0.1), far=far)]
+    comparison = Comparison(rows, n_sentences=200, near_copies={"0.5": 0.25, "0.7": 0.1}, n_far=150)
+    table = bleu_table(comparison)
+    texts = ["+A (far)", "", "24.26 ± 0.20", "0.51", "+1.75", "+1.00 to +2.50", "0.0002", "0.0300"]
+    assert [cell.text for cell in table.rows[1]] == [*texts, ""]
+    assert {len(row) for row in table.rows} == {len(table.columns)}
+    assert any(
+        "of the 200 test sentences 25.0% (>= 0.5), 10.0% (>= 0.7) are" in note
+        and note.endswith("(far): the 150 others, below 0.5.")
+        for note in table.notes
+    )
+
+
+def test_accuracy_of_words_by_frequency() -> None:
+    rare, common = WordAccuracy(0, 0, 0, 0.0, 0.0, 0.0), WordAccuracy(1, 4, 1200, 50.0, 40.0, 44.44)
+    frequent = WordAccuracy(1000, None, 7, 100.0, 100.0, 100.0)
+    rows = [replace(result_row("A", None, 0.1), words=[rare, common, frequent])]
+    table = word_table(Comparison(rows))
+    assert table is not None
+    assert table.columns == ["system", "0", "1-4", "1000+"]
+    assert [cell.text for cell in table.rows[0]] == ["A", "", "44.4", "100.0"]
+    assert table.notes[1] == "Words of the reference: 0 (0), 1,200 (1-4), 7 (1000+)."
+    assert word_table(Comparison([result_row("A", None, 0.1)])) is None
+
+
+def test_ngrams_won_and_lost() -> None:
+    won = [NgramMatches("le <b>", 1.5, 12.0, 20), NgramMatches("le", 0.0, 1.0, 1)]
+    rows = [result_row("A", None, 0.1), result_row("B", None, 0.1)]
+    comparison = Comparison(rows, ngrams=NgramContrast("B", won, []))
+    (table,) = ngram_tables(comparison)
+    assert table.caption == "N-grams won: right more often in B than in A"
+    assert [cell.text for cell in table.rows[0]] == ["le <b>", "+10.5", "12.0", "1.5", "20"]
+    _, lost = ngram_tables(replace(comparison, ngrams=NgramContrast("B", won, won[:1])))
+    assert lost.caption == "N-grams lost: right less often in B than in A"
+    assert ngram_tables(Comparison(rows)) == []
 
 
 def test_other_measures() -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
+from markupsafe import escape
 
 from moses_bridge.base.errors import ConfigError, InputError
 from tuning.cli import main
@@ -20,6 +21,8 @@ from tuning.compare.systems import output_path
 from tuning.report.page.contents import ReportInputs, gather
 from tuning.report.page.library import plotting_library
 from tuning.report.page.write import render, write_report
+from tuning.report.table_file import read_comparison
+from tuning.report.verdict import verdict
 
 if TYPE_CHECKING:
     from tests.tuning.report.page.conftest import Experiment, Maker
@@ -111,6 +114,15 @@ def test_all_tables_and_sections_are_there(hostile: Experiment, text: str) -> No
     assert set(table["detokenised_signatures"]) <= set(notes)
     headings = [attributes for tag, attributes in page.elements if tag == "th"]
     assert all(attributes.get("scope") in ("col", "row") for attributes in headings)
+
+
+def test_the_verdict_is_first_in_the_results(hostile: Experiment, text: str) -> None:
+    """Names are text in it, as everywhere."""
+    best, *_ = verdict(read_comparison(hostile.table))
+    _, results = text.split('<section id="results"')
+    paragraph = results.index(f"<p>{escape(best)}</p>")
+    assert paragraph < results.index("<table")
+    assert "<b>&" not in results
 
 
 def test_every_sentence_is_there_as_it_stands(hostile: Experiment, text: str) -> None:

@@ -1,0 +1,93 @@
+"""What is known of the sentences of a test text: their documents, and what is near a training text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.near_copies import FAR, near_shares, nearest_similarities
+from moses_bridge.base.textio import count_lines, read_lines
+
+FEWEST_UNITS = 2  # sentences or documents; a variance needs them
+
+
+@dataclass(frozen=True)
+class SentenceFacts:
+    """What is known of the sentences of a test text.
+
+    Attributes:
+        documents: number of each sentence's document, *Shape:* (n_sentences,); None if they are not known.
+        near_copies: share of sentences that are near copies of training sentences, by the similarity; empty if
+            the training text is not known.
+        far: which sentences have no near copy in the training text, *Shape:* (n_sentences,); None if it is not
+            known, or if they are too few to be compared.
+        n_far: their number.
+    """
+
+    documents: NDArray[np.int64] | None = None
+    near_copies: dict[str, float] | None = None
+    far: NDArray[np.bool_] | None = None
+    n_far: int = 0
+
+    @property
+    def n_documents(self) -> int:
+        """Number of documents; 0 if they are not known."""
+        return 0 if self.documents is None else len(np.unique(self.documents))
+
+    @property
+    def far_documents(self) -> NDArray[np.int64] | None:
+        """Number of the document of each sentence that is far from the training text."""
+        return None if self.documents is None else self.documents[self.far]
+
+
+def read_sentence_facts(
+    source: Path, training: Sequence[Path] = (), groups: Path | None = None, jobs: int = 1
+) -> SentenceFacts:
+    """Read what is known of the sentences of a test text.
+
+    Args:
+        source: its source side, tokenised.
+        training: source sides of training texts, tokenised in the same way.
+        groups: the name of each sentence's document, one a line.
+        jobs: number of threads.
+
+    Raises:
+        InputError: a training text has no lines, or groups has other lines than the text, an empty one or one
+            document alone.
+    """
+    documents = None if groups is None else _read_documents(groups, source)
+    if not training:
+        return SentenceFacts(documents)
+    for path in training:
+        if not count_lines(path):
+            raise InputError(path, None, "no lines", "the source side of a training text")
+    trained = list(chain.from_iterable(read_lines(path) for path in training))
+    similarities = nearest_similarities(list(read_lines(source)), trained, jobs=jobs)
+    far = similarities < FAR
+    units = far if documents is None else np.unique(documents[far])
+    is_enough = min(int(far.sum()), len(units)) >= FEWEST_UNITS
+    return SentenceFacts(
+        documents, near_shares(similarities), far if is_enough else None, int(far.sum())
+    )
+
+
+def _read_documents(path: Path, source: Path) -> NDArray[np.int64]:
+    names = list(read_lines(path))
+    n_lines = count_lines(source)
+    if len(names) != n_lines:
+        raise InputError(path, None, f"{len(names)} lines", f"{n_lines}, as {source} has")
+    if b"" in names:
+        raise InputError(path, names.index(b"") + 1, "an empty line", "the name of a document")
+    distinct = dict.fromkeys(names)
+    if len(distinct) < FEWEST_UNITS:
+        raise InputError(
+            path, None, "one document", "two or more", "Leave out --groups to compare by sentence"
+        )
+    numbers = {name: number for number, name in enumerate(distinct)}
+    return np.array([numbers[name] for name in names], np.int64)

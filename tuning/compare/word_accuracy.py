@@ -1,0 +1,87 @@
+"""Accuracy of target words by their frequency in the training text, as in compare-mt (Neubig et al. 2019)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.textio import read_lines
+from tuning.compare.comparison import WordAccuracy
+
+FEWEST = (0, 1, 5, 10, 100, 1000)  # occurrences at which a class begins
+MATCHED, OUTPUT, REFERENCE = range(3)
+
+
+def count_words(training: Sequence[Path]) -> Counter[bytes]:
+    """Occurrences of each word in tokenised texts.
+
+    Raises:
+        InputError: a text has no lines.
+    """
+    frequencies: Counter[bytes] = Counter()
+    for path in training:
+        n_lines = 0
+        for line in read_lines(path):
+            frequencies.update(_words(line))
+            n_lines += 1
+        if not n_lines:
+            raise InputError(path, None, "no lines", "the target side of a training text")
+    return frequencies
+
+
+def word_accuracies(
+    outputs: Sequence[Path], reference: Path, frequencies: Mapping[bytes, int]
+) -> list[WordAccuracy]:
+    """Precision, recall and F1 of the words of each class of frequencies, means over outputs.
+
+    A word of an output is right as often as it is in the sentence's reference, as in compare-mt
+    (compare_mt/bucketers.py). A class without a right word has 0 for all three.
+
+    Args:
+        outputs: at least one, tokenised as the reference is.
+        reference: the reference, with as many lines.
+        frequencies: occurrences in the training text; words that are not in it have none.
+    """
+    counts = np.array([_count(output, reference, frequencies) for output in outputs], np.float64)
+    precision = _percentages(counts[..., MATCHED], counts[..., OUTPUT])
+    recall = _percentages(counts[..., MATCHED], counts[..., REFERENCE])
+    f1 = _percentages(2 * counts[..., MATCHED], counts[..., OUTPUT] + counts[..., REFERENCE])
+    return [
+        WordAccuracy(
+            fewest=fewest,
+            most=FEWEST[place + 1] - 1 if place + 1 < len(FEWEST) else None,
+            n_reference_words=int(counts[0, place, REFERENCE]),
+            precision=float(precision[:, place].mean()),
+            recall=float(recall[:, place].mean()),
+            f1=float(f1[:, place].mean()),
+        )
+        for place, fewest in enumerate(FEWEST)
+    ]
+
+
+def _count(output: Path, reference: Path, frequencies: Mapping[bytes, int]) -> NDArray[np.int64]:
+    """Right words, words of the output and of the reference by class, *Shape:* (n_classes, 3)."""
+    counts = [[0, 0, 0] for _ in FEWEST]
+    for line, model in zip(read_lines(output), read_lines(reference), strict=True):
+        found, expected = Counter(_words(line)), Counter(_words(model))
+        for word in found.keys() | expected.keys():
+            own = counts[bisect_right(FEWEST, frequencies.get(word, 0)) - 1]
+            own[MATCHED] += min(found[word], expected[word])
+            own[OUTPUT] += found[word]
+            own[REFERENCE] += expected[word]
+    return np.array(counts, np.int64)
+
+
+def _words(line: bytes) -> Iterator[bytes]:
+    """Words as BLEU counts them: what blanks enclose, none of it empty."""
+    return filter(None, line.split(b" "))
+
+
+def _percentages(parts: NDArray[np.float64], wholes: NDArray[np.float64]) -> NDArray[np.float64]:
+    return 100 * parts / np.maximum(wholes, 1)

@@ -1,0 +1,157 @@
+"""What a table of results says, in sentences made from its numbers alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tuning.compare.comparison import Comparison, Contrast, ResultRow
+from tuning.compare.human_agreement import Metric, human_agreement
+
+SURE = 0.05
+CHANCE = 50  # per cent, of a preference between two systems
+
+
+def verdict(comparison: Comparison) -> list[str]:
+    """The best system, what is significant, what could not have been seen, and what people would see.
+
+    Args:
+        comparison: its first row is the baseline.
+
+    Returns:
+        One paragraph each; none for a system alone.
+    """
+    if len(comparison.rows) < 2:
+        return []
+    baseline, *others = comparison.rows
+    best = _best_rows(comparison.rows)
+    sentences = [
+        _best_sentence(best, comparison),
+        _significance_sentence(comparison),
+        _missed_sentence(others),
+        _people_sentence(best, baseline, comparison.control),
+    ]
+    return [sentence for sentence in sentences if sentence]
+
+
+def _best_rows(rows: Sequence[ResultRow]) -> list[ResultRow]:
+    """The rows with the highest test BLEU as it is printed: two digits."""
+    highest = max(round(row.test_bleu, 2) for row in rows)
+    return [row for row in rows if round(row.test_bleu, 2) == highest]
+
+
+def _best_sentence(best: Sequence[ResultRow], comparison: Comparison) -> str:
+    baseline, names = comparison.rows[0], [row.system for row in best]
+    sentence = f"The highest test BLEU is {best[0].test_bleu:.2f}, of {_listed(names)}"
+    if best == [baseline]:
+        sentence += ", the baseline: no system is better"
+    elif baseline not in best:
+        lead = best[0].test_bleu - baseline.test_bleu
+        sentence += f": {lead:.2f} more than {baseline.system}"
+    if comparison.control in names:
+        sentence += f"; {comparison.control} is the control, which cannot help"
+    return f"{sentence}."
+
+
+def _significance_sentence(comparison: Comparison) -> str:
+    """What differs from the baseline beyond chance, and what the control casts doubt on."""
+    baseline, *others = comparison.rows
+    found = [
+        (row, row.against_baseline)
+        for row in others
+        if row.against_baseline is not None and row.against_baseline.corrected_p_value < SURE
+    ]
+    better = [(row, contrast) for row, contrast in found if contrast.delta > 0]
+    worse = [(row, contrast) for row, contrast in found if contrast.delta < 0]
+    which = f"than {baseline.system} (corrected p < {SURE})"
+    sentence = f"Significantly better {which}: {_with_deltas(better)}."
+    if not better:
+        sentence = f"No system is significantly better {which}."
+    if worse:
+        sentence += f" Significantly worse: {_with_deltas(worse)}."
+    sentence += _control_doubt([row for row, _ in better], comparison.control)
+    return sentence + _covered(others)
+
+
+def _with_deltas(found: Sequence[tuple[ResultRow, Contrast]]) -> str:
+    return ", ".join(f"{row.system} ({contrast.delta:+.2f})" for row, contrast in found)
+
+
+def _control_doubt(better: Sequence[ResultRow], control: str) -> str:
+    """The improved systems that do not beat the control; a control that improves needs no such test."""
+    doubtful = [
+        row.system
+        for row in better
+        if row.against_control is not None
+        and not (row.against_control.corrected_p_value < SURE and row.against_control.delta > 0)
+    ]
+    if not doubtful:
+        return ""
+    return f" Not significantly better than the control {control}: {', '.join(doubtful)}."
+
+
+def _covered(others: Sequence[ResultRow]) -> str:
+    """What these p-values leave out: other tunings where there is one each, other trainings of one network."""
+    compared = [row for row in others if row.against_baseline is not None]
+    single = [
+        row for row in compared if row.against_baseline and not row.against_baseline.covers_runs
+    ]
+    one_network = [
+        row.system
+        for row in compared
+        if row not in single and row.n_networks == 1 and not row.same_models
+    ]
+    sentence = ""
+    if single:
+        whose = "" if single == compared else f" of {_listed([row.system for row in single])}"
+        sentence += f" The p-values{whose} are over test sentences alone, with one tuning run each."
+    if one_network:
+        sentence += f" Of {_listed(one_network)} one network was trained; another one may differ."
+    return sentence
+
+
+def _missed_sentence(others: Sequence[ResultRow]) -> str:
+    """The gains too small to be found; rows with the baseline's own output have no such limit."""
+    limits = {
+        row.system: row.against_baseline.smallest_found
+        for row in others
+        if row.against_baseline is not None and row.against_baseline.smallest_found > 0
+    }
+    if not limits:
+        return ""
+    least, most = min(limits, key=limits.__getitem__), max(limits, key=limits.__getitem__)
+    size = f"{limits[least]:.2f} BLEU ({least})"
+    if f"{limits[least]:.2f}" != f"{limits[most]:.2f}":
+        size = f"{limits[least]:.2f} ({least}) to {limits[most]:.2f} BLEU ({most})"
+    return (
+        f"Smaller true gains than {size} could go unseen: only from there on are they found (p < {SURE}, "
+        "uncorrected) in 80% of cases."
+    )
+
+
+def _people_sentence(best: Sequence[ResultRow], baseline: ResultRow, control: str) -> str:
+    """How often people agree with a lead of this size, of the best system that is no control."""
+    leaders = [row for row in best if row.system != control]
+    if not leaders or baseline in best:
+        return ""
+    leader = leaders[0]
+    parts = [
+        _agreement(leader.detokenised_bleu - baseline.detokenised_bleu, "BLEU"),
+        _agreement(leader.chrf - baseline.chrf, "chrF"),
+    ]
+    return (
+        "How often people prefer the system with the better score, estimated from the detokenised scores of "
+        f"{leader.system} against {baseline.system} (Kocmi et al. 2024): {', '.join(parts)}."
+    )
+
+
+def _agreement(delta: float, metric: Metric) -> str:
+    points = f"{delta:+.2f} {metric}"
+    if delta <= 0:
+        return f"no gain with {points}"
+    share = round(human_agreement(delta, metric))
+    return f"{share}% with {points}" if share > CHANCE else f"no more than chance with {points}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
