@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import secrets
@@ -9,6 +10,7 @@ import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -28,6 +30,8 @@ LARGE = Path(
 )
 # Names of the files whose tests start Ray clusters begin so.
 WITH_RAY = "test_cluster"
+LONGEST = "test_table1.py"
+KILLED = "test_killed.py"
 SETS = {"small": SMALL} | ({"large": LARGE} if LARGE.is_dir() else {})
 
 
@@ -42,7 +46,10 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """In a process that `-n` started, what takes long begins first, or one is left alone with it at the end."""
+    """In a process that `-n` started, what takes long begins first, or one is left alone with it at the end.
+
+    The longest of all compiles most functions; what would compile them beside it comes after other slow ones.
+    """
     with_ray = {item.path for item in items if "ray" in getattr(item, "fixturenames", ())}
     for path in with_ray:
         if not path.name.startswith(WITH_RAY):
@@ -51,7 +58,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             )
     if hasattr(config, "workerinput"):
         slow = {item.path for item in items if item.get_closest_marker("slow")}
-        items.sort(key=lambda item: (item.path not in slow, item.path not in with_ray))
+        later = {path for path in slow if path in with_ray or path.name == KILLED}
+        items.sort(
+            key=lambda item: (item.path not in slow, item.path.name != LONGEST, item.path in later)
+        )
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -145,3 +155,31 @@ def ray_address(ray_cluster: Any) -> str:
     """Where that cluster is."""
     address: str = ray_cluster.address
     return address
+
+
+@pytest.fixture
+def public_signatures() -> Callable[[ModuleType], str]:
+    """The names in a module's `__all__` with their signatures as they stand in the code, one a line."""
+    return _public_signatures
+
+
+def _public_signatures(module: ModuleType) -> str:
+    lines = list[str]()
+    for name in sorted(module.__all__):
+        value = getattr(module, name)
+        if inspect.isclass(value) and issubclass(value, Exception):
+            lines.append(name)
+            continue
+        lines.append(name + _signature(value))
+        if inspect.isclass(value):
+            methods = inspect.getmembers(value, inspect.isfunction)
+            lines += [
+                f"{name}.{key}{_signature(method)}" for key, method in methods if key[:1] != "_"
+            ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _signature(function: Callable[..., object]) -> str:
+    """Without `self`, and annotations without their quotes."""
+    bare = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(function)))
+    return re.sub(r"\(self(, )?", "(", bare)

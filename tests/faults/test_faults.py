@@ -1,18 +1,13 @@
-"""Commands that are killed, run out of disk or lose their reader: a complete file or none, always.
-
-FAULT_POINTS says at how many random points each fault strikes: 2 by default, 50 under `make faults`.
-"""
+"""Commands that are killed, run out of disk or lose their reader: a complete file or none, always."""
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
 import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,9 +20,8 @@ from rescorer.cli import main as rescorer_command
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import save_model
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from tests.faults.conftest import KILLS, N_POINTS, Commands, Interrupted
 
-N_POINTS = int(os.environ.get("FAULT_POINTS", "2"))
-SERVER = Path(__file__).with_name("command_server.py")
 SCORE = ("score", "--control", "random", "--jobs", "1")
 OLD = b"an older file\n"
 TRAINING = {
@@ -62,62 +56,6 @@ PhraseDictionaryMemory name=TM0 num-features=2 path=table.gz
 [weight]
 TM0= 0.2 0.2
 """
-
-
-class Commands:
-    """Runs commands in processes of their own, one at a time.
-
-    Args:
-        folder: for what they print.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.stdout, self.stderr = folder / "stdout", folder / "stderr"
-        self._server = subprocess.Popen(
-            [sys.executable, str(SERVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def start(
-        self, *arguments: object, stdout: Path | None = None, max_bytes: int | None = None
-    ) -> int:
-        """Start one; its process number."""
-        assert self._server.stdin is not None
-        job = {
-            "arguments": [str(argument) for argument in arguments],
-            "stdout": str(stdout or self.stdout),
-            "stderr": str(self.stderr),
-            "max_bytes": max_bytes,
-        }
-        self._server.stdin.write(json.dumps(job) + "\n")
-        self._server.stdin.flush()
-        return int(self._answer())
-
-    def wait(self) -> int:
-        """Exit status of the one that was started."""
-        return int(self._answer())
-
-    def run(self, *arguments: object, max_bytes: int | None = None) -> int:
-        """Start one and wait for it."""
-        self.start(*arguments, max_bytes=max_bytes)
-        return self.wait()
-
-    def close(self) -> None:
-        """End the server."""
-        assert self._server.stdin is not None and self._server.stdout is not None
-        self._server.stdin.close()
-        self._server.wait()
-        self._server.stdout.close()
-
-    def _answer(self) -> str:
-        assert self._server.stdout is not None
-        return self._server.stdout.readline()
-
-
-@pytest.fixture(scope="module")
-def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
-    server = Commands(tmp_path_factory.mktemp("commands"))
-    yield server
-    server.close()
 
 
 @pytest.fixture(scope="module")
@@ -196,9 +134,8 @@ def test_signals(writing: Writing, commands: Commands, number: signal.Signals) -
         writing.restore()
         process = commands.start(*writing.arguments)
         time.sleep(writing.seconds * (point + rng.random()) / N_POINTS)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process, number)
-        statuses.append(commands.wait())
+        statuses.append(commands.kill(process, number))
+        KILLS[" ".join(map(str, writing.arguments[:2]))] += statuses[-1] == -signal.SIGKILL
         writing.assert_complete_or_old()
         if number != signal.SIGKILL:
             writing.assert_no_rest()
@@ -333,56 +270,6 @@ def test_damaged_parts(model: Path, commands: Commands, tmp_path: Path) -> None:
     assert len(gzip.decompress((tmp_path / "merged.gz").read_bytes()).splitlines()) == 20_000
 
 
-class Interrupted:
-    """A command with a network that is killed again and again, each time resumed.
-
-    Args:
-        arguments: of the command, without --out.
-        out: what it writes in the folder that is given to each chain of runs.
-    """
-
-    def __init__(self, commands: Commands, arguments: list[object], out: str) -> None:
-        self.commands, self.arguments, self.out = commands, arguments, out
-
-    def command(self, folder: Path) -> list[object]:
-        return [*self.arguments, "--out", folder / self.out, "--resume"]
-
-    def seconds(self, folder: Path) -> float:
-        """Time of a run from the start to the end."""
-        started = time.monotonic()
-        assert self.commands.run(*self.command(folder)) == 0, self.commands.stderr.read_text()
-        return time.monotonic() - started
-
-    def killed(self, folder: Path, seconds: float) -> bool:
-        """Start or resume it, kill it after so many seconds; whether it had not ended before."""
-        process = self.commands.start(*self.command(folder))
-        time.sleep(seconds)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process, signal.SIGKILL)
-        status = self.commands.wait()
-        assert status in (0, -signal.SIGKILL), self.commands.stderr.read_text()
-        return status != 0
-
-
-def killed_and_resumed(job: Interrupted, folder: Path) -> Iterator[Path]:
-    """Folders of runs that were killed N_POINTS times in all, each resumed until it ended.
-
-    The first one has not been interrupted at all.
-    """
-    rng = random.Random(7)
-    job.seconds(folder / "compiled")
-    seconds = job.seconds(folder / "0")
-    yield folder / "0"
-    n_kills = n_chains = 0
-    while n_kills < N_POINTS:
-        n_chains += 1
-        place = folder / str(n_chains)
-        while n_kills < N_POINTS and job.killed(place, seconds * rng.uniform(0.02, 0.9)):
-            n_kills += 1
-        job.seconds(place)
-        yield place
-
-
 def saved_network(folder: Path) -> Path:
     """An encoder-decoder with random weights for the words of `model`."""
     torch.manual_seed(1)
@@ -400,11 +287,14 @@ def test_scoring_with_a_network_killed_again_and_again(
     table = tmp_path / "table.gz"
     table.write_bytes((model / "table.gz").read_bytes() * 2)
     arguments = ["rescorer", "score", table, "--model", saved_network(tmp_path / "network")]
-    job = Interrupted(commands, [*arguments, "--jobs", "2", "--device", "cpu"], "new.gz")
-    first, *others = killed_and_resumed(job, tmp_path / "out")
+    out = tmp_path / "runs" / "out" / "new.gz"
+    arguments += ["--jobs", "2", "--device", "cpu", "--out", out, "--resume"]
+    job = Interrupted(commands, arguments, tmp_path / "runs")
+    first, *others = job.outputs(N_POINTS)
     assert len(gzip.decompress((first / "new.gz").read_bytes()).splitlines()) == 40_000
     for other in others:
-        assert (other / "new.gz").read_bytes() == (first / "new.gz").read_bytes()
+        for name in ("new.gz", "new.gz.json"):
+            job.assert_same((other / name).read_bytes(), (first / name).read_bytes())
 
 
 def training_data(arch: str, folder: Path) -> Path:
@@ -429,10 +319,12 @@ def test_training_killed_again_and_again(arch: str, commands: Commands, tmp_path
     config = tmp_path / "config.toml"
     config.write_text(TRAINING[arch] + LOOP)
     arguments = ["rescorer", "train", training_data(arch, tmp_path), "--arch", arch]
-    job = Interrupted(commands, [*arguments, "--device", "cpu", "--config", config], "network")
-    first, *others = killed_and_resumed(job, tmp_path / "out")
-    for other in (folder / "network" for folder in others):
+    network = tmp_path / "runs" / "out" / "network"
+    arguments += ["--device", "cpu", "--config", config, "--out", network, "--resume"]
+    job = Interrupted(commands, arguments, tmp_path / "runs")
+    first, *others = (folder / "network" for folder in job.outputs(N_POINTS))
+    for other in others:
         weights = (other / "model.safetensors").read_bytes()
-        assert weights == (first / "network" / "model.safetensors").read_bytes()
+        job.assert_same(weights, (first / "model.safetensors").read_bytes())
         log = numbers_of(other / "training.jsonl")
-        assert log == numbers_of(first / "network" / "training.jsonl")
+        job.assert_same(log, numbers_of(first / "training.jsonl"))

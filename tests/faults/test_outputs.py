@@ -102,6 +102,7 @@ IN_DIRECTORIES: dict[str, tuple[str, str] | None] = {
     "tuning rerank --out": ("source", "weights.json"),
     "tuning compare --out": ("source", "table.txt"),
     "tuning gains --out": ("tables", "gains.json"),
+    "tuning pool --out": ("tables", "pool.json"),
     "tuning scan --out": ("source", "scan.svg"),
 }
 MORE = {
@@ -241,7 +242,7 @@ def content(folder: Path) -> dict[Path, bytes]:
 
 def test_all_commands_are_counted() -> None:
     assert set(COMMANDS) == {*WRITING, *NOT_WRITING}
-    assert len(COMMANDS) == 35 and len(PAIRS) == 60
+    assert len(COMMANDS) == 36 and len(PAIRS) == 60
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -423,8 +424,9 @@ HELD: dict[str, Callable[[Path], AbstractContextManager[None]]] = {
     "tuning rerank": held_directory,
     "tuning scan": held_directory,
 }
-# Tables that are written at the end, and vectors: their own tests ask for the lock.
-HELD_AT_THE_END = {"tuning compare", "tuning gains", "rescorer neighbors"}
+# Tables that are written at the end, and vectors: the lock is tested in test_systems.py, test_gains.py,
+# test_pooling.py and test_neighbors.py.
+HELD_AT_THE_END = {"tuning compare", "tuning gains", "tuning pool", "rescorer neighbors"}
 SINGLE_FILES = {
     *(
         "moses-bridge select",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from moses_bridge.formats.moses_ini import read_ini, with_added_scores, write_in
 from moses_bridge.formats.nbest import format_entry, parse_features, read_nbest
 from moses_bridge.formats.tuning_data import read_features, read_init_opt, read_scores
 from moses_bridge.formats.weights import read_weights
+from tests.fuzz.conftest import in_time
 
 V2 = b"""\
 # decoder
@@ -56,14 +58,18 @@ SCORES = [b"SCORES_TXT_BEGIN_0 0 1 9 BLEU", b"1 2 3 4 5 6 7 8 9 ", b"SCORES_TXT_
 WEIGHTS = [b'{"weights": {', b'"LM0": [0.5], "TM0": [0.1, 0.2]', b"}}"]
 
 
-def test_inis(mutator: Any, n_cases: int, tmp_path: Path) -> None:
+def test_inis(mutator: Any, n_cases: int, tell: Callable[[str, int], None], tmp_path: Path) -> None:
     (tmp_path / "table").write_bytes(b"a ||| b ||| 1 1 1 1\n")
     report = check_table(tmp_path / "table")
     ini = tmp_path / "moses.ini"
     outcomes: Counter[str] = Counter()
     for number in range(n_cases):
-        ini.write_bytes(mutator.mutated(V1 if number % 4 == 0 else V2))
-        outcomes[assert_sound_ini(ini, report)] += 1
+        damage = mutator.mutated(V1 if number % 4 == 0 else V2)
+        ini.write_bytes(damage)
+        with in_time(damage):
+            outcomes[assert_sound_ini(ini, report)] += 1
+        assert ini.read_bytes() == damage
+    tell("moses.ini", n_cases)
     assert len(outcomes) == 3 and min(outcomes.values()) > n_cases // 100, outcomes
 
 
@@ -89,7 +95,9 @@ def assert_sound_ini(ini: Path, report: CheckReport) -> str:
     return "changed"
 
 
-def test_nbest_lists(mutator: Any, n_cases: int, tmp_path: Path) -> None:
+def test_nbest_lists(
+    mutator: Any, n_cases: int, tell: Callable[[str, int], None], tmp_path: Path
+) -> None:
     path = tmp_path / "nbest"
     for _ in range(n_cases):
         text = mutator.mutated(NBEST)
@@ -97,14 +105,16 @@ def test_nbest_lists(mutator: Any, n_cases: int, tmp_path: Path) -> None:
         lines = text.split(b"\n")
         n_read = 0
         try:
-            for entry in read_nbest(path):
-                n_read += 1
-                parse_features(entry, path)
-                format_entry(entry)
+            with in_time(text):
+                for entry in read_nbest(path):
+                    n_read += 1
+                    parse_features(entry, path)
+                    format_entry(entry)
         except InputError as fault:
             assert fault.line in (n_read, n_read + 1) and lines[(fault.line or 0) - 1] is not None
         else:
             assert n_read == len(lines) - text.endswith(b"\n")
+    tell("n-best lists", n_cases)
 
 
 def test_lists_come_back() -> None:
@@ -113,7 +123,9 @@ def test_lists_come_back() -> None:
     assert [format_entry(parse_entry(line, "nbest", 1)) for line in NBEST] == NBEST
 
 
-def test_files_of_tuning(mutator: Any, n_cases: int, tmp_path: Path) -> None:
+def test_files_of_tuning(
+    mutator: Any, n_cases: int, tell: Callable[[str, int], None], tmp_path: Path
+) -> None:
     path = tmp_path / "file"
     readers: list[tuple[Any, list[bytes]]] = [
         (lambda: list(read_features(path)), FEATURES),
@@ -124,21 +136,26 @@ def test_files_of_tuning(mutator: Any, n_cases: int, tmp_path: Path) -> None:
     outcomes: Counter[str] = Counter()
     for number in range(n_cases):
         reader, lines = readers[number % len(readers)]
-        path.write_bytes(mutator.mutated(lines))
+        damage = mutator.mutated(lines)
+        path.write_bytes(damage)
         try:
-            reader()
+            with in_time(damage):
+                reader()
             outcomes["read"] += 1
         except InputError as fault:
             assert fault.path == str(path)
             outcomes["refused"] += 1
     assert len(outcomes) == 2
+    tell("files of tuning", n_cases)
 
 
-def test_links(mutator: Any, n_cases: int) -> None:
+def test_links(mutator: Any, n_cases: int, tell: Callable[[str, int], None]) -> None:
     for _ in range(n_cases):
         text = mutator.mutated([b"0-0 1-2 3-3"])
         try:
-            links = parse_links(text)
+            with in_time(text):
+                links = parse_links(text)
         except InputError:
             continue
         assert parse_links(format_links(links)) == links
+    tell("word links", n_cases)

@@ -7,9 +7,9 @@ What is right is told here by patterns of its own, written from how Moses reads 
 from __future__ import annotations
 
 import gzip
-import os
 import re
 from collections import Counter
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -27,9 +27,11 @@ from rescorer.contract.scorer import NamedScorer
 from rescorer.models.controls import RandomScorer
 from rescorer.tables.column import ColumnConfig
 from rescorer.tables.scored_table import score_table
+from tests.fuzz.conftest import N_TABLES, in_time
 
-N_CASES = int(os.environ.get("FUZZ_CASES", "300"))
 BATCHES = 6
+# Begin compressed data and no text: gzip, xz and Zstandard.
+SIGNATURES = (b"\x1f\x8b", b"\xfd7zXZ\0", b"(\xb5/\xfd")
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 LABEL = re.compile(rb"\[.*\]", re.DOTALL)
 RANDOM = [NamedScorer("random", RandomScorer(1), "1")]
@@ -72,9 +74,21 @@ def is_rule(columns: list[bytes]) -> bool:
 
 def assert_sound(text: bytes, suffix: str, folder: Path) -> str:
     """Read a table in all ways; what became of it."""
-    table, out = folder / f"table{suffix}", folder / f"out{suffix}"
+    table = folder / f"table{suffix}"
     with xopen(table, "wb", threads=0) as stream:
         stream.write(text)
+    before = table.read_bytes()
+    with in_time(text):
+        outcome = assert_sound_table(table, text, folder / f"out{suffix}")
+    assert table.read_bytes() == before
+    return outcome
+
+
+def assert_sound_table(table: Path, text: bytes, out: Path) -> str:
+    if not table.suffix and text.startswith(SIGNATURES):
+        with pytest.raises(InputError, match=":1: found damaged data"):
+            list(read_lines(table))
+        return "refused: damaged data"
     lines = text.split(b"\n")[: None if text and not text.endswith(b"\n") else -1]
     assert list(read_lines(table)) == lines
     expected = first_fault(lines) if lines else None
@@ -129,7 +143,11 @@ def assert_filtered(table: Path, lines: list[bytes]) -> None:
 
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_mutated_rows(
-    batch: int, mutator: Any, n_cases: int, tmp_path: Path, small_golden: Path
+    batch: int,
+    mutator: Any,
+    tell: Callable[[str, int], None],
+    tmp_path: Path,
+    small_golden: Path,
 ) -> None:
     rows = ROWS
     if batch % 2:
@@ -138,12 +156,13 @@ def test_mutated_rows(
     rng = mutator.rng
     rng.seed(batch)
     outcomes: Counter[str] = Counter()
-    for _ in range(n_cases // BATCHES):
+    for _ in range(-(-N_TABLES // BATCHES)):
         start = rng.randrange(len(rows))
         chosen = rows[start : start + rng.randint(1, 6)]
         suffix = rng.choice(("", "", "", "", ".gz", ".zst", ".bz2", ".xz"))
         outcomes[assert_sound(mutator.mutated(chosen), suffix, tmp_path)] += 1
-    assert outcomes["scored"] > n_cases // BATCHES // 10
+    assert outcomes["scored"] > N_TABLES // BATCHES // 10
+    tell("tables", outcomes.total())
     assert len(outcomes) >= 3, outcomes
 
 
@@ -170,36 +189,46 @@ TABLE_ROWS = st.builds(
     st.booleans(),
 )
 @settings(
-    max_examples=max(50, N_CASES // 10),
+    max_examples=max(50, N_TABLES // 10),
     derandomize=True,
     database=None,
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
 def test_invented_rows(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[bytes], suffix: str, has_end: bool
+    tmp_path_factory: pytest.TempPathFactory,
+    tell: Callable[[str, int], None],
+    rows: list[bytes],
+    suffix: str,
+    has_end: bool,
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / "invented"
     folder.mkdir(exist_ok=True)
     assert_sound(b"\n".join(rows) + (b"\n" if has_end and rows else b""), suffix, folder)
+    tell("tables", 1)
 
 
-def test_damaged_compression(mutator: Any, n_cases: int, tmp_path: Path) -> None:
+def test_damaged_compression(
+    mutator: Any, tell: Callable[[str, int], None], tmp_path: Path
+) -> None:
     lines = [row + b" %d" % number for number, row in enumerate(ROWS * 20)]
     whole = gzip.compress(b"".join(line + b"\n" for line in lines), mtime=0)
     table = tmp_path / "table.gz"
-    for _ in range(n_cases // 4):
-        table.write_bytes(mutator.damaged(whole))
+    for _ in range(N_TABLES // 4):
+        damage = mutator.damaged(whole)
+        table.write_bytes(damage)
         read: list[bytes] = []
         try:
-            for line in read_lines(table):
-                read.append(line)
+            with in_time(damage):
+                for line in read_lines(table):
+                    read.append(line)
         except InputError as fault:
             is_cut = whole.startswith(table.read_bytes())
             assert fault.line == len(read) + 1
             assert not is_cut or read == lines[: len(read)]
         else:
             assert read == lines or not table.read_bytes()
+    tell("tables", N_TABLES // 4)
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".xz", ".zst"])

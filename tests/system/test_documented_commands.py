@@ -1,5 +1,7 @@
 """Each command that README.md and the pages for beginners show is run, in their order, on a tiny corpus.
 
+So is each block of Python (```python) of the page about the public names, in one folder and one namespace.
+
 Blocks of shell (```sh) have one command a line; in blocks of a console (```console) commands begin with "$ "
 and what they printed follows; a TOML block that begins with "# NAME.toml" is that file. The commands of a page
 run in one folder with what the page says that its reader has. Trainings, tunings and the like get sizes and
@@ -8,12 +10,14 @@ limits for seconds at their end (`QUICK`), so that the commands are those of the
 
 from __future__ import annotations
 
+import gzip
 import random
 import re
 import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -28,6 +32,7 @@ PAGES = [
     ROOT / "README.md",
     *(ROOT / "docs" / name for name in ("quickstart.md", "tutorial.md", "views.md")),
 ]
+PYTHON_PAGE = ROOT / "docs" / "api" / "index.md"
 PROGRAMS: dict[str, click.Group] = {
     "moses-bridge": moses_bridge.cli.main,
     "rescorer": rescorer.cli.main,
@@ -79,6 +84,11 @@ def files_of(text: str) -> Iterator[tuple[str, str]]:
     for kind, body in FENCE.findall(text):
         if kind == "toml" and (named := re.match(r"# (\S+\.toml)\n", body)):
             yield named[1], body
+
+
+def python_blocks_of(text: str) -> list[str]:
+    """The blocks of Python of a page, in their order."""
+    return [body for kind, body in FENCE.findall(text) if kind == "python"]
 
 
 def sentence_pair(rng: random.Random) -> tuple[str, str]:
@@ -167,8 +177,48 @@ def test_each_command_of_a_page_runs(
     assert n_run >= 3
 
 
+def test_each_block_of_python_of_the_page_runs(
+    system: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("phrase-table").write_bytes(
+        gzip.decompress((system / "model/phrase-table.gz").read_bytes())
+    )
+    for name in ("model/moses.ini", "dev.en", "dev.fr", "test.en", "test.fr"):
+        shutil.copy(system / name, Path(name).name)
+    shutil.copy("test.fr", "test.out")
+    targets = Path("dev.fr").read_text().splitlines()
+    entries = [f"{place} ||| {words} ||| LM0= -1 ||| -1\n" for place, words in enumerate(targets)]
+    Path("dev.nbest").write_text("".join(entries))
+    blocks = python_blocks_of(PYTHON_PAGE.read_text())
+    assert len(blocks) == 6
+    names: dict[str, Any] = {}
+    for block in blocks:
+        exec(block, names)
+    assert "found 2 sources, 1 targets, expected as many of each" in capsys.readouterr().out
+    rows = gzip.decompress(Path("likely.gz").read_bytes()).splitlines()
+    assert [len(row.split(b" ||| ")[2].split()) for row in rows] == [5] * len(names["likely"])
+    assert len(gzip.decompress(Path("scored.gz").read_bytes()).splitlines()) == len(names["frame"])
+    assert Path("comparison/table.json").exists()
+
+
+def test_a_block_of_python_that_is_wrong_is_noticed() -> None:
+    text = (
+        "```sh\nmake\n```\n```python\nimport rescorer\n```\n```python\nrescorer.lode('rnn')\n```\n"
+    )
+    first, second = python_blocks_of(text)
+    names: dict[str, Any] = {}
+    exec(first, names)
+    with pytest.raises(AttributeError, match="no attribute 'lode'"):
+        exec(second, names)
+
+
 def make_targets() -> set[str]:
-    text = (ROOT / "Makefile").read_text()
+    files = (ROOT / "Makefile", ROOT / "tests" / "bench" / "benches.mk")
+    text = "".join(file.read_text() for file in files)
     return {
         name
         for names in re.findall(r"^([a-z][\w -]*):(?!=)", text, re.MULTILINE)

@@ -1,0 +1,260 @@
+"""Figures on README.md and the pages are those of docs/results, which are those of a build."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moses_bridge.base.errors import InputError
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "docs" / "results"
+README = ROOT / "README.md"
+MADE = {
+    "command": "tuning compare A=a B=b",
+    "commit": "1234567",
+    "changed": False,
+    "version": "0.1.0",
+    "date": "2026-11-23",
+    "processor": "a processor",
+    "n_processors": 2,
+    "inputs": {"test.en": "00ff"},
+}
+CONTRAST = {
+    "delta": 1.23456789,
+    "interval": [1.0, 1.5],
+    "p_value": 1e-9,
+    "corrected_p_value": 2e-9,
+    "smallest_found": 0.3,
+    "covers_runs": True,
+}
+
+
+@pytest.fixture(scope="module")
+def script() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "docs" / "make_results.py"))
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A copy of docs/results that a test may change."""
+    return Path(shutil.copytree(RESULTS, tmp_path / "results"))
+
+
+def row(system: str, gain: dict[str, Any] | None) -> dict[str, Any]:
+    run = {"directory": "/home/someone/runs/1", "dev_bleu": 41.0, "test_bleu": 40.5, "end": "x"}
+    return {
+        "system": system,
+        "test_bleu": 40.123456789,
+        "test_sd": None,
+        "dev_bleu": 41.0,
+        "dev_sd": None,
+        "chrf": 60.0,
+        "ter": 50.0,
+        "length_ratio": 1.0,
+        "against_baseline": gain,
+        "against_control": None,
+        "n_runs": 1,
+        "n_networks": 1,
+        "weights": {"LM0": [0.5]},
+        "runs": [run],
+    }
+
+
+def table(made: dict[str, Any] | None = MADE) -> str:
+    rows = [row("Baseline", None), row("+RNN", CONTRAST)]
+    value = {"made": made, "rows": rows, "signature": "BLEU", "n_sentences": 7, "control": ""}
+    return json.dumps(value)
+
+
+def with_files(build: Path, **files: str) -> Path:
+    for name, text in files.items():
+        path = build / f"{name.replace('__', '/')}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return build
+
+
+def test_the_pages_have_the_figures_of_the_results(script: dict[str, Any]) -> None:
+    for page in script["PAGES"]:
+        text = page.read_text()
+        assert "<!-- results: " in text, page
+        assert script["rendered"](page, text) == text, f"{page}: run `make results`"
+
+
+def test_a_changed_result_is_found(script: dict[str, Any], results: Path) -> None:
+    path = results / "table1.json"
+    value = json.loads(path.read_text())
+    value["rows"][0]["test_bleu"] += 1.0
+    path.write_text(json.dumps(value))
+    text = README.read_text()
+    changed = script["rendered"](README, text, results)
+    differing = [
+        (old, new)
+        for old, new in zip(text.split("\n"), changed.split("\n"), strict=True)
+        if old != new
+    ]
+    before = value["rows"][0]["test_bleu"] - 1.0
+    ((old, new),) = differing
+    assert old.replace(f"{before:.2f}", f"{before + 1.0:.2f}") == new
+
+
+def test_a_changed_page_is_found(script: dict[str, Any]) -> None:
+    text = README.read_text()
+    line = next(line for line in text.splitlines() if line.startswith("| +NNJM |"))
+    edited = text.replace(line, line.replace("4", "5"))
+    assert edited != text
+    assert script["rendered"](README, edited) == text
+
+
+def test_the_readme_has_a_short_table(script: dict[str, Any]) -> None:
+    (block,) = script["BLOCK"].findall(README.read_text())
+    rows = [line for line in block[1].splitlines() if line.startswith("|")]
+    assert 3 <= len(rows) <= 2 + 10
+
+
+def test_the_columns_gain_pooled_over_eleven_experiments(
+    script: dict[str, Any], results: Path
+) -> None:
+    """The figures of 22 November 2026, whose mean and Q another program had found."""
+    for name in ("table1", "full", "german"):
+        path = results / f"{name}.json"
+        value = json.loads(path.read_text())
+        (rnn,) = (row for row in value["rows"] if row["system"] == "+RNN")
+        delta, low, high = {
+            "table1": (0.08, -0.09, 0.25),
+            "full": (-0.03, -0.12, 0.06),
+            "german": (-0.03, -0.17, 0.11),
+        }[name]
+        rnn["against_baseline"] |= {"delta": delta, "interval": [low, high]}
+        path.write_text(json.dumps(value))
+    regimes = {
+        "5000-pairs": (0.06, -0.08, 0.20),
+        "20000-pairs": (-0.16, -0.44, 0.13),
+        "mismatched-40": (0.06, -0.14, 0.26),
+        "mismatched-20": (0.07, -0.09, 0.24),
+        "other-domain": (0.05, -0.09, 0.19),
+        "no-smoothing": (0.28, 0.01, 0.55),
+        "mixed-domains": (-0.06, -0.23, 0.11),
+        "all-pairs": (0.06, -0.14, 0.27),
+    }
+    for path in results.glob("regime-*.json"):
+        path.unlink()
+    for name, (delta, low, high) in regimes.items():
+        gain = {"delta": delta, "interval": [low, high]}
+        rows = [{"system": "+RNN", "against_baseline": gain}]
+        (results / f"regime-{name}.json").write_text(json.dumps({"rows": rows}))
+    mean, (low, high), spread = script["pooled_column"](results)
+    assert (round(mean, 2), round(low, 2), round(high, 2)) == (0.02, -0.03, 0.07)
+    assert round(spread, 1) == 9.2
+
+
+def test_results_name_no_places_of_a_machine() -> None:
+    for path in RESULTS.glob("*.json"):
+        assert not re.search(r"(?:^|[\s\"=,])(?:/|~/)\w", path.read_text()), path
+
+
+def test_a_build_is_taken_in_a_reduced_form(script: dict[str, Any], tmp_path: Path) -> None:
+    files = {
+        "table1__table": table(),
+        "table1__controls__table": table(),
+        "domain__with__table1__domain__table": table(),
+        "regimes__5000-pairs__table1__regime__table": table(),
+        "bench__scoring": json.dumps({"made": MADE, "results": [{"ratio": None}]}),
+        "table1-tiny__table": "no result of a smoke run is kept",
+    }
+    build = with_files(tmp_path / "build", **files)
+    taken = script["take"](build, tmp_path)
+    assert taken == ["table1", "controls", "domain-with", "regime-5000-pairs", "bench-scoring"]
+    found = json.loads((tmp_path / "table1.json").read_text())
+    assert found["made"] == MADE
+    assert found["rows"][1]["test_bleu"] == 40.1235
+    assert found["rows"][1]["against_baseline"]["delta"] == 1.23457
+    assert found["rows"][1]["runs"] == [{"dev_bleu": 41.0, "test_bleu": 40.5}]
+    assert "weights" not in found["rows"][1]
+    assert "someone" not in (tmp_path / "table1.json").read_text()
+    bench = json.loads((tmp_path / "bench-scoring.json").read_text())
+    assert bench == {"made": MADE, "results": [{"ratio": None}]}
+
+
+def test_what_is_taken_is_shown(script: dict[str, Any], results: Path, tmp_path: Path) -> None:
+    script["take"](with_files(tmp_path / "build", table1__table=table()), results)
+    text = "<!-- results: table1 -->\n<!-- end -->\n"
+    assert script["rendered"](README, text, results).splitlines()[2:] == [
+        "| system | test BLEU | delta | 95% | p, Holm |",
+        "| --- | --- | --- | --- | --- |",
+        "| Baseline | 40.12 |  |  |  |",
+        "| +RNN | 40.12 | +1.23 | +1.00..+1.50 | <0.0001 |",
+        "",
+        "23 November 2026, commit 1234567, 2 × a processor. 7 test sentences.",
+        "",
+        "<!-- end -->",
+    ]
+
+
+def test_sentences_far_from_the_training_text_have_columns_of_their_own(
+    script: dict[str, Any], results: Path, tmp_path: Path
+) -> None:
+    of_all = json.loads(table())
+    found = of_all | {"n_far": 5, "near_copies": {"0.5": 2 / 7, "0.7": 0.0, "0.8": 0.0}}
+    for each in found["rows"]:
+        each["far"] = {
+            key: each[key] for key in ("test_sd", "against_baseline", "against_control")
+        } | {"test_bleu": 33.333, "precisions": [60.0, 40.0, 30.0, 20.0]}
+    files = with_files(tmp_path / "build", table1__table=json.dumps(found))
+    script["take"](files, results)
+    text = "<!-- results: table1 -->\n<!-- end -->\n"
+    assert script["rendered"](README, text, results).splitlines()[2:7] == [
+        "| system | test BLEU | delta | 95% | p, Holm | far: BLEU | delta | 95% | p, Holm |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| Baseline | 40.12 |  |  |  | 33.33 |  |  |  |",
+        "| +RNN | 40.12 | +1.23 | +1.00..+1.50 | <0.0001 | 33.33 | +1.23 | +1.00..+1.50 | <0.0001 |",
+        "",
+    ]
+    assert json.loads((results / "table1.json").read_text())["near_copies"]["0.5"] == 0.285714
+
+
+def test_nothing_is_taken_where_there_is_no_build(script: dict[str, Any], tmp_path: Path) -> None:
+    assert script["take"](tmp_path / "nowhere", tmp_path) == []
+
+
+@pytest.mark.parametrize("text", [table(made=None), '{"rows": []}', "[]", "no JSON"])
+def test_a_table_that_does_not_say_how_it_was_made_is_refused(
+    script: dict[str, Any], tmp_path: Path, text: str
+) -> None:
+    with pytest.raises(InputError, match=r"table1/table\.json: found"):
+        script["take"](with_files(tmp_path, table1__table=text), tmp_path)
+    assert not (tmp_path / "table1.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<!-- results: nothing -->\n<!-- end -->\n", "results: nothing"),
+        ("<!-- results: table1 -->\n| a |\n", "a table without its end"),
+        (
+            "<!-- results: table1 -->\n<!-- results: gains -->\n<!-- end -->\n",
+            "a table without its end",
+        ),
+    ],
+)
+def test_a_table_that_cannot_be_made_is_refused(
+    script: dict[str, Any], text: str, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        script["rendered"](README, text)
+
+
+def test_missing_results_are_named(script: dict[str, Any], results: Path) -> None:
+    (results / "full.json").unlink()
+    with pytest.raises(InputError, match=r"full\.json"):
+        script["rendered"](README, "<!-- results: gains -->\n<!-- end -->\n", results)
+    (results / "table1.json").write_text('{"rows": []}')
+    with pytest.raises(InputError, match=r"no row \+NNJM"):
+        script["rendered"](README, "<!-- results: gains -->\n<!-- end -->\n", results)
