@@ -11,7 +11,21 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 # What the Makefile itself calls.
-TOOLS = ("awk", "bash", "cat", "dirname", "echo", "env", "find", "id", "make", "nproc", "sed", "sh", "timeout")
+TOOLS = (
+    "awk",
+    "bash",
+    "cat",
+    "dirname",
+    "echo",
+    "env",
+    "find",
+    "id",
+    "make",
+    "nproc",
+    "sed",
+    "sh",
+    "timeout",
+)
 # An interpreter that has no kenlm, names no packages, and notes what pip is asked for.
 PYTHON = """#!/bin/sh
 case "$*" in
