@@ -1,4 +1,4 @@
-"""The Dockerfile, as far as it can be checked without Docker: what it copies is there and is sent to the builder."""
+"""The Dockerfile, as far as it can be checked without Docker: what it copies is there and is not ignored."""
 
 from __future__ import annotations
 
