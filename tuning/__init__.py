@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from moses_bridge.base.errors import UserError
+from moses_bridge.base.extras import extra_named
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +25,7 @@ __all__ = ["Compared", "Tuned", "UserError", "compare_systems", "evaluate", "tun
 StrPath = str | os.PathLike[str]
 
 
+@extra_named("report")
 def __getattr__(name: str) -> object:
     """The classes of results, loaded when they are named (PEP 562)."""
     if name in ("Compared", "Tuned"):
@@ -33,6 +35,7 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+@extra_named("report")
 def tune(
     ini: StrPath,
     source: StrPath,
@@ -90,6 +93,7 @@ def tune(
     return Tuned(directory, run)
 
 
+@extra_named("report")
 def compare_systems(
     systems: Mapping[str, StrPath | Sequence[StrPath]],
     source: StrPath,
@@ -132,6 +136,7 @@ def compare_systems(
     return Compared(compare(named, *texts, config, jobs, _paths(training), documents))
 
 
+@extra_named("report")
 def evaluate(
     output: StrPath,
     references: StrPath | Sequence[StrPath],

@@ -23,6 +23,7 @@ from click.core import ParameterSource
 from moses_bridge.base.config import choices
 from moses_bridge.base.config_text import commented_toml
 from moses_bridge.base.errors import ConfigError, UserError
+from moses_bridge.base.extras import Extra, extra_named
 from moses_bridge.base.overwriting import protected, refuse_overwriting
 from moses_bridge.base.processors import n_processors
 from moses_bridge.base.textio import FULL, remove_unfinished
@@ -243,14 +244,18 @@ class CommandGroup(click.Group):
     permission), 130 for an interrupt, and 2, from click, for a wrong command line. A closed pipe (`| head`)
     ends the command silently with status 1. SIGTERM and SIGHUP end it at once, as by default, but leave no
     unfinished files.
+
+    Attributes:
+        extra: the extra to name where a command needs a missing module that several extras have.
     """
 
     command_class = Command
+    extra: Extra = "build"
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; see the class."""
         try:
-            with _tidy_when_ended():
+            with _tidy_when_ended(), extra_named(self.extra):
                 return super().invoke(ctx)
         except UserError as error:
             message = str(error)

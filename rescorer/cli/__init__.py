@@ -16,6 +16,7 @@ def main() -> None:
     let_waiting_threads_sleep()
 
 
+main.extra = "views"
 for _module in (train, score, look, generate):
     for _command in _module.COMMANDS:
         main.add_command(_command)

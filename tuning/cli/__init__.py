@@ -14,6 +14,7 @@ def main() -> None:
     """Tune log-linear weights against BLEU and compare tuned systems."""
 
 
+main.extra = "report"
 for _module in (tune, compare, report, plan):
     for _command in _module.COMMANDS:
         main.add_command(_command)

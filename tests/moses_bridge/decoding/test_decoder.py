@@ -9,8 +9,8 @@ import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import kenlm
 import pytest
 from click.testing import CliRunner
 
@@ -122,9 +122,7 @@ def segmentations(words: list[str], start: int = 0) -> Iterator[list[tuple[int, 
             yield from ([(start, end), *rest] for rest in segmentations(words, end))
 
 
-def features_of(
-    phrases: list[tuple[int, int, str]], words: list[str], lm: kenlm.Model
-) -> list[float]:
+def features_of(phrases: list[tuple[int, int, str]], words: list[str], lm: Any) -> list[float]:
     """Feature values in the order of the n-best list, from the definitions in the Moses manual."""
     moves, table, jumps = [0.0] * 6, [0.0] * 2, 0
     previous: tuple[int, int] = (-1, 0)
@@ -144,7 +142,7 @@ def features_of(
     return [*moves, -jumps, log_prob, -len(text.split()), len(phrases), *table]
 
 
-def search_everything(text: str, lm: kenlm.Model, limit: int) -> dict[str, float]:
+def search_everything(text: str, lm: Any, limit: int) -> dict[str, float]:
     """The best score of every translation, over all segmentations and orders."""
     words, best = text.split(), dict[str, float]()
     for spans in segmentations(words):
@@ -169,7 +167,7 @@ def search_everything(text: str, lm: kenlm.Model, limit: int) -> dict[str, float
     "text", ["house", "the blue house", "blue the house", "the house X the blue", "X"]
 )
 def test_nbest_list_of_an_unbounded_search_is_that_of_a_search_through_everything(
-    toy: Path, text: str
+    toy: Path, text: str, kenlm: Any
 ) -> None:
     wide = DecoderConfig(
         kind="builtin", stack_size=5000, pop_limit=20000, table_limit=0, distortion_limit=-1
@@ -184,7 +182,7 @@ def test_nbest_list_of_an_unbounded_search_is_that_of_a_search_through_everythin
     assert out == [fields[0][1].strip()]
 
 
-def test_feature_values_follow_their_definitions(toy: Path) -> None:
+def test_feature_values_follow_their_definitions(toy: Path, kenlm: Any) -> None:
     text = "the house X the blue"
     without_empty(toy.parent / "table")
     options = DecoderConfig(kind="builtin", segmentation=True)

@@ -195,7 +195,7 @@ def test_without_ray_it_is_said_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     result = score(folder, "table", "fault", *MODELS, "--ray", "local")
-    expected = "rescorer: error: Ray is not installed: pip install 'rescorer[cluster]'\n"
+    expected = "rescorer: error: ray is not installed: pip install 'rescorer[cluster]'\n"
     assert (result.exit_code, result.stderr) == (1, expected)
 
 

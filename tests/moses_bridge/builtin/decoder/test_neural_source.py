@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import kenlm
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -257,7 +257,7 @@ def derivations(pieces: list[Piece], n_words: int) -> Iterator[tuple[Piece, ...]
 @pytest.mark.parametrize("source", ["u v w", "w u v", "w v x", "x u v w"])
 @pytest.mark.parametrize("knows_open", [True, False])
 def test_a_wide_search_finds_the_best_of_all_translations(
-    model: Model, source: str, knows_open: bool, places_by_definition: Places
+    model: Model, source: str, knows_open: bool, places_by_definition: Places, kenlm: Any
 ) -> None:
     """With bigram scorers, whose state is that of the n-gram model."""
     scorers = {

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-import kenlm
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -192,7 +192,9 @@ def test_a_copy_of_the_ngram_model_counts_as_more_weight_of_it(
 
 
 @pytest.mark.parametrize("source", ["u v w", "u w v u", "w v x"])
-def test_a_wide_search_finds_the_best_of_all_translations(model: Model, source: str) -> None:
+def test_a_wide_search_finds_the_best_of_all_translations(
+    model: Model, source: str, kenlm: Any
+) -> None:
     """Monotone, and with a bigram scorer, whose state is that of the n-gram model."""
     scorer, weight = RandomScorer(2), 1.5
     wide = replace_limit(WIDE)
