@@ -39,7 +39,7 @@ class PruneConfig:
     """Settings of `prune_table`.
 
     Attributes:
-        keep: share of the rows to keep.
+        share: share of the rows to keep.
         by: values ordering the rows, the best first: "significance" (Fisher's exact test on the counts in
             column 5), or the number of a score from 1, as "3" for p(target | source). Where rows are
             equal in the first value, the next one decides.
@@ -47,7 +47,7 @@ class PruneConfig:
             the counts in the table, which is too small for a filtered table.
     """
 
-    keep: Annotated[float, AtLeast(0), AtMost(1)] = 0.5
+    share: Annotated[float, AtLeast(0), AtMost(1)] = 0.5
     by: tuple[str, ...] = (SIGNIFICANCE,)
     n_occurrences: Annotated[int, AtLeast(1)] | None = None
 
@@ -102,7 +102,7 @@ def prune_table(
     changed = None if ini is None else _with_table(ini, table, out)
     values, first_rows, words = _read_values(table, config)
     order = np.lexsort([-column for column in values[::-1]])
-    kept = _kept_rows(order, first_rows, words, round(config.keep * len(order)))
+    kept = _kept_rows(order, first_rows, words, round(config.share * len(order)))
     write_lines(out, _chosen(table, kept))
     if changed is not None and ini_out is not None:
         write_ini(changed, ini_out)

@@ -46,7 +46,8 @@ NO_UNKNOWN = click.option("--no-unknown", is_flag=True, help="Never generate <un
 @click.argument("model", type=EXISTING_DIRECTORY)
 @click.argument("phrases", type=FILE_OR_STDIN, default="-")
 @click.option(
-    "--n",
+    "-n",
+    "--number",
     type=click.IntRange(min=1),
     default=10,
     show_default=True,
@@ -86,7 +87,7 @@ NO_UNKNOWN = click.option("--no-unknown", is_flag=True, help="Never generate <un
 def generate(
     model: Path,
     phrases: Path,
-    n: int,
+    number: int,
     beam: int,
     sample: bool,
     temperature: float,
@@ -106,7 +107,7 @@ def generate(
     continues each line instead, and a model from right to left puts words before it. An empty line gives whole
     sentences.
 
-    Example: rescorer generate rnn phrases.en --n 5 --table model/phrase-table.gz
+    Example: rescorer generate rnn phrases.en -n 5 --table model/phrase-table.gz
     """
     from rescorer.contract.compute import Compute
     from rescorer.contract.target_generation import GenerationConfig
@@ -114,7 +115,7 @@ def generate(
     from rescorer.views.generated_phrases import generate_phrases
 
     config = GenerationConfig(
-        n=n,
+        n=number,
         beam=beam,
         sample=sample,
         temperature=temperature,

@@ -99,7 +99,6 @@ def _tell_log_z(model: Path, unnormalized: bool) -> None:
     help="Columns to add, joined by commas: sum, per-word and over-targets of each model, and "
     "unknown-words.",
 )
-@click.option("--unknown-words", is_flag=True, help="Append unknown-words to --columns.")
 @click.option(
     "--column-format",
     type=choice_of(ColumnFormat),
@@ -142,7 +141,6 @@ def score(
     ini: Path | None,
     ini_out: Path | None,
     columns: str,
-    unknown_words: bool,
     column_format: ColumnFormat,
     replace: bool,
     skip_bad: int,
@@ -180,7 +178,7 @@ def score(
             agreement = table_agreement(model, str(table), seed, compute, trust_code)
             click.echo(f"{model}: {agreement}", err=True)
     config = ColumnConfig(
-        parse_columns(columns, unknown_words),
+        parse_columns(columns),
         column_format,
         jobs=jobs,
         max_bad_rows=skip_bad,

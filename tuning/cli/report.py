@@ -27,8 +27,8 @@ def plot(runs: tuple[Path, ...], out: Path) -> None:
 @click.argument("runs", nargs=-1, type=DIRECTORY)
 @click.option("--out", type=OUTPUT_FILE, required=True, help="Page to write, .html.")
 @click.option(
-    "--table",
-    "tables",
+    "--comparison",
+    "comparisons",
     type=INPUT_FILE,
     multiple=True,
     help="table.json of tuning compare; adds its runs. May be given several times.",
@@ -74,7 +74,7 @@ def plot(runs: tuple[Path, ...], out: Path) -> None:
 def report(
     runs: tuple[Path, ...],
     out: Path,
-    tables: tuple[Path, ...],
+    comparisons: tuple[Path, ...],
     source: Path | None,
     references: tuple[Path, ...],
     models: tuple[Path, ...],
@@ -85,16 +85,16 @@ def report(
     points: int,
     seed: int,
 ) -> None:
-    """Write one HTML page about RUNS, run directories of `tuning tune`, and their tables.
+    """Write one HTML page about RUNS, run directories of `tuning tune`, and their comparisons.
 
-    Example: tuning report --table cmp/table.json --source test.en --reference test.fr --out report.html
+    Example: tuning report --comparison cmp/table.json --source test.en --reference test.fr --out report.html
     """
     from tuning.report.page.contents import ReportInputs
     from tuning.report.page.write import write_report
 
     inputs = ReportInputs(
         runs=runs,
-        tables=tables,
+        tables=comparisons,
         source=source,
         references=references,
         models=models,

@@ -244,7 +244,10 @@ def _optimizer_settings(config: Path | None) -> OptimizerConfig:
     help="The scores.dat of each, in the same order.",
 )
 @click.option(
-    "--init", type=INPUT_FILE, required=True, help="An init.opt with the weights to start from."
+    "--init-weights",
+    type=INPUT_FILE,
+    required=True,
+    help="An init.opt with the weights to start from.",
 )
 @click.option(
     "--optimizer",
@@ -259,7 +262,7 @@ def _optimizer_settings(config: Path | None) -> OptimizerConfig:
 def optimize(
     features: tuple[Path, ...],
     scores: tuple[Path, ...],
-    init: Path,
+    init_weights: Path,
     optimizer: OptimizerName,
     seed: int,
     config: Path | None,
@@ -267,12 +270,12 @@ def optimize(
 ) -> None:
     """Optimise on the tuning files of Moses; print weights and BLEU as JSON.
 
-    Example: tuning optimize --features run1.features.dat --scores run1.scores.dat --init init.opt
+    Example: tuning optimize --features run1.features.dat --scores run1.scores.dat --init-weights init.opt
     """
     from tuning.optimisers.moses_files import optimize_files
 
     settings = _optimizer_settings(config)
-    result = optimize_files(features, scores, init, optimizer, settings, seed, jobs)
+    result = optimize_files(features, scores, init_weights, optimizer, settings, seed, jobs)
     for name in set(result.frozen) - set(settings.frozen):
         click.echo(f"warning: {name} is constant in every sentence; its weight stays", err=True)
     click.echo(json.dumps(dataclasses.asdict(result), indent=1))

@@ -541,7 +541,7 @@ def test_the_command_decodes_with_weights_of_a_file(toy: Path) -> None:
     folder = toy.parent
     (folder / "in").write_text("the house\n")
     (folder / "weights.json").write_text(json.dumps({"WordPenalty0": [9.0]}))
-    arguments = ["decode", "--ini", toy, "--input", folder / "in", "--output", folder / "out"]
+    arguments = ["decode", "--ini", toy, "--source", folder / "in", "--out", folder / "out"]
     arguments += ["--decoder", "builtin", "--weights", folder / "weights.json", "--jobs", "1"]
     result = CliRunner().invoke(main, [str(argument) for argument in arguments])
     assert result.exit_code == 0, result.output

@@ -63,7 +63,16 @@ def expected_log_probs(folder: Path) -> list[float]:
 def test_score_adds_columns_and_patches_the_ini(folder: Path) -> None:
     result = run(
         folder,
-        *("score", "table.gz", "--model", "rnn", "--out", "DIR/out.gz", "--unknown-words"),
+        *(
+            "score",
+            "table.gz",
+            "--model",
+            "rnn",
+            "--out",
+            "DIR/out.gz",
+            "--columns",
+            "sum,unknown-words",
+        ),
         *("--ini", "moses.ini", "--ini-out", "DIR/new.ini", "--jobs", "1", "--resume"),
     )
     assert result.exit_code == 0, result.output
@@ -83,7 +92,7 @@ def test_score_adds_columns_and_patches_the_ini(folder: Path) -> None:
         (["--model", "rnn", "--columns", "per-word,sum"], 4),
         (["--model", "rnn", "--model", "rnn", "--precision", "bfloat16"], 4),
         (["--model", "cslm"], 3),
-        (["--model", "cslm", "--unknown-words"], 4),
+        (["--model", "cslm", "--columns", "sum,unknown-words"], 4),
         (["--control", "random", "--seed", "3"], 3),
         (["--control", "length"], 3),
     ],
@@ -266,7 +275,7 @@ def test_a_reversed_model_generates_sources(folder: Path) -> None:
 
 def test_generate(folder: Path) -> None:
     (folder / "phrases").write_bytes(b"a b\nb\n")
-    arguments = ["generate", "rnn", "DIR/phrases", "--n", "2", "--device", "cpu"]
+    arguments = ["generate", "rnn", "DIR/phrases", "-n", "2", "--device", "cpu"]
     searched = run(folder, *arguments, "--table", "table.gz", "--out", "DIR/out")
     assert searched.exit_code == 0, searched.output
     rows = [line.split(b" ||| ") for line in (folder / "out").read_bytes().splitlines()]
@@ -311,7 +320,7 @@ def test_align(folder: Path) -> None:
     (folder / "target").write_bytes(b"x y\nz\n")
     (folder / "links").write_bytes(b"0-0 1-1\n0-0\n")
     arguments = ["align", "DIR/search", "DIR/source", "DIR/target", "--out", "DIR/out"]
-    pictures = ["--pictures", "DIR/pictures", "--lines", "2"]
+    pictures = ["--pictures", "DIR/pictures", "--draw", "2"]
     options = ["--links", "DIR/links", "--matrix", "DIR/matrix", "--device", "cpu"]
     result = run(folder, *arguments, *pictures, *options)
     assert result.exit_code == 0, result.output
@@ -343,10 +352,10 @@ def test_perplexity(folder: Path) -> None:
         (["translate", "rnn", "moses.ini", "--lexicon", "moses.ini"], "lex.f2e"),
         (["align", "rnn", "table.gz", "table.gz"], "without an attention"),
         (
-            ["align", "rnn", "table.gz", "table.gz", "--lines", "1"],
-            "both --pictures DIR and --lines",
+            ["align", "rnn", "table.gz", "table.gz", "--draw", "1"],
+            "both --pictures DIR and --draw",
         ),
-        (["align", "rnn", "table.gz", "table.gz", "--lines", "1,x"], "'1,x': write numbers from 1"),
+        (["align", "rnn", "table.gz", "table.gz", "--draw", "1,x"], "'1,x': write numbers from 1"),
     ],
 )
 def test_faults_of_looking_inside_end_with_one_line(
