@@ -19,8 +19,9 @@ from moses_bridge.base.progress import track
 from moses_bridge.base.textio import is_stream, read_lines, write_lines
 from moses_bridge.formats.moses_ini import (
     MosesIni,
+    moved_to,
+    path_like,
     read_ini,
-    with_absolute_paths,
     with_path,
     write_ini,
 )
@@ -92,14 +93,16 @@ def prune_table(
         out: the one to write.
         config: settings.
         ini: moses.ini of the table, if there is one to change.
-        ini_out: the ini to write, with the new path; the paths of other tables are unchanged.
+        ini_out: the ini to write, with the new path; relative paths stay relative.
 
     Raises:
         InputError: a row is malformed or lacks a value ordering the rows, or the ini does not name the table.
         ConfigError: the settings do not fit together, or a file would overwrite itself.
     """
     _check_paths(table, out, ini, ini_out)
-    changed = None if ini is None else _with_table(ini, table, out)
+    changed = None
+    if ini is not None and ini_out is not None:
+        changed = _with_table(ini, table, out, ini_out)
     values, first_rows, words = _read_values(table, config)
     order = np.lexsort([-column for column in values[::-1]])
     kept = _kept_rows(order, first_rows, words, round(config.share * len(order)))
@@ -118,12 +121,13 @@ def _check_paths(table: Path, out: Path, ini: Path | None, ini_out: Path | None)
     refuse_overwriting([out] if ini_out is None else [out, ini_out], [table, *model])
 
 
-def _with_table(ini: Path, table: Path, out: Path) -> MosesIni:
-    """The ini with another file for a table."""
-    parsed = with_absolute_paths(read_ini(ini))
+def _with_table(ini: Path, table: Path, out: Path, ini_out: Path) -> MosesIni:
+    """The ini for another place, with another file for a table."""
+    parsed = read_ini(ini)
     for feature in parsed.of_kind("PhraseDictionaryMemory"):
         if parsed.file(feature.arguments["path"]).resolve() == table.resolve():
-            return with_path(parsed, feature.name, out.resolve())
+            place = path_like(parsed, feature, out, ini_out.parent)
+            return with_path(moved_to(parsed, ini_out.parent), feature.name, place)
     raise InputError(ini, None, f"no PhraseDictionaryMemory with path={table}", "the table's ini")
 
 
