@@ -29,8 +29,8 @@ _SET_APART = {"seconds": 0.0}  # what compilations took; it counts in no rate
 class Progress:
     """Count of finished units, shown on standard error between `with` and the end of its block.
 
-    The time left is estimated from what happened since the first update: the first unit often waits for compiled
-    code, and no other one does.
+    The time left is estimated from what happened since the first update: the first unit often waits for
+    compiled code, and no other one does.
 
     Args:
         label: name of the work.

@@ -79,7 +79,9 @@ def corpus(
     config: Path | None,
     jobs: int | None,
 ) -> None:
-    """Make a tokenised, lowercased corpus, split into train, dev and test.
+    """Make a corpus, split into train, dev and test.
+
+    Its text is tokenised and lowercased.
 
     \b
     Example:
@@ -153,10 +155,10 @@ def select(
     words: int | None,
     config: Path | None,
 ) -> None:
-    """Choose the lines of a text, or of two parallel TEXTS, that are closest to a domain.
+    """Choose the lines of texts that are closest to a domain.
 
-    Lines are ranked by the difference of cross-entropies (Moore and Lewis, 2010); for parallel texts the
-    differences of both sides are added (Axelrod et al., 2011).
+    TEXTS are one text or two parallel ones. Lines are ranked by the difference of cross-entropies (Moore and
+    Lewis, 2010); for parallel texts the differences of both sides are added (Axelrod et al., 2011).
 
     \b
     Example:

@@ -116,7 +116,9 @@ def decode(
     config: Path | None,
     jobs: int,
 ) -> None:
-    """Translate a text, with Moses if it is installed, else with the built-in decoder.
+    """Translate a text by Moses or the built-in decoder.
+
+    Moses is used if it is installed.
 
     \b
     Example:
@@ -158,7 +160,9 @@ def decode(
     help="Weights to use instead of those in the ini; see `moses-bridge decode --help`.",
 )
 def score_nbest(nbest: Path, ini: Path, source: Path, out: Path, weights: Path | None) -> None:
-    """Recompute the features of an n-best list with another model, from its segmentation.
+    """Recompute the features of an n-best list.
+
+    They are those of another model for the same segmentation, which the list must have.
 
     \b
     Example:

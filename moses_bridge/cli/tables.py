@@ -68,7 +68,9 @@ def build(
     config: Path | None,
     jobs: int,
 ) -> None:
-    """Align a corpus and make a phrase table, a reordering table, a language model and moses.ini.
+    """Make a phrase table and its models from a corpus.
+
+    The corpus is aligned; a phrase table, a reordering table, a language model and a moses.ini are made of it.
 
     \b
     Example:
@@ -97,7 +99,7 @@ def build(
     help="Directory for the filtered tables and their moses.ini.",
 )
 def filter_command(ini: Path, sources: tuple[Path, ...], out: Path) -> None:
-    """Keep only the table rows whose source phrase occurs in a text.
+    """Keep the table rows whose source phrase occurs in a text.
 
     \b
     Example:
@@ -181,10 +183,10 @@ def prune(
     help="Number of faults of each kind to print; 0 prints all.",
 )
 def check(table: Path, num_scores: int | None, ini: Path | None, show: int) -> None:
-    """Report every faulty row of a phrase table and summarise its contents.
+    """Report the faulty rows of a phrase table.
 
-    With --ini, also check what moses.ini says about the table: num-features, weights, path and factors.
-    The exit status is 1 if there is a fault.
+    A summary of its contents follows. With --ini, also check what moses.ini says about the table:
+    num-features, weights, path and factors. The exit status is 1 if there is a fault.
 
     \b
     Example:

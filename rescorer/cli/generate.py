@@ -101,11 +101,11 @@ def generate(
     trust_code: bool,
     device: Device,
 ) -> None:
-    """Generate the most probable targets of source phrases, or a sample of them, with log-probabilities.
+    """Generate the most probable targets of source phrases.
 
-    PHRASES has one source phrase per line; for a model with reversed sides, one target phrase. A language model
-    continues each line instead, and a model from right to left puts words before it. An empty line gives whole
-    sentences.
+    With --sample they are drawn at random. Each has its log-probability. PHRASES has one source phrase per
+    line; for a model with reversed sides, one target phrase. A language model continues each line instead,
+    and a model from right to left puts words before it. An empty line gives whole sentences.
 
     Example: rescorer generate rnn phrases.en -n 5 --table model/phrase-table.gz
     """
@@ -180,7 +180,7 @@ def translate(
     trust_code: bool,
     device: Device,
 ) -> None:
-    """Translate sentences with a network alone, without a phrase table.
+    """Translate sentences with a network alone.
 
     If the network has an attention, <unk> is replaced by the source word with the largest weight, or by its
     translation in the lexicon. Otherwise it is replaced by a word of the lexicon, or stays.

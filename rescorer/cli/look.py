@@ -87,9 +87,10 @@ def neighbors(
     precision: Precision,
     device: Device,
 ) -> None:
-    """Print the nearest words by the cosine of embeddings, and the nearest phrases by that of summaries.
+    """Print the nearest words and phrases.
 
-    TABLE is the phrase table whose phrases are searched; words need none.
+    Words are compared by the cosine of their embeddings, phrases by that of their summaries. TABLE is the
+    phrase table whose phrases are searched; words need none.
 
     Example: rescorer neighbors rnn model/phrase-table.gz --word house --phrase "of the"
     """
@@ -186,9 +187,9 @@ def preferences(
     precision: Precision,
     device: Device,
 ) -> None:
-    """Show which targets the table and the models prefer for a sample of long source phrases.
+    """Show which targets the table and the models prefer.
 
-    The sample has frequent phrases and rare ones.
+    They are asked for a sample of long source phrases, frequent and rare ones.
 
     Example: rescorer preferences model/phrase-table.gz --model RNN=rnn --out preferences.md
     """
@@ -269,7 +270,9 @@ def draw_map(
     precision: Precision,
     device: Device,
 ) -> None:
-    """Draw maps of words and phrases by t-SNE and print how often neighbours belong together.
+    """Draw maps of words and phrases by t-SNE.
+
+    It also prints how often neighbours belong together.
 
     Example: rescorer map rnn model/phrase-table.gz --out maps
     """
@@ -307,9 +310,10 @@ def perplexity(
     precision: Precision,
     device: Device,
 ) -> None:
-    """Print the perplexity of MODELS per word of a target text, with and without unknown words.
+    """Print the perplexity of models on a target text.
 
-    MODELS are model directories, ARPA files and binary files of kenlm. </s> counts as a word.
+    It is per word, with and without unknown words. MODELS are model directories, ARPA files and binary files
+    of kenlm. </s> counts as a word.
 
     Example: rescorer perplexity rnn_lm cslm model/lm.arpa.gz dev.fr
     """
@@ -384,7 +388,7 @@ def align(
     trust_code: bool,
     device: Device,
 ) -> None:
-    """Align the words of parallel text by the attention of a network.
+    """Align the words of parallel text by attention.
 
     Each target word is linked to the source word with the largest weight, or to none if that is </s>.
 

@@ -154,7 +154,9 @@ def score(
     resume: bool,
     jobs: int,
 ) -> None:
-    """Append scores to each row of a phrase table and adapt moses.ini.
+    """Append scores to the rows of a phrase table.
+
+    With --ini and --ini-out, the moses.ini of the new table is written too.
 
     Example: rescorer score model/phrase-table.gz --model rnn --out rnn/phrase-table.gz
     --ini model/moses.ini --ini-out rnn/moses.ini
@@ -220,7 +222,7 @@ def score(
     help="moses.ini to write, which names the new table; needs --ini.",
 )
 def merge(parts: tuple[Path, ...], out: Path, ini: Path | None, ini_out: Path | None) -> None:
-    """Join the PARTS written by `rescorer score --shard` into one table.
+    """Join the parts written by `rescorer score --shard`.
 
     Example: rescorer merge part1.gz part2.gz --out phrase-table.gz
     """
@@ -285,7 +287,7 @@ def nbest(
     device: Device,
     jobs: int,
 ) -> None:
-    """Append a named feature to each entry of an n-best list.
+    """Append a named feature to the entries of an n-best list.
 
     Example: rescorer nbest dev.nbest --source dev.en --model cslm --feature CSLM0 --out new.nbest
     """
@@ -323,10 +325,11 @@ def serve(
     device: Device,
     jobs: int,
 ) -> None:
-    """Score n-grams for the search with a CSLM or an NNJM, over standard input and output.
+    """Serve a CSLM or an NNJM to the search.
 
-    For a model trained with self_normalisation, the score leaves out the denominator and subtracts the mean of
-    log Z, which is fast.
+    Asked for n-grams on standard input, it answers with their scores on standard output. For a model trained
+    with self_normalisation, the score leaves out the denominator and subtracts the mean of log Z, which is
+    fast.
 
     `moses-bridge decode` and `tuning tune` start one server for each of their processes.
 

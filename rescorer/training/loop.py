@@ -105,14 +105,18 @@ class LoopConfig:
         """Whether passes or minutes are limited."""
         return bool(self.n_epochs or self.max_minutes)
 
-    @property
-    def end_in_words(self) -> str:
-        """What ends a training, the first of all: "after 5 minutes, or when ..."."""
-        limits = [f"after {self.max_minutes:g} minutes"] if self.max_minutes else []
-        limits += [f"after {self.n_epochs} passes over the data"] if self.n_epochs else []
-        stops = f"when the held-out loss does not fall in {self.patience} evaluations"
-        advice = "" if limits else "; --minutes and --epochs limit it"
-        return f"{', or '.join([*limits, stops])}{advice}"
+    def end_in_words(self, n_held_out: int) -> str:
+        """What ends a training, whichever comes first.
+
+        Args:
+            n_held_out: number of held-out items; without any, no loss ends it.
+        """
+        ends = [f"after {self.max_minutes:g} minutes"] if self.max_minutes else []
+        ends += [f"after {self.n_epochs} passes over the data"] if self.n_epochs else []
+        advice = "" if ends else "; --minutes and --epochs limit it"
+        if n_held_out:
+            ends.append(f"when the held-out loss does not fall in {self.patience} evaluations")
+        return f"{', or '.join(ends)}{advice}"
 
 
 @dataclass
@@ -238,7 +242,7 @@ class Trainer(Generic[TaskBatch]):
         self._clock = self._saved = self._evaluated = self._now()
         planned, done = self._n_updates_planned(), self.report.n_updates
         share = self._share_done() if self.config.max_minutes else None
-        print_note(f"training ends {self.config.end_in_words}")
+        print_note(f"training ends {self.config.end_in_words(self.task.n_held_out)}")
         with Progress("train", planned, "updates", done, share) as progress:
             for batch, evaluate in self._remaining_batches():
                 loss = self._update(batch)

@@ -61,9 +61,10 @@ def evaluate(
     samples: int,
     seed: int,
 ) -> None:
-    """Print BLEU on tokens with its bootstrap s.d., and BLEU, chrF and TER on detokenised text.
+    """Print BLEU, chrF and TER of translations.
 
-    TRANSLATIONS has one a line.
+    BLEU is on tokens, with its bootstrap s.d.; then BLEU, chrF and TER are on detokenised text. TRANSLATIONS
+    has one translation a line.
 
     Example: tuning evaluate test.out --reference test.fr --target-language fr
     """
@@ -140,7 +141,9 @@ def compare(
     config: Path | None,
     jobs: int,
 ) -> None:
-    """Compare SYSTEMS, each NAME=RUN[,RUN...], on a test text; the first one is the baseline.
+    """Compare systems on a test text.
+
+    Each of SYSTEMS is NAME=RUN[,RUN...]; the first one is the baseline.
 
     Example: tuning compare Baseline=b1,b2,b3 +RNN=r1,r2,r3 --source test.en --reference test.fr --out cmp
     """
@@ -167,7 +170,9 @@ def compare(
     "--out", type=OUTPUT_DIRECTORY, required=True, help="Directory for table and picture."
 )
 def gains(comparisons: tuple[str, ...], system: str, out: Path) -> None:
-    """Show side by side what a system gains in several COMPARISONS, each NAME=table.json of tuning compare.
+    """Show side by side what a system gains.
+
+    Each of COMPARISONS is NAME=table.json of `tuning compare`.
 
     Example: tuning gains small=a/table.json large=b/table.json --system +RNN --out gains
     """
@@ -183,10 +188,11 @@ def gains(comparisons: tuple[str, ...], system: str, out: Path) -> None:
 @click.option("--system", required=True, help="Row to take from each comparison, like +RNN.")
 @click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Directory for the table.")
 def pool(comparisons: tuple[str, ...], system: str, out: Path) -> None:
-    """Pool what a system gains in several COMPARISONS, each NAME=table.json of tuning compare.
+    """Pool what a system gains in several comparisons.
 
-    Prints the inverse-variance mean and that of random effects (DerSimonian and Laird, 1986) with 95%
-    intervals, and how far the tables differ: Q, I^2 and tau^2.
+    Each of COMPARISONS is NAME=table.json of `tuning compare`. Prints the inverse-variance mean and that of
+    random effects (DerSimonian and Laird, 1986) with 95% intervals, and how far the tables differ: Q, I^2 and
+    tau^2.
 
     Example: tuning pool 5000=a/table.json 60000=b/table.json de=c/table.json --system +RNN --out pooled
     """
@@ -261,7 +267,9 @@ def scan(
     config: Path | None,
     jobs: int,
 ) -> None:
-    """Decode with several weights for a column of SYSTEM, a moses.ini or a run directory.
+    """Decode with several weights for one column.
+
+    SYSTEM is a moses.ini or a run directory.
 
     Example: tuning scan rnn/moses.ini --weights run1/weights.json --column TranslationModel0_4
     --source dev.en --reference dev.fr --out scan
@@ -282,7 +290,9 @@ def scan(
 @run_commands_option()
 @JOBS
 def translate(runs: tuple[Path, ...], source: Path, run_commands: bool, jobs: int) -> None:
-    """Translate a text with the weights of RUNS, ahead of `tuning compare`; print the output files.
+    """Translate a text with the weights of runs.
+
+    `tuning compare` then finds the translations. The names of the output files are printed.
 
     Example: tuning translate base1 base2 base3 --source test.en
     """

@@ -14,7 +14,9 @@ from tuning.cli.options import SEED
 @click.argument("runs", nargs=-1, required=True, type=DIRECTORY)
 @click.option("--out", type=OUTPUT_FILE, required=True, help="Picture to write, .svg or .png.")
 def plot(runs: tuple[Path, ...], out: Path) -> None:
-    """Draw dev BLEU by iteration and the weights of RUNS, run directories of `tuning tune`.
+    """Draw dev BLEU by iteration, and weights.
+
+    RUNS are run directories of `tuning tune`.
 
     Example: tuning plot run1 run2 run3 --out tuning.svg
     """
@@ -85,7 +87,9 @@ def report(
     points: int,
     seed: int,
 ) -> None:
-    """Write one HTML page about RUNS, run directories of `tuning tune`, and their comparisons.
+    """Write one HTML page about runs and comparisons.
+
+    RUNS are run directories of `tuning tune`.
 
     Example: tuning report --comparison cmp/table.json --source test.en --reference test.fr --out report.html
     """

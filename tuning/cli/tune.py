@@ -121,7 +121,9 @@ def tune(
     workers: int | None,
     jobs: int,
 ) -> None:
-    """Decode, pool, optimise, until the weights settle; write weights.json and moses.ini.
+    """Find the weights of a system on a dev text.
+
+    Decode, pool, optimise, until the weights settle; then write weights.json and moses.ini.
 
     Example: tuning tune --ini moses.ini --source dev.en --reference dev.fr --out run1 --seed 1
     """
@@ -202,9 +204,10 @@ def rerank(
     config: Path | None,
     jobs: int,
 ) -> None:
-    """Tune weights for reranking the n-best lists of RUN, leaving its search as it is.
+    """Tune weights for reranking n-best lists.
 
-    Writes a run directory for `tuning translate` and `tuning compare`.
+    The lists are those of RUN, whose search stays as it is. Writes a run directory for `tuning translate` and
+    `tuning compare`.
 
     Example: tuning rerank run1 --source dev.en --reference dev.fr --out reranked1
     --nbest-feature "NN0=rescorer nbest {nbest} --source {source} --model rnn --feature NN0 --out {out}"
@@ -268,7 +271,9 @@ def optimize(
     config: Path | None,
     jobs: int,
 ) -> None:
-    """Optimise on the tuning files of Moses; print weights and BLEU as JSON.
+    """Optimise on the tuning files of Moses.
+
+    Weights and BLEU are printed as JSON.
 
     Example: tuning optimize --features run1.features.dat --scores run1.scores.dat --init-weights init.opt
     """

@@ -82,7 +82,7 @@ def test_score_adds_columns_and_patches_the_ini(folder: Path) -> None:
     np.testing.assert_allclose(scores[:, 0], expected_log_probs(folder), atol=1e-5)
     np.testing.assert_allclose(scores[:, 1], [0, 1, 0], atol=1e-6)
     ini = (folder / "new.ini").read_bytes()
-    assert b"num-features=4 path=%s/out.gz\n" % bytes(folder) in ini
+    assert b"num-features=4 path=out.gz\n" in ini
     assert b"TranslationModel0= 0.2 0.2 0.02 0\n" in ini
 
 
@@ -232,6 +232,10 @@ maxout_width = 2
 """
 
 
+NEXT = """next: rescorer score {folder}/pairs --model {folder}/m --out {folder}/m/phrase-table.gz
+--ini {folder}/moses.ini --ini-out {folder}/m/moses.ini"""
+
+
 def test_train_says_why_it_ended(folder: Path) -> None:
     (folder / "c.toml").write_text(TOML)
     (folder / "pairs").write_bytes(
@@ -240,8 +244,14 @@ def test_train_says_why_it_ended(folder: Path) -> None:
     arguments = ["train", "DIR/pairs", "--out", "DIR/m", "--config", "DIR/c.toml", "--epochs", "2"]
     result = run(folder, *arguments, "--device", "cpu")
     assert result.exit_code == 0, result.output
-    assert "ended the planned passes or minutes are over" in result.stdout
-    assert "n updates 2, n epochs 2" in result.stdout
+    assert ", 2 updates, 2 passes, " in result.stdout
+    assert result.stdout.endswith("; ended as the planned passes or minutes are over\n")
+    told = result.stderr.splitlines()
+    assert told[-1].split() == NEXT.format(folder=folder).split()
+    assert (
+        "training ends after 2 passes over the data, or when the held-out loss does not fall"
+        in (result.stderr)
+    )
     scored = run(folder, "score", "table.gz", "--out", "DIR/o", "--model", "DIR/m")
     assert scored.exit_code == 0, scored.output
 
