@@ -235,10 +235,10 @@ RERANK = $(BIN)/tuning rerank $(DEV_TEXTS) --resume --run-commands --jobs $(JOBS
 TRANSLATE = $(BIN)/tuning translate --source $(TEST).$(SOURCE) --run-commands --jobs $(JOBS)
 # $(call given,OPTION,FILE): an option with a file, if it exists.
 given = $$([ ! -e $(2) ] || echo $(1) $(2))
-COMPARE = $(BIN)/tuning compare $(TEST_TEXTS) $(foreach text,$(TRAINED),$(call given,--train,$(text))) \
+COMPARE = $(BIN)/tuning compare $(TEST_TEXTS) $(foreach text,$(TRAINED),$(call given,--train-source,$(text))) \
     $(foreach text,$(TRAINED_TARGETS),$(call given,--train-target,$(text))) \
-    $(call given,--groups,$(TEST).groups) --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS)
-REPORT = $(BIN)/tuning report $(TEST_TEXTS) $(TABLES:%=--table %) $(MAPS:%=--map %) \
+    $(call given,--groups,$(TEST).groups) --target-language $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS)
+REPORT = $(BIN)/tuning report $(TEST_TEXTS) $(TABLES:%=--comparison %) $(MAPS:%=--map %) \
     $$([ ! -e $(STEPS) ] || echo --steps $(STEPS)) --title '$(SOURCE)-$(TARGET), $(SCALE)' --out $@
 
 # --- Another domain --------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ in_build = $(MAKE) BUILD=$(1) EXPERIMENT='$(EXPERIMENT) $(EXPERIMENTS)/$(2)' INS
 D := $(BUILD)/domain
 
 $(D)/corpus/train.$(SOURCE): $(EXPERIMENTS)/domain/corpus.toml | $(INSTALL)
-	$(BIN)/moses-bridge corpus --source $(SOURCE) --target $(TARGET) --out $(@D) --config $< $(call named,domain)
+	$(BIN)/moses-bridge corpus --source-language $(SOURCE) --target-language $(TARGET) --out $(@D) --config $< $(call named,domain)
 
 # The training text of the table and the new one; dev and test are the new domain's.
 $(D)/joined/train.$(SOURCE): $(D)/corpus/train.$(SOURCE) $(CORPUS)/train.$(SOURCE)

@@ -497,19 +497,15 @@ def test_controls_have_no_unknown_words(table: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "unknown_words", "expected"),
+    ("names", "expected"),
     [
-        ("sum", False, ("sum",)),
-        ("sum, per-word", True, ("sum", "per-word", "unknown-words")),
-        ("unknown-words,sum", True, ("unknown-words", "sum")),
+        ("sum", ("sum",)),
+        ("sum, per-word", ("sum", "per-word")),
+        ("unknown-words,sum", ("unknown-words", "sum")),
     ],
 )
-def test_parse_columns(names: str, unknown_words: bool, expected: tuple[str, ...]) -> None:
-    assert parse_columns(names, unknown_words) == expected
-
-
-def test_unknown_words_are_a_column_where_they_are_asked_for() -> None:
-    assert parse_columns("sum") == ("sum",)
+def test_parse_columns(names: str, expected: tuple[str, ...]) -> None:
+    assert parse_columns(names) == expected
 
 
 @pytest.mark.parametrize(
