@@ -192,8 +192,8 @@ def check(table: Path, num_scores: int | None, ini: Path | None, show: int) -> N
     Example:
       moses-bridge check model/phrase-table.gz --num-scores 4 --ini model/moses.ini
     """
-    from moses_bridge.check.ini import ini_faults
-    from moses_bridge.check.table import check_table
+    from moses_bridge.tables.check.ini import ini_faults
+    from moses_bridge.tables.check.table import check_table
 
     report = check_table(table, num_scores, show or sys.maxsize)
     if ini is not None:

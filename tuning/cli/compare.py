@@ -28,8 +28,8 @@ from tuning.report.choices import OutputFormat
 
 if TYPE_CHECKING:
     from tuning.compare.comparison import Comparison
+    from tuning.compare.scan.weight_scan import ScanConfig
     from tuning.compare.systems import CompareConfig
-    from tuning.scan.weight_scan import ScanConfig
 
 
 @command
@@ -211,7 +211,7 @@ def _scan_settings(
     run_commands: bool,
 ) -> ScanConfig:
     """The settings of `tuning scan`."""
-    from tuning.scan.weight_scan import ScanConfig
+    from tuning.compare.scan.weight_scan import ScanConfig
 
     options = {
         "grid": None if grid is None else _numbers(grid),
@@ -274,8 +274,8 @@ def scan(
     Example: tuning scan rnn/moses.ini --weights run1/weights.json --column TranslationModel0_4
     --source dev.en --reference dev.fr --out scan
     """
+    from tuning.compare.scan.weight_scan import scan as scan_weights
     from tuning.report.write import write_scan, written_files
-    from tuning.scan.weight_scan import scan as scan_weights
 
     refuse_overwriting(written_files(out, "scan"), [source, *references])
     settings = _scan_settings(config, grid, against, neural_lms, run_commands)

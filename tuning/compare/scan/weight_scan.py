@@ -25,14 +25,14 @@ from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.decoding.decoder import Decoder, DecoderConfig, open_decoder
 from moses_bridge.formats.moses_ini import read_ini
+from tuning.compare.scan.equal_length import DIGITS, Decoding, at_length, next_weights
+from tuning.compare.scan.system import ScannedSystem, system_of_ini, system_of_run
 from tuning.compare.significance import jackknife_error
 from tuning.loop.iteration_files import Weights
 from tuning.loop.list_features import ListFeatures
 from tuning.loop.run_directory import claim, fingerprint_texts, refuse_written
 from tuning.loop.tuning_loop import decode_text
 from tuning.pools.bleu_stats import References, bleu, mean_precision
-from tuning.scan.equal_length import DIGITS, Decoding, at_length, next_weights
-from tuning.scan.system import ScannedSystem, system_of_ini, system_of_run
 
 OUTPUTS_NAME = "decodings"
 ROUNDING = 1e-9  # of a length that was interpolated

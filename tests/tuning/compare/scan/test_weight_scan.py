@@ -17,10 +17,10 @@ from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.textio import write_lines
 from moses_bridge.decoding.decoder import DecoderConfig
 from tuning.cli import main
+from tuning.compare.scan import weight_scan as scan_module
+from tuning.compare.scan.weight_scan import Scan, ScanConfig, scan
 from tuning.loop.run_directory import TuningRun, save_run
 from tuning.pools.bleu_stats import References, bleu
-from tuning.scan import weight_scan as scan_module
-from tuning.scan.weight_scan import Scan, ScanConfig, scan
 
 INI = """\
 [feature]
