@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -124,9 +125,9 @@ def _paragraph(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text in which, outside of code, no word is taken for HTML or emphasis."""
+    """Text in which, outside of code, nothing is taken for HTML, emphasis or a link."""
     parts = text.split("`")
-    parts[::2] = [part.replace("<", r"\<").replace("*", r"\*") for part in parts[::2]]
+    parts[::2] = [re.sub(r"([<*\[])", r"\\\1", part) for part in parts[::2]]
     return "`".join(parts)
 
 
