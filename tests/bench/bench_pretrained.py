@@ -111,16 +111,16 @@ def main() -> None:
     own_ct2, _ = speed(lambda: CTranslate2Scorer(translator, subwords).values(pairs), values)
     without_end = [target[:-1] for target in tokens[1]]
     batches, _ = speed(lambda: score_batch(translator, tokens[0], without_end), values)
-    n_subwords = sum(map(len, tokens[1]))
-    work = f"{len(pairs)} hypotheses, {n_subwords} subwords"
+    print(f"{len(pairs)} hypotheses, {sum(map(len, tokens[1]))} subwords")
+    work, same = "score 100-best lists by a Marian model of OPUS-MT's sizes, float32", "the same"
     results = [
-        Result(work, "hf:", f"transformers, batches of {size}", ours, found, "hypotheses/s")
+        Result(work, "hf:", f"transformers, padded batches of {size}", ours, found, "hypotheses/s")
         for size in BATCHES
         for found, _ in [speed(lambda size=size: loop(plain, subwords, pairs, size), values)]
     ]
     results += [
-        Result(work, "hf:", "score_batch", ours, batches, "hypotheses/s"),
-        Result(work, "ct2:", "score_batch", own_ct2, batches, "hypotheses/s"),
+        Result(same, "hf:", "score_batch of CTranslate2", ours, batches, "hypotheses/s"),
+        Result(same, "ct2:", "score_batch of CTranslate2", own_ct2, batches, "hypotheses/s"),
     ]
     write_results(results, Path(out))
 
