@@ -24,7 +24,8 @@ from rescorer.models.pretrained.settings import PretrainedSettings
 from rescorer.models.pretrained.subwords import Subwords
 
 PAIRS_AT_ONCE = 64
-# Subwords of a side of a batch, at least; see `rescorer.models.pretrained.prefix_values`.
+# Of a batch: pairs, and subwords of a side. With fewer, CTranslate2's products sum in another order.
+FEWEST_PAIRS = 2
 FEWEST_ROWS = 8
 
 Tokens = list[str]
@@ -84,7 +85,7 @@ class CTranslate2Scorer:
     ) -> list[ctranslate2.AsyncScoringResult]:
         """The scoring of a batch, filled up with its first pair."""
         n_rows = max(1, min(len(sources[0]), len(targets[0]) + 1))
-        n_missing = max(0, -(-FEWEST_ROWS // n_rows) - len(targets))
+        n_missing = max(0, FEWEST_PAIRS - len(targets), -(-FEWEST_ROWS // n_rows) - len(targets))
         found: list[ctranslate2.AsyncScoringResult] = self._translator.score_batch(
             sources + sources[:1] * n_missing,
             targets + targets[:1] * n_missing,
