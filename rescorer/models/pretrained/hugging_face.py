@@ -30,10 +30,12 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.distinct import distinct
 from rescorer.models.pretrained.packed_linear import has_onednn, pack, product
 from rescorer.models.pretrained.prefix_values import (
+    LENGTH_STEP,
     Head,
     Ids,
     Pairs,
     Rows,
+    padded_length,
     prefix_values,
 )
 from rescorer.models.pretrained.settings import PretrainedSettings
@@ -81,7 +83,8 @@ class HuggingFaceScorer:
         else:
             sources, which = [[]], np.zeros(len(batch), np.int64)
         targets = self.subwords.targets(batch.targets)
-        self._check_lengths(batch, [len(sources[number]) for number in which], "source")
+        lens = [padded_length(len(sources[number])) for number in which]
+        self._check_lengths(batch, lens, "source")
         n_before = len(self.network.start) - 1  # the last subword is not read
         self._check_lengths(batch, [n_before + len(target) for target in targets], "target")
         return prefix_values(self.network, Pairs(sources, which, targets))
@@ -94,7 +97,9 @@ class HuggingFaceScorer:
                     row,
                     batch,
                     side,
-                    f"{length} subwords",
+                    f"{length} subwords (a source is padded to a multiple of {LENGTH_STEP})"
+                    if side == "source"
+                    else f"{length} subwords",
                     f"at most the {limit} that the model has positions for",
                     "Leave the pair out",
                 )

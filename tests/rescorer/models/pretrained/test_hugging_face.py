@@ -255,3 +255,10 @@ def test_a_text_longer_than_the_model_is_refused(gpt2: Path) -> None:
         UnscorablePair, match="subwords on the target side, expected at most the 64"
     ):
         load(gpt2).values(Batch([b"a", b"b"], [b"la", long]))
+
+
+def test_a_source_longer_than_the_model_is_refused(nllb: Path) -> None:
+    long = b" ".join([b"house"] * 80)
+    settings = PretrainedSettings("eng_Latn", "fra_Latn")
+    with pytest.raises(UnscorablePair, match="on the source side, expected at most the 64"):
+        load(nllb, settings).values(Batch([b"a", long], [b"la", b"le"]))
