@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import moses_bridge.cli
 import rescorer.cli
 import tuning.cli
-from moses_bridge.base.choices import DecoderKind, Origin, Smoothing
+from moses_bridge.base.choices import DecoderKind, ListFormat, Origin, Smoothing
 from rescorer.contract.architectures import ARCHITECTURES
 from rescorer.contract.choices import (
     Colour,
@@ -53,6 +53,7 @@ LITERALS: dict[str, Any] = {
     "kinds": MapKind,
     "colour": Colour,
     "optimizer": OptimizerName,
+    "list_format": ListFormat,
 }
 CHOICES = [
     (program, command, parameter.name, parameter.type)

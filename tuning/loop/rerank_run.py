@@ -11,11 +11,10 @@ import json
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
 
-from moses_bridge.base.config import AtLeast, check_limits, from_mapping
+from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
@@ -24,6 +23,7 @@ from moses_bridge.formats.moses_ini import read_ini
 from tuning.loop.iteration_files import Weights
 from tuning.loop.list_features import ListFeatures
 from tuning.loop.nbest_choice import NBestFeature, choose_best, search_weights
+from tuning.loop.rerank_config import RerankConfig
 from tuning.loop.run_directory import (
     INI_NAME,
     Iteration,
@@ -40,33 +40,10 @@ from tuning.loop.run_directory import (
     save_run,
 )
 from tuning.loop.tuning_loop import Loop, TuningConfig, print_iteration, write_tuned_ini
-from tuning.optimisers.by_name import OptimizerName
-from tuning.optimisers.contract import OptimizerConfig
 from tuning.pools.bleu_stats import References, bleu, length_ratio
 
 ENDED = "the lists of one decoding are reranked"
-
-
-@dataclass(frozen=True)
-class RerankConfig:
-    """Settings of `rerank_run`.
-
-    Attributes:
-        optimizer: optimiser of the weights.
-        nbest_size: number of distinct hypotheses of a sentence; lists longer than in the tuning may contain
-            better ones.
-        run_commands: whether to run the commands of n-best features and neural language models recorded in
-            the run's file.
-        search: settings of the optimiser.
-    """
-
-    optimizer: OptimizerName = "kbmira"
-    nbest_size: Annotated[int, AtLeast(1)] = 100
-    run_commands: bool = False
-    search: OptimizerConfig = field(default_factory=OptimizerConfig)
-
-    def __post_init__(self) -> None:
-        check_limits(self)
+OF_LISTS = ("n_runs", "list_format", "word_penalty")  # settings that do not concern a run
 
 
 def rerank_run(
@@ -197,7 +174,7 @@ def _claim(
         "base": file_hash(base / "weights.json"),
         "files": files,
         "text": texts,
-        "config": asdict(config),
+        "config": {key: value for key, value in asdict(config).items() if key not in OF_LISTS},
         "features": [asdict(feature) for feature in run.nbest_features],
         "start": run.weights,
         "seed": run.seed,

@@ -19,7 +19,7 @@ from moses_bridge.base.progress import Progress
 from tuning.optimisers.bounds import Bounds
 from tuning.optimisers.contract import OptimizerConfig, OptimizerResult, free_columns, result_of
 from tuning.pools.bleu_stats import MAX_ORDER, N_STATISTICS, bleu
-from tuning.pools.nbest_pool import NBestPool
+from tuning.pools.nbest_pool import NBestPool, spread_within
 
 # Scores are sharpened in steps (annealing, Smith & Eisner 2006, section 4): the first leaves few peaks to
 # choose among, the last is near to what the decoder does. In units of the spread within a sentence.
@@ -43,7 +43,7 @@ def optimize_xbleu(
     """Climb from the first start and random ones; the highest expected BLEU is taken; see `Optimizer`."""
     free = free_columns(pool, config)
     bounds = Bounds.of(pool.names, config.bounds)
-    spread = _spread_within(pool)
+    spread = spread_within(pool)
     points = np.concatenate([starts[:1], _random_starts(starts[0], spread, free, seed)])
 
     n_climbs = len(points) * len(SHARPNESS) if free.any() else 0
@@ -56,14 +56,6 @@ def optimize_xbleu(
     _, weights, trace = max(found, key=lambda each: each[0])
     reached = [float(bleu(pool.statistics_of(each))) for _, each, _ in found]
     return result_of(pool, weights, free, bounds, reached, trace)
-
-
-def _spread_within(pool: NBestPool) -> NDArray[np.float64]:
-    """Standard deviation of each column within sentences, 1 for constant ones, *Shape:* (n_features,)."""
-    sizes = np.diff(pool.offsets)
-    means = np.add.reduceat(pool.features, pool.offsets[:-1]) / sizes[:, None]
-    spread = np.sqrt(((pool.features - np.repeat(means, sizes, axis=0)) ** 2).mean(axis=0))
-    return np.where(pool.constant, 1.0, spread)
 
 
 def _random_starts(

@@ -61,6 +61,14 @@ class NBestPool:
         return np.asarray((low == high).all(axis=0))
 
 
+def spread_within(pool: NBestPool) -> NDArray[np.float64]:
+    """Standard deviation of each column within sentences, 1 for constant ones, *Shape:* (n_features,)."""
+    sizes = np.diff(pool.offsets)
+    means = np.add.reduceat(pool.features, pool.offsets[:-1]) / sizes[:, None]
+    spread = np.sqrt(((pool.features - np.repeat(means, sizes, axis=0)) ** 2).mean(axis=0))
+    return np.where(pool.constant, 1.0, spread)
+
+
 @njit(cache=True, nogil=True)
 def weighted_scores(features, weights):  # type: ignore[no-untyped-def]
     """The products features @ weights, summed in the order of the columns: equal rows have equal scores."""

@@ -1,0 +1,40 @@
+"""Settings of a reranking."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from moses_bridge.base.choices import ListFormat
+from moses_bridge.base.config import AtLeast, check_limits
+from tuning.optimisers.by_name import OptimizerName
+from tuning.optimisers.contract import OptimizerConfig
+
+
+@dataclass(frozen=True)
+class RerankConfig:
+    """Settings of `rerank_run` and `rerank_lists`.
+
+    Attributes:
+        optimizer: optimiser of the weights.
+        nbest_size: of a run, the number of distinct hypotheses of a sentence; lists longer than in the tuning
+            may contain better ones.
+        run_commands: of a run, whether to run the commands of n-best features and neural language models
+            recorded in its file.
+        n_runs: of lists, the number of times the weights of a system are learned, each with a seed of its own.
+        list_format: format of lists.
+        word_penalty: of lists, whether to add the feature WordPenalty0, minus the number of words, where they
+            have none. It lets the weights correct the length of the output.
+        search: settings of the optimiser.
+    """
+
+    optimizer: OptimizerName = "kbmira"
+    nbest_size: Annotated[int, AtLeast(1)] = 100
+    run_commands: bool = False
+    n_runs: Annotated[int, AtLeast(1)] = 3
+    list_format: ListFormat = "moses"
+    word_penalty: bool = True
+    search: OptimizerConfig = field(default_factory=OptimizerConfig)
+
+    def __post_init__(self) -> None:
+        check_limits(self)
