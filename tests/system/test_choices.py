@@ -30,6 +30,7 @@ from rescorer.contract.choices import (
     Side,
 )
 from tuning.optimisers.by_name import OptimizerName
+from tuning.pools.metric_name import MetricName
 from tuning.report.choices import OutputFormat as ReportFormat
 
 GROUPS = {
@@ -54,6 +55,7 @@ LITERALS: dict[str, Any] = {
     "colour": Colour,
     "optimizer": OptimizerName,
     "list_format": ListFormat,
+    "metric": MetricName,
 }
 CHOICES = [
     (program, command, parameter.name, parameter.type)

@@ -29,12 +29,22 @@ from moses_bridge.base.command import (
 from moses_bridge.base.config import load_config, with_options
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.provenance import provenance
-from tuning.cli.options import NBEST_SIZE, OPTIMIZER, REFERENCE, SEED, SOURCE, run_commands_option
+from tuning.cli.options import (
+    METRIC,
+    METRIC_COMMAND,
+    NBEST_SIZE,
+    OPTIMIZER,
+    REFERENCE,
+    SEED,
+    SOURCE,
+    run_commands_option,
+)
 from tuning.optimisers.by_name import OptimizerName
+from tuning.pools.metric_name import MetricName
 
 if TYPE_CHECKING:
     from tuning.loop.rerank_config import RerankConfig
-    from tuning.loop.rerank_lists import ListedText
+    from tuning.loop.rerank_lists import ListedText, Reranked
     from tuning.loop.tuning_loop import TuningConfig
     from tuning.optimisers.contract import OptimizerConfig
 
@@ -42,6 +52,8 @@ if TYPE_CHECKING:
 def _tuning_settings(
     config: Path | None,
     optimizer: OptimizerName | None,
+    metric: MetricName | None,
+    metric_command: str | None,
     nbest_size: int | None,
     max_iterations: int | None,
     neural_lms: tuple[str, ...],
@@ -52,6 +64,8 @@ def _tuning_settings(
 
     options = {
         "optimizer": optimizer,
+        "metric": metric,
+        "metric_command": metric_command,
         "nbest_size": nbest_size,
         "max_iterations": max_iterations,
         "decoder.neural_lm": [*neural_lms] or None,
@@ -71,6 +85,8 @@ def _tuning_settings(
 @REFERENCE
 @click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Run directory.")
 @OPTIMIZER
+@METRIC
+@METRIC_COMMAND
 @NBEST_SIZE
 @click.option(
     "--max-iterations",
@@ -114,6 +130,8 @@ def tune(
     references: tuple[Path, ...],
     out: Path,
     optimizer: OptimizerName | None,
+    metric: MetricName | None,
+    metric_command: str | None,
     nbest_size: int | None,
     max_iterations: int | None,
     seed: int,
@@ -138,7 +156,9 @@ def tune(
     from tuning.loop.tuning_loop import tune as run_tuning
 
     check_workers(address, workers)
-    settings = _tuning_settings(config, optimizer, nbest_size, max_iterations, neural_lms, left_out)
+    settings = _tuning_settings(
+        config, optimizer, metric, metric_command, nbest_size, max_iterations, neural_lms, left_out
+    )
     with contextlib.ExitStack() as stack:
         stack.enter_context(recorded_step(out / LOG_NAME, str(out), command_line()))
         connected = None if address is None else open_cluster(address, workers, "CPU")
@@ -161,6 +181,8 @@ def tune(
 def _rerank_settings(
     config: Path | None,
     optimizer: OptimizerName | None,
+    metric: MetricName | None,
+    metric_command: str | None,
     nbest_size: int | None,
     run_commands: bool,
     n_runs: int | None,
@@ -171,6 +193,8 @@ def _rerank_settings(
 
     options = {
         "optimizer": optimizer,
+        "metric": metric,
+        "metric_command": metric_command,
         "nbest_size": nbest_size,
         "run_commands": run_commands or None,
         "n_runs": n_runs,
@@ -213,6 +237,8 @@ def _rerank_settings(
     help="NAME=DIRECTORY, adding the scores of a model as a feature, by `rescorer nbest`.",
 )
 @OPTIMIZER
+@METRIC
+@METRIC_COMMAND
 @NBEST_SIZE
 @click.option(
     "--runs",
@@ -249,6 +275,8 @@ def rerank(
     nbest_features: tuple[str, ...],
     models: tuple[str, ...],
     optimizer: OptimizerName | None,
+    metric: MetricName | None,
+    metric_command: str | None,
     nbest_size: int | None,
     n_runs: int | None,
     init_weights: Path | None,
@@ -292,7 +320,9 @@ def rerank(
         "--run-commands": run_commands,
     }
     _refuse_options(of_run if run is None else of_lists, "a RUN" if run is None else "lists")
-    settings = _rerank_settings(config, optimizer, nbest_size, run_commands, n_runs, list_format)
+    settings = _rerank_settings(
+        config, optimizer, metric, metric_command, nbest_size, run_commands, n_runs, list_format
+    )
     features = [NBestFeature.parse(text) for text in nbest_features]
     features += [feature_of_model(text) for text in models]
     if run is not None:
@@ -311,7 +341,7 @@ def rerank(
     )
     found = rerank_lists(dev, test, out, settings, features, seed, jobs, init_weights)
     if test is not None and test_references:
-        _print_comparison(found.outputs(out), test, out, target, groups, jobs)
+        _print_comparison(found, test, out, target, groups, jobs)
     else:
         click.echo(f"weights in {out / 'weights.json'}")
 
@@ -323,7 +353,7 @@ def _refuse_options(options: Mapping[str, object], of_what: str) -> None:
 
 
 def _print_comparison(
-    outputs: dict[str, list[Path]],
+    reranked: Reranked,
     test: ListedText,
     out: Path,
     target: str,
@@ -332,14 +362,22 @@ def _print_comparison(
 ) -> None:
     """Compare the chosen test translations, as `tuning compare` does; write the table and print it."""
     from tuning.compare.systems import CompareConfig, compare, digests
-    from tuning.loop.rerank_lists import RERANKED
+    from tuning.loop.rerank_lists import FIRST, RERANKED
     from tuning.report.write import write_comparison
 
+    outputs = reranked.outputs(out)
     control = RERANKED if len(outputs) > 2 else ""  # shows what learning weights gives by itself
     settings = CompareConfig(target=target, control=control)
     comparison = compare(outputs, test.source, test.references, settings, jobs, groups=groups)
     made = provenance(sys.argv, digests(outputs, [test.source, *test.references]))
-    click.echo(write_comparison(dataclasses.replace(comparison, made=made), out), nl=False)
+    tuned_for = "" if reranked.metric == "bleu" else reranked.metric
+    rows = [
+        dataclasses.replace(row, tuned_for="" if row.system == FIRST else tuned_for)
+        for row in comparison.rows
+    ]
+    click.echo(
+        write_comparison(dataclasses.replace(comparison, rows=rows, made=made), out), nl=False
+    )
 
 
 def _optimizer_settings(config: Path | None) -> OptimizerConfig:

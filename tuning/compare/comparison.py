@@ -136,6 +136,7 @@ class ResultRow:
         far: the system on the sentences that are far from the training text; None if that is not known.
         same_models: whether its tables and models are those of the first system, as for two optimisers.
         words: accuracy of words by their frequency in training, rarest first; empty if that is not known.
+        tuned_for: name of the metric its weights were tuned for; "" for BLEU, or if it is not known.
     """
 
     system: str
@@ -159,6 +160,7 @@ class ResultRow:
     far: FarScores | None = None
     same_models: bool = False
     words: list[WordAccuracy] = field(default_factory=list)
+    tuned_for: str = ""
 
 
 @dataclass(frozen=True)

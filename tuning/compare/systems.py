@@ -430,6 +430,7 @@ def _row(
             _run_summary(path, run, float(test_bleu), same[path])
             for (path, run), test_bleu in zip(runs.items(), test, strict=True)
         ],
+        tuned_for=", ".join(sorted({run.metric for run in known} - {"bleu"})),
     )
 
 

@@ -9,6 +9,8 @@ from moses_bridge.base.choices import ListFormat
 from moses_bridge.base.config import AtLeast, check_limits
 from tuning.optimisers.by_name import OptimizerName
 from tuning.optimisers.contract import OptimizerConfig
+from tuning.pools.metric_by_name import MetricChoice
+from tuning.pools.metric_name import MetricName
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,10 @@ class RerankConfig:
         list_format: format of lists.
         word_penalty: of lists, whether to add the feature WordPenalty0, minus the number of words, where they
             have none. It lets the weights correct the length of the output.
+        metric: what weights are tuned for.
+        metric_command: command of the metric "column": {hypotheses}, {source} and {reference} become paths of
+            files with a line for each hypothesis, and it writes a number for each to {out}; more is better.
+        metric_cache: file that keeps the numbers of metric_command; "" keeps them in memory alone.
         search: settings of the optimiser.
     """
 
@@ -34,7 +40,16 @@ class RerankConfig:
     n_runs: Annotated[int, AtLeast(1)] = 3
     list_format: ListFormat = "moses"
     word_penalty: bool = True
+    metric: MetricName = "bleu"
+    metric_command: str = ""
+    metric_cache: str = ""
     search: OptimizerConfig = field(default_factory=OptimizerConfig)
 
     def __post_init__(self) -> None:
         check_limits(self)
+        _ = self.chosen_metric
+
+    @property
+    def chosen_metric(self) -> MetricChoice:
+        """The metric with its command."""
+        return MetricChoice(self.metric, self.metric_command, self.metric_cache)

@@ -27,7 +27,8 @@ from tuning.loop.nbest_choice import NBestFeature, best_of_each
 from tuning.loop.rerank_config import RerankConfig
 from tuning.loop.tuning_loop import weight_row
 from tuning.optimisers.by_name import load_optimizer
-from tuning.pools.bleu_stats import References, bleu
+from tuning.pools.bleu_stats import read_references
+from tuning.pools.metric_name import MetricName
 from tuning.pools.nbest_pool import NBestPool, grouped_weights, read_pool, spread_within
 from tuning.pools.sparse_features import is_sparse
 
@@ -61,14 +62,14 @@ class RerankedRun:
     Attributes:
         seed: seed of the optimiser.
         weights: weights by feature; {} for the first hypotheses.
-        dev_bleu: BLEU of the chosen dev hypotheses, 0 to 100.
+        dev_score: the metric tuned for, of the chosen dev hypotheses.
         dev: the chosen dev hypotheses, a file in the directory.
         test: the chosen test hypotheses; "" without a test list.
     """
 
     seed: int
     weights: Weights
-    dev_bleu: float
+    dev_score: float
     dev: str
     test: str = ""
 
@@ -79,11 +80,13 @@ class Reranked:
 
     Attributes:
         optimizer: optimiser of the weights.
+        metric: what the weights were tuned for.
         features: the added features.
         systems: the runs of each system.
     """
 
     optimizer: str
+    metric: MetricName
     features: list[NBestFeature]
     systems: dict[str, list[RerankedRun]] = field(default_factory=dict)
 
@@ -122,11 +125,11 @@ def rerank_lists(
     """
     _refuse_stand_ins(features)
     refuse_overwriting([out], [*dev.files, *([] if test is None else test.files)])
-    references = References.read(dev.references, dev.source)
+    references = config.chosen_metric.references(dev.references, dev.source, jobs)
     if test is not None and test.references:
-        References.read(test.references, test.source)  # refused before any work is done
+        read_references(test.references, test.source)  # refused before any work is done
     texts = {"dev": dev} if test is None else {"dev": dev, "test": test}
-    found = Reranked(config.optimizer, [*features])
+    found = Reranked(config.optimizer, config.metric, [*features])
     with open_directory(out) as directory:
         with ListFeatures(features) as added:
             lists = {
@@ -143,7 +146,8 @@ def rerank_lists(
             for part, name in files.items():
                 write_lines(directory / name, chosen[part][place])
             sums = references.statistics(enumerate(chosen["dev"][place])).sum(axis=0)
-            run = RerankedRun(each.seed, each.weights, float(bleu(sums)), **files)
+            score = float(references.metric.value(sums))
+            run = RerankedRun(each.seed, each.weights, score, **files)
             found.systems.setdefault(each.system, []).append(run)
         write_json(directory / "weights.json", asdict(found))
     return found

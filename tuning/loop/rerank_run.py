@@ -26,7 +26,6 @@ from tuning.loop.nbest_choice import NBestFeature, choose_best, search_weights
 from tuning.loop.rerank_config import RerankConfig
 from tuning.loop.run_directory import (
     INI_NAME,
-    Iteration,
     TuningRun,
     check_unchanged,
     claim,
@@ -39,8 +38,14 @@ from tuning.loop.run_directory import (
     refuse_written,
     save_run,
 )
-from tuning.loop.tuning_loop import Loop, TuningConfig, print_iteration, write_tuned_ini
-from tuning.pools.bleu_stats import References, bleu, length_ratio
+from tuning.loop.tuning_loop import (
+    METRIC_SETTINGS,
+    Loop,
+    TuningConfig,
+    print_iteration,
+    write_tuned_ini,
+)
+from tuning.pools.bleu_stats import References
 
 ENDED = "the lists of one decoding are reranked"
 OF_LISTS = ("n_runs", "list_format", "word_penalty")  # settings that do not concern a run
@@ -107,6 +112,7 @@ def _rerank(
     check_unchanged({base: tuned})
     weights = _start(base, tuned, nbest_features)
     reference = References.read(references, source)
+    counter = config.chosen_metric.references(references, source, jobs)
     decoder_config = from_mapping(DecoderConfig, json.loads(json.dumps(tuned.decoder)), str(base))
     run = replace(
         tuned,
@@ -117,11 +123,15 @@ def _rerank(
         iterations=[],
         fixed_search=search_weights(tuned.weights, tuned.nbest_features),
         end=ENDED,
+        metric=config.metric,
     )
     settings = TuningConfig(
         optimizer=config.optimizer,
         nbest_size=config.nbest_size,
         left_out=_left_alone(tuned),
+        metric=config.metric,
+        metric_command=config.metric_command,
+        metric_cache=config.metric_cache,
         search=config.search,
         decoder=decoder_config,
     )
@@ -129,7 +139,8 @@ def _rerank(
         _claim(out, base, run, source, references, config, resume)
         decoder = stack.enter_context(open_decoder(Path(run.ini), decoder_config, jobs))
         lists = stack.enter_context(ListFeatures(run.nbest_features))
-        _optimise(Loop(decoder, lists, source, reference, out, settings, run, jobs), weights)
+        loop = Loop(decoder, lists, source, reference, counter, out, settings, run, jobs)
+        _optimise(loop, weights)
         save_run(run, out)
         write_tuned_ini(Path(run.ini), run.fixed_search, out / INI_NAME)
     return run
@@ -170,11 +181,12 @@ def _claim(
     """Claim a directory for this reranking, and record the files it uses."""
     files = fingerprint_ini(Path(run.ini)) | fingerprint_commands(run.commands())
     texts = fingerprint_texts(source, references)
+    left_out = (*OF_LISTS, *(METRIC_SETTINGS if config.metric == "bleu" else ()))
     fingerprint = {
         "base": file_hash(base / "weights.json"),
         "files": files,
         "text": texts,
-        "config": {key: value for key, value in asdict(config).items() if key not in OF_LISTS},
+        "config": {key: value for key, value in asdict(config).items() if key not in left_out},
         "features": [asdict(feature) for feature in run.nbest_features],
         "start": run.weights,
         "seed": run.seed,
@@ -190,8 +202,7 @@ def _optimise(loop: Loop, start: Weights) -> None:
     print_iteration(1, listed)
     nbest, output = loop.out / "iter01.nbest.gz", loop.out / "iter02.out"
     choose_best(nbest, found, loop.source, output)
-    sums = loop.references.output_statistics(output).sum(axis=0)
-    chosen = Iteration(found, float(bleu(sums)), length_ratio(sums), listed.oracle_bleu)
+    chosen = loop.measured(found, output, listed.oracle_bleu)
     print(f"reranked: dev BLEU {chosen.bleu:.2f}", file=sys.stderr, flush=True)
     loop.run.iterations = [listed, chosen]
     loop.run.weights, loop.run.dev_bleu = found, chosen.bleu

@@ -114,8 +114,10 @@ def _power_note(comparison: Comparison) -> str:
 
 
 def _row_notes(row: ResultRow) -> list[str]:
-    """Warnings about a row, for the reader."""
+    """What a reader should know of a row."""
     notes = []
+    if row.tuned_for:
+        notes.append(f"{row.system}: tuned for {row.tuned_for}, not for BLEU.")
     if row.n_networks > 1:
         notes.append(
             f"{row.system}: {row.n_networks} networks or noise columns, "

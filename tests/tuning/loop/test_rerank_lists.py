@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from tuning.loop.nbest_choice import NBestFeature, feature_of_model
 from tuning.loop.rerank_config import RerankConfig
 from tuning.loop.rerank_lists import ListedText, rerank_lists
 from tuning.optimisers.contract import MertConfig, OptimizerConfig
+from tuning.pools.metric_name import MetricName
 
 REFERENCES = ["a b c d e", "f g h i j", "k l m n o", "p q r s t"]
 # The first hypothesis is wrong; LM0 is higher for the right one, which comes second.
@@ -71,16 +73,47 @@ def test_the_weights_choose_the_right_hypotheses(
         "reranked": [5, 6],
         "+A0": [5, 6],
     }
-    assert [round(run.dev_bleu, 6) for run in found.systems["first"]] == [0.0]
+    assert [round(run.dev_score, 6) for run in found.systems["first"]] == [0.0]
     for name in ("reranked", "+A0"):
         for run in found.systems[name]:
-            assert run.dev_bleu == pytest.approx(100)
+            assert run.dev_score == pytest.approx(100)
             assert (out / run.test).read_text().splitlines() == REFERENCES
             assert list(run.weights) == ["LM0", "TM0", "WordPenalty0", "A0"]
     assert {run.weights["A0"][0] for run in found.systems["reranked"]} == {0.0}
     first = (out / found.systems["first"][0].test).read_text().splitlines()
     assert first == [" ".join(reversed(each.split())) for each in REFERENCES]
     assert json.loads((out / "weights.json").read_text())["optimizer"] == "mert"
+
+
+@pytest.mark.parametrize("metric", ["chrf", "ter", "word-accuracy", "cer"])
+def test_each_metric_chooses_the_right_hypotheses(
+    metric: MetricName, text: ListedText, tmp_path: Path
+) -> None:
+    config = replace(MERT, metric=metric, n_runs=1)
+    found = rerank_lists(text, None, tmp_path / "out", config)
+    (run,) = found.systems["reranked"]
+    assert (found.metric, run.dev_score) == (metric, 0.0 if metric in ("ter", "cer") else 100.0)
+    assert (tmp_path / "out" / run.dev).read_text().splitlines() == REFERENCES
+
+
+def test_a_column_of_numbers_is_tuned_for_and_a_short_one_leaves_nothing(
+    text: ListedText, tmp_path: Path
+) -> None:
+    """The command of the first one gives 1 where hypothesis and reference are equal."""
+    equal = 'paste -d: "$1" "$2" | awk -F: \'{print $1 == $2}\''
+    for program, n_lines in {equal: 0, f"{equal} | tail -n +2": 7}.items():
+        script = tmp_path / "equal.sh"
+        script.write_text(f'{program} > "$3"\n')
+        command = f"sh {script} {{hypotheses}} {{reference}} {{out}}"
+        config = replace(MERT, metric="column", metric_command=command, n_runs=1)
+        out = tmp_path / f"out{n_lines}"
+        if n_lines:
+            with pytest.raises(InputError, match="found 7 lines, expected 8, one a hypothesis"):
+                rerank_lists(text, None, out, config)
+            assert not out.exists()
+        else:
+            found = rerank_lists(text, None, out, config)
+            assert [found.systems[name][0].dev_score for name in found.systems] == [0.0, 1.0]
 
 
 def test_a_start_may_come_from_a_file(text: ListedText, tmp_path: Path) -> None:
@@ -91,7 +124,7 @@ def test_a_start_may_come_from_a_file(text: ListedText, tmp_path: Path) -> None:
     found = rerank_lists(text, None, tmp_path / "out", config, init_weights=start)
     (run,) = found.systems["reranked"]
     assert (run.weights["LM0"], run.weights["TM0"], run.test) == ([0.0], [1.0], "")
-    assert run.dev_bleu == pytest.approx(0.0)
+    assert run.dev_score == pytest.approx(0.0)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +175,8 @@ def test_the_command_compares_what_was_chosen(
 ) -> None:
     test = ["--test-list", str(text.nbest), "--test-source", str(text.source)]
     test += ["--test-reference", str(text.references[0]), "--nbest-feature", feature]
-    code, printed = run(*options(text, tmp_path / "out"), *test, "--optimizer", "mert")
+    words = [*options(text, tmp_path / "out"), *test, "--optimizer", "mert", "--metric", "chrf"]
+    code, printed = run(*words)
     assert code == 0, printed
     table = json.loads((tmp_path / "out" / "table.json").read_text())
     rows = {row["system"]: row for row in table["rows"]}
@@ -153,7 +187,12 @@ def test_the_command_compares_what_was_chosen(
     }
     assert rows["+A0"]["test_bleu"] == pytest.approx(100)
     assert (table["control"], rows["first"]["test_bleu"]) == ("reranked", 0.0)
-    assert "+A0" in printed
+    assert {name: row.get("tuned_for") for name, row in rows.items()} == {
+        "first": None,
+        "reranked": "chrf",
+        "+A0": "chrf",
+    }
+    assert "+A0: tuned for chrf, not for BLEU." in printed
 
 
 def test_options_that_do_not_belong_together_are_refused(text: ListedText, tmp_path: Path) -> None:
