@@ -30,7 +30,7 @@ import tuning.cli
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     ROOT / "README.md",
-    *(ROOT / "docs" / name for name in ("quickstart.md", "tutorial.md", "views.md")),
+    *(ROOT / "docs" / name for name in ("quickstart.md", "tutorial.md", "views.md", "rerank.md")),
 ]
 PYTHON_PAGE = ROOT / "docs" / "api" / "index.md"
 PROGRAMS: dict[str, click.Group] = {
@@ -110,6 +110,15 @@ def write_text(folder: Path) -> None:
             (folder / f"{part}.{language}").write_text("".join(f"{line}\n" for line in lines))
 
 
+def write_list(references: Path, nbest: Path) -> None:
+    """Two hypotheses of each sentence: the reference from its end, and the reference."""
+    with nbest.open("w") as stream:
+        for number, line in enumerate(references.read_text().splitlines()):
+            turned = " ".join(reversed(line.split()))
+            for rank, words in enumerate((turned, line)):
+                stream.write(f"{number} ||| {words} ||| LM0= {rank - 9} TM0= {-rank} ||| {-rank}\n")
+
+
 def run(words: list[str]) -> None:
     program, *arguments = words
     result = CliRunner().invoke(PROGRAMS[program], arguments, prog_name=program)
@@ -129,6 +138,8 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name, content in SETTINGS.items():
             Path(name).write_text(content)
         Path("phrases.en").write_text("can be used\nfor example\n")
+        for part in ("dev", "test"):
+            write_list(Path(f"{part}.fr"), Path(f"{part}.nbest"))
         corpus = ("--corpus", "corpus/train", "--source", "en", "--target", "fr")
         run(["moses-bridge", "build", *corpus, "--out", "model", "--jobs", "1"])
         train = ["rescorer", "train", "model/phrase-table.gz", "--out", "rnn"]
@@ -143,6 +154,7 @@ def prepared(page: Path, system: Path, folder: Path) -> None:
         "quickstart.md": ("model", "dev.en", "dev.fr", "test.en", "test.fr"),
         "tutorial.md": ("corpus",),  # which its first command fetches
         "views.md": ("corpus", "model", "rnn", "phrases.en"),
+        "rerank.md": ("dev.en", "dev.fr", "dev.nbest", "test.en", "test.fr", "test.nbest"),
     }
     for name in (*given[page.name], *SETTINGS):
         place = system / name
