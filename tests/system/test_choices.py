@@ -30,7 +30,7 @@ from rescorer.contract.choices import (
     Side,
 )
 from tuning.optimisers.by_name import OptimizerName
-from tuning.pools.metric_name import MetricName
+from tuning.pools.metric_name import MbrMetricName, MetricName
 from tuning.report.choices import OutputFormat as ReportFormat
 
 GROUPS = {
@@ -56,6 +56,7 @@ LITERALS: dict[str, Any] = {
     "optimizer": OptimizerName,
     "list_format": ListFormat,
     "metric": MetricName,
+    "mbr": MbrMetricName,
 }
 CHOICES = [
     (program, command, parameter.name, parameter.type)

@@ -40,7 +40,7 @@ from tuning.cli.options import (
     run_commands_option,
 )
 from tuning.optimisers.by_name import OptimizerName
-from tuning.pools.metric_name import MetricName
+from tuning.pools.metric_name import MbrMetricName, MetricName
 
 if TYPE_CHECKING:
     from tuning.loop.rerank_config import RerankConfig
@@ -187,6 +187,7 @@ def _rerank_settings(
     run_commands: bool,
     n_runs: int | None,
     list_format: ListFormat | None,
+    mbr: MbrMetricName | None,
 ) -> RerankConfig:
     """The settings of `tuning rerank`."""
     from tuning.loop.rerank_config import RerankConfig
@@ -199,6 +200,7 @@ def _rerank_settings(
         "run_commands": run_commands or None,
         "n_runs": n_runs,
         "list_format": list_format,
+        "mbr": mbr,
     }
     return with_options(load_config(RerankConfig, config), options)
 
@@ -235,6 +237,12 @@ def _rerank_settings(
     "models",
     multiple=True,
     help="NAME=DIRECTORY, adding the scores of a model as a feature, by `rescorer nbest`.",
+)
+@click.option(
+    "--mbr",
+    type=choice_of(MbrMetricName),
+    help="Add the feature MBR0: the mean of this metric over the other hypotheses of a sentence as references; "
+    "sets the key mbr.",
 )
 @OPTIMIZER
 @METRIC
@@ -274,6 +282,7 @@ def rerank(
     out: Path,
     nbest_features: tuple[str, ...],
     models: tuple[str, ...],
+    mbr: MbrMetricName | None,
     optimizer: OptimizerName | None,
     metric: MetricName | None,
     metric_command: str | None,
@@ -309,6 +318,7 @@ def rerank(
     of_lists: dict[str, object] = {
         "--list": dev_list,
         "--test-list": test_list,
+        "--mbr": mbr,
         "--runs": n_runs,
         "--list-format": list_format,
         "--init-weights": init_weights,
@@ -321,7 +331,15 @@ def rerank(
     }
     _refuse_options(of_run if run is None else of_lists, "a RUN" if run is None else "lists")
     settings = _rerank_settings(
-        config, optimizer, metric, metric_command, nbest_size, run_commands, n_runs, list_format
+        config,
+        optimizer,
+        metric,
+        metric_command,
+        nbest_size,
+        run_commands,
+        n_runs,
+        list_format,
+        mbr,
     )
     features = [NBestFeature.parse(text) for text in nbest_features]
     features += [feature_of_model(text) for text in models]

@@ -10,7 +10,7 @@ from moses_bridge.base.config import AtLeast, check_limits
 from tuning.optimisers.by_name import OptimizerName
 from tuning.optimisers.contract import OptimizerConfig
 from tuning.pools.metric_by_name import MetricChoice
-from tuning.pools.metric_name import MetricName
+from tuning.pools.metric_name import MbrMetricName, MetricName
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class RerankConfig:
         list_format: format of lists.
         word_penalty: of lists, whether to add the feature WordPenalty0, minus the number of words, where they
             have none. It lets the weights correct the length of the output.
+        mbr: of lists, the metric of a feature MBR0: the mean quality of a hypothesis against the others of its
+            sentence (minimum Bayes risk). None adds no such feature.
         metric: what weights are tuned for.
         metric_command: command of the metric "column": {hypotheses}, {source} and {reference} become paths of
             files with a line for each hypothesis, and it writes a number for each to {out}; more is better.
@@ -40,6 +42,7 @@ class RerankConfig:
     n_runs: Annotated[int, AtLeast(1)] = 3
     list_format: ListFormat = "moses"
     word_penalty: bool = True
+    mbr: MbrMetricName | None = None
     metric: MetricName = "bleu"
     metric_command: str = ""
     metric_cache: str = ""

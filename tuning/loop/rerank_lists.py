@@ -28,7 +28,9 @@ from tuning.loop.rerank_config import RerankConfig
 from tuning.loop.tuning_loop import weight_row
 from tuning.optimisers.by_name import load_optimizer
 from tuning.pools.bleu_stats import read_references
-from tuning.pools.metric_name import MetricName
+from tuning.pools.mbr import FEATURE as MBR_FEATURE
+from tuning.pools.mbr import add_mbr
+from tuning.pools.metric_name import MbrMetricName, MetricName
 from tuning.pools.nbest_pool import NBestPool, grouped_weights, read_pool, spread_within
 from tuning.pools.sparse_features import is_sparse
 
@@ -82,12 +84,14 @@ class Reranked:
         optimizer: optimiser of the weights.
         metric: what the weights were tuned for.
         features: the added features.
+        mbr: the metric of the added feature MBR0; None for no such feature.
         systems: the runs of each system.
     """
 
     optimizer: str
     metric: MetricName
     features: list[NBestFeature]
+    mbr: MbrMetricName | None = None
     systems: dict[str, list[RerankedRun]] = field(default_factory=dict)
 
     def outputs(self, directory: Path) -> dict[str, list[Path]]:
@@ -129,7 +133,8 @@ def rerank_lists(
     if test is not None and test.references:
         read_references(test.references, test.source)  # refused before any work is done
     texts = {"dev": dev} if test is None else {"dev": dev, "test": test}
-    found = Reranked(config.optimizer, config.metric, [*features])
+    found = Reranked(config.optimizer, config.metric, [*features], config.mbr)
+    names = [feature.name for feature in features] + ([MBR_FEATURE] if config.mbr else [])
     with open_directory(out) as directory:
         with ListFeatures(features) as added:
             lists = {
@@ -138,7 +143,7 @@ def rerank_lists(
             }
         _check_same_features(lists, texts)
         pool = read_pool([lists["dev"]], references)
-        learned = _learn(pool, features, config, seed, jobs, init_weights)
+        learned = _learn(pool, names, config, seed, jobs, init_weights)
         rows = [each.weights for each in learned]
         chosen = {part: _chosen(lists[part], rows, texts[part], config) for part in texts}
         for place, each in enumerate(learned):
@@ -174,11 +179,13 @@ def _with_features(text: ListedText, out: Path, added: ListFeatures, config: Rer
     n_sentences = count_lines(text.source)
     write_moses_list(text.nbest, config.list_format, n_sentences, plain, config.word_penalty)
     own = _features(plain)
-    for feature in added.features:
-        if feature.name in own:
-            raise ConfigError(f"{text.nbest} has a feature {feature.name}; use another name")
+    for name in (MBR_FEATURE, *(feature.name for feature in added.features)):
+        if name in own and not (name == MBR_FEATURE and config.mbr is None):
+            raise ConfigError(f"{text.nbest} has a feature {name}; use another name")
     added.add(plain, text.source, out)
     plain.unlink(missing_ok=True)
+    if config.mbr is not None:
+        add_mbr(out, config.mbr, out)
     return out
 
 
@@ -199,19 +206,18 @@ def _check_same_features(lists: Mapping[str, Path], texts: Mapping[str, ListedTe
 
 def _learn(
     pool: NBestPool,
-    features: Sequence[NBestFeature],
+    added: Sequence[str],
     config: RerankConfig,
     seed: int,
     jobs: int,
     init_weights: Path | None,
 ) -> list[_Learned]:
     """The weights of all runs of all systems."""
-    added = {feature.name for feature in features}
     start = _start(pool, added, init_weights)
     own = tuple(name for name in pool.names if name.rpartition("_")[0] in added)
     systems = {RERANKED: own}
-    if features:
-        systems["+".join(["", *(feature.name for feature in features)])] = ()
+    if added:
+        systems["+".join(["", *added])] = ()
     optimize = load_optimizer(config.optimizer)
     learned = [_Learned(FIRST, seed, {})]
     for system, frozen in systems.items():

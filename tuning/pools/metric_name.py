@@ -5,3 +5,4 @@ from __future__ import annotations
 from typing import Literal
 
 MetricName = Literal["bleu", "chrf", "ter", "word-accuracy", "cer", "column"]
+MbrMetricName = Literal["bleu", "chrf"]

@@ -116,6 +116,18 @@ def test_a_column_of_numbers_is_tuned_for_and_a_short_one_leaves_nothing(
             assert [found.systems[name][0].dev_score for name in found.systems] == [0.0, 1.0]
 
 
+def test_likeness_to_the_others_is_a_feature_of_its_own_system(
+    text: ListedText, tmp_path: Path
+) -> None:
+    found = rerank_lists(text, None, tmp_path / "out", replace(MERT, mbr="chrf"))
+    assert (found.mbr, [*found.systems]) == ("chrf", ["first", "reranked", "+MBR0"])
+    assert found.systems["reranked"][0].weights["MBR0"] == [0.0]
+    named = text.nbest.read_text().replace("TM0", "MBR0")
+    text.nbest.write_text(named)
+    with pytest.raises(ConfigError, match="has a feature MBR0; use another name"):
+        rerank_lists(text, None, tmp_path / "other", replace(MERT, mbr="bleu"))
+
+
 def test_a_start_may_come_from_a_file(text: ListedText, tmp_path: Path) -> None:
     start = tmp_path / "start.json"
     start.write_text('{"LM0": [0.0], "TM0": [1.0]}')
