@@ -19,7 +19,7 @@ from rescorer.runs.expected_bleu.task import ExpectedBleuConfig
 from rescorer.training.loop import LoopConfig
 from tuning.compare.scan.weight_scan import ScanConfig
 from tuning.compare.systems import CompareConfig
-from tuning.loop.rerank_run import RerankConfig
+from tuning.loop.rerank_config import RerankConfig
 from tuning.loop.tuning_loop import TuningConfig
 from tuning.optimisers.contract import OptimizerConfig
 

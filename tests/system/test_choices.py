@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import moses_bridge.cli
 import rescorer.cli
 import tuning.cli
-from moses_bridge.base.choices import DecoderKind, Origin, Smoothing
+from moses_bridge.base.choices import DecoderKind, ListFormat, Origin, Smoothing
 from rescorer.contract.architectures import ARCHITECTURES
 from rescorer.contract.choices import (
     Colour,
@@ -31,6 +31,7 @@ from rescorer.contract.choices import (
     TextCase,
 )
 from tuning.optimisers.by_name import OptimizerName
+from tuning.pools.metric_name import MbrMetricName, MetricName
 from tuning.report.choices import OutputFormat as ReportFormat
 
 GROUPS = {
@@ -55,6 +56,9 @@ LITERALS: dict[str, Any] = {
     "kinds": MapKind,
     "colour": Colour,
     "optimizer": OptimizerName,
+    "list_format": ListFormat,
+    "metric": MetricName,
+    "mbr": MbrMetricName,
 }
 CHOICES = [
     (program, command, parameter.name, parameter.type)

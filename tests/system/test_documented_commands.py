@@ -33,7 +33,7 @@ PAGES = [
     ROOT / "README.md",
     *(
         ROOT / "docs" / name
-        for name in ("quickstart.md", "tutorial.md", "views.md", "pretrained.md")
+        for name in ("quickstart.md", "tutorial.md", "views.md", "pretrained.md", "rerank.md")
     ),
 ]
 PYTHON_PAGE = ROOT / "docs" / "api" / "index.md"
@@ -114,6 +114,15 @@ def write_text(folder: Path) -> None:
             (folder / f"{part}.{language}").write_text("".join(f"{line}\n" for line in lines))
 
 
+def write_list(references: Path, nbest: Path) -> None:
+    """Two hypotheses of each sentence: the reference from its end, and the reference."""
+    with nbest.open("w") as stream:
+        for number, line in enumerate(references.read_text().splitlines()):
+            turned = " ".join(reversed(line.split()))
+            for rank, words in enumerate((turned, line)):
+                stream.write(f"{number} ||| {words} ||| LM0= {rank - 9} TM0= {-rank} ||| {-rank}\n")
+
+
 def run(words: list[str]) -> None:
     program, *arguments = words
     result = CliRunner().invoke(PROGRAMS[program], arguments, prog_name=program)
@@ -133,18 +142,13 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name, content in SETTINGS.items():
             Path(name).write_text(content)
         Path("phrases.en").write_text("can be used\nfor example\n")
-        write_list(Path("dev.fr"), Path("dev.nbest"))
+        for part in ("dev", "test"):
+            write_list(Path(f"{part}.fr"), Path(f"{part}.nbest"))
         corpus = ("--corpus", "corpus/train", "--source-language", "en", "--target-language", "fr")
         run(["moses-bridge", "build", *corpus, "--out", "model", "--jobs", "1"])
         train = ["rescorer", "train", "model/phrase-table.gz", "--out", "rnn"]
         run([*train, *QUICK["rescorer", "train"]])
     return folder
-
-
-def write_list(targets: Path, nbest: Path) -> None:
-    """An n-best list of one entry a sentence."""
-    lines = enumerate(targets.read_text().splitlines())
-    nbest.write_text("".join(f"{place} ||| {words} ||| LM0= -1 ||| -1\n" for place, words in lines))
 
 
 def write_pretrained(folder: Path) -> None:
@@ -173,6 +177,7 @@ def prepared(page: Path, system: Path, folder: Path) -> None:
         "tutorial.md": ("corpus",),  # which its first command fetches
         "views.md": ("corpus", "model", "rnn", "phrases.en"),
         "pretrained.md": ("model", "dev.en", "dev.fr", "dev.nbest", "rnn"),
+        "rerank.md": ("dev.en", "dev.fr", "dev.nbest", "test.en", "test.fr", "test.nbest"),
     }
     if page.name == "pretrained.md":
         write_pretrained(folder)

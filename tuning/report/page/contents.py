@@ -125,16 +125,16 @@ def gather(inputs: ReportInputs) -> PageContents:
         raise ConfigError("--source and --reference belong together")
     comparisons = {path: read_comparison(path) for path in inputs.tables}
     rows = [row for comparison in comparisons.values() for row in comparison.rows]
-    named = [Path(run.directory) for row in rows for run in row.runs]
+    named = [Path(run.directory) for row in rows for run in row.runs if run.n_iterations]
     known = {path.resolve(): path for path in (*named, *inputs.runs)}
     directories = dict(zip(short_names([*known.values()]), known.values(), strict=True))
     runs = {name: load_iterated_run(path) for name, path in directories.items()}
-    if not runs:
+    if not (runs or rows):
         raise ConfigError("no run directory and no table: name one at least")
     text = _text(inputs, rows, directories)
     sections = [
         *(_table_section(*each, number) for number, each in enumerate(comparisons.items(), 1)),
-        _run_section(runs, rows, directories),
+        *([_run_section(runs, rows, directories)] if runs else []),
         _network_section(inputs.models, runs),
         _score_section(inputs),
         _map_section(inputs.maps),

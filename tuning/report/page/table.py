@@ -140,7 +140,9 @@ def _probability(value: float, covers_runs: bool) -> Cell:
     return Cell(text if covers_runs else f"{text}{UNKNOWN}", value, value < SURE)
 
 
-def _spread(mean: float, deviation: float | None) -> Cell:
+def _spread(mean: float | None, deviation: float | None) -> Cell:
+    if mean is None:
+        return Cell("")
     spread = "" if deviation is None else f" ± {deviation:.2f}"
     return Cell(f"{mean:.2f}{spread}", mean)
 
