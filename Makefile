@@ -102,7 +102,7 @@ settings rooms results: development
 
 # The documentation as a site; a warning ends it.
 docs: development
-	$(BIN)/mkdocs build --quiet
+	$(BIN)/zensical build --clean --strict
 	@echo 'Open build/site/index.html'
 
 # In as many processes as there are processors; tests/conftest.py says which tests share one. The slow ones, whole

@@ -11,10 +11,12 @@ limits for seconds at their end (`QUICK`), so that the commands are those of the
 from __future__ import annotations
 
 import gzip
+import os
 import random
 import re
 import shlex
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,7 +32,10 @@ import tuning.cli
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     ROOT / "README.md",
-    *(ROOT / "docs" / name for name in ("quickstart.md", "tutorial.md", "views.md")),
+    *(
+        ROOT / "docs" / name
+        for name in ("quickstart.md", "which.md", "from_moses.md", "tutorial.md", "views.md")
+    ),
 ]
 PYTHON_PAGE = ROOT / "docs" / "api" / "index.md"
 PROGRAMS: dict[str, click.Group] = {
@@ -55,6 +60,8 @@ SETTINGS = {
     "decoder = { stack_size = 5, pop_limit = 10 }\n",
     "quick-compare.toml": "n_samples = 20\n",
 }
+# An architecture has settings of its own; these options are of all of them.
+QUICK_OTHERS = ["--epochs", "1"]
 ASKED_FOR = [
     (["server"], ["serveur"]),
     (["install"], ["installer"]),
@@ -116,6 +123,14 @@ def run(words: list[str]) -> None:
     assert result.exit_code == 0, f"{shlex.join(words)}\n{result.output}\n{result.exception!r}"
 
 
+def quickly(words: list[str]) -> list[str]:
+    """The options with which a command of a page takes seconds."""
+    command = (words[0], words[1])
+    if command == ("rescorer", "train") and "--arch" in words:
+        return QUICK_OTHERS
+    return QUICK.get(command, [])
+
+
 @pytest.fixture(scope="module")
 def system(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What somebody with a Moses system has: model, texts for tuning and testing, a trained network."""
@@ -132,7 +147,9 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Path:
         corpus = ("--corpus", "corpus/train", "--source", "en", "--target", "fr")
         run(["moses-bridge", "build", *corpus, "--out", "model", "--jobs", "1"])
         train = ["rescorer", "train", "model/phrase-table.gz", "--out", "rnn"]
-        run([*train, *QUICK["rescorer", "train"]])
+        run([*train, *quickly(train)])
+        for language in ("en", "fr"):
+            shutil.copy(f"dev.{language}", f"dom.{language}")
     return folder
 
 
@@ -141,6 +158,8 @@ def prepared(page: Path, system: Path, folder: Path) -> None:
     given = {
         "README.md": ("model", "dev.en", "dev.fr", "test.en", "test.fr"),
         "quickstart.md": ("model", "dev.en", "dev.fr", "test.en", "test.fr"),
+        "which.md": ("corpus", "model", "dev.en", "dev.fr", "dom.en", "dom.fr"),
+        "from_moses.md": ("model",),
         "tutorial.md": ("corpus",),  # which its first command fetches
         "views.md": ("corpus", "model", "rnn", "phrases.en"),
     }
@@ -160,6 +179,8 @@ def test_each_command_of_a_page_runs(
     text = page.read_text()
     prepared(page, system, tmp_path)
     monkeypatch.chdir(tmp_path)
+    # A command may start another one, as in --neural-lm "NNJM0=rescorer serve nnjm".
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     for name, content in files_of(text):
         Path(name).write_text(content)
     targets = make_targets()
@@ -172,7 +193,7 @@ def test_each_command_of_a_page_runs(
         if command in ONLY_READ:
             PROGRAMS[words[0]].commands[words[1]].make_context(words[1], words[2:])
             continue
-        run([*words, *QUICK.get(command, [])])
+        run([*words, *quickly(words)])
         n_run += 1
     assert n_run >= 3
 

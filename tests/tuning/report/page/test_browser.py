@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,17 +18,6 @@ if TYPE_CHECKING:
 
     from tests.tuning.report.page.conftest import Experiment, Maker
 
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
-# As root Chromium has no sandbox; the rest keeps it from looking for its maker's servers.
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 DRAWN = "document.documentElement.dataset.drawn === 'true'"
 # Elements whose right edge is out of sight, or that hide a part of what is in them. What lies in a region that
@@ -53,18 +41,6 @@ CUT = """() => {
   }
   return cut;
 }"""
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    found = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    if found is None:
-        pytest.skip(f"no browser: none of {', '.join(CHROMIUM)} is on the PATH")
-    with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=found, args=FLAGS)
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="session")
