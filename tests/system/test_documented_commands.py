@@ -34,7 +34,14 @@ PAGES = [
     ROOT / "README.md",
     *(
         ROOT / "docs" / name
-        for name in ("quickstart.md", "which.md", "from_moses.md", "tutorial.md", "views.md")
+        for name in (
+            "index.md",
+            "quickstart.md",
+            "which.md",
+            "from_moses.md",
+            "tutorial.md",
+            "views.md",
+        )
     ),
 ]
 PYTHON_PAGE = ROOT / "docs" / "api" / "index.md"
@@ -45,6 +52,7 @@ PROGRAMS: dict[str, click.Group] = {
 }
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LONGEST_LINE = 120
+MOST_LINES = 90  # of the README
 # For seconds: a small network, one pass, few iterations. They go behind the options of the page.
 QUICK = {
     ("rescorer", "train"): ["--config", "quick-train.toml"],
@@ -159,6 +167,7 @@ def prepared(page: Path, system: Path, folder: Path) -> None:
         "README.md": ("model", "dev.en", "dev.fr", "test.en", "test.fr"),
         "quickstart.md": ("model", "dev.en", "dev.fr", "test.en", "test.fr"),
         "which.md": ("corpus", "model", "dev.en", "dev.fr", "dom.en", "dom.fr"),
+        "index.md": ("model",),
         "from_moses.md": ("model",),
         "tutorial.md": ("corpus",),  # which its first command fetches
         "views.md": ("corpus", "model", "rnn", "phrases.en"),
@@ -189,13 +198,16 @@ def test_each_command_of_a_page_runs(
         if words[0] == "make":
             assert words[1] in targets, words
             continue
+        if words[0] == "pip":  # a test installs nothing
+            assert words[1] == "install", words
+            continue
         command = (words[0], words[1])
         if command in ONLY_READ:
             PROGRAMS[words[0]].commands[words[1]].make_context(words[1], words[2:])
             continue
         run([*words, *quickly(words)])
         n_run += 1
-    assert n_run >= 3
+    assert n_run >= 2
 
 
 def test_each_block_of_python_of_the_page_runs(
@@ -267,6 +279,7 @@ def test_a_command_that_fails_is_noticed() -> None:
         run(["rescorer", "score", "nowhere", "--out", "o"])
 
 
-def test_lines_of_the_readme_are_not_too_long() -> None:
+def test_the_readme_is_short() -> None:
     lines = (ROOT / "README.md").read_text().splitlines()
     assert [number for number, line in enumerate(lines, 1) if len(line) > LONGEST_LINE] == []
+    assert len(lines) <= MOST_LINES
