@@ -140,7 +140,7 @@ mutate: development
 
 clean:
 	find $(PACKAGES) -name '*.nb[ic]' -delete
-	rm -rf build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf build *.egg-info .mypy_cache .pytest_cache .ruff_cache .cache .hypothesis .import_linter_cache
 
 # --- From a corpus to the BLEU table -------------------------------------------------------------
 # Every arrow is a file made by one command, so a rerun does what is missing and a step can be entered

@@ -350,16 +350,12 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
 
 # --- The picture ------------------------------------------------------------------------------------
 
-LEFT, RIGHT, TOP, ROW = (
-    150,
-    690,
-    58,
-    34,
-)  # pixels: the axis from LEFT to RIGHT, one row below another
-SVG = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 {height}" width="720" height="{height}"
- font-family="system-ui, 'Segoe UI', Roboto, 'Noto Sans', sans-serif" font-size="14" role="img">
+# Pixels: the axis goes from LEFT to RIGHT, one row is below another.
+LEFT, RIGHT, TOP, ROW = 140, 530, 58, 34
+SVG = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 560 {height}" width="560" height="{height}"
+ font-family="system-ui, 'Segoe UI', Roboto, 'Noto Sans', sans-serif" font-size="15" role="img">
 <title>{title}</title>
-<rect width="720" height="{height}" rx="6" fill="white"/>
+<rect width="560" height="{height}" rx="6" fill="white"/>
 {body}
 </svg>
 """

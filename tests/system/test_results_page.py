@@ -268,9 +268,9 @@ def test_the_picture_has_the_gains_of_the_results(script: dict[str, Any], result
         each["far"] = None
     (results / "table1.json").write_text(json.dumps(table))
     picture = script["gains_picture"](results)
-    # From -1 at 150 to 2 at 690: 180 pixels a BLEU, 0 at 330.
-    assert re.findall(r'cx="([\d.]+)"', picture) == ["330.0", "510.0", "510.0", "510.0"]
-    assert 'd="M150.0 75H510.0"' in picture
+    # From -1 at 140 to 2 at 530: 130 pixels a BLEU, 0 at 270.
+    assert re.findall(r'cx="([\d.]+)"', picture) == ["270.0", "400.0", "400.0", "400.0"]
+    assert 'd="M140.0 75H400.0"' in picture
     assert "far from" not in picture
 
 

@@ -20,7 +20,6 @@ COLOURS = (
     "#138086",
     "#7a4b2a",
     "#c23b72",
-    "#5b6472",
     "#3f51b5",
     "#6b8e23",
     "#a0522d",
@@ -135,11 +134,6 @@ def moved_by_hand(name: str) -> Spec:
 def highlighted_by_legend(name: str, field: str) -> Spec:
     """A parameter: entries clicked in the legend stay, the rest fades."""
     return {"name": name, "select": {"type": "point", "fields": [field]}, "bind": "legend"}
-
-
-def opacity(name: str) -> Spec:
-    """The opacity of marks highlighted by a parameter."""
-    return {"condition": {"param": name, "value": 1}, "value": 0.12}
 
 
 @dataclass(frozen=True)
