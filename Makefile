@@ -23,12 +23,12 @@ AT_ONCE := $(or $(AT_ONCE),$(if $(filter table1 domain regimes bench-optimizers,
 MAKEFLAGS += $(if $(filter table1 domain regimes bench-optimizers,$(MAKECMDGOALS)),--jobs=$(AT_ONCE))
 JOBS := $(or $(JOBS),$(shell echo $$((($(PROCESSORS) + $(AT_ONCE) - 1) / $(AT_ONCE)))))
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
-.PHONY: help install development check format settings rooms results docs test test-all browser fuzz faults mutate table1 domain regimes bench bench-build bench-significance bench-false-positives bench-optimizers bench-long-tables bench-paper-model clean
+.PHONY: help install kenlm development check format settings rooms results docs test test-all browser fuzz faults mutate table1 domain regimes bench bench-build bench-significance bench-false-positives bench-optimizers bench-long-tables bench-paper-model clean
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
 	@echo 'make domain                                                a phrase model trained on lists of another domain'
 	@echo 'make regimes                                               test the phrase network in nine data regimes (takes hours)'
-	@echo 'make test | test-all | check | format | settings | rooms | results | docs | fuzz | faults | mutate | bench | bench-build | bench-significance | bench-false-positives | bench-optimizers | bench-long-tables | bench-paper-model | install | clean'
+	@echo 'make test | test-all | check | format | settings | rooms | results | docs | fuzz | faults | mutate | bench | bench-build | bench-significance | bench-false-positives | bench-optimizers | bench-long-tables | bench-paper-model | install | kenlm | clean'
 
 # --- Installation ------------------------------------------------------------------------------
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
@@ -38,7 +38,7 @@ INSTALL ?= install
 PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install -q --no-compile -c constraints.txt
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-install: $(VENV)/package.stamp
+install: $(VENV)/package.stamp $(VENV)/kenlm.stamp
 # What the checks, the tests and the documentation want besides.
 development: $(VENV)/development.stamp install
 
@@ -68,11 +68,26 @@ packages = $(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.to
 $(VENV)/dependencies.stamp: pyproject.toml constraints.txt $(VENV)/torch.stamp
 	@echo 'Installing the dependencies into $(VENV)'
 	$(PIP_INSTALL) setuptools wheel
-	$(call packages,p["dependencies"])
+	$(call packages,p["dependencies"] + p["optional-dependencies"]["all"])
 	@touch $@
 
 # $(call extras,NAMES): installs extras of pyproject.toml.
 extras = $(call packages,(name for extra in "$(1)".split() for name in p["optional-dependencies"][extra]))
+
+# KenLM has no wheel. It is compiled, if need be by a compiler that apt brings; without one the rest is installed.
+$(VENV)/kenlm.stamp: $(VENV)/dependencies.stamp
+	@$(MAKE) --no-print-directory kenlm
+	@touch $@
+kenlm:
+	@if $(BIN)/python -c 'import kenlm' 2>/dev/null; then exit 0; fi; \
+	if ! command -v g++ >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo 'Installing a C++ compiler for KenLM'; \
+	    { timeout 60 apt-get update -qq && timeout 300 apt-get install -y -qq --no-install-recommends g++ cmake; } \
+	        >/dev/null 2>&1 || true; \
+	fi; \
+	if command -v g++ >/dev/null && { $(call extras,kenlm); } >$(VENV)/kenlm.log 2>&1; then exit 0; fi; \
+	echo 'KenLM is not installed, all else is: language models can be read in ARPA format, not in the binary format of' \
+	    'KenLM. It needs a C++ compiler: install g++ and cmake, then type: make kenlm' >&2
 
 $(VENV)/development.stamp: $(VENV)/dependencies.stamp
 	$(call extras,dev docs)
@@ -182,7 +197,7 @@ PLANNED := $(EXPERIMENT) $(call set,SEEDS,seeds.runs) $(call set,NOISE,seeds.noi
     $(call set,KNOWN,starts.known-start.leave_out,") $(call set,OPTIMIZERS,tables.optimizers.rows,") \
     $(call set,OPTIMIZER_SEEDS,seeds.optimizers)
 # What needs no plan waits for none.
-UNPLANNED := help install development check format settings rooms results docs test test-all browser fuzz faults mutate clean regime% bench-long-tables bench-false-positives
+UNPLANNED := help install kenlm development check format settings rooms results docs test test-all browser fuzz faults mutate clean regime% bench-long-tables bench-false-positives
 ifneq ($(filter-out $(UNPLANNED),$(or $(MAKECMDGOALS),help)),)
 ifneq ($(file <$(B)/planned),$(PLANNED))
 $(shell mkdir -p $(B))$(file >$(B)/planned,$(PLANNED))
@@ -220,10 +235,10 @@ RERANK = $(BIN)/tuning rerank $(DEV_TEXTS) --resume --run-commands --jobs $(JOBS
 TRANSLATE = $(BIN)/tuning translate --source $(TEST).$(SOURCE) --run-commands --jobs $(JOBS)
 # $(call given,OPTION,FILE): an option with a file, if it exists.
 given = $$([ ! -e $(2) ] || echo $(1) $(2))
-COMPARE = $(BIN)/tuning compare $(TEST_TEXTS) $(foreach text,$(TRAINED),$(call given,--train,$(text))) \
+COMPARE = $(BIN)/tuning compare $(TEST_TEXTS) $(foreach text,$(TRAINED),$(call given,--train-source,$(text))) \
     $(foreach text,$(TRAINED_TARGETS),$(call given,--train-target,$(text))) \
-    $(call given,--groups,$(TEST).groups) --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS)
-REPORT = $(BIN)/tuning report $(TEST_TEXTS) $(TABLES:%=--table %) $(MAPS:%=--map %) \
+    $(call given,--groups,$(TEST).groups) --target-language $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS)
+REPORT = $(BIN)/tuning report $(TEST_TEXTS) $(TABLES:%=--comparison %) $(MAPS:%=--map %) \
     $$([ ! -e $(STEPS) ] || echo --steps $(STEPS)) --title '$(SOURCE)-$(TARGET), $(SCALE)' --out $@
 
 # --- Another domain --------------------------------------------------------------------------------
@@ -235,7 +250,7 @@ in_build = $(MAKE) BUILD=$(1) EXPERIMENT='$(EXPERIMENT) $(EXPERIMENTS)/$(2)' INS
 D := $(BUILD)/domain
 
 $(D)/corpus/train.$(SOURCE): $(EXPERIMENTS)/domain/corpus.toml | $(INSTALL)
-	$(BIN)/moses-bridge corpus --source $(SOURCE) --target $(TARGET) --out $(@D) --config $< $(call named,domain)
+	$(BIN)/moses-bridge corpus --source-language $(SOURCE) --target-language $(TARGET) --out $(@D) --config $< $(call named,domain)
 
 # The training text of the table and the new one; dev and test are the new domain's.
 $(D)/joined/train.$(SOURCE): $(D)/corpus/train.$(SOURCE) $(CORPUS)/train.$(SOURCE)

@@ -15,11 +15,11 @@ from moses_bridge.decoding.decoder import DecoderConfig
 from moses_bridge.tables.prune import PruneConfig
 from rescorer.contract.architectures import ARCHITECTURES, load
 from rescorer.runs.expected_bleu.task import ExpectedBleuConfig
+from tuning.compare.scan.weight_scan import ScanConfig
 from tuning.compare.systems import CompareConfig
 from tuning.loop.rerank_run import RerankConfig
 from tuning.loop.tuning_loop import TuningConfig
 from tuning.optimisers.contract import OptimizerConfig
-from tuning.scan.weight_scan import ScanConfig
 
 PAGE = Path(__file__).with_name("settings.md")
 INTRODUCTION = """\

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from moses_bridge.base.errors import UserError
+from moses_bridge.base.extras import extra_named
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,6 +77,7 @@ def load(
     return Model(Path(model), Compute(precision, device, unnormalized), trust_code)
 
 
+@extra_named("views")
 def read_table(path: StrPath) -> pd.DataFrame:
     """A phrase table as a DataFrame; see `moses_bridge.formats.table_frame.read_frame`.
 
@@ -91,6 +93,7 @@ def read_table(path: StrPath) -> pd.DataFrame:
     return read_frame(path)
 
 
+@extra_named("views")
 def write_table(frame: pd.DataFrame, path: StrPath) -> None:
     """Write a phrase table; what `read_table` read and nobody changed is the same bytes.
 

@@ -121,6 +121,12 @@ def small_golden() -> Path:
 
 
 @pytest.fixture(scope="session")
+def kenlm() -> Any:
+    """KenLM's module, where the extra `kenlm` is installed."""
+    return pytest.importorskip("kenlm", reason="KenLM, the extra `kenlm`, is not installed")
+
+
+@pytest.fixture(scope="session")
 def ray() -> Iterator[Any]:
     """The library, where the extra `cluster` is installed; what knows no token cannot use its clusters."""
     # Before it is loaded, or it looks for no token.

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from moses_bridge.base.errors import UserError
+from moses_bridge.base.extras import extra_named
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +25,7 @@ __all__ = ["Compared", "Tuned", "UserError", "compare_systems", "evaluate", "tun
 StrPath = str | os.PathLike[str]
 
 
+@extra_named("report")
 def __getattr__(name: str) -> object:
     """The classes of results, loaded when they are named (PEP 562)."""
     if name in ("Compared", "Tuned"):
@@ -33,6 +35,7 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+@extra_named("report")
 def tune(
     ini: StrPath,
     source: StrPath,
@@ -90,6 +93,7 @@ def tune(
     return Tuned(directory, run)
 
 
+@extra_named("report")
 def compare_systems(
     systems: Mapping[str, StrPath | Sequence[StrPath]],
     source: StrPath,
@@ -107,7 +111,7 @@ def compare_systems(
         systems: the run directory or directories of each system; the first one is the baseline.
         source: test source text, tokenised.
         references: its reference, tokenised as the output is; or several.
-        settings: what a file for `--config` says: {"target": "de", "n_samples": 1000}.
+        settings: what a file for `--config` says: {"target_language": "de", "n_samples": 1000}.
         training: source sides of training texts; the systems are then also compared on the sentences far
             from them.
         groups: names of the documents of the test sentences, one a line.
@@ -132,10 +136,11 @@ def compare_systems(
     return Compared(compare(named, *texts, config, jobs, _paths(training), documents))
 
 
+@extra_named("report")
 def evaluate(
     output: StrPath,
     references: StrPath | Sequence[StrPath],
-    target: str = "fr",
+    target_language: str = "fr",
     n_samples: int = 1000,
     seed: int = 1,
 ) -> pd.DataFrame:
@@ -144,7 +149,7 @@ def evaluate(
     Args:
         output: tokenised translations, one a line.
         references: the reference, tokenised in the same way; or several.
-        target: target language, for the detokenizer.
+        target_language: code of the target language, for the detokenizer.
         n_samples: texts of the bootstrap.
         seed: of the bootstrap.
 
@@ -160,7 +165,9 @@ def evaluate(
     from tuning.compare.output_scores import score_output
     from tuning.report.results import scores_in_a_row
 
-    return scores_in_a_row(score_output(Path(output), _paths(references), target, n_samples, seed))
+    return scores_in_a_row(
+        score_output(Path(output), _paths(references), target_language, n_samples, seed)
+    )
 
 
 def _paths(given: StrPath | Sequence[StrPath]) -> list[Path]:

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, Generic, Literal, Self, TypeVar
 
 from moses_bridge.base.errors import ConfigError, UserError
+from moses_bridge.base.extras import extra_named
 from moses_bridge.base.processors import n_processors
 from moses_bridge.base.progress import print_note
 from moses_bridge.base.textio import temporary_directory
@@ -38,7 +39,6 @@ Unit = Literal["CPU", "GPU"]
 Preparation = Callable[[], Callable[[Item], Result]]
 
 LOCAL = "local"
-INSTALL = "Ray is not installed: pip install 'rescorer[cluster]'"
 # Ray listens on all interfaces, and anybody connected can run anything: so connecting needs the token.
 # These are variables of the environment, from Ray 2.52 on.
 AUTH_MODE, AUTH_TOKEN = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN"
@@ -103,8 +103,8 @@ def open_cluster(
         unit: the unit given to each worker; None is a GPU if the cluster has one, otherwise a CPU.
 
     Raises:
-        ConfigError: Ray is not installed, the address is malformed, or the cluster has no such unit.
-        UserError: there is no cluster at the address, or none could be started.
+        ConfigError: the address is malformed, or the cluster has no such unit.
+        UserError: Ray is not installed, there is no cluster at the address, or none could be started.
     """
     ray = _imported(address == LOCAL)
     with contextlib.ExitStack() as stack:
@@ -138,10 +138,8 @@ def _imported(is_own: bool) -> Any:
         os.environ.setdefault(AUTH_MODE, "token")
         if is_own:  # else Ray writes a token into the home directory, readable by all
             os.environ.setdefault(AUTH_TOKEN, secrets.token_hex(32))
-    try:
+    with extra_named("cluster"):
         import ray
-    except ImportError as error:
-        raise ConfigError(INSTALL) from error
     return ray
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import filecmp
+import hashlib
 import re
 import shlex
 import subprocess
@@ -60,11 +61,11 @@ def provenance(arguments: Sequence[str], inputs: Iterable[tuple[Path, str]]) -> 
         shown_command(arguments),
         commit,
         changed,
-        _version(),
+        package_version(),
         datetime.now(UTC).date().isoformat(),
         processor_name(),
         n_processors(),
-        _by_name(inputs),
+        digests_by_name(inputs),
     )
 
 
@@ -84,7 +85,13 @@ def shown_path(path: Path) -> str:
     return str(path.relative_to(here)) if path.is_relative_to(here) else path.name
 
 
-def _by_name(inputs: Iterable[tuple[Path, str]]) -> dict[str, str]:
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def digests_by_name(inputs: Iterable[tuple[Path, str]]) -> dict[str, str]:
     """Digests by the shown path; of two files with one name the second is "NAME (2)"."""
     digests: dict[str, str] = {}
     for path, digest in inputs:
@@ -96,7 +103,8 @@ def _by_name(inputs: Iterable[tuple[Path, str]]) -> dict[str, str]:
     return digests
 
 
-def _version() -> str | None:
+def package_version() -> str | None:
+    """The version of this package, None where it is not installed."""
     with contextlib.suppress(PackageNotFoundError):
         return version(PROJECT)
     return None

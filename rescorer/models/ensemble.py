@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.formats.words import split_words
@@ -83,7 +82,7 @@ class MeanOfWordProbs(_Ensemble):
     def values(self, batch: Batch) -> NDArray[np.float64]:
         """See `contract.Scorer`."""
         parts = [scorer.word_log_probs(batch) for scorer in self.scorers]  # type: ignore[attr-defined]
-        means = logsumexp([part.log_probs for part in parts], axis=0) - np.log(len(parts))
+        means = np.logaddexp.reduce([part.log_probs for part in parts]) - np.log(len(parts))
         return np.bincount(parts[0].pairs, means, len(batch)).astype(np.float64)
 
 

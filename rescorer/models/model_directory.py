@@ -23,6 +23,7 @@ from rescorer.contract.target_generation import TargetGenerator
 from rescorer.contract.trained_model import TrainedModel, TrainingRecord
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.tensor_files import check_weights, load_tensors, save_tensors
+from rescorer.models.model_card import CARD
 from rescorer.models.model_description import (
     DESCRIPTION,
     FORMAT_VERSION,
@@ -77,7 +78,7 @@ def save_model(
 
 def written_files(directory: Path) -> list[Path]:
     """All files of a model directory that a training writes, whatever the architecture."""
-    names = (DESCRIPTION, WEIGHTS, TARGET_VOCABULARY, SOURCE_VOCABULARY, TRAINING_STATE, LOG_NAME)
+    names = (*MODEL_FILES, CARD, TRAINING_STATE, LOG_NAME)
     return [directory / name for name in names]
 
 

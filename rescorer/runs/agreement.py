@@ -9,7 +9,6 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import spearmanr
 from torch import Tensor
 
 from moses_bridge.formats.phrase_table import alignment_column, read_blocks
@@ -96,6 +95,8 @@ def agreement(model: TrainedModel[Any], batch: Batch, compute: Compute) -> Agree
 
 def _rank_correlation(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
     """Spearman's; NaN where all values of one side are equal."""
+    from scipy.stats import spearmanr  # here, since a column without it needs no extra
+
     if np.ptp(one) == 0 or np.ptp(other) == 0:
         return math.nan
     return float(spearmanr(one, other).statistic)

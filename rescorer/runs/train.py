@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,12 @@ import torch
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
+from moses_bridge.base.provenance import digests_by_name, file_digest, package_version
+from moses_bridge.base.textio import StrPath, is_stream
 from rescorer.contract.architectures import load
 from rescorer.contract.data import Data, DataKind
 from rescorer.contract.training import TrainingSettings
+from rescorer.models.model_card import write_model_card
 from rescorer.models.model_directory import save_model, written_files
 from rescorer.training.loop import Trainer, TrainingReport
 from rescorer.training.peers import ALONE, Peers
@@ -65,6 +68,7 @@ def train(
         entry = load(architecture)
         _check_kind(data, entry.data, architecture)
         _check_options(data, entry.data, architecture)
+        made = _made_of([path for path in read if path is not None]) if peers.is_first else {}
         torch.manual_seed(seed)
         prepared = peers.together(
             lambda: entry.prepare(data, settings, seed), first_alone=data.cache is not None
@@ -78,9 +82,18 @@ def train(
         if prepared.finish and (log_z := prepared.finish()):
             report = replace(report, log_z_mean=log_z.mean, log_z_sd=log_z.sd)
         loop = asdict(settings.loop)
-        record = {**fixed, "loop": loop, "report": asdict(report), **prepared.record}
+        results = {"loop": loop, "report": asdict(report), "made": made}
+        record = {**fixed, **results, **prepared.record}
+        write_model_card(out, architecture, record)
         save_model(out, architecture, network.cpu(), settings.model, prepared.shortlists, record)
     return report
+
+
+def _made_of(files: Sequence[StrPath]) -> dict[str, Any]:
+    """The version of this package, and SHA-256 of the files, without pipes: these can be read once only."""
+    plain = [Path(path) for path in files if not is_stream(path)]
+    digests = digests_by_name((path, file_digest(path)) for path in plain)
+    return {"version": package_version(), "files": digests}
 
 
 def _hold(out: Path, peers: Peers, stack: contextlib.ExitStack) -> None:

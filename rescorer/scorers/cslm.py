@@ -109,7 +109,8 @@ def prepare(data: Data, config: CslmTrainingConfig, seed: int) -> Prepared:
     )
     task = WindowTask(network, rows, config, seed)
     finish = task.finish if config.self_normalisation else None
-    return Prepared(network, task, shortlists, digest(sentences), finish=finish)
+    record = {"n_sentences": len(sentences)}
+    return Prepared(network, task, shortlists, digest(sentences), record, finish)
 
 
 def empty_network(config: CslmTrainingConfig, shortlists: Shortlists) -> Cslm:

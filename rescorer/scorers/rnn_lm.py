@@ -193,7 +193,7 @@ def prepare(data: Data, config: RnnLmTrainingConfig, seed: int) -> Prepared:
             f"sentences of at most {config.max_sentence_words} words",
             "Raise max_sentence_words in --config",
         )
-    return Prepared(network, task, shortlists, digest(sentences()))
+    return Prepared(network, task, shortlists, digest(sentences()), {"n_sentences": len(lines)})
 
 
 def empty_network(config: RnnLmTrainingConfig, shortlists: Shortlists) -> RnnLm:

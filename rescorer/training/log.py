@@ -1,4 +1,4 @@
-"""The log of a training: JSON lines, and an event file with the same numbers."""
+"""The log of a training: JSON lines and, with tensorboardX, an event file with the same numbers."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import json
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.json_files import parse_json, record_of
 from moses_bridge.base.textio import named_errors, write_lines
-from rescorer.training.event_file import EventFile
+
+if TYPE_CHECKING:
+    from rescorer.training.event_file import EventFile
 
 LOG_NAME = "training.jsonl"
 TAGS = {
@@ -53,7 +56,7 @@ class NoLog:
 
 
 class TrainingLog:
-    """training.jsonl and the event file of a directory; close it at the end.
+    """training.jsonl of a directory and, where tensorboardX is installed, its event file; close it at the end.
 
     What was logged after the last update that counts is dropped, since it comes again; the event file is
     written anew from the rest.
@@ -72,7 +75,7 @@ class TrainingLog:
         self.path = directory / LOG_NAME
         records = [record for record in self._records() if record.update <= last_update]
         write_lines(self.path, [_line(record) for record in records])
-        self._events = EventFile(directory, time.time() - 60 * minutes)
+        self._events = _event_file(directory, time.time() - 60 * minutes)
         for record in records:
             self._append_event(record)
 
@@ -96,11 +99,22 @@ class TrainingLog:
     def _append_event(self, record: LogRecord) -> None:
         values = {TAGS[name]: value for name, value in asdict(record).items() if name in TAGS}
         known = {tag: value for tag, value in values.items() if value is not None}
-        self._events.append(record.update, record.minutes, known)
+        if self._events is not None:
+            self._events.append(record.update, record.minutes, known)
 
     def close(self) -> None:
         """Close the files."""
-        self._events.close()
+        if self._events is not None:
+            self._events.close()
+
+
+def _event_file(directory: Path, started: float) -> EventFile | None:
+    """The event file; None without tensorboardX, which belongs to the extra `views`."""
+    try:
+        from rescorer.training.event_file import EventFile
+    except ModuleNotFoundError:
+        return None
+    return EventFile(directory, started)
 
 
 def _record(line: bytes, path: Path, line_number: int) -> LogRecord:

@@ -86,6 +86,7 @@ def prepare_pairs(
     pools = pairs.pools(shortlists, config.weighting)
     task = PooledPairTask(pools, config, seed, losses, whole_batches)
     record = {
+        "n_pairs": sum(pairs.sizes),
         "held_out_words_per_pair": task.held_out_words_per_pair,
         "shortlists": chosen.record(),
     }

@@ -132,7 +132,8 @@ def prepare_sentences(
     pairs = encode_sentences(sides[0], targets, shortlists, config.max_sentence_words, data.path)
     network = new_network(shortlists)
     task = SentenceTask(network, pairs, config, seed)
-    return Prepared(network, task, shortlists, digest(text.content()))
+    record = {"n_sentences": len(text.targets)}
+    return Prepared(network, task, shortlists, digest(text.content()), record)
 
 
 def encode_sentences(

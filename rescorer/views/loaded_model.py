@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError, UserError
+from moses_bridge.base.extras import extra_named
 from moses_bridge.base.python_text import Texts, decoded, encoded_all
 from moses_bridge.formats.words import split_words
 from rescorer.contract.batch import Batch
@@ -169,7 +170,8 @@ class Model:
             InputError: the model does not go word by word.
             UserError: a setting has a wrong value, or a source a "|||" or the end of a line in it.
         """
-        import pandas as pd
+        with extra_named("views"):
+            import pandas as pd
 
         config = GenerationConfig(
             n=n,

@@ -7,11 +7,11 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-import kenlm
 import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
+from moses_bridge.base.extras import extra_named
 from moses_bridge.base.textio import StrPath, open_read
 from moses_bridge.builtin.language_model.lm_index import LmIndex
 from moses_bridge.formats.words import split_words
@@ -54,6 +54,7 @@ def read_ngram_model(path: StrPath) -> NgramModel:
 
     Raises:
         InputError: the file is malformed.
+        MissingExtraError: it is binary, and kenlm is not installed.
     """
     with open_read(path) as stream:
         is_binary = stream.read(len(KENLM_MAGIC)) == KENLM_MAGIC
@@ -72,6 +73,8 @@ def _of_arpa(path: StrPath) -> NgramModel:
 
 
 def _of_binary(path: StrPath) -> NgramModel:
+    with extra_named("kenlm"):
+        import kenlm
     try:
         model = kenlm.Model(os.fspath(path))
     except OSError as error:

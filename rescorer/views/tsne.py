@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import Progress
 from rescorer.views.cosine import unit_rows
 
@@ -42,16 +41,9 @@ def layout(vectors: NDArray[np.float32], seed: int) -> Layout:
     Args:
         vectors: at least 5, *Shape:* (n, d).
         seed: of the solver of principal components.
-
-    Raises:
-        ConfigError: openTSNE is not installed.
     """
-    try:
-        import openTSNE
-    except ImportError as error:
-        raise ConfigError(
-            f"rescorer map needs openTSNE: {error}. Install it: pip install openTSNE"
-        ) from error
+    import openTSNE
+
     perplexity = min(PERPLEXITY, (len(vectors) - 1) / 3)
     with Progress("t-SNE", sum(ITERATIONS.values()), "iterations") as progress:
 

@@ -35,15 +35,13 @@ def draw_panels(out: Path, panels: Sequence[Callable[[Axes], None]]) -> None:
         panels: functions, each drawing on its axes.
 
     Raises:
-        ConfigError: out has another suffix, or matplotlib is not installed.
+        ConfigError: out has another suffix.
     """
     check_picture_name(out)
-    try:
-        import matplotlib
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ConfigError(f"a picture needs matplotlib: {error}") from error
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     width, height = PANEL_INCHES
     with matplotlib.rc_context({"svg.hashsalt": "tuning"}):
         figure = Figure(figsize=(width, height * len(panels)), layout="constrained")

@@ -14,6 +14,7 @@ from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.textio import StrPath
 from rescorer.contract.architectures import ARCHITECTURES, load
+from rescorer.models.model_card import write_model_card
 from rescorer.models.model_directory import fingerprint, load_model, save_model, written_files
 from rescorer.runs.expected_bleu.nbest_lists import read_lists
 from rescorer.runs.expected_bleu.task import ExpectedBleuConfig, ExpectedBleuTask
@@ -115,6 +116,7 @@ def _train(
     description = learned.description
     sizes = from_mapping(architecture.settings, {"model": description["model"]}, str(model)).model
     training = {**description.get("training", {}), "expected_bleu": record}
+    write_model_card(out, learned.architecture, training)
     save_model(
         out, learned.architecture, learned.network.cpu(), sizes, learned.shortlists, training
     )

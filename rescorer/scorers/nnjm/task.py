@@ -50,7 +50,8 @@ def prepare(data: Data, config: NnjmTrainingConfig, seed: int) -> Prepared:
     rows = mapped_rows(_filled(lines, shortlists, config.model, data.links or "links"), held_out)
     task = WindowTask(network, rows, config, seed)
     finish = task.finish if config.self_normalisation else None
-    return Prepared(network, task, shortlists, digest(text.content()), finish=finish)
+    record = {"n_sentences": len(text.targets)}
+    return Prepared(network, task, shortlists, digest(text.content()), record, finish)
 
 
 def _filled(

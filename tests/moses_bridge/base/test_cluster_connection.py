@@ -112,8 +112,8 @@ def test_a_cluster_without_gpus(ray_address: str) -> None:
 
 def test_without_ray_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    expected = r"^Ray is not installed: pip install 'rescorer\[cluster\]'$"
-    with pytest.raises(ConfigError, match=expected), open_cluster("local"):
+    expected = r"^ray is not installed: pip install 'rescorer\[cluster\]'$"
+    with pytest.raises(UserError, match=expected), open_cluster("local"):
         raise AssertionError("connected")
 
 

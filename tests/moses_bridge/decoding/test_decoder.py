@@ -9,8 +9,8 @@ import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import kenlm
 import pytest
 from click.testing import CliRunner
 
@@ -122,9 +122,7 @@ def segmentations(words: list[str], start: int = 0) -> Iterator[list[tuple[int, 
             yield from ([(start, end), *rest] for rest in segmentations(words, end))
 
 
-def features_of(
-    phrases: list[tuple[int, int, str]], words: list[str], lm: kenlm.Model
-) -> list[float]:
+def features_of(phrases: list[tuple[int, int, str]], words: list[str], lm: Any) -> list[float]:
     """Feature values in the order of the n-best list, from the definitions in the Moses manual."""
     moves, table, jumps = [0.0] * 6, [0.0] * 2, 0
     previous: tuple[int, int] = (-1, 0)
@@ -144,7 +142,7 @@ def features_of(
     return [*moves, -jumps, log_prob, -len(text.split()), len(phrases), *table]
 
 
-def search_everything(text: str, lm: kenlm.Model, limit: int) -> dict[str, float]:
+def search_everything(text: str, lm: Any, limit: int) -> dict[str, float]:
     """The best score of every translation, over all segmentations and orders."""
     words, best = text.split(), dict[str, float]()
     for spans in segmentations(words):
@@ -169,7 +167,7 @@ def search_everything(text: str, lm: kenlm.Model, limit: int) -> dict[str, float
     "text", ["house", "the blue house", "blue the house", "the house X the blue", "X"]
 )
 def test_nbest_list_of_an_unbounded_search_is_that_of_a_search_through_everything(
-    toy: Path, text: str
+    toy: Path, text: str, kenlm: Any
 ) -> None:
     wide = DecoderConfig(
         kind="builtin", stack_size=5000, pop_limit=20000, table_limit=0, distortion_limit=-1
@@ -184,7 +182,7 @@ def test_nbest_list_of_an_unbounded_search_is_that_of_a_search_through_everythin
     assert out == [fields[0][1].strip()]
 
 
-def test_feature_values_follow_their_definitions(toy: Path) -> None:
+def test_feature_values_follow_their_definitions(toy: Path, kenlm: Any) -> None:
     text = "the house X the blue"
     without_empty(toy.parent / "table")
     options = DecoderConfig(kind="builtin", segmentation=True)
@@ -512,6 +510,19 @@ def test_settings_and_weights_reach_moses(stand_in: Path) -> None:
     assert names == [("Distortion0", 1), ("LM0", 1), ("TranslationModel0", 2)]
 
 
+def test_moses_gets_absolute_paths(stand_in: Path) -> None:
+    """It would look for relative ones in the working directory."""
+    text = stand_in.read_text()
+    stand_in.write_text(text.replace(f"path={stand_in.parent}/", "path="))
+    with open_decoder(stand_in, DecoderConfig(kind="moses"), 1) as search:
+        assert isinstance(search, MosesDecoder)
+        command = search.command(stand_in, None)
+        given = Path(command[command.index("-f") + 1])
+        assert given != stand_in
+        assert given.read_text() == text
+    assert not given.exists()
+
+
 @pytest.mark.parametrize("extra", ["| tail -n 1", "; echo out of memory >&2; exit 3"])
 def test_a_moses_that_fails_is_told(stand_in: Path, extra: str) -> None:
     write_stand_in(stand_in.parent, extra)
@@ -541,7 +552,7 @@ def test_the_command_decodes_with_weights_of_a_file(toy: Path) -> None:
     folder = toy.parent
     (folder / "in").write_text("the house\n")
     (folder / "weights.json").write_text(json.dumps({"WordPenalty0": [9.0]}))
-    arguments = ["decode", "--ini", toy, "--input", folder / "in", "--output", folder / "out"]
+    arguments = ["decode", "--ini", toy, "--source", folder / "in", "--out", folder / "out"]
     arguments += ["--decoder", "builtin", "--weights", folder / "weights.json", "--jobs", "1"]
     result = CliRunner().invoke(main, [str(argument) for argument in arguments])
     assert result.exit_code == 0, result.output

@@ -6,8 +6,8 @@ import itertools
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import kenlm
 import pytest
 from click.testing import CliRunner
 
@@ -104,7 +104,7 @@ def derivations(source: list[str]) -> Iterator[list[tuple[int, int, str]]]:
     yield from extend(set(), [])
 
 
-def score(source: list[str], path: list[tuple[int, int, str]], lm: kenlm.Model) -> float:
+def score(source: list[str], path: list[tuple[int, int, str]], lm: Any) -> float:
     """The model score from the definitions of the features."""
     words = " ".join(target for _, _, target in path if target)
     total = 0.4 * lm.score(words) * math.log(10) + 0.2 * len(words.split()) + 0.1 * len(path)
@@ -135,7 +135,7 @@ def force(ini: Path, pairs: list[tuple[bytes, bytes]], jobs: int = 1) -> tuple[l
     return list(read_lines(out)), report.n_missed
 
 
-def test_the_best_of_all_derivations_is_found(ini: Path) -> None:
+def test_the_best_of_all_derivations_is_found(ini: Path, kenlm: Any) -> None:
     lm = kenlm.Model(str(ini.parent / "lm.arpa"))
     best: dict[tuple[str, str], float] = {}
     for source in ("u v w", "w x v u", "v u v", "u v u v w"):
@@ -189,7 +189,7 @@ def test_other_weights_give_other_totals(ini: Path) -> None:
     nbest.write_bytes(b"0 ||| a a  ||| Other= 1 ||| 0 ||| 0=0 1=1\n")
     weights = ini.parent / "weights.json"
     weights.write_text('{"PhrasePenalty0": [100]}')
-    arguments = [nbest, "--ini", ini, "--input", source, "--out", out, "--weights", weights]
+    arguments = [nbest, "--ini", ini, "--source", source, "--out", out, "--weights", weights]
     result = CliRunner().invoke(main, ["score-nbest", *map(str, arguments)])
     assert result.exit_code == 0, result.output
     (entry,) = read_nbest(out)
@@ -231,7 +231,7 @@ def test_lines_must_go_in_pairs_and_without_a_neural_model(ini: Path) -> None:
 def test_the_command_counts_what_it_cannot_make(ini: Path) -> None:
     (ini.parent / "source").write_bytes(b"u\nu\n")
     (ini.parent / "target").write_bytes(b"b\nz\n")
-    names = [("--ini", ini), ("--input", ini.parent / "source"), ("--output", ini.parent / "out")]
+    names = [("--ini", ini), ("--source", ini.parent / "source"), ("--out", ini.parent / "out")]
     names.append(("--constrain", ini.parent / "target"))
     arguments = [str(part) for pair in names for part in pair]
     result = CliRunner().invoke(main, ["decode", *arguments, "--jobs", "1"])

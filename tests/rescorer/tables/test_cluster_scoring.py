@@ -98,7 +98,7 @@ def assert_equal(folder: Path, out: str, one: str = "one") -> None:
 def test_the_table_is_that_of_one_process(folder: Path, ray: Any) -> None:
     """On a cluster that is started for it, and ended; with a form that goes by all targets of a source."""
     (folder / "few.gz").write_bytes(gzip.compress(b"\n".join(itertools.islice(rows(), 3_000))))
-    options = ("--columns", "sum,over-targets", "--unknown-words", "--model", "DIR/cslm")
+    options = ("--columns", "sum,over-targets,unknown-words", "--model", "DIR/cslm")
     result = score(folder, "few", "here", *MODELS, *options)
     assert result.exit_code == 0, result.output
     result = score(folder, "few", "local", *MODELS, *options, "--ray", "local", "--workers", "2")
@@ -195,7 +195,7 @@ def test_without_ray_it_is_said_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     result = score(folder, "table", "fault", *MODELS, "--ray", "local")
-    expected = "rescorer: error: Ray is not installed: pip install 'rescorer[cluster]'\n"
+    expected = "rescorer: error: ray is not installed: pip install 'rescorer[cluster]'\n"
     assert (result.exit_code, result.stderr) == (1, expected)
 
 

@@ -55,7 +55,7 @@ def test_words_by_hand(arpa: Path) -> None:
     assert known == [b"a", b"b"]
 
 
-def test_look_ups_through_kenlm_give_the_same(arpa: Path) -> None:
+def test_look_ups_through_kenlm_give_the_same(arpa: Path, kenlm: object) -> None:
     """kenlm's module writes no binary files, but it reads both forms with the same function."""
     one, other = read_ngram_model(arpa), ngram_model._of_binary(arpa)
     batch = Batch([b""] * 4, [b"a b", b"b </s> a", b"zebra a a", b""])
@@ -78,7 +78,7 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
         read_ngram_model(tmp_path / "x")
 
 
-def test_a_damaged_binary_file_is_refused(tmp_path: Path) -> None:
+def test_a_damaged_binary_file_is_refused(tmp_path: Path, kenlm: object) -> None:
     (tmp_path / "x").write_bytes(b"mmap lm http://kheafield.com/code format version 5\n\0 nonsense")
     with pytest.raises(InputError, match="a file that kenlm cannot read"):
         read_ngram_model(tmp_path / "x")

@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 
-from moses_bridge.base.errors import ConfigError
 from rescorer.views.purity import incidence, nearest_purity
 from rescorer.views.tsne import layout
 
@@ -26,9 +23,3 @@ def test_lumps_stay_together() -> None:
     assert (n_points, share) == (48, 1.0)
     assert chance == pytest.approx(11 / 47)
     np.testing.assert_array_equal(layout(vectors, 1).places, made.places)
-
-
-def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "openTSNE", None)
-    with pytest.raises(ConfigError, match="pip install openTSNE"):
-        layout(lumps()[0], 1)

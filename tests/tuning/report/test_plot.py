@@ -73,14 +73,6 @@ def test_other_suffixes_and_one_run_twice_are_refused(runs: list[Path], tmp_path
         plot_runs([runs[0], runs[0]], tmp_path / "a.svg")
 
 
-def test_without_matplotlib_the_error_says_so(
-    runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ConfigError, match="a picture needs matplotlib"):
-        plot_runs(runs, tmp_path / "a.svg")
-
-
 def test_a_run_without_iterations_is_refused(tmp_path: Path) -> None:
     save_run(example_run(), tmp_path)
     with pytest.raises(InputError, match=r"weights\.json: found no iterations"):

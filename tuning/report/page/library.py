@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from functools import cache
 
-from moses_bridge.base.errors import ConfigError
-
 EXPORTED = "window.vegaEmbed = vegaEmbed;"
 
 
 @cache
 def plotting_library() -> str:
-    """The library, ready for a `<script>`; it takes some seconds to join it.
+    """The library, ready for a `<script>`; it takes some seconds to join it."""
+    import vl_convert
 
-    Raises:
-        ConfigError: vl-convert-python is not installed.
-    """
-    try:
-        import vl_convert
-    except ImportError as error:
-        raise ConfigError(f"tuning report needs vl-convert-python: {error}") from error
     # Inside a script element "</script" and "<!--" would end it or change how it is read.
     return (
         str(vl_convert.javascript_bundle(EXPORTED))

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
-import kenlm
 import numpy as np
 import pytest
 
@@ -23,7 +23,7 @@ def features(model: Model, rows: list[int], spans: list[tuple[int, int]], words:
     return score_path(np.array(rows), starts, ends, np.array(ids, np.int32), weighted)
 
 
-def test_values_by_hand(toy: Model, toy_ini: Path, pairs: Pairs) -> None:
+def test_values_by_hand(toy: Model, toy_ini: Path, pairs: Pairs, kenlm: Any) -> None:
     """w is translated first, then "u v" (a jump back over the sentence), then the unknown x."""
     table = sorted(pairs)
     rows = [table.index(("w", "c b")), table.index(("u v", "a b")), -1]

@@ -2,15 +2,14 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-
-import kenlm
+from typing import Any
 
 from moses_bridge.builtin.decoder.model import load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from tests.moses_bridge.builtin.decoder.conftest import ARPA, ini_text, make_translator
 
 
-def test_a_line_of_the_nbest_list(tmp_path: Path) -> None:
+def test_a_line_of_the_nbest_list(tmp_path: Path, kenlm: Any) -> None:
     (tmp_path / "table").write_bytes(b"u ||| b a ||| 0.5 1 ||| 0-1 0-0\nv ||| a ||| 1 0.25\n")
     (tmp_path / "reordering").write_bytes(b"v ||| a ||| .5 .5 .5 .25 .25 .25\n")
     (tmp_path / "lm.arpa").write_text(ARPA)

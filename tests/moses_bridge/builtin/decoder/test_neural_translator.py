@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-import kenlm
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -192,7 +192,9 @@ def test_a_copy_of_the_ngram_model_counts_as_more_weight_of_it(
 
 
 @pytest.mark.parametrize("source", ["u v w", "u w v u", "w v x"])
-def test_a_wide_search_finds_the_best_of_all_translations(model: Model, source: str) -> None:
+def test_a_wide_search_finds_the_best_of_all_translations(
+    model: Model, source: str, kenlm: Any
+) -> None:
     """Monotone, and with a bigram scorer, whose state is that of the n-gram model."""
     scorer, weight = RandomScorer(2), 1.5
     wide = replace_limit(WIDE)
@@ -368,7 +370,7 @@ def test_the_command_line(ini: Path, command: str) -> None:
     source, weights = ini.parent / "in", ini.parent / "weights.json"
     source.write_bytes(b"u v w\n")
     weights.write_text('{"CSLM0": [0.5]}')
-    arguments = ["decode", "--ini", ini, "--input", source, "--output", ini.parent / "out"]
+    arguments = ["decode", "--ini", ini, "--source", source, "--out", ini.parent / "out"]
     arguments += ["--weights", weights, "--neural-lm", command, "--jobs", "1"]
     result = CliRunner().invoke(main, list(map(str, arguments)))
     assert result.exit_code == 0, result.output

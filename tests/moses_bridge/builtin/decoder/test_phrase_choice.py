@@ -3,8 +3,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import kenlm
 import numpy as np
 
 from moses_bridge.builtin.decoder.model import load_model
@@ -13,7 +13,7 @@ from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
 
 
 def test_table_limit_cuts_by_weighted_score_with_the_language_model(
-    tmp_path: Path, write_model: Callable[[bytes, str], Path], small_ini: str
+    tmp_path: Path, write_model: Callable[[bytes, str], Path], small_ini: str, kenlm: Any
 ) -> None:
     phrases = [b"a", b"b", b"a b", b"b a", b"c a b", b"b b b"]
     scores = [(0.3, 0.2), (0.3, 0.9), (0.9, 0.01), (0.5, 0.5), (0.9, 0.9), (0.99, 0.99)]

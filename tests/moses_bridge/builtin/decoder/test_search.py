@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import kenlm
 import numpy as np
 import pytest
 import sacrebleu
@@ -18,6 +17,8 @@ from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.translator import Translator
 from moses_bridge.formats.nbest import NBestEntry, parse_features, read_nbest
 from tests.moses_bridge.builtin.decoder.conftest import ARPA, ini_text, make_translator
+
+kenlm = pytest.importorskip("kenlm", reason="KenLM, the extra `kenlm`, is not installed")
 
 
 @dataclass

@@ -6,9 +6,8 @@ import random
 import tracemalloc
 from collections import Counter, defaultdict
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-import kenlm
 import numpy as np
 import pytest
 
@@ -175,7 +174,7 @@ def test_agrees_with_the_formulas(tmp_path: Path, order: int, prune: tuple[int, 
 @pytest.mark.parametrize("prune", [UNPRUNED, (0, 0, 2)])
 @pytest.mark.parametrize("history", [[], ["w0"], ["w0", "w1"], ["w40", "w39"], ["w1", "w0", "w2"]])
 def test_kenlm_finds_distributions_that_sum_to_one(
-    tmp_path: Path, prune: tuple[int, ...], history: list[str]
+    tmp_path: Path, prune: tuple[int, ...], history: list[str], kenlm: Any
 ) -> None:
     sentences = random_text(500)
     text = write_text(tmp_path, "\n".join(map(" ".join, sentences)).encode())
@@ -230,7 +229,9 @@ def test_a_full_disk_is_told_with_the_name_of_the_model(
     assert not (tmp_path / "lm.arpa").exists()
 
 
-def test_tiny_text_warns_and_loads(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_tiny_text_warns_and_loads(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], kenlm: Any
+) -> None:
     text = write_text(tmp_path, b"a b\n")
     estimate(text, tmp_path / "lm.arpa", 5, (0, 0, 1))
     assert "too little text, fixed discounts for order 1, 2, 3, 4, 5" in capfd.readouterr().err

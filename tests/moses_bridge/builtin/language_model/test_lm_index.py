@@ -6,8 +6,8 @@ import gzip
 import itertools
 import math
 from pathlib import Path
+from typing import Any
 
-import kenlm
 import numpy as np
 import pytest
 
@@ -129,7 +129,7 @@ WITHOUT_BIGRAM_AND_TRIGRAM_SUFFIX = (
 
 @pytest.mark.parametrize("changes", [WITHOUT_BIGRAM_SUFFIX, WITHOUT_BIGRAM_AND_TRIGRAM_SUFFIX])
 def test_missing_suffixes_score_as_in_kenlm(
-    tmp_path: Path, changes: tuple[tuple[bytes, bytes], ...]
+    tmp_path: Path, changes: tuple[tuple[bytes, bytes], ...], kenlm: Any
 ) -> None:
     path = tiny(tmp_path, *changes)
     model = kenlm.Model(str(path))
@@ -145,7 +145,7 @@ def test_missing_suffixes_score_as_in_kenlm(
 @pytest.mark.parametrize("name", ["lm.o3", "lm.o5", "lm.o5.prune001"])
 @pytest.mark.parametrize("language", ["fr", "en"])  # English: nearly all words unknown
 def test_scores_and_lengths_of_kenlm(
-    golden: Path, tmp_path: Path, name: str, language: str
+    golden: Path, tmp_path: Path, name: str, language: str, kenlm: Any
 ) -> None:
     source = golden / "extract" / f"{name}.arpa.gz"
     model = kenlm.Model(str(unpacked(source, tmp_path)))
@@ -160,7 +160,9 @@ def test_scores_and_lengths_of_kenlm(
 
 
 @pytest.mark.parametrize("name", ["lm.o3", "lm.o5.prune001"])
-def test_histories_recombine_as_in_kenlm(golden: Path, tmp_path: Path, name: str) -> None:
+def test_histories_recombine_as_in_kenlm(
+    golden: Path, tmp_path: Path, name: str, kenlm: Any
+) -> None:
     source = golden / "extract" / f"{name}.arpa.gz"
     model = kenlm.Model(str(unpacked(source, tmp_path)))
     index = LmIndex.read(source)
