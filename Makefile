@@ -124,7 +124,7 @@ settings commands rooms results: development
 
 # The documentation as a site; a warning ends it.
 docs: development
-	$(BIN)/mkdocs build --quiet
+	$(BIN)/zensical build --clean --strict
 	@echo 'Open build/site/index.html'
 
 # In as many processes as there are processors; tests/conftest.py says which tests share one. The slow ones, whole
@@ -162,7 +162,7 @@ mutate: development
 
 clean:
 	find $(PACKAGES) -name '*.nb[ic]' -delete
-	rm -rf build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf build *.egg-info .mypy_cache .pytest_cache .ruff_cache .cache .hypothesis .import_linter_cache
 
 # --- From a corpus to the BLEU table -------------------------------------------------------------
 # Every arrow is a file made by one command, so a rerun does what is missing and a step can be entered
