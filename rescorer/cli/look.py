@@ -306,7 +306,7 @@ def perplexity(
 ) -> None:
     """Print the perplexity of MODELS per word of a target text, with and without unknown words.
 
-    MODELS are model directories, ARPA files and binary files of kenlm. </s> counts as a word.
+    MODELS are model directories, ARPA files and binary files of KenLM. </s> counts as a word.
 
     Example: rescorer perplexity rnn_lm cslm model/lm.arpa.gz dev.fr
     """

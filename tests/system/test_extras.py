@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gzip
 import json
 import pickle
 import re
@@ -22,6 +23,7 @@ from moses_bridge.base.extras import MODULES, MissingExtraError, extra_named
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = frozenset().union(*MODULES.values())
+BINARY_MODEL = ROOT / "tests" / "data" / "kenlm" / "small.probing.gz"
 OWN = {"moses_bridge", "rescorer", "tuning"}
 
 # Runs command lines in a process that finds no module of an extra.
@@ -64,7 +66,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [f"{s} ||| {t} ||| 0.5 0.25 ||| 0-0 ||| 2 4 1\n" for s, t in pairs]
     (folder / "table").write_text("".join(rows))
     (folder / "text").write_text("a b\nb c\n")
-    (folder / "lm.binary").write_bytes(b"mmap lm http://kheafield.com/code format version 5\n\0")
+    without_words = bytearray(gzip.decompress(BINARY_MODEL.read_bytes()))
+    without_words[100] = 0  # as build_binary -v writes it; KenLM alone reads it
+    (folder / "lm.binary").write_bytes(without_words)
     (folder / "settings").write_text(
         "n_held_out = 3\nshortlist = 6\nloop = { n_epochs = 1, evaluations_per_epoch = 1 }\n"
         "model = { hidden_width = 6, embedding_width = 5, maxout_width = 4 }\n"
