@@ -173,7 +173,8 @@ class _File:
             raise self._error(f"{len(words)} words", f"{n_words} words, <unk> first")
         log_probs = -np.abs(unigrams["log_prob"][:n_words])
         model = CodedModel(words, log_probs, unigrams["backoff"][:n_words].copy(), sections)
-        for part in (model, *sections):
+        parts: list[CodedModel | CodedNGrams] = [model, *sections]
+        for part in parts:
             if not (np.isfinite(part.log_probs).all() and np.isfinite(part.backoffs).all()):
                 raise self._error("a value that is no finite number", "log10 probabilities")
         return model
