@@ -23,12 +23,12 @@ AT_ONCE := $(or $(AT_ONCE),$(if $(filter table1 domain regimes bench-optimizers,
 MAKEFLAGS += $(if $(filter table1 domain regimes bench-optimizers,$(MAKECMDGOALS)),--jobs=$(AT_ONCE))
 JOBS := $(or $(JOBS),$(shell echo $$((($(PROCESSORS) + $(AT_ONCE) - 1) / $(AT_ONCE)))))
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
-.PHONY: help install kenlm development check format settings rooms results docs test test-all browser fuzz faults mutate table1 domain regimes bench bench-build bench-significance bench-false-positives bench-optimizers bench-long-tables bench-paper-model clean
+.PHONY: help install kenlm development check format settings commands rooms results docs test test-all browser fuzz faults mutate table1 domain regimes bench bench-build bench-significance bench-false-positives bench-optimizers bench-long-tables bench-paper-model clean
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
 	@echo 'make domain                                                a phrase model trained on lists of another domain'
 	@echo 'make regimes                                               test the phrase network in nine data regimes (takes hours)'
-	@echo 'make test | test-all | check | format | settings | rooms | results | docs | fuzz | faults | mutate | bench | bench-build | bench-significance | bench-false-positives | bench-optimizers | bench-long-tables | bench-paper-model | install | kenlm | clean'
+	@echo 'make test | test-all | check | format | settings | commands | rooms | results | docs | fuzz | faults | mutate | bench | bench-build | bench-significance | bench-false-positives | bench-optimizers | bench-long-tables | bench-paper-model | install | kenlm | clean'
 
 # --- Installation ------------------------------------------------------------------------------
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
@@ -38,7 +38,7 @@ INSTALL ?= install
 PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install -q --no-compile -c constraints.txt
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-install: $(VENV)/package.stamp $(VENV)/kenlm.stamp
+install: $(VENV)/warm.stamp $(VENV)/kenlm.stamp
 # What the checks, the tests and the documentation want besides.
 development: $(VENV)/development.stamp install
 
@@ -100,6 +100,12 @@ $(VENV)/package.stamp: $(VENV)/dependencies.stamp $(SOURCES)
 	$(PIP_INSTALL) --no-deps --no-build-isolation --force-reinstall .
 	@touch $@
 
+# Otherwise commands side by side would each compile the same at their first use.
+$(VENV)/warm.stamp: $(VENV)/package.stamp
+	@echo 'Compiling what the commands need'
+	@$(BIN)/rescorer warm
+	@touch $@
+
 # --- Checks ------------------------------------------------------------------------------------
 check: development
 	$(BIN)/ruff format --check .
@@ -110,9 +116,10 @@ check: development
 format: development
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-# docs/settings.md from the dataclasses of settings, docs/images/rooms.svg from the imports, and the tables of README and
-# docs from docs/results, where those of a finished build are taken first; `make test` compares.
-settings rooms results: development
+# docs/settings.md from the dataclasses of settings, docs/commands.md from the commands, docs/images/rooms.svg from the
+# imports, and the tables of README and docs from docs/results, where those of a finished build are taken first; `make
+# test` compares.
+settings commands rooms results: development
 	$(BIN)/python docs/make_$@.py $(if $(filter results,$@),--take $(BUILD))
 
 # The documentation as a site; a warning ends it.
@@ -197,7 +204,7 @@ PLANNED := $(EXPERIMENT) $(call set,SEEDS,seeds.runs) $(call set,NOISE,seeds.noi
     $(call set,KNOWN,starts.known-start.leave_out,") $(call set,OPTIMIZERS,tables.optimizers.rows,") \
     $(call set,OPTIMIZER_SEEDS,seeds.optimizers)
 # What needs no plan waits for none.
-UNPLANNED := help install kenlm development check format settings rooms results docs test test-all browser fuzz faults mutate clean regime% bench-long-tables bench-false-positives
+UNPLANNED := help install kenlm development check format settings commands rooms results docs test test-all browser fuzz faults mutate clean regime% bench-long-tables bench-false-positives
 ifneq ($(filter-out $(UNPLANNED),$(or $(MAKECMDGOALS),help)),)
 ifneq ($(file <$(B)/planned),$(PLANNED))
 $(shell mkdir -p $(B))$(file >$(B)/planned,$(PLANNED))
@@ -235,10 +242,10 @@ RERANK = $(BIN)/tuning rerank $(DEV_TEXTS) --resume --run-commands --jobs $(JOBS
 TRANSLATE = $(BIN)/tuning translate --source $(TEST).$(SOURCE) --run-commands --jobs $(JOBS)
 # $(call given,OPTION,FILE): an option with a file, if it exists.
 given = $$([ ! -e $(2) ] || echo $(1) $(2))
-COMPARE = $(BIN)/tuning compare $(TEST_TEXTS) $(foreach text,$(TRAINED),$(call given,--train,$(text))) \
+COMPARE = $(BIN)/tuning compare $(TEST_TEXTS) $(foreach text,$(TRAINED),$(call given,--train-source,$(text))) \
     $(foreach text,$(TRAINED_TARGETS),$(call given,--train-target,$(text))) \
-    $(call given,--groups,$(TEST).groups) --target $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS)
-REPORT = $(BIN)/tuning report $(TEST_TEXTS) $(TABLES:%=--table %) $(MAPS:%=--map %) \
+    $(call given,--groups,$(TEST).groups) --target-language $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS)
+REPORT = $(BIN)/tuning report $(TEST_TEXTS) $(TABLES:%=--comparison %) $(MAPS:%=--map %) \
     $$([ ! -e $(STEPS) ] || echo --steps $(STEPS)) --title '$(SOURCE)-$(TARGET), $(SCALE)' --out $@
 
 # --- Another domain --------------------------------------------------------------------------------
@@ -250,7 +257,7 @@ in_build = $(MAKE) BUILD=$(1) EXPERIMENT='$(EXPERIMENT) $(EXPERIMENTS)/$(2)' INS
 D := $(BUILD)/domain
 
 $(D)/corpus/train.$(SOURCE): $(EXPERIMENTS)/domain/corpus.toml | $(INSTALL)
-	$(BIN)/moses-bridge corpus --source $(SOURCE) --target $(TARGET) --out $(@D) --config $< $(call named,domain)
+	$(BIN)/moses-bridge corpus --source-language $(SOURCE) --target-language $(TARGET) --out $(@D) --config $< $(call named,domain)
 
 # The training text of the table and the new one; dev and test are the new domain's.
 $(D)/joined/train.$(SOURCE): $(D)/corpus/train.$(SOURCE) $(CORPUS)/train.$(SOURCE)

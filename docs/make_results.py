@@ -14,7 +14,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,9 +42,8 @@ TAKEN = {
     "bench-*": "bench/*.json",
 }
 # Experiments in which the phrase network's column is added to a baseline, each with a network of its own. The
-# regime 60000-pairs is the default table, so it is counted once.
+# regime 60000-pairs is the default table, so it is counted once if both are of the same corpus.
 COLUMN_EXPERIMENTS = ("table1", "full", "german", "regime-*")
-COUNTED_ELSEWHERE = {"regime-60000-pairs"}
 
 Json = dict[str, Any]
 
@@ -178,8 +177,8 @@ def _gains(results: Path) -> str:
 def _gain_row(row: Json, results: Path) -> Sequence[str]:
     start = (row["what"], row["how"], row["where"])
     if row.get("pooled"):
-        mean, interval, _ = pooled_column(results)
-        return *start, f"{mean:+.2f}", _interval(interval), ""
+        pooled = pooled_column(results)
+        return *start, f"{pooled.mean:+.2f}", _interval(pooled.interval), ""
     if "table" not in row:
         day = f"[{_day(row['date'])}]({row['page']})"
         delta = f"{row['delta']:+.2f}" if "delta" in row else "none"
@@ -190,22 +189,40 @@ def _gain_row(row: Json, results: Path) -> Sequence[str]:
     return *start, delta, interval, _day(table["made"]["date"])
 
 
-def pooled_column(results: Path = RESULTS) -> tuple[float, tuple[float, float], float]:
+class Pooled(NamedTuple):
     """What the phrase network's column gains in the mean over all experiments, weighted by their errors.
 
-    Returns:
-        The mean in BLEU, its 95% interval, and Cochran's Q of the experiments.
+    Attributes:
+        n_experiments: their number.
+        mean: in BLEU.
+        interval: its 95% interval.
+        q: Cochran's Q of the experiments.
     """
-    names = sorted(
-        {path.stem for pattern in COLUMN_EXPERIMENTS for path in results.glob(f"{pattern}.json")}
-    )
-    gains = [
-        _contrast(_read(results, name), "+RNN") for name in names if name not in COUNTED_ELSEWHERE
-    ]
-    ends = np.array([gain["interval"] for gain in gains])
-    deltas = np.array([gain["delta"] for gain in gains])
-    mean, q = fixed_effect(deltas, (ends[:, 1] - ends[:, 0]) / (2 * NORMAL_95))
-    return mean.delta, mean.interval, q
+
+    n_experiments: int
+    mean: float
+    interval: tuple[float, float]
+    q: float
+
+
+def pooled_column(results: Path = RESULTS) -> Pooled:
+    """The pooled gain of the column; equal figures of two experiments are of one that has two names."""
+    names = {
+        path.stem for pattern in COLUMN_EXPERIMENTS for path in results.glob(f"{pattern}.json")
+    }
+    found = [_contrast(_read(results, name), "+RNN") for name in names]
+    gains = np.array(sorted({(gain["delta"], *gain["interval"]) for gain in found}))
+    mean, q = fixed_effect(gains[:, 0], (gains[:, 2] - gains[:, 1]) / (2 * NORMAL_95))
+    return Pooled(len(gains), mean.delta, mean.interval, q)
+
+
+def _pooled(results: Path) -> str:
+    """The pooled gain of the column as a sentence."""
+    pooled = pooled_column(results)
+    gain = f"{pooled.mean:+.2f} BLEU ({_interval(pooled.interval)})"
+    q = f"Cochran's Q {pooled.q:.1f} on {pooled.n_experiments - 1} degrees of freedom"
+    sentence = f"The {pooled.n_experiments} experiments pooled: {gain}, {q}."
+    return textwrap.fill(sentence, LINE_WIDTH, break_on_hyphens=False)
 
 
 def _benchmarks(results: Path) -> str:
@@ -240,6 +257,7 @@ def _machines(results: Path) -> str:
 TABLES: Mapping[str, Callable[[Path], str]] = {
     "table1": _short_table,
     "gains": _gains,
+    "pooled": _pooled,
     "bench": _benchmarks,
     "bench-machines": _machines,
 }

@@ -111,7 +111,7 @@ def compare_systems(
         systems: the run directory or directories of each system; the first one is the baseline.
         source: test source text, tokenised.
         references: its reference, tokenised as the output is; or several.
-        settings: what a file for `--config` says: {"target": "de", "n_samples": 1000}.
+        settings: what a file for `--config` says: {"target_language": "de", "n_samples": 1000}.
         training: source sides of training texts; the systems are then also compared on the sentences far
             from them.
         groups: names of the documents of the test sentences, one a line.
@@ -140,7 +140,7 @@ def compare_systems(
 def evaluate(
     output: StrPath,
     references: StrPath | Sequence[StrPath],
-    target: str = "fr",
+    target_language: str = "fr",
     n_samples: int = 1000,
     seed: int = 1,
 ) -> pd.DataFrame:
@@ -149,7 +149,7 @@ def evaluate(
     Args:
         output: tokenised translations, one a line.
         references: the reference, tokenised in the same way; or several.
-        target: target language, for the detokenizer.
+        target_language: code of the target language, for the detokenizer.
         n_samples: texts of the bootstrap.
         seed: of the bootstrap.
 
@@ -165,7 +165,9 @@ def evaluate(
     from tuning.compare.output_scores import score_output
     from tuning.report.results import scores_in_a_row
 
-    return scores_in_a_row(score_output(Path(output), _paths(references), target, n_samples, seed))
+    return scores_in_a_row(
+        score_output(Path(output), _paths(references), target_language, n_samples, seed)
+    )
 
 
 def _paths(given: StrPath | Sequence[StrPath]) -> list[Path]:

@@ -1,4 +1,4 @@
-"""The common parts of the three commands: exit codes, version, choices, settings and processes."""
+"""The common parts of the three commands: exit codes, sections, version, choices, settings and processes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import errno
 import inspect
 import multiprocessing
 import os
+import resource
 import shlex
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
@@ -20,12 +23,15 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from moses_bridge.base.compiled_code import place_for_compiled_code
 from moses_bridge.base.config import choices
 from moses_bridge.base.config_text import commented_toml
+from moses_bridge.base.duration import duration
 from moses_bridge.base.errors import ConfigError, UserError
 from moses_bridge.base.extras import Extra, extra_named
 from moses_bridge.base.overwriting import protected, refuse_overwriting
 from moses_bridge.base.processors import n_processors
+from moses_bridge.base.steps import machine, own_version
 from moses_bridge.base.textio import FULL, remove_unfinished
 
 FAILED = 1
@@ -47,6 +53,38 @@ EXISTING_DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
 FILE_OR_DIRECTORY = click.Path(exists=True, path_type=Path)
 PREFIX = click.Path(path_type=Path)  # prefix of the names of files
 VERSION = click.version_option(package_name="rescorer", message="%(prog)s %(version)s")
+
+
+def _be_quiet(ctx: click.Context, parameter: click.Parameter, is_quiet: bool) -> None:
+    """Show progress or not; the import is too slow for `--help`."""
+    from moses_bridge.base.progress import quiet
+
+    quiet(is_quiet)
+
+
+def _be_verbose(ctx: click.Context, parameter: click.Parameter, is_verbose: bool) -> None:
+    ctx.meta[IS_VERBOSE] = is_verbose
+
+
+# Of the three groups, besides --help.
+HELP_NAMES = {"help_option_names": ["-h", "--help"]}
+IS_VERBOSE = "moses_bridge.is_verbose"
+QUIET = click.option(
+    "-q",
+    "--quiet",
+    is_flag=True,
+    expose_value=False,
+    callback=_be_quiet,
+    help="Show no progress.",
+)
+VERBOSE = click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    expose_value=False,
+    callback=_be_verbose,
+    help="Print version, machine, time and memory, and the traceback of an error.",
+)
 JOBS = click.option(
     "--jobs",
     type=click.IntRange(min=1),
@@ -95,8 +133,11 @@ def choice_of(literal: Any) -> click.Choice[str]:
 
 
 def command_line() -> str:
-    """The command line of this process, quoted for a shell."""
-    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    """The command line of this process, quoted for a shell; `python -m tuning` is `tuning`."""
+    program = Path(sys.argv[0])
+    is_module = program.name == "__main__.py"
+    name = program.parent.name.replace("_", "-") if is_module else program.name
+    return shlex.join([name, *sys.argv[1:]])
 
 
 def check_workers(address: str | None, workers: int | None) -> None:
@@ -140,7 +181,13 @@ class _PrintConfig(click.Option):
 
 
 class Command(click.Command):
-    """A command refusing to overwrite its inputs; it may have the flag --print-config."""
+    """A command refusing to overwrite its inputs; it may have the flag --print-config.
+
+    Attributes:
+        section: title below which the help of its group lists it.
+    """
+
+    section = "Commands"
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the command line; with --print-config, print the settings instead."""
@@ -232,13 +279,16 @@ def _without_required(command: click.Command) -> click.Command:
     return relaxed
 
 
-def command(function: Callable[..., Any]) -> click.Command:
-    """Make a command of a `CommandGroup`, with the function's name, and its docstring as help."""
+def command(function: Callable[..., Any]) -> Command:
+    """Make a command of a `CommandGroup`, with the function's name, and its docstring as help.
+
+    The first sentence of the docstring is also its line in the help of the group: 59 characters at most.
+    """
     return click.command(cls=Command)(function)
 
 
 class CommandGroup(click.Group):
-    """A click group whose commands end with one line on standard error instead of a traceback.
+    """A click group whose commands are listed in sections, and end with one line instead of a traceback.
 
     The exit status is 1 for a fault the user can mend (a UserError, or one of the system: no space, no
     permission), 130 for an interrupt, and 2, from click, for a wrong command line. A closed pipe (`| head`)
@@ -252,10 +302,40 @@ class CommandGroup(click.Group):
     command_class = Command
     extra: Extra = "build"
 
+    def add_section(self, title: str, commands: Iterable[Command]) -> None:
+        """Add commands that the help lists below a title."""
+        for command in commands:
+            command.section = title
+            self.add_command(command)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of the commands, in the order in which they were added."""
+        return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the sections: each command with the first sentence of its help."""
+        longest = max(map(len, self.commands), default=0)
+        limit = formatter.width - 6 - longest
+        rows: dict[str, list[tuple[str, str]]] = {}
+        for name, command in self.commands.items():
+            title = getattr(command, "section", Command.section)
+            row = (name.ljust(longest), command.get_short_help_str(limit))
+            rows.setdefault(title, []).append(row)
+        for title in rows:
+            with formatter.section(title):
+                formatter.write_dl(rows[title])
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; see the class."""
+        is_verbose = ctx.meta.get(IS_VERBOSE, False)
         try:
-            with _tidy_when_ended(), extra_named(self.extra):
+            measured = _measured(ctx) if is_verbose else contextlib.nullcontext()
+            with (
+                _tidy_when_ended(),
+                place_for_compiled_code(),
+                measured,
+                extra_named(self.extra),
+            ):
                 return super().invoke(ctx)
         except UserError as error:
             message = str(error)
@@ -266,10 +346,36 @@ class CommandGroup(click.Group):
             message = f"{error}{_advice(error)}"
             _close_output()
         except KeyboardInterrupt:
-            click.echo(f"{ctx.info_name}: interrupted", err=True)
+            click.echo(f"{ctx.info_name}: interrupted{self._continuation(ctx)}", err=True)
             sys.exit(INTERRUPTED)
         click.echo(f"{ctx.info_name}: error: {message}", err=True)
         sys.exit(FAILED)
+
+    def _continuation(self, ctx: click.Context) -> str:
+        """How to continue what was interrupted, if it can be."""
+        command = self.get_command(ctx, str(ctx.invoked_subcommand))
+        options = [name for each in command.params for name in each.opts] if command else []
+        return "; continue with --resume" if "--resume" in options else ""
+
+
+@contextlib.contextmanager
+def _measured(ctx: click.Context) -> Iterator[None]:
+    """Print on standard error what runs where, its time and memory, and the traceback of an error."""
+    click.echo(f"{ctx.info_name} {own_version()}, {machine()}", err=True)
+    start = time.monotonic()
+    try:
+        yield
+    except (UserError, OSError):
+        traceback.print_exc()
+        raise
+    finally:
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        click.echo(
+            f"{ctx.info_name}: {duration(time.monotonic() - start)}, "
+            f"{duration(usage.ru_utime + usage.ru_stime)} of processor time, "
+            f"{usage.ru_maxrss / 1024:,.0f} MiB of memory at most",
+            err=True,
+        )
 
 
 def _advice(error: OSError) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import click
 
-from moses_bridge.base.command import VERSION, CommandGroup
+from moses_bridge.base.command import HELP_NAMES, QUIET, VERBOSE, VERSION, CommandGroup
 from moses_bridge.cli import corpus, decode, steps, tables
 
 
-@click.group(cls=CommandGroup)
+@click.group(cls=CommandGroup, context_settings=HELP_NAMES)
 @VERSION
+@QUIET
+@VERBOSE
 def main() -> None:
     """Make corpora, phrase tables and translations in Moses's formats, with or without Moses.
 
@@ -17,6 +19,7 @@ def main() -> None:
     """
 
 
-for _module in (corpus, tables, decode, steps):
-    for _command in _module.COMMANDS:
-        main.add_command(_command)
+main.add_section("Make text", corpus.COMMANDS)
+main.add_section("Make and check tables", tables.COMMANDS)
+main.add_section("Translate", decode.COMMANDS)
+main.add_section("Run experiments", steps.COMMANDS)

@@ -17,7 +17,7 @@ from moses_bridge.base.command import (
     config_options,
 )
 from moses_bridge.base.config import load_config, with_options
-from moses_bridge.cli.options import SOURCE, TARGET
+from moses_bridge.cli.options import SOURCE_LANGUAGE, TARGET_LANGUAGE
 
 if TYPE_CHECKING:
     from moses_bridge.corpus.parallel_corpus import CorpusConfig, CorpusReport
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
 def _corpus_settings(
     config: Path | None,
     origin: str | None,
-    source_file: Path | None,
-    target_file: Path | None,
+    source: Path | None,
+    target: Path | None,
     files: tuple[Path, ...],
     jobs: int | None,
 ) -> CorpusConfig:
     """The settings of `moses-bridge corpus`."""
     from moses_bridge.corpus.parallel_corpus import CorpusConfig
 
-    if origin is None and (source_file or target_file or files):
+    if origin is None and (source or target or files):
         origin = "files"
     return with_options(load_config(CorpusConfig, config), {"origin": origin, "jobs": jobs})
 
 
 @command
-@SOURCE
-@TARGET
+@SOURCE_LANGUAGE
+@TARGET_LANGUAGE
 @click.option(
     "--out", type=OUTPUT_DIRECTORY, required=True, help="Directory for train, dev and test."
 )
@@ -53,12 +53,8 @@ def _corpus_settings(
     help="Where the text comes from: Debian's package descriptions, the help of LibreOffice, both (the help "
     "for training only), or your own files. Sets the key origin.",
 )
-@click.option(
-    "--source-file", type=FILE_OR_STDIN, help="Your own source text, one sentence per line."
-)
-@click.option(
-    "--target-file", type=FILE_OR_STDIN, help="The translation of --source-file, line by line."
-)
+@click.option("--source", type=FILE_OR_STDIN, help="Your own source text, one sentence per line.")
+@click.option("--target", type=FILE_OR_STDIN, help="The translation of --source, line by line.")
 @click.option(
     "--file",
     "files",
@@ -73,26 +69,28 @@ def _corpus_settings(
 )
 @config_options(_corpus_settings)
 def corpus(
-    source: str,
-    target: str,
+    source_language: str,
+    target_language: str,
     out: Path,
     origin: str | None,
-    source_file: Path | None,
-    target_file: Path | None,
+    source: Path | None,
+    target: Path | None,
     files: tuple[Path, ...],
     config: Path | None,
     jobs: int | None,
 ) -> None:
-    """Make a tokenised, lowercased corpus, split into train, dev and test.
+    """Make a corpus, split into train, dev and test.
+
+    Its text is tokenised and lowercased.
 
     \b
     Example:
-      moses-bridge corpus --source en --target fr --out corpus
+      moses-bridge corpus --source-language en --target-language fr --out corpus
     """
     from moses_bridge.corpus.parallel_corpus import prepare_corpus
 
-    options = _corpus_settings(config, origin, source_file, target_file, files, jobs)
-    report = prepare_corpus(source, target, out, options, source_file, target_file, files)
+    options = _corpus_settings(config, origin, source, target, files, jobs)
+    report = prepare_corpus(source_language, target_language, out, options, source, target, files)
     _print_corpus(report)
 
 
@@ -136,7 +134,7 @@ def _select_settings(
     multiple=True,
     help="File for the chosen lines; give one per TEXT, in the same order.",
 )
-@click.option("--scores", type=FILE_OR_STDOUT, help="File for the score of each line.")
+@click.option("--scores-out", type=FILE_OR_STDOUT, help="File for the score of each line.")
 @click.option("--lines", type=int, help="Number of lines to choose; sets the key n_lines.")
 @click.option("--share", type=float, help="Share of the lines to choose; sets the key share.")
 @click.option(
@@ -151,27 +149,27 @@ def select(
     domain_models: tuple[Path, ...],
     general_models: tuple[Path, ...],
     outs: tuple[Path, ...],
-    scores: Path | None,
+    scores_out: Path | None,
     lines: int | None,
     share: float | None,
     words: int | None,
     config: Path | None,
 ) -> None:
-    """Choose the lines of a text, or of two parallel TEXTS, that are closest to a domain.
+    """Choose the lines of texts that are closest to a domain.
 
-    Lines are ranked by the difference of cross-entropies (Moore and Lewis, 2010); for parallel texts the
-    differences of both sides are added (Axelrod et al., 2011).
+    TEXTS are one text or two parallel ones. Lines are ranked by the difference of cross-entropies (Moore and
+    Lewis, 2010); for parallel texts the differences of both sides are added (Axelrod et al., 2011).
 
     \b
     Example:
       moses-bridge select corpus/train.en corpus/train.fr --domain corpus/dev.en \\
-          --domain corpus/dev.fr --out best.en --out best.fr --share 0.4 --scores scores.gz
+          --domain corpus/dev.fr --out best.en --out best.fr --share 0.4 --scores-out scores.gz
     """
     from moses_bridge.corpus.selection import Domain, select_text
 
     options = _select_settings(config, lines, share, words)
     domain = Domain(domain_texts, domain_models, general_models)
-    report = select_text(texts, domain, options, outs, scores)
+    report = select_text(texts, domain, options, outs, scores_out)
     click.echo(
         f"{report.n_chosen:,} of {report.n_lines:,} lines chosen, "
         f"{report.n_chosen_words:,} of {report.n_words:,} words of {texts[0]}",

@@ -46,14 +46,13 @@ def _decoder_settings(
     "--ini", type=FILE_OR_STDIN, required=True, help="moses.ini that names the tables and weights."
 )
 @click.option(
-    "--input",
-    "source",
+    "--source",
     type=FILE_OR_STDIN,
     required=True,
     help="Tokenised text, one sentence per line.",
 )
 @click.option(
-    "--output",
+    "--out",
     type=FILE_OR_STDOUT,
     default="-",
     help="File for the translations.  [default: standard output]",
@@ -105,7 +104,7 @@ def _decoder_settings(
 def decode(
     ini: Path,
     source: Path,
-    output: Path,
+    out: Path,
     nbest: Path | None,
     nbest_size: int,
     decoder: str | None,
@@ -117,11 +116,13 @@ def decode(
     config: Path | None,
     jobs: int,
 ) -> None:
-    """Translate a text, with Moses if it is installed, else with the built-in decoder.
+    """Translate a text by Moses or the built-in decoder.
+
+    Moses is used if it is installed.
 
     \b
     Example:
-      moses-bridge decode --ini filtered/moses.ini --input corpus/test.en --output test.out \\
+      moses-bridge decode --ini filtered/moses.ini --source corpus/test.en --out test.out \\
           --nbest test.nbest.gz --nbest-size 100
     """
     from moses_bridge.decoding.decoder import open_decoder, refuse_model_files
@@ -133,12 +134,12 @@ def decode(
     if constrain is not None:
         from moses_bridge.decoding.given_translations import force_translations
 
-        report = force_translations(ini, options, jobs, source, constrain, output, overwrite, nbest)
+        report = force_translations(ini, options, jobs, source, constrain, out, overwrite, nbest)
         click.echo(f"{report.n_missed} of {report.n_lines} translations cannot be made", err=True)
         return
-    refuse_model_files(read_ini(ini), source, (output, nbest))
+    refuse_model_files(read_ini(ini), source, (out, nbest))
     with open_decoder(ini, options, jobs) as search:
-        search.decode(source, output, overwrite, nbest, nbest_size)
+        search.decode(source, out, overwrite, nbest, nbest_size)
 
 
 @command
@@ -147,8 +148,7 @@ def decode(
     "--ini", type=FILE_OR_STDIN, required=True, help="moses.ini that names the tables and weights."
 )
 @click.option(
-    "--input",
-    "source",
+    "--source",
     type=FILE_OR_STDIN,
     required=True,
     help="Tokenised source text of the n-best list.",
@@ -160,11 +160,13 @@ def decode(
     help="Weights to use instead of those in the ini; see `moses-bridge decode --help`.",
 )
 def score_nbest(nbest: Path, ini: Path, source: Path, out: Path, weights: Path | None) -> None:
-    """Recompute the features of an n-best list with another model, from its segmentation.
+    """Recompute the features of an n-best list.
+
+    They are those of another model for the same segmentation, which the list must have.
 
     \b
     Example:
-      moses-bridge score-nbest test.nbest.gz --ini new/moses.ini --input test.en --out new.nbest.gz
+      moses-bridge score-nbest test.nbest.gz --ini new/moses.ini --source test.en --out new.nbest.gz
     """
     from moses_bridge.decoding.given_translations import score_entries
     from moses_bridge.formats.weights import weights_over_ini

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
-SOURCE = click.option("--source", required=True, help="Code of the source language: en.")
-TARGET = click.option(
-    "--target", required=True, help="Code of the target language: fr, de or pt_BR."
+SOURCE_LANGUAGE = click.option(
+    "--source-language", required=True, help="Code of the source language: en."
+)
+TARGET_LANGUAGE = click.option(
+    "--target-language", required=True, help="Code of the target language: fr, de or pt_BR."
 )

@@ -45,7 +45,9 @@ def config_command(experiments: tuple[Path, ...], out: Path) -> None:
 )
 @click.option("--name", help="Name of the step in the log.  [default: the command line]")
 def step(command: tuple[str, ...], log: Path, name: str | None) -> None:
-    """Run COMMAND, append its time and memory to a log, and exit with its status.
+    """Run a command and log its time and memory.
+
+    The exit status is that of COMMAND.
 
     \b
     Example:
@@ -59,7 +61,9 @@ def step(command: tuple[str, ...], log: Path, name: str | None) -> None:
 @command
 @click.argument("log", type=FILE_OR_STDIN)
 def steps(log: Path) -> None:
-    """Print the time of each step in LOG, and the memory of its largest process.
+    """Print the time and memory of logged steps.
+
+    The memory is that of the largest process of a step.
 
     \b
     Example:

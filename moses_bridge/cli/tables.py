@@ -21,7 +21,7 @@ from moses_bridge.base.command import (
     config_options,
 )
 from moses_bridge.base.config import load_config, with_options
-from moses_bridge.cli.options import SOURCE, TARGET
+from moses_bridge.cli.options import SOURCE_LANGUAGE, TARGET_LANGUAGE
 
 if TYPE_CHECKING:
     from moses_bridge.builtin.build import BuildConfig
@@ -43,8 +43,8 @@ def _build_settings(config: Path | None, smoothing: str | None) -> BuildConfig:
     required=True,
     help="Common prefix of two tokenised texts: corpus/train for corpus/train.en and corpus/train.fr.",
 )
-@SOURCE
-@TARGET
+@SOURCE_LANGUAGE
+@TARGET_LANGUAGE
 @click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Directory for the model.")
 @click.option(
     "--links",
@@ -60,31 +60,33 @@ def _build_settings(config: Path | None, smoothing: str | None) -> BuildConfig:
 @JOBS
 def build(
     corpus_prefix: Path,
-    source: str,
-    target: str,
+    source_language: str,
+    target_language: str,
     out: Path,
     links: Path | None,
     smoothing: str | None,
     config: Path | None,
     jobs: int,
 ) -> None:
-    """Align a corpus and make a phrase table, a reordering table, a language model and moses.ini.
+    """Make a phrase table and its models from a corpus.
+
+    The corpus is aligned; a phrase table, a reordering table, a language model and a moses.ini are made of it.
 
     \b
     Example:
-      moses-bridge build --corpus corpus/train --source en --target fr --out model
+      moses-bridge build --corpus corpus/train --source-language en --target-language fr --out model
     """
     from moses_bridge.builtin.build import build_model
 
     options = _build_settings(config, smoothing)
-    build_model(corpus_prefix, source, target, out, options, links, jobs)
+    build_model(corpus_prefix, source_language, target_language, out, options, links, jobs)
 
 
 @click.command("filter", cls=Command)
 @click.option("--ini", type=FILE_OR_STDIN, required=True, help="moses.ini of the model to filter.")
 @click.option(
-    "--input",
-    "inputs",
+    "--source",
+    "sources",
     type=FILE_OR_STDIN,
     required=True,
     multiple=True,
@@ -96,24 +98,24 @@ def build(
     required=True,
     help="Directory for the filtered tables and their moses.ini.",
 )
-def filter_command(ini: Path, inputs: tuple[Path, ...], out: Path) -> None:
-    """Keep only the table rows whose source phrase occurs in the input.
+def filter_command(ini: Path, sources: tuple[Path, ...], out: Path) -> None:
+    """Keep the table rows whose source phrase occurs in a text.
 
     \b
     Example:
-      moses-bridge filter --ini model/moses.ini --input corpus/dev.en --input corpus/test.en \\
+      moses-bridge filter --ini model/moses.ini --source corpus/dev.en --source corpus/test.en \\
           --out filtered
     """
     from moses_bridge.tables.filter import filter_model
 
-    filter_model(ini, inputs, out)
+    filter_model(ini, sources, out)
 
 
-def _prune_settings(config: Path | None, keep: float | None, by: str | None) -> PruneConfig:
+def _prune_settings(config: Path | None, share: float | None, by: str | None) -> PruneConfig:
     """The settings of `moses-bridge prune`."""
     from moses_bridge.tables.prune import PruneConfig
 
-    options = {"keep": keep, "by": None if by is None else by.split(",")}
+    options = {"share": share, "by": None if by is None else by.split(",")}
     return with_options(load_config(PruneConfig, config), options)
 
 
@@ -126,7 +128,7 @@ def _prune_settings(config: Path | None, keep: float | None, by: str | None) -> 
     help="Table to write; the suffix chooses the compression.",
 )
 @click.option(
-    "--keep", type=float, help="Share of the rows to keep, between 0 and 1; sets the key keep."
+    "--share", type=float, help="Share of the rows to keep, between 0 and 1; sets the key share."
 )
 @click.option(
     "--by",
@@ -143,7 +145,7 @@ def _prune_settings(config: Path | None, keep: float | None, by: str | None) -> 
 def prune(
     table: Path,
     out: Path,
-    keep: float | None,
+    share: float | None,
     by: str | None,
     ini: Path | None,
     ini_out: Path | None,
@@ -153,12 +155,12 @@ def prune(
 
     \b
     Example:
-      moses-bridge prune rnn/phrase-table.gz --by significance,5 --keep 0.5 \\
+      moses-bridge prune rnn/phrase-table.gz --by significance,5 --share 0.5 \\
           --out pruned/phrase-table.gz --ini rnn/moses.ini --ini-out pruned/moses.ini
     """
     from moses_bridge.tables.prune import prune_table
 
-    report = prune_table(table, out, _prune_settings(config, keep, by), ini, ini_out)
+    report = prune_table(table, out, _prune_settings(config, share, by), ini, ini_out)
     click.echo(
         f"{out}: {report.n_kept:,} of {report.n_rows:,} rows; {report.n_words:,} words keep their best one",
         err=True,
@@ -181,17 +183,17 @@ def prune(
     help="Number of faults of each kind to print; 0 prints all.",
 )
 def check(table: Path, num_scores: int | None, ini: Path | None, show: int) -> None:
-    """Report every faulty row of a phrase table and summarise its contents.
+    """Report the faulty rows of a phrase table.
 
-    With --ini, also check what moses.ini says about the table: num-features, weights, path and factors.
-    The exit status is 1 if there is a fault.
+    A summary of its contents follows. With --ini, also check what moses.ini says about the table:
+    num-features, weights, path and factors. The exit status is 1 if there is a fault.
 
     \b
     Example:
       moses-bridge check model/phrase-table.gz --num-scores 4 --ini model/moses.ini
     """
-    from moses_bridge.check.ini import ini_faults
-    from moses_bridge.check.table import check_table
+    from moses_bridge.tables.check.ini import ini_faults
+    from moses_bridge.tables.check.table import check_table
 
     report = check_table(table, num_scores, show or sys.maxsize)
     if ini is not None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from typing import Any, Self
 
 from numba.core import event
 
-from moses_bridge.base.progress import Progress, print_note
+from moses_bridge.base.progress import Progress, print_note, set_apart
 
 COMPILATION = "numba:compile"  # numba reports it only where its cache lacks the function
 
@@ -27,6 +28,8 @@ class CompilationNotice(event.Listener):  # type: ignore[misc]  # numba has no t
         self._what = what
         self._n_functions = n_functions
         self._n_done = 0
+        self._depth = 0  # of functions that are compiled inside of others
+        self._start = 0.0
         self._progress: Progress | None = None
         self._block = contextlib.ExitStack()
 
@@ -43,14 +46,26 @@ class CompilationNotice(event.Listener):  # type: ignore[misc]  # numba has no t
 
     def on_start(self, event: Any) -> None:
         """A function is about to be compiled, perhaps inside another one."""
-        if self._progress is None:
-            if not self._n_done:
-                print_note(f"compiling {self._what}; later runs need not")
-            bar = Progress("compile", self._n_functions, "functions", self._n_done)
-            self._progress = self._block.enter_context(bar)
+        self._depth += 1
+        if self._depth > 1:
+            return
+        self._start = time.monotonic()
+        if self._progress is not None:
+            self._progress.step_forward()
+            return
+        if not self._n_done:
+            print_note(f"compiling {self._what}; later runs need not")
+        bar = Progress("compile", self._n_functions, "functions", self._n_done, is_set_apart=True)
+        self._progress = self._block.enter_context(bar)
 
     def on_end(self, event: Any) -> None:
-        """A function has been compiled."""
+        """A function has been compiled; between two of them the work that needs them is shown."""
         self._n_done += 1
+        self._depth -= 1
+        now = time.monotonic()
+        set_apart(now - self._start)
+        self._start = now
         if self._progress is not None:
             self._progress.update()
+            if self._depth == 0:
+                self._progress.step_aside()

@@ -31,7 +31,13 @@ from moses_bridge.builtin.decoder.translator import (
 )
 from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
 from moses_bridge.compiled.notice import CompilationNotice
-from moses_bridge.formats.moses_ini import MosesIni, format_weight, read_ini
+from moses_bridge.formats.moses_ini import (
+    MosesIni,
+    format_weight,
+    read_ini,
+    with_absolute_paths,
+    write_ini,
+)
 from moses_bridge.formats.ngram_scorer import NeuralLm, ScorerProcesses, as_texts
 
 # The compiled parts, and their number of functions with numba 0.68.
@@ -281,6 +287,9 @@ def _only_weight(name: str, weights: Sequence[float]) -> float:
 class MosesDecoder:
     """The program `moses`, started for each call.
 
+    Moses looks for relative paths from its working directory alone. So it gets an ini with absolute ones if
+    there are any.
+
     Args:
         program: its path.
         ini: the model.
@@ -293,16 +302,24 @@ class MosesDecoder:
         self._ini = ini
         self._config = config
         self._jobs = jobs
+        self._ini_path = ini.path
+        self._written = ExitStack()
+        absolute = with_absolute_paths(ini)
+        if absolute.lines != ini.lines:
+            folder = self._written.enter_context(tempfile.TemporaryDirectory())
+            self._ini_path = Path(folder, "moses.ini")
+            write_ini(absolute, self._ini_path)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing stays open between calls."""
+        """Remove the ini written for Moses."""
+        self._written.close()
 
     def feature_names(self) -> list[tuple[str, int]]:
         """See `Decoder`."""
-        printed = run_program([str(self._program), "-f", str(self._ini.path), "-show-weights"])
+        printed = run_program([str(self._program), "-f", str(self._ini_path), "-show-weights"])
         features = [line.split() for line in printed.decode("utf-8", "replace").split("\n")]
         return [
             (words[0].removesuffix("="), len(words) - 1)
@@ -343,7 +360,7 @@ class MosesDecoder:
         """
         config, ini = self._config, self._ini
         arguments = {
-            "-f": ini.path,
+            "-f": self._ini_path,
             "-i": source,
             "-threads": self._jobs,
             "-search-algorithm": 1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -258,6 +259,47 @@ def with_absolute_paths(ini: MosesIni) -> MosesIni:
         if not path.is_absolute():
             ini = with_path(ini, feature.name, ini.file(str(path)).resolve())
     return ini
+
+
+def moved_to(ini: MosesIni, directory: Path) -> MosesIni:
+    """The ini for another directory: relative paths stay relative and name the same files.
+
+    A relative path naming nothing beside the ini but something in the working directory, where Moses itself
+    looks, stays as it is.
+
+    Args:
+        ini: the ini to move.
+        directory: the directory of the new ini.
+    """
+    if directory.resolve() == ini.path.resolve().parent:
+        return ini
+    for feature in ini.features:
+        path = feature.arguments.get("path", "/")
+        if not Path(path).is_absolute() and not _is_of_working_directory(ini, path):
+            moved = os.path.relpath(ini.path.resolve().parent / path, directory.resolve())
+            ini = with_path(ini, feature.name, Path(moved))
+    return ini
+
+
+def path_like(ini: MosesIni, feature: Feature, new: Path, directory: Path) -> Path:
+    """How an ini in a directory names a new file in place of a feature's: relative if the old path was.
+
+    Args:
+        ini: the ini with the old path.
+        feature: the feature with the old path.
+        new: the new file.
+        directory: the directory of the new ini.
+    """
+    old = feature.arguments["path"]
+    if Path(old).is_absolute():
+        return new.resolve()
+    base = Path.cwd() if _is_of_working_directory(ini, old) else directory.resolve()
+    return Path(os.path.relpath(new.resolve(), base))
+
+
+def _is_of_working_directory(ini: MosesIni, path: str) -> bool:
+    """Whether a relative path names files in the working directory, and none beside the ini."""
+    return not any(_files_at(ini.path.parent / path)) and any(_files_at(Path(path)))
 
 
 def write_ini(ini: MosesIni, path: StrPath) -> None:

@@ -13,8 +13,9 @@ from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.textio import StrPath, read_lines, write_lines
 from moses_bridge.formats.moses_ini import (
     Feature,
+    moved_to,
+    path_like,
     read_ini,
-    with_absolute_paths,
     with_path,
     write_ini,
 )
@@ -83,19 +84,20 @@ def filter_model(
         ConfigError: a table, an input or the ini would be overwritten.
         UserError: another command writes into the directory.
     """
-    ini = with_absolute_paths(read_ini(ini_path))
+    ini = read_ini(ini_path)
     text_tables = [feature for feature in ini.features if _is_text_table(feature)]
     tables = {feature.name: ini.file(feature.arguments["path"]) for feature in text_tables}
     filtered = _places(tables, out.resolve())
-    refuse_overwriting([*filtered.values(), out / INI_NAME], [*inputs, *read_ini(ini_path).files()])
+    refuse_overwriting([*filtered.values(), out / INI_NAME], [*inputs, *ini.files()])
+    new_ini = moved_to(ini, out)
     for name, place in filtered.items():
-        ini = with_path(ini, name, place)
+        new_ini = with_path(new_ini, name, path_like(ini, ini.feature(name), place, out))
     with held_directory(out):
         phrases = SourcePhrases(chain.from_iterable(map(read_lines, inputs)), max_phrase_words)
         for feature in text_tables:
             rows = usable_rows(tables[feature.name], phrases, _n_columns(feature))
             write_lines(filtered[feature.name], rows)
-        write_ini(ini, out / INI_NAME)
+        write_ini(new_ini, out / INI_NAME)
 
 
 def usable_rows(table: StrPath, phrases: SourcePhrases, n_columns: int = 2) -> Iterator[bytes]:

@@ -19,8 +19,9 @@ from moses_bridge.base.progress import track
 from moses_bridge.base.textio import is_stream, read_lines, write_lines
 from moses_bridge.formats.moses_ini import (
     MosesIni,
+    moved_to,
+    path_like,
     read_ini,
-    with_absolute_paths,
     with_path,
     write_ini,
 )
@@ -39,7 +40,7 @@ class PruneConfig:
     """Settings of `prune_table`.
 
     Attributes:
-        keep: share of the rows to keep.
+        share: share of the rows to keep.
         by: values ordering the rows, the best first: "significance" (Fisher's exact test on the counts in
             column 5), or the number of a score from 1, as "3" for p(target | source). Where rows are
             equal in the first value, the next one decides.
@@ -47,7 +48,7 @@ class PruneConfig:
             the counts in the table, which is too small for a filtered table.
     """
 
-    keep: Annotated[float, AtLeast(0), AtMost(1)] = 0.5
+    share: Annotated[float, AtLeast(0), AtMost(1)] = 0.5
     by: tuple[str, ...] = (SIGNIFICANCE,)
     n_occurrences: Annotated[int, AtLeast(1)] | None = None
 
@@ -92,17 +93,19 @@ def prune_table(
         out: the one to write.
         config: settings.
         ini: moses.ini of the table, if there is one to change.
-        ini_out: the ini to write, with the new path; the paths of other tables are unchanged.
+        ini_out: the ini to write, with the new path; relative paths stay relative.
 
     Raises:
         InputError: a row is malformed or lacks a value ordering the rows, or the ini does not name the table.
         ConfigError: the settings do not fit together, or a file would overwrite itself.
     """
     _check_paths(table, out, ini, ini_out)
-    changed = None if ini is None else _with_table(ini, table, out)
+    changed = None
+    if ini is not None and ini_out is not None:
+        changed = _with_table(ini, table, out, ini_out)
     values, first_rows, words = _read_values(table, config)
     order = np.lexsort([-column for column in values[::-1]])
-    kept = _kept_rows(order, first_rows, words, round(config.keep * len(order)))
+    kept = _kept_rows(order, first_rows, words, round(config.share * len(order)))
     write_lines(out, _chosen(table, kept))
     if changed is not None and ini_out is not None:
         write_ini(changed, ini_out)
@@ -118,12 +121,13 @@ def _check_paths(table: Path, out: Path, ini: Path | None, ini_out: Path | None)
     refuse_overwriting([out] if ini_out is None else [out, ini_out], [table, *model])
 
 
-def _with_table(ini: Path, table: Path, out: Path) -> MosesIni:
-    """The ini with another file for a table."""
-    parsed = with_absolute_paths(read_ini(ini))
+def _with_table(ini: Path, table: Path, out: Path, ini_out: Path) -> MosesIni:
+    """The ini for another place, with another file for a table."""
+    parsed = read_ini(ini)
     for feature in parsed.of_kind("PhraseDictionaryMemory"):
         if parsed.file(feature.arguments["path"]).resolve() == table.resolve():
-            return with_path(parsed, feature.name, out.resolve())
+            place = path_like(parsed, feature, out, ini_out.parent)
+            return with_path(moved_to(parsed, ini_out.parent), feature.name, place)
     raise InputError(ini, None, f"no PhraseDictionaryMemory with path={table}", "the table's ini")
 
 

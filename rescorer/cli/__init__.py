@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import click
 
-from moses_bridge.base.command import VERSION, CommandGroup
-from rescorer.cli import generate, look, score, train
+from moses_bridge.base.command import HELP_NAMES, QUIET, VERBOSE, VERSION, CommandGroup
+from rescorer.cli import generate, look, score, train, warm
 from rescorer.contract.parallel import let_waiting_threads_sleep
 
 
-@click.group(cls=CommandGroup)
+@click.group(cls=CommandGroup, context_settings=HELP_NAMES)
 @VERSION
+@QUIET
+@VERBOSE
 def main() -> None:
     """Neural scores for the phrase tables and n-best lists of Moses."""
     let_waiting_threads_sleep()
 
 
 main.extra = "views"
-for _module in (train, score, look, generate):
-    for _command in _module.COMMANDS:
-        main.add_command(_command)
+main.add_section("Train", train.COMMANDS)
+main.add_section("Score", score.COMMANDS)
+main.add_section("Look inside", look.COMMANDS)
+main.add_section("Generate and translate", generate.COMMANDS)
+main.add_section("Install", warm.COMMANDS)

@@ -46,7 +46,8 @@ NO_UNKNOWN = click.option("--no-unknown", is_flag=True, help="Never generate <un
 @click.argument("model", type=EXISTING_DIRECTORY)
 @click.argument("phrases", type=FILE_OR_STDIN, default="-")
 @click.option(
-    "--n",
+    "-n",
+    "--number",
     type=click.IntRange(min=1),
     default=10,
     show_default=True,
@@ -86,7 +87,7 @@ NO_UNKNOWN = click.option("--no-unknown", is_flag=True, help="Never generate <un
 def generate(
     model: Path,
     phrases: Path,
-    n: int,
+    number: int,
     beam: int,
     sample: bool,
     temperature: float,
@@ -100,13 +101,13 @@ def generate(
     trust_code: bool,
     device: Device,
 ) -> None:
-    """Generate the most probable targets of source phrases, or a sample of them, with log-probabilities.
+    """Generate the most probable targets of source phrases.
 
-    PHRASES has one source phrase per line; for a model with reversed sides, one target phrase. A language model
-    continues each line instead, and a model from right to left puts words before it. An empty line gives whole
-    sentences.
+    With --sample they are drawn at random. Each has its log-probability. PHRASES has one source phrase per
+    line; for a model with reversed sides, one target phrase. A language model continues each line instead,
+    and a model from right to left puts words before it. An empty line gives whole sentences.
 
-    Example: rescorer generate rnn phrases.en --n 5 --table model/phrase-table.gz
+    Example: rescorer generate rnn phrases.en -n 5 --table model/phrase-table.gz
     """
     from rescorer.contract.compute import Compute
     from rescorer.contract.target_generation import GenerationConfig
@@ -114,7 +115,7 @@ def generate(
     from rescorer.views.generated_phrases import generate_phrases
 
     config = GenerationConfig(
-        n=n,
+        n=number,
         beam=beam,
         sample=sample,
         temperature=temperature,
@@ -179,7 +180,7 @@ def translate(
     trust_code: bool,
     device: Device,
 ) -> None:
-    """Translate sentences with a network alone, without a phrase table.
+    """Translate sentences with a network alone.
 
     If the network has an attention, <unk> is replaced by the source word with the largest weight, or by its
     translation in the lexicon. Otherwise it is replaced by a word of the lexicon, or stays.

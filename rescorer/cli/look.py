@@ -38,9 +38,9 @@ SIDE = click.option(
     show_default=True,
     help="Language of the words and phrases; the network must read it.",
 )
-N_BEST = click.option(
+NUMBER = click.option(
     "-n",
-    "--n-best",
+    "--number",
     type=click.IntRange(min=1),
     default=10,
     show_default=True,
@@ -50,6 +50,7 @@ N_BEST = click.option(
 
 @command
 @click.argument("model", type=EXISTING_DIRECTORY)
+@click.argument("table", type=INPUT_FILE, required=False)
 @click.option(
     "--word",
     "words",
@@ -60,15 +61,12 @@ N_BEST = click.option(
     "--phrase",
     "phrases",
     multiple=True,
-    help="Phrase whose neighbours to print; may be given several times. Needs --table.",
-)
-@click.option(
-    "--table", type=INPUT_FILE, help="Phrase table whose phrases are searched for neighbours."
+    help="Phrase whose neighbours in TABLE to print; may be given several times.",
 )
 @SIDE
-@N_BEST
+@NUMBER
 @click.option(
-    "--keep",
+    "--cache",
     type=OUTPUT_DIRECTORY,
     help="Directory in which to keep the encoded phrases of the table for later calls.",
 )
@@ -78,20 +76,23 @@ N_BEST = click.option(
 @DEVICE
 def neighbors(
     model: Path,
+    table: Path | None,
     words: tuple[str, ...],
     phrases: tuple[str, ...],
-    table: Path | None,
     side: Side,
-    n_best: int,
-    keep: Path | None,
+    number: int,
+    cache: Path | None,
     form: OutputFormat,
     trust_code: bool,
     precision: Precision,
     device: Device,
 ) -> None:
-    """Print the nearest words by the cosine of embeddings, and the nearest phrases by that of summaries.
+    """Print the nearest words and phrases.
 
-    Example: rescorer neighbors rnn --word house --phrase "of the" --table model/phrase-table.gz
+    Words are compared by the cosine of their embeddings, phrases by that of their summaries. TABLE is the
+    phrase table whose phrases are searched; words need none.
+
+    Example: rescorer neighbors rnn model/phrase-table.gz --word house --phrase "of the"
     """
     from rescorer.contract.compute import Compute
     from rescorer.views.learned import Learned
@@ -101,13 +102,15 @@ def neighbors(
         raise ConfigError("nothing is asked for: name a --word or a --phrase")
     learned, found = Learned.load(model, trust_code), []
     if words:
-        found += word_neighbors(learned, list(map(os.fsencode, words)), side, n_best)
+        found += word_neighbors(learned, list(map(os.fsencode, words)), side, number)
     if phrases:
         if table is None:
-            raise ConfigError("neighbours of a phrase are sought in a table: name it with --table")
+            raise ConfigError(
+                "neighbours of a phrase are sought in a table: name it behind the model"
+            )
         asked = list(map(os.fsencode, phrases))
         compute = Compute(precision, device)
-        found += phrase_neighbors(learned, asked, table, side, n_best, keep, compute)
+        found += phrase_neighbors(learned, asked, table, side, number, cache, compute)
     for near in found if form == "text" else ():
         click.echo(str(near))
     if form == "json":
@@ -154,7 +157,7 @@ def _named_models(models: tuple[str, ...]) -> dict[str, Path]:
 )
 @click.option("--phrases", type=int, help="Number of phrases to draw of each kind.  [default: 10]")
 @click.option(
-    "-n", "--n-best", type=int, help="Number of targets to show for each phrase.  [default: 3]"
+    "-n", "--number", type=int, help="Number of targets to show for each phrase.  [default: 3]"
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the draw.")
 @click.option(
@@ -176,7 +179,7 @@ def preferences(
     min_targets: int | None,
     share: float | None,
     phrases: int | None,
-    n_best: int | None,
+    number: int | None,
     seed: int,
     outs: tuple[Path, ...],
     unnormalized: bool,
@@ -184,9 +187,9 @@ def preferences(
     precision: Precision,
     device: Device,
 ) -> None:
-    """Show which targets the table and the models prefer for a sample of long source phrases.
+    """Show which targets the table and the models prefer.
 
-    The sample has frequent phrases and rare ones.
+    They are asked for a sample of long source phrases, frequent and rare ones.
 
     Example: rescorer preferences model/phrase-table.gz --model RNN=rnn --out preferences.md
     """
@@ -202,7 +205,7 @@ def preferences(
         "min_targets": min_targets,
         "share": share,
         "n_phrases": phrases,
-        "n_best": n_best,
+        "n_best": number,
     }
     config = with_options(PreferencesConfig(seed=seed), options)
     compute = Compute(precision, device, unnormalized)
@@ -238,7 +241,8 @@ def _scorers(models: tuple[str, ...], compute: Compute, trust_code: bool) -> lis
 @click.option("--words", type=int, help="Number of words on the map.  [default: 1000]")
 @click.option("--phrases", type=int, help="Number of phrases on the map.  [default: 2000]")
 @click.option(
-    "--colour",
+    "--color",
+    "colour",
     type=choice_of(Colour),
     default="length",
     show_default=True,
@@ -266,7 +270,9 @@ def draw_map(
     precision: Precision,
     device: Device,
 ) -> None:
-    """Draw maps of words and phrases by t-SNE and print how often neighbours belong together.
+    """Draw maps of words and phrases by t-SNE.
+
+    It also prints how often neighbours belong together.
 
     Example: rescorer map rnn model/phrase-table.gz --out maps
     """
@@ -304,9 +310,10 @@ def perplexity(
     precision: Precision,
     device: Device,
 ) -> None:
-    """Print the perplexity of MODELS per word of a target text, with and without unknown words.
+    """Print the perplexity of models on a target text.
 
-    MODELS are model directories, ARPA files and binary files of KenLM. </s> counts as a word.
+    It is per word, with and without unknown words. MODELS are model directories, ARPA files and binary files
+    of KenLM. </s> counts as a word.
 
     Example: rescorer perplexity rnn_lm cslm model/lm.arpa.gz dev.fr
     """
@@ -329,7 +336,7 @@ def _line_numbers(text: str | None) -> list[int]:
     parts = [] if text is None else text.split(",")
     for part in parts:
         if not (part.isascii() and part.isdigit() and int(part)):
-            raise ConfigError(f"--lines {text!r}: write numbers from 1 with commas, as in 1,2,5")
+            raise ConfigError(f"--draw {text!r}: write numbers from 1 with commas, as in 1,2,5")
     return [int(part) for part in parts]
 
 
@@ -351,10 +358,10 @@ def _line_numbers(text: str | None) -> list[int]:
 @click.option(
     "--pictures",
     type=OUTPUT_DIRECTORY,
-    help="Directory for pictures of the sentence pairs in --lines.",
+    help="Directory for pictures of the sentence pairs in --draw.",
 )
 @click.option(
-    "--lines", metavar="N,N,...", help="Numbers of the sentence pairs to draw, counted from 1."
+    "--draw", metavar="N,N,...", help="Numbers of the sentence pairs to draw, counted from 1."
 )
 @click.option(
     "--links", type=INPUT_FILE, help="Word links to compare with; prints the alignment error rate."
@@ -375,17 +382,17 @@ def align(
     out: Path,
     matrix: Path | None,
     pictures: Path | None,
-    lines: str | None,
+    draw: str | None,
     links: Path | None,
     min_weight: float,
     trust_code: bool,
     device: Device,
 ) -> None:
-    """Align the words of parallel text by the attention of a network.
+    """Align the words of parallel text by attention.
 
     Each target word is linked to the source word with the largest weight, or to none if that is </s>.
 
-    Example: rescorer align rnnsearch dev.en dev.fr --out dev.links --pictures attention --lines 1,2,5
+    Example: rescorer align rnnsearch dev.en dev.fr --out dev.links --pictures attention --draw 1,2,5
     """
     from rescorer.contract.compute import Compute
     from rescorer.views.alignment import (
@@ -395,9 +402,9 @@ def align(
     )
     from rescorer.views.alignment import align as align_pairs
 
-    numbers = _line_numbers(lines)
+    numbers = _line_numbers(draw)
     if bool(numbers) != (pictures is not None):
-        raise ConfigError("pictures need both --pictures DIR and --lines")
+        raise ConfigError("pictures need both --pictures DIR and --draw")
     pairs = read_pairs(source, target, links)
     reader = attention_reader_of_model(model, Compute(device=device), trust_code)
     drawn = None if pictures is None else AttentionPictures(pictures, numbers)

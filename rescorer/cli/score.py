@@ -99,7 +99,6 @@ def _tell_log_z(model: Path, unnormalized: bool) -> None:
     help="Columns to add, joined by commas: sum, per-word and over-targets of each model, and "
     "unknown-words.",
 )
-@click.option("--unknown-words", is_flag=True, help="Append unknown-words to --columns.")
 @click.option(
     "--column-format",
     type=choice_of(ColumnFormat),
@@ -142,7 +141,6 @@ def score(
     ini: Path | None,
     ini_out: Path | None,
     columns: str,
-    unknown_words: bool,
     column_format: ColumnFormat,
     replace: bool,
     skip_bad: int,
@@ -156,7 +154,9 @@ def score(
     resume: bool,
     jobs: int,
 ) -> None:
-    """Append scores to each row of a phrase table and adapt moses.ini.
+    """Append scores to the rows of a phrase table.
+
+    With --ini and --ini-out, the moses.ini of the new table is written too.
 
     Example: rescorer score model/phrase-table.gz --model rnn --out rnn/phrase-table.gz
     --ini model/moses.ini --ini-out rnn/moses.ini
@@ -180,7 +180,7 @@ def score(
             agreement = table_agreement(model, str(table), seed, compute, trust_code)
             click.echo(f"{model}: {agreement}", err=True)
     config = ColumnConfig(
-        parse_columns(columns, unknown_words),
+        parse_columns(columns),
         column_format,
         jobs=jobs,
         max_bad_rows=skip_bad,
@@ -222,7 +222,7 @@ def score(
     help="moses.ini to write, which names the new table; needs --ini.",
 )
 def merge(parts: tuple[Path, ...], out: Path, ini: Path | None, ini_out: Path | None) -> None:
-    """Join the PARTS written by `rescorer score --shard` into one table.
+    """Join the parts written by `rescorer score --shard`.
 
     Example: rescorer merge part1.gz part2.gz --out phrase-table.gz
     """
@@ -287,7 +287,7 @@ def nbest(
     device: Device,
     jobs: int,
 ) -> None:
-    """Append a named feature to each entry of an n-best list.
+    """Append a named feature to the entries of an n-best list.
 
     Example: rescorer nbest dev.nbest --source dev.en --model cslm --feature CSLM0 --out new.nbest
     """
@@ -325,10 +325,11 @@ def serve(
     device: Device,
     jobs: int,
 ) -> None:
-    """Score n-grams for the search with a CSLM or an NNJM, over standard input and output.
+    """Serve a CSLM or an NNJM to the search.
 
-    For a model trained with self_normalisation, the score leaves out the denominator and subtracts the mean of
-    log Z, which is fast.
+    Asked for n-grams on standard input, it answers with their scores on standard output. For a model trained
+    with self_normalisation, the score leaves out the denominator and subtracts the mean of log Z, which is
+    fast.
 
     `moses-bridge decode` and `tuning tune` start one server for each of their processes.
 

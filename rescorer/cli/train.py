@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
+import shlex
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+from click.shell_completion import CompletionItem
 
 from moses_bridge.base.command import (
     EXISTING_DIRECTORY,
@@ -17,27 +19,36 @@ from moses_bridge.base.command import (
     config_options,
 )
 from moses_bridge.base.config import load_config, with_options
+from moses_bridge.base.duration import duration
 from rescorer.cli.options import DEVICE, RESUME, SEED, TRUST_CODE
 from rescorer.contract.choices import Device, Reading
 
 if TYPE_CHECKING:
     from rescorer.contract.training import TrainingSettings
     from rescorer.runs.expected_bleu.task import ExpectedBleuConfig
+    from rescorer.training.loop import TrainingReport
 
 
-class _ArchitectureOption(click.Option):
-    """The option --arch; the architectures are slow to load, so only its help loads their names."""
+class _ArchitectureName(click.ParamType[str]):
+    """The name of an architecture; their module is slow to load, so only help and completion load it."""
 
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """The option and its help."""
-        from rescorer.contract.architectures import ARCHITECTURES
+    name = "architecture"
 
-        self.help = (
-            f"Architecture of the network: one of {', '.join(ARCHITECTURES)}, or package.module:NAME "
-            "for one of your own, in a module on PYTHONPATH; package.module: is short for "
-            "package.module:ARCHITECTURE."
-        )
-        return super().get_help_record(ctx)
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """The built-in names as choices, and the form of any other one."""
+        return f"[{'|'.join([*_built_in(), 'MODULE:NAME'])}]"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The built-in names that begin so."""
+        return [CompletionItem(name) for name in _built_in() if name.startswith(incomplete)]
+
+
+def _built_in() -> Iterable[str]:
+    from rescorer.contract.architectures import ARCHITECTURES
+
+    return ARCHITECTURES
 
 
 def _training_settings(
@@ -64,7 +75,14 @@ def _training_settings(
 @command
 @click.argument("data", type=INPUT_FILE)
 @click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Model directory to write.")
-@click.option("--arch", cls=_ArchitectureOption, default="encdec", show_default=True)
+@click.option(
+    "--arch",
+    type=_ArchitectureName(),
+    default="encdec",
+    show_default=True,
+    help="Architecture of the network: a built-in one, or package.module:NAME for one of your own, in a module "
+    "on PYTHONPATH; package.module: is short for package.module:ARCHITECTURE.",
+)
 @click.option(
     "--source", type=INPUT_FILE, help="Source text, if DATA is its translation line by line."
 )
@@ -123,15 +141,16 @@ def train(
     device: Device,
     seed: int,
 ) -> None:
-    """Train a network on DATA: a phrase table or, for language models such as --arch cslm, target text.
+    """Train a network on a phrase table or a text.
 
-    Of a phrase table it uses the distinct pairs. Without a limit of minutes or epochs, training ends when the
+    DATA is a phrase table, whose distinct pairs are used, or, for language models such as --arch cslm, target
+    text. Without a limit of minutes or epochs, training ends when the
     held-out loss stops falling. To train with several processes, run torchrun --nproc-per-node N -m rescorer
     train ...
 
     Example: rescorer train model/phrase-table.gz --out rnn
     """
-    from moses_bridge.base.progress import quiet
+    from moses_bridge.base.progress import print_note, quiet
     from rescorer.contract.compute import choose_device
     from rescorer.contract.data import Data
     from rescorer.runs.train import train as run_training
@@ -144,7 +163,8 @@ def train(
             quiet()
         report = run_training(arch, asked, out, settings, resume, own_device, seed, peers)
     if peers.is_first:
-        click.echo(f"{out}: {_in_words(report)}")
+        click.echo(f"{out}: {_in_words(report, 'nats per word')}")
+        print_note(f"next: {_next_command(arch, data, out)}")
 
 
 def _expected_bleu_settings(
@@ -197,15 +217,16 @@ def expected_bleu(
     device: Device,
     seed: int,
 ) -> None:
-    """Fine-tune a phrase model to maximise expected BLEU on n-best lists.
+    """Fine-tune a phrase model for expected BLEU.
 
-    NBEST must have the segmentation of each translation (-include-segmentation-in-n-best). The other features
-    keep the weights the list was decoded with.
+    The model learns to maximise the expected BLEU of n-best lists. NBEST must have the segmentation of each
+    translation (-include-segmentation-in-n-best). The other features keep the weights the list was decoded
+    with.
 
     Example: rescorer expected-bleu cptm train.nbest.gz --source train.en --reference train.fr --out cptm-bleu
     """
     from rescorer.contract.compute import choose_device
-    from rescorer.runs.expected_bleu.run import ListText, train_for_expected_bleu
+    from rescorer.runs.expected_bleu.run import UNIT, ListText, train_for_expected_bleu
 
     settings = _expected_bleu_settings(config, minutes, epochs)
     lists = ListText(nbest, source, references)
@@ -213,18 +234,36 @@ def expected_bleu(
     before, report = train_for_expected_bleu(
         model, lists, out, settings, resume, place, seed, trust_code
     )
-    first = "" if before is None else f"held out loss before {before:.4g}, "
-    click.echo(f"{out}: {first}{_in_words(report)}")
+    first = "" if before is None else f"held-out loss before {before:.4g} {UNIT}, "
+    click.echo(f"{out}: {first}{_in_words(report, UNIT)}")
 
 
-def _in_words(report: Any) -> str:
-    """The numbers of a report, name by name."""
-    values = dataclasses.asdict(report)
-    return ", ".join(
-        f"{name.replace('_', ' ')} " + (f"{value:.4g}" if isinstance(value, float) else f"{value}")
-        for name, value in values.items()
-        if value is not None
-    )
+def _in_words(report: TrainingReport, unit: str) -> str:
+    """A report as a line for the user; the unit is that of the loss."""
+    loss = report.held_out_loss
+    parts = [] if loss is None else [f"held-out loss {loss:.4g} {unit}"]
+    parts += [f"{report.n_updates:,} updates", f"{report.n_epochs:.4g} passes"]
+    parts += [duration(60 * report.minutes)]
+    if report.log_z_mean is not None and report.log_z_sd is not None:
+        parts += [f"log Z {report.log_z_mean:.4g}, s.d. {report.log_z_sd:.4g}"]
+    return f"{', '.join(parts)}; ended as {report.ended}"
+
+
+def _next_command(arch: str, data: Path, out: Path) -> str:
+    """What to type after a training; words in capitals are to be replaced."""
+    from rescorer.contract.architectures import load
+
+    architecture = load(arch)
+    if architecture.data != "phrase pairs":
+        if architecture.ngrams is not None:
+            return f"tuning tune --neural-lm {shlex.quote(f'NN0=rescorer serve {out}')} ..."
+        text = "--source SOURCE --feature NN0 --out NEW_NBEST"
+        return f"rescorer nbest NBEST --model {shlex.quote(str(out))} {text}"
+    words = ["rescorer", "score", data, "--model", out, "--out", out / "phrase-table.gz"]
+    ini = data.parent / "moses.ini"
+    if ini.exists():
+        words += ["--ini", ini, "--ini-out", out / "moses.ini"]
+    return shlex.join(map(str, words))
 
 
 COMMANDS = (

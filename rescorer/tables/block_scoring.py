@@ -52,7 +52,7 @@ class ScoredBlock:
     Attributes:
         data: its rows, compressed like the table.
         counts: "rows", the number of its rows, and "floored 0", "floored 1", ..., the number of values of
-            each column outside the limits of `moses_prob`.
+            each column outside the limits of what is written: `moses_prob` or `floored_log`.
     """
 
     data: bytes
@@ -82,7 +82,9 @@ def score_block(run: Run, scorers: Sequence[NamedScorer], block: Block) -> Score
         lines = [without_last_scores(line, n_replaced) for line in lines]
     rows = append_score_columns(lines, written(values))
     counts = {"rows": len(block)}
-    outside = (values < np.log(LOWEST_PROB)) | (values > HIGHEST_LOG)
+    outside = values < np.log(LOWEST_PROB)
+    if written is moses_prob:
+        outside |= values > HIGHEST_LOG
     for column, floored in enumerate(outside.sum(axis=0)):
         counts[f"floored {column}"] = int(floored)
     return ScoredBlock(compress(rows, Path(run.out)), counts)

@@ -73,12 +73,11 @@ def check_columns(scorers: Sequence[NamedScorer], config: ColumnConfig) -> None:
         )
 
 
-def parse_columns(names: str, unknown_words: bool = False) -> tuple[Column, ...]:
+def parse_columns(names: str) -> tuple[Column, ...]:
     """Parse the names of columns, like "sum,per-word".
 
     Args:
         names: names joined by commas.
-        unknown_words: add "unknown-words" at the end unless it is among them.
 
     Raises:
         ConfigError: a name is not a column's.
@@ -89,6 +88,4 @@ def parse_columns(names: str, unknown_words: bool = False) -> tuple[Column, ...]
         if name not in known:
             fault = f"no column {name!r}" + (" any more" if name in FORMER_COLUMNS else "")
             raise ConfigError(f"{fault}; there are {', '.join(known)}")
-    if unknown_words and "unknown-words" not in wanted:
-        wanted.append("unknown-words")
     return tuple(cast(Column, name) for name in wanted)

@@ -11,8 +11,9 @@ from moses_bridge.base.textio import COMPRESSIONS
 from moses_bridge.formats.moses_ini import (
     Feature,
     MosesIni,
+    moved_to,
+    path_like,
     read_ini,
-    with_absolute_paths,
     with_added_scores,
     write_ini,
 )
@@ -61,6 +62,7 @@ def refuse_unfit_ini(ini_path: Path, ini_out: Path, table: Path, out: Path, n_sc
     """
     ini = read_ini(ini_path)
     feature = table_feature(ini, table)
+    place = path_like(ini, feature, out, ini_out.parent)
     if feature.n_scores != n_scores:
         raise InputError(
             ini_path,
@@ -68,14 +70,14 @@ def refuse_unfit_ini(ini_path: Path, ini_out: Path, table: Path, out: Path, n_sc
             f"num-features={feature.n_scores} for {feature.name}",
             f"{n_scores}, as the rows of {table} have",
         )
-    with_added_scores(_at_home(ini, ini_out), feature.name, out.resolve(), [])
+    with_added_scores(moved_to(ini, ini_out.parent), feature.name, place, [])
 
 
 def patch_ini(ini_path: Path, ini_out: Path, run: Run) -> None:
     """Write the ini for the new table: num-features, path and weights change together.
 
-    From another directory, relative paths of the other features would not be found, so they become
-    absolute. Nothing else changes. Columns in the place of earlier ones have initial weights too.
+    Relative paths stay relative: in another directory they lead from there to the same files. Nothing else
+    changes. Columns in the place of earlier ones have initial weights too.
 
     Args:
         ini_path: moses.ini of the scored table.
@@ -85,19 +87,14 @@ def patch_ini(ini_path: Path, ini_out: Path, run: Run) -> None:
     Raises:
         InputError: the ini does not belong to the table.
     """
-    ini, out = read_ini(ini_path), Path(run.out).resolve()
+    ini = read_ini(ini_path)
     feature = table_feature(ini, Path(run.path))
+    out = path_like(ini, feature, Path(run.out), ini_out.parent)
     old_weights = ini.weights.get(feature.name, ())[: run.n_old_scores]
     weights = initial_weights(old_weights, [column for column, _ in run.columns])
     n_replaced = feature.n_scores - run.n_old_scores
-    ini = _at_home(ini, ini_out)
+    ini = moved_to(ini, ini_out.parent)
     write_ini(with_added_scores(ini, feature.name, out, weights, n_replaced), ini_out)
-
-
-def _at_home(ini: MosesIni, ini_out: Path) -> MosesIni:
-    """The ini with paths naming the same files from the directory of `ini_out`."""
-    is_elsewhere = ini_out.resolve().parent != ini.path.resolve().parent
-    return with_absolute_paths(ini) if is_elsewhere else ini
 
 
 def initial_weights(old_weights: Sequence[float], columns: Sequence[Column]) -> list[float]:

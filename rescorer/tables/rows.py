@@ -98,7 +98,7 @@ class BadRows:
     limit: int
     rows: list[bytes] = field(default_factory=list)
 
-    def left_out(self, rows: Iterable[NumberedRow], path: StrPath) -> Iterator[NumberedRow]:
+    def well_formed(self, rows: Iterable[NumberedRow], path: StrPath) -> Iterator[NumberedRow]:
         """Yield the well-formed rows, and keep the malformed ones in `rows`.
 
         Raises:

@@ -30,7 +30,7 @@ class Counts:
 
     Attributes:
         n_rows: rows written.
-        n_floored: for each column, rows with a value outside the limits of `block_scoring.moses_prob`.
+        n_floored: for each column, rows with a value outside the limits of what is written.
         n_bad_rows: malformed rows left out.
     """
 

@@ -24,7 +24,7 @@ from rescorer.tables.ini_patch import binary_table_commands, patch_ini, refuse_u
 from rescorer.tables.merging import merged
 from rescorer.tables.partial_file import PartialFile, StreamOutput
 from rescorer.tables.rows import Shard
-from rescorer.tables.run import LOWEST_PROB, Content, Counts, Run, bad_rows_of, read_run, sidecar_of
+from rescorer.tables.run import Content, Counts, Run, bad_rows_of, read_run, sidecar_of
 from rescorer.tables.source_table import SourceTable
 
 # The compiled code, and the number of its functions with numba 0.68.
@@ -283,7 +283,7 @@ def _summary(run: Run) -> list[str]:
     for number, ((column, name), n_floored) in enumerate(
         zip(run.columns, run.counts.n_floored, strict=True), start=run.n_old_scores + 1
     ):
-        floored = f", {n_floored:,} rows raised to {LOWEST_PROB:g}" if n_floored else ""
+        floored = f", {n_floored:,} rows cut to the least or greatest score" if n_floored else ""
         lines.append(f"  score {number}: {column} of {name}{floored}")
     if n_bad_rows := run.counts.n_bad_rows:
         lines.append(f"{run.bad_rows}: {n_bad_rows:,} malformed rows left out")

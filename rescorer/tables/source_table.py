@@ -51,7 +51,7 @@ class SourceTable:
         rows = shard_rows(path, shard) if shard else numbered_rows(path)
         with contextlib.ExitStack() as on_error:
             on_error.callback(rows.close)
-            chosen = bad_rows.left_out(rows, path) if max_bad_rows else rows
+            chosen = bad_rows.well_formed(rows, path) if max_bad_rows else rows
             first = next(chosen, None)
             if first is None:
                 expected = "a phrase table, or fewer shards of it"

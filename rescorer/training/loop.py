@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError, UserError
 from moses_bridge.base.json_files import record_of
-from moses_bridge.base.progress import Progress
+from moses_bridge.base.progress import Progress, print_note
 from rescorer.contract.choices import Precision
 from rescorer.contract.compute import DTYPES, fastest_precision
 from rescorer.contract.training import Task, TaskBatch
@@ -33,7 +33,6 @@ from rescorer.training.state import (
 
 # Evaluations without a better held-out loss after which the rate is halved, where no end is planned.
 EVALUATIONS_TO_HALVE = 3
-UNTIL_IT_STOPS_FALLING = "train until the held-out loss stops falling"
 # What may change when a training is continued.
 LIMITS = (
     "n_epochs",
@@ -105,6 +104,19 @@ class LoopConfig:
     def has_planned_end(self) -> bool:
         """Whether passes or minutes are limited."""
         return bool(self.n_epochs or self.max_minutes)
+
+    def end_in_words(self, n_held_out: int) -> str:
+        """What ends a training, whichever comes first.
+
+        Args:
+            n_held_out: number of held-out items; without any, no loss ends it.
+        """
+        ends = [f"after {self.max_minutes:g} minutes"] if self.max_minutes else []
+        ends += [f"after {self.n_epochs} passes over the data"] if self.n_epochs else []
+        advice = "" if ends else "; --minutes and --epochs limit it"
+        if n_held_out:
+            ends.append(f"when the held-out loss does not fall in {self.patience} evaluations")
+        return f"{', or '.join(ends)}{advice}"
 
 
 @dataclass
@@ -229,12 +241,14 @@ class Trainer(Generic[TaskBatch]):
         loss = None
         self._clock = self._saved = self._evaluated = self._now()
         planned, done = self._n_updates_planned(), self.report.n_updates
-        label = "train" if self.config.has_planned_end else UNTIL_IT_STOPS_FALLING
-        with Progress(label, planned, "updates", done) as progress:
+        share = self._share_done() if self.config.max_minutes else None
+        print_note(f"training ends {self.config.end_in_words(self.task.n_held_out)}")
+        with Progress("train", planned, "updates", done, share) as progress:
             for batch, evaluate in self._remaining_batches():
                 loss = self._update(batch)
-                progress.update(note=self._note(loss))
                 self._tick()
+                share = None if share is None else self._share_done()
+                progress.update(note=self._note(loss), share=share)
                 if evaluate or self._evaluation_is_due():
                     log.append(self._evaluate(loss))
                 if self._clock - self._saved >= 60 * self.config.checkpoint_minutes:

@@ -171,7 +171,14 @@ def main() -> None:
             else:
                 (folder / "settings.toml").write_text(SETTINGS.format(int(n_pairs) * 4 // 5))
                 options += ["--config", folder / "settings.toml"]
-            command = [*COMMAND, "--source", source, "--target", target, *map(str, options)]
+            command = [
+                *COMMAND,
+                "--source-language",
+                source,
+                "--target-language",
+                target,
+                *map(str, options),
+            ]
             samples, processor = measure(command)
             title = f"build, {n_copies} times, {n_words:,} words"
             results += results_of(title, samples, processor, folder / "model")

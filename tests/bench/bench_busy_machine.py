@@ -6,7 +6,7 @@ they should wait lost nineteen parts of twenty.
 
 from __future__ import annotations
 
-import re
+import json
 import subprocess
 import sys
 import time
@@ -63,13 +63,12 @@ def busy_process() -> Iterator[None]:
 
 def updates_per_second(table: Path, folder: Path) -> float:
     """Of `rescorer train`, as it reports them itself."""
-    printed = rescorer(
+    rescorer(
         *("train", table, "--out", folder / "model", "--config", folder / "config.toml"),
         *("--epochs", 1),
     )
-    found = re.search(r"n updates (\d+), .*minutes ([\d.e-]+)", printed)
-    assert found is not None
-    return int(found[1]) / (60 * float(found[2]))
+    report = json.loads((folder / "model" / "config.json").read_text())["training"]["report"]
+    return float(report["n_updates"]) / (60 * float(report["minutes"]))
 
 
 def rows_per_second(model: Path, folder: Path) -> float:

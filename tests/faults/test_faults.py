@@ -87,7 +87,7 @@ class Writing:
         table, ini, text = (model / name for name in ("table.gz", "moses.ini", "input"))
         self.arguments: list[object] = {
             "score": ["rescorer", *SCORE, table, "--out", self.out],
-            "filter": ["moses-bridge", "filter", "--ini", ini, "--input", text, "--out", folder],
+            "filter": ["moses-bridge", "filter", "--ini", ini, "--source", text, "--out", folder],
         }[verb]
         self.verb = verb
         self.inputs = {path: path.read_bytes() for path in model.iterdir()}

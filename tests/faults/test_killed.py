@@ -32,6 +32,7 @@ GROUPS: dict[str, click.Group] = {
     "rescorer": rescorer,
     "tuning": tuning,
 }
+LANGUAGES = "--source-language en --target-language fr"
 DEV = "--source {s}/dev.en --reference {s}/dev.fr"
 TEST = "--source {s}/test.en --reference {s}/test.fr"
 # What each writes is in {out}, and {s} is what `system` has; "run" is copied into {out} where COPIED says so.
@@ -39,34 +40,34 @@ RESUMED = {
     "tuning tune": f"--ini {{s}}/model/moses.ini {DEV} --out {{out}}/run --config {{s}}/tune.toml "
     "--jobs 1 --resume",
     "tuning rerank": f"{{s}}/run {DEV} --out {{out}}/run --jobs 1 --resume",
-    "tuning scan": f"{{s}}/run --feature LM0 {DEV} --out {{out}}/scan --config {{s}}/scan.toml --jobs 1 "
+    "tuning scan": f"{{s}}/run --column LM0 {DEV} --out {{out}}/scan --config {{s}}/scan.toml --jobs 1 "
     "--resume",
     "rescorer expected-bleu": "{s}/cptm {s}/run/iter03.nbest.gz "
     f"{DEV} --out {{out}}/model --config {{s}}/bleu.toml --device cpu --resume",
 }
 CONTINUED = {
-    "moses-bridge build": "--corpus {s}/train --source en --target fr --out {out}/model --jobs 1",
+    "moses-bridge build": f"--corpus {{s}}/train {LANGUAGES} --out {{out}}/model --jobs 1",
     "tuning translate": "{out}/run --source {s}/test.en --jobs 1",
     "tuning compare": f"A={{out}}/run {TEST} --out {{out}}/table --jobs 1",
 }
 COPIED = {"tuning translate", "tuning compare"}
 BEGUN_ANEW = {
-    "moses-bridge corpus": "--source en --target fr --source-file {s}/train.en --target-file {s}/train.fr "
+    "moses-bridge corpus": f"{LANGUAGES} --source {{s}}/train.en --target {{s}}/train.fr "
     "--out {out}/corpus --config {s}/corpus.toml --jobs 1",
     "moses-bridge select": "{s}/train.en --domain {s}/dev.en --out {out}/chosen.gz --share 0.5",
-    "moses-bridge filter": "--ini {s}/model/moses.ini --input {s}/test.en --out {out}/filtered",
-    "moses-bridge prune": "{s}/model/phrase-table.gz --out {out}/table.gz --keep 0.5 "
+    "moses-bridge filter": "--ini {s}/model/moses.ini --source {s}/test.en --out {out}/filtered",
+    "moses-bridge prune": "{s}/model/phrase-table.gz --out {out}/table.gz --share 0.5 "
     "--ini {s}/model/moses.ini --ini-out {out}/moses.ini",
-    "moses-bridge decode": "--ini {s}/model/moses.ini --input {s}/test.en --output {out}/test.fr "
+    "moses-bridge decode": "--ini {s}/model/moses.ini --source {s}/test.en --out {out}/test.fr "
     "--nbest {out}/test.nbest.gz --jobs 1",
     "rescorer nbest": "{s}/run/iter01.nbest.gz --source {s}/dev.en --model {s}/encdec --feature NN0 "
     "--out {out}/new.nbest.gz --device cpu",
     "rescorer merge": "{s}/part1.gz {s}/part2.gz --out {out}/merged.gz",
-    "rescorer generate": "{s}/encdec {s}/train.en --out {out}/targets.gz --n 3 --device cpu",
+    "rescorer generate": "{s}/encdec {s}/train.en --out {out}/targets.gz -n 3 --device cpu",
     "rescorer translate": "{s}/encdec {s}/dev.en --out {out}/dev.fr --nbest {out}/dev.nbest.gz --device cpu",
     "rescorer map": "{s}/encdec {s}/model/phrase-table.gz --out {out}/map --words 20 --phrases 20 "
     "--device cpu",
-    "rescorer neighbors": "{s}/encdec --phrase s1 --table {s}/model/phrase-table.gz --keep {out}/vectors "
+    "rescorer neighbors": "{s}/encdec {s}/model/phrase-table.gz --phrase s1 --cache {out}/vectors "
     "--device cpu",
     "rescorer align": "{s}/search {s}/dev.en {s}/dev.fr --out {out}/links --matrix {out}/weights.gz "
     "--device cpu",

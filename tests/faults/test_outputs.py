@@ -95,7 +95,7 @@ IN_DIRECTORIES: dict[str, tuple[str, str] | None] = {
     "rescorer train --out": ("data", "config.json"),
     "rescorer train --cache": None,  # a directory with anything else in it is refused
     "rescorer expected-bleu --out": ("source", "model.safetensors"),
-    "rescorer neighbors --keep": None,
+    "rescorer neighbors --cache": None,
     "rescorer map --out": ("table", "words.json"),
     "rescorer align --pictures": None,
     "tuning tune --out": ("ini", "moses.ini"),
@@ -106,9 +106,9 @@ IN_DIRECTORIES: dict[str, tuple[str, str] | None] = {
     "tuning scan --out": ("source", "scan.svg"),
 }
 MORE = {
-    "moses-bridge corpus --out": ["--target-file", "FOLDER/moses.ini"],
+    "moses-bridge corpus --out": ["--target", "FOLDER/moses.ini"],
     "rescorer map --out": ["--kind", "words"],
-    "tuning scan --out": ["--feature", "LM0"],
+    "tuning scan --out": ["--column", "LM0"],
 }
 
 
@@ -461,7 +461,7 @@ def test_a_second_writer_is_refused(name: str, tmp_path: Path) -> None:
         given |= {"system": tmp_path / "moses.ini"}
         (tmp_path / "read-source").write_bytes(b"a\na\n")
         (tmp_path / "read-references").write_bytes(b"b\nb\n")
-    more = {"tuning scan": ["--feature", "LM0"], "rescorer map": ["--kind", "words"]}.get(name, [])
+    more = {"tuning scan": ["--column", "LM0"], "rescorer map": ["--kind", "words"]}.get(name, [])
     command_line = [*arguments(WRITING[name], tmp_path, given), *more]
     with HELD[name](out):
         before = content(tmp_path)

@@ -21,7 +21,7 @@ from xopen import xopen
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import read_lines, write_lines
-from moses_bridge.check.table import check_table
+from moses_bridge.tables.check.table import check_table
 from moses_bridge.tables.filter import SourcePhrases, usable_rows
 from rescorer.contract.scorer import NamedScorer
 from rescorer.models.controls import RandomScorer

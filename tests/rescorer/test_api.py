@@ -201,7 +201,7 @@ def test_generated_targets_are_those_of_the_command(
     model: rescorer.Model, folder: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "phrases").write_text("a b\ncafé\n")
-    printed = run("generate", folder / "rnn", tmp_path / "phrases", "--n", 3).decode()
+    printed = run("generate", folder / "rnn", tmp_path / "phrases", "-n", 3).decode()
     frame = model.generate(["a  b", "café"], n=3)
     assert [*frame.columns] == ["source", "target", "log_prob", "score"]
     rows = [

@@ -545,7 +545,9 @@ def test_the_command_trains_and_scores(name: str, table: Path, text: Path, tmp_p
     run = CliRunner().invoke(main, [str(word) for word in ("train", data.path, *options)])
     assert run.exit_code == 0, run.output
     command = ["score", table, "--model", tmp_path / "m", "--out", tmp_path / "o.gz"]
-    run = CliRunner().invoke(main, [str(word) for word in (*command, "--unknown-words")])
+    run = CliRunner().invoke(
+        main, [str(word) for word in (*command, "--columns", "sum,unknown-words")]
+    )
     assert run.exit_code == 0, run.output
     assert len(gzip.decompress((tmp_path / "o.gz").read_bytes()).splitlines()) == len(PAIRS)
 

@@ -174,7 +174,7 @@ def test_the_examples_work_from_another_folder(own: Path, tmp_path: Path) -> Non
     models = ("--model", "bag", "--trust-code", "--scorer", "my_values:length_scorer")
     command("score", table, *models, "--out", "scored", "--jobs", "2")
     assert column_of(tmp_path / "scored") == pytest.approx([-1, -2, -3, -1] * 4, abs=1e-6)
-    lines = command("generate", "bag", own / "source", "--n", "2", "--trust-code").splitlines()
+    lines = command("generate", "bag", own / "source", "-n", "2", "--trust-code").splitlines()
     assert len(lines) >= len(PAIRS)
 
 
@@ -215,7 +215,7 @@ def test_a_copy_outside_gives_the_bytes_of_the_architecture_inside(
         train(own, out, arch)
         assert json.loads((out / "config.json").read_text())["architecture"] == arch
         table = score(own, out / "scored.gz", "--model", out, *trust)
-        generated = succeed("generate", out, own / "source", "--n", "3", *trust).stdout_bytes
+        generated = succeed("generate", out, own / "source", "-n", "3", *trust).stdout_bytes
         near = succeed("neighbors", out, "--word", "a", *trust).stdout_bytes
         files = [(out / name).read_bytes() for name in ("model.safetensors", "source.vocab")]
         outputs.append((table, generated, near, *files))
@@ -517,7 +517,7 @@ def test_an_answer_that_is_none_is_said_with_its_row(
         (("--values", " "), "found no command"),
         (("--values", "cat", "--control", "length"), "or a control"),
         (("--values", "cat", "--unnormalized"), "only a model has a denominator"),
-        (("--values", "cat", "--unknown-words"), "has no shortlist"),
+        (("--values", "cat", "--columns", "sum,unknown-words"), "has no shortlist"),
         (("--values", "cat", "--mean", "sentence-log-probs"), "name two at least"),
         (("--control", "length", "--with-links"), "--with-links is for --values"),
         (("--values", "cat"), "table.gz:1: found the value 'a ||| x' of 'a ||| x'"),

@@ -99,5 +99,5 @@ def test_listing_the_commands_loads_nothing_slow(package: str) -> None:
 
 def test_the_help_of_arch_names_all_architectures() -> None:
     output = CliRunner().invoke(rescorer.cli.main, ["train", "--help"]).output
-    words = " ".join(output.split())
-    assert f"one of {', '.join(ARCHITECTURES)}, or package.module:NAME" in words
+    assert f"--arch [{'|'.join(ARCHITECTURES)}|MODULE:NAME]" in output
+    assert "package.module:NAME for one of your own" in " ".join(output.split())

@@ -129,7 +129,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name, content in SETTINGS.items():
             Path(name).write_text(content)
         Path("phrases.en").write_text("can be used\nfor example\n")
-        corpus = ("--corpus", "corpus/train", "--source", "en", "--target", "fr")
+        corpus = ("--corpus", "corpus/train", "--source-language", "en", "--target-language", "fr")
         run(["moses-bridge", "build", *corpus, "--out", "model", "--jobs", "1"])
         train = ["rescorer", "train", "model/phrase-table.gz", "--out", "rnn"]
         run([*train, *QUICK["rescorer", "train"]])

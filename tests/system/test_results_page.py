@@ -150,9 +150,12 @@ def test_the_columns_gain_pooled_over_eleven_experiments(
         gain = {"delta": delta, "interval": [low, high]}
         rows = [{"system": "+RNN", "against_baseline": gain}]
         (results / f"regime-{name}.json").write_text(json.dumps({"rows": rows}))
-    mean, (low, high), spread = script["pooled_column"](results)
-    assert (round(mean, 2), round(low, 2), round(high, 2)) == (0.02, -0.03, 0.07)
-    assert round(spread, 1) == 9.2
+    pooled = script["pooled_column"](results)
+    assert pooled.n_experiments == 11
+    assert [round(x, 2) for x in (pooled.mean, *pooled.interval)] == [0.02, -0.03, 0.07]
+    assert round(pooled.q, 1) == 9.2
+    shutil.copy(results / "table1.json", results / "regime-60000-pairs.json")
+    assert script["pooled_column"](results) == pooled
 
 
 def test_results_name_no_places_of_a_machine() -> None:

@@ -87,7 +87,7 @@ def test_a_file_of_translations(system: FixedSystem, tmp_path: Path) -> None:
     output = tmp_path / "output"
     output.write_text("a b c d e\nf g h i x\nk l m n o\n")
     frame = tuning.evaluate(output, system["reference"], n_samples=20)
-    arguments = ["--output", output, "--reference", system["reference"], "--samples", 20]
+    arguments = [output, "--reference", system["reference"], "--samples", 20]
     result = CliRunner().invoke(main, ["evaluate", *map(str, arguments)])
     printed = json.loads(result.stdout)
     assert len(frame) == 1
@@ -128,8 +128,8 @@ UserError
 compare_systems(systems: Mapping[str, StrPath | Sequence[StrPath]], source: StrPath, \
 references: StrPath | Sequence[StrPath], settings: Mapping[str, Any] | None = None, \
 training: StrPath | Sequence[StrPath] = (), groups: StrPath | None = None, jobs: int = 1) -> Compared
-evaluate(output: StrPath, references: StrPath | Sequence[StrPath], target: str = 'fr', n_samples: int = 1000, \
-seed: int = 1) -> pd.DataFrame
+evaluate(output: StrPath, references: StrPath | Sequence[StrPath], target_language: str = 'fr', \
+n_samples: int = 1000, seed: int = 1) -> pd.DataFrame
 tune(ini: StrPath, source: StrPath, references: StrPath | Sequence[StrPath], out: StrPath, \
 settings: Mapping[str, Any] | None = None, seed: int = 1, resume: bool = False, \
 init_weights: StrPath | None = None, nbest_features: Sequence[str] = (), jobs: int = 1) -> Tuned

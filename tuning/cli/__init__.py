@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import click
 
-from moses_bridge.base.command import VERSION, CommandGroup
+from moses_bridge.base.command import HELP_NAMES, QUIET, VERBOSE, VERSION, CommandGroup
 from tuning.cli import compare, plan, report, tune
 
 
-@click.group(cls=CommandGroup)
+@click.group(cls=CommandGroup, context_settings=HELP_NAMES)
 @VERSION
+@QUIET
+@VERBOSE
 def main() -> None:
     """Tune log-linear weights against BLEU and compare tuned systems."""
 
 
 main.extra = "report"
-for _module in (tune, compare, report, plan):
-    for _command in _module.COMMANDS:
-        main.add_command(_command)
+main.add_section("Find weights", tune.COMMANDS)
+main.add_section("Translate and compare", compare.COMMANDS)
+main.add_section("Report", report.COMMANDS)
+main.add_section("Plan an experiment", plan.COMMANDS)

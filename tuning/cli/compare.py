@@ -28,15 +28,18 @@ from tuning.report.choices import OutputFormat
 
 if TYPE_CHECKING:
     from tuning.compare.comparison import Comparison
+    from tuning.compare.scan.weight_scan import ScanConfig
     from tuning.compare.systems import CompareConfig
-    from tuning.scan.weight_scan import ScanConfig
 
 
 @command
-@click.option("--output", type=INPUT_FILE, required=True, help="Translations, one a line.")
+@click.argument("translations", type=INPUT_FILE)
 @REFERENCE
 @click.option(
-    "--target", default="fr", show_default=True, help="Target language, for the detokenizer."
+    "--target-language",
+    default="fr",
+    show_default=True,
+    help="Target language, for the detokenizer.",
 )
 @click.option(
     "--format",
@@ -51,31 +54,38 @@ if TYPE_CHECKING:
 )
 @SEED
 def evaluate(
-    output: Path,
+    translations: Path,
     references: tuple[Path, ...],
-    target: str,
+    target_language: str,
     form: OutputFormat,
     samples: int,
     seed: int,
 ) -> None:
-    """Print BLEU on tokens with its bootstrap s.d., and BLEU, chrF and TER on detokenised text.
+    """Print BLEU, chrF and TER of translations.
 
-    Example: tuning evaluate --output test.out --reference test.fr --target fr
+    BLEU is on tokens, with its bootstrap s.d.; then BLEU, chrF and TER are on detokenised text. TRANSLATIONS
+    has one translation a line.
+
+    Example: tuning evaluate test.out --reference test.fr --target-language fr
     """
     from tuning.compare.output_scores import score_output
     from tuning.report.write import format_scores
 
-    scores = score_output(output, references, target, samples, seed)
+    scores = score_output(translations, references, target_language, samples, seed)
     click.echo(format_scores(scores, form), nl=False)
 
 
 def _compare_settings(
-    config: Path | None, target: str | None, control: str | None, run_commands: bool
+    config: Path | None, target_language: str | None, control: str | None, run_commands: bool
 ) -> CompareConfig:
     """The settings of `tuning compare`."""
     from tuning.compare.systems import CompareConfig
 
-    options = {"target": target, "control": control, "run_commands": run_commands or None}
+    options = {
+        "target_language": target_language,
+        "control": control,
+        "run_commands": run_commands or None,
+    }
     return with_options(load_config(CompareConfig, config), options)
 
 
@@ -84,9 +94,12 @@ def _compare_settings(
 @SOURCE
 @REFERENCE
 @click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Directory for the table.")
-@click.option("--target", help="Target language, for the detokenizer; sets the key target.")
 @click.option(
-    "--train",
+    "--target-language",
+    help="Target language, for the detokenizer; sets the key target_language.",
+)
+@click.option(
+    "--train-source",
     "training",
     type=INPUT_FILE,
     multiple=True,
@@ -119,7 +132,7 @@ def compare(
     source: Path,
     references: tuple[Path, ...],
     out: Path,
-    target: str | None,
+    target_language: str | None,
     training: tuple[Path, ...],
     training_targets: tuple[Path, ...],
     groups: Path | None,
@@ -128,7 +141,9 @@ def compare(
     config: Path | None,
     jobs: int,
 ) -> None:
-    """Compare SYSTEMS, each NAME=RUN[,RUN...], on a test text; the first one is the baseline.
+    """Compare systems on a test text.
+
+    Each of SYSTEMS is NAME=RUN[,RUN...]; the first one is the baseline.
 
     Example: tuning compare Baseline=b1,b2,b3 +RNN=r1,r2,r3 --source test.en --reference test.fr --out cmp
     """
@@ -139,7 +154,7 @@ def compare(
     texts = [source, *references, *training, *training_targets]
     texts += [] if groups is None else [groups]
     refuse_overwriting(written_files(out, "table"), texts)
-    settings = _compare_settings(config, target, control, run_commands)
+    settings = _compare_settings(config, target_language, control, run_commands)
     named = _parse_systems(systems)
     comparison = compare_systems(
         named, source, references, settings, jobs, training, groups, training_targets
@@ -149,40 +164,43 @@ def compare(
 
 
 @command
-@click.argument("tables", nargs=-1, required=True)
-@click.option("--system", required=True, help="Row to take from each table, like +RNN.")
+@click.argument("comparisons", nargs=-1, required=True)
+@click.option("--system", required=True, help="Row to take from each comparison, like +RNN.")
 @click.option(
     "--out", type=OUTPUT_DIRECTORY, required=True, help="Directory for table and picture."
 )
-def gains(tables: tuple[str, ...], system: str, out: Path) -> None:
-    """Show side by side what a system gains in several TABLES, each NAME=table.json of tuning compare.
+def gains(comparisons: tuple[str, ...], system: str, out: Path) -> None:
+    """Show side by side what a system gains.
+
+    Each of COMPARISONS is NAME=table.json of `tuning compare`.
 
     Example: tuning gains small=a/table.json large=b/table.json --system +RNN --out gains
     """
     from tuning.compare.gains import gains_of
     from tuning.report.write import write_gains, written_files
 
-    comparisons = _read_tables(tables, written_files(out, "gains"))
-    click.echo(write_gains(gains_of(comparisons, system), out), nl=False)
+    tables = _read_tables(comparisons, written_files(out, "gains"))
+    click.echo(write_gains(gains_of(tables, system), out), nl=False)
 
 
 @command
-@click.argument("tables", nargs=-1, required=True)
-@click.option("--system", required=True, help="Row to take from each table, like +RNN.")
+@click.argument("comparisons", nargs=-1, required=True)
+@click.option("--system", required=True, help="Row to take from each comparison, like +RNN.")
 @click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Directory for the table.")
-def pool(tables: tuple[str, ...], system: str, out: Path) -> None:
-    """Pool what a system gains in several TABLES, each NAME=table.json of tuning compare.
+def pool(comparisons: tuple[str, ...], system: str, out: Path) -> None:
+    """Pool what a system gains in several comparisons.
 
-    Prints the inverse-variance mean and that of random effects (DerSimonian and Laird, 1986) with 95%
-    intervals, and how far the tables differ: Q, I^2 and tau^2.
+    Each of COMPARISONS is NAME=table.json of `tuning compare`. Prints the inverse-variance mean and that of
+    random effects (DerSimonian and Laird, 1986) with 95% intervals, and how far the tables differ: Q, I^2 and
+    tau^2.
 
     Example: tuning pool 5000=a/table.json 60000=b/table.json de=c/table.json --system +RNN --out pooled
     """
     from tuning.compare.pooling import pool as pool_gains
     from tuning.report.write import write_pooled, written_files
 
-    comparisons = _read_tables(tables, written_files(out, "pool"))
-    click.echo(write_pooled(pool_gains(comparisons, system), out), nl=False)
+    tables = _read_tables(comparisons, written_files(out, "pool"))
+    click.echo(write_pooled(pool_gains(tables, system), out), nl=False)
 
 
 def _scan_settings(
@@ -193,7 +211,7 @@ def _scan_settings(
     run_commands: bool,
 ) -> ScanConfig:
     """The settings of `tuning scan`."""
-    from tuning.scan.weight_scan import ScanConfig
+    from tuning.compare.scan.weight_scan import ScanConfig
 
     options = {
         "grid": None if grid is None else _numbers(grid),
@@ -213,7 +231,7 @@ def _numbers(text: str) -> list[float]:
 
 @command
 @click.argument("system", type=FILE_OR_DIRECTORY)
-@click.option("--feature", required=True, help="Column to scan, like TranslationModel0_4 or CSLM0.")
+@click.option("--column", required=True, help="Column to scan, like TranslationModel0_4 or CSLM0.")
 @SOURCE
 @REFERENCE
 @click.option(
@@ -222,7 +240,7 @@ def _numbers(text: str) -> list[float]:
 @click.option("--grid", help="Weights to try, like -0.01,0.01,0.02; sets the key grid.")
 @click.option("--against", help="Column whose weight restores the length; sets the key against.")
 @click.option(
-    "--init-weights", type=INPUT_FILE, help="weights.json whose weights replace those of the ini."
+    "--weights", type=INPUT_FILE, help="weights.json whose weights replace those of the ini."
 )
 @click.option(
     "--neural-lm",
@@ -236,31 +254,33 @@ def _numbers(text: str) -> list[float]:
 @JOBS
 def scan(
     system: Path,
-    feature: str,
+    column: str,
     source: Path,
     references: tuple[Path, ...],
     out: Path,
     grid: str | None,
     against: str | None,
-    init_weights: Path | None,
+    weights: Path | None,
     neural_lms: tuple[str, ...],
     run_commands: bool,
     resume: bool,
     config: Path | None,
     jobs: int,
 ) -> None:
-    """Decode with several weights for a feature of SYSTEM, a moses.ini or a run directory.
+    """Decode with several weights for one column.
 
-    Example: tuning scan rnn/moses.ini --init-weights run1/weights.json --feature TranslationModel0_4
+    SYSTEM is a moses.ini or a run directory.
+
+    Example: tuning scan rnn/moses.ini --weights run1/weights.json --column TranslationModel0_4
     --source dev.en --reference dev.fr --out scan
     """
+    from tuning.compare.scan.weight_scan import scan as scan_weights
     from tuning.report.write import write_scan, written_files
-    from tuning.scan.weight_scan import scan as scan_weights
 
     refuse_overwriting(written_files(out, "scan"), [source, *references])
     settings = _scan_settings(config, grid, against, neural_lms, run_commands)
     texts = (source, references, out)
-    found = scan_weights(system, feature, *texts, settings, jobs, resume, init_weights)
+    found = scan_weights(system, column, *texts, settings, jobs, resume, weights)
     click.echo(write_scan(found, out), nl=False)
 
 
@@ -270,7 +290,9 @@ def scan(
 @run_commands_option()
 @JOBS
 def translate(runs: tuple[Path, ...], source: Path, run_commands: bool, jobs: int) -> None:
-    """Translate a text with the weights of RUNS, ahead of `tuning compare`; print the output files.
+    """Translate a text with the weights of runs.
+
+    `tuning compare` then finds the translations. The names of the output files are printed.
 
     Example: tuning translate base1 base2 base3 --source test.en
     """

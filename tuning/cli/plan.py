@@ -21,7 +21,9 @@ from moses_bridge.base.command import INPUT_FILE, OUTPUT_FILE, command
 def plan(
     experiments: tuple[Path, ...], out: Path | None, changes: tuple[str, ...], dry_run: bool
 ) -> None:
-    """Write what EXPERIMENTS say of systems, networks and tables as rules for make.
+    """Write an experiment as rules for make.
+
+    EXPERIMENTS say what systems, networks and tables there are.
 
     Example: tuning plan tuning/experiments/small.toml --dry-run
     """

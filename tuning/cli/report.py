@@ -14,7 +14,9 @@ from tuning.cli.options import SEED
 @click.argument("runs", nargs=-1, required=True, type=DIRECTORY)
 @click.option("--out", type=OUTPUT_FILE, required=True, help="Picture to write, .svg or .png.")
 def plot(runs: tuple[Path, ...], out: Path) -> None:
-    """Draw dev BLEU by iteration and the weights of RUNS, run directories of `tuning tune`.
+    """Draw dev BLEU by iteration, and weights.
+
+    RUNS are run directories of `tuning tune`.
 
     Example: tuning plot run1 run2 run3 --out tuning.svg
     """
@@ -27,8 +29,8 @@ def plot(runs: tuple[Path, ...], out: Path) -> None:
 @click.argument("runs", nargs=-1, type=DIRECTORY)
 @click.option("--out", type=OUTPUT_FILE, required=True, help="Page to write, .html.")
 @click.option(
-    "--table",
-    "tables",
+    "--comparison",
+    "comparisons",
     type=INPUT_FILE,
     multiple=True,
     help="table.json of tuning compare; adds its runs. May be given several times.",
@@ -74,7 +76,7 @@ def plot(runs: tuple[Path, ...], out: Path) -> None:
 def report(
     runs: tuple[Path, ...],
     out: Path,
-    tables: tuple[Path, ...],
+    comparisons: tuple[Path, ...],
     source: Path | None,
     references: tuple[Path, ...],
     models: tuple[Path, ...],
@@ -85,16 +87,18 @@ def report(
     points: int,
     seed: int,
 ) -> None:
-    """Write one HTML page about RUNS, run directories of `tuning tune`, and their tables.
+    """Write one HTML page about runs and comparisons.
 
-    Example: tuning report --table cmp/table.json --source test.en --reference test.fr --out report.html
+    RUNS are run directories of `tuning tune`.
+
+    Example: tuning report --comparison cmp/table.json --source test.en --reference test.fr --out report.html
     """
     from tuning.report.page.contents import ReportInputs
     from tuning.report.page.write import write_report
 
     inputs = ReportInputs(
         runs=runs,
-        tables=tables,
+        tables=comparisons,
         source=source,
         references=references,
         models=models,

@@ -121,7 +121,9 @@ def tune(
     workers: int | None,
     jobs: int,
 ) -> None:
-    """Decode, pool, optimise, until the weights settle; write weights.json and moses.ini.
+    """Find the weights of a system on a dev text.
+
+    Decode, pool, optimise, until the weights settle; then write weights.json and moses.ini.
 
     Example: tuning tune --ini moses.ini --source dev.en --reference dev.fr --out run1 --seed 1
     """
@@ -202,9 +204,10 @@ def rerank(
     config: Path | None,
     jobs: int,
 ) -> None:
-    """Tune weights for reranking the n-best lists of RUN, leaving its search as it is.
+    """Tune weights for reranking n-best lists.
 
-    Writes a run directory for `tuning translate` and `tuning compare`.
+    The lists are those of RUN, whose search stays as it is. Writes a run directory for `tuning translate` and
+    `tuning compare`.
 
     Example: tuning rerank run1 --source dev.en --reference dev.fr --out reranked1
     --nbest-feature "NN0=rescorer nbest {nbest} --source {source} --model rnn --feature NN0 --out {out}"
@@ -244,7 +247,10 @@ def _optimizer_settings(config: Path | None) -> OptimizerConfig:
     help="The scores.dat of each, in the same order.",
 )
 @click.option(
-    "--init", type=INPUT_FILE, required=True, help="An init.opt with the weights to start from."
+    "--init-weights",
+    type=INPUT_FILE,
+    required=True,
+    help="An init.opt with the weights to start from.",
 )
 @click.option(
     "--optimizer",
@@ -259,20 +265,22 @@ def _optimizer_settings(config: Path | None) -> OptimizerConfig:
 def optimize(
     features: tuple[Path, ...],
     scores: tuple[Path, ...],
-    init: Path,
+    init_weights: Path,
     optimizer: OptimizerName,
     seed: int,
     config: Path | None,
     jobs: int,
 ) -> None:
-    """Optimise on the tuning files of Moses; print weights and BLEU as JSON.
+    """Optimise on the tuning files of Moses.
 
-    Example: tuning optimize --features run1.features.dat --scores run1.scores.dat --init init.opt
+    Weights and BLEU are printed as JSON.
+
+    Example: tuning optimize --features run1.features.dat --scores run1.scores.dat --init-weights init.opt
     """
     from tuning.optimisers.moses_files import optimize_files
 
     settings = _optimizer_settings(config)
-    result = optimize_files(features, scores, init, optimizer, settings, seed, jobs)
+    result = optimize_files(features, scores, init_weights, optimizer, settings, seed, jobs)
     for name in set(result.frozen) - set(settings.frozen):
         click.echo(f"warning: {name} is constant in every sentence; its weight stays", err=True)
     click.echo(json.dumps(dataclasses.asdict(result), indent=1))

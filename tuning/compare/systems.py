@@ -54,7 +54,7 @@ class CompareConfig:
     Attributes:
         n_samples: number of bootstrap samples.
         seed: seed of the bootstrap.
-        target: target language, for the detokenizer.
+        target_language: code of the target language, for the detokenizer.
         control: a system known to be useless, such as a column of noise; the others are compared with it
             too. "" for none.
         run_commands: whether to run the commands of n-best features and neural language models named in
@@ -63,7 +63,7 @@ class CompareConfig:
 
     n_samples: Annotated[int, AtLeast(2)] = 1000
     seed: Annotated[int, AtLeast(0)] = 1
-    target: str = "fr"
+    target_language: str = "fr"
     control: str = ""
     run_commands: bool = False
 
@@ -120,7 +120,7 @@ def compare(
     frequencies = count_words(training_targets)
     outputs = translate_all(all_runs, source, jobs, config.run_commands)
     same = _same_outputs(outputs)
-    detokenised = DetokenisedReferences(references, config.target, jobs)
+    detokenised = DetokenisedReferences(references, config.target_language, jobs)
     scores = detokenised.scores([outputs[path] for path in all_runs])
     scores_of = dict(zip(all_runs, scores, strict=True))
     of_systems = {

@@ -179,7 +179,7 @@ class _Planner:
     def model(self) -> None:
         """The corpus and the tables; the files named in CORPUS and MODEL are used instead."""
         corpus, config = "$(B)/corpus/train.$(SOURCE)", "$(CONFIG)/corpus.toml"
-        languages = "--source $(SOURCE) --target $(TARGET)"
+        languages = "--source-language $(SOURCE) --target-language $(TARGET)"
         line = f"$(STEP) $(BIN)/moses-bridge corpus {languages} --out $(@D) --config {config}"
         self.add(corpus, [config], _line(line, _told_by("corpus")), install=True)
         self.add("$(B)/corpus/%", [corpus])
@@ -190,7 +190,7 @@ class _Planner:
         self.add(
             "$(B)/model/moses.ini", needs, _line(line, options, _told_by("build")), install=True
         )
-        line = "$(STEP) $(BIN)/moses-bridge filter --ini $(MODEL)/moses.ini $(INPUTS:%=--input %) --out $(@D)"
+        line = "$(STEP) $(BIN)/moses-bridge filter --ini $(MODEL)/moses.ini $(INPUTS:%=--source %) --out $(@D)"
         needs = ["$(MODEL)/moses.ini", "$(INPUTS)"]
         self.add(FILTERED_INI, needs, _line(line, _told_by("filter")), install=True)
 
@@ -199,8 +199,8 @@ class _Planner:
         weights, config = self.start("start"), "$(CONFIG)/lists.toml"
         ini = weights.replace("weights.json", "moses.ini")
         line = _line(
-            f"$(STEP) $(BIN)/moses-bridge decode --ini {ini} --input {TRAINING_SOURCE}",
-            f"--output $(@D)/train.$(TARGET) --nbest $@ --config {config} --jobs $(JOBS)",
+            f"$(STEP) $(BIN)/moses-bridge decode --ini {ini} --source {TRAINING_SOURCE}",
+            f"--out $(@D)/train.$(TARGET) --nbest $@ --config {config} --jobs $(JOBS)",
             _told_by("lists"),
         )
         return self.add(LISTS, [weights, config, TRAINING_SOURCE], line)
@@ -278,7 +278,9 @@ class _Planner:
             self.network(column.network, seed)
             model = f"$(NETWORKS)/{self.directory(column.network, seed)}"
             needs = [f"{model}/trained", before]
-            options = _line(f"--model {model}", "--unknown-words" if column.unknown_words else "")
+            options = _line(
+                f"--model {model}", "--columns sum,unknown-words" if column.unknown_words else ""
+            )
         name = "+".join(columns) + (f"-{seed}" if any(map(self.is_seeded, columns)) else "")
         line = _line(
             f"$(STEP) $(BIN)/rescorer score {table} --out $(@D)/phrase-table.gz --ini {before} --ini-out $@",

@@ -21,7 +21,7 @@ from moses_bridge.base.json_files import read_json, write_json
 from moses_bridge.base.lock import held_directory
 from moses_bridge.decoding.cluster_decoder import ClusterDecoder
 from moses_bridge.decoding.decoder import Decoder, DecoderConfig, open_decoder
-from moses_bridge.formats.moses_ini import parse_ini, read_ini, with_weights, write_ini
+from moses_bridge.formats.moses_ini import moved_to, parse_ini, read_ini, with_weights, write_ini
 from tuning.loop.iteration_files import Weights, read_optimised
 from tuning.loop.list_features import ListFeatures
 from tuning.loop.nbest_choice import NBestFeature, choose_best, search_weights
@@ -197,12 +197,14 @@ def tune(
 def write_tuned_ini(ini: Path, weights: Weights, out: Path) -> None:
     """Write an ini with tuned weights; features without a weight line get one at the end.
 
+    Relative paths lead from the directory of the new ini to the same files.
+
     Args:
         ini: the ini to read.
         weights: weights by feature; those of features not in the ini are ignored.
         out: the ini to write.
     """
-    parsed = read_ini(ini)
+    parsed = moved_to(read_ini(ini), out.parent)
     unweighted = [each.name for each in parsed.features if each.name not in parsed.weights]
     added = [f"{name}= {' '.join(['1'] * len(weights[name]))}".encode() for name in unweighted]
     if added:

@@ -9,7 +9,7 @@ from tuning.compare.comparison import Comparison
 from tuning.compare.gains import Gains
 from tuning.compare.output_scores import OutputScores
 from tuning.compare.pooling import Pooled
-from tuning.scan.weight_scan import Scan
+from tuning.compare.scan.weight_scan import Scan
 
 
 def to_json(result: Comparison | Gains | OutputScores | Pooled | Scan) -> str:

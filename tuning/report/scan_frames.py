@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from tuning.scan.weight_scan import Measures, Scan, ScanPoint
+from tuning.compare.scan.weight_scan import Measures, Scan, ScanPoint
 
 MISSED = "*"
 

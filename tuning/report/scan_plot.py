@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tuning.compare.scan.weight_scan import Scan
 from tuning.report.picture import draw_panels
-from tuning.scan.weight_scan import Scan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

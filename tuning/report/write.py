@@ -13,6 +13,7 @@ from tuning.compare.comparison import Comparison
 from tuning.compare.gains import Gains
 from tuning.compare.output_scores import OutputScores
 from tuning.compare.pooling import Pooled
+from tuning.compare.scan.weight_scan import Scan
 from tuning.report.as_json import to_json
 from tuning.report.choices import OutputFormat
 from tuning.report.frames import comparison_frame, comparison_notes, scores_frame
@@ -25,7 +26,6 @@ from tuning.report.scan_frames import scan_frame, scan_notes
 from tuning.report.scan_plot import plot_scan
 from tuning.report.text import to_text
 from tuning.report.verdict import verdict
-from tuning.scan.weight_scan import Scan
 
 Renderer = Callable[[pd.DataFrame, Sequence[str], Sequence[str]], str]  # cells, notes, lead
 RENDERERS: dict[str, Renderer] = {

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,9 +15,19 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from moses_bridge.base.command import CommandGroup, choice_of, config_options
+from moses_bridge.base.command import (
+    HELP_NAMES,
+    QUIET,
+    VERBOSE,
+    CommandGroup,
+    choice_of,
+    command,
+    command_line,
+    config_options,
+)
 from moses_bridge.base.config import load_config, with_options
 from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.progress import print_note
 
 MOSES_BRIDGE = [
     sys.executable,
@@ -356,3 +367,82 @@ def test_print_config_makes_nothing_else_optional(arguments: list[str], found: s
 
 def test_an_option_can_be_what_a_literal_names() -> None:
     assert tuple(choice_of(Literal["none", "all"]).choices) == ("none", "all")
+
+
+def _grouped() -> CommandGroup:
+    @click.group(cls=CommandGroup, context_settings=HELP_NAMES)
+    @QUIET
+    @VERBOSE
+    def prog() -> None: ...
+
+    @command
+    @click.option("--resume", is_flag=True)
+    def train(resume: bool) -> None:
+        """Train a network on whatever there is. Then say so."""
+        print_note("under way")
+        raise KeyboardInterrupt
+
+    @command
+    def check() -> None:
+        """Find faults."""
+        raise InputError("t", 3, "x", "y")
+
+    prog.add_section("Make", [train])
+    prog.add_section("Look", [check])
+    return prog
+
+
+def test_commands_are_listed_in_sections() -> None:
+    for option in ("-h", "--help"):
+        result = CliRunner().invoke(_grouped(), [option], prog_name="prog")
+        listed = result.stdout.split("exit.\n")[-1].split("\n")
+        assert [line for line in listed if line] == [
+            "Make:",
+            "  train  Train a network on whatever there is.",
+            "Look:",
+            "  check  Find faults.",
+        ]
+    result = CliRunner().invoke(_grouped(), ["train", "-h"], prog_name="prog")
+    assert result.stdout.startswith("Usage: prog train ")
+
+
+def test_an_interrupt_says_how_to_continue() -> None:
+    result = CliRunner().invoke(_grouped(), ["train"], prog_name="prog")
+    assert (result.exit_code, result.stderr) == (
+        130,
+        "under way\nprog: interrupted; continue with --resume\n",
+    )
+
+
+def test_quiet_shows_no_progress_of_this_call_alone() -> None:
+    for options, told in ((["-q"], ""), (["--quiet"], ""), ([], "under way\n")):
+        result = CliRunner().invoke(_grouped(), [*options, "train"], prog_name="prog")
+        assert result.stderr == f"{told}prog: interrupted; continue with --resume\n"
+
+
+def test_verbose_measures_and_shows_where_an_error_is_from() -> None:
+    result = CliRunner().invoke(_grouped(), ["-v", "check"], prog_name="prog")
+    assert result.exit_code == 1
+    first, *_, measured, last = result.stderr.splitlines()
+    assert re.fullmatch(r"prog \S+, .* processors, \d+ GiB, .*", first)
+    assert "Traceback (most recent call last):" in result.stderr
+    assert re.fullmatch(
+        r"prog: .* s, .* s of processor time, [\d,]+ MiB of memory at most", measured
+    )
+    assert last == "prog: error: t:3: found x, expected y"
+
+
+@pytest.mark.parametrize("module", ["moses_bridge", "rescorer", "tuning"])
+def test_each_command_is_a_module_too(module: str) -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.startswith(f"{module.replace('_', '-')} ")
+    assert result.stderr == ""
+
+
+def test_the_command_line_of_a_module_is_that_of_its_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["/x/moses_bridge/__main__.py", "check", "a b"])
+    assert command_line() == "moses-bridge check 'a b'"

@@ -5,7 +5,27 @@ import re
 import pytest
 
 from moses_bridge.base import progress
-from moses_bridge.base.progress import Progress, track
+from moses_bridge.base.progress import Progress, set_apart, track
+
+
+class Clock:
+    """A clock that goes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def time(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(progress, "time", clock)
+    return clock
 
 
 def test_a_log_gets_one_line_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
@@ -29,19 +49,87 @@ def test_share_and_note(
     assert shown.done == 6
 
 
-def test_what_is_left(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter([100.0, 101.5, 102.5, 102.5, 110.0, 118.0, 118.0, 120.0])
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+def test_what_is_left_goes_by_the_rate_since_the_first_update(
+    capsys: pytest.CaptureFixture[str], clock: Clock
+) -> None:
     with Progress("score", total=100, unit="rows", done=50) as shown:
-        shown.update(4)  # after 1.5 s: nothing yet
-        shown.update(1)  # after 2.5 s: the first line
-        shown.update(5)  # 7.5 s later: nothing
-        shown.update(20)  # 15.5 s later
+        clock.now += 60.0
+        shown.update(4)  # it has waited for compiled code: a minute says nothing of the others
+        clock.now += 15.5
+        shown.update(1)  # 49 more at 1 in 15.5 s
+        clock.now += 15.5
+        shown.update(21)
     assert capsys.readouterr().err.splitlines() == [
-        "score: 55/100 (55%) rows, 2 s, 2/s, 22 s left",
-        "score: 80/100 (80%) rows, 18 s, 2/s, 12 s left",
-        "score: 80/100 (80%) rows, 20 s, 2/s, 13 s left",
+        "score: 54/100 (54%) rows, 60 s, 0/s",
+        "score: 55/100 (55%) rows, 76 s, 0/s, 11 min 38 s left",  # 45 * 15.5 s
+        "score: 76/100 (76%) rows, 91 s, 0/s, 34 s left",  # 24 * 31 s / 22
+        "score: 76/100 (76%) rows, 91 s, 0/s, 34 s left",
     ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "n_units", "left"),
+    [
+        (1.0, 2, ""),  # 2% in 1 s say little
+        (1.0, 3, ", 32 s left"),
+        (3.0, 1, ", 4 min 54 s left"),
+    ],
+)
+def test_nothing_is_estimated_from_too_little(
+    capsys: pytest.CaptureFixture[str], clock: Clock, seconds: float, n_units: int, left: str
+) -> None:
+    with Progress("score", total=100, unit="rows") as shown:
+        shown.update(1)
+        clock.now += seconds
+        shown.update(n_units)
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert re.fullmatch(rf"score: .* rows, {seconds:.0f} s, \d+/s{left}", line)
+
+
+def test_seconds_set_apart_count_in_no_rate(
+    capsys: pytest.CaptureFixture[str], clock: Clock
+) -> None:
+    with Progress("decode", total=100) as shown:
+        shown.update(10)
+        clock.now += 400
+        set_apart(390.0)
+        shown.update(10)
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line == "decode: 20/100 (20%) lines, 400 s, 2/s, 1 min 20 s left"
+
+
+def test_a_share_in_place_of_a_total(capsys: pytest.CaptureFixture[str], clock: Clock) -> None:
+    """Three minutes of training, one of them done by an earlier run."""
+    with Progress("train", unit="updates", done=30, share=1 / 3) as shown:
+        clock.now += 10
+        shown.update(share=70 / 180)
+        clock.now += 50
+        shown.update(share=120 / 180)
+        clock.now += 61
+        shown.update(share=181 / 180)
+    assert capsys.readouterr().err.splitlines() == [
+        "train: 31 (39%) updates, 10 s, 0/s",
+        "train: 32 (67%) updates, 60 s, 0/s, 1 min 00 s left",
+        "train: 33 (100%) updates, 121 s, 0/s",
+        "train: 33 (100%) updates, 121 s, 0/s",
+    ]
+
+
+def test_one_progress_is_shown_at_a_time(capsys: pytest.CaptureFixture[str], clock: Clock) -> None:
+    with Progress("outer", total=2) as outer:
+        with Progress("inner", total=3) as inner:
+            clock.now += 20
+            outer.update()  # from another thread, say
+            assert capsys.readouterr().err == ""
+            inner.update()
+        assert [line.split(",")[0] for line in capsys.readouterr().err.splitlines()] == [
+            "inner: 1/3 (33%) lines",
+            "inner: 1/3 (33%) lines",
+        ]
+        outer.update()
+    assert {line.split(",")[0] for line in capsys.readouterr().err.splitlines()} == {
+        "outer: 2/2 (100%) lines"
+    }
 
 
 def test_no_last_line_after_an_error(capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,7 +146,22 @@ def test_a_bar_on_a_terminal(
     with Progress("work", total=3, unit="rows") as shown:
         shown.update(3, "loss 1")
     printed = capsys.readouterr().err
-    assert "work: 100%" in printed and "3/3" in printed
+    assert "work: 100%" in printed and "3/3 rows [" in printed and ", loss 1]" in printed
+
+
+def test_a_bar_makes_room_for_the_one_inside_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with Progress("outer", total=2) as outer:
+        outer.update()
+        with Progress("inner", unit="updates", share=0.0) as inner:
+            inner.update(share=0.5, note="loss 2")
+        outer.update()
+    # What stays on the screen: the last text of each line.
+    lines = [line.split("\r")[-1] for line in capsys.readouterr().err.split("\n")]
+    assert [line.split("|")[0] for line in lines if line] == ["inner:  50%", "outer: 100%"]
+    assert lines[0].endswith(", loss 2]")
 
 
 def test_a_silent_process_shows_nothing(
@@ -69,3 +172,6 @@ def test_a_silent_process_shows_nothing(
     assert [*track([1, 2], "count")] == [1, 2]
     progress.print_note("a note")
     assert capsys.readouterr() == ("", "")
+    progress.quiet(False)
+    assert [*track([1, 2], "count")] == [1, 2]
+    assert capsys.readouterr().err.startswith("count: 2 lines")

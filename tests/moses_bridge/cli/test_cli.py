@@ -83,13 +83,13 @@ def test_the_example_in_each_help_is_a_right_command_line(
 @pytest.mark.parametrize(
     ("arguments", "found"),
     [
-        (["corpus", "--source", "en"], "--target"),
+        (["corpus", "--source-language", "en"], "--target-language"),
         (["build", "--corpus", "x"], "--source"),
         (["filter"], "--ini"),
         (["check", "nowhere"], "nowhere"),
         (["check", "--num-scores", "0", "moses.ini"], "--num-scores"),
-        (["decode", "--ini", "moses.ini", "--input", "input", "--decoder", "best"], "best"),
-        (["decode", "--ini", "moses.ini", "--input", "input", "--jobs", "0"], "--jobs"),
+        (["decode", "--ini", "moses.ini", "--source", "input", "--decoder", "best"], "best"),
+        (["decode", "--ini", "moses.ini", "--source", "input", "--jobs", "0"], "--jobs"),
         (["translate"], "translate"),
         (["prune", "moses.ini", "--out", "."], "is a directory"),
         (["config", "moses.ini", "--out", "input"], "is a file"),
@@ -102,7 +102,7 @@ def test_wrong_command_lines(folder: Path, arguments: list[str], found: str) -> 
 
 
 def test_the_prefix_of_a_corpus_may_be_a_directory_too(folder: Path) -> None:
-    languages = ["--source", "en", "--target", "fr"]
+    languages = ["--source-language", "en", "--target-language", "fr"]
     context = main.commands["build"].make_context(
         "build", ["--corpus", str(folder), *languages, "--out", "model"]
     )
@@ -130,7 +130,7 @@ def test_check_reads_standard_input() -> None:
 
 
 def test_filter(folder: Path) -> None:
-    result = run("filter", "--ini", "moses.ini", "--input", "input", "--out", "out")
+    result = run("filter", "--ini", "moses.ini", "--source", "input", "--out", "out")
     assert result.exit_code == 0, result.output
     rows = gzip.decompress((folder / "out" / "table.gz").read_bytes()).split(b"\n")
     assert rows == [*TABLE.split(b"\n")[:2], b""]
@@ -139,7 +139,7 @@ def test_filter(folder: Path) -> None:
 
 def test_faults_of_files_end_with_status_1(folder: Path) -> None:
     (folder / "moses.ini").write_text(INI.replace("0.2 0.2", "0.2"))
-    result = run("filter", "--ini", "moses.ini", "--input", "input", "--out", "out")
+    result = run("filter", "--ini", "moses.ini", "--source", "input", "--out", "out")
     assert result.exit_code == 1
     assert result.stderr == (
         "moses-bridge: error: moses.ini: found 1 weights of TM, expected 2, its num-features\n"
@@ -158,8 +158,18 @@ def test_corpus_of_ones_own_files(folder: Path) -> None:
     Path("own.fr").write_text("".join(f"Le {number} est ici.\n" for number in numbers))
     Path("c.toml").write_text("n_dev = 10\nn_test = 20\n")
     command = (
-        *("corpus", "--source", "en", "--target", "fr", "--out", "corpus", "--config", "c.toml"),
-        *("--source-file", "own.en", "--target-file", "own.fr", "--jobs", 1),
+        *(
+            "corpus",
+            "--source-language",
+            "en",
+            "--target-language",
+            "fr",
+            "--out",
+            "corpus",
+            "--config",
+            "c.toml",
+        ),
+        *("--source", "own.en", "--target", "own.fr", "--jobs", 1),
     )
     refused = run(*command)
     assert refused.exit_code == 1
@@ -184,7 +194,17 @@ def test_build_passes_its_options_on(folder: Path, monkeypatch: pytest.MonkeyPat
     )
     Path("b.toml").write_text("lm_order = 3\nlm_prune = [0, 1]\n")
     result = run(
-        *("build", "--corpus", "c/train", "--source", "en", "--target", "fr", "--out", "model"),
+        *(
+            "build",
+            "--corpus",
+            "c/train",
+            "--source-language",
+            "en",
+            "--target-language",
+            "fr",
+            "--out",
+            "model",
+        ),
         *("--links", "input", "--config", "b.toml", "--smoothing", "none", "--jobs", 3),
     )
     assert result.exit_code == 0, result.output
@@ -226,7 +246,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> list[RecordingDecoder]:
 
 
 def test_decode_by_default(folder: Path, recorded: list[RecordingDecoder]) -> None:
-    result = run("decode", "--ini", "moses.ini", "--input", "input")
+    result = run("decode", "--ini", "moses.ini", "--source", "input")
     assert result.exit_code == 0, result.output
     (decoder,) = recorded
     jobs = len(os.sched_getaffinity(0))
@@ -242,7 +262,7 @@ def test_options_of_decode_go_before_those_of_the_file(
     Path("d.toml").write_text("stack_size = 50\npop_limit = 70\ntable_limit = 5\n")
     Path("w.json").write_text(json.dumps({"weights": {"TM": [1, 2]}}))
     result = run(
-        *("decode", "--ini", "moses.ini", "--input", "input", "--output", "out"),
+        *("decode", "--ini", "moses.ini", "--source", "input", "--out", "out"),
         *("--nbest", "n.gz", "--nbest-size", 7, "--decoder", "builtin", "--stack", 9),
         *("--weights", "w.json", "--config", "d.toml", "--jobs", 1),
     )
@@ -257,14 +277,23 @@ def test_options_of_decode_go_before_those_of_the_file(
 
 def test_decode_with_a_wrong_setting(folder: Path) -> None:
     Path("d.toml").write_text("stack = 50\n")
-    result = run("decode", "--ini", "moses.ini", "--input", "input", "--config", "d.toml")
+    result = run("decode", "--ini", "moses.ini", "--source", "input", "--config", "d.toml")
     assert result.exit_code == 1
     assert result.stderr == (
         "moses-bridge: error: d.toml: unknown key 'stack'; did you mean 'stack_size'?\n"
     )
 
 
-MODEL = ("--corpus", "c/train", "--source", "en", "--target", "fr", "--out", "model")
+MODEL = (
+    "--corpus",
+    "c/train",
+    "--source-language",
+    "en",
+    "--target-language",
+    "fr",
+    "--out",
+    "model",
+)
 
 
 @pytest.mark.parametrize(
@@ -290,7 +319,7 @@ def test_print_config_stands_anywhere(
     [
         (["corpus"], {}),
         (["corpus", "--from", "files", "--jobs", 2], {"origin": "files", "jobs": 2}),
-        (["corpus", "--source-file", "input"], {"origin": "files"}),
+        (["corpus", "--source", "input"], {"origin": "files"}),
         (["build", "--smoothing", "none"], {"smoothing": "none"}),
         (
             ["decode", "--stack", 7, "--cube-pruning-pop-limit", 8, "--decoder", "builtin"],

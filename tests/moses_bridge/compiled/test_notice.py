@@ -77,7 +77,7 @@ def test_the_share_that_is_done_is_told_while_it_compiles(
         "compile: 2/4 (50%) functions",
         "compile: 2/2 (100%) functions",
     ]
-    assert lines[0].endswith(" left")
+    assert lines[1].endswith(" left")
 
 
 def test_not_told_outside_of_the_block(capsys: pytest.CaptureFixture[str]) -> None:

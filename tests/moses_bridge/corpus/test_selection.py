@@ -108,7 +108,7 @@ def test_the_command_with_scores_alone_and_with_models(
     estimate(domain[0], tmp_path / "in.arpa", 2, ())
     estimate(mixed[0], tmp_path / "out.arpa.gz", 2, ())
     models = ["--domain-model", tmp_path / "in.arpa", "--general-model", tmp_path / "out.arpa.gz"]
-    arguments = ["select", mixed[0], *models, "--scores", tmp_path / "scores"]
+    arguments = ["select", mixed[0], *models, "--scores-out", tmp_path / "scores"]
     result = CliRunner().invoke(main, [*map(str, arguments)])
     assert result.exit_code == 0, result.output
     assert count_lines(tmp_path / "scores") == 300

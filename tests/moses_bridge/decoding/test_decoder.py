@@ -511,6 +511,19 @@ def test_settings_and_weights_reach_moses(stand_in: Path) -> None:
     assert names == [("Distortion0", 1), ("LM0", 1), ("TranslationModel0", 2)]
 
 
+def test_moses_gets_absolute_paths(stand_in: Path) -> None:
+    """It would look for relative ones in the working directory."""
+    text = stand_in.read_text()
+    stand_in.write_text(text.replace(f"path={stand_in.parent}/", "path="))
+    with open_decoder(stand_in, DecoderConfig(kind="moses"), 1) as search:
+        assert isinstance(search, MosesDecoder)
+        command = search.command(stand_in, None)
+        given = Path(command[command.index("-f") + 1])
+        assert given != stand_in
+        assert given.read_text() == text
+    assert not given.exists()
+
+
 @pytest.mark.parametrize("extra", ["| tail -n 1", "; echo out of memory >&2; exit 3"])
 def test_a_moses_that_fails_is_told(stand_in: Path, extra: str) -> None:
     write_stand_in(stand_in.parent, extra)
@@ -540,7 +553,7 @@ def test_the_command_decodes_with_weights_of_a_file(toy: Path) -> None:
     folder = toy.parent
     (folder / "in").write_text("the house\n")
     (folder / "weights.json").write_text(json.dumps({"WordPenalty0": [9.0]}))
-    arguments = ["decode", "--ini", toy, "--input", folder / "in", "--output", folder / "out"]
+    arguments = ["decode", "--ini", toy, "--source", folder / "in", "--out", folder / "out"]
     arguments += ["--decoder", "builtin", "--weights", folder / "weights.json", "--jobs", "1"]
     result = CliRunner().invoke(main, [str(argument) for argument in arguments])
     assert result.exit_code == 0, result.output

@@ -189,7 +189,7 @@ def test_other_weights_give_other_totals(ini: Path) -> None:
     nbest.write_bytes(b"0 ||| a a  ||| Other= 1 ||| 0 ||| 0=0 1=1\n")
     weights = ini.parent / "weights.json"
     weights.write_text('{"PhrasePenalty0": [100]}')
-    arguments = [nbest, "--ini", ini, "--input", source, "--out", out, "--weights", weights]
+    arguments = [nbest, "--ini", ini, "--source", source, "--out", out, "--weights", weights]
     result = CliRunner().invoke(main, ["score-nbest", *map(str, arguments)])
     assert result.exit_code == 0, result.output
     (entry,) = read_nbest(out)
@@ -231,7 +231,7 @@ def test_lines_must_go_in_pairs_and_without_a_neural_model(ini: Path) -> None:
 def test_the_command_counts_what_it_cannot_make(ini: Path) -> None:
     (ini.parent / "source").write_bytes(b"u\nu\n")
     (ini.parent / "target").write_bytes(b"b\nz\n")
-    names = [("--ini", ini), ("--input", ini.parent / "source"), ("--output", ini.parent / "out")]
+    names = [("--ini", ini), ("--source", ini.parent / "source"), ("--out", ini.parent / "out")]
     names.append(("--constrain", ini.parent / "target"))
     arguments = [str(part) for pair in names for part in pair]
     result = CliRunner().invoke(main, ["decode", *arguments, "--jobs", "1"])

@@ -56,7 +56,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def decoded(folder: Path, disabled: str) -> tuple[bytes, bytes]:
-    arguments = ["--ini", "moses.ini", "--input", "in", "--output", "out", "--nbest", "list"]
+    arguments = ["--ini", "moses.ini", "--source", "in", "--out", "out", "--nbest", "list"]
     command = [sys.executable, "-c", "from moses_bridge.cli import main; main()", "decode"]
     done = subprocess.run(
         [*command, *arguments, "--jobs", "1"],

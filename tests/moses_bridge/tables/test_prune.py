@@ -77,7 +77,7 @@ def test_the_command_changes_the_ini(table: Path, tmp_path: Path) -> None:
     line = f"PhraseDictionaryMemory name=TM0 num-features=2 path={table}"
     ini.write_text(f"[feature]\n{line}\n[weight]\nTM0= 0.2 0.3\n")
     out, ini_out = tmp_path / "new" / "table.gz", tmp_path / "new" / "moses.ini"
-    arguments = ["prune", table, "--out", out, "--by", "significance,1", "--keep", "0.5"]
+    arguments = ["prune", table, "--out", out, "--by", "significance,1", "--share", "0.5"]
     arguments += ["--ini", ini, "--ini-out", ini_out]
     result = CliRunner().invoke(main, [*map(str, arguments)])
     assert result.exit_code == 0, result.output
@@ -106,7 +106,7 @@ def test_what_rows_are_ordered_by_must_be_there(table: Path, tmp_path: Path) -> 
 def test_an_order_is_significance_or_a_score(by: tuple[str, ...]) -> None:
     with pytest.raises(ConfigError, match="by: "):
         PruneConfig(0.5, by)
-    with pytest.raises(ConfigError, match=r"keep is 1\.5; the largest value is 1"):
+    with pytest.raises(ConfigError, match=r"share is 1\.5; the largest value is 1"):
         PruneConfig(1.5)
 
 

@@ -63,7 +63,16 @@ def expected_log_probs(folder: Path) -> list[float]:
 def test_score_adds_columns_and_patches_the_ini(folder: Path) -> None:
     result = run(
         folder,
-        *("score", "table.gz", "--model", "rnn", "--out", "DIR/out.gz", "--unknown-words"),
+        *(
+            "score",
+            "table.gz",
+            "--model",
+            "rnn",
+            "--out",
+            "DIR/out.gz",
+            "--columns",
+            "sum,unknown-words",
+        ),
         *("--ini", "moses.ini", "--ini-out", "DIR/new.ini", "--jobs", "1", "--resume"),
     )
     assert result.exit_code == 0, result.output
@@ -73,7 +82,7 @@ def test_score_adds_columns_and_patches_the_ini(folder: Path) -> None:
     np.testing.assert_allclose(scores[:, 0], expected_log_probs(folder), atol=1e-5)
     np.testing.assert_allclose(scores[:, 1], [0, 1, 0], atol=1e-6)
     ini = (folder / "new.ini").read_bytes()
-    assert b"num-features=4 path=%s/out.gz\n" % bytes(folder) in ini
+    assert b"num-features=4 path=out.gz\n" in ini
     assert b"TranslationModel0= 0.2 0.2 0.02 0\n" in ini
 
 
@@ -83,7 +92,7 @@ def test_score_adds_columns_and_patches_the_ini(folder: Path) -> None:
         (["--model", "rnn", "--columns", "per-word,sum"], 4),
         (["--model", "rnn", "--model", "rnn", "--precision", "bfloat16"], 4),
         (["--model", "cslm"], 3),
-        (["--model", "cslm", "--unknown-words"], 4),
+        (["--model", "cslm", "--columns", "sum,unknown-words"], 4),
         (["--control", "random", "--seed", "3"], 3),
         (["--control", "length"], 3),
     ],
@@ -223,6 +232,10 @@ maxout_width = 2
 """
 
 
+NEXT = """next: rescorer score {folder}/pairs --model {folder}/m --out {folder}/m/phrase-table.gz
+--ini {folder}/moses.ini --ini-out {folder}/m/moses.ini"""
+
+
 def test_train_says_why_it_ended(folder: Path) -> None:
     (folder / "c.toml").write_text(TOML)
     (folder / "pairs").write_bytes(
@@ -231,8 +244,14 @@ def test_train_says_why_it_ended(folder: Path) -> None:
     arguments = ["train", "DIR/pairs", "--out", "DIR/m", "--config", "DIR/c.toml", "--epochs", "2"]
     result = run(folder, *arguments, "--device", "cpu")
     assert result.exit_code == 0, result.output
-    assert "ended the planned passes or minutes are over" in result.stdout
-    assert "n updates 2, n epochs 2" in result.stdout
+    assert ", 2 updates, 2 passes, " in result.stdout
+    assert result.stdout.endswith("; ended as the planned passes or minutes are over\n")
+    told = result.stderr.splitlines()
+    assert told[-1].split() == NEXT.format(folder=folder).split()
+    assert (
+        "training ends after 2 passes over the data, or when the held-out loss does not fall"
+        in (result.stderr)
+    )
     scored = run(folder, "score", "table.gz", "--out", "DIR/o", "--model", "DIR/m")
     assert scored.exit_code == 0, scored.output
 
@@ -266,7 +285,7 @@ def test_a_reversed_model_generates_sources(folder: Path) -> None:
 
 def test_generate(folder: Path) -> None:
     (folder / "phrases").write_bytes(b"a b\nb\n")
-    arguments = ["generate", "rnn", "DIR/phrases", "--n", "2", "--device", "cpu"]
+    arguments = ["generate", "rnn", "DIR/phrases", "-n", "2", "--device", "cpu"]
     searched = run(folder, *arguments, "--table", "table.gz", "--out", "DIR/out")
     assert searched.exit_code == 0, searched.output
     rows = [line.split(b" ||| ") for line in (folder / "out").read_bytes().splitlines()]
@@ -311,7 +330,7 @@ def test_align(folder: Path) -> None:
     (folder / "target").write_bytes(b"x y\nz\n")
     (folder / "links").write_bytes(b"0-0 1-1\n0-0\n")
     arguments = ["align", "DIR/search", "DIR/source", "DIR/target", "--out", "DIR/out"]
-    pictures = ["--pictures", "DIR/pictures", "--lines", "2"]
+    pictures = ["--pictures", "DIR/pictures", "--draw", "2"]
     options = ["--links", "DIR/links", "--matrix", "DIR/matrix", "--device", "cpu"]
     result = run(folder, *arguments, *pictures, *options)
     assert result.exit_code == 0, result.output
@@ -343,10 +362,10 @@ def test_perplexity(folder: Path) -> None:
         (["translate", "rnn", "moses.ini", "--lexicon", "moses.ini"], "lex.f2e"),
         (["align", "rnn", "table.gz", "table.gz"], "without an attention"),
         (
-            ["align", "rnn", "table.gz", "table.gz", "--lines", "1"],
-            "both --pictures DIR and --lines",
+            ["align", "rnn", "table.gz", "table.gz", "--draw", "1"],
+            "both --pictures DIR and --draw",
         ),
-        (["align", "rnn", "table.gz", "table.gz", "--lines", "1,x"], "'1,x': write numbers from 1"),
+        (["align", "rnn", "table.gz", "table.gz", "--draw", "1,x"], "'1,x': write numbers from 1"),
     ],
 )
 def test_faults_of_looking_inside_end_with_one_line(

@@ -98,7 +98,7 @@ def assert_equal(folder: Path, out: str, one: str = "one") -> None:
 def test_the_table_is_that_of_one_process(folder: Path, ray: Any) -> None:
     """On a cluster that is started for it, and ended; with a form that goes by all targets of a source."""
     (folder / "few.gz").write_bytes(gzip.compress(b"\n".join(itertools.islice(rows(), 3_000))))
-    options = ("--columns", "sum,over-targets", "--unknown-words", "--model", "DIR/cslm")
+    options = ("--columns", "sum,over-targets,unknown-words", "--model", "DIR/cslm")
     result = score(folder, "few", "here", *MODELS, *options)
     assert result.exit_code == 0, result.output
     result = score(folder, "few", "local", *MODELS, *options, "--ray", "local", "--workers", "2")

@@ -197,6 +197,17 @@ def test_values_outside_the_range_of_float32_are_cut_and_counted(tmp_path: Path)
     assert report.counts.n_floored == (2,)
 
 
+def test_a_logarithm_has_no_greatest_value_to_be_cut_to(tmp_path: Path) -> None:
+    table, out = tmp_path / "t", tmp_path / "out"
+    table.write_bytes(b"".join(b"a ||| %b ||| 1\n" % target for target in (b"x", b"y", b"z")))
+    scorer = NamedScorer("given", Given(x=1e4, y=3.0, z=-1e4), "1")
+    config = ColumnConfig(column_format="log")
+    report = add_columns(SourceTable.open(str(table)), str(out), [scorer], config)
+    written = [float(row.split()[-1]) for row in out.read_bytes().splitlines()]
+    np.testing.assert_allclose(written, [1e4, 3.0, np.log(1e-30)], rtol=1e-6)
+    assert report.counts.n_floored == (1,)
+
+
 def test_values_at_the_ends_of_the_range_are_not_cut(tmp_path: Path) -> None:
     table, out = tmp_path / "t", tmp_path / "out"
     table.write_bytes(b"a ||| x ||| 1\na ||| y ||| 1\n")
@@ -486,19 +497,15 @@ def test_controls_have_no_unknown_words(table: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "unknown_words", "expected"),
+    ("names", "expected"),
     [
-        ("sum", False, ("sum",)),
-        ("sum, per-word", True, ("sum", "per-word", "unknown-words")),
-        ("unknown-words,sum", True, ("unknown-words", "sum")),
+        ("sum", ("sum",)),
+        ("sum, per-word", ("sum", "per-word")),
+        ("unknown-words,sum", ("unknown-words", "sum")),
     ],
 )
-def test_parse_columns(names: str, unknown_words: bool, expected: tuple[str, ...]) -> None:
-    assert parse_columns(names, unknown_words) == expected
-
-
-def test_unknown_words_are_a_column_where_they_are_asked_for() -> None:
-    assert parse_columns("sum") == ("sum",)
+def test_parse_columns(names: str, expected: tuple[str, ...]) -> None:
+    assert parse_columns(names) == expected
 
 
 @pytest.mark.parametrize(

@@ -55,13 +55,82 @@ def test_ini_goes_with_the_table(table: Path, tmp_path: Path) -> None:
     score_table(str(table), str(out), [LENGTH], config, ini=tmp_path / "moses.ini", ini_out=ini_out)
     ini = read_ini(ini_out)
     feature = ini.feature("TranslationModel0")
-    assert feature.n_scores == 6 and feature.arguments["path"] == str(out)
+    assert feature.n_scores == 6 and feature.arguments["path"] == "out.gz"
     assert ini.weights["TranslationModel0"] == (0.2, 0.1, 0.2, -0.4, 0.04, 0.04)
     changed = [
         n for n, (a, b) in enumerate(zip(INI.split(b"\n"), ini.lines, strict=False)) if a != b
     ]
     assert changed == [3, 4, 7]
-    assert ini.feature("LM0").arguments["path"] == str(tmp_path / "lm.arpa")
+    assert ini.feature("LM0").arguments["path"] == "../lm.arpa"
+
+
+@pytest.mark.parametrize(
+    ("given", "working_directory", "new_ini", "expected"),
+    [
+        # Beside the ini: from the new directory, wherever the command runs.
+        ("lm.arpa", "elsewhere", "new/moses.ini", "../model/lm.arpa"),
+        ("./lm.arpa", "model", "new/moses.ini", "../model/lm.arpa"),
+        (
+            "sub/../lm",
+            "elsewhere",
+            "new/deep/moses.ini",
+            "../../model/lm",
+        ),  # lm.arpa, as Moses adds .gz
+        # From the working directory alone, where Moses looks.
+        ("model/lm.arpa", ".", "new/moses.ini", "model/lm.arpa"),
+        # Spelt as it was beside the old ini, absolute if it was.
+        ("./lm.arpa", "elsewhere", "model/new.ini", "./lm.arpa"),
+        ("/far/lm.arpa", "elsewhere", "new/moses.ini", "/far/lm.arpa"),
+        # Where nothing has the name, it is taken to be beside the ini.
+        ("none.arpa", "elsewhere", "new/moses.ini", "../model/none.arpa"),
+    ],
+)
+def test_paths_of_a_patched_ini(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    given: str,
+    working_directory: str,
+    new_ini: str,
+    expected: str,
+) -> None:
+    for folder in ("model/sub", "elsewhere", "new/deep"):
+        (tmp_path / folder).mkdir(parents=True)
+    for name in ("table.gz", "lm.arpa"):
+        (tmp_path / "model" / name).write_bytes(b"")
+    (tmp_path / "model/moses.ini").write_bytes(
+        INI.replace(b"path=lm.arpa", f"path={given}".encode())
+    )
+    monkeypatch.chdir(tmp_path / working_directory)
+    ini_out = tmp_path / new_ini
+    run = replace(RUN, path=str(tmp_path / "model/table.gz"), out=str(ini_out.with_name("t.gz")))
+    patch_ini(tmp_path / "model/moses.ini", ini_out, run)
+    ini = read_ini(ini_out)
+    assert ini.feature("LM0").arguments["path"] == expected
+    assert ini.feature("TranslationModel0").arguments["path"] == "t.gz"
+
+
+def test_a_system_with_relative_paths_can_be_moved(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    for folder in ("model", "rnn"):
+        (old / folder).mkdir(parents=True)
+    for name in ("model/table.gz", "model/lm.arpa", "rnn/t.gz"):
+        (old / name).write_bytes(b"")
+    (old / "model/moses.ini").write_bytes(INI)
+    run = replace(RUN, path=str(old / "model/table.gz"), out=str(old / "rnn/t.gz"))
+    patch_ini(old / "model/moses.ini", old / "rnn/moses.ini", run)
+    old.rename(new)
+    found = {path.resolve() for path in read_ini(new / "rnn/moses.ini").files()}
+    assert found == {new / "rnn/moses.ini", new / "rnn/t.gz", new / "model/lm.arpa"}
+
+
+def test_an_absolute_table_path_stays_absolute(tmp_path: Path) -> None:
+    ini, ini_out = tmp_path / "moses.ini", tmp_path / "new/moses.ini"
+    ini_out.parent.mkdir()
+    ini.write_bytes(INI.replace(b"path=table.gz", f"path={tmp_path}/table.gz".encode()))
+    run = replace(RUN, path=str(tmp_path / "table.gz"), out=str(tmp_path / "new/t.gz"))
+    patch_ini(ini, ini_out, run)
+    path = read_ini(ini_out).feature("TranslationModel0").arguments["path"]
+    assert path == str(tmp_path / "new/t.gz")
 
 
 def test_ini_beside_the_old_one_keeps_other_paths(table: Path, tmp_path: Path) -> None:

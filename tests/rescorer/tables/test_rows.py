@@ -90,7 +90,7 @@ BAD = [b"only ||| two", b"x ||| y ||| nan", b" ||| y ||| 1", b"x ||| y ||| 1 1"]
 def test_malformed_rows_are_kept_apart(bad: bytes, place: int) -> None:
     found = BadRows(1)
     rows = [*ROWS[:place], bad, *ROWS[place:]]
-    kept = [*found.left_out(numbered(rows), "table")]
+    kept = [*found.well_formed(numbered(rows), "table")]
     assert kept == [(n, row) for n, row in numbered(rows) if row != bad]
     assert found.rows == [bad]
 
@@ -100,6 +100,6 @@ def test_one_malformed_row_more_is_refused(limit: int, line: int) -> None:
     rows = [ROWS[0], BAD[0], ROWS[1], BAD[1], BAD[2], ROWS[2]]
     bad_rows = BadRows(limit)
     with pytest.raises(InputError) as caught:
-        list(bad_rows.left_out(numbered(rows), "table"))
+        list(bad_rows.well_formed(numbered(rows), "table"))
     assert (caught.value.path, caught.value.line) == ("table", line)
     assert len(bad_rows.rows) == limit

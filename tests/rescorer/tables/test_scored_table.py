@@ -132,7 +132,7 @@ def test_tables_of_logarithms(tmp_path: Path) -> None:
     rows = (tmp_path / "o").read_bytes().split(b"\n")[:-1]
     last = [float(row.split(b"|||")[2].split()[-1]) for row in rows]
     np.testing.assert_allclose(last, [-2.5, 30 * -np.log(10), 0, -3, -4], rtol=1e-6)
-    assert "1 rows raised to 1e-30" in lines[1]
+    assert "1 rows cut to the least or greatest score" in lines[1]
     assert not any("--log-prob" in line or "processPhraseTableMin" in line for line in lines)
 
 

@@ -219,3 +219,15 @@ def test_without_resume_a_saved_state_is_removed(
     with pytest.raises(UserError):
         trainer.run(resume=False)
     assert not (tmp_path / TRAINING_STATE).exists()
+
+
+@pytest.mark.parametrize(
+    ("limits", "n_held_out", "said"),
+    [
+        ({}, 5, "when the held-out loss does not fall in 10 evaluations; --minutes and --epochs "),
+        ({"n_epochs": 3}, 0, "after 3 passes over the data"),
+        ({"max_minutes": 1.5, "patience": 4}, 5, "after 1.5 minutes, or when the held-out loss "),
+    ],
+)
+def test_what_ends_a_training_in_words(limits: dict[str, Any], n_held_out: int, said: str) -> None:
+    assert LoopConfig(**limits).end_in_words(n_held_out).startswith(said)

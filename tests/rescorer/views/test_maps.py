@@ -58,7 +58,7 @@ def test_words_by_frequency(encdec: Path, tmp_path: Path) -> None:
     [
         (["--words", "5"], "n_words"),
         (["--kind", "words", "--side", "target"], "0 words that the model knows"),
-        (["--kind", "phrases", "--colour", "frequency"], "no counts in column 5"),
+        (["--kind", "phrases", "--color", "frequency"], "no counts in column 5"),
     ],
 )
 def test_faults_of_the_command(

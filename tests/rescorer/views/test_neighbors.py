@@ -100,15 +100,15 @@ def test_damaged_kept_vectors_are_refused(encdec: Path, table: Path, tmp_path: P
 
 def test_a_second_writer_of_vectors_is_refused(encdec: Path, table: Path, tmp_path: Path) -> None:
     keep = tmp_path / "kept"
-    asked = (encdec, "--phrase", "a car", "--table", table, "--device", "cpu")
+    asked = (encdec, table, "--phrase", "a car", "--device", "cpu")
     with held_directory(keep):
         before = [*keep.iterdir()]
-        result = run(*asked, "--keep", keep)
+        result = run(*asked, "--cache", keep)
         assert [*keep.iterdir()] == before
     assert result.exit_code == 1 and result.stdout == ""
     *_, line = result.stderr.splitlines()
     assert line.startswith(f"rescorer: error: {keep}: another command writes there (process")
-    assert run(*asked, "--keep", keep).stdout == run(*asked).stdout != ""
+    assert run(*asked, "--cache", keep).stdout == run(*asked).stdout != ""
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_phrases_that_the_model_cannot_read(
 
 
 def test_the_command(encdec: Path, table: Path) -> None:
-    arguments = (encdec, "--word", "car", "--phrase", "a car", "--table", table, "-n", 2)
+    arguments = (encdec, table, "--word", "car", "--phrase", "a car", "-n", 2)
     text = run(*arguments)
     assert text.exit_code == 0, text.output
     lines = text.stdout.splitlines()
@@ -138,7 +138,7 @@ def test_the_command(encdec: Path, table: Path) -> None:
     ("arguments", "message"),
     [
         ([], "nothing is asked for"),
-        (["--phrase", "a"], "name it with --table"),
+        (["--phrase", "a"], "name it behind the model"),
         (["--word", "zebra"], "no source word 'zebra'"),
     ],
 )
@@ -149,5 +149,5 @@ def test_faults_of_the_command(encdec: Path, arguments: list[str], message: str)
 
 
 def test_a_model_without_phrases(cslm: Path, table: Path) -> None:
-    result = run(cslm, "--phrase", "a", "--table", table)
+    result = run(cslm, table, "--phrase", "a")
     assert result.exit_code == 1 and "makes no vector of a phrase" in result.stderr

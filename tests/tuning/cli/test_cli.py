@@ -13,12 +13,12 @@ from click.testing import CliRunner
 from moses_bridge.base.config import load_config
 from moses_bridge.base.config_text import commented_toml
 from tuning.cli import main
+from tuning.compare.scan.weight_scan import ScanConfig
 from tuning.compare.systems import CompareConfig
 from tuning.loop.rerank_run import RerankConfig
 from tuning.loop.tuning_loop import TuningConfig
 from tuning.optimisers.by_name import OPTIMIZER_NAMES
 from tuning.optimisers.contract import OptimizerConfig
-from tuning.scan.weight_scan import ScanConfig
 
 FEATURES = """\
 FEATURES_TXT_BEGIN_0 0 2 2 A_0 B_0
@@ -65,7 +65,7 @@ def call(*arguments: str) -> tuple[int, str]:
 
 
 def optimize_arguments(files: dict[str, str]) -> list[str]:
-    pairs = (("--features", "features"), ("--scores", "scores"), ("--init", "init"))
+    pairs = (("--features", "features"), ("--scores", "scores"), ("--init-weights", "init"))
     return ["optimize", *(part for option, name in pairs for part in (option, files[name]))]
 
 
@@ -79,7 +79,7 @@ def test_optimize_finds_the_perfect_hypotheses(files: dict[str, str], optimizer:
 
 
 def test_evaluate_prints_bleu(files: dict[str, str]) -> None:
-    arguments = ["evaluate", "--output", files["output"], "--reference", files["reference"]]
+    arguments = ["evaluate", files["output"], "--reference", files["reference"]]
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 0
     scores = json.loads(result.stdout)
@@ -91,10 +91,16 @@ def test_evaluate_prints_bleu(files: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["evaluate", "--output", "short", "--reference", "reference"], "1 lines"),
-        (["evaluate", "--output", "empty", "--reference", "empty"], "empty: found no lines"),
-        (["optimize", "--features", "scores", "--scores", "scores", "--init", "init"], "scores:1"),
-        (["optimize", "--features", "features", "--scores", "scores", "--init", "short"], "short"),
+        (["evaluate", "short", "--reference", "reference"], "1 lines"),
+        (["evaluate", "empty", "--reference", "empty"], "empty: found no lines"),
+        (
+            ["optimize", "--features", "scores", "--scores", "scores", "--init-weights", "init"],
+            "scores:1",
+        ),
+        (
+            ["optimize", "--features", "features", "--scores", "scores", "--init-weights", "short"],
+            "short",
+        ),
         (["translate", "nowhere", "--source", "output"], "nowhere/weights.json"),
         (["compare", "Baseline", *COMPARED], "NAME=RUN"),
         (["compare", "Baseline=", *COMPARED], "NAME=RUN"),

@@ -596,7 +596,12 @@ def test_the_command_takes_training_texts_and_groups(
     command = ["compare", *(f"{q}={make_run(tmp_path / f'run{q}', q)}" for q in (40, 60))]
     command += ["--source", str(texts[0]), "--reference", str(texts[1])]
     command += ["--out", str(tmp_path / "out"), "--groups", str(tmp_path / "groups")]
-    command += ["--train", str(tmp_path / "train1"), "--train", str(tmp_path / "train2")]
+    command += [
+        "--train-source",
+        str(tmp_path / "train1"),
+        "--train-source",
+        str(tmp_path / "train2"),
+    ]
     result = CliRunner().invoke(main, command)
     assert result.exit_code == 0, result.output
     table = read_comparison(tmp_path / "out" / "table.json")

@@ -18,12 +18,12 @@ from moses_bridge.decoding.decoder import DecoderConfig
 from moses_bridge.formats.moses_ini import read_ini
 from tests.tuning.conftest import CONFIG, FixedDecoder
 from tuning.cli import main
+from tuning.compare.scan.system import system_of_run
 from tuning.compare.systems import translate_runs
 from tuning.loop.nbest_choice import NBestFeature
 from tuning.loop.rerank_run import RerankConfig, rerank_run
 from tuning.loop.run_directory import TuningRun, load_run
 from tuning.loop.tuning_loop import tune
-from tuning.scan.system import system_of_run
 
 if TYPE_CHECKING:
     from tests.tuning.conftest import FixedSystem

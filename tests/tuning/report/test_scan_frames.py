@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.errors import ConfigError
+from tuning.compare.scan.weight_scan import Measures, Scan, ScanPoint
 from tuning.report.scan_frames import scan_frame, scan_notes
 from tuning.report.scan_plot import plot_scan
 from tuning.report.write import write_scan
-from tuning.scan.weight_scan import Measures, Scan, ScanPoint
 
 NONE = Measures(-0.12, 39.898, 40.404, 0.9875, 0.0, 0.0)
 PLAIN = Measures(-0.12, 39.94, 40.78, 0.98, 0.042, 0.19)

@@ -350,7 +350,7 @@ def test_a_table_whose_links_are_bad_is_told(
     ini = write_bigram_model(table_of([(s, t, p, links) for s, t, p, _ in ROWS]))
     (tmp_path / "in").write_bytes(b"u v w\n" * 99)
     (tmp_path / "weights.json").write_text('{"NNJM0": [0.5]}')
-    arguments = ["decode", "--ini", ini, "--input", tmp_path / "in", "--output", tmp_path / "out"]
+    arguments = ["decode", "--ini", ini, "--source", tmp_path / "in", "--out", tmp_path / "out"]
     arguments += ["--weights", tmp_path / "weights.json", "--neural-lm", f"NNJM0={command} 2"]
     result = CliRunner().invoke(main, [*map(str, arguments), "--jobs", str(jobs)])
     assert result.exit_code == 1 and result.output.count(message) == 1

@@ -370,7 +370,7 @@ def test_the_command_line(ini: Path, command: str) -> None:
     source, weights = ini.parent / "in", ini.parent / "weights.json"
     source.write_bytes(b"u v w\n")
     weights.write_text('{"CSLM0": [0.5]}')
-    arguments = ["decode", "--ini", ini, "--input", source, "--output", ini.parent / "out"]
+    arguments = ["decode", "--ini", ini, "--source", source, "--out", ini.parent / "out"]
     arguments += ["--weights", weights, "--neural-lm", command, "--jobs", "1"]
     result = CliRunner().invoke(main, list(map(str, arguments)))
     assert result.exit_code == 0, result.output

@@ -172,7 +172,7 @@ def test_everything_at_once_by_the_command(
     step |= {"seconds": 61, "processor_seconds": 2, "peak_memory": 3e6, "status": 0}
     steps.write_text(json.dumps(step | {"machine": "two processors"}) + "\n")
     options = {
-        "--table": hostile.table,
+        "--comparison": hostile.table,
         "--source": hostile.source,
         "--reference": hostile.reference,
         "--model": maker.network(tmp_path, "cslm"),

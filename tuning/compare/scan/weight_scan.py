@@ -25,14 +25,14 @@ from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.decoding.decoder import Decoder, DecoderConfig, open_decoder
 from moses_bridge.formats.moses_ini import read_ini
+from tuning.compare.scan.equal_length import DIGITS, Decoding, at_length, next_weights
+from tuning.compare.scan.system import ScannedSystem, system_of_ini, system_of_run
 from tuning.compare.significance import jackknife_error
 from tuning.loop.iteration_files import Weights
 from tuning.loop.list_features import ListFeatures
 from tuning.loop.run_directory import claim, fingerprint_texts, refuse_written
 from tuning.loop.tuning_loop import decode_text
 from tuning.pools.bleu_stats import References, bleu, mean_precision
-from tuning.scan.equal_length import DIGITS, Decoding, at_length, next_weights
-from tuning.scan.system import ScannedSystem, system_of_ini, system_of_run
 
 OUTPUTS_NAME = "decodings"
 ROUNDING = 1e-9  # of a length that was interpolated
@@ -49,7 +49,7 @@ class ScanConfig:
         length_tolerance: largest difference at which lengths count as equal, in output words for one
             reference word.
         max_adaptations: largest number of decodings, for each value of the grid, to find the length.
-        neural_weight: weight of each neural model in the search without a weight in --init-weights.
+        neural_weight: weight of each neural model in the search without a weight in --weights.
         run_commands: whether to run the commands of n-best features and neural models named in the file of
             a run.
         decoder: settings of the decoder when an ini is scanned; a run has its own.
@@ -189,7 +189,7 @@ def _system(path: Path, config: ScanConfig, init_weights: Path | None) -> Scanne
     if not path.is_dir():
         return system_of_ini(path, config.decoder, config.neural_weight, init_weights)
     if init_weights is not None:
-        raise ConfigError(f"{path} is a run and has its weights; --init-weights goes with an ini")
+        raise ConfigError(f"{path} is a run and has its weights; --weights goes with an ini")
     if config.decoder != DecoderConfig():
         raise ConfigError(f"{path} is a run and has its search; decoder settings go with an ini")
     return system_of_run(path, config.run_commands)

@@ -6,8 +6,8 @@ import pytest
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import read_lines, write_lines
-from moses_bridge.check import table_contents
-from moses_bridge.check.table import CheckReport, check_table
+from moses_bridge.tables.check import table_contents
+from moses_bridge.tables.check.table import CheckReport, check_table
 
 GOOD = b"a ||| b c ||| 1 0.5 ||| 0-0 0-1\n"
 

@@ -8,8 +8,8 @@ import pytest
 
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.decoding.decoder import DecoderConfig
+from tuning.compare.scan.system import system_of_ini, system_of_run
 from tuning.loop.run_directory import TuningRun, file_hash, save_run
-from tuning.scan.system import system_of_ini, system_of_run
 
 INI = """\
 [feature]

@@ -10,9 +10,9 @@ from xopen import xopen
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import read_lines, write_lines
-from moses_bridge.check.table import check_table
 from moses_bridge.formats.phrase_table import append_scores, read_blocks, read_rows
 from moses_bridge.formats.words import split_words
+from moses_bridge.tables.check.table import check_table
 from moses_bridge.tables.filter import SourcePhrases, usable_rows
 
 SUFFIXES = ["", ".gz", ".bz2", ".xz", ".zst"]

@@ -17,10 +17,10 @@ from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.textio import write_lines
 from moses_bridge.decoding.decoder import DecoderConfig
 from tuning.cli import main
+from tuning.compare.scan import weight_scan as scan_module
+from tuning.compare.scan.weight_scan import Scan, ScanConfig, scan
 from tuning.loop.run_directory import TuningRun, save_run
 from tuning.pools.bleu_stats import References, bleu
-from tuning.scan import weight_scan as scan_module
-from tuning.scan.weight_scan import Scan, ScanConfig, scan
 
 INI = """\
 [feature]
@@ -331,7 +331,7 @@ def test_what_does_not_go_with_a_run_is_refused(listed: ListedDecoder, tmp_path:
 
 
 def test_the_command_writes_table_and_picture(listed: ListedDecoder, tmp_path: Path) -> None:
-    arguments = ["scan", tmp_path / "moses.ini", "--feature", "Known0", "--grid", "-0.1,0.2"]
+    arguments = ["scan", tmp_path / "moses.ini", "--column", "Known0", "--grid", "-0.1,0.2"]
     arguments += ["--source", tmp_path / "source", "--reference", tmp_path / "reference"]
     arguments += ["--out", tmp_path / "scan", "--jobs", 1]
     result = CliRunner().invoke(main, [*map(str, arguments)])
@@ -346,7 +346,7 @@ def test_the_command_writes_table_and_picture(listed: ListedDecoder, tmp_path: P
 
 
 def test_a_grid_that_is_none_ends_the_command(listed: ListedDecoder, tmp_path: Path) -> None:
-    arguments = ["scan", tmp_path / "moses.ini", "--feature", "Known0", "--grid", "0.1;0.2"]
+    arguments = ["scan", tmp_path / "moses.ini", "--column", "Known0", "--grid", "0.1;0.2"]
     arguments += ["--source", tmp_path / "source", "--reference", tmp_path / "reference"]
     result = CliRunner().invoke(main, [*map(str, arguments), "--out", str(tmp_path / "scan")])
     assert result.exit_code == 1

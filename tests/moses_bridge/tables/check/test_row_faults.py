@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.check.table import CheckReport, check_table
+from moses_bridge.tables.check.table import CheckReport, check_table
 
 GOOD = b"a ||| b c ||| 1 0.5 ||| 0-0 0-1\n"
 

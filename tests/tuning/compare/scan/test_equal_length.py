@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from tuning.scan.equal_length import Decoding, at_length, next_weights
+from tuning.compare.scan.equal_length import Decoding, at_length, next_weights
 
 
 def decoding(against: float, length: float, matches: float = 5.0) -> Decoding:

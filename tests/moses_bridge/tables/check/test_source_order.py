@@ -3,7 +3,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from moses_bridge.check.table import check_table
+from moses_bridge.tables.check.table import check_table
 
 
 def table(tmp_path: Path, text: bytes) -> Path:

@@ -15,8 +15,6 @@ from pathlib import Path
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import STANDARD_STREAM, read_lines
-from moses_bridge.check.table import CheckReport
-from moses_bridge.check.table_contents import Tally
 from moses_bridge.formats.moses_ini import (
     LIMITS,
     TABLE_LIMIT,
@@ -26,6 +24,8 @@ from moses_bridge.formats.moses_ini import (
     with_sections,
 )
 from moses_bridge.formats.phrase_table import to_number
+from moses_bridge.tables.check.table import CheckReport
+from moses_bridge.tables.check.table_contents import Tally
 
 TABLE_KINDS = ("PhraseDictionary", "ProbingPT", "RuleTable")
 TEXT_TABLES = ("PhraseDictionaryMemory", "0")

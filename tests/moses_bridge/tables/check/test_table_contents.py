@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.check.table import check_table
+from moses_bridge.tables.check.table import check_table
 
 
 def table(tmp_path: Path, text: bytes) -> Path:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import StrPath, read_lines
-from moses_bridge.check.row_faults import line_faults, row_faults
-from moses_bridge.check.source_order import SourceOrder
-from moses_bridge.check.table_contents import TableContents
 from moses_bridge.formats.phrase_table import columns_of, parse_row, score_tokens, to_number
 from moses_bridge.formats.row_columns import FEWEST_COLUMNS, SCORES
+from moses_bridge.tables.check.row_faults import line_faults, row_faults
+from moses_bridge.tables.check.source_order import SourceOrder
+from moses_bridge.tables.check.table_contents import TableContents
 
 MAX_SHOWN = 20
 

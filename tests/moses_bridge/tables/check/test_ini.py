@@ -6,9 +6,9 @@ import pytest
 from click.testing import CliRunner
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.check.ini import ini_faults
-from moses_bridge.check.table import check_table
 from moses_bridge.cli import main
+from moses_bridge.tables.check.ini import ini_faults
+from moses_bridge.tables.check.table import check_table
 
 V2 = """\
 [input-factors]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.check.table import check_table
+from moses_bridge.tables.check.table import check_table
 
 TABLES = Path(__file__).resolve().parents[2] / "data" / "moses" / "check" / "tables.json"
 # Moses passes over the row, or takes it and goes wrong later.
