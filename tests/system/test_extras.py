@@ -94,7 +94,7 @@ def test_a_column_needs_no_extra(folder: Path) -> None:
 def test_a_missing_extra_is_an_error_with_the_command_to_type(folder: Path) -> None:
     commands = {
         "moses-bridge build --source-language en --target-language fr --corpus text --out model": "build",
-        "tuning evaluate --output text --reference text": "report",
+        "tuning evaluate text --reference text": "report",
         "rescorer map rnn table --out map": "views",
         "rescorer score table --model rnn --ray local --out more": "cluster",
         "rescorer perplexity lm.binary text": "kenlm",
