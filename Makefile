@@ -23,12 +23,12 @@ AT_ONCE := $(or $(AT_ONCE),$(if $(filter table1 domain regimes bench-optimizers,
 MAKEFLAGS += $(if $(filter table1 domain regimes bench-optimizers,$(MAKECMDGOALS)),--jobs=$(AT_ONCE))
 JOBS := $(or $(JOBS),$(shell echo $$((($(PROCESSORS) + $(AT_ONCE) - 1) / $(AT_ONCE)))))
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
-.PHONY: help install kenlm development check format settings commands rooms results docs test test-all browser fuzz faults mutate table1 domain regimes bench bench-build bench-significance bench-false-positives bench-optimizers bench-long-tables bench-paper-model clean
+.PHONY: help install kenlm development check format settings commands rooms results docs test test-all browser fuzz faults mutate table1 domain regimes bench bench-build bench-significance bench-false-positives bench-optimizers bench-long-tables bench-paper-model bench-pretrained clean
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
 	@echo 'make domain                                                a phrase model trained on lists of another domain'
 	@echo 'make regimes                                               test the phrase network in nine data regimes (takes hours)'
-	@echo 'make test | test-all | check | format | settings | commands | rooms | results | docs | fuzz | faults | mutate | bench | bench-build | bench-significance | bench-false-positives | bench-optimizers | bench-long-tables | bench-paper-model | install | kenlm | clean'
+	@echo 'make test | test-all | check | format | settings | commands | rooms | results | docs | fuzz | faults | mutate | bench | bench-build | bench-significance | bench-false-positives | bench-optimizers | bench-long-tables | bench-paper-model | bench-pretrained | install | kenlm | clean'
 
 # --- Installation ------------------------------------------------------------------------------
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)

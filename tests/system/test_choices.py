@@ -28,6 +28,7 @@ from rescorer.contract.choices import (
     Precision,
     Reading,
     Side,
+    TextCase,
 )
 from tuning.optimisers.by_name import OptimizerName
 from tuning.report.choices import OutputFormat as ReportFormat
@@ -43,6 +44,7 @@ LITERALS: dict[str, Any] = {
     "smoothing": Smoothing,
     "decoder": DecoderKind,
     "reading": Reading,
+    "case": TextCase,
     "device": Device,
     "precision": Precision,
     "mean": Mean,

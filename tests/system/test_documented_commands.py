@@ -13,6 +13,7 @@ from __future__ import annotations
 import gzip
 import random
 import re
+import runpy
 import shlex
 import shutil
 from collections.abc import Iterator
@@ -30,7 +31,10 @@ import tuning.cli
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     ROOT / "README.md",
-    *(ROOT / "docs" / name for name in ("quickstart.md", "tutorial.md", "views.md")),
+    *(
+        ROOT / "docs" / name
+        for name in ("quickstart.md", "tutorial.md", "views.md", "pretrained.md")
+    ),
 ]
 PYTHON_PAGE = ROOT / "docs" / "api" / "index.md"
 PROGRAMS: dict[str, click.Group] = {
@@ -129,11 +133,36 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name, content in SETTINGS.items():
             Path(name).write_text(content)
         Path("phrases.en").write_text("can be used\nfor example\n")
+        write_list(Path("dev.fr"), Path("dev.nbest"))
         corpus = ("--corpus", "corpus/train", "--source-language", "en", "--target-language", "fr")
         run(["moses-bridge", "build", *corpus, "--out", "model", "--jobs", "1"])
         train = ["rescorer", "train", "model/phrase-table.gz", "--out", "rnn"]
         run([*train, *QUICK["rescorer", "train"]])
     return folder
+
+
+def write_list(targets: Path, nbest: Path) -> None:
+    """An n-best list of one entry a sentence."""
+    lines = enumerate(targets.read_text().splitlines())
+    nbest.write_text("".join(f"{place} ||| {words} ||| LM0= -1 ||| -1\n" for place, words in lines))
+
+
+def write_pretrained(folder: Path) -> None:
+    """A small model of random weights under the names that the page has for pretrained ones."""
+    pytest.importorskip("transformers")
+    pytest.importorskip("ctranslate2")
+    import transformers
+    from ctranslate2.converters import TransformersConverter
+
+    transformers.logging.disable_progress_bar()
+    maker = runpy.run_path(str(ROOT / "tests" / "bench" / "marian_model.py"))
+    sides = [
+        [pair[side] for pair in map(sentence_pair, [random.Random(1)] * 60)] for side in (0, 1)
+    ]
+    maker["write_marian"](folder / "opus-mt-en-fr", *sides, 60, maker["SMALL"])
+    files = ["source.spm", "target.spm", "vocab.json", "tokenizer_config.json"]
+    converter = TransformersConverter(str(folder / "opus-mt-en-fr"), copy_files=files)
+    converter.convert(str(folder / "opus-ct2"))
 
 
 def prepared(page: Path, system: Path, folder: Path) -> None:
@@ -143,7 +172,10 @@ def prepared(page: Path, system: Path, folder: Path) -> None:
         "quickstart.md": ("model", "dev.en", "dev.fr", "test.en", "test.fr"),
         "tutorial.md": ("corpus",),  # which its first command fetches
         "views.md": ("corpus", "model", "rnn", "phrases.en"),
+        "pretrained.md": ("model", "dev.en", "dev.fr", "dev.nbest", "rnn"),
     }
+    if page.name == "pretrained.md":
+        write_pretrained(folder)
     for name in (*given[page.name], *SETTINGS):
         place = system / name
         copy = shutil.copytree if place.is_dir() else shutil.copy
@@ -190,9 +222,7 @@ def test_each_block_of_python_of_the_page_runs(
     for name in ("model/moses.ini", "dev.en", "dev.fr", "test.en", "test.fr"):
         shutil.copy(system / name, Path(name).name)
     shutil.copy("test.fr", "test.out")
-    targets = Path("dev.fr").read_text().splitlines()
-    entries = [f"{place} ||| {words} ||| LM0= -1 ||| -1\n" for place, words in enumerate(targets)]
-    Path("dev.nbest").write_text("".join(entries))
+    write_list(Path("dev.fr"), Path("dev.nbest"))
     blocks = python_blocks_of(PYTHON_PAGE.read_text())
     assert len(blocks) == 6
     names: dict[str, Any] = {}
