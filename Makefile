@@ -86,8 +86,8 @@ kenlm:
 	        >/dev/null 2>&1 || true; \
 	fi; \
 	if command -v g++ >/dev/null && { $(call extras,kenlm); } >$(VENV)/kenlm.log 2>&1; then exit 0; fi; \
-	echo 'KenLM is not installed, all else is: language models can be read in ARPA format, not in the binary format of' \
-	    'KenLM. It needs a C++ compiler: install g++ and cmake, then type: make kenlm' >&2
+	echo 'KenLM is not installed, all else is. What is missing: rescorer perplexity on binary language models that were built' \
+	    'without their words or with rest costs. It needs a C++ compiler: install g++ and cmake, then type: make kenlm' >&2
 
 $(VENV)/development.stamp: $(VENV)/dependencies.stamp
 	$(call extras,dev docs)

@@ -34,7 +34,7 @@ MODULES: Mapping[Extra, frozenset[str]] = {
     "kenlm": frozenset({"kenlm"}),
 }
 NOTES: Mapping[Extra, str] = {
-    "kenlm": " (it needs a C++ compiler: apt-get install g++ cmake; models in ARPA format need none of this)"
+    "kenlm": " (it needs a C++ compiler: apt-get install g++ cmake); or name the model's ARPA file"
 }
 
 
