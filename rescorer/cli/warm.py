@@ -131,9 +131,9 @@ def _run(chain: Sequence[str], folder: str, progress: Progress) -> None:
 
 @command
 def warm() -> None:
-    """Compile now what other commands would compile at their first use.
+    """Compile what other commands need.
 
-    It takes about a minute, once.
+    Otherwise each compiles its own part at its first use. It takes about a minute, once.
     """
     compile_all()
 

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from markupsafe import escape
 
 from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.extras import MissingExtraError, extra_named
 from tuning.cli import main
 from tuning.compare.systems import output_path
 from tuning.report.page.contents import ReportInputs, gather
@@ -254,5 +255,6 @@ def test_without_the_library_the_error_says_so(
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "vl_convert", None)
     plotting_library.cache_clear()
-    with pytest.raises(ConfigError, match="needs vl-convert-python"):
+    told = r"vl_convert is not installed: pip install 'rescorer\[report\]'"
+    with pytest.raises(MissingExtraError, match=told), extra_named("report"):
         write_report(hostile.inputs(), tmp_path / "report.html")
