@@ -47,6 +47,7 @@ PAGES = [
         )
     ),
 ]
+LISTED = ("dev.en", "dev.fr", "dev.nbest", "test.en", "test.fr", "test.nbest")
 PYTHON_PAGE = ROOT / "docs" / "api" / "index.md"
 PROGRAMS: dict[str, click.Group] = {
     "moses-bridge": moses_bridge.cli.main,
@@ -196,7 +197,7 @@ def write_pretrained(folder: Path) -> None:
 def prepared(page: Path, system: Path, folder: Path) -> None:
     """What the reader of a page has before its first command."""
     given = {
-        "README.md": ("model", "dev.en", "dev.fr", "test.en", "test.fr"),
+        "README.md": ("model", *LISTED),
         "quickstart.md": ("model", "dev.en", "dev.fr", "test.en", "test.fr"),
         "which.md": ("corpus", "model", "dev.en", "dev.fr", "dom.en", "dom.fr"),
         "index.md": ("model",),
@@ -204,7 +205,7 @@ def prepared(page: Path, system: Path, folder: Path) -> None:
         "tutorial.md": ("corpus",),  # which its first command fetches
         "views.md": ("corpus", "model", "rnn", "phrases.en"),
         "pretrained.md": ("model", "dev.en", "dev.fr", "dev.nbest", "rnn"),
-        "rerank.md": ("dev.en", "dev.fr", "dev.nbest", "test.en", "test.fr", "test.nbest"),
+        "rerank.md": LISTED,
     }
     if page.name == "pretrained.md":
         write_pretrained(folder)
