@@ -35,6 +35,7 @@ NORMAL_95 = 1.96  # standard errors from the middle of a 95% interval to its end
 # Where a build has the tables; "*" is part of the name of the result.
 TAKEN = {
     "table1": "table1/table.json",
+    "networks": "networks/table1/networks/table.json",
     "controls": "table1/controls/table.json",
     "full": "table1-full/table.json",
     "full-controls": "table1-full/controls/table.json",
