@@ -60,6 +60,7 @@ NOT_WRITING = {
     "rescorer perplexity": "prints",
     "tuning evaluate": "prints",
     "tuning optimize": "prints",
+    "rescorer warm": "writes into the caches of compiled code",
     "tuning translate": "writes into the run directories that it is given",
 }
 # Parameters that are text, and no path of something that is written.
@@ -76,6 +77,8 @@ NO_OUTPUTS = {
         "columns",
         "shard",
         "address",
+        "source_prefix",
+        "metric_command",
     ),
     *(
         "feature",
@@ -115,6 +118,7 @@ IN_DIRECTORIES: dict[str, tuple[str, str] | None] = {
 MORE = {
     "moses-bridge corpus --out": ["--target", "FOLDER/moses.ini"],
     "rescorer map --out": ["--kind", "words"],
+    "tuning rerank --out": ["FOLDER/model"],
     "tuning scan --out": ["--column", "LM0"],
 }
 
@@ -249,7 +253,7 @@ def content(folder: Path) -> dict[Path, bytes]:
 
 def test_all_commands_are_counted() -> None:
     assert set(COMMANDS) == {*WRITING, *NOT_WRITING}
-    assert len(COMMANDS) == 36 and len(PAIRS) == 60
+    assert len(COMMANDS) == 37 and len(PAIRS) == 60
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -468,7 +472,7 @@ def test_a_second_writer_is_refused(name: str, tmp_path: Path) -> None:
         given |= {"system": tmp_path / "moses.ini"}
         (tmp_path / "read-source").write_bytes(b"a\na\n")
         (tmp_path / "read-references").write_bytes(b"b\nb\n")
-    more = {"tuning scan": ["--column", "LM0"], "rescorer map": ["--kind", "words"]}.get(name, [])
+    more = [text.replace("FOLDER", str(tmp_path)) for text in MORE.get(f"{name} --out", [])]
     command_line = [*arguments(WRITING[name], tmp_path, given), *more]
     with HELD[name](out):
         before = content(tmp_path)

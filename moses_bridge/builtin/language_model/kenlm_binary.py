@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -112,8 +113,8 @@ def code_of(code: Any, word: Any) -> Any:
 
 
 def is_kenlm_binary(path: textio.StrPath) -> bool:
-    """Whether a file begins as KenLM's binary files do; a pipe is none, as KenLM maps its files into memory."""
-    if textio.is_stream(path):
+    """Whether a file is there and begins as KenLM's binary files do; a pipe is none, as KenLM maps files."""
+    if not Path(path).is_file():
         return False
     with open(path, "rb") as file:
         return file.read(len(MAGIC)) == MAGIC

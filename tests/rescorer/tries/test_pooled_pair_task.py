@@ -171,6 +171,7 @@ def test_the_data_are_read_and_the_network_is_made_for_their_words(tmp_path: Pat
     assert prepared.shortlists is shortlists
     assert tuple(map(len, shortlists)) == (22, 4)
     assert prepared.record == {
+        "n_pairs": 30,
         "held_out_words_per_pair": 3.0,
         "shortlists": {
             "source": {"words": 20, "covered": pytest.approx(20 / 30, abs=1e-6)},

@@ -135,7 +135,7 @@ def test_files_of_translations_are_compared_like_the_runs_they_come_from(
     page = tmp_path / "page.html"
     arguments = [str(tmp_path / "table" / "table.json"), "--out", str(page)]
     texts_shown = ["--source", str(system["source"]), "--reference", str(system["reference"])]
-    result = CliRunner().invoke(main, ["report", "--table", *arguments, *texts_shown])
+    result = CliRunner().invoke(main, ["report", "--comparison", *arguments, *texts_shown])
     assert result.exit_code == 0, result.output
     assert "a b c" in page.read_text()
 
