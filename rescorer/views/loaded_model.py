@@ -16,7 +16,7 @@ from moses_bridge.formats.words import split_words
 from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import NamedScorer, WordScorer
-from rescorer.contract.target_generation import GenerationConfig
+from rescorer.contract.target_generation import GenerationConfig, TargetGenerator
 from rescorer.models.model_description import DESCRIPTION, FOLDS
 from rescorer.models.model_directory import generator_of_model, scorer_of_model
 from rescorer.views.generated_phrases import targets_of_lines
@@ -183,11 +183,11 @@ class Model:
             unknown_words=unknown_words,
             seed=seed,
         )
-        generator = generator_of_model(self.directory, self._compute, self._trust_code)
         lines = [b" ".join(split_words(source)) for source in encoded_all(sources, "sources")]
+        found = targets_of_lines(self._generator, lines, config)
         rows = [
             (decoded(line), decoded(b" ".join(target.words)), target.log_prob, target.score)
-            for line, targets in zip(lines, targets_of_lines(generator, lines, config), strict=True)
+            for line, targets in zip(lines, found, strict=True)
             for target in targets
         ]
         return pd.DataFrame(rows, columns=["source", "target", "log_prob", "score"])
@@ -195,6 +195,10 @@ class Model:
     @cached_property
     def _learned(self) -> Learned:
         return Learned.load(self.directory, self._trust_code)
+
+    @cached_property
+    def _generator(self) -> TargetGenerator:
+        return generator_of_model(self.directory, self._compute, self._trust_code)
 
     def _pairs(self, sources: Texts, targets: Texts, links: Texts | None) -> Batch:
         """The pairs, checked."""
