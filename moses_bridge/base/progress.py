@@ -184,11 +184,12 @@ class Progress:
             return
         whole = self._whole()
         of_total = "" if self._share is not None or not whole else f"/{whole:,}"
-        share = f" ({100 * self._finished() / whole:.0f}%)" if whole else ""
+        share = f"({100 * self._finished() / whole:.0f}%)" if whole else ""
         all_seconds = self._last_shown - self._start
         seconds = self._seconds_of_work() if self._is_set_apart else all_seconds
         behind = _joined(f"{seconds:.0f} s", self._rate(), self._left(), self.note)
-        line = f"{self.label}: {self.done:,}{of_total}{share} {self.unit}, {behind}"
+        count = (self.unit, share) if self._share is not None else (share, self.unit)
+        line = f"{self.label}: {self.done:,}{of_total} {' '.join(filter(None, count))}, {behind}"
         print(line, file=sys.stderr, flush=True)
 
     def _rate(self) -> str:

@@ -108,10 +108,10 @@ def test_a_share_in_place_of_a_total(capsys: pytest.CaptureFixture[str], clock: 
         clock.now += 61
         shown.update(share=181 / 180)
     assert capsys.readouterr().err.splitlines() == [
-        "train: 31 (39%) updates, 10 s",
-        "train: 32 (67%) updates, 60 s, 1 min 00 s left",
-        "train: 33 (100%) updates, 121 s",
-        "train: 33 (100%) updates, 121 s",
+        "train: 31 updates (39%), 10 s",
+        "train: 32 updates (67%), 60 s, 1 min 00 s left",
+        "train: 33 updates (100%), 121 s",
+        "train: 33 updates (100%), 121 s",
     ]
 
 
