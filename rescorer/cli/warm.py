@@ -66,7 +66,7 @@ TUNING = (
     "tuning tune --ini {folder}/moses.ini --source {folder}/text.en --reference {folder}/text.fr "
     "--max-iterations 2 --nbest-size 5 --jobs 1"
 )
-# Not the packages of the working directory, in a clone say: numba keeps what it compiled beside the installed ones.
+# The installed packages, not those of the working directory: what is compiled is kept beside the modules.
 PYTHON = (sys.executable, "-P", "-m")
 TRAINING = "rescorer train --epochs 1"
 # Those of one chain use the same compiled code or the output of an earlier one; chains run side by side.
