@@ -102,13 +102,14 @@ def _of_command(command: click.Command, parent: click.Context) -> str:
 
 
 def _options(command: click.Command, context: click.Context) -> Iterator[str]:
-    """The options of a command: the names as a heading, for the search of the site, then value and meaning."""
+    """The options of a command: the names as a heading that the search of the site finds, value, meaning."""
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
         is_shown = isinstance(parameter, click.Option) and "--help" not in parameter.opts
         if is_shown and record is not None:
             names, meaning = record
-            named = [word.strip(",") for word in names.split() if word.startswith("-")]
+            first, *others = [word.strip(",") for word in names.split() if word.startswith("-")]
+            named = [f"{context.command_path} {first}", *others]
             value = "".join(f"`{word}` " for word in [VALUE.sub("", names)] if word)
             text = value + " ".join(_escaped(meaning).split())
             yield f"#### {', '.join(f'`{name}`' for name in named)}\n\n{text}\n"
