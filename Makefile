@@ -23,13 +23,13 @@ AT_ONCE := $(or $(AT_ONCE),$(if $(filter table1 networks domain regimes bench-op
 MAKEFLAGS += $(if $(filter table1 networks domain regimes bench-optimizers,$(MAKECMDGOALS)),--jobs=$(AT_ONCE))
 JOBS := $(or $(JOBS),$(shell echo $$((($(PROCESSORS) + $(AT_ONCE) - 1) / $(AT_ONCE)))))
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
-.PHONY: help install kenlm development check format settings commands rooms results docs test test-all browser fuzz faults mutate table1 networks domain regimes bench bench-build bench-significance bench-false-positives bench-optimizers bench-long-tables bench-paper-model bench-pretrained clean
+.PHONY: help install kenlm development check format notebook settings commands rooms results docs test test-all browser fuzz faults mutate table1 networks domain regimes bench bench-build bench-significance bench-false-positives bench-optimizers bench-long-tables bench-paper-model bench-pretrained clean
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
 	@echo 'make networks                                              rows of the table with a network for each tuning'
 	@echo 'make domain                                                a phrase model trained on lists of another domain'
 	@echo 'make regimes                                               test the phrase network in nine data regimes (takes hours)'
-	@echo 'make test | test-all | check | format | settings | commands | rooms | results | docs | fuzz | faults | mutate | bench | bench-build | bench-significance | bench-false-positives | bench-optimizers | bench-long-tables | bench-paper-model | bench-pretrained | install | kenlm | clean'
+	@echo 'make test | test-all | check | format | notebook | settings | commands | rooms | results | docs | fuzz | faults | mutate | bench | bench-build | bench-significance | bench-false-positives | bench-optimizers | bench-long-tables | bench-paper-model | bench-pretrained | install | kenlm | clean'
 
 # --- Installation ------------------------------------------------------------------------------
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
@@ -40,18 +40,21 @@ PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install -q --no-
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 install: $(VENV)/warm.stamp $(VENV)/kenlm.stamp
+	@$(if $(filter install,$(MAKECMDGOALS)),echo 'The commands are in $(VENV)/bin. To type them alone: source $(VENV)/bin/activate',:)
 # What the checks, the tests and the documentation want besides.
 development: $(VENV)/development.stamp install
 
 $(VENV)/bin/python:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	    || { echo 'Python 3.11 or newer is needed: make PYTHON=python3.12 ...' >&2; exit 1; }
-	$(PYTHON) -c 'import ensurepip' 2>/dev/null || $(SUDO) apt-get install -y python3-venv
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || $(SUDO) apt-get install -y python3-venv
+	@echo 'Making the virtual environment $(VENV)'
+	@$(PYTHON) -m venv $(VENV)
 
 # Without an NVIDIA GPU the CPU build of PyTorch is wanted, since the default one brings gigabytes
 # of CUDA libraries: first from where pip looks, then from PyTorch's own index, which uv knows.
 $(VENV)/torch.stamp: constraints.txt | $(VENV)/bin/python
+	@echo 'Installing PyTorch $(TORCH)'
 	@if command -v nvidia-smi >/dev/null; then \
 	    $(PIP_INSTALL) 'torch==$(TORCH)'; \
 	else \
@@ -68,8 +71,8 @@ packages = $(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.to
 
 $(VENV)/dependencies.stamp: pyproject.toml constraints.txt $(VENV)/torch.stamp
 	@echo 'Installing the dependencies into $(VENV)'
-	$(PIP_INSTALL) setuptools wheel
-	$(call packages,p["dependencies"] + p["optional-dependencies"]["all"])
+	@$(PIP_INSTALL) setuptools wheel
+	@$(call packages,p["dependencies"] + p["optional-dependencies"]["all"])
 	@touch $@
 
 # $(call extras,NAMES): installs extras of pyproject.toml.
@@ -86,24 +89,26 @@ kenlm:
 	    { timeout 60 apt-get update -qq && timeout 300 apt-get install -y -qq --no-install-recommends g++ cmake; } \
 	        >/dev/null 2>&1 || true; \
 	fi; \
-	if command -v g++ >/dev/null && { $(call extras,kenlm); } >$(VENV)/kenlm.log 2>&1; then exit 0; fi; \
+	if command -v g++ >/dev/null && echo 'Compiling KenLM (a minute or two)' && { $(call extras,kenlm); } >$(VENV)/kenlm.log 2>&1; then exit 0; fi; \
 	echo 'KenLM is not installed, all else is. What is missing: rescorer perplexity on binary language models that were built' \
 	    'without their words or with rest costs. It needs a C++ compiler: install g++ and cmake, then type: make kenlm' >&2
 
 $(VENV)/development.stamp: $(VENV)/dependencies.stamp
-	$(call extras,dev docs)
+	@echo 'Installing what checks, tests and the documentation need'
+	@$(call extras,dev docs)
 	@touch $@
 
 # What numba has kept of functions whose classes have other names now cannot be read: it is removed.
 $(VENV)/package.stamp: $(VENV)/dependencies.stamp $(SOURCES)
 	@rm -rf build/lib build/bdist.*
 	@find $(PACKAGES:%=$(VENV)/lib/python*/site-packages/%) -name '*.nb[ic]' -delete 2>/dev/null || true
-	$(PIP_INSTALL) --no-deps --no-build-isolation --force-reinstall .
+	@echo 'Installing rescorer'
+	@$(PIP_INSTALL) --no-deps --no-build-isolation --force-reinstall .
 	@touch $@
 
 # Otherwise commands side by side would each compile the same at their first use.
 $(VENV)/warm.stamp: $(VENV)/package.stamp
-	@echo 'Compiling what the commands need'
+	@echo 'Compiling what the commands need (a minute or two)'
 	@$(BIN)/rescorer warm
 	@touch $@
 
@@ -117,10 +122,10 @@ check: development
 format: development
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-# docs/settings.md from the dataclasses of settings, docs/commands.md from the commands, docs/images/rooms.svg from the
+# The notebook of docs/examples is run, docs/settings.md made from the dataclasses of settings, docs/commands.md from the commands, docs/images/rooms.svg from the
 # imports, and the tables of README and docs from docs/results, where those of a finished build are taken first; `make
 # test` compares.
-settings commands rooms results: development
+notebook settings commands rooms results: development
 	$(BIN)/python docs/make_$@.py $(if $(filter results,$@),--take $(BUILD))
 
 # The documentation as a site; a warning ends it.
@@ -205,7 +210,7 @@ PLANNED := $(EXPERIMENT) $(call set,SEEDS,seeds.runs) $(call set,NOISE,seeds.noi
     $(call set,KNOWN,starts.known-start.leave_out,") $(call set,OPTIMIZERS,tables.optimizers.rows,") \
     $(call set,OPTIMIZER_SEEDS,seeds.optimizers)
 # What needs no plan waits for none.
-UNPLANNED := help install kenlm development check format settings commands rooms results docs test test-all browser fuzz faults mutate clean regime% bench-long-tables bench-false-positives
+UNPLANNED := help install kenlm development check format notebook settings commands rooms results docs test test-all browser fuzz faults mutate clean regime% bench-long-tables bench-false-positives
 ifneq ($(filter-out $(UNPLANNED),$(or $(MAKECMDGOALS),help)),)
 ifneq ($(file <$(B)/planned),$(PLANNED))
 $(shell mkdir -p $(B))$(file >$(B)/planned,$(PLANNED))

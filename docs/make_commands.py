@@ -69,6 +69,7 @@ PROGRAMS = {
 }
 LAID_OUT = "\b"  # click's mark of a paragraph whose lines stay as they are
 EXAMPLE = "Example:"
+VALUE = re.compile(r"^(?:-[\w-]+(?:, | / | |$))+")  # the names before it
 
 
 def page() -> str:
@@ -95,19 +96,23 @@ def _first(command: click.Command) -> str:
 def _of_command(command: click.Command, parent: click.Context) -> str:
     context = click.Context(command, parent=parent, info_name=command.name)
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
-    options = "".join(f"- {text}\n" for text in _options(command, context))
+    options = "\n".join(_options(command, context))
     title = f"### {parent.info_name} {command.name}"
     return f"{title}\n\n```text\n{usage}\n```\n\n{_help_text(command)}\n\n{options}"
 
 
 def _options(command: click.Command, context: click.Context) -> Iterator[str]:
-    """The options of a command: names, value and meaning."""
+    """The options of a command: the names as a heading that the search of the site finds, value, meaning."""
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
         is_shown = isinstance(parameter, click.Option) and "--help" not in parameter.opts
         if is_shown and record is not None:
             names, meaning = record
-            yield f"`{names}`: {' '.join(_escaped(meaning).split())}"
+            first, *others = [word.strip(",") for word in names.split() if word.startswith("-")]
+            named = [f"{context.command_path} {first}", *others]
+            value = "".join(f"`{word}` " for word in [VALUE.sub("", names)] if word)
+            text = value + " ".join(_escaped(meaning).split())
+            yield f"#### {', '.join(f'`{name}`' for name in named)}\n\n{text}\n"
 
 
 def _help_text(command: click.Command) -> str:

@@ -184,16 +184,18 @@ class Progress:
             return
         whole = self._whole()
         of_total = "" if self._share is not None or not whole else f"/{whole:,}"
-        share = f" ({100 * self._finished() / whole:.0f}%)" if whole else ""
+        share = f"({100 * self._finished() / whole:.0f}%)" if whole else ""
         all_seconds = self._last_shown - self._start
         seconds = self._seconds_of_work() if self._is_set_apart else all_seconds
         behind = _joined(f"{seconds:.0f} s", self._rate(), self._left(), self.note)
-        line = f"{self.label}: {self.done:,}{of_total}{share} {self.unit}, {behind}"
+        count = (self.unit, share) if self._share is not None else (share, self.unit)
+        line = f"{self.label}: {self.done:,}{of_total} {' '.join(filter(None, count))}, {behind}"
         print(line, file=sys.stderr, flush=True)
 
     def _rate(self) -> str:
-        seconds = self._seconds_of_work()
-        return f"{(self.done - self._done_before) / seconds:,.0f}/s" if seconds > 0 else ""
+        """Units a second; "" below one, where count and seconds say more."""
+        seconds, done = self._seconds_of_work(), self.done - self._done_before
+        return f"{done / seconds:,.0f}/s" if 0 < seconds <= done else ""
 
     def _left(self) -> str:
         """The time left at the rate since the first update; "" while that says little."""
@@ -225,13 +227,18 @@ def print_note(text: str) -> None:
     sys.stderr.flush()
 
 
-def quiet(is_quiet: bool = True) -> None:
+def quiet(be_quiet: bool = True) -> None:
     """Show no progress in this process, or show it again.
 
     Args:
-        is_quiet: whether nothing is shown: the user wants that, or another process with the same work shows it.
+        be_quiet: whether nothing is shown: the user wants that, or another process with the same work shows it.
     """
-    _SAYS["progress"] = not is_quiet
+    _SAYS["progress"] = not be_quiet
+
+
+def is_quiet() -> bool:
+    """Whether no progress is shown; a process that this one starts by "spawn" has to be told."""
+    return not _SAYS["progress"]
 
 
 def track(

@@ -16,7 +16,7 @@ import thot.alignment
 
 from moses_bridge.base.choices import Aligner
 from moses_bridge.base.errors import UserError
-from moses_bridge.base.progress import track
+from moses_bridge.base.progress import is_quiet, quiet, track
 from moses_bridge.base.textio import read_lines, read_parallel, write_lines
 from moses_bridge.builtin.symmetrization import symmetrize
 from moses_bridge.formats.words import split_words
@@ -62,7 +62,7 @@ def align(
         TemporaryDirectory(dir=out.parent, prefix=".align.") as name,
         ProcessPoolExecutor(min(jobs, 2), mp_context=context) as processes,
     ):
-        parts = _Parts(source, target, Path(name), aligner, processes)
+        parts = _Parts(source, target, Path(name), aligner, processes, both_at_once=jobs > 1)
         write_lines(out, parts.links([end - first for first, end in pairwise(bounds)]))
 
 
@@ -75,6 +75,7 @@ class _Parts:
         folder: an empty directory.
         aligner: the model.
         processes: the aligning processes.
+        both_at_once: whether there are two; then the progress of one of them is shown.
     """
 
     source: Path
@@ -82,6 +83,7 @@ class _Parts:
     folder: Path
     aligner: Aligner
     processes: ProcessPoolExecutor
+    both_at_once: bool
 
     def links(self, sizes: Sequence[int]) -> Iterator[bytes]:
         """Yield the lines of all parts, given their numbers of sentence pairs."""
@@ -95,9 +97,10 @@ class _Parts:
             yield from track(links, "symmetrise", size, "sentences")
 
     def _align(self, source: Path, target: Path, part: str) -> None:
+        is_second_quiet = is_quiet() or self.both_at_once
         directions = [
-            (source, target, self.folder / "forward", False, part),
-            (target, source, self.folder / "reverse", True, part),
+            (source, target, self.folder / "forward", False, part, is_quiet()),
+            (target, source, self.folder / "reverse", True, part, is_second_quiet),
         ]
         try:
             tasks = [
@@ -120,8 +123,15 @@ def _write_numbered(text: Iterable[bytes], copy: Path) -> None:
 
 
 def _align_one_way(
-    aligner: Aligner, source: Path, target: Path, out: Path, turned: bool, part: str
+    aligner: Aligner,
+    source: Path,
+    target: Path,
+    out: Path,
+    turned: bool,
+    part: str,
+    be_quiet: bool,
 ) -> None:
+    quiet(be_quiet)
     label = f"align {'target to source' if turned else 'source to target'}{part}"
     model = MODELS[aligner](str(source), str(target), label)
     write_lines(out, _links(model, turned))

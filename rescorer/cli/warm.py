@@ -66,6 +66,8 @@ TUNING = (
     "tuning tune --ini {folder}/moses.ini --source {folder}/text.en --reference {folder}/text.fr "
     "--max-iterations 2 --nbest-size 5 --jobs 1"
 )
+# The installed packages, not those of the working directory: what is compiled is kept beside the modules.
+PYTHON = (sys.executable, "-P", "-m")
 TRAINING = "rescorer train --epochs 1"
 # Those of one chain use the same compiled code or the output of an earlier one; chains run side by side.
 CHAINS = (
@@ -77,7 +79,7 @@ CHAINS = (
         f"{TRAINING} {{folder}}/text.fr --source {{folder}}/text.en --links {{folder}}/links --arch nnjm "
         "--config {folder}/nnjm.toml --out {folder}/nnjm",
         f"{TUNING} --out {{folder}}/search "
-        "--neural-lm 'NNJM0={python} -m rescorer serve {folder}/nnjm --unnormalized'",
+        "--neural-lm 'NNJM0={python} rescorer serve {folder}/nnjm --unnormalized'",
     ),
     (
         f"{TRAINING} {{folder}}/phrase-table --out {{folder}}/rnn",
@@ -122,10 +124,10 @@ def _is_installed(line: str) -> bool:
 
 
 def _run(chain: Sequence[str], folder: str, progress: Progress) -> None:
-    places = {"folder": folder, "python": sys.executable}
+    places = {"folder": folder, "python": shlex.join(PYTHON)}
     for line in chain:
         program, *arguments = (part.format_map(places) for part in shlex.split(line))
-        run_program([sys.executable, "-m", program.replace("-", "_"), *arguments])
+        run_program([*PYTHON, program.replace("-", "_"), *arguments])
         progress.update()
 
 

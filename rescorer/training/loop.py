@@ -111,7 +111,8 @@ class LoopConfig:
         Args:
             n_held_out: number of held-out items; without any, no loss ends it.
         """
-        ends = [f"after {self.max_minutes:g} minutes"] if self.max_minutes else []
+        unit = "minute" if self.max_minutes == 1 else "minutes"
+        ends = [f"after {self.max_minutes:g} {unit}"] if self.max_minutes else []
         ends += [f"after {self.n_epochs} passes over the data"] if self.n_epochs else []
         advice = "" if ends else "; --minutes and --epochs limit it"
         if n_held_out:

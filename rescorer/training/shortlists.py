@@ -34,7 +34,7 @@ class ChosenShortlists:
 
     def __str__(self) -> str:
         sides = (
-            f"{_n_words(words):,} {side} words ({share:.1%} of the running ones)"
+            f"{_n_words(words):,} {side} words ({share:.1%} of the text)"
             for side, words, share in zip(SIDES, self.shortlists, self.covered, strict=True)
         )
         return f"shortlists: {', '.join(sides)}"

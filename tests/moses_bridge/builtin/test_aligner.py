@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from moses_bridge.base import progress
 from moses_bridge.base.choices import Aligner
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import read_lines, write_lines
@@ -127,3 +128,24 @@ def test_texts_of_different_length_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="e:2: found the end of the file"):
         align(tmp_path / "f", tmp_path / "e", tmp_path / "links", "eflomal", jobs=1)
     assert not (tmp_path / "links").exists()
+
+
+@pytest.mark.parametrize(
+    ("quiet", "jobs", "shown"),
+    [
+        (True, 1, []),
+        (False, 1, ["source to target", "target to source"]),
+        (False, 2, ["source to target"]),  # both at once, and one line on a terminal
+    ],
+)
+def test_processes_are_quiet_and_one_at_a_time_shows_its_progress(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], quiet: bool, jobs: int, shown: list[str]
+) -> None:
+    write_lines(tmp_path / "text", [b"a b", b"b c"])
+    progress.quiet(quiet)
+    try:
+        align(tmp_path / "text", tmp_path / "text", tmp_path / "links", "fast-align", jobs=jobs)
+    finally:
+        progress.quiet(False)
+    lines = [line for line in capfd.readouterr().err.splitlines() if line.startswith("align")]
+    assert [line.split(":")[0].removeprefix("align ") for line in lines] == shown

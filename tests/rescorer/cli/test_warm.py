@@ -16,10 +16,22 @@ def test_a_command_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_commands_without_their_packages_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warm, "find_spec", lambda module: None)
-    monkeypatch.setattr(warm, "run_program", lambda arguments: ran.append(arguments[2]))
+    monkeypatch.setattr(warm, "run_program", lambda arguments: ran.append(arguments[3]))
     ran: list[str] = []
     warm.compile_all(1)
     assert set(ran) == {"rescorer"}
+
+
+def test_the_installed_packages_are_compiled_and_not_those_of_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `make install` does it in a clone."""
+    for package in ("rescorer", "moses_bridge"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").write_text("raise SystemExit('a clone')\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(warm, "CHAINS", (("rescorer --version",),))
+    warm.compile_all(1)
 
 
 @pytest.mark.slow

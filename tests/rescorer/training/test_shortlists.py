@@ -38,7 +38,7 @@ def test_how_many_words(
 
 def test_what_is_said_and_kept() -> None:
     chosen = choose_shortlists([SOURCE, TARGET], 1, 0.93)
-    told = "4 source words (99.0% of the running ones), 3 target words (100.0% of the running ones)"
+    told = "4 source words (99.0% of the text), 3 target words (100.0% of the text)"
     assert told in str(chosen)
     assert chosen.record() == {
         "source": {"words": 4, "covered": 0.99},
