@@ -17,15 +17,16 @@ PACKAGES := moses_bridge rescorer tuning
 # processors, four at most, with 1.5 GB of memory for each; AT_ONCE=1 does one after the other. The processors
 # are divided among them: JOBS processes or threads a step.
 PROCESSORS := $(shell nproc)
-AT_ONCE := $(or $(AT_ONCE),$(if $(filter table1 domain regimes bench-optimizers,$(MAKECMDGOALS)),$(shell \
+AT_ONCE := $(or $(AT_ONCE),$(if $(filter table1 home domain regimes bench-optimizers,$(MAKECMDGOALS)),$(shell \
     awk -v most=$$(($(PROCESSORS) < 4 ? $(PROCESSORS) : 4)) '/^MemAvailable/ { \
     n = int($$2 / 1.5e6); print n < 1 ? 1 : n < most ? n : most }' /proc/meminfo),1))
-MAKEFLAGS += $(if $(filter table1 domain regimes bench-optimizers,$(MAKECMDGOALS)),--jobs=$(AT_ONCE))
+MAKEFLAGS += $(if $(filter table1 home domain regimes bench-optimizers,$(MAKECMDGOALS)),--jobs=$(AT_ONCE))
 JOBS := $(or $(JOBS),$(shell echo $$((($(PROCESSORS) + $(AT_ONCE) - 1) / $(AT_ONCE)))))
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
-.PHONY: help install kenlm development check format settings rooms results docs test test-all browser fuzz faults mutate table1 domain regimes bench bench-build bench-significance bench-false-positives bench-optimizers bench-long-tables bench-paper-model clean
+.PHONY: help install kenlm development check format settings rooms results docs test test-all browser fuzz faults mutate table1 home domain regimes bench bench-build bench-significance bench-false-positives bench-optimizers bench-long-tables bench-paper-model clean
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
+	@echo 'make home                                                  phrase models trained on lists of the whole training text'
 	@echo 'make domain                                                a phrase model trained on lists of another domain'
 	@echo 'make regimes                                               test the phrase network in nine data regimes (takes hours)'
 	@echo 'make test | test-all | check | format | settings | rooms | results | docs | fuzz | faults | mutate | bench | bench-build | bench-significance | bench-false-positives | bench-optimizers | bench-long-tables | bench-paper-model | install | kenlm | clean'
@@ -240,6 +241,11 @@ COMPARE = $(BIN)/tuning compare $(TEST_TEXTS) $(foreach text,$(TRAINED),$(call g
     $(call given,--groups,$(TEST).groups) --target-language $(TARGET) --config $(CONFIG)/compare.toml --jobs $(PROCESSORS)
 REPORT = $(BIN)/tuning report $(TEST_TEXTS) $(TABLES:%=--comparison %) $(MAPS:%=--map %) \
     $$([ ! -e $(STEPS) ] || echo --steps $(STEPS)) --title '$(SOURCE)-$(TARGET), $(SCALE)' --out $@
+
+# --- Home -------------------------------------------------------------------------------------------
+# Phrase models trained on n-best lists of the whole training text, made by systems that have not seen it.
+home: $(B)/home/table.json
+	@cat $(B)/home/table.txt
 
 # --- Another domain --------------------------------------------------------------------------------
 # 2,000 translated sentences of a domain that the table knows little of: what they give as lists for phrase
