@@ -35,7 +35,9 @@ SCRIPT = DOCS / "make_settings.py"
 EXPERIMENTS = [
     DOCS.parent / f"tuning/experiments/{scale}.toml" for scale in ("tiny", "small", "full")
 ]
-PLANNED = {"networks", "columns", "features", "starts", "systems", "tables", "seeds", "page"}
+PLANNED = {
+    "networks", "columns", "features", "starts", "systems", "tables", "seeds", "folds", "page",
+}  # fmt: skip
 REGIMES = sorted((DOCS.parent / "tuning/experiments/regimes").glob("*.toml"))
 PROGRAMS = {
     "moses-bridge": moses_bridge.cli.main,
