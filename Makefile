@@ -17,19 +17,20 @@ PACKAGES := moses_bridge rescorer tuning
 # processors, four at most, with 1.5 GB of memory for each; AT_ONCE=1 does one after the other. The processors
 # are divided among them: JOBS processes or threads a step.
 PROCESSORS := $(shell nproc)
-AT_ONCE := $(or $(AT_ONCE),$(if $(filter table1 home domain regimes bench-optimizers,$(MAKECMDGOALS)),$(shell \
+AT_ONCE := $(or $(AT_ONCE),$(if $(filter table1 networks home domain regimes bench-optimizers,$(MAKECMDGOALS)),$(shell \
     awk -v most=$$(($(PROCESSORS) < 4 ? $(PROCESSORS) : 4)) '/^MemAvailable/ { \
     n = int($$2 / 1.5e6); print n < 1 ? 1 : n < most ? n : most }' /proc/meminfo),1))
-MAKEFLAGS += $(if $(filter table1 home domain regimes bench-optimizers,$(MAKECMDGOALS)),--jobs=$(AT_ONCE))
+MAKEFLAGS += $(if $(filter table1 networks home domain regimes bench-optimizers,$(MAKECMDGOALS)),--jobs=$(AT_ONCE))
 JOBS := $(or $(JOBS),$(shell echo $$((($(PROCESSORS) + $(AT_ONCE) - 1) / $(AT_ONCE)))))
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
-.PHONY: help install kenlm development check format settings rooms results docs test test-all browser fuzz faults mutate table1 home domain regimes bench bench-build bench-significance bench-false-positives bench-optimizers bench-long-tables bench-paper-model clean
+.PHONY: help install kenlm development check format settings commands rooms results docs test test-all browser fuzz faults mutate table1 networks home domain regimes bench bench-build bench-significance bench-false-positives bench-optimizers bench-long-tables bench-paper-model bench-pretrained clean
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
 	@echo 'make home                                                  phrase models trained on lists of the whole training text'
+	@echo 'make networks                                              rows of the table with a network for each tuning'
 	@echo 'make domain                                                a phrase model trained on lists of another domain'
 	@echo 'make regimes                                               test the phrase network in nine data regimes (takes hours)'
-	@echo 'make test | test-all | check | format | settings | rooms | results | docs | fuzz | faults | mutate | bench | bench-build | bench-significance | bench-false-positives | bench-optimizers | bench-long-tables | bench-paper-model | install | kenlm | clean'
+	@echo 'make test | test-all | check | format | settings | commands | rooms | results | docs | fuzz | faults | mutate | bench | bench-build | bench-significance | bench-false-positives | bench-optimizers | bench-long-tables | bench-paper-model | bench-pretrained | install | kenlm | clean'
 
 # --- Installation ------------------------------------------------------------------------------
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
@@ -39,7 +40,7 @@ INSTALL ?= install
 PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install -q --no-compile -c constraints.txt
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-install: $(VENV)/package.stamp $(VENV)/kenlm.stamp
+install: $(VENV)/warm.stamp $(VENV)/kenlm.stamp
 # What the checks, the tests and the documentation want besides.
 development: $(VENV)/development.stamp install
 
@@ -87,8 +88,8 @@ kenlm:
 	        >/dev/null 2>&1 || true; \
 	fi; \
 	if command -v g++ >/dev/null && { $(call extras,kenlm); } >$(VENV)/kenlm.log 2>&1; then exit 0; fi; \
-	echo 'KenLM is not installed, all else is: language models can be read in ARPA format, not in the binary format of' \
-	    'KenLM. It needs a C++ compiler: install g++ and cmake, then type: make kenlm' >&2
+	echo 'KenLM is not installed, all else is. What is missing: rescorer perplexity on binary language models that were built' \
+	    'without their words or with rest costs. It needs a C++ compiler: install g++ and cmake, then type: make kenlm' >&2
 
 $(VENV)/development.stamp: $(VENV)/dependencies.stamp
 	$(call extras,dev docs)
@@ -101,6 +102,12 @@ $(VENV)/package.stamp: $(VENV)/dependencies.stamp $(SOURCES)
 	$(PIP_INSTALL) --no-deps --no-build-isolation --force-reinstall .
 	@touch $@
 
+# Otherwise commands side by side would each compile the same at their first use.
+$(VENV)/warm.stamp: $(VENV)/package.stamp
+	@echo 'Compiling what the commands need'
+	@$(BIN)/rescorer warm
+	@touch $@
+
 # --- Checks ------------------------------------------------------------------------------------
 check: development
 	$(BIN)/ruff format --check .
@@ -111,14 +118,15 @@ check: development
 format: development
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-# docs/settings.md from the dataclasses of settings, docs/images/rooms.svg from the imports, and the tables of README and
-# docs from docs/results, where those of a finished build are taken first; `make test` compares.
-settings rooms results: development
+# docs/settings.md from the dataclasses of settings, docs/commands.md from the commands, docs/images/rooms.svg from the
+# imports, and the tables of README and docs from docs/results, where those of a finished build are taken first; `make
+# test` compares.
+settings commands rooms results: development
 	$(BIN)/python docs/make_$@.py $(if $(filter results,$@),--take $(BUILD))
 
 # The documentation as a site; a warning ends it.
 docs: development
-	$(BIN)/mkdocs build --quiet
+	$(BIN)/zensical build --clean --strict
 	@echo 'Open build/site/index.html'
 
 # In as many processes as there are processors; tests/conftest.py says which tests share one. The slow ones, whole
@@ -156,7 +164,7 @@ mutate: development
 
 clean:
 	find $(PACKAGES) -name '*.nb[ic]' -delete
-	rm -rf build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf build *.egg-info .mypy_cache .pytest_cache .ruff_cache .cache .hypothesis .import_linter_cache
 
 # --- From a corpus to the BLEU table -------------------------------------------------------------
 # Every arrow is a file made by one command, so a rerun does what is missing and a step can be entered
@@ -198,7 +206,7 @@ PLANNED := $(EXPERIMENT) $(call set,SEEDS,seeds.runs) $(call set,NOISE,seeds.noi
     $(call set,KNOWN,starts.known-start.leave_out,") $(call set,OPTIMIZERS,tables.optimizers.rows,") \
     $(call set,OPTIMIZER_SEEDS,seeds.optimizers)
 # What needs no plan waits for none.
-UNPLANNED := help install kenlm development check format settings rooms results docs test test-all browser fuzz faults mutate clean regime% bench-long-tables bench-false-positives
+UNPLANNED := help install kenlm development check format settings commands rooms results docs test test-all browser fuzz faults mutate clean regime% bench-long-tables bench-false-positives
 ifneq ($(filter-out $(UNPLANNED),$(or $(MAKECMDGOALS),help)),)
 ifneq ($(file <$(B)/planned),$(PLANNED))
 $(shell mkdir -p $(B))$(file >$(B)/planned,$(PLANNED))
@@ -242,10 +250,8 @@ COMPARE = $(BIN)/tuning compare $(TEST_TEXTS) $(foreach text,$(TRAINED),$(call g
 REPORT = $(BIN)/tuning report $(TEST_TEXTS) $(TABLES:%=--comparison %) $(MAPS:%=--map %) \
     $$([ ! -e $(STEPS) ] || echo --steps $(STEPS)) --title '$(SOURCE)-$(TARGET), $(SCALE)' --out $@
 
-# --- Home -------------------------------------------------------------------------------------------
 # Phrase models trained on n-best lists of the whole training text, made by systems that have not seen it.
-home: $(B)/home/table.json
-	@cat $(B)/home/table.txt
+home: $(B)/home/table.json ; @cat $(B)/home/table.txt
 
 # --- Another domain --------------------------------------------------------------------------------
 # 2,000 translated sentences of a domain that the table knows little of: what they give as lists for phrase
@@ -276,6 +282,10 @@ domain: $(D)/corpus/train.$(SOURCE) $(D)/joined/train.$(SOURCE) $(MODEL)/moses.i
 	    $(BIN)/tuning gains $(foreach name,without with,'table $(name) them=$(D)/$(name)/$(notdir $(B))/domain/table.json') \
 	        --system "+$$model for BLEU" --out $(D)/$$model || exit 1; \
 	done
+
+# --- The chance of a network ------------------------------------------------------------------------
+networks: $(MODEL)/moses.ini
+	+$(call in_build,$(BUILD)/networks,networks.toml,networks,MODEL=$(MODEL) CORPUS=$(CORPUS))
 
 # --- Regimes ----------------------------------------------------------------------------------------
 # When does the phrase network's column pay? The default experiment on other data, each changed by one file.

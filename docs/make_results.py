@@ -1,4 +1,4 @@
-"""Write the tables of results into README.md and the pages, from docs/results/*.json.
+"""Write the tables of results into README.md and the pages, and a picture, from docs/results/*.json.
 
 A page names a table between two comments, `<!-- results: NAME -->` and `<!-- end -->`; what stands between them
 is made here. `--take BUILD` first takes the results of a finished build into docs/results, reduced to what is
@@ -13,6 +13,7 @@ import json
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +25,9 @@ from tuning.compare.pooling import fixed_effect
 
 DOCS = Path(__file__).resolve().parent
 RESULTS = DOCS / "results"
-PAGES = (DOCS.parent / "README.md", DOCS / "results.md", DOCS / "benchmarks.md")
+README = DOCS.parent / "README.md"
+PAGES = (README, *(DOCS / name for name in ("results.md", "benchmarks.md", "which.md")))
+PICTURE = DOCS / "images" / "gains.svg"
 BLOCK = re.compile(r"<!-- results: ([\w-]+) -->\n(.*?)<!-- end -->", re.DOTALL)
 LINE_WIDTH = 120  # of a page's prose
 NORMAL_95 = 1.96  # standard errors from the middle of a 95% interval to its end
@@ -32,6 +35,7 @@ NORMAL_95 = 1.96  # standard errors from the middle of a 95% interval to its end
 # Where a build has the tables; "*" is part of the name of the result.
 TAKEN = {
     "table1": "table1/table.json",
+    "networks": "networks/table1/networks/table.json",
     "controls": "table1/controls/table.json",
     "full": "table1-full/table.json",
     "full-controls": "table1-full/controls/table.json",
@@ -44,6 +48,23 @@ TAKEN = {
 # Experiments in which the phrase network's column is added to a baseline, each with a network of its own. The
 # regime 60000-pairs is the default table, so it is counted once if both are of the same corpus.
 COLUMN_EXPERIMENTS = ("table1", "full", "german", "regime-*")
+# The rows of the README's table: what one score gains, and two of them together.
+SHORT = ("+RNN", "+CSLM", "+NNJM", "+CSLM+NNJM")
+# The columns of the overview of gains: places of gains.json, and how they are headed.
+PLACES = {
+    "default": "default",
+    "all the data": "all the data",
+    "English to German": "English to German",
+    "other domain": "other domain",
+    "other domain, its sentences in the table": "the same, its sentences in the table",
+}
+# What the sizes of a table cost is computed from these benchmarks: file, work, heading.
+TABLE_RATES = {
+    "256": ('train, d=256, "fastest"', "score 60,176 rows, d=256, V=15,002, float32"),
+    "1,000": ('train, d=1000, "fastest"', "score 32,768 rows, d=1000, float32"),
+}
+TABLE_ROWS = (1_000_000, 10_000_000, 100_000_000)
+PASSES = 2  # over the distinct pairs
 
 Json = dict[str, Any]
 
@@ -141,18 +162,28 @@ def rendered(page: Path, text: str, results: Path = RESULTS) -> str:
     return made
 
 
-def _short_table(results: Path) -> str:
+def _first_table(results: Path) -> str:
+    """A few rows of the default table."""
+    table = _read(results, "table1")
+    baseline, *others = table["rows"]
+    rows = [baseline, *(row for row in others if row["system"] in SHORT)]
+    return _rows_of(table, rows)
+
+
+def _whole_table(results: Path) -> str:
     """The default table: each system, its BLEU and what it gains; the same far from the training text."""
     table = _read(results, "table1")
+    return _rows_of(table, table["rows"])
+
+
+def _rows_of(table: Json, shown: Sequence[Json]) -> str:
     header: tuple[str, ...] = ("system", "test BLEU", "delta", "95%", "p, Holm")
     sizes = f"{table['n_sentences']:,} test sentences"
-    rows = [[row["system"], *_scores(row)] for row in table["rows"]]
+    rows = [[row["system"], *_scores(row)] for row in shown]
     if table.get("n_far"):
         header += ("far: BLEU", "delta", "95%", "p, Holm")
         sizes += f"; far: the {table['n_far']:,} below 0.5 of similarity to any training sentence"
-        rows = [
-            [*cells, *_scores(row["far"])] for cells, row in zip(rows, table["rows"], strict=True)
-        ]
+        rows = [[*cells, *_scores(row["far"])] for cells, row in zip(rows, shown, strict=True)]
     made = textwrap.fill(f"{_made(table['made'])} {sizes}.", LINE_WIDTH, break_on_hyphens=False)
     return f"{_table(header, rows)}\n\n{made}"
 
@@ -187,6 +218,20 @@ def _gain_row(row: Json, results: Path) -> Sequence[str]:
     gain = _contrast(table, row["system"])
     delta, interval = f"{gain['delta']:+.2f}", _interval(gain["interval"])
     return *start, delta, interval, _day(table["made"]["date"])
+
+
+def _gains_by_place(results: Path) -> str:
+    """What each score gains, one column for each place; rows over another system are left out."""
+    cells: dict[tuple[str, str], dict[str, str]] = {}
+    name = ""
+    for row in _read(results, "gains")["rows"]:
+        name = name if row["what"] == "the same" else row["what"].split(" (")[0]
+        if row["where"] in PLACES and row["how"] != "in the table":
+            *_, delta, interval, _ = _gain_row(row, results)
+            cells.setdefault((name, row["how"]), {})[row["where"]] = f"{delta} ({interval})"
+    header = ("score", "how it is used", *PLACES.values())
+    rows = [(*key, *(found.get(place, "") for place in PLACES)) for key, found in cells.items()]
+    return _table(header, rows)
 
 
 class Pooled(NamedTuple):
@@ -254,13 +299,135 @@ def _machines(results: Path) -> str:
     return "\n".join(f"- {name}: {_made(record)}" for name, record in made.items())
 
 
+def _costs(results: Path) -> str:
+    """Hours of one processor by the rows of a phrase table, computed from measured rates."""
+    read = {each["rows"]: each for each in _read(results, "long-tables")["results"]}
+    header = ["rows", "reading it", "memory of a training"]
+    header += [f"{PASSES} passes, d={d}" for d in TABLE_RATES]
+    header += [f"scoring, d={d}" for d in TABLE_RATES]
+    rates = [
+        [_rate(results, f"bench-{kind}", work[place]) for work in TABLE_RATES.values()]
+        for place, kind in enumerate(("training", "scoring"))
+    ]
+    rows = []
+    for n_rows in TABLE_ROWS:
+        measured = read[n_rows]
+        training = (PASSES * measured["pairs"] / rate for rate in rates[0])
+        scoring = (n_rows / rate for rate in rates[1])
+        times = [_hours(seconds) for seconds in (*training, *scoring)]
+        rows.append(
+            [f"{n_rows:,}", _hours(measured["seconds"]), f"{measured['mib']:,} MiB", *times]
+        )
+    return _table(header, rows)
+
+
+def _text_costs(results: Path) -> str:
+    """Hours of one processor for a pass over text, by its target words, computed from measured rates."""
+    works = {
+        "NNJM": ("bench-window_training", "the same, bfloat16"),
+        "RNNsearch": ("bench-sentences", "the same, bfloat16, 2,000 sampled words"),
+    }
+    rates = [_rate(results, *work) for work in works.values()]
+    sizes = (1_000_000, 10_000_000, 100_000_000)
+    rows = [[f"{words:,}", *(_hours(words / rate) for rate in rates)] for words in sizes]
+    return _table(["target words", *(f"a pass, {name}" for name in works)], rows)
+
+
+def _rate(results: Path, bench: str, work: str) -> float:
+    """Units of work a second, the slowest of several runs."""
+    for result in _read(results, bench)["results"]:
+        if result["work"] == work and result["unit"].endswith("/s"):
+            value = result["ours_value"]
+            return float(min(value) if isinstance(value, list) else value)
+    raise InputError(results / f"{bench}.json", None, f"no rate of {work!r}", "one of its results")
+
+
+def _hours(seconds: float) -> str:
+    """A time with two digits: seconds, minutes or hours."""
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{_two_digits(seconds / size)} {unit}"
+    return f"{_two_digits(seconds)} s"
+
+
+def _two_digits(value: float) -> str:
+    return f"{float(f'{value:.2g}'):,g}"
+
+
 TABLES: Mapping[str, Callable[[Path], str]] = {
-    "table1": _short_table,
+    "table1": _whole_table,
+    "table1-short": _first_table,
     "gains": _gains,
+    "gains-by-place": _gains_by_place,
+    "costs": _costs,
+    "text-costs": _text_costs,
     "pooled": _pooled,
     "bench": _benchmarks,
     "bench-machines": _machines,
 }
+
+
+# --- The picture ------------------------------------------------------------------------------------
+
+# Pixels: the axis goes from LEFT to RIGHT, one row is below another.
+LEFT, RIGHT, TOP, ROW = 140, 530, 58, 34
+SVG = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 560 {height}" width="560" height="{height}"
+ font-family="system-ui, 'Segoe UI', Roboto, 'Noto Sans', sans-serif" font-size="15" role="img">
+<title>{title}</title>
+<rect width="560" height="{height}" rx="6" fill="white"/>
+{body}
+</svg>
+"""
+INK, MUTED, GRID, FAR = "#1d2430", "#5b6472", "#dfe3e8", "#1f5f8b"
+
+
+def gains_picture(results: Path = RESULTS) -> str:
+    """The gains of the README's rows with their intervals, SVG; also far from the training text, if known."""
+    rows = [row for row in _read(results, "table1")["rows"] if row["system"] in SHORT]
+    gains = [(row["system"], row["against_baseline"], _far_gain(row)) for row in rows]
+    ends = [end for _, *both in gains for gain in both if gain for end in gain["interval"]]
+    low, high = min(0.0, *ends), max(0.0, *ends)
+
+    def x(bleu: float) -> float:
+        return round(LEFT + (RIGHT - LEFT) * (bleu - low) / (high - low), 1)
+
+    has_far = any(far for *_, far in gains)
+    bottom = TOP + ROW * len(gains)
+    title = "BLEU above the tuned baseline, default table, with 95% intervals"
+    body = [_text(20, 26, title, INK), *_grid(x, low, high, bottom)]
+    for place, (system, gain, far) in enumerate(gains):
+        y = TOP + ROW * place + ROW // 2
+        body.append(_text(20, y + 5, system, INK))
+        body += _bar(x, y - 5 * bool(far), gain, INK)
+        body += _bar(x, y + 6, far, FAR) if far else []
+    if has_far:
+        body.append(_text(20, bottom + 40, "blue: sentences far from the training text", FAR))
+    return SVG.format(height=bottom + (54 if has_far else 34), title=title, body="\n".join(body))
+
+
+def _far_gain(row: Json) -> Json | None:
+    return row["far"]["against_baseline"] if row.get("far") else None
+
+
+def _grid(x: Callable[[float], float], low: float, high: float, bottom: int) -> Iterator[str]:
+    """A line and a number for each half BLEU."""
+    for half in range(int(np.ceil(2 * low)), int(np.floor(2 * high)) + 1):
+        place = x(half / 2)
+        colour = MUTED if half == 0 else GRID
+        yield f'<path d="M{place} {TOP}V{bottom}" stroke="{colour}"/>'
+        yield _text(place, bottom + 18, f"{half / 2:+.1f}" if half else "0", MUTED, "middle")
+
+
+def _bar(x: Callable[[float], float], y: int, gain: Json, colour: str) -> list[str]:
+    low, high = gain["interval"]
+    return [
+        f'<path d="M{x(low)} {y}H{x(high)}" stroke="{colour}" stroke-width="2"/>',
+        f'<circle cx="{x(gain["delta"])}" cy="{y}" r="4.5" fill="{colour}"/>',
+    ]
+
+
+def _text(x: float, y: int, text: str, colour: str, anchor: str = "start") -> str:
+    return f'<text x="{x}" y="{y}" fill="{colour}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
 # --- Parts of tables --------------------------------------------------------------------------------
@@ -326,10 +493,12 @@ def main() -> None:
         for name in take(build, RESULTS) if build else []:
             print(f"taken: {(RESULTS / name).relative_to(DOCS.parent)}.json")
         texts = {page: rendered(page, page.read_text(encoding="utf-8")) for page in PAGES}
+        picture = gains_picture()
     except InputError as error:
         raise SystemExit(f"make_results.py: error: {error}") from error
     for page, text in texts.items():
         page.write_text(text, encoding="utf-8")
+    PICTURE.write_text(picture, encoding="utf-8")
 
 
 if __name__ == "__main__":

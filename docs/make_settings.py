@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ from moses_bridge.decoding.decoder import DecoderConfig
 from moses_bridge.tables.prune import PruneConfig
 from rescorer.contract.architectures import ARCHITECTURES, load
 from rescorer.runs.expected_bleu.task import ExpectedBleuConfig
+from rescorer.training.loop import LoopConfig
 from tuning.compare.scan.weight_scan import ScanConfig
 from tuning.compare.systems import CompareConfig
-from tuning.loop.rerank_run import RerankConfig
+from tuning.loop.rerank_config import RerankConfig
 from tuning.loop.tuning_loop import TuningConfig
 from tuning.optimisers.contract import OptimizerConfig
 
@@ -29,7 +31,7 @@ This page is made by `make settings` from the dataclasses that hold the settings
 
 Each command below takes `--config FILE`: TOML with these keys, each of which may be left out. An unknown key is
 an error. A key in a table, like `loop.max_minutes`, is written as `max_minutes` below `[loop]`, or as
-`loop = { max_minutes = 2.0 }`.
+`loop = { max_minutes = 2.0 }`. What several commands share is listed once, with the defaults that differ.
 
 With `--print-config` a command prints the settings that it would use, and ends. A few keys are options of the
 command line too; those go before the file, and `--help` names them.
@@ -46,6 +48,7 @@ EXPERIMENT_SECTIONS = {
     "word_pairs": ("pairs",),
 }
 HEADER = "| key | meaning | type | default | limits |\n|---|---|---|---|---|\n"
+FAMILY_HEADER = "| key | of | meaning | type | default | limits |\n|---|---|---|---|---|---|\n"
 
 
 @dataclass(frozen=True)
@@ -98,26 +101,114 @@ SECTIONS = (
 )
 
 
+LOOP = "Training of every network: `loop`"
+# Tables of settings that are listed once, by their dataclass: below this heading.
+TABLES: dict[type[Any], str] = {
+    LoopConfig: LOOP,
+    DecoderConfig: "`moses-bridge decode`",
+    OptimizerConfig: "`tuning optimize`",
+}
+# Networks by what they are trained on: a key that several of them have is listed once.
+FAMILIES = {
+    "`rescorer train`: networks of phrase pairs": ("encdec", "cstm", "bae", "cptm", "word_pairs"),
+    "`rescorer train`: networks of target text": ("cslm", "nnjm", "rnn_lm"),
+    "`rescorer train`: networks of sentence pairs": ("rnnsearch", "seq2seq"),
+}
+
+
 def page() -> str:
     """The text of docs/settings.md."""
-    return "\n".join([INTRODUCTION, *map(_section_text, SECTIONS)])
+    networks = [place for place, section in enumerate(SECTIONS) if _architecture(section)]
+    families = [_family_text(title, names) for title, names in FAMILIES.items()]
+    loop = _section(LOOP, "", HEADER, map(_cells, _settings(LoopConfig())))
+    before, after = SECTIONS[: networks[0]], SECTIONS[networks[-1] + 1 :]
+    texts = [*map(_section_text, before), loop, *families, *map(_section_text, after)]
+    return "\n".join([INTRODUCTION, *texts])
+
+
+def _architecture(section: Section) -> str:
+    """The architecture of a section, "" for another command."""
+    return section.command.partition("--arch ")[2]
 
 
 def _section_text(section: Section) -> str:
-    notes = f"{' '.join(section.notes)}\n\n" if section.notes else ""
-    return f"## `{section.command}`\n\n{notes}{HEADER}" + "".join(_rows(section.kind()))
+    rows = map(_cells, _settings(section.kind()))
+    return _section(f"`{section.command}`", " ".join(section.notes), HEADER, rows)
 
 
-def _rows(config: Any) -> Iterator[str]:
+def _family_text(title: str, names: Sequence[str]) -> str:
+    """The keys of several architectures: each with those that have it, and their defaults."""
+    sections = {name: next(s for s in SECTIONS if _architecture(s) == name) for name in names}
+    notes = "".join(f"- `--arch {name}`: {' '.join(sections[name].notes)}\n" for name in names)
+    found: dict[str, dict[Setting, dict[str, str]]] = {}
+    for name, section in sections.items():
+        for setting in _settings(section.kind()):
+            alike = found.setdefault(setting.name, {})
+            alike.setdefault(replace(setting, value=None), {})[name] = _default(setting)
+    rows = [
+        [cells[0], "all" if len(defaults) == len(names) else ", ".join(defaults), *cells[1:]]
+        for alike in found.values()
+        for setting, defaults in alike.items()
+        for cells in [_cells(setting, _defaults(defaults))]
+    ]
+    return _section(title, notes.rstrip("\n"), FAMILY_HEADER, rows)
+
+
+def _defaults(defaults: Mapping[str, str]) -> str:
+    """The default of the first architecture, and of those with another one."""
+    first = next(iter(defaults.values()))
+    others = [f"{name}: {value}" for name, value in defaults.items() if value != first]
+    return "; ".join([first, *others])
+
+
+def _settings(config: Any) -> Iterator[Setting]:
+    """The settings of a dataclass; a table listed below another heading is one row that links there."""
+    elsewhere = {
+        field.name: getattr(config, field.name)
+        for field in fields(config)
+        if type(getattr(config, field.name)) in TABLES
+    }
     for setting in settings_of(config):
-        cells = (
-            f"`{setting.name}`",
-            _escaped(setting.meaning),
-            setting.kind,
-            _default(setting),
-            _escaped(setting.limits),
-        )
-        yield f"| {' | '.join(cells)} |\n"
+        table, _, key = setting.name.partition(".")
+        if table not in elsewhere:
+            yield setting
+        elif not key:
+            link = _link_to_table(elsewhere[table])
+            yield replace(setting, meaning=f"{setting.meaning} {link}")
+
+
+def _link_to_table(table: Any) -> str:
+    """Where the keys of a table are listed, and which defaults are not those there."""
+    title = TABLES[type(table)]
+    pairs = zip(settings_of(type(table)()), settings_of(table), strict=True)
+    changed = [
+        f"`{own.name} = {toml_value(own.value)}`"
+        for there, own in pairs
+        if own.value != there.value
+    ]
+    defaults = f", with {' and '.join(changed)}" if changed else ""
+    return f"Its keys: [{title}]({_anchor(title)}){defaults}."
+
+
+def _anchor(title: str) -> str:
+    """The link to a heading of the page."""
+    words = re.sub(r"[^\w\s-]", "", title).strip().lower()
+    return "#" + re.sub(r"[-\s]+", "-", words)
+
+
+def _section(title: str, note: str, header: str, rows: Iterable[Sequence[str]]) -> str:
+    notes = f"{note}\n\n" if note else ""
+    return f"## {title}\n\n{notes}{header}" + "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _cells(setting: Setting, default: str | None = None) -> list[str]:
+    return [
+        f"`{setting.name}`",
+        _escaped(setting.meaning),
+        setting.kind,
+        _default(setting) if default is None else default,
+        _escaped(setting.limits),
+    ]
 
 
 def _default(setting: Setting) -> str:

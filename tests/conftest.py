@@ -6,16 +6,20 @@ import inspect
 import os
 import re
 import secrets
+import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from moses_bridge.base.cluster import NICENESS
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # Before PyTorch is loaded: its threads shall not spin beside other work (see rescorer.contract.parallel).
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
@@ -32,6 +36,17 @@ LARGE = Path(
 WITH_RAY = "test_cluster"
 LONGEST = "test_table1.py"
 KILLED = "test_killed.py"
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+# As root Chromium has no sandbox; the rest keeps it from looking for its maker's servers.
+BROWSER_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 SETS = {"small": SMALL} | ({"large": LARGE} if LARGE.is_dir() else {})
 
 
@@ -189,3 +204,16 @@ def _signature(function: Callable[..., object]) -> str:
     """Without `self`, and annotations without their quotes."""
     bare = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(function)))
     return re.sub(r"\(self(, )?", "(", bare)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium; tests that need it are skipped where it is not installed."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    found = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if found is None:
+        pytest.skip(f"no browser: none of {', '.join(CHROMIUM)} is on the PATH")
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=found, args=BROWSER_FLAGS)
+        yield started
+        started.close()

@@ -108,7 +108,8 @@ def compare_systems(
     It is not called `compare`, since that is a folder of this package.
 
     Args:
-        systems: the run directory or directories of each system; the first one is the baseline.
+        systems: the run directory or directories of each system, or files of translations; the first one is
+            the baseline.
         source: test source text, tokenised.
         references: its reference, tokenised as the output is; or several.
         settings: what a file for `--config` says: {"target_language": "de", "n_samples": 1000}.

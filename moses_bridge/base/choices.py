@@ -10,4 +10,5 @@ from typing import Literal
 Origin = Literal["debian", "debian+libreoffice", "libreoffice", "libreoffice for debian", "files"]
 Aligner = Literal["hmm", "fast-align", "eflomal"]
 Smoothing = Literal["good-turing", "none"]
+ListFormat = Literal["moses", "marian", "fairseq", "jsonl"]
 DecoderKind = Literal["auto", "moses", "builtin"]

@@ -8,7 +8,7 @@ from typing import Literal
 
 from moses_bridge.base.errors import UserError
 
-Extra = Literal["build", "cluster", "kenlm", "report", "views"]
+Extra = Literal["build", "cluster", "ct2", "hf", "kenlm", "report", "views"]
 
 # Modules by extra, as in pyproject.toml. Commands of moses-bridge need "build", those of rescorer "views", and
 # those of tuning "report"; where several extras have a module, the error names the command's own.
@@ -29,10 +29,12 @@ MODULES: Mapping[Extra, frozenset[str]] = {
     ),
     "views": frozenset({"matplotlib", "openTSNE", "pandas", "scipy", "tensorboardX"}),
     "cluster": frozenset({"ray"}),
+    "hf": frozenset({"sacremoses", "sentencepiece", "transformers"}),
+    "ct2": frozenset({"ctranslate2", "sacremoses", "sentencepiece", "transformers"}),
     "kenlm": frozenset({"kenlm"}),
 }
 NOTES: Mapping[Extra, str] = {
-    "kenlm": " (it needs a C++ compiler: apt-get install g++ cmake; models in ARPA format need none of this)"
+    "kenlm": " (it needs a C++ compiler: apt-get install g++ cmake); or name the model's ARPA file"
 }
 
 

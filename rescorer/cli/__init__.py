@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from moses_bridge.base.command import HELP_NAMES, QUIET, VERBOSE, VERSION, CommandGroup
-from rescorer.cli import generate, look, score, train
+from rescorer.cli import generate, look, score, train, warm
 from rescorer.contract.parallel import let_waiting_threads_sleep
 
 
@@ -23,3 +23,4 @@ main.add_section("Train", train.COMMANDS)
 main.add_section("Score", score.COMMANDS)
 main.add_section("Look inside", look.COMMANDS)
 main.add_section("Generate and translate", generate.COMMANDS)
+main.add_section("Install", warm.COMMANDS)

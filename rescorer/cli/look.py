@@ -12,7 +12,6 @@ import click
 
 from moses_bridge.base.command import (
     EXISTING_DIRECTORY,
-    FILE_OR_DIRECTORY,
     FILE_OR_STDOUT,
     INPUT_FILE,
     OUTPUT_DIRECTORY,
@@ -23,7 +22,16 @@ from moses_bridge.base.command import (
 )
 from moses_bridge.base.config import with_options
 from moses_bridge.base.errors import ConfigError
-from rescorer.cli.options import DEVICE, FORM, PRECISION, TRUST_CODE, UNNORMALIZED
+from rescorer.cli.options import (
+    DEVICE,
+    FORM,
+    MODEL_FILE_OR_DIRECTORY,
+    PRECISION,
+    TRUST_CODE,
+    UNNORMALIZED,
+    pretrained_options,
+    pretrained_settings,
+)
 from rescorer.contract.choices import Colour, Device, MapKind, OutputFormat, Precision, Side
 
 if TYPE_CHECKING:
@@ -290,12 +298,13 @@ def draw_map(
 
 
 @command
-@click.argument("models", type=FILE_OR_DIRECTORY, nargs=-1, required=True)
+@click.argument("models", type=MODEL_FILE_OR_DIRECTORY, nargs=-1, required=True)
 @click.argument("text", type=INPUT_FILE)
 @click.option("--source", type=INPUT_FILE, help="Source text, for models that read it.")
 @click.option(
     "--links", type=INPUT_FILE, help="Word alignment in Pharaoh format, for models that need it."
 )
+@pretrained_options
 @FORM
 @TRUST_CODE
 @PRECISION
@@ -312,17 +321,20 @@ def perplexity(
 ) -> None:
     """Print the perplexity of models on a target text.
 
-    It is per word, with and without unknown words. MODELS are model directories, ARPA files and binary files
-    of kenlm. </s> counts as a word.
+    It is per word, with and without unknown words. MODELS are model directories, ARPA files, binary files of
+    KenLM, and pretrained models (hf:DIRECTORY, hf-lm:DIRECTORY, ct2:DIRECTORY). </s> counts as a word.
 
     Example: rescorer perplexity rnn_lm cslm model/lm.arpa.gz dev.fr
     """
     from rescorer.contract.compute import Compute
     from rescorer.contract.data import Data
+    from rescorer.models.scorer_choice import refuse_settings
     from rescorer.views.perplexity import load_text_model, perplexities
 
     compute = Compute(precision, device)
-    loaded = [load_text_model(path, compute, trust_code) for path in models]
+    settings = pretrained_settings()
+    refuse_settings(models, settings)
+    loaded = [load_text_model(path, compute, trust_code, settings) for path in models]
     report = perplexities(loaded, Data(text, source, links))
     click.echo(json.dumps(report.as_json(), indent=1) if form == "json" else str(report))
 

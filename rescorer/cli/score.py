@@ -25,7 +25,15 @@ from moses_bridge.base.command import (
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.textio import is_stream
 from moses_bridge.formats.nbest import check_feature_name
-from rescorer.cli.options import DEVICE, PRECISION, TRUST_CODE, UNNORMALIZED
+from rescorer.cli.options import (
+    DEVICE,
+    MODEL_DIRECTORY,
+    PRECISION,
+    TRUST_CODE,
+    UNNORMALIZED,
+    pretrained_options,
+    pretrained_settings,
+)
 from rescorer.contract.choices import ColumnFormat, Control, Device, Mean, Precision
 
 
@@ -43,10 +51,10 @@ def _tell_log_z(model: Path, unnormalized: bool) -> None:
 @click.option(
     "--model",
     "models",
-    type=EXISTING_DIRECTORY,
+    type=MODEL_DIRECTORY,
     multiple=True,
-    help="Model directory; may be given several times. Each model adds a column; with --mean "
-    "they add one.",
+    help="Model directory, or a pretrained model (hf:DIRECTORY, hf-lm:DIRECTORY, ct2:DIRECTORY); may be "
+    "given several times. Each model adds a column; with --mean they add one.",
 )
 @click.option(
     "--mean",
@@ -117,6 +125,7 @@ def _tell_log_z(model: Path, unnormalized: bool) -> None:
     metavar="N",
     help="Move up to N malformed rows to OUT.bad instead of stopping at the first.",
 )
+@pretrained_options
 @UNNORMALIZED
 @TRUST_CODE
 @click.option(
@@ -172,7 +181,9 @@ def score(
     check_workers(address, workers)
     compute = Compute(precision, device if address is None else "auto", unnormalized)
     others = (commands, with_links, factories)
-    choice = ScorerChoice(models, mean, control, seed, compute, *others, trust_code)
+    choice = ScorerChoice(
+        models, mean, control, seed, compute, *others, trust_code, pretrained_settings()
+    )
     scorers = choice.named()
     if unnormalized and not is_stream(table):
         for model in models:
@@ -238,11 +249,11 @@ def merge(parts: tuple[Path, ...], out: Path, ini: Path | None, ini_out: Path | 
 @click.option(
     "--model",
     "models",
-    type=EXISTING_DIRECTORY,
+    type=MODEL_DIRECTORY,
     multiple=True,
     required=True,
-    help="Model directory; may be given several times. Several models are an ensemble and "
-    "give one feature.",
+    help="Model directory, or a pretrained model (hf:DIRECTORY, hf-lm:DIRECTORY, ct2:DIRECTORY); may be "
+    "given several times. Several models are an ensemble and give one feature.",
 )
 @click.option(
     "--mean",
@@ -267,6 +278,7 @@ def merge(parts: tuple[Path, ...], out: Path, ini: Path | None, ini_out: Path | 
     required=True,
     help="N-best list to write; the suffix chooses the compression.",
 )
+@pretrained_options
 @UNNORMALIZED
 @TRUST_CODE
 @PRECISION
@@ -293,18 +305,22 @@ def nbest(
     """
     from rescorer.contract.compute import Compute
     from rescorer.models.ensemble import ensemble
-    from rescorer.models.model_directory import scorer_of_model
+    from rescorer.models.scorer_choice import refuse_settings, scorer_of
     from rescorer.tables.nbest import add_feature
 
     check_feature_name(feature)
     if per_word and per_word_feature:
         raise ConfigError("--per-word divides the one feature already: give only one of the two")
     compute = Compute(precision, device, unnormalized)
-    scorers = [scorer_of_model(model, compute, trust_code).scorer for model in models]
+    settings = pretrained_settings()
+    refuse_settings(models, settings)
+    named = [scorer_of(model, compute, trust_code, settings) for model in models]
     if unnormalized:
         for model in models:
             _tell_log_z(model, unnormalized)
-    scorer = ensemble(scorers, mean, per_word)
+    for each in named:
+        click.echo(f"{feature}: {each.name}", err=True)
+    scorer = ensemble([each.scorer for each in named], mean, per_word)
     add_feature(str(nbest), source, scorer, feature, str(out), jobs, per_word_feature)
 
 

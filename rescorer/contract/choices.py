@@ -30,3 +30,9 @@ OutputFormat = Literal["text", "json"]
 # What the points of a map are, and what the colour of a phrase shows.
 MapKind = Literal["words", "phrases"]
 Colour = Literal["length", "frequency"]
+
+# Pretrained models: of Hugging Face with and without a source, and of CTranslate2. A name is KIND:DIRECTORY.
+PretrainedKind = Literal["hf", "hf-lm", "ct2"]
+
+# What becomes of the letters of text for a pretrained model.
+TextCase = Literal["as-is", "sentence", "lower"]

@@ -7,6 +7,8 @@ the exponential need only be near their maximum: the highest product plus the hi
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numba
 import numpy as np
 import torch
@@ -23,13 +25,23 @@ WORDS_AT_ONCE = 1024
 DEVICE_LOGITS_AT_ONCE = 2**28
 
 
-def log_sum_exp(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+# From rows, *Shape:* (n, r), and weights, *Shape:* (words, r), to their products, *Shape:* (n, words).
+Product = Callable[[Tensor, Tensor], Tensor]
+
+
+def matmul(rows: Tensor, weight: Tensor) -> Tensor:
+    """A `Product` by PyTorch's choice of library."""
+    return rows @ weight.T
+
+
+def log_sum_exp(factors: Tensor, weight: Tensor, bias: Tensor, product: Product = matmul) -> Tensor:
     """Log-sum-exp: log sum_w exp(factors weight_w + bias_w) of each row.
 
     Args:
         factors: float32, rounded to weight's type, *Shape:* (n, r).
         weight: *Shape:* (V, r), float32 or bfloat16; products accumulate in float32.
         bias: *Shape:* (V,), float32.
+        product: of the CPU, in weight's type.
 
     Returns:
         float32, *Shape:* (n,).
@@ -40,7 +52,7 @@ def log_sum_exp(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     for start in range(0, len(factors), ROWS_AT_ONCE):
         rows = slice(start, start + ROWS_AT_ONCE)
         narrow = narrow_rows(factors[rows], weight.dtype)
-        result[rows] = _rows_on_cpu(narrow, weight, bias)[: len(result[rows])]
+        result[rows] = _rows_on_cpu(narrow, weight, bias, product)[: len(result[rows])]
     return result
 
 
@@ -54,12 +66,12 @@ def _on_device(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     )
 
 
-def _rows_on_cpu(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def _rows_on_cpu(factors: Tensor, weight: Tensor, bias: Tensor, product: Product) -> Tensor:
     maxima = np.full(len(factors), -np.inf, np.float32)
     sums = np.zeros(len(factors), np.float32)
     for first in range(0, len(weight), WORDS_AT_ONCE):
         words = slice(first, first + WORDS_AT_ONCE)
-        products = factors @ weight[words].T
+        products = product(factors, weight[words])
         if products.dtype == torch.bfloat16:
             bits = products.view(torch.uint16).numpy()
             highest = _highest_of_bfloat16(bits) + bias[words].max().numpy()

@@ -14,11 +14,13 @@ from functools import partial
 from pathlib import Path
 
 from moses_bridge.base.cluster import Cluster, Unit, open_cluster
+from moses_bridge.base.errors import ConfigError
 from moses_bridge.formats.phrase_table import Block
 from rescorer.contract.choices import Device
 from rescorer.contract.parallel import compute_on_one_thread
 from rescorer.contract.scorer import NamedScorer
 from rescorer.models.model_directory import model_files
+from rescorer.models.pretrained.choice import parse_name
 from rescorer.models.scorer_choice import ScorerChoice
 from rescorer.tables.block_scoring import Executor, ScoredBlock, score_block
 from rescorer.tables.run import Run
@@ -60,7 +62,12 @@ def packed(choice: ScorerChoice, named: list[NamedScorer]) -> PackedScorers:
     Args:
         choice: the scorers.
         named: the same scorers, loaded.
+
+    Raises:
+        ConfigError: one of them is a pretrained model, whose files are not sent.
     """
+    for name in filter(None, map(parse_name, choice.models)):
+        raise ConfigError(f"{name}: a pretrained model is not sent to a cluster: leave --ray out")
     return PackedScorers(
         choice,
         tuple(model_files(model) for model in choice.models),

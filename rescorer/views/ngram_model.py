@@ -1,4 +1,4 @@
-"""A back-off n-gram model that predicts text word by word: from an ARPA file, or kenlm's binary form."""
+"""A back-off n-gram model that predicts text word by word: from an ARPA file, or KenLM's binary format."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.extras import extra_named
-from moses_bridge.base.textio import StrPath, open_read
+from moses_bridge.base.textio import StrPath
+from moses_bridge.builtin.language_model.kenlm_binary import (
+    UnreadTypeError,
+)
 from moses_bridge.builtin.language_model.lm_index import LmIndex
 from moses_bridge.formats.words import split_words
 from rescorer.contract.batch import Batch
 from rescorer.contract.scorer import WordLogProbs
 
-KENLM_MAGIC = b"mmap lm http://kheafield.com/code"
 MARKERS = frozenset((b"<s>", b"</s>", b"<unk>"))
 
 
@@ -50,19 +52,18 @@ class NgramModel:
 
 
 def read_ngram_model(path: StrPath) -> NgramModel:
-    """Read an ARPA file, compressed by suffix, or a binary file of kenlm.
+    """Read an ARPA file, compressed by suffix, or a binary file of KenLM.
+
+    KenLM itself reads what `LmIndex` does not: probing files with rest costs, and files without words.
 
     Raises:
         InputError: the file is malformed.
-        MissingExtraError: it is binary, and kenlm is not installed.
+        MissingExtraError: it is one for KenLM itself, which is not installed.
     """
-    with open_read(path) as stream:
-        is_binary = stream.read(len(KENLM_MAGIC)) == KENLM_MAGIC
-    return _of_binary(path) if is_binary else _of_arpa(path)
-
-
-def _of_arpa(path: StrPath) -> NgramModel:
-    index = LmIndex.read(path)
+    try:
+        index = LmIndex.read(path)
+    except UnreadTypeError:
+        return _of_kenlm(path)
     known = frozenset(index.vocabulary) - MARKERS
 
     def log_probs(words: Sequence[bytes]) -> Iterable[float]:
@@ -72,7 +73,7 @@ def _of_arpa(path: StrPath) -> NgramModel:
     return NgramModel(index.order, known.__contains__, log_probs)
 
 
-def _of_binary(path: StrPath) -> NgramModel:
+def _of_kenlm(path: StrPath) -> NgramModel:
     with extra_named("kenlm"):
         import kenlm
     try:

@@ -25,9 +25,11 @@ from rescorer.contract.architectures import load
 from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
 from rescorer.contract.data import Data
-from rescorer.contract.scorer import WordScorer
+from rescorer.contract.scorer import Scorer, WordScorer
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import load_model
+from rescorer.models.pretrained.choice import KINDS, parse_name, scorer_of_pretrained
+from rescorer.models.pretrained.settings import PretrainedSettings
 from rescorer.models.reading import in_own_order
 from rescorer.training.text import read_parallel_text, read_text
 from rescorer.views.ngram_model import read_ngram_model
@@ -37,12 +39,12 @@ SENTENCES_AT_ONCE = 512
 
 @dataclass(frozen=True)
 class TextModel:
-    """A model that predicts the words of text.
+    """A model that predicts text, word by word or as a whole.
 
     Attributes:
         name: the path given for it.
         kind: its architecture, or "5-gram".
-        scorer: gives the values.
+        scorer: gives the values, those of words where it is a `WordScorer`.
         is_known: whether a word is in its vocabulary.
         needs_source: whether it must see source text.
         needs_links: whether it must see word links.
@@ -50,7 +52,7 @@ class TextModel:
 
     name: str
     kind: str
-    scorer: WordScorer
+    scorer: Scorer | WordScorer
     is_known: Callable[[bytes], bool]
     needs_source: bool = False
     needs_links: bool = False
@@ -63,10 +65,12 @@ class ModelPerplexity:
     Attributes:
         model: its name.
         kind: its architecture, or "5-gram".
-        perplexity: a word, over the words that all models know; None where there are none.
+        perplexity: a word, over the words that all models know; None where there are none, and where some
+            are unknown to another model and this one predicts sentences as a whole.
         perplexity_with_unknown: a word, over all words, with its own <unk> for unknown ones.
         n_unknown: words of the text that it does not know.
-        log_prob: natural log, over the words that all models know.
+        log_prob: natural log, over the words that all models know; None where this one predicts sentences as a
+            whole and some words are unknown to another model.
         log_prob_with_unknown: natural log, over all words.
     """
 
@@ -75,7 +79,7 @@ class ModelPerplexity:
     perplexity: float | None
     perplexity_with_unknown: float
     n_unknown: int
-    log_prob: float
+    log_prob: float | None
     log_prob_with_unknown: float
 
 
@@ -125,13 +129,29 @@ def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([*left, *right])
 
 
-def load_text_model(path: Path, compute: Compute, trust_code: bool = False) -> TextModel:
-    """A model directory of any architecture, or the file of an n-gram model.
+def load_text_model(
+    path: Path,
+    compute: Compute,
+    trust_code: bool = False,
+    settings: PretrainedSettings | None = None,
+) -> TextModel:
+    """A model directory of any architecture, the file of an n-gram model, or a pretrained model.
+
+    Args:
+        path: of the model, or the name of a pretrained one.
+        compute: on what and how precisely.
+        trust_code: see `rescorer.models.model_directory.load_model`.
+        settings: of the text of pretrained models; None for those by default.
 
     Raises:
         InputError: the directory is not a whole model, its model does not predict word by word, or the
             file is no n-gram model.
     """
+    if name := parse_name(path):
+        named = scorer_of_pretrained(name, settings or PretrainedSettings(), compute)
+        return TextModel(
+            str(name), "pretrained", named.scorer, lambda word: True, KINDS[name.kind].has_source
+        )
     if not path.is_dir():
         ngrams = read_ngram_model(path)
         return TextModel(str(path), f"{ngrams.order}-gram", ngrams, ngrams.is_known)
@@ -220,13 +240,19 @@ def _known_tokens(
 
 
 def _log_probs(model: TextModel, text: Batch) -> NDArray[np.float64]:
-    """Natural log p of each token of the text."""
+    """Natural log p of each token of the text, or of each sentence as a whole."""
     parts = []
     with Progress(model.name, len(text), "sentences") as progress:
         for part in _parts(text):
-            parts.append(model.scorer.word_log_probs(part).log_probs)
+            parts.append(_log_probs_of(model.scorer, part))
             progress.update(len(part))
     return np.concatenate(parts)
+
+
+def _log_probs_of(scorer: Scorer | WordScorer, part: Batch) -> NDArray[np.float64]:
+    if isinstance(scorer, WordScorer):
+        return scorer.word_log_probs(part).log_probs
+    return scorer.values(part)
 
 
 def _parts(text: Batch) -> Iterator[Batch]:
@@ -242,12 +268,16 @@ def _result(
     known: NDArray[np.bool_],
     shared: NDArray[np.bool_],
 ) -> ModelPerplexity:
-    of_shared, of_all = float(log_probs[shared].sum()), float(log_probs.sum())
+    of_all, n_shared = float(log_probs.sum()), int(shared.sum())
+    of_shared: float | None = of_all
+    if n_shared < len(shared):
+        has_words = isinstance(model.scorer, WordScorer)
+        of_shared = float(log_probs[shared].sum()) if has_words else None
     return ModelPerplexity(
         model.name,
         model.kind,
-        _perplexity(of_shared, int(shared.sum())) if shared.any() else None,
-        _perplexity(of_all, len(log_probs)),
+        _perplexity(of_shared, n_shared) if n_shared and of_shared is not None else None,
+        _perplexity(of_all, len(shared)),
         int((~known).sum()),
         of_shared,
         of_all,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import html
 import re
 
-# What the Moses tokenizer writes for characters that mean something to Moses.
-_ESCAPES = re.compile(r"&(?:amp|lt|gt|quot|apos|#124|#91|#93);")
+from moses_bridge.formats.escapes import without_escapes
+
 # CommonMark: a backslash before any of these makes it plain text.
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~&:@^$=])")
 
@@ -21,7 +20,7 @@ def readable(words: bytes) -> str:
 
     Control characters and those that change the direction of writing become U+FFFD.
     """
-    text = _ESCAPES.sub(lambda escape: html.unescape(escape[0]), as_text(words))
+    text = without_escapes(as_text(words))
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 

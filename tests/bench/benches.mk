@@ -42,6 +42,10 @@ bench-long-tables: | $(INSTALL)
 bench-optimizers: $(B)/optimizers/table.json
 	@cat $(<D)/table.txt
 
+# A Marian model of OPUS-MT's sizes, with random weights, on the first sentences of a list; needs the extra ct2.
+bench-pretrained: $(FIRST_LISTS) $(DEV).$(SOURCE) $(TRAINING) | $(INSTALL)
+	$(call bench,pretrained,$(FIRST_LISTS) $(DEV).$(SOURCE) $(TRAINING))
+
 # The paper's sizes want a GPU: make bench-paper-model SCALE=full DEVICE=cuda
 bench-paper-model: $(MODEL)/moses.ini | $(INSTALL)
 	$(BENCH) bench_paper_model.py $(abspath $(MODEL)/phrase-table.gz) $(RESULTS) $(or $(DEVICE),cpu) $(or $(MINUTES),600)

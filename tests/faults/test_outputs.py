@@ -33,7 +33,13 @@ GROUPS: dict[str, click.Group] = {
     "tuning": tuning,
 }
 # Values of parameters that are text; "source" and "target" are codes of languages where they are no paths.
-TEXTS = {"source": "en", "target": "fr", "feature": "NN0", "system": "+RNN", "command": "true"}
+TEXTS = {
+    "source_language": "en",
+    "target_language": "fr",
+    "feature": "NN0",
+    "system": "+RNN",
+    "command": "true",
+}
 INI = b"""\
 [feature]
 WordPenalty
@@ -59,8 +65,8 @@ NOT_WRITING = {
 # Parameters that are text, and no path of something that is written.
 NO_OUTPUTS = {
     *(
-        "source",
-        "target",
+        "source_language",
+        "target_language",
         "by",
         "command",
         "name",
@@ -73,24 +79,25 @@ NO_OUTPUTS = {
     ),
     *(
         "feature",
+        "column",
         "per_word_feature",
         "words",
         "phrases",
         "models",
-        "lines",
+        "draw",
         "systems",
         "control",
         "system",
-        "tables",
+        "comparisons",
     ),
     *("grid", "against", "neural_lms", "nbest_features", "left_out", "title", "changes"),
 }
 # Directories that are written: a file in each, and the input that must not be it; None where the names of files
 # hang on what is computed, so that they are refused when they are written.
 IN_DIRECTORIES: dict[str, tuple[str, str] | None] = {
-    "moses-bridge corpus --out": ("source_file", "train.raw.en"),
+    "moses-bridge corpus --out": ("source", "train.raw.en"),
     "moses-bridge build --out": ("links", "lm.arpa.gz"),
-    "moses-bridge filter --out": ("inputs", "moses.ini"),
+    "moses-bridge filter --out": ("sources", "moses.ini"),
     "moses-bridge config --out": ("experiments", "train.toml"),
     "rescorer train --out": ("data", "config.json"),
     "rescorer train --cache": None,  # a directory with anything else in it is refused
@@ -101,8 +108,8 @@ IN_DIRECTORIES: dict[str, tuple[str, str] | None] = {
     "tuning tune --out": ("ini", "moses.ini"),
     "tuning rerank --out": ("source", "weights.json"),
     "tuning compare --out": ("source", "table.txt"),
-    "tuning gains --out": ("tables", "gains.json"),
-    "tuning pool --out": ("tables", "pool.json"),
+    "tuning gains --out": ("comparisons", "gains.json"),
+    "tuning pool --out": ("comparisons", "pool.json"),
     "tuning scan --out": ("source", "scan.svg"),
 }
 MORE = {
@@ -311,7 +318,7 @@ def test_links_are_resolved(link: Callable[[Path, Path], None], tmp_path: Path) 
     make_files(tmp_path)
     (tmp_path / "text").write_bytes(b"a\n")
     link(tmp_path / "text", tmp_path / "out")
-    given = {"source": tmp_path / "text", "output": tmp_path / "out"}
+    given = {"source": tmp_path / "text", "out": tmp_path / "out"}
     command_line = arguments(WRITING["moses-bridge decode"], tmp_path, given)
     assert_refused(run("moses-bridge decode", command_line))
     assert (tmp_path / "text").read_bytes() == b"a\n"
@@ -332,7 +339,7 @@ def test_a_directory_in_which_an_input_has_the_name_of_an_output(name: str, tmp_
     if read == "ini":
         for model_file in ("table", "lm.arpa"):
             (out / model_file).write_bytes(b"")
-    given: dict[str, object] = {read: f"X={place}" if read == "tables" else place, "out": out}
+    given: dict[str, object] = {read: f"X={place}" if read == "comparisons" else place, "out": out}
     if verb == "tuning scan":
         given["system"] = tmp_path / "moses.ini"
     more = [text.replace("FOLDER", str(tmp_path)) for text in MORE.get(name, [])]
@@ -342,7 +349,7 @@ def test_a_directory_in_which_an_input_has_the_name_of_an_output(name: str, tmp_
 
 
 OF_THE_MODEL = [
-    ("moses-bridge decode", "output"),
+    ("moses-bridge decode", "out"),
     ("moses-bridge decode", "nbest"),
     ("moses-bridge score-nbest", "out"),
     ("moses-bridge prune", "out"),

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import moses_bridge.cli
 import rescorer.cli
 import tuning.cli
-from moses_bridge.base.choices import DecoderKind, Origin, Smoothing
+from moses_bridge.base.choices import DecoderKind, ListFormat, Origin, Smoothing
 from rescorer.contract.architectures import ARCHITECTURES
 from rescorer.contract.choices import (
     Colour,
@@ -28,8 +28,10 @@ from rescorer.contract.choices import (
     Precision,
     Reading,
     Side,
+    TextCase,
 )
 from tuning.optimisers.by_name import OptimizerName
+from tuning.pools.metric_name import MbrMetricName, MetricName
 from tuning.report.choices import OutputFormat as ReportFormat
 
 GROUPS = {
@@ -43,6 +45,7 @@ LITERALS: dict[str, Any] = {
     "smoothing": Smoothing,
     "decoder": DecoderKind,
     "reading": Reading,
+    "case": TextCase,
     "device": Device,
     "precision": Precision,
     "mean": Mean,
@@ -53,6 +56,9 @@ LITERALS: dict[str, Any] = {
     "kinds": MapKind,
     "colour": Colour,
     "optimizer": OptimizerName,
+    "list_format": ListFormat,
+    "metric": MetricName,
+    "mbr": MbrMetricName,
 }
 CHOICES = [
     (program, command, parameter.name, parameter.type)
@@ -99,5 +105,5 @@ def test_listing_the_commands_loads_nothing_slow(package: str) -> None:
 
 def test_the_help_of_arch_names_all_architectures() -> None:
     output = CliRunner().invoke(rescorer.cli.main, ["train", "--help"]).output
-    words = " ".join(output.split())
-    assert f"one of {', '.join(ARCHITECTURES)}, or package.module:NAME" in words
+    assert f"--arch [{'|'.join(ARCHITECTURES)}|MODULE:NAME]" in output
+    assert "package.module:NAME for one of your own" in " ".join(output.split())

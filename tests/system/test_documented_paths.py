@@ -77,5 +77,5 @@ def test_the_picture_of_the_rooms_is_that_of_the_imports() -> None:
     script = runpy.run_path(str(DOCS / "make_rooms.py"))
     modules = script["module_files"]()
     rooms = {script["room_of"](name) for name in modules if name.count(".")}
-    assert rooms - {"rescorer.__main__"} == set(script["ROOMS"])
+    assert {room for room in rooms if not room.endswith(".__main__")} == set(script["ROOMS"])
     assert (DOCS / "images" / "rooms.svg").read_text() == script["picture"](), "make rooms"

@@ -223,6 +223,60 @@ def test_sentences_far_from_the_training_text_have_columns_of_their_own(
     assert json.loads((results / "table1.json").read_text())["near_copies"]["0.5"] == 0.285714
 
 
+def test_the_short_table_has_the_baseline_and_few_systems(script: dict[str, Any]) -> None:
+    text = script["rendered"](README, "<!-- results: table1-short -->\n<!-- end -->\n")
+    rows = [line.split(" | ")[0] for line in text.splitlines() if line.startswith("|")]
+    assert rows[2:] == ["| Baseline", "| +RNN", "| +CSLM", "| +NNJM", "| +CSLM+NNJM"]
+
+
+def test_costs_are_computed_from_measured_rates(
+    script: dict[str, Any], results: Path, tmp_path: Path
+) -> None:
+    """By hand: 90,000 pairs twice at 100 a second are half an hour, 1,000,000 rows at 50 a second 5.6 h."""
+
+    def bench(work: str, value: float | list[float], unit: str) -> dict[str, Any]:
+        return {"work": work, "ours_value": value, "unit": unit}
+
+    measured = [{"rows": 10**n, "pairs": 90_000, "seconds": 75, "mib": 1500} for n in (6, 7, 8)]
+    files = {
+        "long-tables": measured,
+        "bench-training": [
+            bench('train, d=256, "fastest"', [100, 120], "pairs/s"),
+            bench('train, d=1000, "fastest"', 10, "pairs/s"),
+        ],
+        "bench-scoring": [
+            bench("score 60,176 rows, d=256, V=15,002, float32", 50, "rows/s"),
+            bench("score 32,768 rows, d=1000, float32", 5, "rows/s"),
+        ],
+    }
+    for name, value in files.items():
+        (results / f"{name}.json").write_text(json.dumps({"results": value}))
+    text = "<!-- results: costs -->\n<!-- end -->\n"
+    rows = script["rendered"](README, text, results).splitlines()
+    assert rows[4] == "| 1,000,000 | 1.2 min | 1,500 MiB | 30 min | 5 h | 5.6 h | 56 h |"
+    (results / "bench-scoring.json").write_text('{"results": []}')
+    with pytest.raises(InputError, match="no rate of 'score 60,176 rows"):
+        script["rendered"](README, text, results)
+
+
+def test_the_picture_has_the_gains_of_the_results(script: dict[str, Any], results: Path) -> None:
+    assert script["PICTURE"].read_text() == script["gains_picture"](), "run `make results`"
+    table = json.loads((results / "table1.json").read_text())
+    for each, (delta, interval) in zip(
+        (row for row in table["rows"] if row["system"] in script["SHORT"]),
+        [(0.0, [-1.0, 1.0]), (1.0, [0.5, 2.0]), (1.0, [0.5, 2.0]), (1.0, [0.5, 2.0])],
+        strict=True,
+    ):
+        each["against_baseline"] |= {"delta": delta, "interval": interval}
+        each["far"] = None
+    (results / "table1.json").write_text(json.dumps(table))
+    picture = script["gains_picture"](results)
+    # From -1 at 140 to 2 at 530: 130 pixels a BLEU, 0 at 270.
+    assert re.findall(r'cx="([\d.]+)"', picture) == ["270.0", "400.0", "400.0", "400.0"]
+    assert 'd="M140.0 75H400.0"' in picture
+    assert "far from" not in picture
+
+
 def test_nothing_is_taken_where_there_is_no_build(script: dict[str, Any], tmp_path: Path) -> None:
     assert script["take"](tmp_path / "nowhere", tmp_path) == []
 

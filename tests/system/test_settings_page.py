@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import moses_bridge.cli
 import rescorer.cli
 import tuning.cli
 from moses_bridge.base.config import from_mapping, load_config, load_toml
+from moses_bridge.base.config_text import settings_of, toml_value
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.experiment import load_experiment
 from moses_bridge.corpus.parallel_corpus import CorpusConfig
@@ -103,6 +105,60 @@ def test_every_command_with_settings_has_its_section(script: dict[str, Any]) -> 
 def test_every_architecture_has_its_section(script: dict[str, Any]) -> None:
     commands = {section.command for section in script["SECTIONS"]}
     assert commands >= {f"rescorer train --arch {name}" for name in ARCHITECTURES}
+
+
+LINK = re.compile(r"Its keys: \[([^\]]+)\]\(#[\w-]+\)(?:, with (.+))?\.$")
+
+
+def _page_rows(text: str) -> dict[str, list[list[str]]]:
+    """The rows of the tables of a page, each cell by cell, by the heading above."""
+    rows: dict[str, list[list[str]]] = {}
+    heading = ""
+    for line in text.splitlines():
+        if line.startswith("## "):
+            heading = line.removeprefix("## ")
+        elif line.startswith("| `"):
+            cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+            rows.setdefault(heading, []).append(cells)
+    return rows
+
+
+def _shown_default(rows: dict[str, list[list[str]]], heading: str, arch: str, key: str) -> str:
+    """The default of a key as a reader finds it: in its row, or where the row of its table leads."""
+    for cells in rows[heading]:
+        if len(cells) == 6:
+            name, of, meaning, _, default, _ = cells
+            if arch not in of.split(", ") and of != "all":
+                continue
+            exceptions = dict(part.split(": ") for part in default.split("; ")[1:])
+            default = exceptions.get(arch, default.split("; ")[0])
+        else:
+            name, meaning, _, default, _ = cells
+        table, _, inner = key.partition(".")
+        if name == f"`{key}`":
+            return default
+        if name == f"`{table}`" and (link := LINK.search(meaning)):
+            own = re.search(rf"`{re.escape(inner)} = (\S+)`", link[2] or "")
+            return f"`{own[1]}`" if own else _shown_default(rows, link[1], "", inner)
+    raise AssertionError(f"{heading}: {arch} {key}")
+
+
+def test_every_default_is_found_on_the_page(script: dict[str, Any]) -> None:
+    rows = _page_rows((DOCS / "settings.md").read_text())
+    n_found = 0
+    for section in script["SECTIONS"]:
+        _, _, arch = section.command.partition("--arch ")
+        heading = f"`{section.command}`"
+        if arch:
+            (heading,) = (title for title, names in script["FAMILIES"].items() if arch in names)
+        for setting in settings_of(section.kind()):
+            if not setting.is_table:
+                expected = "not set" if setting.value is None else f"`{toml_value(setting.value)}`"
+                assert _shown_default(rows, heading, arch, setting.name) == expected
+                n_found += 1
+    assert n_found > 300
+    with pytest.raises(AssertionError, match="encdec nowhere"):
+        _shown_default(rows, next(iter(script["FAMILIES"])), "encdec", "nowhere")
 
 
 def test_each_command_prints_its_settings_as_they_are_read(script: dict[str, Any]) -> None:

@@ -143,7 +143,8 @@ def compare(
 ) -> None:
     """Compare systems on a test text.
 
-    Each of SYSTEMS is NAME=RUN[,RUN...]; the first one is the baseline.
+    Each of SYSTEMS is NAME=RUN[,RUN...] or NAME=FILE[,FILE...]; the first one is the baseline. A RUN is the
+    directory of a tuning, a FILE has translations, one a line.
 
     Example: tuning compare Baseline=b1,b2,b3 +RNN=r1,r2,r3 --source test.en --reference test.fr --out cmp
     """
@@ -153,9 +154,10 @@ def compare(
 
     texts = [source, *references, *training, *training_targets]
     texts += [] if groups is None else [groups]
-    refuse_overwriting(written_files(out, "table"), texts)
-    settings = _compare_settings(config, target_language, control, run_commands)
     named = _parse_systems(systems)
+    outputs = [path for paths in named.values() for path in paths if path.is_file()]
+    refuse_overwriting(written_files(out, "table"), [*texts, *outputs])
+    settings = _compare_settings(config, target_language, control, run_commands)
     comparison = compare_systems(
         named, source, references, settings, jobs, training, groups, training_targets
     )

@@ -9,6 +9,7 @@ import click
 
 from moses_bridge.base.command import INPUT_FILE, choice_of
 from tuning.optimisers.by_name import OptimizerName
+from tuning.pools.metric_name import MetricName
 
 SOURCE = click.option("--source", type=INPUT_FILE, required=True, help="Tokenised source text.")
 REFERENCE = click.option(
@@ -23,6 +24,16 @@ OPTIMIZER = click.option(
     "--optimizer",
     type=choice_of(OptimizerName),
     help="How weights are found; sets the key optimizer.",
+)
+METRIC = click.option(
+    "--metric",
+    type=choice_of(MetricName),
+    help="What weights are tuned for; sets the key metric.",
+)
+METRIC_COMMAND = click.option(
+    "--metric-command",
+    help="Command of the metric column: {hypotheses}, {source} and {reference} become paths, and it writes a "
+    "number for each line to {out}; sets the key metric_command.",
 )
 NBEST_SIZE = click.option(
     "--nbest-size",

@@ -88,12 +88,12 @@ class RunSummary:
     """How one tuning run went.
 
     Attributes:
-        directory: of the run.
-        n_iterations: number of decodings of the dev text.
+        directory: of the run, or a file of translations.
+        n_iterations: number of decodings of the dev text; 0 for a file of translations.
         kept: number of the decoding whose weights were kept, from 1.
         end: why there was no further decoding.
         left_start: whether its weights differ from those it started from.
-        dev_bleu: 0 to 100.
+        dev_bleu: 0 to 100; None for a file of translations, as no run is known.
         test_bleu: 0 to 100.
         constant: columns with a single value in all its n-best lists.
         same_output_as: directories of other runs with the same test output, line for line.
@@ -104,7 +104,7 @@ class RunSummary:
     kept: int
     end: str
     left_start: bool
-    dev_bleu: float
+    dev_bleu: float | None
     test_bleu: float
     constant: list[str]
     same_output_as: list[str]
@@ -116,7 +116,7 @@ class ResultRow:
 
     Attributes:
         system: its name.
-        dev_bleu: mean over the runs, 0 to 100; tokenised.
+        dev_bleu: mean over the runs, 0 to 100; tokenised. None for files of translations.
         dev_sd: standard deviation over the runs; None with one run.
         test_bleu: the same on the test text.
         test_sd: the same on the test text.
@@ -131,15 +131,16 @@ class ResultRow:
         detokenised_bleu: mean sacreBLEU of the detokenised output, 0 to 100.
         chrf: mean chrF of the detokenised output, 0 to 100.
         ter: mean TER of the detokenised output; less is better.
-        weights: mean weight of each feature.
+        weights: mean weight of each feature; {} for files of translations.
         runs: how each run went.
         far: the system on the sentences that are far from the training text; None if that is not known.
         same_models: whether its tables and models are those of the first system, as for two optimisers.
         words: accuracy of words by their frequency in training, rarest first; empty if that is not known.
+        tuned_for: name of the metric its weights were tuned for; "" for BLEU, or if it is not known.
     """
 
     system: str
-    dev_bleu: float
+    dev_bleu: float | None
     dev_sd: float | None
     test_bleu: float
     test_sd: float | None
@@ -159,6 +160,7 @@ class ResultRow:
     far: FarScores | None = None
     same_models: bool = False
     words: list[WordAccuracy] = field(default_factory=list)
+    tuned_for: str = ""
 
 
 @dataclass(frozen=True)

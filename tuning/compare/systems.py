@@ -85,7 +85,7 @@ def compare(
 
     Args:
         systems: the run directories of each system, any number for each; the first system is the
-            baseline.
+            baseline. A file in the place of a directory has the translations of a run, one a line.
         source: test source text, tokenised.
         references: test references, tokenised as the output is.
         config: settings.
@@ -98,19 +98,20 @@ def compare(
             their frequency in them, against the first reference.
 
     Raises:
-        InputError: a run directory or text is malformed, or groups do not fit the text.
+        InputError: a run directory or text is malformed, or groups or translations do not fit the text.
         ConfigError: the text has one sentence, a moses.ini, table or model is not the one tuned by a run,
             a system has a run twice or runs with weights of other features, the control is no
             system, or a command would have to be run without permission.
     """
     if config.control and config.control not in systems:
         raise ConfigError(f"no system {config.control}; there are {', '.join(systems)}")
-    all_runs = {path: load_run(path) for paths in systems.values() for path in paths}
+    paths = dict.fromkeys(path for members in systems.values() for path in members)
+    all_runs = {path: load_run(path) for path in paths if not path.is_file()}
     if not config.run_commands:
         _refuse_new_commands(all_runs, source)
     check_unchanged(all_runs)
-    for system, directories in systems.items():
-        _check_runs(system, directories, all_runs)
+    for system, members in systems.items():
+        _check_runs(system, members, all_runs)
     reference = References.read(references, source)
     if len(reference) < 2:
         raise ConfigError(
@@ -118,30 +119,36 @@ def compare(
         )
     facts = read_sentence_facts(source, training, groups, jobs)
     frequencies = count_words(training_targets)
-    outputs = translate_all(all_runs, source, jobs, config.run_commands)
+    outputs = {path: path for path in paths if path not in all_runs}
+    statistics = {path: reference.output_statistics(path) for path in outputs}
+    outputs |= translate_all(all_runs, source, jobs, config.run_commands)
     same = _same_outputs(outputs)
     detokenised = DetokenisedReferences(references, config.target_language, jobs)
-    scores = detokenised.scores([outputs[path] for path in all_runs])
-    scores_of = dict(zip(all_runs, scores, strict=True))
+    scores = detokenised.scores([outputs[path] for path in paths])
+    scores_of = dict(zip(paths, scores, strict=True))
+    statistics |= {path: reference.output_statistics(outputs[path]) for path in all_runs}
     of_systems = {
         system: SystemOutputs(
-            np.array([reference.output_statistics(outputs[path]) for path in directories]),
-            _networks([all_runs[path] for path in directories]),
+            np.array([statistics[path] for path in members]),
+            _networks([all_runs.get(path) for path in members]),
         )
-        for system, directories in systems.items()
+        for system, members in systems.items()
     }
     against_baseline = _contrasts(of_systems, next(iter(systems)), facts.documents)
     against_control = _contrasts(of_systems, config.control, facts.documents)
     far = _far_scores(of_systems, facts, config)
-    models = {name: {all_runs[path].network for path in paths} for name, paths in systems.items()}
+    models = {
+        name: {all_runs[path].network for path in members if path in all_runs}
+        for name, members in systems.items()
+    }
     of_baseline = next(iter(models.values()))
     rows = []
-    for system, directories in track(systems.items(), "compare", len(systems), "systems"):
+    for system, members in track(systems.items(), "compare", len(systems), "systems"):
         row = _row(
             system,
-            {path: all_runs[path] for path in directories},
+            {path: all_runs.get(path) for path in members},
             of_systems[system],
-            [scores_of[path] for path in directories],
+            [scores_of[path] for path in members],
             same,
             config,
         )
@@ -153,7 +160,7 @@ def compare(
                 far=far.get(system),
                 same_models=models[system] <= of_baseline,
                 words=word_accuracies(
-                    [outputs[path] for path in directories], references[0], frequencies
+                    [outputs[path] for path in members], references[0], frequencies
                 )
                 if training_targets
                 else [],
@@ -246,10 +253,10 @@ def _contrasts(
     }
 
 
-def _networks(runs: Sequence[TuningRun]) -> list[int]:
-    """For each run the number of its tables and models among those of its system."""
+def _networks(runs: Sequence[TuningRun | None]) -> list[int]:
+    """For each run the number of its tables and models among those of its system; files count as one."""
     numbers: dict[object, int] = {}
-    return [numbers.setdefault(run.network, len(numbers)) for run in runs]
+    return [numbers.setdefault(run and run.network, len(numbers)) for run in runs]
 
 
 def _same_outputs(outputs: Mapping[Path, Path]) -> dict[Path, list[str]]:
@@ -261,14 +268,17 @@ def _same_outputs(outputs: Mapping[Path, Path]) -> dict[Path, list[str]]:
     }
 
 
-def _check_runs(system: str, directories: Sequence[Path], runs: Mapping[Path, TuningRun]) -> None:
-    if len({path.resolve() for path in directories}) < len(directories):
+def _check_runs(system: str, members: Sequence[Path], runs: Mapping[Path, TuningRun]) -> None:
+    if len({path.resolve() for path in members}) < len(members):
         raise ConfigError(f"{system} has a run twice: its deviation would be too small")
+    if len({path in runs for path in members}) > 1:
+        raise ConfigError(f"{system} has runs and files of translations; make two systems of them")
     shapes = {
         path: {name: len(values) for name, values in runs[path].weights.items()}
-        for path in directories
+        for path in members
+        if path in runs
     }
-    first = directories[0]
+    first = members[0]
     for path, shape in shapes.items():
         if shape != shapes[first]:
             raise ConfigError(
@@ -358,7 +368,9 @@ def _translate_runs(
 
 
 def output_path(directory: Path, source: Path) -> Path:
-    """Where a run's test output is kept: named by the text and the weights."""
+    """Where a run's test output is: a file named by text and weights, or the given file of translations."""
+    if directory.is_file():
+        return directory
     state = file_hash(source) + file_hash(directory / "weights.json")
     return directory / f"test-{hashlib.sha256(state.encode()).hexdigest()[:12]}.out"
 
@@ -369,20 +381,22 @@ def digests(
     """What a comparison has read, each file with its SHA-256: texts, weights and outputs of the runs.
 
     Args:
-        systems: the runs of each.
+        systems: the runs of each, or files of translations.
         texts: the source first, then all others.
     """
     source = texts[0]
     for path in texts:
         yield path, file_hash(path)
     for directory in dict.fromkeys(run for runs in systems.values() for run in runs):
-        for path in (directory / "weights.json", output_path(directory, source)):
-            yield path, file_hash(path)
+        if directory.is_dir():
+            yield directory / "weights.json", file_hash(directory / "weights.json")
+        output = output_path(directory, source)
+        yield output, file_hash(output)
 
 
 def _row(
     system: str,
-    runs: Mapping[Path, TuningRun],
+    runs: Mapping[Path, TuningRun | None],
     outputs: SystemOutputs,
     detokenised: Sequence[DetokenisedScores],
     same: Mapping[Path, list[str]],
@@ -390,12 +404,13 @@ def _row(
 ) -> ResultRow:
     sums = outputs.statistics.sum(axis=1)
     test = bleu(sums)
-    dev = np.array([run.dev_bleu for run in runs.values()])
+    known = [run for run in runs.values() if run is not None]
+    dev = np.array([run.dev_bleu for run in known])
     total = sums.sum(axis=0)
     between = outputs.group_means()
     return ResultRow(
         system=system,
-        dev_bleu=float(dev.mean()),
+        dev_bleu=float(dev.mean()) if known else None,
         dev_sd=_deviation(dev),
         test_bleu=outputs.mean_bleu(),
         test_sd=_deviation(test),
@@ -410,21 +425,30 @@ def _row(
         detokenised_bleu=float(np.mean([scores.bleu for scores in detokenised])),
         chrf=float(np.mean([scores.chrf for scores in detokenised])),
         ter=float(np.mean([scores.ter for scores in detokenised])),
-        weights=_mean_weights([*runs.values()]),
+        weights=_mean_weights(known),
         runs=[
-            RunSummary(
-                directory=str(directory),
-                n_iterations=len(run.iterations),
-                kept=run.kept,
-                end=run.end,
-                left_start=run.left_start,
-                dev_bleu=run.dev_bleu,
-                test_bleu=float(test_bleu),
-                constant=run.constant,
-                same_output_as=same[directory],
-            )
-            for (directory, run), test_bleu in zip(runs.items(), test, strict=True)
+            _run_summary(path, run, float(test_bleu), same[path])
+            for (path, run), test_bleu in zip(runs.items(), test, strict=True)
         ],
+        tuned_for=", ".join(sorted({run.metric for run in known} - {"bleu"})),
+    )
+
+
+def _run_summary(
+    path: Path, run: TuningRun | None, test_bleu: float, same: list[str]
+) -> RunSummary:
+    if run is None:
+        return RunSummary(str(path), 0, 0, "", True, None, test_bleu, [], same)
+    return RunSummary(
+        directory=str(path),
+        n_iterations=len(run.iterations),
+        kept=run.kept,
+        end=run.end,
+        left_start=run.left_start,
+        dev_bleu=run.dev_bleu,
+        test_bleu=test_bleu,
+        constant=run.constant,
+        same_output_as=same,
     )
 
 
@@ -435,5 +459,5 @@ def _deviation(values: NDArray[np.float64]) -> float | None:
 def _mean_weights(runs: Sequence[TuningRun]) -> dict[str, list[float]]:
     return {
         name: [float(value) for value in np.mean([run.weights[name] for run in runs], axis=0)]
-        for name in runs[0].weights
+        for name in (runs[0].weights if runs else ())
     }

@@ -21,7 +21,7 @@ class Optimised:
 
     Attributes:
         weights: weights of all features, for the next decoding.
-        bleu: BLEU on the pool, 0 to 100.
+        bleu: BLEU on the pool, 0 to 100; the metric tuned for if that is another one, as in the next.
         restarts: BLEU on the pool reached from each start.
         frozen: columns keeping their weight.
     """

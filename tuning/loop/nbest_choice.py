@@ -78,6 +78,20 @@ class NBestFeature:
         return cls(name, command, stand_in=stand_in)
 
 
+def feature_of_model(text: str) -> NBestFeature:
+    """The feature of a model directory, NAME=DIRECTORY, whose values `rescorer nbest` computes.
+
+    Raises:
+        ConfigError: the name or the directory is missing, or the name is malformed.
+    """
+    name, _, directory = text.partition("=")
+    if not (name and directory):
+        raise ConfigError(f"found {text!r}, expected NAME=DIRECTORY")
+    model = shlex.quote(directory).replace("{", "{{").replace("}", "}}")
+    command = f"rescorer nbest {{nbest}} --source {{source}} --model {model} --feature {name}"
+    return NBestFeature(name, f"{command} --out {{out}}")
+
+
 def search_weights(
     weights: Mapping[str, Sequence[float]], features: Sequence[NBestFeature]
 ) -> dict[str, list[float]]:
@@ -114,14 +128,32 @@ def choose_best(
         source: the source text, for the number of lines.
         out: one translation a line.
     """
-    best: dict[int, tuple[float, bytes]] = {}
+    (chosen,) = best_of_each(nbest, [weights], count_lines(source))
+    write_lines(out, chosen)
+
+
+def best_of_each(
+    nbest: StrPath, rows: Sequence[Mapping[str, Sequence[float]]], n_sentences: int
+) -> list[list[bytes]]:
+    """The words of the best hypothesis of each sentence, for several weights; empty where there is none.
+
+    Args:
+        nbest: an n-best list.
+        rows: weights by feature; a feature without a weight is ignored, so that {} takes the first hypotheses.
+        n_sentences: number of sentences.
+
+    Returns:
+        For each of the weights the words of each sentence.
+    """
+    best: list[dict[int, tuple[float, bytes]]] = [{} for _ in rows]
     for entry in track_lines(read_nbest(nbest), "rerank", nbest, "hypotheses"):
         features = parse_features(entry, nbest)
-        score = sum(
-            weight * value
-            for name, values in features.items()
-            for weight, value in zip(weights.get(name, ()), values, strict=False)
-        )
-        if score > best.get(entry.sentence_id, (-math.inf, b""))[0]:
-            best[entry.sentence_id] = (score, entry.words)
-    write_lines(out, [best.get(number, (0.0, b""))[1] for number in range(count_lines(source))])
+        for weights, found in zip(rows, best, strict=True):
+            score = sum(
+                weight * value
+                for name, values in features.items()
+                for weight, value in zip(weights.get(name, ()), values, strict=False)
+            )
+            if score > found.get(entry.sentence_id, (-math.inf, b""))[0]:
+                found[entry.sentence_id] = (score, entry.words)
+    return [[found.get(number, (0.0, b""))[1] for number in range(n_sentences)] for found in best]

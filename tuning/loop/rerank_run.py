@@ -11,11 +11,10 @@ import json
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
 
-from moses_bridge.base.config import AtLeast, check_limits, from_mapping
+from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
@@ -24,9 +23,9 @@ from moses_bridge.formats.moses_ini import read_ini
 from tuning.loop.iteration_files import Weights
 from tuning.loop.list_features import ListFeatures
 from tuning.loop.nbest_choice import NBestFeature, choose_best, search_weights
+from tuning.loop.rerank_config import RerankConfig
 from tuning.loop.run_directory import (
     INI_NAME,
-    Iteration,
     TuningRun,
     check_unchanged,
     claim,
@@ -39,34 +38,17 @@ from tuning.loop.run_directory import (
     refuse_written,
     save_run,
 )
-from tuning.loop.tuning_loop import Loop, TuningConfig, print_iteration, write_tuned_ini
-from tuning.optimisers.by_name import OptimizerName
-from tuning.optimisers.contract import OptimizerConfig
-from tuning.pools.bleu_stats import References, bleu, length_ratio
+from tuning.loop.tuning_loop import (
+    METRIC_SETTINGS,
+    Loop,
+    TuningConfig,
+    print_iteration,
+    write_tuned_ini,
+)
+from tuning.pools.bleu_stats import References
 
 ENDED = "the lists of one decoding are reranked"
-
-
-@dataclass(frozen=True)
-class RerankConfig:
-    """Settings of `rerank_run`.
-
-    Attributes:
-        optimizer: optimiser of the weights.
-        nbest_size: number of distinct hypotheses of a sentence; lists longer than in the tuning may contain
-            better ones.
-        run_commands: whether to run the commands of n-best features and neural language models recorded in
-            the run's file.
-        search: settings of the optimiser.
-    """
-
-    optimizer: OptimizerName = "kbmira"
-    nbest_size: Annotated[int, AtLeast(1)] = 100
-    run_commands: bool = False
-    search: OptimizerConfig = field(default_factory=OptimizerConfig)
-
-    def __post_init__(self) -> None:
-        check_limits(self)
+OF_LISTS = ("n_runs", "list_format", "word_penalty", "mbr")  # settings that do not concern a run
 
 
 def rerank_run(
@@ -130,6 +112,7 @@ def _rerank(
     check_unchanged({base: tuned})
     weights = _start(base, tuned, nbest_features)
     reference = References.read(references, source)
+    counter = config.chosen_metric.references(references, source, jobs)
     decoder_config = from_mapping(DecoderConfig, json.loads(json.dumps(tuned.decoder)), str(base))
     run = replace(
         tuned,
@@ -140,11 +123,15 @@ def _rerank(
         iterations=[],
         fixed_search=search_weights(tuned.weights, tuned.nbest_features),
         end=ENDED,
+        metric=config.metric,
     )
     settings = TuningConfig(
         optimizer=config.optimizer,
         nbest_size=config.nbest_size,
         left_out=_left_alone(tuned),
+        metric=config.metric,
+        metric_command=config.metric_command,
+        metric_cache=config.metric_cache,
         search=config.search,
         decoder=decoder_config,
     )
@@ -152,7 +139,8 @@ def _rerank(
         _claim(out, base, run, source, references, config, resume)
         decoder = stack.enter_context(open_decoder(Path(run.ini), decoder_config, jobs))
         lists = stack.enter_context(ListFeatures(run.nbest_features))
-        _optimise(Loop(decoder, lists, source, reference, out, settings, run, jobs), weights)
+        loop = Loop(decoder, lists, source, reference, counter, out, settings, run, jobs)
+        _optimise(loop, weights)
         save_run(run, out)
         write_tuned_ini(Path(run.ini), run.fixed_search, out / INI_NAME)
     return run
@@ -193,11 +181,12 @@ def _claim(
     """Claim a directory for this reranking, and record the files it uses."""
     files = fingerprint_ini(Path(run.ini)) | fingerprint_commands(run.commands())
     texts = fingerprint_texts(source, references)
+    left_out = (*OF_LISTS, *(METRIC_SETTINGS if config.metric == "bleu" else ()))
     fingerprint = {
         "base": file_hash(base / "weights.json"),
         "files": files,
         "text": texts,
-        "config": asdict(config),
+        "config": {key: value for key, value in asdict(config).items() if key not in left_out},
         "features": [asdict(feature) for feature in run.nbest_features],
         "start": run.weights,
         "seed": run.seed,
@@ -213,8 +202,7 @@ def _optimise(loop: Loop, start: Weights) -> None:
     print_iteration(1, listed)
     nbest, output = loop.out / "iter01.nbest.gz", loop.out / "iter02.out"
     choose_best(nbest, found, loop.source, output)
-    sums = loop.references.output_statistics(output).sum(axis=0)
-    chosen = Iteration(found, float(bleu(sums)), length_ratio(sums), listed.oracle_bleu)
+    chosen = loop.measured(found, output, listed.oracle_bleu)
     print(f"reranked: dev BLEU {chosen.bleu:.2f}", file=sys.stderr, flush=True)
     loop.run.iterations = [listed, chosen]
     loop.run.weights, loop.run.dev_bleu = found, chosen.bleu

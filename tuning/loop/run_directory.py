@@ -27,6 +27,7 @@ from moses_bridge.formats.ngram_scorer import as_texts
 from moses_bridge.formats.weights import check_complete
 from tuning.loop.iteration_files import Weights, check_finite
 from tuning.loop.nbest_choice import NBestFeature
+from tuning.pools.metric_name import MetricName
 
 WEIGHTS_NAME = "weights.json"
 RUN_NAME = "run.json"
@@ -49,6 +50,8 @@ class Iteration:
         restarts: BLEU on the pool reached from each start of the optimiser.
         frozen: columns keeping their weight in the optimisation.
         constant: columns with one value in the whole pool, whose weights have no effect.
+        score: the metric tuned for, of the output; None for BLEU. If it is another one, oracle_bleu, pool_bleu
+            and restarts are its values.
     """
 
     weights: Weights
@@ -59,6 +62,12 @@ class Iteration:
     restarts: list[float] = field(default_factory=list)
     frozen: list[str] = field(default_factory=list)
     constant: list[str] = field(default_factory=list)
+    score: float | None = None
+
+    @property
+    def value(self) -> float:
+        """The metric tuned for, of the output."""
+        return self.bleu if self.score is None else self.score
 
 
 @dataclass
@@ -78,6 +87,7 @@ class TuningRun:
         end: why there was no further iteration.
         fixed_search: weights of the search, if the run's weights only rerank its n-best lists; {} if the
             search uses the run's weights.
+        metric: what the weights were tuned for.
     """
 
     ini: str
@@ -91,6 +101,7 @@ class TuningRun:
     hashes: dict[str, str] = field(default_factory=dict)
     end: str = ""
     fixed_search: Weights = field(default_factory=dict)
+    metric: MetricName = "bleu"
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -131,14 +142,24 @@ class TuningRun:
         return {key: value for key, value in self.hashes.items() if "/" in key}
 
 
-def best_iteration(iterations: Sequence[Iteration]) -> int:
-    """The index, from 0, of the first iteration with the best decoded dev BLEU."""
-    return max(range(len(iterations)), key=lambda place: iterations[place].bleu)
+def best_iteration(iterations: Sequence[Iteration], sign: int = 1) -> int:
+    """The index, from 0, of the first iteration with the best decoded dev BLEU, or metric tuned for.
+
+    Args:
+        iterations: the iterations.
+        sign: -1 where less of the metric is better.
+    """
+    return max(range(len(iterations)), key=lambda place: sign * iterations[place].value)
 
 
 def save_run(run: TuningRun, directory: Path) -> None:
     """Write RUN/weights.json."""
-    write_json(directory / WEIGHTS_NAME, asdict(run))
+    record = asdict(run)
+    if run.metric == "bleu":
+        for table in (record, *record["iterations"]):
+            table.pop("metric", None)
+            table.pop("score", None)
+    write_json(directory / WEIGHTS_NAME, record)
 
 
 def load_run(directory: Path) -> TuningRun:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,11 +40,15 @@ from tuning.loop.run_directory import (
 from tuning.loop.start import scattered, start_weights, untuneable_columns, without_columns
 from tuning.optimisers.by_name import OptimizerName, load_optimizer
 from tuning.optimisers.contract import OptimizerConfig
-from tuning.pools.bleu_stats import References, bleu, length_ratio, log_sentence_bleu
+from tuning.pools.bleu_stats import References, bleu, length_ratio
+from tuning.pools.metric import MetricReferences
+from tuning.pools.metric_by_name import MetricChoice
+from tuning.pools.metric_name import MetricName
 from tuning.pools.nbest_pool import NBestPool, grouped_weights, merge_pools, read_pool
 from tuning.pools.sparse_features import is_sparse
 
 LIMIT = "the limit of iterations"
+METRIC_SETTINGS = ("metric", "metric_command", "metric_cache")
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,10 @@ class TuningConfig:
             with the seed, so that runs do not share a start. 0 starts from the weights as they are.
         neural_weight: initial weight of each neural model in the search, unless --init-weights has one. With
             0 the first n-best lists are those of the system without the model.
+        metric: what weights are tuned for. min_pool_gain, and keep = "best", then refer to it.
+        metric_command: command of the metric "column": {hypotheses}, {source} and {reference} become paths of
+            files with a line for each hypothesis, and it writes a number for each to {out}; more is better.
+        metric_cache: file that keeps the numbers of metric_command; "" keeps them in memory alone.
         search: settings of the optimiser.
         decoder: settings of the decoder.
     """
@@ -87,16 +95,33 @@ class TuningConfig:
     neural_weight: float = 0.0
     dropped_lists: Annotated[int, AtLeast(0)] = 0
     left_out: tuple[str, ...] = ()
+    metric: MetricName = "bleu"
+    metric_command: str = ""
+    metric_cache: str = ""
     search: OptimizerConfig = field(default_factory=OptimizerConfig)
     decoder: DecoderConfig = field(default_factory=DecoderConfig)
 
     def __post_init__(self) -> None:
         check_limits(self)
+        _ = self.chosen_metric
         if self.dropped_lists >= self.max_iterations:
             raise ConfigError(
                 f"dropped_lists is {self.dropped_lists}, max_iterations {self.max_iterations}: "
                 "no list would replace the dropped ones; raise max_iterations"
             )
+
+    @property
+    def chosen_metric(self) -> MetricChoice:
+        """The metric with its command."""
+        return MetricChoice(self.metric, self.metric_command, self.metric_cache)
+
+    def as_record(self) -> dict[str, Any]:
+        """The settings as JSON values; those of the metric only where it is not BLEU."""
+        record = asdict(self)
+        if self.metric == "bleu":
+            for name in METRIC_SETTINGS:
+                del record[name]
+        return record
 
 
 @dataclass(frozen=True)
@@ -162,6 +187,7 @@ def tune(
     fixed = {*config.search.frozen, *untuneable_columns(ini)}
     start = scattered(start, config.start_spread, seed, fixed)
     reference = References.read(references, source)
+    counter = config.chosen_metric.references(references, source, workers.jobs)
     run = TuningRun(
         str(ini),
         start,
@@ -170,13 +196,14 @@ def tune(
         config.nbest_size,
         asdict(config.decoder),
         [*nbest_features],
+        metric=config.metric,
     )
     files = fingerprint_ini(ini) | fingerprint_commands(run.commands())
     texts = fingerprint_texts(source, references)
     fingerprint = {
         "files": files,
         "text": texts,
-        "config": asdict(config),
+        "config": config.as_record(),
         "features": [asdict(feature) for feature in nbest_features],
         "start": start,
         "seed": seed,
@@ -187,7 +214,7 @@ def tune(
         claim(out, fingerprint, resume)
         decoder = stack.enter_context(workers.open_decoder(ini, config.decoder))
         lists = stack.enter_context(ListFeatures(nbest_features))
-        loop = Loop(decoder, lists, source, reference, out, config, run, workers.jobs)
+        loop = Loop(decoder, lists, source, reference, counter, out, config, run, workers.jobs)
         loop.run_to_end(start)
         save_run(run, out)
         write_tuned_ini(ini, run.weights, out / INI_NAME)
@@ -230,7 +257,8 @@ class Loop:
         decoder: an open decoder.
         lists: adds the features of the run to n-best lists.
         source: dev source text.
-        references: references of the dev text.
+        references: references of the dev text, for BLEU.
+        counter: references for the metric tuned for.
         out: the run directory.
         config: settings.
         run: the run; iterations are added to it.
@@ -243,6 +271,7 @@ class Loop:
         lists: ListFeatures,
         source: Path,
         references: References,
+        counter: MetricReferences,
         out: Path,
         config: TuningConfig,
         run: TuningRun,
@@ -252,6 +281,7 @@ class Loop:
         self.lists = lists
         self.source = source
         self.references = references
+        self.counter = counter
         self.out = out
         self.config = config
         self.run = run
@@ -276,7 +306,8 @@ class Loop:
                 break
             weights = following
         is_best = self.config.keep == "best"
-        iteration = self.run.iterations[best_iteration(self.run.iterations) if is_best else -1]
+        best = best_iteration(self.run.iterations, self.counter.metric.sign)
+        iteration = self.run.iterations[best if is_best else -1]
         self.run.weights, self.run.dev_bleu = iteration.weights, iteration.bleu
         print(f"kept: iteration {self.run.kept}; {self.run.end}", file=sys.stderr, flush=True)
 
@@ -300,10 +331,17 @@ class Loop:
                 self.config.nbest_size,
             )
             write_json(done, weights)
-        pool = read_pool([nbest], self.references)
+        pool = read_pool([nbest], self.counter)
+        return self.measured(weights, output, oracle_value(pool)), pool
+
+    def measured(self, weights: Weights, output: Path, oracle: float) -> Iteration:
+        """An iteration that ended in a file of translations; `oracle` as in `Iteration`."""
         sums = self.references.output_statistics(output).sum(axis=0)
-        measured = Iteration(weights, float(bleu(sums)), length_ratio(sums), oracle_bleu(pool))
-        return measured, pool
+        score = None
+        if self.config.metric != "bleu":
+            statistics = self.counter.output_statistics(output)
+            score = float(self.counter.metric.value(statistics.sum(axis=0)))
+        return Iteration(weights, float(bleu(sums)), length_ratio(sums), oracle, score=score)
 
     def optimise(self, number: int, iteration: Iteration, pool: NBestPool) -> Weights:
         """Optimise the weights on the pool; the result is kept on disk for resuming."""
@@ -352,7 +390,8 @@ class Loop:
         if self.config.keep == "last" or self.has_dropped_none:
             return ""
         found = self.run.iterations[1:]  # the first weights after a good start are often worse
-        if found and len(found) - 1 - best_iteration(found) >= self.config.patience:
+        best = best_iteration(found, self.counter.metric.sign) if found else 0
+        if found and len(found) - 1 - best >= self.config.patience:
             return f"no better in {self.config.patience} decodings"
         return ""
 
@@ -365,7 +404,7 @@ class Loop:
         """
         if self.has_dropped_none:
             return ""
-        gain = (iteration.pool_bleu or 0.0) - iteration.bleu
+        gain = self.counter.metric.sign * ((iteration.pool_bleu or 0.0) - iteration.value)
         if change < self.config.min_weight_change:
             return "weights settled"
         if self.config.keep == "last":
@@ -412,13 +451,13 @@ def decode_text(
             full.replace(nbest)
 
 
-def oracle_bleu(pool: NBestPool) -> float:
-    """BLEU (0 to 100) of the hypotheses with the best smoothed sentence BLEU, about the best choice."""
-    score = log_sentence_bleu(pool.statistics)
+def oracle_value(pool: NBestPool) -> float:
+    """The metric of the hypotheses that are best alone, for BLEU by smoothed BLEU: about the best choice."""
+    score = pool.metric.oracle_order(pool.statistics)
     top = np.maximum.reduceat(score, pool.offsets[:-1])
     chosen = np.flatnonzero(score == np.repeat(top, np.diff(pool.offsets)))
     first = chosen[np.searchsorted(chosen, pool.offsets[:-1])]
-    return float(bleu(pool.statistics[first].sum(axis=0)))
+    return float(pool.metric.value(pool.statistics[first].sum(axis=0)))
 
 
 def weight_row(pool: NBestPool, weights: Mapping[str, Sequence[float]]) -> NDArray[np.float64]:
@@ -441,9 +480,10 @@ def _unit(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def print_iteration(number: int, iteration: Iteration) -> None:
     """Print the results of an iteration on standard error."""
+    tuned_for = "" if iteration.score is None else f", tuned for {iteration.score:.2f}"
     promised = "" if iteration.pool_bleu is None else f", {iteration.pool_bleu:.2f} on the pool"
     print(
-        f"iteration {number}: dev BLEU {iteration.bleu:.2f}{promised}, "
+        f"iteration {number}: dev BLEU {iteration.bleu:.2f}{tuned_for}{promised}, "
         f"length ratio {iteration.length_ratio:.3f}, oracle {iteration.oracle_bleu:.2f}",
         file=sys.stderr,
         flush=True,

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError
 from tuning.optimisers.bounds import Bounds
-from tuning.pools.bleu_stats import bleu
 from tuning.pools.nbest_pool import NBestPool
 
 
@@ -25,7 +24,7 @@ class MertConfig:
             times the number of hypotheses in the pool is below small_pool_work.
         small_pool_work: see n_restarts.
         n_directions: number of random directions beside the axes, drawn anew for each round of restarts.
-        min_gain: a sweep gaining less BLEU (0 to 100) ends a climb.
+        min_gain: a sweep gaining less BLEU (0 to 100), or less of another metric, ends a climb.
     """
 
     n_restarts: Annotated[int, AtLeast(0)] = 20
@@ -42,7 +41,7 @@ class ProConfig:
     """Settings of pairwise ranking optimisation.
 
     Attributes:
-        min_gain: a sweep gaining less BLEU (0 to 100) ends the search.
+        min_gain: a sweep gaining less BLEU (0 to 100), or less of another metric, ends the search.
     """
 
     min_gain: float = 0.005
@@ -73,7 +72,8 @@ class OptimizerResult:
 
     Attributes:
         weights: by column name; their absolute values sum to 1 unless there are bounds.
-        bleu: BLEU (0 to 100) of the pool's best hypotheses under the weights.
+        bleu: BLEU (0 to 100) of the pool's best hypotheses under the weights; the value of the pool's metric
+            if that is another one, as in the next two.
         restarts: BLEU reached from each starting point.
         trace: BLEU of the best search at its start and after each of its rounds.
         frozen: columns whose weight was kept: frozen by the settings, or constant in every sentence.
@@ -87,7 +87,7 @@ class OptimizerResult:
 
 
 class Optimizer(Protocol):
-    """Weights with a high BLEU on a pool."""
+    """Weights with a good metric on a pool."""
 
     def __call__(
         self,
@@ -116,13 +116,23 @@ def result_of(
     restarts: Sequence[float],
     trace: Sequence[float],
 ) -> OptimizerResult:
-    """The result with these weights, by name, and their BLEU on the pool."""
+    """The result with these weights, by name, and their metric on the pool.
+
+    Args:
+        pool: the hypotheses.
+        weights: *Shape:* (n_features,).
+        free: columns that moved, *Shape:* (n_features,).
+        bounds: of the weights.
+        restarts: how good the metric is from each start, as of `NBestPool.goodness`.
+        trace: how good it is after each round of the best search.
+    """
     unit = bounds.scaled(weights, 1.0)
+    sign = pool.metric.sign
     return OptimizerResult(
         weights=dict(zip(pool.names, map(float, unit), strict=True)),
-        bleu=float(bleu(pool.statistics_of(unit))),
-        restarts=tuple(restarts),
-        trace=tuple(trace),
+        bleu=sign * pool.goodness(unit),
+        restarts=tuple(sign * each for each in restarts),
+        trace=tuple(sign * each for each in trace),
         frozen=tuple(name for name, moves in zip(pool.names, free, strict=True) if not moves),
     )
 

@@ -1,9 +1,9 @@
-"""Exact line search: which hypotheses win along a line in weight space, and where BLEU is best on it.
+"""Exact line search: which hypotheses win along a line in weight space, and where the metric is best on it.
 
 Along w + x d the score of a hypothesis is a line in x: intercept f.w, slope f.d. The winners of a
-sentence are the upper envelope of its lines, and corpus BLEU changes only where some envelope has a
-corner (Och 2003, section 5; Macherey et al. 2008, algorithm 1). The order of the slopes does not depend
-on w: it is made once for a direction, and the envelope from any w is then one pass over the lines.
+sentence are the upper envelope of its lines, and a metric of summed statistics changes only where some
+envelope has a corner (Och 2003, section 5; Macherey et al. 2008, algorithm 1). The order of the slopes does
+not depend on w: it is made once for a direction, and the envelope from any w is then one pass over the lines.
 Most lines are left out before that: seen as points (slope, height) the envelope is the upper hull, and a
 point below a chord between two others is not on it (Akl & Toussaint 1978).
 """
@@ -16,7 +16,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from tuning.pools.bleu_stats import N_STATISTICS
 from tuning.pools.nbest_pool import NBestPool, weighted_scores
 
 OUTER_STEP = 0.1  # beyond the last corner all points are equally good, and a near one changes the weights least
@@ -128,17 +127,6 @@ def envelope(slopes, heights, candidates, winners, corners):  # type: ignore[no-
     return last + 1
 
 
-@njit(cache=True, nogil=True)
-def _log_bleu(sums):  # type: ignore[no-untyped-def]
-    """Log of corpus BLEU (0 to 1); -infinity where some order has no match."""
-    product = 1.0
-    for order in range(4):
-        if sums[2 * order] <= 0:
-            return -np.inf
-        product *= sums[2 * order] / sums[2 * order + 1]
-    return 0.25 * np.log(product) + min(0.0, 1.0 - sums[8] / sums[1])
-
-
 def best_step(
     pool: NBestPool,
     direction: Direction,
@@ -146,7 +134,7 @@ def best_step(
     lowest: float = -np.inf,
     highest: float = np.inf,
 ) -> tuple[float, float]:
-    """The step along a direction with the best corpus BLEU of the winners.
+    """The step along a direction with the best metric of the winners, that of the pool.
 
     Args:
         pool: the hypotheses.
@@ -156,21 +144,24 @@ def best_step(
         highest: greatest step, 0 or above it.
 
     Returns:
-        The middle of the best interval (of equal ones the nearest to 0; 0 if it is inside), and log
-        BLEU (0 to 1) there. Intervals narrower than rounding are skipped; where the whole range is
-            one, 0 and -infinity.
+        The middle of the best interval (of equal ones the nearest to 0; 0 if it is inside), and how good
+        the metric is there (`Metric.along`): log BLEU (0 to 1) for BLEU. Intervals narrower than rounding are
+        skipped; where the whole range is one, 0 and -infinity.
     """
-    places, changes, sums = _corners(
-        direction.order, direction.slopes, scores, pool.offsets, pool.statistics
+    is_counted = pool.statistics.dtype.kind == "i"
+    sums = np.zeros(pool.statistics.shape[1], np.int64 if is_counted else np.float64)
+    places, changes = _corners(
+        direction.order, direction.slopes, scores, pool.offsets, pool.statistics, sums
     )
     order = np.argsort(places)
-    step, log_bleu = _best_interval(places, order, changes, sums, lowest, highest)
-    return float(step), float(log_bleu)
+    values = pool.metric.along(sums, changes, order)
+    step, value = _best_interval(places, order, values, lowest, highest)
+    return float(step), float(value)
 
 
 @njit(cache=True, nogil=True)
-def _best_interval(places, by_place, changes, sums, lowest, highest):  # type: ignore[no-untyped-def]
-    """Step and log BLEU of the best interval; see `best_step` and `_corners`."""
+def _best_interval(places, by_place, values, lowest, highest):  # type: ignore[no-untyped-def]
+    """Step and value of the best interval; see `best_step` and `_corners`."""
     n_corners = len(places)
     best_x, best_value = 0.0, -np.inf
     start = -np.inf
@@ -181,17 +172,14 @@ def _best_interval(places, by_place, changes, sums, lowest, highest):  # type: i
         # A range ending at a corner excludes the interval beyond it: there the first hypothesis wins.
         if right == np.inf or right - left > NARROW * abs(right):
             middle = _middle(left, right)
-            value = _log_bleu(sums)
+            value = values[i]
             if value > best_value or (value == best_value and abs(middle) < abs(best_x)):
                 best_value = value
                 best_x = middle
         if i == n_corners:
             return best_x, best_value
         while i < n_corners and places[by_place[i]] <= end + NARROW * abs(end):
-            corner = by_place[i]
-            start = places[corner]
-            for k in range(N_STATISTICS):
-                sums[k] += changes[corner, k]
+            start = places[by_place[i]]
             i += 1
 
 
@@ -208,11 +196,11 @@ def _middle(start, end):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _corners(order, slopes, scores, offsets, statistics):  # type: ignore[no-untyped-def]
-    """Corners of all envelopes.
+def _corners(order, slopes, scores, offsets, statistics, sums):  # type: ignore[no-untyped-def]
+    """Corners of all envelopes; the summed statistics at -infinity are added to `sums`.
 
     Returns:
-        Where each is, how it changes the summed statistics, and these sums at -infinity.
+        Where each is, and how it changes the summed statistics.
     """
     n = len(order)
     heights = scores[order]
@@ -220,8 +208,7 @@ def _corners(order, slopes, scores, offsets, statistics):  # type: ignore[no-unt
     winners = np.empty(n, np.int32)
     starts = np.empty(n, np.float64)
     places = np.empty(n, np.float64)
-    changes = np.empty((n, N_STATISTICS), np.int32)
-    sums = np.zeros(N_STATISTICS, np.int64)
+    changes = np.empty((n, len(sums)), statistics.dtype)
     n_corners = 0
     for sentence in range(len(offsets) - 1):
         first, last = offsets[sentence], offsets[sentence + 1]
@@ -229,13 +216,13 @@ def _corners(order, slopes, scores, offsets, statistics):  # type: ignore[no-unt
         n_candidates = hull_candidates(lines[0], lines[1], candidates)
         n_winners = envelope(lines[0], lines[1], candidates[:n_candidates], winners, starts)
         before = order[first + winners[0]]
-        for k in range(N_STATISTICS):
+        for k in range(len(sums)):
             sums[k] += statistics[before, k]
         for i in range(1, n_winners):
             after = order[first + winners[i]]
             places[n_corners] = starts[i]
-            for k in range(N_STATISTICS):
+            for k in range(len(sums)):
                 changes[n_corners, k] = statistics[after, k] - statistics[before, k]
             before = after
             n_corners += 1
-    return places[:n_corners], changes[:n_corners], sums
+    return places[:n_corners], changes[:n_corners]

@@ -1,10 +1,11 @@
 """k-best batch MIRA (Cherry & Foster 2012, section 3 and algorithm 1) over a pool.
 
 Each sentence pulls the weights from its fear (model score high, BLEU low) to its hope (both high) by the
-smallest step making the scores differ as the BLEUs do. The settings are those of Moses's kbmira.
-The learned weights depend on the order of the sentences, so weights are averaged over several orders, as
-Cettolo et al. (2011) average over runs of an optimiser. Choosing among them by their BLEU on the pool would
-be choosing by chance: averages vary less between tunings and translate other texts better
+smallest step making the scores differ as the BLEUs do. Another metric than BLEU gives each hypothesis a
+gain of its own (`Metric.gains`), in the place of its BLEU amid past sentences. The settings are those of
+Moses's kbmira. The learned weights depend on the order of the sentences, so weights are averaged over several
+orders, as Cettolo et al. (2011) average over runs of an optimiser. Choosing among them by their BLEU on the
+pool would be choosing by chance: averages vary less between tunings and translate other texts better
 (docs/journal/tuning.md).
 """
 
@@ -19,7 +20,6 @@ from numpy.typing import NDArray
 from moses_bridge.base.progress import track
 from tuning.optimisers.bounds import Bounds
 from tuning.optimisers.contract import OptimizerConfig, OptimizerResult, free_columns, result_of
-from tuning.pools.bleu_stats import N_STATISTICS, bleu
 from tuning.pools.nbest_pool import NBestPool
 
 N_EPOCHS = 60  # this and the next two are the defaults of kbmira.cpp
@@ -39,6 +39,8 @@ def optimize_kbmira(
     free = free_columns(pool, config)
     bounds = Bounds.of(pool.names, config.bounds)
     start = bounds.clip(starts[0])
+    gains = pool.metric.gains(pool.statistics)
+    statistics = pool.statistics if gains is None else gains[:, None]
 
     def learn(number: int) -> NDArray[np.float64]:
         rng = np.random.default_rng((seed, number))
@@ -46,7 +48,7 @@ def optimize_kbmira(
         orders = np.array([rng.permutation(n_sentences) for _ in range(N_EPOCHS)])
         averages = _averages(
             pool.features,
-            pool.statistics,
+            statistics,
             pool.offsets,
             orders,
             start,
@@ -60,7 +62,7 @@ def optimize_kbmira(
         learned = list(track(orders, "batch MIRA", N_SHUFFLES, "orders"))
     weights = np.mean(learned, axis=0)
     points = (start, weights, *learned)
-    before, after, *reached = (float(bleu(pool.statistics_of(each))) for each in points)
+    before, after, *reached = (pool.goodness(each) for each in points)
     return result_of(pool, weights, free, bounds, reached, (before, after))
 
 
@@ -70,7 +72,7 @@ def _averages(features, statistics, offsets, orders, start, least, most):  # typ
 
     Args:
         features: *Shape:* (n, n_features).
-        statistics: BLEU statistics, *Shape:* (n, 9).
+        statistics: BLEU statistics, *Shape:* (n, 9), or gains by another metric, *Shape:* (n, 1).
         offsets: first hypothesis of each sentence, *Shape:* (n_sentences + 1,).
         orders: of the sentences in each epoch, *Shape:* (n_epochs, n_sentences).
         start: *Shape:* (n_features,).
@@ -84,7 +86,7 @@ def _averages(features, statistics, offsets, orders, start, least, most):  # typ
     total = np.zeros_like(weights)
     averages = np.empty((len(orders) + 1, len(weights)))
     averages[0] = start
-    background = np.ones(N_STATISTICS)
+    background = np.ones(statistics.shape[1])
     n_steps = 0
     for epoch in range(len(orders)):
         for sentence in orders[epoch]:
@@ -107,20 +109,21 @@ def _averages(features, statistics, offsets, orders, start, least, most):  # typ
 
 @njit(cache=True, nogil=True)
 def _hope_and_fear(features, statistics, first, last, weights, background):  # type: ignore[no-untyped-def]
-    """The hypotheses with the highest score + BLEU and score - BLEU, and the difference in BLEU."""
+    """The hypotheses with the highest score + gain and score - gain, and the difference in gain."""
     hope = fear = first
     hope_value = fear_value = -np.inf
-    hope_bleu = fear_bleu = 0.0
+    hope_gain = fear_gain = 0.0
+    is_gain = statistics.shape[1] == 1
     for row in range(first, last):
         score = 0.0
         for column in range(len(weights)):
             score += features[row, column] * weights[column]
-        value = background_bleu(statistics[row], background)
+        value = statistics[row, 0] if is_gain else background_bleu(statistics[row], background)
         if score + value > hope_value:
-            hope, hope_value, hope_bleu = row, score + value, value
+            hope, hope_value, hope_gain = row, score + value, value
         if score - value > fear_value:
-            fear, fear_value, fear_bleu = row, score - value, value
-    return hope, fear, hope_bleu - fear_bleu
+            fear, fear_value, fear_gain = row, score - value, value
+    return hope, fear, hope_gain - fear_gain
 
 
 @njit(cache=True, nogil=True)

@@ -26,7 +26,6 @@ from tuning.optimisers.contract import (
     result_of,
 )
 from tuning.optimisers.envelope import Direction, best_step
-from tuning.pools.bleu_stats import bleu
 from tuning.pools.nbest_pool import NBestPool, weighted_scores
 
 MAX_SWEEPS = 50  # a guard: climbs end by themselves after three to ten
@@ -45,9 +44,9 @@ STARTS_STREAM = 1 << 21
 
 @dataclass(frozen=True)
 class _Peak:
-    """Where a climb ended: BLEU (0 to 100), weights, and BLEU after each sweep."""
+    """Where a climb ended: `NBestPool.goodness`, weights, and the goodness after each sweep."""
 
-    bleu: float
+    goodness: float
     weights: NDArray[np.float64]
     trace: tuple[float, ...]
 
@@ -59,7 +58,7 @@ def optimize_mert(
     seed: int,
     jobs: int,
 ) -> OptimizerResult:
-    """Maximise corpus BLEU of the pool's best hypotheses; see `Optimizer`."""
+    """Maximise the metric of the pool's best hypotheses; see `Optimizer`."""
     free = free_columns(pool, config)
     bounds = Bounds.of(pool.names, config.bounds)
     rounds = _rounds(pool, config.mert)
@@ -71,7 +70,7 @@ def optimize_mert(
             """Climb from the points of a round; the numbers of the climbs seed their random choices."""
             vectors = _random_directions(pool, free, config.mert, (seed, number))
             drawn = list(threads.map(partial(Direction.of, pool), vectors))
-            to_beat = max((peak.bleu for peak in peaks), default=0.0)
+            to_beat = max((peak.goodness for peak in peaks), default=-np.inf)
             search = _Search(pool, [*axes, *drawn], config.mert, bounds, seed, to_beat)
             inside = bounds.clip(points)
             climbed = []
@@ -83,11 +82,11 @@ def optimize_mert(
         peaks: list[_Peak] = []
         peaks += climb_all(starts, 0, 0)
         for number, (n_starts, distances) in enumerate(rounds, start=1):
-            around = max(peaks, key=lambda peak: peak.bleu).weights
+            around = max(peaks, key=lambda peak: peak.goodness).weights
             points = _random_starts(pool, around, n_starts, free, distances, (seed, number))
             peaks += climb_all(points, len(peaks), number)
-    best = max(peaks, key=lambda peak: peak.bleu)
-    restarts = [peak.bleu for peak in peaks]
+    best = max(peaks, key=lambda peak: peak.goodness)
+    restarts = [peak.goodness for peak in peaks]
     return result_of(pool, best.weights, free, bounds, restarts, best.trace)
 
 
@@ -157,11 +156,11 @@ class _Search:
         """
         rng = np.random.default_rng((self.seed, number))
         weights = start.copy()
-        trace = [self._bleu(weights)]
+        trace = [self.pool.goodness(weights)]
         for _ in range(MAX_SWEEPS):
             swept = self._sweep(weights, trace[-1], rng)
             swept = self.bounds.scaled(swept, float(np.abs(start).sum()))
-            value = self._bleu(swept)
+            value = self.pool.goodness(swept)
             if value <= trace[-1]:
                 break
             weights = swept
@@ -176,16 +175,13 @@ class _Search:
     ) -> NDArray[np.float64]:
         """Search along all directions, in random order, and move at every gain."""
         scores = weighted_scores(self.pool.features, weights)
-        log_value = np.log(value / 100) if value > 0 else -np.inf
+        level = self.pool.metric.level(self.pool.metric.sign * value)
         for number in rng.permutation(len(self.directions)):
             direction = self.directions[number]
             limits = self.bounds.steps(weights, direction.vector)
-            step, log_bleu = best_step(self.pool, direction, scores, *limits)
-            if step != 0.0 and log_bleu > log_value + 1e-12:
+            step, reached = best_step(self.pool, direction, scores, *limits)
+            if step != 0.0 and reached > level + 1e-12:
                 weights = self.bounds.clip(weights + step * direction.vector)
                 direction.advance(scores, step)
-                log_value = log_bleu
+                level = reached
         return weights
-
-    def _bleu(self, weights: NDArray[np.float64]) -> float:
-        return float(bleu(self.pool.statistics_of(weights)))

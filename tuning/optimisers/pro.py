@@ -1,7 +1,8 @@
 """Tuning as ranking, PRO (Hopkins & May 2011), over a pool.
 
-Pairs of hypotheses of a sentence that differ much in sentence BLEU are drawn (section 3.2), and a
-logistic regression learns which of the two is better from the difference of their features.
+Pairs of hypotheses of a sentence that differ much in quality (sentence BLEU, or that of another metric) are
+drawn (section 3.2), and a logistic regression learns which of the two is better from the difference of their
+features.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from moses_bridge.base.progress import track
 from tuning.optimisers.bounds import Bounds
 from tuning.optimisers.contract import OptimizerConfig, OptimizerResult, free_columns, result_of
 from tuning.optimisers.envelope import Direction, best_step
-from tuning.pools.bleu_stats import bleu, log_sentence_bleu
 from tuning.pools.nbest_pool import NBestPool, weighted_scores
 
 N_SAMPLES = (
@@ -48,7 +48,7 @@ def optimize_pro(
     free = free_columns(pool, config)
     bounds = Bounds.of(pool.names, config.bounds)
     start = bounds.clip(bounds.scaled(starts[0], 1.0))
-    quality = np.exp(log_sentence_bleu(pool.statistics, added_reference_words=1))
+    quality = pool.metric.quality(pool.statistics)
 
     def learn(number: int) -> NDArray[np.float64]:
         rng = np.random.default_rng((seed, number))
@@ -58,7 +58,7 @@ def optimize_pro(
     with ThreadPoolExecutor(jobs) as threads:
         regressions = threads.map(learn, range(n_samples))
         learned = list(track(regressions, "PRO", n_samples, "regressions"))
-    reached = [_bleu(pool, weights) for weights in learned]
+    reached = [pool.goodness(weights) for weights in learned]
     weights, trace = _interpolate(pool, start, learned, bounds, config.pro.min_gain)
     return result_of(pool, weights, free, bounds, reached, trace)
 
@@ -70,13 +70,13 @@ def _interpolate(
     bounds: Bounds,
     min_gain: float,
 ) -> tuple[NDArray[np.float64], list[float]]:
-    """Line searches from the start towards each of the learned weights; BLEU after each sweep of them."""
-    weights, trace = start, [_bleu(pool, start)]
+    """Line searches from the start towards each of the learned weights; the metric after each sweep of them."""
+    weights, trace = start, [pool.goodness(start)]
     for number in range(1, MAX_SWEEPS + 1):
         swept = weights
         for target in track(learned, f"PRO: sweep {number}", len(learned), "lines"):
             swept = _best_between(pool, swept, target, bounds)
-        value = _bleu(pool, swept)
+        value = pool.goodness(swept)
         if value <= trace[-1]:
             break
         weights = swept
@@ -89,15 +89,11 @@ def _interpolate(
 def _best_between(
     pool: NBestPool, weights: NDArray[np.float64], target: NDArray[np.float64], bounds: Bounds
 ) -> NDArray[np.float64]:
-    """The weights with the best BLEU on the line through two, in their bounds."""
+    """The weights with the best metric on the line through two, in their bounds."""
     direction = Direction.of(pool, target - weights)
     limits = bounds.steps(weights, direction.vector)
     step, _ = best_step(pool, direction, weighted_scores(pool.features, weights), *limits)
     return bounds.clip(weights + step * direction.vector)
-
-
-def _bleu(pool: NBestPool, weights: NDArray[np.float64]) -> float:
-    return float(bleu(pool.statistics_of(weights)))
 
 
 def _draw_pairs(

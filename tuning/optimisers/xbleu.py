@@ -18,8 +18,8 @@ from scipy.optimize import minimize
 from moses_bridge.base.progress import Progress
 from tuning.optimisers.bounds import Bounds
 from tuning.optimisers.contract import OptimizerConfig, OptimizerResult, free_columns, result_of
-from tuning.pools.bleu_stats import MAX_ORDER, N_STATISTICS, bleu
-from tuning.pools.nbest_pool import NBestPool
+from tuning.pools.bleu_stats import MAX_ORDER, N_STATISTICS
+from tuning.pools.nbest_pool import NBestPool, spread_within
 
 # Scores are sharpened in steps (annealing, Smith & Eisner 2006, section 4): the first leaves few peaks to
 # choose among, the last is near to what the decoder does. In units of the spread within a sentence.
@@ -43,7 +43,7 @@ def optimize_xbleu(
     """Climb from the first start and random ones; the highest expected BLEU is taken; see `Optimizer`."""
     free = free_columns(pool, config)
     bounds = Bounds.of(pool.names, config.bounds)
-    spread = _spread_within(pool)
+    spread = spread_within(pool)
     points = np.concatenate([starts[:1], _random_starts(starts[0], spread, free, seed)])
 
     n_climbs = len(points) * len(SHARPNESS) if free.any() else 0
@@ -54,16 +54,8 @@ def optimize_xbleu(
 
         found = list(threads.map(climb, points))
     _, weights, trace = max(found, key=lambda each: each[0])
-    reached = [float(bleu(pool.statistics_of(each))) for _, each, _ in found]
+    reached = [pool.goodness(each) for _, each, _ in found]
     return result_of(pool, weights, free, bounds, reached, trace)
-
-
-def _spread_within(pool: NBestPool) -> NDArray[np.float64]:
-    """Standard deviation of each column within sentences, 1 for constant ones, *Shape:* (n_features,)."""
-    sizes = np.diff(pool.offsets)
-    means = np.add.reduceat(pool.features, pool.offsets[:-1]) / sizes[:, None]
-    spread = np.sqrt(((pool.features - np.repeat(means, sizes, axis=0)) ** 2).mean(axis=0))
-    return np.where(pool.constant, 1.0, spread)
 
 
 def _random_starts(
@@ -85,9 +77,9 @@ def _climb(
     bounds: Bounds,
     progress: Progress,
 ) -> tuple[float, NDArray[np.float64], list[float]]:
-    """Expected log BLEU at the last sharpness, the weights, and BLEU of the winners after each."""
+    """What is expected at the last sharpness, the weights, and the metric of the winners after each."""
     weights = start.copy()
-    trace = [float(bleu(pool.statistics_of(weights)))]
+    trace = [pool.goodness(weights)]
     if not free.any():
         return trace[0], weights, trace
     box = [*zip(bounds.least[free] * spread[free], bounds.most[free] * spread[free], strict=True)]
@@ -103,7 +95,7 @@ def _climb(
             options={"maxiter": MAX_STEPS},
         )
         weights[free], value = found.x / spread[free], -float(found.fun)
-        trace.append(float(bleu(pool.statistics_of(weights))))
+        trace.append(pool.goodness(weights))
         progress.update()
     return value, weights, trace
 
@@ -115,24 +107,28 @@ def _objective(
     free: NDArray[np.bool_],
     sharpness: float,
 ) -> Callable[[NDArray[np.float64]], Value]:
-    """Minus expected log BLEU of the free weights (times their spread), and its gradient.
+    """Minus expected log BLEU, or mean gain, of the free weights (times their spread), and its gradient.
 
     All weights are scaled to one length before they are sharpened; otherwise a larger scale would
     always be better.
     """
     scaled = weights * spread
+    gains = pool.metric.gains(pool.statistics)
 
     def value(point: NDArray[np.float64]) -> Value:
         row = scaled.copy()
         row[free] = point
         length = max(float(np.sqrt((row**2).sum())), 1e-12)
         used = sharpness * row / length
-        log_bleu, gradient = expected_log_bleu(
-            pool.features, pool.statistics, pool.offsets, used / spread
-        )
+        if gains is None:
+            expected, gradient = expected_log_bleu(
+                pool.features, pool.statistics, pool.offsets, used / spread
+            )
+        else:
+            expected, gradient = expected_gain(pool.features, gains, pool.offsets, used / spread)
         gradient = gradient / spread * sharpness / length
         gradient -= (gradient @ row) / length**2 * row
-        return -log_bleu, -gradient[free]
+        return -expected, -gradient[free]
 
     return value
 
@@ -158,6 +154,29 @@ def expected_log_bleu(
     gradient = np.zeros(len(weights))
     _gradient(features, statistics, offsets, probabilities, by_sum, gradient)
     return log_bleu, gradient
+
+
+def expected_gain(
+    features: NDArray[np.float64],
+    gains: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    weights: NDArray[np.float64],
+) -> Value:
+    """The mean over the sentences of the expected gain, and its gradient by the weights.
+
+    Args:
+        features: *Shape:* (n, n_features).
+        gains: of the hypotheses, *Shape:* (n,).
+        offsets: first hypothesis of each sentence, *Shape:* (n_sentences + 1,).
+        weights: *Shape:* (n_features,).
+    """
+    probabilities, sums = np.empty(len(features)), np.zeros(1)
+    _expect(features, gains[:, None], offsets, weights, probabilities, sums)
+    n_sentences = len(offsets) - 1
+    gradient = np.zeros(len(weights))
+    by_sum = np.array([1 / n_sentences])
+    _gradient(features, gains[:, None], offsets, probabilities, by_sum, gradient)
+    return float(sums[0]) / n_sentences, gradient
 
 
 def smooth_log_bleu(sums: NDArray[np.float64]) -> Value:
@@ -197,7 +216,7 @@ def _expect(features, statistics, offsets, weights, probabilities, sums):  # typ
             total += probabilities[row]
         for row in range(first, last):
             probabilities[row] /= total
-            for k in range(N_STATISTICS):
+            for k in range(len(sums)):
                 sums[k] += probabilities[row] * statistics[row, k]
 
 
@@ -208,11 +227,11 @@ def _gradient(features, statistics, offsets, probabilities, by_sum, gradient):  
         first, last = offsets[sentence], offsets[sentence + 1]
         mean = 0.0
         for row in range(first, last):
-            for k in range(N_STATISTICS):
+            for k in range(len(by_sum)):
                 mean += probabilities[row] * by_sum[k] * statistics[row, k]
         for row in range(first, last):
             gain = -mean
-            for k in range(N_STATISTICS):
+            for k in range(len(by_sum)):
                 gain += by_sum[k] * statistics[row, k]
             share = probabilities[row] * gain
             for column in range(len(gradient)):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -71,16 +72,12 @@ class References:
         Raises:
             InputError: a file has no lines, or another number of them than the source or the first file.
         """
-        model = paths[0] if source is None else source
-        n_lines = count_lines(model)
-        if not n_lines:
-            raise InputError(model, None, "no lines", "a line for each sentence")
-        texts = [list(read_lines(path)) for path in paths]
-        for path, lines in zip(paths, texts, strict=True):
-            if len(lines) != n_lines:
-                expected = f"{n_lines}, as {os.fspath(model)} has"
-                raise InputError(path, None, f"{len(lines)} lines", expected)
-        return cls(list(zip(*texts, strict=True)))
+        return cls(read_references(paths, source))
+
+    @property
+    def metric(self) -> BleuMetric:
+        """BLEU."""
+        return BLEU
 
     def __len__(self) -> int:
         return len(self._firsts) - 1
@@ -111,9 +108,34 @@ class References:
             InputError: the file has another number of lines than the references.
         """
         lines = list(read_lines(path))
-        if len(lines) != len(self):
-            raise InputError(path, None, f"{len(lines)} lines", f"{len(self)}, as the reference")
+        refuse_other_length(path, lines, len(self))
         return self.statistics(enumerate(lines))
+
+
+def read_references(
+    paths: Sequence[StrPath], source: StrPath | None = None
+) -> list[tuple[bytes, ...]]:
+    """The references of each sentence, from one file a reference; see `References.read`."""
+    model = paths[0] if source is None else source
+    n_lines = count_lines(model)
+    if not n_lines:
+        raise InputError(model, None, "no lines", "a line for each sentence")
+    texts = [list(read_lines(path)) for path in paths]
+    for path, lines in zip(paths, texts, strict=True):
+        if len(lines) != n_lines:
+            expected = f"{n_lines}, as {os.fspath(model)} has"
+            raise InputError(path, None, f"{len(lines)} lines", expected)
+    return list(zip(*texts, strict=True))
+
+
+def refuse_other_length(path: StrPath, lines: Sequence[bytes], n_sentences: int) -> None:
+    """Refuse translations of a text with another number of sentences.
+
+    Raises:
+        InputError: there are more or fewer lines than sentences.
+    """
+    if len(lines) != n_sentences:
+        raise InputError(path, None, f"{len(lines)} lines", f"{n_sentences}, as the reference")
 
 
 @njit(cache=True)
@@ -210,7 +232,7 @@ def mean_precision(
 
 
 def log_sentence_bleu(
-    statistics: Statistics, added_reference_words: int = 0
+    statistics: NDArray[np.integer[Any]] | NDArray[np.float64], added_reference_words: int = 0
 ) -> NDArray[np.float64]:
     """Log of BLEU+1 (0 to 1) of each hypothesis: one added to the counts of orders above 1 (Lin & Och 2004).
 
@@ -239,3 +261,71 @@ def precisions(statistics: Sums) -> NDArray[np.float64]:
 def length_ratio(statistics: Sums) -> float:
     """Hypothesis words for one reference word."""
     return float(statistics[1] / max(1, statistics[-1]))
+
+
+@dataclass(frozen=True)
+class BleuMetric:
+    """BLEU as a metric to tune for; see `tuning.pools.metric.Metric`."""
+
+    name: str = "bleu"
+    label: str = "BLEU"
+    sign: int = 1
+
+    def value(self, sums: NDArray[np.integer[Any]] | NDArray[np.float64]) -> NDArray[np.float64]:
+        """Corpus BLEU; see `bleu`."""
+        return bleu(sums)
+
+    def level(self, value: float) -> float:
+        """Log BLEU (0 to 1) of BLEU (0 to 100)."""
+        return float(np.log(value / 100)) if value > 0 else -np.inf
+
+    def along(
+        self,
+        sums: NDArray[np.integer[Any]] | NDArray[np.float64],
+        changes: NDArray[np.integer[Any]] | NDArray[np.float64],
+        order: NDArray[np.int64],
+    ) -> NDArray[np.float64]:
+        """Log BLEU (0 to 1) in each interval of a line."""
+        values = np.empty(len(changes) + 1)
+        _fill_log_bleu(sums, changes, order, values)
+        return values
+
+    def quality(
+        self, statistics: NDArray[np.integer[Any]] | NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """BLEU+1 (0 to 1) of each hypothesis, with a longer reference; see `log_sentence_bleu`."""
+        return np.exp(log_sentence_bleu(statistics, added_reference_words=1))
+
+    def oracle_order(
+        self, statistics: NDArray[np.integer[Any]] | NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Log of BLEU+1 of each hypothesis."""
+        return log_sentence_bleu(statistics)
+
+    def gains(self, statistics: NDArray[np.integer[Any]] | NDArray[np.float64]) -> None:
+        """None: the optimisers use the sums of BLEU."""
+
+
+BLEU = BleuMetric()
+
+
+@njit(cache=True, nogil=True)
+def _fill_log_bleu(sums, changes, order, values):  # type: ignore[no-untyped-def]
+    """Fill log BLEU of the sums before each change, and behind the last one; see `BleuMetric.along`."""
+    now = sums.copy()
+    for i in range(len(order)):
+        values[i] = _log_bleu(now)
+        for k in range(N_STATISTICS):
+            now[k] += changes[order[i], k]
+    values[len(order)] = _log_bleu(now)
+
+
+@njit(cache=True, nogil=True)
+def _log_bleu(sums):  # type: ignore[no-untyped-def]
+    """Log of corpus BLEU (0 to 1); -infinity where some order has no match."""
+    product = 1.0
+    for order in range(4):
+        if sums[2 * order] <= 0:
+            return -np.inf
+        product *= sums[2 * order] / sums[2 * order + 1]
+    return 0.25 * np.log(product) + min(0.0, 1.0 - sums[8] / sums[1])

@@ -1,4 +1,4 @@
-"""A pool of hypotheses: features and BLEU statistics of all n-best lists of a tuning run."""
+"""A pool of hypotheses: features and statistics of all n-best lists of a tuning run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numba import njit
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import StrPath, read_lines
 from moses_bridge.formats.nbest import BAR, MAX_DIGITS, NBestEntry, parse_entry, parse_features
-from tuning.pools.bleu_stats import References, Statistics
+from tuning.pools.bleu_stats import BLEU
+from tuning.pools.metric import Metric, MetricReferences
 from tuning.pools.sparse_features import SparseValue, cut_sparse, is_sparse, with_sparse
 
 
@@ -26,17 +27,19 @@ class NBestPool:
     Attributes:
         names: one name a feature column, as in "TranslationModel0_2".
         features: *Shape:* (n_hypotheses, n_features).
-        statistics: *Shape:* (n_hypotheses, 9).
+        statistics: of the metric, *Shape:* (n_hypotheses, n_statistics); BLEU has 9.
         sentence_ids: ids of the sentences with hypotheses, rising, *Shape:* (n_sentences,).
         offsets: first hypothesis of each sentence, and the number of hypotheses at the end,
             *Shape:* (n_sentences + 1,).
+        metric: what weights are tuned for.
     """
 
     names: tuple[str, ...]
     features: NDArray[np.float64]
-    statistics: Statistics
+    statistics: Any
     sentence_ids: NDArray[np.int64]
     offsets: NDArray[np.int64]
+    metric: Metric = BLEU
 
     def __len__(self) -> int:
         return len(self.features)
@@ -49,9 +52,13 @@ class NBestPool:
         places = np.searchsorted(is_top, self.offsets[:-1])
         return np.asarray(is_top[places], np.int64)
 
-    def statistics_of(self, weights: NDArray[np.float64]) -> Statistics:
-        """Summed statistics of the best hypotheses, *Shape:* (9,)."""
+    def statistics_of(self, weights: NDArray[np.float64]) -> Any:
+        """Summed statistics of the best hypotheses, *Shape:* (n_statistics,)."""
         return np.asarray(self.statistics[self.best(weights)].sum(axis=0))
+
+    def goodness(self, weights: NDArray[np.float64]) -> float:
+        """The metric of the best hypotheses, with a minus where less is better."""
+        return float(self.metric.sign * self.metric.value(self.statistics_of(weights)))
 
     @property
     def constant(self) -> NDArray[np.bool_]:
@@ -59,6 +66,14 @@ class NBestPool:
         low = np.minimum.reduceat(self.features, self.offsets[:-1])
         high = np.maximum.reduceat(self.features, self.offsets[:-1])
         return np.asarray((low == high).all(axis=0))
+
+
+def spread_within(pool: NBestPool) -> NDArray[np.float64]:
+    """Standard deviation of each column within sentences, 1 for constant ones, *Shape:* (n_features,)."""
+    sizes = np.diff(pool.offsets)
+    means = np.add.reduceat(pool.features, pool.offsets[:-1]) / sizes[:, None]
+    spread = np.sqrt(((pool.features - np.repeat(means, sizes, axis=0)) ** 2).mean(axis=0))
+    return np.where(pool.constant, 1.0, spread)
 
 
 @njit(cache=True, nogil=True)
@@ -71,7 +86,7 @@ def weighted_scores(features, weights):  # type: ignore[no-untyped-def]
     return scores
 
 
-def read_pool(nbest_paths: Sequence[StrPath], references: References) -> NBestPool:
+def read_pool(nbest_paths: Sequence[StrPath], references: MetricReferences) -> NBestPool:
     """Pool the n-best lists of several iterations.
 
     Raises:
@@ -96,7 +111,7 @@ def read_pool(nbest_paths: Sequence[StrPath], references: References) -> NBestPo
         for row, name, value in nbest.sparse
     ]
     all_names, all_values = with_sparse(names, values, sparse, nbest_paths[0])
-    return make_pool(all_names, np.array(ids, np.int64), all_values, statistics)
+    return make_pool(all_names, np.array(ids, np.int64), all_values, statistics, references.metric)
 
 
 @dataclass
@@ -143,7 +158,7 @@ def _read_list(path: StrPath, n_sentences: int) -> _NBestList:
                 f"at most {n_sentences - 1}, as there are {n_sentences} references",
             )
         ids.append(sentence_id)
-        texts.append(fields[1])
+        texts.append(fields[1].strip(b" "))
         tokens.extend(layout.values(found))
     names = layout.names if layout else ()
     return _NBestList(names, ids, texts, _to_numbers(tokens, len(names), path), sparse)
@@ -229,7 +244,8 @@ def make_pool(
     names: tuple[str, ...],
     sentence_ids: NDArray[np.int64],
     features: NDArray[np.float64],
-    statistics: Statistics,
+    statistics: Any,
+    metric: Metric = BLEU,
 ) -> NBestPool:
     """Sort hypotheses by sentence and drop those equal in features and statistics (Data.cpp:52).
 
@@ -237,7 +253,8 @@ def make_pool(
         names: *Shape:* (n_features,).
         sentence_ids: *Shape:* (n,).
         features: *Shape:* (n, n_features).
-        statistics: *Shape:* (n, 9).
+        statistics: of the metric, *Shape:* (n, n_statistics).
+        metric: what weights are tuned for.
     """
     table = np.column_stack([sentence_ids, features, statistics]).astype(np.float64) + 0.0
     order = np.lexsort((_row_hashes(table), sentence_ids))
@@ -247,7 +264,7 @@ def make_pool(
     distinct, starts = np.unique(sentence_ids[kept], return_index=True)
     offsets = np.append(starts, len(kept))
     return NBestPool(
-        names, np.ascontiguousarray(features[kept]), statistics[kept], distinct, offsets
+        names, np.ascontiguousarray(features[kept]), statistics[kept], distinct, offsets, metric
     )
 
 
@@ -275,6 +292,7 @@ def merge_pools(first: NBestPool, second: NBestPool) -> NBestPool:
         np.concatenate(ids),
         np.concatenate([_columns(pool, names) for pool in pools]),
         np.concatenate([pool.statistics for pool in pools]),
+        first.metric,
     )
 
 

@@ -13,5 +13,10 @@ from tuning.compare.scan.weight_scan import Scan
 
 
 def to_json(result: Comparison | Gains | OutputScores | Pooled | Scan) -> str:
-    """All attributes by name."""
-    return json.dumps(dataclasses.asdict(result), indent=1) + "\n"
+    """All attributes by name; of a row that was tuned for BLEU this is not said."""
+    record = dataclasses.asdict(result)
+    if isinstance(result, Comparison):
+        for row in record["rows"]:
+            if not row["tuned_for"]:
+                del row["tuned_for"]
+    return json.dumps(record, indent=1) + "\n"

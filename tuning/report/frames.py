@@ -114,8 +114,10 @@ def _power_note(comparison: Comparison) -> str:
 
 
 def _row_notes(row: ResultRow) -> list[str]:
-    """Warnings about a row, for the reader."""
+    """What a reader should know of a row."""
     notes = []
+    if row.tuned_for:
+        notes.append(f"{row.system}: tuned for {row.tuned_for}, not for BLEU.")
     if row.n_networks > 1:
         notes.append(
             f"{row.system}: {row.n_networks} networks or noise columns, "
@@ -172,15 +174,15 @@ def _iterations(run: RunSummary) -> str:
 def _cells(row: ResultRow, has_control: bool) -> dict[str, str]:
     return {
         "system": row.system,
-        "dev BLEU": f"{row.dev_bleu:.2f}",
-        "dev s.d.": _number(row.dev_sd, ".2f"),
+        "dev BLEU": "" if row.dev_bleu is None else f"{row.dev_bleu:.2f}",
+        "dev s.d.": "" if row.dev_bleu is None else _number(row.dev_sd, ".2f"),
         "test BLEU": f"{row.test_bleu:.2f}",
         "test s.d.": _number(row.test_sd, ".2f"),
         "text s.d.": f"{row.bootstrap_sd:.2f}",
         **_contrast_cells(row.against_baseline),
         **(_control_cells(row.against_control) if has_control else {}),
         "runs": str(row.n_runs),
-        "iterations": "/".join(_iterations(run) for run in row.runs),
+        "iterations": "/".join(_iterations(run) for run in row.runs if run.n_iterations),
         "length": f"{row.length_ratio:.3f}",
         "1/2/3/4-gram": "/".join(f"{value:.1f}" for value in row.precisions),
         "detok. BLEU": f"{row.detokenised_bleu:.2f}",

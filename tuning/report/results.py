@@ -21,7 +21,7 @@ from tuning.report.run_series import weights_by_iteration
 from tuning.report.write import write_comparison
 
 # What a frame of a comparison leaves to `Comparison.rows`: it is no number, or there are several.
-LEFT_OUT = ("runs", "weights", "precisions", "words")
+LEFT_OUT = ("runs", "weights", "precisions", "words", "tuned_for")
 # Values inside a row; a row may be without any of them.
 PARTS = ("against_baseline", "against_control", "far")
 

@@ -2,7 +2,7 @@
 
 A model is read once and then asked word by word::
 
-    index = LmIndex.read(path)            # ARPA, plain or compressed
+    index = LmIndex.read(path)            # ARPA, plain or compressed, or KenLM's binary format
     index.order                           # int
     index.vocabulary                      # dict[bytes, int]
     index.unk_id, index.bos_id, index.eos_id
@@ -23,7 +23,8 @@ breaks the context.
 
 The table is a trie of reversed n-grams: a node is an index into `entries`, the child of a node is
 found by the exact key (node, preceding word), so there are no false hits. Nodes 0 .. n_words - 1
-are the words themselves.
+are the words themselves. N-grams of KenLM's binary files have no words, only codes of 64 bits
+(`kenlm_binary`), which are the keys then; a false hit is as improbable as in KenLM.
 """
 
 from __future__ import annotations
@@ -40,6 +41,13 @@ from numpy.typing import NDArray
 from moses_bridge.base import textio
 from moses_bridge.base.errors import InputError, shown
 from moses_bridge.builtin.language_model.arpa import Arpa, NGrams, read_arpa
+from moses_bridge.builtin.language_model.kenlm_binary import (
+    CodedModel,
+    CodedNGrams,
+    code_of,
+    is_kenlm_binary,
+    read_kenlm_binary,
+)
 from moses_bridge.compiled.hash_table import FREE, hash_number, slot_of
 from moses_bridge.compiled.inner import inlined, inner
 
@@ -59,6 +67,7 @@ class LmTables(NamedTuple):
         bits: int32 view of values, to distinguish -0.0 (nothing continues this n-gram) from 0.0.
         n_words: number of one-word nodes, which come first.
         mask: number of hash slots - 1.
+        has_codes: whether keys are the codes of KenLM's n-grams.
     """
 
     entries: NDArray[np.int64]
@@ -66,6 +75,7 @@ class LmTables(NamedTuple):
     bits: NDArray[np.int32]
     n_words: int
     mask: int
+    has_codes: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,30 +91,33 @@ class LmIndex:
 
     @classmethod
     def read(cls, path: textio.StrPath) -> LmIndex:
-        """Index an ARPA file.
+        """Index an ARPA file or one of KenLM's binary files.
 
         Raises:
             InputError: the file is malformed, lacks <s> or </s>, names an n-gram twice or an n-gram
-                whose context (all words but the last) is not in the model.
+                whose context (all words but the last) is not in the model; or it is a binary file of a
+                type that is not read.
         """
+        if is_kenlm_binary(path):
+            return cls._of_codes(read_kenlm_binary(path), path)
         return cls.of(read_arpa(path), path)
 
     @classmethod
     def of(cls, arpa: Arpa, path: textio.StrPath) -> LmIndex:
         """Index a model in memory; `path` is for error messages, as in `read`."""
         arpa = _with_unknown_word(arpa)
-        vocabulary = {word: number for number, word in enumerate(arpa.words)}
-        for marker in (b"<s>", b"</s>"):
-            if marker not in vocabulary:
-                raise InputError(path, None, f"no 1-gram {marker.decode()}", "sentence markers")
-        return cls(
-            order=arpa.order,
-            vocabulary=vocabulary,
-            tables=_build(path, arpa),
-            unk_id=vocabulary[b"<unk>"],
-            bos_id=vocabulary[b"<s>"],
-            eos_id=vocabulary[b"</s>"],
-        )
+        return cls._with(arpa.order, _numbered(arpa.words, path), _build(path, arpa))
+
+    @classmethod
+    def _of_codes(cls, model: CodedModel, path: textio.StrPath) -> LmIndex:
+        """Index a model whose n-grams are known by codes."""
+        vocabulary = _numbered(model.words, path)
+        return cls._with(len(model.sections) + 1, vocabulary, _build_of_codes(path, model))
+
+    @classmethod
+    def _with(cls, order: int, vocabulary: dict[bytes, int], tables: LmTables) -> LmIndex:
+        markers = (vocabulary[marker] for marker in (b"<unk>", b"<s>", b"</s>"))
+        return cls(order, vocabulary, tables, *markers)
 
     def word_id(self, word: bytes) -> int:
         """The word's number, unk_id if the model does not know it."""
@@ -136,6 +149,14 @@ class LmIndex:
         return sums
 
 
+def _numbered(words: Sequence[bytes], path: textio.StrPath) -> dict[bytes, int]:
+    vocabulary = {word: number for number, word in enumerate(words)}
+    for marker in (b"<s>", b"</s>"):
+        if marker not in vocabulary:
+            raise InputError(path, None, f"no 1-gram {marker.decode()}", "sentence markers")
+    return vocabulary
+
+
 def _with_unknown_word(arpa: Arpa) -> Arpa:
     if b"<unk>" in arpa.words:
         return arpa
@@ -165,13 +186,35 @@ def _build(path: textio.StrPath, arpa: Arpa) -> LmTables:
         n_slots *= 2
 
 
+def _build_of_codes(path: textio.StrPath, model: CodedModel) -> LmTables:
+    """Enter all n-grams by their codes; those that are suffixes are among them."""
+    n_ngrams = sum(len(section.codes) for section in model.sections)
+    n_slots = 1 << max(4, (3 * n_ngrams // 2).bit_length())
+    if len(model.words) + n_slots > MAX_NODES:
+        raise InputError(path, None, f"{n_ngrams} n-grams", "at most a thousand million")
+    tables = _tables_of_words(model.log_probs, model.backoffs, n_slots)._replace(has_codes=True)
+    tables.entries[: 2 * len(model.words) : 2] = np.arange(len(model.words))
+    for section in model.sections:
+        if _insert_codes(tables, section) != GOOD:
+            raise InputError(path, None, "an n-gram twice", "each n-gram once", "Build it anew")
+    return tables
+
+
 def _empty_tables(arpa: Arpa, n_slots: int) -> LmTables:
     unigrams = arpa.sections[0]
-    n_words = len(arpa.words)
+    backoffs = np.where(unigrams.backoffs == 0, np.float32(-0.0), unigrams.backoffs)
+    return _tables_of_words(unigrams.log_probs, backoffs, n_slots)
+
+
+def _tables_of_words(
+    log_probs: NDArray[np.float32], backoffs: NDArray[np.float32], n_slots: int
+) -> LmTables:
+    """Tables of single words, with free slots for longer n-grams."""
+    n_words = len(log_probs)
     entries = np.full(2 * (n_words + n_slots), FREE, np.int64)
     values = entries.view(np.float32)
-    values[2 : 4 * n_words : 4] = unigrams.log_probs
-    values[3 : 4 * n_words : 4] = np.where(unigrams.backoffs == 0, -0.0, unigrams.backoffs)
+    values[2 : 4 * n_words : 4] = log_probs
+    values[3 : 4 * n_words : 4] = backoffs
     return LmTables(entries, values, entries.view(np.int32), n_words, n_slots - 1)
 
 
@@ -194,7 +237,9 @@ def _refuse(path: textio.StrPath, arpa: Arpa, section: NGrams, row: int, problem
 
 
 @njit(cache=True, inline="always")
-def _key(node: int, word: int) -> int:
+def _key(tables: LmTables, node: int, word: int) -> int:
+    if tables.has_codes:
+        return int(np.int64(code_of(tables.entries[2 * node], word)))
     return int((np.int64(node) << 32) | np.int64(word))
 
 
@@ -214,7 +259,7 @@ def _walk(tables: LmTables, ids: Any, first: int, last: int) -> int:
     """The node of the n-gram ids[first:last + 1] in text order, -1 if it is not there."""
     node = int(ids[last])
     for i in range(last - 1, first - 1, -1):
-        key = _key(node, ids[i])
+        key = _key(tables, node, ids[i])
         node = _find(tables, key)
         if tables.entries[2 * node] == FREE:
             return -1
@@ -237,7 +282,7 @@ def _insert_missing_suffix(tables: LmTables, ids: Any, first: int, last: int) ->
     n_new = 0
     for i in range(last - 1, first - 1, -1):
         shorter_prob = tables.values[4 * node + 2]
-        key = _key(node, ids[i])
+        key = _key(tables, node, ids[i])
         node = _find(tables, key)
         if tables.entries[2 * node] == FREE:
             context = _walk(tables, ids, i, last - 1)
@@ -265,7 +310,7 @@ def _insert_section(tables: LmTables, section: NGrams, n_used: int) -> tuple[int
             return NO_CONTEXT, row, n_used
         _mark_continued(tables, context)
         suffix, n_new = _insert_missing_suffix(tables, ids[row], 1, order - 1)
-        key = _key(suffix, ids[row, 0])
+        key = _key(tables, suffix, ids[row, 0])
         node = _find(tables, key)
         if tables.entries[2 * node] != FREE:
             return DUPLICATE, row, n_used
@@ -278,6 +323,20 @@ def _insert_section(tables: LmTables, section: NGrams, n_used: int) -> tuple[int
     return GOOD, 0, n_used
 
 
+@njit(cache=True)
+def _insert_codes(tables: LmTables, section: CodedNGrams) -> int:
+    """Enter the n-grams of one order of a model with codes; return the problem."""
+    for row in range(len(section.codes)):
+        key = np.int64(section.codes[row])
+        node = _find(tables, key)
+        if tables.entries[2 * node] != FREE:
+            return DUPLICATE
+        tables.entries[2 * node] = key
+        tables.values[4 * node + 2] = section.log_probs[row]
+        tables.values[4 * node + 3] = section.backoffs[row]
+    return GOOD
+
+
 @inlined
 def _backoff(tables: LmTables, context: Any, n_context: int, n_matched: int) -> float:
     """Sum of the log10 back-offs of the contexts of n_matched words and more."""
@@ -287,7 +346,7 @@ def _backoff(tables: LmTables, context: Any, n_context: int, n_matched: int) -> 
         if length >= n_matched:
             total += np.float64(tables.values[4 * node + 3])  # NumPy alone would add as float32
         if length < n_context:
-            node = _find(tables, _key(node, context[length]))
+            node = _find(tables, _key(tables, node, context[length]))
             if tables.entries[2 * node] == FREE:
                 break
     return total
@@ -303,7 +362,7 @@ def lm_score_matched(
     n_new = 1 if tables.bits[4 * node + 3] != NO_EXTENSION else 0
     log_prob = float(tables.values[4 * node + 2])
     for i in range(n_context):
-        node = _find(tables, _key(node, context[i]))
+        node = _find(tables, _key(tables, node, context[i]))
         if tables.entries[2 * node] == FREE:
             break
         n_matched = i + 2

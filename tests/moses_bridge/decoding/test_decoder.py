@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -557,3 +558,17 @@ def test_the_command_decodes_with_weights_of_a_file(toy: Path) -> None:
     result = CliRunner().invoke(main, [str(argument) for argument in arguments])
     assert result.exit_code == 0, result.output
     assert (folder / "out").read_text() in ("maison\n", "domicile\n")
+
+
+@pytest.mark.parametrize("kind", ["probing", "compressed"])
+def test_a_binary_language_model_gives_the_same_lists(kind: str, tmp_path: Path) -> None:
+    """The file was made of the ARPA file by KenLM's build_binary."""
+    data = Path(__file__).resolve().parents[2] / "data"
+    for file in (data / "moses" / "decode").iterdir():
+        shutil.copy(file, tmp_path)
+    packed = (data / "kenlm" / f"small.{kind}.gz").read_bytes()
+    (tmp_path / "lm.binary").write_bytes(gzip.decompress(packed))
+    ini = tmp_path / "moses.ini"
+    (tmp_path / "binary.ini").write_text(ini.read_text().replace("lm.arpa.gz", "lm.binary"))
+    text = (tmp_path / "input.en").read_text()
+    assert run(tmp_path / "binary.ini", text) == run(ini, text)

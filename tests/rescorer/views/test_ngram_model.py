@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import math
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from moses_bridge.base.errors import InputError
+from moses_bridge.builtin.language_model.lm_index import LmIndex
 from rescorer.contract.batch import Batch
 from rescorer.views import ngram_model
 from rescorer.views.ngram_model import read_ngram_model
@@ -34,6 +36,10 @@ ngram 2=4
 \\end\\
 """
 
+DATA = Path(__file__).resolve().parents[2] / "data"
+BINARY = DATA / "kenlm" / "small.probing.gz"
+ARPA_OF_BINARY = DATA / "moses" / "extract" / "lm.o5.prune001.arpa.gz"
+
 
 @pytest.fixture
 def arpa(tmp_path: Path) -> Path:
@@ -57,7 +63,7 @@ def test_words_by_hand(arpa: Path) -> None:
 
 def test_look_ups_through_kenlm_give_the_same(arpa: Path, kenlm: object) -> None:
     """kenlm's module writes no binary files, but it reads both forms with the same function."""
-    one, other = read_ngram_model(arpa), ngram_model._of_binary(arpa)
+    one, other = read_ngram_model(arpa), ngram_model._of_kenlm(arpa)
     batch = Batch([b""] * 4, [b"a b", b"b </s> a", b"zebra a a", b""])
     np.testing.assert_allclose(
         other.word_log_probs(batch).log_probs, one.word_log_probs(batch).log_probs, atol=1e-5
@@ -80,5 +86,29 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
 
 def test_a_damaged_binary_file_is_refused(tmp_path: Path, kenlm: object) -> None:
     (tmp_path / "x").write_bytes(b"mmap lm http://kheafield.com/code format version 5\n\0 nonsense")
-    with pytest.raises(InputError, match="a file that kenlm cannot read"):
+    with pytest.raises(InputError, match="numbers of another machine, or damage"):
         read_ngram_model(tmp_path / "x")
+    with pytest.raises(InputError, match="a file that kenlm cannot read"):
+        ngram_model._of_kenlm(tmp_path / "x")
+
+
+def test_a_binary_file_is_the_model_it_was_made_of(tmp_path: Path) -> None:
+    (tmp_path / "lm.binary").write_bytes(gzip.decompress(BINARY.read_bytes()))
+    one, other = read_ngram_model(tmp_path / "lm.binary"), read_ngram_model(ARPA_OF_BINARY)
+    batch = Batch(
+        [b""] * 3, [b"never", b"", b" ".join(sorted(LmIndex.read(ARPA_OF_BINARY).vocabulary))]
+    )
+    values, expected = one.word_log_probs(batch), other.word_log_probs(batch)
+    assert values.log_probs.tolist() == expected.log_probs.tolist() and one.order == 5
+
+
+def test_kenlm_itself_reads_a_file_without_words(tmp_path: Path, kenlm: object) -> None:
+    """build_binary -v writes the same file with a zero here, and without the words at the end."""
+    data = bytearray(gzip.decompress(BINARY.read_bytes()))
+    data[100] = 0
+    (tmp_path / "lm.binary").write_bytes(data)
+    one, other = read_ngram_model(tmp_path / "lm.binary"), read_ngram_model(ARPA_OF_BINARY)
+    batch = Batch([b""], [b"never a word"])
+    np.testing.assert_allclose(
+        one.word_log_probs(batch).log_probs, other.word_log_probs(batch).log_probs, atol=1e-5
+    )

@@ -105,6 +105,54 @@ def test_a_comparison_takes_what_was_translated_before(system: FixedSystem, tmp_
     assert system.decoder.calls == n_calls
 
 
+def test_files_of_translations_are_compared_like_the_runs_they_come_from(
+    system: FixedSystem, tmp_path: Path
+) -> None:
+    """Beside a run, with the numbers of the runs, and on the page."""
+    runs = [tmp_path / "run1", tmp_path / "run2"]
+    for seed, run in enumerate(runs, 1):
+        system.run(run, seed)
+    files = list(translate_runs(runs, system["source"]).values())
+    worse = tmp_path / "worse.out"
+    worse.write_text("a b c\nf g h i j\nk l m n o\n")
+    texts = (system["source"], [system["reference"]], CompareConfig(n_samples=20))
+    of_runs = compare({"A": [worse], "B": runs}, *texts)
+    of_files = compare({"A": [worse], "B": files}, *texts)
+    first, second = of_files.rows
+    assert asdict(second.against_baseline or first) == asdict(
+        of_runs.rows[1].against_baseline or first
+    )
+    assert (second.dev_bleu, second.dev_sd, second.weights, second.same_models) == (
+        None,
+        None,
+        {},
+        True,
+    )
+    assert (second.chrf, second.n_runs) == (of_runs.rows[1].chrf, 2)
+    text = write_comparison(of_files, tmp_path / "table")
+    assert read_comparison(tmp_path / "table" / "table.json") == of_files
+    assert "also that of" in text
+    page = tmp_path / "page.html"
+    arguments = [str(tmp_path / "table" / "table.json"), "--out", str(page)]
+    texts_shown = ["--source", str(system["source"]), "--reference", str(system["reference"])]
+    result = CliRunner().invoke(main, ["report", "--table", *arguments, *texts_shown])
+    assert result.exit_code == 0, result.output
+    assert "a b c" in page.read_text()
+
+
+def test_files_of_translations_that_do_not_fit_are_refused(
+    system: FixedSystem, tmp_path: Path
+) -> None:
+    system.run(tmp_path / "run1")
+    short = tmp_path / "short.out"
+    short.write_text("a b c d e\n")
+    texts = (system["source"], [system["reference"]], CompareConfig())
+    with pytest.raises(InputError, match=r"short.out: found 1 lines, expected 3, as the reference"):
+        compare({"A": [short]}, *texts)
+    with pytest.raises(ConfigError, match="A has runs and files of translations; make two systems"):
+        compare({"A": [short, tmp_path / "run1"]}, *texts)
+
+
 def test_a_second_writer_of_a_table_is_refused(system: FixedSystem, tmp_path: Path) -> None:
     system.run(tmp_path / "run")
     out = tmp_path / "table"

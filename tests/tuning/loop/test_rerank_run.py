@@ -21,7 +21,8 @@ from tuning.cli import main
 from tuning.compare.scan.system import system_of_run
 from tuning.compare.systems import translate_runs
 from tuning.loop.nbest_choice import NBestFeature
-from tuning.loop.rerank_run import RerankConfig, rerank_run
+from tuning.loop.rerank_config import RerankConfig
+from tuning.loop.rerank_run import rerank_run
 from tuning.loop.run_directory import TuningRun, load_run
 from tuning.loop.tuning_loop import tune
 

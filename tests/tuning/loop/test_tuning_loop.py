@@ -17,6 +17,7 @@ from moses_bridge.base.textio import read_lines, write_lines
 from moses_bridge.decoding import decoder
 from moses_bridge.decoding.decoder import DecoderConfig
 from moses_bridge.formats.moses_ini import read_ini
+from tests.tuning.conftest import CONFIG
 from tuning.compare.systems import CompareConfig, compare
 from tuning.loop import tuning_loop as loop
 from tuning.loop.list_features import ListFeatures
@@ -24,6 +25,7 @@ from tuning.loop.nbest_choice import NBestFeature
 from tuning.loop.run_directory import load_run
 from tuning.loop.tuning_loop import TuningConfig, decode_text, tune
 from tuning.optimisers.contract import OptimizerResult
+from tuning.pools.metric_name import MetricName
 from tuning.pools.nbest_pool import NBestPool, make_pool
 
 if TYPE_CHECKING:
@@ -40,6 +42,34 @@ def test_weights_that_give_the_references_are_found(system: FixedSystem, tmp_pat
     tuned = (tmp_path / "run" / "moses.ini").read_text()
     assert tuned.split("[weight]")[0] == given.split("[weight]")[0].replace("path=", "path=../")
     assert tuned != given
+
+
+@pytest.mark.parametrize("metric", ["chrf", "ter", "word-accuracy", "cer"])
+def test_a_run_may_be_tuned_for_another_metric(
+    metric: MetricName, system: FixedSystem, tmp_path: Path
+) -> None:
+    config = replace(CONFIG, metric=metric)
+    found = tune(
+        system["moses.ini"], system["source"], [system["reference"]], tmp_path / "run", config
+    )
+    assert found.dev_bleu == pytest.approx(100)
+    assert load_run(tmp_path / "run") == found
+    best = found.iterations[found.kept - 1]
+    assert (found.metric, best.score) == (metric, 0.0 if metric in ("ter", "cer") else 100.0)
+    first = found.iterations[0]
+    assert first.score is not None and first.pool_bleu == best.score == first.oracle_bleu
+    with pytest.raises(ConfigError, match="a run with other config"):
+        system.run(tmp_path / "run")
+
+
+def test_a_run_tuned_for_bleu_has_no_keys_of_other_metrics(
+    system: FixedSystem, tmp_path: Path
+) -> None:
+    system.run(tmp_path / "run")
+    record = json.loads((tmp_path / "run" / "weights.json").read_text())
+    assert "metric" not in record and "score" not in record["iterations"][0]
+    settings = json.loads((tmp_path / "run" / "run.json").read_text())["config"]
+    assert not [key for key in settings if key.startswith("metric")]
 
 
 def test_what_is_not_frozen_is_not_told(
@@ -453,7 +483,7 @@ def test_the_oracle_is_the_best_hypothesis_of_each_sentence() -> None:
     )
     pool = make_pool(("A_0",), np.array([0, 0, 3, 3]), np.zeros((4, 1)), statistics)
     # The second and the third: 9 of 11, 7 of 9, 5 of 7 and 3 of 5 n-grams, as long as the references.
-    assert loop.oracle_bleu(pool) == pytest.approx(100 * (3 / 11) ** 0.25)
+    assert loop.oracle_value(pool) == pytest.approx(100 * (3 / 11) ** 0.25)
 
 
 def test_patience_counts_from_the_best_decoding(

@@ -261,7 +261,7 @@ def climb_of(pool: NBestPool, config: MertConfig, to_beat: float) -> tuple[float
     search = _Search(pool, axes, config, Bounds.of(pool.names, ()), 1, to_beat)
     peak = search.climb(np.full(14, 0.07), 0)
     assert np.abs(peak.weights).sum() == pytest.approx(14 * 0.07)
-    assert peak.bleu == pytest.approx(float(bleu(pool.statistics_of(peak.weights))))
+    assert peak.goodness == pytest.approx(float(bleu(pool.statistics_of(peak.weights))))
     return peak.trace
 
 

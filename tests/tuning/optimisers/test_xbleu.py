@@ -18,13 +18,12 @@ from tuning.optimisers.xbleu import (
     _gradient,
     _objective,
     _random_starts,
-    _spread_within,
     expected_log_bleu,
     optimize_xbleu,
     smooth_log_bleu,
 )
 from tuning.pools.bleu_stats import bleu
-from tuning.pools.nbest_pool import NBestPool, make_pool
+from tuning.pools.nbest_pool import NBestPool, make_pool, spread_within
 
 Numbers = NDArray[np.float64]
 
@@ -145,7 +144,7 @@ def test_the_spread_is_that_within_sentences() -> None:
         ("A_0", "B_0", "C_0"), np.array([0, 0, 1, 1, 1]), features, np.ones((5, 9), np.int32)
     )
     expected = [np.sqrt(2 / 5), 1, np.sqrt(18 / 5)]
-    assert _spread_within(pool).tolist() == pytest.approx(expected)
+    assert spread_within(pool).tolist() == pytest.approx(expected)
 
 
 def test_random_starts_are_as_far_from_the_first_as_it_is_from_0() -> None:
@@ -165,7 +164,7 @@ def objective_of(
     pool: NBestPool, weights: Numbers, free: NDArray[np.bool_]
 ) -> tuple[float, Numbers]:
     """Minus log of expected BLEU at sharpness 3, in units of the spread."""
-    spread = _spread_within(pool)
+    spread = spread_within(pool)
     value, gradient = _objective(pool, weights, spread, free, 3.0)((weights * spread)[free])
     return value, gradient
 
@@ -173,13 +172,13 @@ def objective_of(
 def test_scores_are_sharpened_in_units_of_their_spread_whatever_the_scale_of_the_weights() -> None:
     pool, weights = pool_of(5), np.array([0.4, -0.3, 0.2, 0.1])
     free = np.array([True, True, False, False])
-    scaled = weights * _spread_within(pool)
+    scaled = weights * spread_within(pool)
     used = 3 * weights / np.sqrt((scaled**2).sum())
     expected = expected_log_bleu(pool.features, pool.statistics, pool.offsets, used)[0]
     value, gradient = objective_of(pool, weights, free)
     assert value == pytest.approx(-expected)
     assert objective_of(pool, 100 * weights, free)[0] == pytest.approx(value)
-    for column, step in enumerate(np.eye(4)[:2] * 1e-6 / _spread_within(pool)):
+    for column, step in enumerate(np.eye(4)[:2] * 1e-6 / spread_within(pool)):
         above, below = (objective_of(pool, weights + x * step, free)[0] for x in (1, -1))
         assert gradient[column] == pytest.approx((above - below) / 2e-6, abs=1e-7)
     assert gradient.shape == (2,)
@@ -190,7 +189,7 @@ def test_a_climb_ends_where_expected_bleu_is_flat() -> None:
     """At sharpness 30, the last of four: the value is that of the weights, and no step raises it."""
     pool, free = pool_of(6, n_sentences=40), np.array([True, True, True, False])
     start, bounds = np.array([0.4, 0.3, 0.2, 0.1]), Bounds.of(pool.names, ())
-    spread = _spread_within(pool)
+    spread = spread_within(pool)
     with Progress("test") as progress:
         value, weights, trace = _climb(pool, start, spread, free, bounds, progress)
         still = _climb(pool, start, spread, ~free & free, bounds, progress)
@@ -215,7 +214,7 @@ def test_the_first_start_and_two_random_ones_are_climbed_from_and_the_best_is_ta
     one = optimize_xbleu(pool, starts, OptimizerConfig(), 5, 1)
     assert one == optimize_xbleu(pool, starts[:1], OptimizerConfig(), 5, 1)
     assert len(one.restarts) == 3
-    free, spread = ~pool.constant, _spread_within(pool)
+    free, spread = ~pool.constant, spread_within(pool)
     points = [starts[0], *_random_starts(starts[0], spread, free, 5)]
     with Progress("test") as progress:
         climbs = [

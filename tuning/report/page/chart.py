@@ -20,15 +20,21 @@ COLOURS = (
     "#138086",
     "#7a4b2a",
     "#c23b72",
-    "#5b6472",
     "#3f51b5",
+    "#6b8e23",
+    "#a0522d",
+    "#00695c",
+    "#ad1457",
 )
 INK, MUTED, GRID = "#1d2430", "#5b6472", "#e4e7ec"
-LEGEND_LABEL_PIXELS = 140
+FADED = "#c3c9d1"
+FEW_SYSTEMS = 5  # so many lines in one chart can be told apart
+LEGEND_LABEL_PIXELS = 200
+LABEL_PIXELS = 210  # of a system beside its row
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif"
 CONFIG: Spec = {
     "font": FONT,
-    "background": "white",
+    "background": None,  # that of the page, light or dark
     "view": {"stroke": None},
     "axis": {
         "labelColor": MUTED,
@@ -102,7 +108,7 @@ def number_axis(
         zero: whether 0 is on the axis.
         whole: the last one of whole numbers from 1; 0 for numbers of any kind.
     """
-    axis: Spec = {"grid": grid, "tickCount": 6}
+    axis: Spec = {"grid": grid, "tickCount": 6, "labelOverlap": "greedy"}
     if whole:
         axis |= {"format": "d", "values": list(range(1, whole + 1, max(1, whole // 12)))}
     scale = {"zero": zero, "nice": not whole}
@@ -130,6 +136,38 @@ def highlighted_by_legend(name: str, field: str) -> Spec:
     return {"name": name, "select": {"type": "point", "fields": [field]}, "bind": "legend"}
 
 
-def opacity(name: str) -> Spec:
-    """The opacity of marks highlighted by a parameter."""
-    return {"condition": {"param": name, "value": 1}, "value": 0.12}
+@dataclass(frozen=True)
+class Palette:
+    """The colour of each system, the same in all charts of a page.
+
+    Attributes:
+        systems: all systems of the page, in their order.
+        best: the one shown from the start where there are many.
+    """
+
+    systems: Sequence[str]
+    best: str
+
+    def colour(self, system: str) -> str:
+        """The colour of a system; grey for the first one, which the others are compared with."""
+        place = self.systems.index(system)
+        return MUTED if place == 0 else COLOURS[(place - 1) % len(COLOURS)]
+
+    def encoding(self, shown: Sequence[str]) -> Spec:
+        """Colours by the field "system", with a legend of the systems shown."""
+        distinct = [*dict.fromkeys(shown)]
+        scale = {"domain": distinct, "range": [self.colour(system) for system in distinct]}
+        return {"field": "system", "type": "nominal", "title": None, "scale": scale}
+
+    def picked(self, name: str, shown: Sequence[str]) -> tuple[Spec, Spec, Spec]:
+        """Lines picked by their system in the legend; where there are many, one is from the start.
+
+        Returns:
+            The parameter, the colours (the rest is grey), and the opacity.
+        """
+        distinct = [*dict.fromkeys(shown)]
+        pick = highlighted_by_legend(name, "system")
+        if len(distinct) > FEW_SYSTEMS:
+            pick |= {"value": [{"system": self.best if self.best in distinct else distinct[-1]}]}
+        coloured = {"condition": {"param": name} | self.encoding(distinct), "value": FADED}
+        return pick, coloured, {"condition": {"param": name, "value": 1}, "value": 0.7}

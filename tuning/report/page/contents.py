@@ -12,7 +12,7 @@ from moses_bridge.base.steps import own_version, read_steps
 from tuning.compare.comparison import Comparison, ResultRow
 from tuning.compare.systems import output_path
 from tuning.loop.run_directory import TuningRun
-from tuning.report.page.chart import Chart
+from tuning.report.page.chart import Chart, Palette
 from tuning.report.page.learning_curve import networks_behind, read_learning_curve
 from tuning.report.page.point_charts import map_chart, scatter_chart
 from tuning.report.page.point_map import read_point_map
@@ -77,8 +77,9 @@ class PageSection:
         name: name of its place, letters and dashes.
         title: its heading, and its name in the list of contents.
         lead: paragraphs below the heading.
-        tables: tables shown first.
-        charts: in their order.
+        first: charts above the tables.
+        tables: tables, their notes folded.
+        charts: further charts.
         details: tables folded away.
         notes: lines at its end.
     """
@@ -90,6 +91,7 @@ class PageSection:
     details: list[Table] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     lead: list[str] = field(default_factory=list)
+    first: list[Chart] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ class PageContents:
     @property
     def charts(self) -> list[Chart]:
         """All charts."""
-        return [chart for section in self.sections for chart in section.charts]
+        return [chart for part in self.sections for chart in (*part.first, *part.charts)]
 
 
 def gather(inputs: ReportInputs) -> PageContents:
@@ -125,22 +127,27 @@ def gather(inputs: ReportInputs) -> PageContents:
         raise ConfigError("--source and --reference belong together")
     comparisons = {path: read_comparison(path) for path in inputs.tables}
     rows = [row for comparison in comparisons.values() for row in comparison.rows]
-    named = [Path(run.directory) for row in rows for run in row.runs]
+    named = [Path(run.directory) for row in rows for run in row.runs if run.n_iterations]
     known = {path.resolve(): path for path in (*named, *inputs.runs)}
     directories = dict(zip(short_names([*known.values()]), known.values(), strict=True))
     runs = {name: load_iterated_run(path) for name, path in directories.items()}
-    if not runs:
+    if not (runs or rows):
         raise ConfigError("no run directory and no table: name one at least")
     text = _text(inputs, rows, directories)
+    systems = _systems(runs, rows, directories)
+    palette = _palette(rows, [*systems.values(), *(text.systems if text else ())])
     sections = [
-        *(_table_section(*each, number) for number, each in enumerate(comparisons.items(), 1)),
-        _run_section(runs, rows, directories),
+        *(
+            _table_section(*each, palette, number)
+            for number, each in enumerate(comparisons.items(), 1)
+        ),
+        *([_run_section(runs, rows, directories, palette)] if runs else []),
         _network_section(inputs.models, runs),
         _score_section(inputs),
         _map_section(inputs.maps),
         _history_section(inputs.steps, runs),
     ]
-    if text is not None and (chart := length_chart(text)) is not None:
+    if text is not None and (chart := length_chart(text, palette)) is not None:
         sections[0].charts.append(chart)
     shown = [part for part in sections if part.tables or part.charts or part.details]
     subtitle = f"{_count(len(runs), 'tuning run')}"
@@ -151,39 +158,58 @@ def gather(inputs: ReportInputs) -> PageContents:
     return PageContents(inputs.title, f"{subtitle}. rescorer {own_version()}.", shown, text)
 
 
+def _palette(rows: Sequence[ResultRow], others: Sequence[str]) -> Palette:
+    """The colours of the systems of tables, runs and translations; the best is that of the tables."""
+    systems = [*dict.fromkeys([*(row.system for row in rows), *others])]
+    best = max(rows, key=lambda row: row.test_bleu).system if rows else systems[-1]
+    return Palette(systems, best)
+
+
 def _count(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
-def _table_section(path: Path, comparison: Comparison, number: int) -> PageSection:
+def _table_section(
+    path: Path, comparison: Comparison, palette: Palette, number: int
+) -> PageSection:
     suffix = "" if number == 1 else f"-{number}"
     title = "Results" if number == 1 else f"Results: {path.absolute().parent.name}"
     tables = [bleu_table(comparison), measure_table(comparison)]
-    charts = [
-        delta_chart(comparison, f"delta{suffix}"),
-        precision_chart(comparison, f"ngrams{suffix}"),
-    ]
+    deltas = delta_chart(comparison, palette, f"delta{suffix}")
+    precisions = precision_chart(comparison, palette, f"ngrams{suffix}")
     words = word_table(comparison)
     return PageSection(
         f"results{suffix}",
         title,
         tables,
-        [each for each in charts if each is not None],
+        [precisions] if precisions else [],
         [*([] if words is None else [words]), *ngram_tables(comparison)],
         lead=verdict(comparison),
+        first=[deltas] if deltas else [],
     )
 
 
-def _run_section(
+def _systems(
     runs: Mapping[str, TuningRun], rows: Sequence[ResultRow], directories: Mapping[str, Path]
+) -> dict[str, str]:
+    """The system of each run; a run of no table is a system of its own."""
+    by_path = {Path(run.directory).resolve(): row.system for row in rows for run in row.runs}
+    return {name: by_path.get(directories[name].resolve(), name) for name in runs}
+
+
+def _run_section(
+    runs: Mapping[str, TuningRun],
+    rows: Sequence[ResultRow],
+    directories: Mapping[str, Path],
+    palette: Palette,
 ) -> PageSection:
-    by_path = {Path(run.directory).resolve(): (row, run) for row in rows for run in row.runs}
+    systems = _systems(runs, rows, directories)
+    by_path = {Path(run.directory).resolve(): run for row in rows for run in row.runs}
     found = {name: by_path.get(path.resolve()) for name, path in directories.items()}
-    systems = {name: each[0].system if each else name for name, each in found.items()}
-    test_bleu = {name: each[1].test_bleu for name, each in found.items() if each}
-    tables = [run_table(runs, systems, test_bleu, directories)]
-    charts = [dev_bleu_chart(runs, systems), weight_chart(runs)]
-    return PageSection("tuning", "Tuning", tables, charts, [iteration_table(runs)])
+    test_bleu = {name: run.test_bleu for name, run in found.items() if run}
+    charts = [dev_bleu_chart(runs, systems, palette), weight_chart(runs, systems, palette)]
+    details = [run_table(runs, systems, test_bleu, directories), iteration_table(runs)]
+    return PageSection("tuning", "Tuning", [], charts, details)
 
 
 def _network_section(models: Sequence[Path], runs: Mapping[str, TuningRun]) -> PageSection:
@@ -214,7 +240,7 @@ def _map_section(maps: Sequence[Path]) -> PageSection:
 def _history_section(log: Path | None, runs: Mapping[str, TuningRun]) -> PageSection:
     section = PageSection("history", "What was run", details=[command_table(runs)])
     if log is not None:
-        section.tables = [step_table(read_steps(log))]
+        section.details.insert(0, step_table(read_steps(log)))
     return section
 
 

@@ -38,6 +38,26 @@ for (const button of document.querySelectorAll(".sort")) {
   button.addEventListener("click", () => sortBy(button.parentElement));
 }
 
+// The table as comma-separated values: numbers as they are sorted by, with all their digits.
+function asCsv(table) {
+  const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  return [...table.rows].map((row) => [...row.cells].map((cell) => quoted(cell.dataset.value ?? cell.textContent.trim())).join(",")).join("\n") + "\n";
+}
+
+function download(table) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([asCsv(table)], { type: "text/csv" }));
+  link.download = `${table.caption.textContent.trim().toLowerCase().replaceAll(/[^\p{L}\p{N}]+/gu, "-")}.csv`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+for (const button of document.querySelectorAll(".csv")) {
+  const table = button.parentElement.previousElementSibling.querySelector("table");
+  button.setAttribute("aria-label", `Download as CSV: ${table.caption.textContent.trim()}`);
+  button.addEventListener("click", () => download(table));
+}
+
 // --- Sentences: ordered, filtered, a page at a time ------------------------------------------------
 
 const [TEXT, GONE, ADDED] = [0, 3, 4];
@@ -179,7 +199,7 @@ function move(view, chart, how) {
   return view.runAsync();
 }
 
-const LEGEND_PIXELS = 170; // of one name in a legend
+const LEGEND_PIXELS = 230; // of one name in a legend
 
 function legendColumns(place) {
   return Math.max(1, Math.floor((place.clientWidth - 60) / LEGEND_PIXELS));

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from moses_bridge.formats.escapes import without_escapes
 from tuning.report.page.chart import (
     GRID,
     INK,
@@ -44,7 +46,7 @@ def scatter_chart(sample: ScoredSample, number: int) -> Chart:
     """The model's score against the table's, one point for each phrase pair."""
     rows = [
         {
-            "pair": f"{pair.source} → {pair.target}",
+            "pair": without_escapes(f"{pair.source} → {pair.target}"),
             "table": pair.table_score,
             "model": pair.model_score,
             "frequency": class_name(lowest),
@@ -75,13 +77,20 @@ def scatter_chart(sample: ScoredSample, number: int) -> Chart:
         "pairs for. Drag to move; zoom with the buttons or with Ctrl and the wheel."
     )
     name = f"scatter-{number}"
-    title = f"{sample.model or 'Last column'} against the table"
+    title = f"{Path(sample.model).name or 'Last column'} against the table"
     return Chart(name, title, note, spec, "canvas", "sight", ("table", "model"))
 
 
 def map_chart(points: PointMap, number: int) -> Chart:
     """A map to move, zoom and search; the most frequent visible points have labels."""
-    rows: Sequence[Row] = [vars(point) for point in points.points]
+    rows: Sequence[Row] = [
+        vars(point)
+        | {
+            "label": without_escapes(point.label),
+            "counterpart": without_escapes(point.counterpart),
+        }
+        for point in points.points
+    ]
     spec = base_spec(rows, "Map of words or phrases: near points are alike for the network.", 560)
     x, y = (_fixed([float(getattr(point, axis)) for point in points.points]) for axis in "xy")
     spec["params"] = [

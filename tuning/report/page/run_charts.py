@@ -9,26 +9,31 @@ import numpy as np
 from tuning.loop.run_directory import TuningRun
 from tuning.report.page.chart import (
     COLOURS,
+    FADED,
+    LABEL_PIXELS,
     Chart,
+    Palette,
     Spec,
     base_spec,
-    highlighted_by_legend,
     number_axis,
-    opacity,
     tooltip,
 )
 from tuning.report.page.learning_curve import LearningCurve
 from tuning.report.run_series import weights_by_iteration
 
-DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])
+UNTUNED = "UnknownWordPenalty0"  # its weight says nothing about a system
+DOT_PIXELS = 24  # the height of a row
 
 
-def dev_bleu_chart(runs: Mapping[str, TuningRun], systems: Mapping[str, str]) -> Chart:
+def dev_bleu_chart(
+    runs: Mapping[str, TuningRun], systems: Mapping[str, str], palette: Palette
+) -> Chart:
     """Dev BLEU of each run by iteration.
 
     Args:
         runs: by name.
         systems: the system of each run, by the same names.
+        palette: the colours of the systems.
     """
     rows = [
         {
@@ -42,18 +47,19 @@ def dev_bleu_chart(runs: Mapping[str, TuningRun], systems: Mapping[str, str]) ->
         for number, iteration in enumerate(run.iterations, start=1)
     ]
     spec = base_spec(rows, "Dev BLEU of each tuning run by iteration; see the table of runs.", 300)
+    pick, colour, opacity = palette.picked("chosen", [*systems.values()])
     spec["encoding"] = {
         "x": _iterations(runs),
         "y": number_axis("dev BLEU", "dev BLEU"),
-        "color": {"field": "system", "type": "nominal", "title": None, "sort": None},
-        "opacity": opacity("chosen"),
+        "color": colour,
+        "opacity": opacity,
         "detail": {"field": "run", "type": "nominal"},
         "tooltip": tooltip("run:N", "iteration:N", "dev BLEU:Q", digits=2),
     }
     spec["layer"] = [
         {
             "mark": {"type": "line", "point": {"size": 24}, "strokeWidth": 1.5},
-            "params": [highlighted_by_legend("chosen", "system")],
+            "params": [pick],
         },
         {
             "transform": [{"filter": "datum.kept"}],
@@ -62,44 +68,67 @@ def dev_bleu_chart(runs: Mapping[str, TuningRun], systems: Mapping[str, str]) ->
     ]
     note = (
         "One line a run; circles: the weights that were kept. "
-        "A click on a system in the legend shows it alone."
+        "A click on a system in the legend picks it; with Shift further ones."
     )
     return Chart("dev-bleu", "Decoded dev BLEU by iteration", note, spec)
 
 
-def weight_chart(runs: Mapping[str, TuningRun]) -> Chart:
-    """Weights by iteration of the chosen run."""
-    series = {name: weights_by_iteration(run) for name, run in runs.items()}
-    columns = list(dict.fromkeys(column for values in series.values() for column in values))
-    rows = [
-        {"run": name, "column": column, "iteration": number, "weight": float(value)}
-        for name, values in series.items()
-        for column, weights in values.items()
-        for number, value in enumerate(weights, start=1)
-        if np.isfinite(value)
-    ]
-    spec = base_spec(rows, "Weights of the chosen run by iteration.", 340)
-    choice = {"input": "select", "options": [*runs], "name": "Run "}
-    spec["params"] = [
-        {"name": "run", "value": next(iter(runs)), "bind": choice},
-        highlighted_by_legend("chosen", "column"),
-    ]
-    spec["transform"] = [{"filter": "datum.run === run"}]
-    spec["mark"] = {"type": "line", "point": {"size": 24}, "strokeWidth": 1.5}
-    colours = [COLOURS[number % len(COLOURS)] for number in range(len(columns))]
-    dashes = [DASHES[number // len(COLOURS) % len(DASHES)] for number in range(len(columns))]
-    legend = {"symbolType": "stroke", "symbolSize": 220, "symbolStrokeWidth": 2}
-    column = {"field": "column", "type": "nominal", "title": None, "legend": legend}
-    spec["encoding"] = {
-        "x": _iterations(runs),
-        "y": number_axis("weight", "weight"),
-        "color": column | {"scale": {"domain": columns, "range": colours}},
-        "strokeDash": column | {"scale": {"domain": columns, "range": dashes}},
-        "opacity": opacity("chosen"),
-        "tooltip": tooltip("column:N", "iteration:N", "weight:Q"),
+def weight_chart(
+    runs: Mapping[str, TuningRun], systems: Mapping[str, str], palette: Palette
+) -> Chart:
+    """The weights kept by the runs of each system, one dot a run, for the chosen column.
+
+    Args:
+        runs: by name.
+        systems: the system of each run, by the same names.
+        palette: the colours of the systems.
+    """
+    kept = {
+        name: {column: values[run.kept - 1] for column, values in weights_by_iteration(run).items()}
+        for name, run in runs.items()
     }
-    note = "Absolute values add up to 1. A click on a column in the legend shows it alone."
-    return Chart("weights", "Weights by iteration", note, spec)
+    columns = [*dict.fromkeys(column for weights in kept.values() for column in weights)]
+    columns = [column for column in columns if column != UNTUNED] or columns
+    rows = [
+        {"run": name, "system": systems[name], "column": column, "weight": float(weights[column])}
+        for column in columns
+        for name, weights in kept.items()
+        if column in weights and np.isfinite(weights[column])
+    ]
+    shown = [*dict.fromkeys(systems.values())]
+    spec = base_spec(
+        rows, "Final weights of each system for the chosen column.", DOT_PIXELS * (len(shown) + 1)
+    )
+    choice = {"input": "select", "options": columns, "name": "Column "}
+    spec["params"] = [{"name": "column", "value": columns[-1], "bind": choice}]
+    spec["transform"] = [{"filter": "datum.column === column"}]
+    axis = {"labelLimit": LABEL_PIXELS, "ticks": False, "domain": False}
+    y = {"field": "system", "type": "nominal", "title": None, "sort": shown, "axis": axis}
+    told = tooltip("run:N", "weight:Q")
+    spec["layer"] = [
+        {
+            "mark": {"type": "rule", "strokeWidth": 2, "color": FADED},
+            "encoding": {
+                "y": y,
+                "x": {"aggregate": "min", "field": "weight", "type": "quantitative"},
+                "x2": {"aggregate": "max", "field": "weight"},
+            },
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": 60, "opacity": 0.9},
+            "encoding": {
+                "y": y,
+                "x": number_axis("weight", "weight", zero=True),
+                "color": palette.encoding(shown) | {"legend": None},
+                "tooltip": told,
+            },
+        },
+    ]
+    note = (
+        "One dot a run, the line from the smallest to the largest: how far tunings agree. "
+        "Absolute values of a run's weights add up to 1."
+    )
+    return Chart("weights", "Final weights by system", note, spec)
 
 
 def learning_charts(curves: Mapping[str, LearningCurve]) -> list[Chart]:
@@ -140,7 +169,8 @@ def _learning_chart(name: str, curve: LearningCurve, number: int) -> Chart:
         "color": {"field": "loss", "type": "nominal", "title": None, "scale": kinds},
         "tooltip": tooltip("loss:N", "nats:Q", "epoch:Q", "update:N", "minutes:Q"),
     }
-    shown = f"{name} ({curve.architecture})" if curve.architecture else name
+    named = curve.architecture and curve.architecture != name
+    shown = f"{name} ({curve.architecture})" if named else name
     note = (
         ""
         if curve.last_loss is None

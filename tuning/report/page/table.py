@@ -8,6 +8,7 @@ from pathlib import Path
 
 from moses_bridge.base.duration import duration
 from moses_bridge.base.steps import LOG_NAME, Step, finished_steps, read_steps
+from moses_bridge.formats.escapes import without_escapes
 from tuning.compare.comparison import (
     Comparison,
     Contrast,
@@ -81,9 +82,9 @@ class Table:
 
 def bleu_table(comparison: Comparison) -> Table:
     """BLEU of each system, and its difference from the baseline and the control."""
-    columns = ["system", "dev BLEU", "test BLEU", "text s.d.", "delta", "95%", "p", "Holm"]
+    columns = ["system", "dev BLEU", "test BLEU", "text s.d.", "delta", "95%", "p", "corrected p"]
     if comparison.control:
-        columns += ["vs control", "its Holm"]
+        columns += ["vs control", "its corrected p"]
     rows = []
     for row in comparison.rows:
         rows.append(_bleu_cells(row, bool(comparison.control)))
@@ -140,7 +141,9 @@ def _probability(value: float, covers_runs: bool) -> Cell:
     return Cell(text if covers_runs else f"{text}{UNKNOWN}", value, value < SURE)
 
 
-def _spread(mean: float, deviation: float | None) -> Cell:
+def _spread(mean: float | None, deviation: float | None) -> Cell:
+    if mean is None:
+        return Cell("")
     spread = "" if deviation is None else f" ± {deviation:.2f}"
     return Cell(f"{mean:.2f}{spread}", mean)
 
@@ -210,7 +213,7 @@ def _ngram_table(caption: str, ngrams: Sequence[NgramMatches]) -> Table:
     columns = ["n-gram", "difference", "system", "baseline", "reference"]
     rows = [
         [
-            Cell(each.ngram),
+            Cell(without_escapes(each.ngram)),
             Cell(f"{each.system - each.baseline:+.1f}", each.system - each.baseline),
             number(each.system, 1),
             number(each.baseline, 1),

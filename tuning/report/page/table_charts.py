@@ -7,23 +7,21 @@ import numpy as np
 from tuning.compare.comparison import Comparison
 from tuning.pools.bleu_stats import bleu
 from tuning.report.page.chart import (
-    INK,
+    LABEL_PIXELS,
     MUTED,
     Chart,
+    Palette,
     base_spec,
-    highlighted_by_legend,
     number_axis,
-    opacity,
     tooltip,
 )
 from tuning.report.page.sentences import TranslatedText
 
 ROW_PIXELS = 30
 LENGTH_CLASSES = (1, 6, 11, 16, 21, 31, 41)  # number of source words at which a class begins
-LABEL_PIXELS = 150
 
 
-def delta_chart(comparison: Comparison, name: str) -> Chart | None:
+def delta_chart(comparison: Comparison, palette: Palette, name: str) -> Chart | None:
     """Each system's difference from the baseline with its interval; None for one system."""
     rows = [
         {
@@ -57,15 +55,21 @@ def delta_chart(comparison: Comparison, name: str) -> Chart | None:
             "encoding": {"y": y, "x": x, "x2": {"field": "high"}, "tooltip": told},
         },
         {
-            "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1, "color": INK},
-            "encoding": {"y": y, "x": {"field": "delta", "type": "quantitative"}, "tooltip": told},
+            "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
+            "encoding": {
+                "y": y,
+                "x": {"field": "delta", "type": "quantitative"},
+                "color": palette.encoding([row.system for row in comparison.rows])
+                | {"legend": None},
+                "tooltip": told,
+            },
         },
     ]
     note = "Point: the difference; line: its 95% interval over texts and runs."
     return Chart(name, title, note, spec)
 
 
-def precision_chart(comparison: Comparison, name: str) -> Chart | None:
+def precision_chart(comparison: Comparison, palette: Palette, name: str) -> Chart | None:
     """n-gram precisions of each system against the baseline's; None for one system."""
     baseline, *others = comparison.rows
     if not others:
@@ -84,37 +88,55 @@ def precision_chart(comparison: Comparison, name: str) -> Chart | None:
     ]
     title = f"Difference from {baseline.system} in n-gram precision"
     spec = base_spec(rows, f"{title}; the precisions are in the table.", 260)
-    spec["params"] = [highlighted_by_legend("chosen", "system")]
+    pick, colour, opacity = palette.picked("chosen", [row.system for row in others])
+    spec["params"] = [pick]
     spec["mark"] = {"type": "line", "point": {"filled": True, "size": 40}, "strokeWidth": 1.5}
     spec["encoding"] = {
         "x": {"field": "n-gram", "type": "ordinal", "title": None, "axis": {"labelAngle": 0}},
         "y": number_axis("change", "percentage points", zero=True),
-        "color": {"field": "system", "type": "nominal", "title": None, "sort": None},
-        "opacity": opacity("chosen"),
+        "color": colour,
+        "opacity": opacity,
         "tooltip": tooltip("system:N", "n-gram:N", "precision:Q", "change:Q", digits=2),
     }
-    note = "Precision: the share of the output's n-grams that stand in the reference."
+    note = (
+        "Precision: the share of the output's n-grams that stand in the reference. "
+        "A click on a system in the legend picks it."
+    )
     return Chart(name, title, note, spec)
 
 
-def length_chart(text: TranslatedText) -> Chart | None:
-    """BLEU by length of the source sentence; None if all lengths are of one class."""
+def length_chart(text: TranslatedText, palette: Palette) -> Chart | None:
+    """BLEU by length of the source sentence, above the first system's; None if all lengths are of one class.
+
+    Without a second system it is BLEU itself.
+    """
     lens = np.searchsorted(LENGTH_CLASSES, text.source_lens, side="right") - 1
     classes = np.unique(lens[lens >= 0])
     if len(classes) < 2:
         return None
+    first, *others = text.systems
+    shown = others or [first]
+    scores = {
+        (system, number): float(bleu(text.statistics[place][lens == number].sum(axis=0)))
+        for place, system in enumerate(text.systems)
+        for number in classes
+    }
     rows = [
         {
             "system": system,
             "length": _class_name(int(number)),
-            "BLEU": float(bleu(text.statistics[place][lens == number].sum(axis=0))),
+            "BLEU": scores[system, number],
+            "change": scores[system, number] - (scores[first, number] if others else 0.0),
             "sentences": int((lens == number).sum()),
         }
-        for place, system in enumerate(text.systems)
+        for system in shown
         for number in classes
     ]
-    spec = base_spec(rows, "Test BLEU by length of the source sentence, one line a system.", 260)
-    spec["params"] = [highlighted_by_legend("chosen", "system")]
+    title = f"Difference from {first} in BLEU" if others else "BLEU"
+    title += " by length of the source sentence"
+    spec = base_spec(rows, f"{title}, one line a system.", 260)
+    pick, colour, opacity = palette.picked("chosen", shown)
+    spec["params"] = [pick]
     spec["mark"] = {"type": "line", "point": {"filled": True, "size": 40}, "strokeWidth": 1.5}
     axis = {"labelAngle": 0}
     spec["encoding"] = {
@@ -125,13 +147,19 @@ def length_chart(text: TranslatedText) -> Chart | None:
             "title": "source words",
             "axis": axis,
         },
-        "y": number_axis("BLEU", "BLEU"),
-        "color": {"field": "system", "type": "nominal", "title": None, "sort": None},
-        "opacity": opacity("chosen"),
-        "tooltip": [*tooltip("system:N", "length:N", "BLEU:Q", digits=2), {"field": "sentences"}],
+        "y": number_axis("change", "BLEU points" if others else "BLEU", zero=bool(others)),
+        "color": colour,
+        "opacity": opacity,
+        "tooltip": [
+            *tooltip("system:N", "length:N", "BLEU:Q", "change:Q", digits=2),
+            {"field": "sentences"},
+        ],
     }
-    note = "Of the run of each system whose translations are shown below."
-    return Chart("bleu-by-length", "BLEU by length of the source sentence", note, spec)
+    note = (
+        "Of the run of each system whose translations are shown below. "
+        "A click on a system in the legend picks it; with Shift further ones."
+    )
+    return Chart("bleu-by-length", title, note, spec)
 
 
 def _class_name(number: int) -> str:

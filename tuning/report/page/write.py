@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import open_write
+from moses_bridge.formats.escapes import without_escapes
 from tuning.report.page.contents import PageContents, ReportInputs, gather
 from tuning.report.page.library import plotting_library
 from tuning.report.page.sentences import Output, TranslatedText
@@ -109,7 +110,11 @@ def _text_data(text: TranslatedText) -> dict[str, Any]:
     return {
         "systems": text.systems,
         "sentences": [
-            [sentence.source, sentence.references, *_distinct(sentence.outputs)]
+            [
+                without_escapes(sentence.source),
+                [without_escapes(reference) for reference in sentence.references],
+                *_distinct(sentence.outputs),
+            ]
             for sentence in text.sentences
         ],
     }
@@ -123,7 +128,13 @@ def _distinct(outputs: Sequence[Output]) -> tuple[list[list[Any]], list[int]]:
     distinct = {output.text: output for output in outputs}
     places = {text: place for place, text in enumerate(distinct)}
     rows = [
-        [each.text, round(each.bleu, 2), round(each.chrf, 2), each.gone, each.added]
+        [
+            without_escapes(each.text),
+            round(each.bleu, 2),
+            round(each.chrf, 2),
+            each.gone,
+            each.added,
+        ]
         for each in distinct.values()
     ]
     return rows, [places[output.text] for output in outputs]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -19,17 +19,6 @@ if TYPE_CHECKING:
 
     from tests.tuning.report.page.conftest import Experiment, Maker
 
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
-# As root Chromium has no sandbox; the rest keeps it from looking for its maker's servers.
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 DRAWN = "document.documentElement.dataset.drawn === 'true'"
 # Elements whose right edge is out of sight, or that hide a part of what is in them. What lies in a region that
@@ -53,18 +42,6 @@ CUT = """() => {
   }
   return cut;
 }"""
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    found = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    if found is None:
-        pytest.skip(f"no browser: none of {', '.join(CHROMIUM)} is on the PATH")
-    with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=found, args=FLAGS)
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="session")
@@ -134,13 +111,14 @@ def test_from_wide_to_narrow_the_charts_follow(opened: Opened) -> None:
     assert opened.page.evaluate(CUT) == []
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["1280", "390"])
 def test_an_accessibility_checker_finds_nothing(
-    browser: Browser, report: Path, size: dict[str, int]
+    browser: Browser, report: Path, size: dict[str, int], scheme: Literal["light", "dark"]
 ) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is missing")
     page = browser.new_page(viewport=size)
-    page.emulate_media(reduced_motion="reduce")
+    page.emulate_media(reduced_motion="reduce", color_scheme=scheme)
     Opened(page, report)
     for folded in page.query_selector_all("summary"):
         folded.click()
@@ -165,6 +143,7 @@ def test_a_heading_sorts_by_the_keyboard(opened: Opened) -> None:
     number = page.locator("table").evaluate_all(
         "tables => tables.findIndex((each) => each.caption.textContent === 'Tuning runs')"
     )
+    page.locator("summary", has_text="Tuning runs").click()
     heading = page.locator("table").nth(number).get_by_role("button", name="test BLEU")
     heading.focus()
     page.keyboard.press("Enter")
@@ -177,6 +156,26 @@ def test_a_heading_sorts_by_the_keyboard(opened: Opened) -> None:
     names = column(page, "run", number)
     assert names == sorted(names)
     assert heading.locator("..").get_attribute("aria-sort") is None
+
+
+def test_a_table_is_downloaded_as_csv(opened: Opened) -> None:
+    with opened.page.expect_download() as started:
+        opened.page.locator(".csv").first.click()
+    assert started.value.suggested_filename == "bleu-on-40-test-sentences.csv"
+    heading, *rows = csv.reader(started.value.path().read_text().splitlines())
+    assert heading[:4] == ["system", "dev BLEU", "test BLEU", "text s.d."]
+    assert [row[0] for row in rows] == ["Baseline", "+RNN <b>&\"'</b>"]
+    assert float(rows[1][2]) > 0
+    assert len({len(row) for row in (heading, *rows)}) == 1
+
+
+def test_the_page_is_dark_where_the_reader_wants_it(browser: Browser, report: Path) -> None:
+    page = browser.new_page(viewport=WIDE, color_scheme="dark")
+    opened = Opened(page, report)
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(23, 27, 33)"
+    assert "invert" in page.evaluate("getComputedStyle(document.querySelector('.plot svg')).filter")
+    assert opened.complaints == []
+    page.close()
 
 
 def test_empty_cells_stay_last(opened: Opened) -> None:

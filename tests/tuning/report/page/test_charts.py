@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tuning.report.page.chart import Chart
+from tuning.report.page.chart import COLOURS, FEW_SYSTEMS, MUTED, Chart, Palette
 from tuning.report.page.contents import ReportInputs, gather
 from tuning.report.page.sentences import read_translated_text
 from tuning.report.page.table_charts import length_chart
@@ -79,8 +79,10 @@ def test_precisions_are_set_against_the_baseline(
 def test_runs_weights_and_losses(charts: dict[str, Chart]) -> None:
     assert len(rows(charts["dev-bleu"])) == 12
     assert sum(row["kept"] for row in rows(charts["dev-bleu"])) == 4
-    first = [row for row in rows(charts["weights"]) if row["iteration"] == 1]
-    by_run = {run: [row for row in first if row["run"] == run] for run in {r["run"] for r in first}}
+    kept = rows(charts["weights"])
+    assert {row["column"] for row in kept} == {"LM0", "T0_0", "T0_1"}
+    by_run = {run: [row for row in kept if row["run"] == run] for run in {r["run"] for r in kept}}
+    assert len(by_run) == 4
     assert all(sum(abs(r["weight"]) for r in each) == pytest.approx(1) for each in by_run.values())
     losses = [row["nats"] for row in rows(charts["learning-1"]) if row["loss"] == "held out"]
     assert losses == [6.0, 3.0, 2.0, 1.5, 1.2]
@@ -95,7 +97,7 @@ def test_bleu_by_length_is_that_of_the_sentences_of_that_length(tmp_path: Path) 
     text = read_translated_text(
         tmp_path / "source", [tmp_path / "reference"], {"A": tmp_path / "output"}
     )
-    chart = length_chart(text)
+    chart = length_chart(text, Palette(["A"], "A"))
     assert chart is not None
     short, long = rows(chart)
     assert (short["length"], short["sentences"], long["length"], long["BLEU"]) == (
@@ -114,4 +116,60 @@ def test_one_class_of_lengths_is_no_chart(tmp_path: Path) -> None:
     text = read_translated_text(
         tmp_path / "source", [tmp_path / "reference"], {"A": tmp_path / "output"}
     )
-    assert length_chart(text) is None
+    assert length_chart(text, Palette(["A"], "A")) is None
+
+
+def test_lengths_are_set_against_the_first_system(tmp_path: Path) -> None:
+    reference = "a b c d e f g h\ni j k l\n"
+    outputs = {"A": "a b c d e f g h\ni j k x\n", "B": reference}
+    for name, lines in {"source": reference, "reference": reference, **outputs}.items():
+        (tmp_path / name).write_text(lines)
+    paths = {name: tmp_path / name for name in outputs}
+    text = read_translated_text(tmp_path / "source", [tmp_path / "reference"], paths)
+    chart = length_chart(text, Palette(["A", "B"], "B"))
+    assert chart is not None
+    short, long = rows(chart)
+    assert (short["system"], short["BLEU"], long["change"]) == ("B", pytest.approx(100), 0.0)
+    # A has 3 of 4 words, 2 of 3, 1 of 2 and 0 of 1 n-grams right: BLEU 0.
+    assert short["change"] == pytest.approx(100)
+
+
+def test_a_system_has_one_colour_in_all_charts(charts: dict[str, Chart]) -> None:
+    baseline, other = (row["system"] for row in rows(charts["dev-bleu"])[::6])
+    colours: dict[str, set[str]] = {baseline: set(), other: set()}
+
+    def collect(value: Any) -> None:
+        if isinstance(value, dict):
+            scale = value.get("scale")
+            if value.get("field") == "system" and scale:
+                for system, colour in zip(scale["domain"], scale["range"], strict=True):
+                    colours[system].add(colour)
+            for each in value.values():
+                collect(each)
+        elif isinstance(value, list):
+            for each in value:
+                collect(each)
+
+    for chart in charts.values():
+        collect({key: part for key, part in chart.spec.items() if key != "data"})
+    assert colours == {baseline: {MUTED}, other: {COLOURS[0]}}
+
+
+def test_of_many_systems_the_best_is_picked() -> None:
+    names = [f"S{number}" for number in range(FEW_SYSTEMS + 1)]
+    pick, _, _ = Palette(names, "S2").picked("chosen", names)
+    assert pick["value"] == [{"system": "S2"}]
+    pick, _, _ = Palette(names, "S2").picked("chosen", names[3:])
+    assert "value" not in pick
+
+
+def test_a_weight_that_is_not_tuned_is_left_out(maker: type[Maker], tmp_path: Path) -> None:
+    made = maker.experiment(tmp_path, ["A"], 1, 3, False)
+    path = made.runs[0] / "weights.json"
+    value = json.loads(path.read_text())
+    for iteration in value["iterations"]:
+        iteration["weights"]["UnknownWordPenalty0"] = [1.0]
+    path.write_text(json.dumps(value))
+    contents = gather(ReportInputs(runs=made.runs))
+    (chart,) = (chart for chart in contents.charts if chart.name == "weights")
+    assert {row["column"] for row in rows(chart)} == {"LM0", "T0_0", "T0_1"}

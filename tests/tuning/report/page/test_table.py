@@ -79,7 +79,7 @@ def test_cells_of_the_bleu_table() -> None:
 def test_a_control_has_columns() -> None:
     rows = [result_row("Baseline", None, 0.1), result_row("noise", None, 0.1)]
     table = bleu_table(Comparison(rows, control="noise"))
-    assert table.columns[-3:] == ["vs control", "its Holm", "runs"]
+    assert table.columns[-3:] == ["vs control", "its corrected p", "runs"]
     assert {len(row) for row in table.rows} == {len(table.columns)}
 
 

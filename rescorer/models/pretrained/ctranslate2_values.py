@@ -1,0 +1,142 @@
+"""Models of CTranslate2, by its own scoring of batches.
+
+A log-probability is that of all subwords of a target and of its end of sentence, as of `hugging_face`; a
+language code, which the model is given, is not scored. A batch has sources of one length and targets of one
+length, so no pair is padded because of another one, and never so few rows that its products are done in
+another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import ctranslate2
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.processors import n_processors
+from rescorer.contract.batch import Batch
+from rescorer.contract.compute import Compute
+from rescorer.contract.distinct import distinct
+from rescorer.models.pretrained.settings import PretrainedSettings
+from rescorer.models.pretrained.subwords import Subwords
+
+PAIRS_AT_ONCE = 64
+# Of a batch: pairs, and subwords of a side. With fewer, CTranslate2's products sum in another order.
+FEWEST_PAIRS = 2
+FEWEST_ROWS = 8
+
+Tokens = list[str]
+
+
+class CTranslate2Scorer:
+    """A `rescorer.contract.scorer.Scorer`: natural log p(target | source).
+
+    Args:
+        translator: the model.
+        subwords: of its tokenizer.
+    """
+
+    shortlist = None  # subwords know every word
+    needs_links = False
+
+    def __init__(self, translator: ctranslate2.Translator, subwords: Subwords) -> None:
+        self._translator = translator
+        self._subwords = subwords
+
+    @property
+    def note(self) -> str:
+        """What its values are."""
+        return (
+            f"natural log p of the target's subwords and {self._subwords.end_name} given the source"
+        )
+
+    def values(self, batch: Batch) -> NDArray[np.float64]:
+        """See `contract.Scorer`."""
+        if not len(batch):
+            return np.empty(0)
+        phrases, which = distinct(batch.sources)
+        sources = [self._subwords.names(ids) for ids in self._subwords.sources(phrases)]
+        prefix = self._subwords.target_prefix
+        # The end of sentence is put behind each target by score_batch.
+        targets = [
+            self._subwords.names([*prefix, *ids[:-1]])
+            for ids in self._subwords.targets(batch.targets)
+        ]
+        values = np.empty(len(batch))
+        running = [
+            (
+                rows,
+                self._begun([sources[which[row]] for row in rows], [targets[row] for row in rows]),
+            )
+            for rows in _batches([len(sources[number]) for number in which], targets)
+        ]
+        for rows, results in running:
+            for row, result in zip(
+                rows, results, strict=False
+            ):  # what fills a batch up is left out
+                values[row] = np.sum(result.result().log_probs[len(prefix) :], dtype=np.float64)
+        return values
+
+    def _begun(
+        self, sources: list[Tokens], targets: list[Tokens]
+    ) -> list[ctranslate2.AsyncScoringResult]:
+        """The scoring of a batch, filled up with its first pair."""
+        n_rows = max(1, min(len(sources[0]), len(targets[0]) + 1))
+        n_missing = max(0, FEWEST_PAIRS - len(targets), -(-FEWEST_ROWS // n_rows) - len(targets))
+        found: list[ctranslate2.AsyncScoringResult] = self._translator.score_batch(
+            sources + sources[:1] * n_missing,
+            targets + targets[:1] * n_missing,
+            max_input_length=0,
+            asynchronous=True,
+        )
+        return found
+
+
+def _batches(source_lens: Sequence[int], targets: Sequence[Tokens]) -> Iterator[list[int]]:
+    """Rows of pairs of equal lengths."""
+    lens = list(zip(source_lens, map(len, targets), strict=True))
+    group = list[int]()
+    for row in sorted(range(len(lens)), key=lens.__getitem__):
+        if group and (lens[row] != lens[group[0]] or len(group) == PAIRS_AT_ONCE):
+            yield group
+            group = []
+        group.append(row)
+    if group:
+        yield group
+
+
+def load_ctranslate2(
+    directory: Path, settings: PretrainedSettings, compute: Compute
+) -> CTranslate2Scorer:
+    """Load a model that CTranslate2's converter wrote, with the tokenizer's files beside it.
+
+    Args:
+        directory: of the model.
+        settings: of its text.
+        compute: on what; bfloat16 replaces the number format that it was converted to.
+
+    Raises:
+        InputError: the directory has no encoder-decoder model of CTranslate2, or no tokenizer.
+        ConfigError: a language code is unknown, or there is no such device.
+    """
+    device = compute.place.type
+    expected = "an encoder-decoder model that CTranslate2's converter wrote"
+    if not ctranslate2.contains_model(str(directory)):
+        raise InputError(directory, None, "no model.bin", expected)
+    try:
+        translator = ctranslate2.Translator(
+            str(directory),
+            device=device,
+            compute_type="bfloat16" if compute.precision == "bfloat16" else "default",
+            inter_threads=n_processors() if device == "cpu" else 1,
+            intra_threads=1,
+        )
+    except (RuntimeError, ValueError) as error:
+        told = " ".join(str(error).split())[:200]
+        raise InputError(
+            directory, None, f"a model that fails to load ({told})", expected
+        ) from error
+    return CTranslate2Scorer(translator, Subwords(directory, settings))

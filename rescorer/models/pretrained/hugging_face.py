@@ -1,0 +1,330 @@
+"""Models of Hugging Face's transformers: encoder-decoder models, and language models.
+
+A log-probability is that of all subwords of a target and of its end of sentence. Language codes and
+begins of sentence, which a model is given, are not scored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from numpy.typing import NDArray
+from torch import Tensor
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    DynamicCache,
+    EncoderDecoderCache,
+)
+
+from moses_bridge.base.errors import InputError
+from rescorer.contract.batch import Batch, UnscorablePair
+from rescorer.contract.choices import Side
+from rescorer.contract.compute import Compute
+from rescorer.contract.distinct import distinct
+from rescorer.models.pretrained.packed_linear import has_onednn, pack, product
+from rescorer.models.pretrained.prefix_values import (
+    LENGTH_STEP,
+    Head,
+    Ids,
+    Pairs,
+    Rows,
+    padded_length,
+    prefix_values,
+)
+from rescorer.models.pretrained.settings import PretrainedSettings
+from rescorer.models.pretrained.subwords import Subwords
+
+# Between a model's own forward pass and ours, in natural logarithms; in bfloat16 both are rounded.
+TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 0.5}
+POSITIONS = ("max_position_embeddings", "n_positions")
+
+
+class HuggingFaceScorer:
+    """A `rescorer.contract.scorer.Scorer`: natural log p(target | source), or p(target).
+
+    A pair's value does not depend on the other pairs; see `rescorer.models.pretrained.prefix_values`.
+
+    Args:
+        network: of the model.
+        subwords: of its tokenizer.
+    """
+
+    shortlist = None  # subwords know every word
+    needs_links = False
+
+    def __init__(self, network: TransformerNetwork, subwords: Subwords) -> None:
+        self.network = network
+        self.subwords = subwords
+
+    @property
+    def note(self) -> str:
+        """What its values are."""
+        given = " given the source" if self.network.has_source else ""
+        return f"natural log p of the target's subwords and {self.subwords.end_name}{given}"
+
+    def values(self, batch: Batch) -> NDArray[np.float64]:
+        """See `contract.Scorer`.
+
+        Raises:
+            UnscorablePair: a side has more subwords than the model has positions.
+        """
+        if not len(batch):
+            return np.empty(0)
+        if self.network.has_source:
+            phrases, which = distinct(batch.sources)
+            sources = self.subwords.sources(phrases)
+        else:
+            sources, which = [[]], np.zeros(len(batch), np.int64)
+        targets = self.subwords.targets(batch.targets)
+        lens = [padded_length(len(sources[number])) for number in which]
+        self._check_lengths(batch, lens, "source")
+        n_before = len(self.network.start) - 1  # the last subword is not read
+        self._check_lengths(batch, [n_before + len(target) for target in targets], "target")
+        return prefix_values(self.network, Pairs(sources, which, targets))
+
+    def _check_lengths(self, batch: Batch, lens: Sequence[int], side: Side) -> None:
+        limit = self.network.n_positions
+        for row, length in enumerate(lens):
+            if limit is not None and length > limit:
+                raise UnscorablePair(
+                    row,
+                    batch,
+                    side,
+                    f"{length} subwords (a source is padded to a multiple of {LENGTH_STEP})"
+                    if side == "source"
+                    else f"{length} subwords",
+                    f"at most the {limit} that the model has positions for",
+                    "Leave the pair out",
+                )
+
+
+class TransformerNetwork:
+    """A model as `prefix_values` runs it.
+
+    Args:
+        model: in evaluation mode.
+        start: ids that the decoder reads before the first subword of a target.
+    """
+
+    def __init__(self, model: Any, start: Ids) -> None:
+        self.model = model
+        self.start = start
+        self.has_source = bool(model.config.is_encoder_decoder)
+        self.decoder = model.get_decoder() if self.has_source else model.base_model
+        self.head = Head(*_output_weights(model))
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of its products."""
+        return self.head.weight.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where it is."""
+        return self.head.weight.device
+
+    @property
+    def n_positions(self) -> int | None:
+        """The longest sequence; None where positions are relative."""
+        found = [getattr(self.model.config, name, None) for name in POSITIONS]
+        return min((limit for limit in found if isinstance(limit, int)), default=None)
+
+    def pack(self) -> None:
+        """Compute products with oneDNN where that is faster; see `packed_linear`."""
+        if self.dtype != torch.float32 or self.device.type != "cpu" or not has_onednn():
+            return
+        pack(self.decoder)
+        if self.has_source:
+            pack(self.model.get_encoder())
+        self.head = self.head._replace(product=product)
+
+    def begin(self, sources: Tensor, is_word: Tensor) -> Rows:
+        """See `prefix_values.Network`."""
+        start = torch.tensor([self.start], device=self.device).expand(len(sources), -1)
+        if not self.has_source:
+            return LanguageModelRows(self.decoder, start)
+        encoder = self.model.get_encoder()
+        memory = encoder(input_ids=sources, attention_mask=is_word.long()).last_hidden_state
+        return TranslationRows(self.decoder, start, memory, is_word.long())
+
+
+class LanguageModelRows:
+    """Rows of a decoder that reads target text alone.
+
+    Args:
+        decoder: without its output layer.
+        start: what each row reads first, *Shape:* (n, n_start).
+    """
+
+    def __init__(self, decoder: Any, start: Tensor) -> None:
+        self._decoder = decoder
+        self._cache = DynamicCache(config=decoder.config)
+        self.states = self._read(start)
+
+    def go_on(self, parents: Tensor, words: Tensor, sources: Tensor) -> None:
+        """See `prefix_values.Rows`."""
+        self._cache.batch_select_indices(parents)
+        self.states = self._read(words[:, None])
+
+    def _read(self, words: Tensor) -> Tensor:
+        found = self._decoder(input_ids=words, past_key_values=self._cache, use_cache=True)
+        last: Tensor = found.last_hidden_state[:, -1]
+        return last
+
+
+class TranslationRows:
+    """Rows of a decoder that attends to a source, whose keys and values are computed once.
+
+    Args:
+        decoder: without its output layer.
+        start: what each row reads first, *Shape:* (n, n_start).
+        memory: what the encoder made of each source, *Shape:* (n, length, d).
+        is_word: 1 for its words, *Shape:* (n, length).
+    """
+
+    def __init__(self, decoder: Any, start: Tensor, memory: Tensor, is_word: Tensor) -> None:
+        self._decoder, self._memory, self._is_word = decoder, memory, is_word
+        config = decoder.config
+        self._cache = EncoderDecoderCache(DynamicCache(config=config), DynamicCache(config=config))
+        self.states = self._read(start, memory, is_word)
+        layers = self._cache.cross_attention_cache.layers
+        self._of_sources = [(layer.keys, layer.values) for layer in layers]
+
+    def go_on(self, parents: Tensor, words: Tensor, sources: Tensor) -> None:
+        """See `prefix_values.Rows`."""
+        self._cache.self_attention_cache.batch_select_indices(parents)
+        layers = self._cache.cross_attention_cache.layers
+        for layer, (keys, values) in zip(layers, self._of_sources, strict=True):
+            layer.keys, layer.values = _of_rows(keys, sources), _of_rows(values, sources)
+        # The decoder takes keys and values from the cache, and from the memory its size alone.
+        memory = self._memory[:1].expand(len(words), -1, -1)
+        self.states = self._read(words[:, None], memory, self._is_word[sources])
+
+    def _read(self, words: Tensor, memory: Tensor, is_word: Tensor) -> Tensor:
+        found = self._decoder(
+            input_ids=words,
+            encoder_hidden_states=memory,
+            encoder_attention_mask=is_word,
+            past_key_values=self._cache,
+            use_cache=True,
+        )
+        last: Tensor = found.last_hidden_state[:, -1]
+        return last
+
+
+def _of_rows(of_sources: Tensor, sources: Tensor) -> Tensor:
+    """The keys or values of the source of each row; not copied where all rows have the first source."""
+    if not sources.any():
+        return of_sources[:1].expand(len(sources), -1, -1, -1)
+    return of_sources.index_select(0, sources)
+
+
+def load_hugging_face(
+    directory: Path, settings: PretrainedSettings, compute: Compute, has_source: bool
+) -> HuggingFaceScorer:
+    """Load a model and its tokenizer.
+
+    Args:
+        directory: as `save_pretrained` wrote it.
+        settings: of its text.
+        compute: on what and how precisely.
+        has_source: whether it must be an encoder-decoder model, or else a language model.
+
+    Raises:
+        InputError: the directory has no such model, or no tokenizer, or the model computes something that
+            cannot be scored prefix by prefix.
+        ConfigError: a language code is unknown, or there is no such device.
+    """
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    model = _load_model(directory, compute, has_source)
+    subwords = Subwords(directory, settings)
+    config = model.config
+    if has_source:
+        begin = config.decoder_start_token_id
+        begin = config.bos_token_id if begin is None else begin
+        start = [int(begin), *subwords.target_prefix]
+    else:
+        start = subwords.target_prefix or [subwords.begin]
+    return HuggingFaceScorer(_checked(TransformerNetwork(model, start), directory), subwords)
+
+
+def _load_model(directory: Path, compute: Compute, has_source: bool) -> Any:
+    expected = "an encoder-decoder model" if has_source else "a decoder-only language model"
+    try:
+        config = AutoConfig.from_pretrained(str(directory), local_files_only=True)
+        if bool(config.is_encoder_decoder) != has_source:
+            hint = "Write hf-lm: for it" if has_source else "Write hf: for it"
+            found = f"the model type {config.model_type!r}"
+            raise InputError(directory / "config.json", None, found, expected, hint)
+        make = AutoModelForSeq2SeqLM if has_source else AutoModelForCausalLM
+        model, told = make.from_pretrained(
+            str(directory), local_files_only=True, dtype=compute.dtype, output_loading_info=True
+        )
+    except InputError:
+        raise
+    except Exception as error:  # each class of models has its own errors
+        told_by_it = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise InputError(
+            directory, None, f"no model that loads ({told_by_it})", expected
+        ) from error
+    if told["missing_keys"]:
+        missing = ", ".join(sorted(told["missing_keys"])[:3])
+        raise InputError(
+            directory, None, f"no weights of {missing}", "a model with all its weights"
+        )
+    return model.eval().to(compute.place)
+
+
+def _output_weights(model: Any) -> tuple[Tensor, Tensor]:
+    """Weight and bias of the output layer, *Shape:* (V, d) and (V,)."""
+    layer = model.get_output_embeddings()
+    weight = layer.weight.detach()
+    bias = torch.zeros(len(weight), device=weight.device)
+    for part in (getattr(layer, "bias", None), getattr(model, "final_logits_bias", None)):
+        bias = bias if part is None else bias + part.detach().reshape(-1).float()
+    return weight, bias
+
+
+def _checked(network: TransformerNetwork, directory: Path) -> TransformerNetwork:
+    """The network, packed and with its scale, once its values are those of the model's own forward pass.
+
+    Raises:
+        InputError: they are others: the model changes its logits, or does not cache what its prefixes share.
+    """
+    n_words = len(network.head.bias)
+    words = [(7 * place + 3) % n_words for place in range(6)]
+    source, targets = words[:4], [[*words[:3], words[5]], [*words[:2], words[4]]]
+    plain = np.array([_plain_value(network, source, target) for target in targets])
+    network.pack()
+    pairs = Pairs([source if network.has_source else []], np.zeros(2, np.int64), targets)
+    for scale in (1.0, network.head.weight.shape[1] ** -0.5):  # T5 divides by the root of its width
+        network.head = network.head._replace(scale=scale)
+        if np.abs(prefix_values(network, pairs) - plain).max() < TOLERANCE[network.dtype]:
+            return network
+    raise InputError(
+        directory / "config.json",
+        None,
+        f"the model type {network.model.config.model_type!r}, whose values prefix by prefix are not its own",
+        "a Transformer with a cache and a plain output layer",
+    )
+
+
+def _plain_value(network: TransformerNetwork, source: Ids, target: Ids) -> float:
+    """The value of a pair by the whole forward pass of the model."""
+    with torch.inference_mode():
+        read = torch.tensor([[*network.start, *target[:-1]]], device=network.device)
+        if network.has_source:
+            ids = torch.tensor([source], device=network.device)
+            found = network.model(input_ids=ids, decoder_input_ids=read)
+        else:
+            found = network.model(input_ids=read)
+        log_probs = found.logits[0, -len(target) :].float().log_softmax(dim=1)
+        return float(log_probs[torch.arange(len(target)), target].double().sum())

@@ -1,0 +1,167 @@
+"""Phrases and sentences as subwords, by the tokenizer that belongs to a pretrained model.
+
+It is that of Hugging Face, for models of CTranslate2 too: their converter copies its files (`--copy_files`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from moses_bridge.base.errors import ConfigError, InputError
+from rescorer.models.pretrained.plain_text import PlainText
+from rescorer.models.pretrained.settings import PretrainedSettings
+
+Ids = list[int]
+SHOWN_CODES = 8
+
+
+class Subwords:
+    """What a tokenizer makes of both sides.
+
+    Args:
+        directory: of the model, with the tokenizer's files.
+        settings: of the text, with language codes.
+
+    Attributes:
+        target_prefix: what each target begins with and is not scored: a language code, or nothing.
+        end: the id that ends a target, </s>.
+        end_name: how the tokenizer writes it.
+
+    Raises:
+        InputError: there is no tokenizer, or it ends no sentence.
+        ConfigError: a language code is missing, or the tokenizer does not know it.
+    """
+
+    def __init__(self, directory: Path, settings: PretrainedSettings) -> None:
+        self._tokenizer = _load(directory)
+        self._lock = threading.Lock()  # it has a source mode and a target mode
+        source, target = _set_languages(self._tokenizer, directory, settings)
+        self._source_prefix = _marian_code(self._tokenizer, settings) + settings.source_prefix
+        self._source_text = PlainText(source, settings.detokenize, settings.case)
+        self._target_text = PlainText(target, settings.detokenize, settings.case)
+        if self._tokenizer.eos_token_id is None:
+            raise InputError(
+                directory,
+                None,
+                "a tokenizer without an end of sentence",
+                "one with an eos_token",
+                "Without it no log-probability of a whole sentence is known",
+            )
+        self.end = int(self._tokenizer.eos_token_id)
+        self.end_name = str(self._tokenizer.eos_token)
+        self.target_prefix = self._prefix(directory)
+
+    def sources(self, phrases: Sequence[bytes]) -> list[Ids]:
+        """Ids of sources as the encoder reads them, special ones included."""
+        texts = [self._source_prefix + self._source_text.of(phrase) for phrase in phrases]
+        with self._lock:
+            return self._ids(texts)
+
+    def targets(self, phrases: Sequence[bytes]) -> list[Ids]:
+        """Ids of targets, the end of sentence last, without `target_prefix`."""
+        texts = [self._target_text.of(phrase) for phrase in phrases]
+        return [ids[len(self.target_prefix) :] for ids in self._targets(texts)]
+
+    def names(self, ids: Ids) -> list[str]:
+        """The subwords of some ids."""
+        return list(self._tokenizer.convert_ids_to_tokens(ids))
+
+    @property
+    def begin(self) -> int:
+        """What a language model reads before the first subword: its begin of sentence, or else its end."""
+        begin = self._tokenizer.bos_token_id
+        return self.end if begin is None else int(begin)
+
+    def _targets(self, texts: list[str]) -> list[Ids]:
+        with self._lock:
+            found = self._ids(texts, is_target=True)
+        return [ids if ids[-1:] == [self.end] else [*ids, self.end] for ids in found]
+
+    def _ids(self, texts: list[str], is_target: bool = False) -> list[Ids]:
+        if not texts:
+            return []
+        sides = {"text_target": texts} if is_target else {"text": texts}
+        found: list[Ids] = self._tokenizer(**sides, verbose=False)["input_ids"]
+        return found
+
+    def _prefix(self, directory: Path) -> Ids:
+        """What stands before the end in an empty target."""
+        empty = self._targets([""])[0]
+        if self.end in empty[:-1]:
+            raise InputError(
+                directory,
+                None,
+                f"a tokenizer that ends targets with {' '.join(self.names(empty))}",
+                f"one that ends them with {self.end_name}",
+            )
+        return empty[:-1]
+
+
+def _load(directory: Path) -> Any:
+    from transformers import AutoTokenizer
+
+    hint = "Save it there with its save_pretrained; for CTranslate2 convert with --copy_files"
+    expected = "the tokenizer's files beside the model"
+    files = [path for path in directory.glob("*") if path.name != "tokenizer_config.json"]
+    if not any(path.suffix in (".spm", ".model", ".txt") or _is_json(path) for path in files):
+        raise InputError(directory, None, "a model without tokenizer", expected, hint)
+    try:
+        return AutoTokenizer.from_pretrained(str(directory), local_files_only=True)
+    except Exception as error:  # each class of tokenizers has its own errors
+        told = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise InputError(
+            directory, None, f"no tokenizer that loads ({told})", expected, hint
+        ) from error
+
+
+def _is_json(path: Path) -> bool:
+    """Whether a file is a tokenizer or its vocabulary."""
+    return path.name in ("tokenizer.json", "vocab.json")
+
+
+def _set_languages(
+    tokenizer: Any, directory: Path, settings: PretrainedSettings
+) -> tuple[str, str]:
+    """Tell a multilingual tokenizer its languages; the languages of both sides, for the detokenizer."""
+    source, target = settings.source_language, settings.target_language
+    if not hasattr(tokenizer, "src_lang"):
+        own = (getattr(tokenizer, side, None) or "" for side in ("source_lang", "target_lang"))
+        own_source, own_target = own
+        return source or own_source, target or own_target
+    for option, code in (("--source-language", source), ("--target-language", target)):
+        _check_code(tokenizer, directory, option, code)
+    tokenizer.src_lang, tokenizer.tgt_lang = source, target
+    return source, target
+
+
+def _check_code(tokenizer: Any, directory: Path, option: str, code: str) -> None:
+    """Refuse a code that the tokenizer of a multilingual model does not have."""
+    tokens = getattr(tokenizer, "lang_code_to_token", None)
+    known = list(tokens) if tokens else [*tokenizer.all_special_tokens]
+    if code not in known:
+        codes = [one for one in known if not one.startswith("<")]
+        some = ", ".join(codes[:SHOWN_CODES]) + (", ..." if len(codes) > SHOWN_CODES else "")
+        found = f"the language {code!r}" if code else "no language"
+        raise ConfigError(
+            f"{option}: found {found}, expected one that {directory} knows: {some or 'none'}"
+        )
+
+
+def _marian_code(tokenizer: Any, settings: PretrainedSettings) -> str:
+    """What a Marian model of several target languages reads first, such as >>fra<<; "" for other models.
+
+    Raises:
+        ConfigError: there are several languages, and none of them is named.
+    """
+    known = [code[2:-2] for code in getattr(tokenizer, "supported_language_codes", None) or []]
+    if not known:
+        return ""
+    if settings.target_language not in known:
+        raise ConfigError(
+            f"--target-language: found {settings.target_language!r}, expected one of the model's: "
+            f"{', '.join(sorted(known)[:SHOWN_CODES])}"
+        )
+    return f">>{settings.target_language}<< "

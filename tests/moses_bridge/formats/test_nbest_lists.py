@@ -1,0 +1,164 @@
+"""N-best lists of Moses, Marian, fairseq and as JSON lines, read as those of Moses."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from moses_bridge.base.choices import ListFormat
+from moses_bridge.base.errors import InputError
+from moses_bridge.formats.nbest import without_escaped_bars
+from moses_bridge.formats.nbest_lists import checked, write_moses_list
+
+MOSES = b"""\
+0 ||| the house .  ||| Distortion0= 0 LM0= -12.5 TranslationModel0= -1 -2 ||| -3.5
+0 ||| a house .  ||| Distortion0= 0 LM0= -13.5 TranslationModel0= -1 -3 ||| -4.5
+1 ||| yes  ||| Distortion0= -2 LM0= -2 TranslationModel0= 0 0 WT_a~b= 1 ||| -5 ||| 0-0=0 |||
+"""
+# As marian-decoder --n-best prints it: with --alignment, with --word-scores, with neither; the last one is of
+# a model without a breakdown of its score.
+MARIAN = b"""\
+0 ||| the house . ||| 0-0 1-1 ||| WordScores= -0.1 -0.2 -0.3 ||| F0= -1.25 F1= -2 ||| -0.8125
+0 ||| a house . ||| WordScores= -0.5 -0.2 -0.3 ||| F0= -2.25 F1= -3 ||| -1.3125
+1 |||  ||| F0= -0.5 F1= -0.25 ||| -0.75
+"""
+MARIAN_GLUED = b"0 ||| yes ||| F0=-1.25 ||| -0.625\n"
+# As fairseq-generate --nbest 2 --remove-bpe prints it: the sentences by length, and lines for people.
+FAIRSEQ = b"""\
+2021-03-04 10:00:00 | INFO | fairseq_cli.generate | loading model(s) from model.pt
+S-1\toui
+T-1\tyes
+H-1\t-0.5\ty@@ es
+D-1\t-0.5\tyes
+P-1\t-0.4000 -0.2000 -0.9000
+A-1\t0-0
+H-1\t-2.0\tno
+D-1\t-2.0\tno
+P-1\t-3.0000 -1.0000
+S-0\tla maison
+T-0\tthe house
+H-0\t-0.25\tthe house
+H-0\t-1.0\ta ||| house
+2021-03-04 10:00:01 | INFO | fairseq_cli.generate | Generate test with beam=5: BLEU4 = 30.00
+"""
+JSON = """\
+{"source": "la maison", "hypotheses": [{"text": "the house", "features": {"LM0": -1.5, "QE": 2}}, \
+{"text": "maison |||", "features": {"LM0": -0.1, "QE": 1e-7}}]}
+{"hypotheses": [{"text": "", "features": {"LM0": -3, "QE": 0.0}}]}
+"""
+
+Read = list[tuple[int, bytes, bytes]]
+
+
+def read(content: bytes, form: ListFormat, folder: Path, n_sentences: int = 2) -> Read:
+    path = folder / "list"
+    path.write_bytes(content)
+    return [
+        (each.sentence_id, each.words, each.features) for each in checked(path, form, n_sentences)
+    ]
+
+
+def test_marians_features_are_found_behind_links_and_scores_of_words(tmp_path: Path) -> None:
+    assert read(MARIAN, "marian", tmp_path) == [
+        (0, b"the house .", b"F0= -1.25 F1= -2"),
+        (0, b"a house .", b"F0= -2.25 F1= -3"),
+        (1, b"", b"F0= -0.5 F1= -0.25"),
+    ]
+    assert read(MARIAN_GLUED, "marian", tmp_path, 1) == [(0, b"yes", b"F0= -1.25")]
+
+
+def test_fairseqs_text_is_that_without_subwords_and_its_logarithms_become_natural(
+    tmp_path: Path,
+) -> None:
+    plain = FAIRSEQ.replace(b"H-0\t-0.25\tthe house\n", b"H-0\t-0.25\tthe house\nP-0\t-1 -1\n")
+    plain = plain.replace(b"a ||| house\n", b"a ||| house\nP-0\t-2\n")
+    found = read(plain, "fairseq", tmp_path)
+    assert [(number, words) for number, words, _ in found] == [
+        (1, b"yes"),
+        (1, b"no"),
+        (0, b"the house"),
+        (0, b"a &#124;&#124;&#124; house"),
+    ]
+    values = [[float(value) for value in features.split()[1::2]] for _, _, features in found]
+    in_bits = [[-0.5, -1.5], [-2, -4], [-0.25, -2], [-1, -2]]
+    assert values == [pytest.approx([bits * math.log(2) for bits in row]) for row in in_bits]
+
+
+def test_json_lines_give_features_to_the_last_digit(tmp_path: Path) -> None:
+    found = read(JSON.encode(), "jsonl", tmp_path)
+    assert found == [
+        (0, b"the house", b"LM0= -1.5 QE= 2.0"),
+        (0, b"maison &#124;&#124;&#124;", b"LM0= -0.1 QE= 1e-07"),
+        (1, b"", b"LM0= -3.0 QE= 0.0"),
+    ]
+    assert without_escaped_bars(found[1][1]) == b"maison |||"
+    turned = "".join(
+        json.dumps(json.loads(line) | {"id": 1 - place}) + "\n"
+        for place, line in enumerate(JSON.splitlines())
+    )
+    assert [number for number, _, _ in read(turned.encode(), "jsonl", tmp_path)] == [1, 1, 0]
+
+
+def test_a_list_is_written_as_moses_writes_it_with_a_count_of_words(tmp_path: Path) -> None:
+    path, out = tmp_path / "list", tmp_path / "out.gz"
+    path.write_bytes(MARIAN)
+    write_moses_list(path, "marian", 2, out, word_penalty=True)
+    assert gzip.decompress(out.read_bytes()).splitlines() == [
+        b"0 ||| the house .  ||| F0= -1.25 F1= -2 WordPenalty0= -3 ||| -0.8125",
+        b"0 ||| a house .  ||| F0= -2.25 F1= -3 WordPenalty0= -3 ||| -1.3125",
+        b"1 |||  ||| F0= -0.5 F1= -0.25 WordPenalty0= 0 ||| -0.75",
+    ]
+    path.write_bytes(MOSES)
+    write_moses_list(path, "moses", 2, out)
+    assert gzip.decompress(out.read_bytes()) == MOSES
+
+
+@pytest.mark.parametrize(
+    ("form", "old", "new", "message"),
+    [
+        ("moses", "LM0= -13.5", "LM1= -13.5", r"list:2: found the features .*LM1 \(1\).*LM0 \(1\)"),
+        ("moses", "= -1 -3", "= -1", r"list:2: found .*TranslationModel0 \(1\), expected"),
+        ("moses", "1 ||| yes", "2 ||| yes", "list:3: found the sentence id 2, expected an id below 2"),
+        ("moses", "1 ||| yes", "0 ||| yes", "list: found no hypothesis of sentence 1, expected one"),
+        ("moses", "LM0= -13.5", "LM0= nan", "list:2: found the value 'nan'"),
+        ("marian", " ||| F0= -2.25 F1= -3 ||| -1.3125", "", "list:2: found 3 fields"),
+        ("marian", "F1= -3", "", r"list:2: found the features F0 \(1\), expected F0 \(1\), F1"),
+        ("fairseq", "S-0\tla maison\n", "", "list:12: found a hypothesis of sentence 0, expected S-0"),
+        ("fairseq", "D-1\t-2.0", "D-2\t-2.0", "list:9: found D-2, expected the hypothesis H-2"),
+        ("fairseq", "H-1\t-2.0\tno", "H-1\tno", "list:8: found 'H-1.tno', expected H-id"),
+        ("fairseq", "-3.0000", "x", "list:10: found the score 'x -1.0000', expected finite"),
+        ("fairseq", "P-1\t-3.0000 -1.0000\n", "", r"list:8: found the features Score0 \(1\), exp"),
+        ("jsonl", ', "QE": 0.0', "", r"list:2: found the features LM0 \(1\), expected"),
+        ("jsonl", '"LM0": -3', '"LM_0": -3', "list:2: found the feature 'LM_0', expected a name"),
+        ("jsonl", '"LM0": -3', '"LM0": NaN', "list:2: found nan as LM0, expected a finite"),
+        ("jsonl", '"LM0": -3', '"LM0": "x"', "list:2: found 'x' in .*LM0.*, expected float"),
+        ("jsonl", '"text": ""', '"words": ""', "list:2: .*text"),
+        ("jsonl", '{"text": ""', '{"text": "a\\nb"', "list:2: found a text of several lines"),
+        ("jsonl", '"QE": 0.0}}]}', '"QE": 0.', "list:2: .* expected a sentence"),
+    ],
+)  # fmt: skip
+def test_a_malformed_list_is_refused_with_its_line(
+    form: ListFormat, old: str, new: str, message: str, tmp_path: Path
+) -> None:
+    lists = {"moses": MOSES, "marian": MARIAN, "fairseq": FAIRSEQ, "jsonl": JSON.encode()}
+    assert old.encode() in lists[form]
+    path, out = tmp_path / "list", tmp_path / "out"
+    path.write_bytes(lists[form].replace(old.encode(), new.encode()))
+    with pytest.raises(InputError, match=message):
+        write_moses_list(path, form, 2, out)
+    assert not out.exists()
+
+
+def test_a_line_without_hypotheses_and_a_file_cut_short_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="list:1: found no hypotheses, expected one at least"):
+        read(b'{"hypotheses": []}\n', "jsonl", tmp_path)
+    with pytest.raises(InputError, match="found no hypothesis of sentence 0"):
+        read(b"", "moses", tmp_path)
+    path = tmp_path / "cut.gz"
+    path.write_bytes(gzip.compress(MOSES * 100)[:-20])
+    with pytest.raises(InputError, match=r"cut.gz:\d+: found damaged data"):
+        list(checked(path, "moses", 2))

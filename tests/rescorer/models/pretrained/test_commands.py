@@ -1,0 +1,164 @@
+"""Pretrained models named on the command line: nbest, score and perplexity."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from moses_bridge.base.errors import InputError
+from rescorer.cli import main
+from rescorer.contract.batch import Batch
+from rescorer.contract.compute import Compute
+from rescorer.models.pretrained import choice
+from rescorer.models.pretrained.directory import local_directory
+from rescorer.models.pretrained.settings import PretrainedSettings
+
+SOURCES = ["the house", "it can be used ."]
+HYPOTHESES = [(0, "la maison"), (0, "une maison"), (1, "peut être utilisé ."), (1, "il peut")]
+ROWS = [("a house", "une maison"), ("a house", "maison"), ("house", "la maison")]
+
+
+def run(*words: str | Path) -> Result:
+    return CliRunner().invoke(main, list(map(str, words)), prog_name="rescorer")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("dev.en").write_text("".join(f"{line}\n" for line in SOURCES))
+    Path("dev.fr").write_text("la maison\npeut être utilisé .\n")
+    lines = [f"{at} ||| {words} ||| LM0= -1 ||| -1\n" for at, words in HYPOTHESES]
+    Path("dev.nbest").write_text("".join(lines))
+    rows = [f"{source} ||| {target} ||| 0.5 0.25\n" for source, target in ROWS]
+    Path("table").write_text("".join(rows))
+    return tmp_path
+
+
+def values(model: Path, pairs: list[tuple[str, str]]) -> list[float]:
+    from rescorer.models.pretrained.hugging_face import load_hugging_face
+
+    scorer = load_hugging_face(model, PretrainedSettings(), Compute(device="cpu"), True)
+    sides = [[side.encode() for side in column] for column in zip(*pairs, strict=True)]
+    found: list[float] = scorer.values(Batch(*sides)).tolist()
+    return found
+
+
+def test_a_feature_of_an_nbest_list(here: Path, marian: Path) -> None:
+    list_options = ("dev.nbest", "--source", "dev.en", "--out", "new.nbest", "--feature", "HF0")
+    result = run("nbest", *list_options, "--model", f"hf:{marian}", "--device", "cpu")
+    assert result.exit_code == 0, result.output
+    assert f"HF0: hf:{marian} (natural log p of the target's subwords and </s>" in result.stderr
+    found = [
+        float(line.split("HF0= ")[1].split()[0])
+        for line in Path("new.nbest").read_text().splitlines()
+    ]
+    expected = values(marian, [(SOURCES[at], words) for at, words in HYPOTHESES])
+    np.testing.assert_allclose(found, expected, atol=1e-4, rtol=0)
+
+
+def test_a_column_of_a_phrase_table_and_its_record(here: Path, marian: Path) -> None:
+    model = f"hf:{marian}"
+    options = ("--device", "cpu", "--case", "lower", "--source-language", "en")
+    result = run("score", "table", "--model", model, "--out", "new.gz", *options)
+    assert result.exit_code == 0, result.output
+    rows = gzip.decompress(Path("new.gz").read_bytes()).decode().splitlines()
+    found = np.log([float(row.split(" ||| ")[2].split()[-1]) for row in rows])
+    np.testing.assert_allclose(found, np.maximum(values(marian, ROWS), np.log(1e-30)), atol=1e-3)
+    name = json.loads(Path("new.gz.json").read_text())["columns"][0]["scorer"]
+    assert name == (
+        f"{model} (natural log p of the target's subwords and </s> given the source; "
+        "detokenized text, lower case, en)"
+    )
+    again = run("score", "table", "--model", model, "--out", "new.gz", "--resume", *options)
+    assert again.exit_code == 0, again.output
+
+
+def test_perplexity_of_pretrained_models(
+    here: Path, marian: Path, converted: Path, gpt2: Path
+) -> None:
+    models = (f"hf:{marian}", f"ct2:{converted}", f"hf-lm:{gpt2}")
+    result = run("perplexity", *models, "dev.fr", "--source", "dev.en", "--format", "json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)["models"]
+    expected = values(
+        marian, list(zip(SOURCES, Path("dev.fr").read_text().split("\n"), strict=False))
+    )
+    n_words = 8  # with </s>
+    assert found[0]["perplexity"] == pytest.approx(np.exp(-sum(expected) / n_words), rel=1e-3)
+    assert found[1]["perplexity"] == pytest.approx(found[0]["perplexity"], rel=1e-3)
+    assert [one["n_unknown"] for one in found] == [0, 0, 0]
+
+
+def test_a_word_that_another_model_does_not_know_leaves_no_perplexity_without_it(
+    here: Path, marian: Path
+) -> None:
+    Path("lm.arpa").write_text(
+        "\\data\\\nngram 1=4\n\n\\1-grams:\n-1\t<unk>\n-99\t<s>\n-1\t</s>\n-1\tmaison\n\n\\end\\\n"
+    )
+    options = ("dev.fr", "--source", "dev.en", "--format", "json")
+    found = json.loads(run("perplexity", "lm.arpa", f"hf:{marian}", *options).stdout)["models"]
+    assert found[0]["perplexity"] == pytest.approx(10)
+    assert found[1]["perplexity"] is None and found[1]["log_prob"] is None
+    alone = json.loads(run("perplexity", f"hf:{marian}", *options).stdout)["models"][0]
+    assert found[1]["perplexity_with_unknown"] == alone["perplexity_with_unknown"]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (
+            ["--model", "hf:nowhere"],
+            "nowhere: found no directory, expected that of a model. --download",
+        ),
+        (["--model", "hf:."], ": found no model that loads"),
+        (["--control", "length", "--case", "lower"], "--case is for pretrained models"),
+        (["--model", "hf:nowhere", "--unnormalized"], "needs the denominator"),
+        (["--model", "hf:"], "Directory 'hf:' does not exist"),
+    ],
+)
+def test_what_does_not_fit_is_one_line_and_nothing_is_written(
+    here: Path, maker: object, options: list[str], told: str
+) -> None:
+    result = run("score", "table", "--out", "new.gz", *options)
+    assert result.exit_code in (1, 2)
+    assert told in result.stderr.splitlines()[-1]
+    assert not Path("new.gz").exists()
+
+
+def test_a_missing_package_is_told_with_the_command_to_type(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choice, "find_spec", lambda package: None)
+    result = run("score", "table", "--model", "ct2:model", "--out", "new.gz")
+    assert result.exit_code == 1
+    assert "ctranslate2 is not installed: pip install 'rescorer[ct2]'" in result.stderr
+
+
+def test_a_pretrained_model_is_not_sent_to_a_cluster(here: Path, marian: Path) -> None:
+    result = run("score", "table", "--model", f"hf:{marian}", "--out", "o.gz", "--ray", "auto")
+    assert result.exit_code == 1
+    assert "a pretrained model is not sent to a cluster: leave --ray out" in result.stderr
+
+
+def test_a_name_of_the_hub_is_downloaded_only_on_demand(
+    maker: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import huggingface_hub
+
+    asked = []
+
+    def snapshot_download(name: str, ignore_patterns: list[str]) -> str:
+        asked.append(name)
+        return str(tmp_path)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    with pytest.raises(InputError, match="no directory"):
+        local_directory("some/model", download=False)
+    assert not asked
+    assert local_directory("some/model", download=True) == tmp_path
+    assert asked == ["some/model"]

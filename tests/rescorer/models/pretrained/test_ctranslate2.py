@@ -1,0 +1,72 @@
+"""Values of CTranslate2's models: those of the model that was converted, and alone as beside others."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from moses_bridge.base.errors import InputError
+from rescorer.contract.batch import Batch
+from rescorer.contract.compute import Compute
+from rescorer.models.pretrained.settings import PretrainedSettings
+
+if TYPE_CHECKING:
+    from rescorer.models.pretrained.ctranslate2_values import CTranslate2Scorer
+
+CPU = Compute(device="cpu")
+SOURCES = [b"the house is small .", b"it can be used", b"the green house"]
+TARGETS = [
+    b"la maison",
+    b"la maison est petite .",
+    b"peut",
+    b"",
+    b"la petite maison verte est utile",
+]
+PAIRS = Batch([each for each in SOURCES for _ in TARGETS], TARGETS * len(SOURCES))
+
+
+def load(directory: Path) -> CTranslate2Scorer:
+    from rescorer.models.pretrained.ctranslate2_values import load_ctranslate2
+
+    return load_ctranslate2(directory, PretrainedSettings(), CPU)
+
+
+def test_values_are_those_of_the_converted_model(marian: Path, converted: Path) -> None:
+    from rescorer.models.pretrained.hugging_face import load_hugging_face
+
+    expected = load_hugging_face(marian, PretrainedSettings(), CPU, True).values(PAIRS)
+    np.testing.assert_allclose(load(converted).values(PAIRS), expected, atol=1e-4, rtol=0)
+
+
+def test_a_value_does_not_depend_on_what_is_scored_beside_it(converted: Path) -> None:
+    scorer, rows = load(converted), np.arange(len(PAIRS))
+    values = scorer.values(PAIRS)
+    alone = np.concatenate([scorer.values(PAIRS.part(rows[row : row + 1])) for row in rows])
+    assert np.abs(alone - values).max() <= 1e-5
+    assert np.abs(scorer.values(PAIRS.part(rows[::-1]))[::-1] - values).max() <= 1e-5
+
+
+def test_a_directory_without_a_model_is_refused(converted: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no model\.bin, expected an encoder-decoder model"):
+        load(tmp_path)
+
+
+def test_a_damaged_model_is_refused(converted: Path, tmp_path: Path) -> None:
+    directory = tmp_path / "damaged"
+    shutil.copytree(converted, directory)
+    (directory / "model.bin").write_bytes(b"\x06\0\0\0")
+    with pytest.raises(InputError, match="a model that fails to load"):
+        load(directory)
+
+
+def test_a_model_without_tokenizer_is_refused(converted: Path, tmp_path: Path) -> None:
+    directory = tmp_path / "no-tokenizer"
+    directory.mkdir()
+    for name in ("model.bin", "config.json", "shared_vocabulary.json"):
+        shutil.copy(converted / name, directory)
+    with pytest.raises(InputError, match=r"a model without tokenizer.*--copy_files"):
+        load(directory)

@@ -1,0 +1,29 @@
+"""Moses's tokens as running text; the sentences are those of Moses's detokenizer, by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from rescorer.contract.choices import TextCase
+from rescorer.models.pretrained.plain_text import PlainText
+
+
+@pytest.mark.parametrize(
+    ("language", "detokenize", "case", "tokens", "expected"),
+    [
+        ("en", True, "as-is", "it &apos;s a &quot; test &quot; .", 'it\'s a "test".'),
+        ("fra_Latn", True, "as-is", "l&apos; heure &amp; l&apos; an", "l'heure & l'an"),
+        ("", True, "sentence", "« the end »", "« The end »"),
+        ("en", False, "as-is", "a &#124; b  , c &#91; 1 &#93;", "a | b , c [ 1 ]"),
+        ("fr", False, "lower", "Été ÎLE", "été île"),
+        ("fr", False, "sentence", "", ""),
+    ],
+)
+def test_text_of_tokens(
+    language: str, detokenize: bool, case: TextCase, tokens: str, expected: str
+) -> None:
+    assert PlainText(language, detokenize, case).of(tokens.encode()) == expected
+
+
+def test_bytes_outside_utf8_are_replaced() -> None:
+    assert PlainText("en", False, "as-is").of(b"caf\xe9") == "caf\ufffd"

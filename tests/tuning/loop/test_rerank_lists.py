@@ -1,0 +1,223 @@
+"""Reranking the lists of any decoder: weights, chosen translations, and the command with its comparison."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from moses_bridge.base.errors import ConfigError, InputError
+from tuning.cli import main
+from tuning.loop.nbest_choice import NBestFeature, feature_of_model
+from tuning.loop.rerank_config import RerankConfig
+from tuning.loop.rerank_lists import ListedText, rerank_lists
+from tuning.optimisers.contract import MertConfig, OptimizerConfig
+from tuning.pools.metric_name import MetricName
+
+REFERENCES = ["a b c d e", "f g h i j", "k l m n o", "p q r s t"]
+# The first hypothesis is wrong; LM0 is higher for the right one, which comes second.
+LIST = [
+    {
+        "hypotheses": [
+            {"text": " ".join(reversed(text.split())), "features": {"LM0": -2.0, "TM0": -1.0}},
+            {"text": text, "features": {"LM0": -1.0, "TM0": -1.5}},
+        ]
+    }
+    for text in REFERENCES
+]
+MERT = RerankConfig(
+    optimizer="mert",
+    n_runs=2,
+    list_format="jsonl",
+    search=OptimizerConfig(mert=MertConfig(n_restarts=2, n_directions=1)),
+)
+# Adds A0, which is 1 for texts that begin with one of these letters.
+ADD = """\
+import gzip, sys
+with gzip.open(sys.argv[1]) as lines, gzip.open(sys.argv[2], "wb") as out:
+    for line in lines:
+        number, words, features, total = line.split(b" ||| ")
+        features += b" A0= %d" % (words[:1] in b"afkp")
+        out.write(b" ||| ".join((number, words, features, total)))
+"""
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> ListedText:
+    folder = tmp_path / "text"
+    folder.mkdir()
+    (folder / "list.jsonl").write_text("".join(json.dumps(each) + "\n" for each in LIST))
+    for name in ("source", "reference"):
+        (folder / name).write_text("".join(f"{each}\n" for each in REFERENCES))
+    return ListedText(folder / "list.jsonl", folder / "source", (folder / "reference",))
+
+
+@pytest.fixture
+def feature(tmp_path: Path) -> str:
+    script = tmp_path / "add.py"
+    script.write_text(ADD)
+    return f"A0={sys.executable} {script} {{nbest}} {{out}}"
+
+
+def test_the_weights_choose_the_right_hypotheses(
+    text: ListedText, feature: str, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    found = rerank_lists(text, text, out, MERT, [NBestFeature.parse(feature)], seed=5)
+    assert {name: [run.seed for run in runs] for name, runs in found.systems.items()} == {
+        "first": [5],
+        "reranked": [5, 6],
+        "+A0": [5, 6],
+    }
+    assert [round(run.dev_score, 6) for run in found.systems["first"]] == [0.0]
+    for name in ("reranked", "+A0"):
+        for run in found.systems[name]:
+            assert run.dev_score == pytest.approx(100)
+            assert (out / run.test).read_text().splitlines() == REFERENCES
+            assert list(run.weights) == ["LM0", "TM0", "WordPenalty0", "A0"]
+    assert {run.weights["A0"][0] for run in found.systems["reranked"]} == {0.0}
+    first = (out / found.systems["first"][0].test).read_text().splitlines()
+    assert first == [" ".join(reversed(each.split())) for each in REFERENCES]
+    assert json.loads((out / "weights.json").read_text())["optimizer"] == "mert"
+
+
+@pytest.mark.parametrize("metric", ["chrf", "ter", "word-accuracy", "cer"])
+def test_each_metric_chooses_the_right_hypotheses(
+    metric: MetricName, text: ListedText, tmp_path: Path
+) -> None:
+    config = replace(MERT, metric=metric, n_runs=1)
+    found = rerank_lists(text, None, tmp_path / "out", config)
+    (run,) = found.systems["reranked"]
+    assert (found.metric, run.dev_score) == (metric, 0.0 if metric in ("ter", "cer") else 100.0)
+    assert (tmp_path / "out" / run.dev).read_text().splitlines() == REFERENCES
+
+
+def test_a_column_of_numbers_is_tuned_for_and_a_short_one_leaves_nothing(
+    text: ListedText, tmp_path: Path
+) -> None:
+    """The command of the first one gives 1 where hypothesis and reference are equal."""
+    equal = 'paste -d: "$1" "$2" | awk -F: \'{print $1 == $2}\''
+    for program, n_lines in {equal: 0, f"{equal} | tail -n +2": 7}.items():
+        script = tmp_path / "equal.sh"
+        script.write_text(f'{program} > "$3"\n')
+        command = f"sh {script} {{hypotheses}} {{reference}} {{out}}"
+        config = replace(MERT, metric="column", metric_command=command, n_runs=1)
+        out = tmp_path / f"out{n_lines}"
+        if n_lines:
+            with pytest.raises(InputError, match="found 7 lines, expected 8, one a hypothesis"):
+                rerank_lists(text, None, out, config)
+            assert not out.exists()
+        else:
+            found = rerank_lists(text, None, out, config)
+            assert [found.systems[name][0].dev_score for name in found.systems] == [0.0, 1.0]
+
+
+def test_likeness_to_the_others_is_a_feature_of_its_own_system(
+    text: ListedText, tmp_path: Path
+) -> None:
+    found = rerank_lists(text, None, tmp_path / "out", replace(MERT, mbr="chrf"))
+    assert (found.mbr, [*found.systems]) == ("chrf", ["first", "reranked", "+MBR0"])
+    assert found.systems["reranked"][0].weights["MBR0"] == [0.0]
+    named = text.nbest.read_text().replace("TM0", "MBR0")
+    text.nbest.write_text(named)
+    with pytest.raises(ConfigError, match="has a feature MBR0; use another name"):
+        rerank_lists(text, None, tmp_path / "other", replace(MERT, mbr="bleu"))
+
+
+def test_a_start_may_come_from_a_file(text: ListedText, tmp_path: Path) -> None:
+    start = tmp_path / "start.json"
+    start.write_text('{"LM0": [0.0], "TM0": [1.0]}')
+    frozen = OptimizerConfig(frozen=("LM0_0", "TM0_0", "WordPenalty0_0"))
+    config = RerankConfig(n_runs=1, list_format="jsonl", search=frozen)
+    found = rerank_lists(text, None, tmp_path / "out", config, init_weights=start)
+    (run,) = found.systems["reranked"]
+    assert (run.weights["LM0"], run.weights["TM0"], run.test) == ([0.0], [1.0], "")
+    assert run.dev_score == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("LM0", "list.jsonl has a feature LM0; use another name"), ("A0:LM0", "leave :LM0 out")],
+)
+def test_a_feature_that_does_not_fit_is_refused(
+    name: str, message: str, text: ListedText, tmp_path: Path
+) -> None:
+    feature = NBestFeature.parse(f"{name}=cp {{nbest}} {{out}}")
+    with pytest.raises(ConfigError, match=message):
+        rerank_lists(text, None, tmp_path / "out", MERT, [feature])
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_test_list_with_other_features_is_refused(text: ListedText, tmp_path: Path) -> None:
+    other = tmp_path / "other.jsonl"
+    other.write_text(text.nbest.read_text().replace("TM0", "LP0"))
+    test = ListedText(other, text.source)
+    with pytest.raises(
+        InputError, match="found the features LM0, LP0, WordPenalty0, expected LM0, T"
+    ):
+        rerank_lists(text, test, tmp_path / "out", MERT)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_feature_of_a_model_is_added_by_rescorer_nbest() -> None:
+    feature = feature_of_model("NN0=a b/{c}")
+    command = "rescorer nbest N --source S --model a\\ b/{c} --feature NN0 --out O"
+    assert " ".join(word.replace(" ", "\\ ") for word in feature.words("N", "S", "O")) == command
+    with pytest.raises(ConfigError, match="found 'rnn', expected NAME=DIRECTORY"):
+        feature_of_model("rnn")
+
+
+def run(*words: str) -> tuple[int, str]:
+    result = CliRunner().invoke(main, ["rerank", *words])
+    return result.exit_code, result.output
+
+
+def options(text: ListedText, out: Path) -> list[str]:
+    dev = ["--list", str(text.nbest), "--source", str(text.source)]
+    references = [word for path in text.references for word in ("--reference", str(path))]
+    return [*dev, *references, "--out", str(out), "--list-format", "jsonl", "--runs", "2"]
+
+
+def test_the_command_compares_what_was_chosen(
+    text: ListedText, feature: str, tmp_path: Path
+) -> None:
+    test = ["--test-list", str(text.nbest), "--test-source", str(text.source)]
+    test += ["--test-reference", str(text.references[0]), "--nbest-feature", feature]
+    words = [*options(text, tmp_path / "out"), *test, "--optimizer", "mert", "--metric", "chrf"]
+    code, printed = run(*words)
+    assert code == 0, printed
+    table = json.loads((tmp_path / "out" / "table.json").read_text())
+    rows = {row["system"]: row for row in table["rows"]}
+    assert {name: (row["n_runs"], row["dev_bleu"]) for name, row in rows.items()} == {
+        "first": (1, None),
+        "reranked": (2, None),
+        "+A0": (2, None),
+    }
+    assert rows["+A0"]["test_bleu"] == pytest.approx(100)
+    assert (table["control"], rows["first"]["test_bleu"]) == ("reranked", 0.0)
+    assert {name: row.get("tuned_for") for name, row in rows.items()} == {
+        "first": None,
+        "reranked": "chrf",
+        "+A0": "chrf",
+    }
+    assert "+A0: tuned for chrf, not for BLEU." in printed
+
+
+def test_options_that_do_not_belong_together_are_refused(text: ListedText, tmp_path: Path) -> None:
+    given = options(text, tmp_path / "out")
+    cases = {
+        "belong together": ["--test-list", str(text.nbest)],
+        "found --resume, an option for a RUN alone": ["--resume"],
+        "found --nbest-size, an option for a RUN alone": ["--nbest-size", "5"],
+        "found --list, an option for lists alone": [str(tmp_path)],
+    }
+    for message, more in cases.items():
+        code, printed = run(*given, *more)
+        assert (code, message in printed) == (1, True), printed
+    code, printed = run(*given[2:6], "--out", str(tmp_path / "out"))
+    assert (code, "found neither a RUN nor --list" in printed) == (1, True), printed
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,253 @@
+"""Reranking n-best lists of any decoder: features are added, weights learned, and hypotheses chosen.
+
+The systems are "first", the first hypothesis of each sentence; "reranked", with weights of the list's own
+features; and, if features are added, one named after them. Against "reranked" one sees what the added features
+give, since learning weights may help by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.json_files import write_json
+from moses_bridge.base.overwriting import refuse_overwriting
+from moses_bridge.base.textio import count_lines, open_directory, write_lines
+from moses_bridge.formats.nbest import parse_features, read_nbest, without_escaped_bars
+from moses_bridge.formats.nbest_lists import ESCAPES_BARS, write_moses_list
+from moses_bridge.formats.weights import read_weights
+from tuning.loop.iteration_files import Weights
+from tuning.loop.list_features import ListFeatures
+from tuning.loop.nbest_choice import NBestFeature, best_of_each
+from tuning.loop.rerank_config import RerankConfig
+from tuning.loop.tuning_loop import weight_row
+from tuning.optimisers.by_name import load_optimizer
+from tuning.pools.bleu_stats import read_references
+from tuning.pools.mbr import FEATURE as MBR_FEATURE
+from tuning.pools.mbr import add_mbr
+from tuning.pools.metric_name import MbrMetricName, MetricName
+from tuning.pools.nbest_pool import NBestPool, grouped_weights, read_pool, spread_within
+from tuning.pools.sparse_features import is_sparse
+
+FIRST, RERANKED = "first", "reranked"
+
+
+@dataclass(frozen=True)
+class ListedText:
+    """A text with an n-best list.
+
+    Attributes:
+        nbest: the list.
+        source: the sentences that were translated, one a line.
+        references: files of references, tokenised as the list is.
+    """
+
+    nbest: Path
+    source: Path
+    references: Sequence[Path] = ()
+
+    @property
+    def files(self) -> list[Path]:
+        """All of its files."""
+        return [self.nbest, self.source, *self.references]
+
+
+@dataclass(frozen=True)
+class RerankedRun:
+    """One time weights were learned.
+
+    Attributes:
+        seed: seed of the optimiser.
+        weights: weights by feature; {} for the first hypotheses.
+        dev_score: the metric tuned for, of the chosen dev hypotheses.
+        dev: the chosen dev hypotheses, a file in the directory.
+        test: the chosen test hypotheses; "" without a test list.
+    """
+
+    seed: int
+    weights: Weights
+    dev_score: float
+    dev: str
+    test: str = ""
+
+
+@dataclass(frozen=True)
+class Reranked:
+    """What `rerank_lists` found, as in OUT/weights.json.
+
+    Attributes:
+        optimizer: optimiser of the weights.
+        metric: what the weights were tuned for.
+        features: the added features.
+        mbr: the metric of the added feature MBR0; None for no such feature.
+        systems: the runs of each system.
+    """
+
+    optimizer: str
+    metric: MetricName
+    features: list[NBestFeature]
+    mbr: MbrMetricName | None = None
+    systems: dict[str, list[RerankedRun]] = field(default_factory=dict)
+
+    def outputs(self, directory: Path) -> dict[str, list[Path]]:
+        """The chosen test hypotheses of each system, in the directory."""
+        return {name: [directory / run.test for run in runs] for name, runs in self.systems.items()}
+
+
+def rerank_lists(
+    dev: ListedText,
+    test: ListedText | None,
+    out: Path,
+    config: RerankConfig,
+    features: Sequence[NBestFeature] = (),
+    seed: int = 1,
+    jobs: int = 1,
+    init_weights: Path | None = None,
+) -> Reranked:
+    """Learn the weights of n-best lists on a dev text, and choose hypotheses of a dev and a test text.
+
+    Args:
+        dev: the dev text, with references.
+        test: the test text; None for none.
+        out: directory to write, missing or empty: weights.json, the lists in Moses's format with the added
+            features, and the chosen hypotheses. It appears only when complete.
+        config: settings.
+        features: features to add to the lists, without stand-ins.
+        seed: seed of the first run; the others have the numbers after it.
+        jobs: number of threads of the optimiser.
+        init_weights: weights.json of a run, or a table of this form, with the weights to start from. Otherwise
+            each feature of the list starts with about the same influence, and the added ones with none.
+
+    Raises:
+        InputError: an input file is malformed, a command wrote no list, or the lists have other features.
+        ConfigError: a feature has the name of one of the list, or a stand-in; or an input would be overwritten.
+    """
+    _refuse_stand_ins(features)
+    refuse_overwriting([out], [*dev.files, *([] if test is None else test.files)])
+    references = config.chosen_metric.references(dev.references, dev.source, jobs)
+    if test is not None and test.references:
+        read_references(test.references, test.source)  # refused before any work is done
+    texts = {"dev": dev} if test is None else {"dev": dev, "test": test}
+    found = Reranked(config.optimizer, config.metric, [*features], config.mbr)
+    names = [feature.name for feature in features] + ([MBR_FEATURE] if config.mbr else [])
+    with open_directory(out) as directory:
+        with ListFeatures(features) as added:
+            lists = {
+                part: _with_features(text, directory / f"{part}.nbest.gz", added, config)
+                for part, text in texts.items()
+            }
+        _check_same_features(lists, texts)
+        pool = read_pool([lists["dev"]], references)
+        learned = _learn(pool, names, config, seed, jobs, init_weights)
+        rows = [each.weights for each in learned]
+        chosen = {part: _chosen(lists[part], rows, texts[part], config) for part in texts}
+        for place, each in enumerate(learned):
+            files = {part: f"{part}.{each.system}.{each.seed}.out" for part in texts}
+            for part, name in files.items():
+                write_lines(directory / name, chosen[part][place])
+            sums = references.statistics(enumerate(chosen["dev"][place])).sum(axis=0)
+            score = float(references.metric.value(sums))
+            run = RerankedRun(each.seed, each.weights, score, **files)
+            found.systems.setdefault(each.system, []).append(run)
+        write_json(directory / "weights.json", asdict(found))
+    return found
+
+
+@dataclass(frozen=True)
+class _Learned:
+    """The weights of a run of a system."""
+
+    system: str
+    seed: int
+    weights: Weights
+
+
+def _refuse_stand_ins(features: Sequence[NBestFeature]) -> None:
+    for feature in features:
+        if feature.stand_in:
+            raise ConfigError(f"{feature.name}: nothing is searched; leave :{feature.stand_in} out")
+
+
+def _with_features(text: ListedText, out: Path, added: ListFeatures, config: RerankConfig) -> Path:
+    """Write the list of a text in Moses's format, with the added features."""
+    plain = out.with_name(f"plain.{out.name}")
+    n_sentences = count_lines(text.source)
+    write_moses_list(text.nbest, config.list_format, n_sentences, plain, config.word_penalty)
+    own = _features(plain)
+    for name in (MBR_FEATURE, *(feature.name for feature in added.features)):
+        if name in own and not (name == MBR_FEATURE and config.mbr is None):
+            raise ConfigError(f"{text.nbest} has a feature {name}; use another name")
+    added.add(plain, text.source, out)
+    plain.unlink(missing_ok=True)
+    if config.mbr is not None:
+        add_mbr(out, config.mbr, out)
+    return out
+
+
+def _features(nbest: Path) -> list[str]:
+    """The features of a list, by its first hypothesis; sparse ones are left out."""
+    first = next(read_nbest(nbest))
+    return [name for name in parse_features(first, nbest) if "_" not in name]
+
+
+def _check_same_features(lists: Mapping[str, Path], texts: Mapping[str, ListedText]) -> None:
+    """Refuse a test list with other features than the dev list: no weights would be learned for them."""
+    expected = _features(lists["dev"])
+    for part, nbest in lists.items():
+        if (found := _features(nbest)) != expected:
+            features = ", ".join(found)
+            raise InputError(texts[part].nbest, 1, f"the features {features}", ", ".join(expected))
+
+
+def _learn(
+    pool: NBestPool,
+    added: Sequence[str],
+    config: RerankConfig,
+    seed: int,
+    jobs: int,
+    init_weights: Path | None,
+) -> list[_Learned]:
+    """The weights of all runs of all systems."""
+    start = _start(pool, added, init_weights)
+    own = tuple(name for name in pool.names if name.rpartition("_")[0] in added)
+    systems = {RERANKED: own}
+    if added:
+        systems["+".join(["", *added])] = ()
+    optimize = load_optimizer(config.optimizer)
+    learned = [_Learned(FIRST, seed, {})]
+    for system, frozen in systems.items():
+        settings = replace(config.search, frozen=(*config.search.frozen, *frozen, *_sparse(pool)))
+        for number in range(seed, seed + config.n_runs):
+            found = optimize(pool, start[None], settings, number, jobs)
+            learned.append(_Learned(system, number, grouped_weights(found.weights)))
+    return learned
+
+
+def _sparse(pool: NBestPool) -> list[str]:
+    return [name for name in pool.names if is_sparse(name)]
+
+
+def _start(
+    pool: NBestPool, added: Collection[str], init_weights: Path | None
+) -> NDArray[np.float64]:
+    """The weights to start from, *Shape:* (n_features,); see `rerank_lists`."""
+    if init_weights is not None:
+        return weight_row(pool, read_weights(init_weights))
+    is_own = [not is_sparse(name) and name.rpartition("_")[0] not in added for name in pool.names]
+    weights = np.where(is_own & ~pool.constant, 1.0, 0.0) / np.maximum(spread_within(pool), 1e-9)
+    return np.asarray(weights / max(np.abs(weights).sum(), 1e-12))
+
+
+def _chosen(
+    nbest: Path, rows: Sequence[Weights], text: ListedText, config: RerankConfig
+) -> list[list[bytes]]:
+    """The words chosen by each of the weights, as the text's own format has them."""
+    chosen = best_of_each(nbest, rows, count_lines(text.source))
+    if config.list_format in ESCAPES_BARS:
+        return [[without_escaped_bars(words) for words in output] for output in chosen]
+    return chosen

@@ -1,0 +1,118 @@
+"""chrF (Popovic 2015), with sacreBLEU's defaults and to the last digit of its numbers.
+
+The statistics of a hypothesis are 18 whole numbers: for 1- to 6-grams of characters in turn those of the
+hypothesis, of the reference, and the matches. White space is left out. Of several references the one with
+the highest chrF counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from moses_bridge.compiled.notice import CompilationNotice
+from tuning.pools.metric import Counts, SummedMetric, TextReferences, Values, unicode
+
+MAX_ORDER = 6
+BETA_SQUARED = 4.0  # recall counts twice as much as precision
+WHAT_IS_COMPILED, N_COMPILED = "the count of character n-grams (some seconds)", 10
+CHARACTERS_A_WORD = 6  # about, with the blank behind it, for gains in words
+
+
+class ChrfMetric(SummedMetric):
+    """chrF, 0 to 100."""
+
+    def value(self, sums: Counts) -> Values:
+        """ChrF of summed statistics, *Shape:* (..., 18) -> (...).
+
+        The mean of the precisions of all orders, and that of the recalls, over the orders that both texts
+        have; then their F-score.
+        """
+        rows = np.asarray(sums, np.float64)
+        precision, recall, n_orders = (np.zeros(rows.shape[:-1]) for _ in range(3))
+        for order in range(MAX_ORDER):
+            found, expected, matches = (rows[..., 3 * order + k] for k in range(3))
+            is_there = (found > 0) & (expected > 0)
+            precision += np.where(is_there, matches / np.maximum(found, 1), 0.0)
+            recall += np.where(is_there, matches / np.maximum(expected, 1), 0.0)
+            n_orders += is_there
+        precision /= np.maximum(n_orders, 1)
+        recall /= np.maximum(n_orders, 1)
+        product = (1 + BETA_SQUARED) * precision * recall
+        weighted = BETA_SQUARED * precision + recall
+        return 100 * (product / np.where(weighted > 0, weighted, 1.0))
+
+    def quality(self, statistics: Counts) -> Values:
+        """ChrF of each hypothesis, 0 to 1."""
+        return self.value(statistics) / 100
+
+    def gains(self, statistics: Counts) -> Values:
+        """ChrF of each hypothesis, 0 to 1, times the length of its reference in words."""
+        return self.quality(statistics) * statistics[:, 1] / CHARACTERS_A_WORD
+
+
+CHRF = ChrfMetric("chrf", "chrF", 1)
+
+
+class ChrfReferences(TextReferences):
+    """References for chrF; see `TextReferences`."""
+
+    metric: ClassVar[ChrfMetric] = CHRF
+
+    def statistics(self, hypotheses: Iterable[tuple[int, bytes]]) -> NDArray[np.int32]:
+        """Statistics of hypotheses, *Shape:* (n, 18)."""
+        pairs = list(hypotheses)
+        rows = np.zeros((len(pairs), 3 * MAX_ORDER), np.int32)
+        others: list[list[NDArray[np.uint32]]] = [[] for _ in self.sentences]
+        with CompilationNotice(WHAT_IS_COMPILED, N_COMPILED):
+            for row, (sentence, words) in zip(rows, pairs, strict=True):
+                if not others[sentence]:
+                    others[sentence] = [_characters(text) for text in self.sentences[sentence]]
+                found = [_counted(_characters(words), other) for other in others[sentence]]
+                best = 0 if len(found) == 1 else int(np.argmax(CHRF.value(np.array(found))))
+                row[:] = found[best]
+        return rows
+
+
+def _counted(text: NDArray[np.uint32], reference: NDArray[np.uint32]) -> NDArray[np.int32]:
+    counts = np.zeros(3 * MAX_ORDER, np.int32)
+    _count(text, reference, counts)
+    return counts
+
+
+def _characters(text: bytes) -> NDArray[Any]:
+    """The characters without white space, by their numbers in Unicode."""
+    shown = "".join(unicode(text).split())
+    return np.frombuffer(shown.encode("utf-32-le", "replace"), np.uint32)
+
+
+@njit(cache=True, nogil=True)
+def _count(text, reference, counts):  # type: ignore[no-untyped-def]
+    """Fill the statistics of a text against a reference, *Shape of counts:* (18,)."""
+    earlier = np.zeros(MAX_ORDER, np.int64)
+    in_reference = np.zeros(MAX_ORDER, np.int64)
+    for order in range(MAX_ORDER):
+        counts[3 * order + 1] = max(0, len(reference) - order)
+        if counts[3 * order + 1]:  # sacreBLEU counts none against a reference without any
+            counts[3 * order] = max(0, len(text) - order)
+    for place in range(len(text)):
+        _occurrences(text, place, text, place, earlier)
+        _occurrences(text, place, reference, len(reference), in_reference)
+        for order in range(MAX_ORDER):
+            counts[3 * order + 2] += in_reference[order] > earlier[order]
+
+
+@njit(cache=True, nogil=True)
+def _occurrences(text, start, other, n_places, counts):  # type: ignore[no-untyped-def]
+    """How often the n-grams at a place of a text begin in the first places of another one."""
+    counts[:] = 0
+    for place in range(n_places):
+        longest = min(MAX_ORDER, len(text) - start, len(other) - place)
+        for k in range(longest):
+            if text[start + k] != other[place + k]:
+                break
+            counts[k] += 1

@@ -1,0 +1,119 @@
+"""Minimum Bayes risk over an n-best list (Kumar & Byrne 2004): how much a hypothesis is like the others.
+
+The value of a hypothesis is the mean quality, by sentence BLEU or chrF, that it would have if each other
+hypothesis of its sentence were the reference. As a feature of a list its weight is learned like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from moses_bridge.base.progress import track
+from moses_bridge.base.textio import StrPath, read_lines, write_lines
+from moses_bridge.formats.nbest import parse_entry, with_feature
+from tuning.pools.bleu_stats import BLEU
+from tuning.pools.bleu_stats import MAX_ORDER as BLEU_ORDER
+from tuning.pools.chrf import CHRF
+from tuning.pools.chrf import MAX_ORDER as CHRF_ORDER
+from tuning.pools.metric import unicode
+from tuning.pools.metric_name import MbrMetricName
+
+FEATURE = "MBR0"
+
+
+def add_mbr(nbest: StrPath, metric: MbrMetricName, out: StrPath) -> None:
+    """Write a list in Moses's format with the feature MBR0 behind the others.
+
+    Args:
+        nbest: the list.
+        metric: "bleu" or "chrf".
+        out: the list to write, compressed by suffix.
+
+    Raises:
+        InputError: a line is malformed.
+    """
+    lines = list(read_lines(nbest))
+    members: dict[int, list[int]] = {}
+    texts = []
+    for place, line in enumerate(lines):
+        entry = parse_entry(line, nbest, place + 1)
+        members.setdefault(entry.sentence_id, []).append(place)
+        texts.append(entry.words)
+    values = np.zeros(len(lines))
+    for places in track(members.values(), "MBR", len(members), "sentences"):
+        values[places] = mbr_values([texts[place] for place in places], metric)
+    pairs = zip(lines, values.tolist(), strict=True)
+    write_lines(out, [with_feature(line, FEATURE, value) for line, value in pairs])
+
+
+def mbr_values(texts: Sequence[bytes], metric: MbrMetricName) -> NDArray[np.float64]:
+    """The mean quality (0 to 1) of each text against the others; 0 for a single one.
+
+    Args:
+        texts: the hypotheses of a sentence, *Shape:* (n,).
+        metric: "bleu" or "chrf".
+    """
+    n = len(texts)
+    if n == 1:
+        return np.zeros(1)
+    if metric == "bleu":
+        units: list[Sequence[object]] = [text.split() for text in texts]
+        matches, totals = _matches(units, BLEU_ORDER)
+        own = np.repeat(totals[:, None], n, axis=1)
+        pairs = np.stack([matches, own], axis=-1).reshape(n, n, -1)
+        lengths = np.broadcast_to(totals[None, :, :1], (n, n, 1))
+        statistics = np.concatenate([pairs, lengths], axis=-1)
+        quality = BLEU.quality(statistics.reshape(n * n, -1))
+    else:
+        units = ["".join(unicode(text).split()) for text in texts]
+        matches, totals = _matches(units, CHRF_ORDER)
+        theirs = np.repeat(totals[None], n, axis=0)
+        own = np.where(theirs > 0, totals[:, None], 0)
+        statistics = np.stack([own, theirs, matches], axis=-1)
+        quality = CHRF.quality(statistics.reshape(n * n, -1))
+    table = quality.reshape(n, n)
+    return np.asarray((table.sum(axis=1) - np.diagonal(table)) / (n - 1))
+
+
+def _matches(
+    texts: Sequence[Sequence[object]], max_order: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Matched n-grams of each pair of texts, and the n-grams of each text, by order.
+
+    Returns:
+        *Shapes:* (n, n, max_order) and (n, max_order).
+    """
+    totals = np.array([[max(0, len(text) - k) for k in range(max_order)] for text in texts])
+    matches = np.zeros((len(texts), len(texts), max_order), np.int64)
+    for order in range(1, max_order + 1):
+        numbers: dict[object, int] = {}
+        rows = [
+            [
+                numbers.setdefault(tuple(text[place : place + order]), len(numbers))
+                for place in range(len(text) - order + 1)
+            ]
+            for text in texts
+        ]
+        counts = np.array([np.bincount(row, minlength=len(numbers)) for row in _as_arrays(rows)])
+        _common(counts.astype(np.int32), matches[:, :, order - 1])
+    return matches, totals
+
+
+def _as_arrays(rows: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
+    return [np.array(row, np.int64) for row in rows]
+
+
+@njit(cache=True, nogil=True)
+def _common(counts, matches):  # type: ignore[no-untyped-def]
+    """Fill the sums of the smaller counts of each pair of rows, *Shapes:* (n, n_ngrams), (n, n)."""
+    for one in range(len(counts)):
+        for other in range(one + 1):
+            total = 0
+            for column in range(counts.shape[1]):
+                total += min(counts[one, column], counts[other, column])
+            matches[one, other] = total
+            matches[other, one] = total

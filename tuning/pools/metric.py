@@ -1,0 +1,153 @@
+"""What weights are tuned for: statistics of a hypothesis, their sums, and one number of the sums.
+
+An optimiser knows no metric but through `Metric`. Where a line search moves the weights, the sums change
+at each corner, and `along` has the number in each interval between corners (Och 2003, section 5).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.base.textio import StrPath, read_lines
+from tuning.pools.bleu_stats import refuse_other_length
+
+Counts = NDArray[np.integer[Any]] | NDArray[np.float64]
+Values = NDArray[np.float64]
+
+
+class Metric(Protocol):
+    """A metric whose statistics add up over sentences.
+
+    Attributes:
+        name: name in settings.
+        label: name for people.
+        sign: 1 where more is better, -1 where less is.
+    """
+
+    @property
+    def name(self) -> str:
+        """See the class."""
+
+    @property
+    def label(self) -> str:
+        """See the class."""
+
+    @property
+    def sign(self) -> int:
+        """See the class."""
+
+    def value(self, sums: Counts) -> Values:
+        """The metric of summed statistics, *Shape:* (..., n_statistics) -> (...)."""
+
+    def level(self, value: float) -> float:
+        """A value on the scale of `along`."""
+
+    def along(self, sums: Counts, changes: Counts, order: NDArray[np.int64]) -> Values:
+        """How good the metric is in each interval of a line; more is better, on any rising scale.
+
+        Args:
+            sums: summed statistics in the first interval, *Shape:* (n_statistics,).
+            changes: by which each corner changes them, *Shape:* (n_corners, n_statistics).
+            order: the corners from the first to the last one, *Shape:* (n_corners,).
+
+        Returns:
+            *Shape:* (n_corners + 1,).
+        """
+
+    def quality(self, statistics: Counts) -> Values:
+        """How good each hypothesis is alone, 0 to about 1, more is better: *Shape:* (n,)."""
+
+    def oracle_order(self, statistics: Counts) -> Values:
+        """Like `quality`, on any rising scale, for the choice of the best hypotheses: *Shape:* (n,)."""
+
+    def gains(self, statistics: Counts) -> Values | None:
+        """What each hypothesis adds, in words of the reference, more is better: *Shape:* (n,).
+
+        None for BLEU, for which the optimisers use sums.
+        """
+
+
+class MetricReferences(Protocol):
+    """References of a text, with which hypotheses are counted."""
+
+    @property
+    def metric(self) -> Metric:
+        """What is counted."""
+
+    def __len__(self) -> int:
+        """The number of sentences."""
+
+    def statistics(self, hypotheses: Iterable[tuple[int, bytes]]) -> Any:
+        """Statistics of hypotheses, each with the number of its sentence: *Shape:* (n, n_statistics)."""
+
+    def output_statistics(self, path: StrPath) -> Any:
+        """Statistics of a file of translations: *Shape:* (n_sentences, n_statistics)."""
+
+
+@dataclass(frozen=True)
+class SummedMetric:
+    """What metrics other than BLEU share; see `Metric`."""
+
+    name: str
+    label: str
+    sign: int
+
+    @abstractmethod
+    def value(self, sums: Counts) -> Values:
+        """See `Metric`."""
+
+    @abstractmethod
+    def quality(self, statistics: Counts) -> Values:
+        """See `Metric`."""
+
+    def level(self, value: float) -> float:
+        """The value, or minus the value if less is better."""
+        return self.sign * value
+
+    def along(self, sums: Counts, changes: Counts, order: NDArray[np.int64]) -> Values:
+        """See `Metric`; the sums of all intervals are in memory at a time."""
+        steps = np.cumsum(changes[order], axis=0)
+        return self.sign * self.value(sums + np.concatenate([np.zeros_like(steps[:1]), steps]))
+
+    def oracle_order(self, statistics: Counts) -> Values:
+        """The quality."""
+        return self.quality(statistics)
+
+
+class TextReferences:
+    """References as bytes, for metrics that count texts.
+
+    Args:
+        sentences: for each sentence its references.
+    """
+
+    def __init__(self, sentences: Sequence[Sequence[bytes]]) -> None:
+        self.sentences = sentences
+
+    def __len__(self) -> int:
+        return len(self.sentences)
+
+    @abstractmethod
+    def statistics(self, hypotheses: Iterable[tuple[int, bytes]]) -> Any:
+        """See `MetricReferences`."""
+
+    def output_statistics(self, path: StrPath) -> Any:
+        """Statistics of a file of translations, *Shape:* (n_sentences, n_statistics).
+
+        Raises:
+            InputError: the file has another number of lines than the references.
+        """
+        lines = list(read_lines(path))
+        refuse_other_length(path, lines, len(self))
+        return self.statistics(enumerate(lines))
+
+
+def unicode(text: bytes) -> str:
+    """The characters of a text; bytes that are no UTF-8 become one replacement each."""
+    return text.decode("utf-8", "replace")

@@ -1,0 +1,71 @@
+"""The references of a text for the metric of a name: the one list used by settings, commands and the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.textio import StrPath, read_lines
+from tuning.pools.bleu_stats import References, read_references
+from tuning.pools.metric import MetricReferences
+from tuning.pools.metric_name import MetricName
+
+
+@dataclass(frozen=True)
+class MetricChoice:
+    """What weights are tuned for.
+
+    Attributes:
+        name: name of the metric.
+        command: command of the metric "column"; see `tuning.pools.column_metric.ColumnReferences`.
+        cache: file that keeps its numbers; "" keeps them in memory alone.
+
+    Raises:
+        ConfigError: "column" has no command, or another metric has one.
+    """
+
+    name: MetricName = "bleu"
+    command: str = ""
+    cache: str = ""
+
+    def __post_init__(self) -> None:
+        if self.name == "column" and not self.command:
+            raise ConfigError('the metric "column" needs a command: set metric_command')
+        if self.name != "column" and (self.command or self.cache):
+            raise ConfigError(f'the metric "{self.name}" has no command; leave metric_command out')
+
+    def references(
+        self, paths: Sequence[StrPath], source: StrPath, jobs: int = 1
+    ) -> MetricReferences:
+        """Read one file a reference.
+
+        Args:
+            paths: the files.
+            source: the translated text.
+            jobs: number of processes of TER.
+
+        Raises:
+            InputError: a file has no lines, or another number of them than the source.
+        """
+        if self.name == "bleu":
+            return References.read(paths, source)
+        sentences = read_references(paths, source)
+        if self.name == "chrf":
+            from tuning.pools.chrf import ChrfReferences
+
+            return ChrfReferences(sentences)
+        if self.name == "ter":
+            from tuning.pools.ter import TerReferences
+
+            return TerReferences(sentences, jobs)
+        if self.name == "column":
+            from tuning.pools.column_metric import ColumnReferences
+
+            cache = Path(self.cache) if self.cache else None
+            return ColumnReferences(sentences, [*read_lines(source)], self.command, cache)
+        from tuning.pools.edit_rates import CerReferences, WordAccuracyReferences
+
+        kind = CerReferences if self.name == "cer" else WordAccuracyReferences
+        return kind(sentences)
