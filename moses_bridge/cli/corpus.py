@@ -261,9 +261,9 @@ def folds(
     help="N-best list to write; the suffix chooses the compression.",
 )
 def join_folds(folds: Path, nbest: tuple[Path, ...], out: Path) -> None:
-    """Join the n-best lists of all folds to one list of the whole text.
+    """Join the n-best lists of all folds.
 
-    FOLDS is the file of this name that `moses-bridge folds` writes. Give one NBEST per fold, in their order.
+    The result is one list of the whole text. FOLDS is the file of this name that `moses-bridge folds` writes. Give one NBEST per fold, in their order.
 
     \b
     Example:

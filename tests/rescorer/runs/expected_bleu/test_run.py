@@ -154,7 +154,7 @@ def command(folder: Path, *options: str) -> Any:
 def test_the_command(folder: Path) -> None:
     run = command(folder, "--epochs", "1")
     assert run.exit_code == 0, run.output
-    assert "held out loss before -" in run.output and "n epochs 1" in run.output
+    assert "held-out loss before -" in run.output and "1 passes" in run.output
     assert load_model(folder / "n").architecture == "cptm"
 
 
