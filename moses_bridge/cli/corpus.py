@@ -235,9 +235,10 @@ def folds(
     seed: int,
     out: Path,
 ) -> None:
-    """Cut a parallel text into folds by document, each with the rest of the text.
+    """Cut a parallel text into folds by document.
 
-    A system trained on rest.* in OUT/1 has not seen the sentences of fold.* in OUT/1, and so on for each fold.
+    For each fold there is the rest of the text: a system trained on rest.* in OUT/1 has not seen the sentences
+    of fold.* in OUT/1, and so on.
 
     \b
     Example:
