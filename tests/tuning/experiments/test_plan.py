@@ -148,7 +148,7 @@ def test_each_fold_is_translated_by_a_system_that_has_not_seen_it(tmp_path: Path
     """What make would run for a column at home, fold by fold."""
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus" / "train.groups").touch()
-    lines = made(tmp_path, [TINY], "b/home-pairs/trained", "folds.n_folds = 3")
+    lines = made(tmp_path, [TINY], "b/home-pairs-2/trained", "folds.n_folds = 3")
     (cut,) = (line for line in lines if "moses-bridge folds" in line)
     assert "--corpus corpus/train " in cut and "--folds 3 " in cut and "train.groups" in cut
     for number in (1, 2, 3):
