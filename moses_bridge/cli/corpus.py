@@ -264,7 +264,8 @@ def folds(
 def join_folds(folds: Path, nbest: tuple[Path, ...], out: Path) -> None:
     """Join the n-best lists of all folds.
 
-    The result is one list of the whole text. FOLDS is the file of this name that `moses-bridge folds` writes. Give one NBEST per fold, in their order.
+    The result is one list of the whole text. FOLDS is the file of this name that `moses-bridge folds` writes.
+    Give one NBEST per fold, in their order.
 
     \b
     Example:
