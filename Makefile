@@ -17,15 +17,16 @@ PACKAGES := moses_bridge rescorer tuning
 # processors, four at most, with 1.5 GB of memory for each; AT_ONCE=1 does one after the other. The processors
 # are divided among them: JOBS processes or threads a step.
 PROCESSORS := $(shell nproc)
-AT_ONCE := $(or $(AT_ONCE),$(if $(filter table1 networks domain regimes bench-optimizers,$(MAKECMDGOALS)),$(shell \
+AT_ONCE := $(or $(AT_ONCE),$(if $(filter table1 networks home domain regimes bench-optimizers,$(MAKECMDGOALS)),$(shell \
     awk -v most=$$(($(PROCESSORS) < 4 ? $(PROCESSORS) : 4)) '/^MemAvailable/ { \
     n = int($$2 / 1.5e6); print n < 1 ? 1 : n < most ? n : most }' /proc/meminfo),1))
-MAKEFLAGS += $(if $(filter table1 networks domain regimes bench-optimizers,$(MAKECMDGOALS)),--jobs=$(AT_ONCE))
+MAKEFLAGS += $(if $(filter table1 networks home domain regimes bench-optimizers,$(MAKECMDGOALS)),--jobs=$(AT_ONCE))
 JOBS := $(or $(JOBS),$(shell echo $$((($(PROCESSORS) + $(AT_ONCE) - 1) / $(AT_ONCE)))))
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
-.PHONY: help install kenlm development check format notebook settings commands rooms results docs test test-all browser fuzz faults mutate table1 networks domain regimes bench bench-build bench-significance bench-false-positives bench-optimizers bench-long-tables bench-paper-model bench-pretrained clean
+.PHONY: help install kenlm development check format notebook settings commands rooms results docs test test-all browser fuzz faults mutate table1 networks home domain regimes bench bench-build bench-significance bench-false-positives bench-optimizers bench-long-tables bench-paper-model bench-pretrained clean
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
+	@echo 'make home                                                  phrase models trained on lists of the whole training text'
 	@echo 'make networks                                              rows of the table with a network for each tuning'
 	@echo 'make domain                                                a phrase model trained on lists of another domain'
 	@echo 'make regimes                                               test the phrase network in nine data regimes (takes hours)'
@@ -254,48 +255,8 @@ COMPARE = $(BIN)/tuning compare $(TEST_TEXTS) $(foreach text,$(TRAINED),$(call g
 REPORT = $(BIN)/tuning report $(TEST_TEXTS) $(TABLES:%=--comparison %) $(MAPS:%=--map %) \
     $$([ ! -e $(STEPS) ] || echo --steps $(STEPS)) --title '$(SOURCE)-$(TARGET), $(SCALE)' --out $@
 
-# --- Another domain --------------------------------------------------------------------------------
-# 2,000 translated sentences of a domain that the table knows little of: what they give as lists for phrase
-# models, beside a table that does not have them and beside one that does.
+# Phrase models trained on n-best lists of the whole training text, made by systems that have not seen it.
+home: $(B)/home/table.json ; @cat $(B)/home/table.txt
 
-# $(call in_build,DIRECTORY,SETTINGS,TABLE,VARIABLES): a table of an experiment with other settings, in a build of its own.
-in_build = $(MAKE) BUILD=$(1) EXPERIMENT='$(EXPERIMENT) $(EXPERIMENTS)/$(2)' INSTALL= JOBS=$(JOBS) $(4) $(1)/$(notdir $(B))/$(3)/table.json
-D := $(BUILD)/domain
-
-$(D)/corpus/train.$(SOURCE): $(EXPERIMENTS)/domain/corpus.toml | $(INSTALL)
-	$(BIN)/moses-bridge corpus --source-language $(SOURCE) --target-language $(TARGET) --out $(@D) --config $< $(call named,domain)
-
-# The training text of the table and the new one; dev and test are the new domain's.
-$(D)/joined/train.$(SOURCE): $(D)/corpus/train.$(SOURCE) $(CORPUS)/train.$(SOURCE)
-	mkdir -p $(@D)
-	for language in $(TARGET) $(SOURCE); do \
-	    cp $(foreach part,dev test,$(D)/corpus/$(part).$$language) $(@D); \
-	    cat $(CORPUS)/train.$$language $(D)/corpus/train.$$language > $(@D)/train.$$language; \
-	done
-	[ ! -e $(D)/corpus/test.groups ] || cp $(D)/corpus/test.groups $(@D)
-
-domain: $(D)/corpus/train.$(SOURCE) $(D)/joined/train.$(SOURCE) $(MODEL)/moses.ini
-	+$(call in_build,$(D)/without,domain/lists.toml,domain,MODEL=$(MODEL) CORPUS=$(D)/corpus \
-	    TRAINED='$(CORPUS)/train.$(SOURCE) $(D)/corpus/train.$(SOURCE)' \
-	    INPUTS='$(foreach part,train dev test,$(D)/corpus/$(part).$(SOURCE))')
-	+$(call in_build,$(D)/with,domain/lists.toml,domain,CORPUS=$(D)/joined NETWORKS=$(D)/without/$(notdir $(B)))
-	for model in RNN CPTM; do \
-	    $(BIN)/tuning gains $(foreach name,without with,'table $(name) them=$(D)/$(name)/$(notdir $(B))/domain/table.json') \
-	        --system "+$$model for BLEU" --out $(D)/$$model || exit 1; \
-	done
-
-# --- The chance of a network ------------------------------------------------------------------------
-networks: $(MODEL)/moses.ini
-	+$(call in_build,$(BUILD)/networks,networks.toml,networks,MODEL=$(MODEL) CORPUS=$(CORPUS))
-
-# --- Regimes ----------------------------------------------------------------------------------------
-# When does the phrase network's column pay? The default experiment on other data, each changed by one file.
-REGIMES ?= 5000-pairs 20000-pairs 60000-pairs all-pairs no-smoothing mismatched-20 mismatched-40 mixed-domains other-domain
-$(REGIMES:%=regime-%): regime-%: | $(INSTALL)
-	+$(call in_build,$(BUILD)/regimes/$*,regimes/$*.toml,regime)
-
-regimes: $(REGIMES:%=regime-%)
-	$(BIN)/tuning gains $(foreach name,$(REGIMES),$(name)=$(BUILD)/regimes/$(name)/$(notdir $(B))/regime/table.json) \
-	    --system +RNN --out $(BUILD)/regimes
-
+include $(EXPERIMENTS)/more.mk
 include tests/bench/benches.mk

@@ -37,6 +37,7 @@ TAKEN = {
     "table1": "table1/table.json",
     "networks": "networks/table1/networks/table.json",
     "controls": "table1/controls/table.json",
+    "home": "table1/home/table.json",
     "full": "table1-full/table.json",
     "full-controls": "table1-full/controls/table.json",
     "german": "table1-en-de/table.json",

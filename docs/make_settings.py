@@ -45,6 +45,7 @@ EXPERIMENT_SECTIONS = {
     "nnjm": ("nnjm",),
     "rnn_lm": ("rnn_lm",),
     "rnnsearch": ("rnnsearch",),
+    "word_pairs": ("pairs",),
 }
 HEADER = "| key | meaning | type | default | limits |\n|---|---|---|---|---|\n"
 FAMILY_HEADER = "| key | of | meaning | type | default | limits |\n|---|---|---|---|---|---|\n"
@@ -89,9 +90,9 @@ SECTIONS = (
     Section("moses-bridge select", SelectConfig),
     Section("moses-bridge build", BuildConfig, ("build",)),
     Section("moses-bridge prune", PruneConfig),
-    Section("moses-bridge decode", DecoderConfig),
+    Section("moses-bridge decode", DecoderConfig, ("lists",)),
     *map(_of_architecture, ARCHITECTURES),
-    Section("rescorer expected-bleu", ExpectedBleuConfig),
+    Section("rescorer expected-bleu", ExpectedBleuConfig, ("home-pairs", "home-rnn")),
     Section("tuning tune", TuningConfig, ("start", "tune")),
     Section("tuning rerank", RerankConfig, ("rerank",)),
     Section("tuning optimize", OptimizerConfig),

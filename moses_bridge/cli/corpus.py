@@ -1,4 +1,4 @@
-"""Commands that make text: corpus, select."""
+"""Commands that make text: corpus, select, folds, join-folds."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from moses_bridge.base.command import (
     FILE_OR_STDIN,
     FILE_OR_STDOUT,
     OUTPUT_DIRECTORY,
+    PREFIX,
     choice_of,
     command,
     config_options,
@@ -191,7 +192,94 @@ def _print_corpus(report: CorpusReport) -> None:
         click.echo(f"test sentences with a near copy in train, by similarity: {shares}")
 
 
+@command
+@click.option(
+    "--corpus",
+    "prefix",
+    type=PREFIX,
+    required=True,
+    help="Common prefix of two tokenised texts: corpus/train for corpus/train.en and corpus/train.fr.",
+)
+@SOURCE_LANGUAGE
+@TARGET_LANGUAGE
+@click.option(
+    "--groups",
+    type=FILE_OR_STDIN,
+    help="Document of each sentence, one name per line; each document is in one fold.  "
+    "[default: folds are contiguous pieces]",
+)
+@click.option("--links", type=FILE_OR_STDIN, help="Word alignment of the text in Pharaoh format.")
+@click.option(
+    "--folds",
+    "n_folds",
+    type=click.IntRange(min=2),
+    default=10,
+    show_default=True,
+    help="Number of folds.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    help="Seed of the choice of documents.",
+)
+@click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Directory for the folds.")
+def folds(
+    prefix: Path,
+    source_language: str,
+    target_language: str,
+    groups: Path | None,
+    links: Path | None,
+    n_folds: int,
+    seed: int,
+    out: Path,
+) -> None:
+    """Cut a parallel text into folds by document.
+
+    For each fold there is the rest of the text: a system trained on rest.* in OUT/1 has not seen the sentences
+    of fold.* in OUT/1, and so on.
+
+    \b
+    Example:
+      moses-bridge folds --corpus corpus/train --source-language en --target-language fr \\
+          --groups corpus/train.groups --links model/aligned.grow-diag-final-and.gz --out folds
+    """
+    from moses_bridge.corpus.folds import FoldedText, cut_folds
+
+    text = FoldedText(prefix, source_language, target_language, groups, links)
+    sizes = cut_folds(text, out, n_folds, seed)
+    click.echo(f"sentences of each fold: {', '.join(f'{size:,}' for size in sizes)}")
+
+
+@command
+@click.argument("folds", type=FILE_OR_STDIN)
+@click.argument("nbest", type=FILE_OR_STDIN, nargs=-1, required=True)
+@click.option(
+    "--out",
+    type=FILE_OR_STDOUT,
+    required=True,
+    help="N-best list to write; the suffix chooses the compression.",
+)
+def join_folds(folds: Path, nbest: tuple[Path, ...], out: Path) -> None:
+    """Join the n-best lists of all folds.
+
+    The result is one list of the whole text. FOLDS is the file of this name that `moses-bridge folds` writes.
+    Give one NBEST per fold, in their order.
+
+    \b
+    Example:
+      moses-bridge join-folds folds/folds folds/1/lists.gz folds/2/lists.gz --out lists.gz
+    """
+    from moses_bridge.corpus.folds import join_folds as join_lists
+
+    n_entries = join_lists(folds, nbest, out)
+    click.echo(f"{n_entries:,} translations", err=True)
+
+
 COMMANDS = (
     corpus,
     select,
+    folds,
+    join_folds,
 )

@@ -28,7 +28,6 @@ from moses_bridge.corpus.text_pair import TextPair
 from moses_bridge.corpus.tokenization import tokenize_lines
 
 REPORT_NAME = "corpus.json"
-GROUPS_NAME = "test.groups"
 PARTS = ("train", "dev", "test")
 NEAR = "near copies in dev or test"
 MOST_NEAR = (
@@ -129,8 +128,8 @@ def prepare_corpus(
 ) -> CorpusReport:
     """Make OUT/{train,dev,test}.LANG and, as raw text, OUT/{train,dev,test}.raw.LANG.
 
-    OUT/test.groups has the package or document of each test sentence, OUT/corpus.json the counts. Fetched files
-    stay in OUT/download. The same indexes and config give the same bytes.
+    OUT/{train,dev,test}.groups have the package or document of each sentence, OUT/corpus.json the counts.
+    Fetched files stay in OUT/download. The same indexes and config give the same bytes.
     OUT/train.SOURCE is written last: where it exists the corpus is complete.
 
     Args:
@@ -164,7 +163,11 @@ def _written(out: Path, source: str, target: str) -> list[Path]:
     names = [
         f"{part}{raw}.{code}" for part in PARTS for raw in ("", ".raw") for code in (source, target)
     ]
-    return [out / name for name in (*names, GROUPS_NAME, REPORT_NAME)]
+    return [out / name for name in (*names, *map(_groups_name, PARTS), REPORT_NAME)]
+
+
+def _groups_name(part: str) -> str:
+    return f"{part}.groups"
 
 
 def _prepare(
@@ -425,9 +428,9 @@ def _write(
         _write_text(out / f"{part}.raw.{source}", [pair.raw.source for pair in pairs])
         _write_text(out / f"{part}.raw.{target}", [pair.raw.target for pair in pairs])
         _write_text(out / f"{part}.{target}", [pair.target for pair in pairs])
+        _write_text(out / _groups_name(part), [pair.raw.group or "" for pair in pairs])
         if part != "train":
             _write_text(out / f"{part}.{source}", [pair.source for pair in pairs])
-    _write_text(out / GROUPS_NAME, [pair.raw.group or "" for pair in parts["test"]])
     with open_write(out / REPORT_NAME) as stream:
         stream.write(json.dumps(asdict(report), indent=2).encode() + b"\n")
     _write_text(finished, [pair.source for pair in parts["train"]])

@@ -189,6 +189,12 @@ def _expected_bleu_settings(
     required=True,
     help="Reference translation of --source; may be given several times.",
 )
+@click.option(
+    "--groups",
+    type=INPUT_FILE,
+    help="Document of each line of --source, one name per line: whole documents are held out.  "
+    "[default: sentences are held out]",
+)
 @click.option("--out", type=OUTPUT_DIRECTORY, required=True, help="Model directory to write.")
 @config_options(_expected_bleu_settings)
 @click.option(
@@ -208,6 +214,7 @@ def expected_bleu(
     nbest: Path,
     source: Path,
     references: tuple[Path, ...],
+    groups: Path | None,
     out: Path,
     config: Path | None,
     minutes: float | None,
@@ -229,7 +236,7 @@ def expected_bleu(
     from rescorer.runs.expected_bleu.run import UNIT, ListText, train_for_expected_bleu
 
     settings = _expected_bleu_settings(config, minutes, epochs)
-    lists = ListText(nbest, source, references)
+    lists = ListText(nbest, source, references, groups)
     place = choose_device(device)
     before, report = train_for_expected_bleu(
         model, lists, out, settings, resume, place, seed, trust_code

@@ -23,3 +23,26 @@ def held_out_mask(n_items: int, n_held_out: int, seed: int) -> NDArray[np.bool_]
     rng = np.random.default_rng(seed)
     mask[rng.permutation(n_items)[: min(n_held_out, n_items // 10)]] = True
     return mask
+
+
+def held_out_groups(groups: NDArray[np.int64], n_held_out: int, seed: int) -> NDArray[np.bool_]:
+    """Which items are held out, whole groups at random: n_held_out items or a few more, at most a tenth of all.
+
+    Args:
+        groups: the group of each item; a negative number for an item in no group, never held out,
+            *Shape:* (n_items,).
+        n_held_out: number of items.
+        seed: of the choice.
+
+    Returns:
+        *Shape:* (n_items,).
+    """
+    names, sizes = np.unique(groups[groups >= 0], return_counts=True)
+    order = np.random.default_rng(seed).permutation(len(names))
+    most, wanted = len(groups) // 10, min(n_held_out, len(groups) // 10)
+    chosen, n_chosen = list[int](), 0
+    for place in order:
+        if n_chosen < wanted and n_chosen + sizes[place] <= most:
+            chosen.append(names[place])
+            n_chosen += sizes[place]
+    return np.isin(groups, chosen)

@@ -100,6 +100,7 @@ NO_OUTPUTS = {
 IN_DIRECTORIES: dict[str, tuple[str, str] | None] = {
     "moses-bridge corpus --out": ("source", "train.raw.en"),
     "moses-bridge build --out": ("links", "lm.arpa.gz"),
+    "moses-bridge folds --out": ("groups", "folds"),
     "moses-bridge filter --out": ("sources", "moses.ini"),
     "moses-bridge config --out": ("experiments", "train.toml"),
     "rescorer train --out": ("data", "config.json"),
@@ -253,7 +254,7 @@ def content(folder: Path) -> dict[Path, bytes]:
 
 def test_all_commands_are_counted() -> None:
     assert set(COMMANDS) == {*WRITING, *NOT_WRITING}
-    assert len(COMMANDS) == 37 and len(PAIRS) == 60
+    assert len(COMMANDS) == 39 and len(PAIRS) == 62
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -424,6 +425,7 @@ def test_outputs_that_are_not_there_are_compared_by_their_place(tmp_path: Path) 
 HELD: dict[str, Callable[[Path], AbstractContextManager[None]]] = {
     "moses-bridge corpus": held_directory,
     "moses-bridge build": held_directory,
+    "moses-bridge folds": held_directory,
     "moses-bridge filter": held_directory,
     "moses-bridge config": held_directory,
     "rescorer train": held_directory,
@@ -442,6 +444,7 @@ SINGLE_FILES = {
     *(
         "moses-bridge select",
         "moses-bridge prune",
+        "moses-bridge join-folds",
         "moses-bridge decode",
         "moses-bridge score-nbest",
     ),

@@ -37,7 +37,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def outputs(notebook: nbformat.NotebookNode) -> list[tuple[str, ...]]:
     """The kinds of the outputs of each cell."""
     return [
-        tuple(kind for output in cell.outputs for kind in output.get("data", {"text": ""}))
+        tuple(kind for output in cell.outputs for kind in sorted(output.get("data", {"text": ""})))
         for cell in notebook.cells
         if cell.cell_type == "code"
     ]

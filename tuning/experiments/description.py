@@ -11,19 +11,22 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from moses_bridge.base.config import from_mapping, nearest
+from moses_bridge.base.config import AtLeast, check_limits, from_mapping, nearest
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.experiment import experiment_files, load_experiment, merge
 from moses_bridge.base.textio import StrPath
 
 Data = Literal["table", "table and texts", "target text", "parallel text", "linked text"]
 SeedList = Literal["runs", "noise", "optimizers"]
+ListMakers = Literal["tables", "folds"]
 MAIN = "main"
 # A name is part of the names of files and of rules.
 NAME = re.compile(r"[\w.+-]+", re.ASCII)
 NAME_FORM = "a name of letters, digits, '_', '.', '+' and '-'"
 # Directories of a build, which are no names for networks.
-BUILD_DIRECTORIES = ("config", "corpus", "filtered", "lists", "maps", "model", "runs", "tables")
+BUILD_DIRECTORIES = (
+    "config", "corpus", "filtered", "folds", "lists", "maps", "model", "runs", "tables",
+)  # fmt: skip
 # Sections of settings of the steps in every experiment.
 SECTIONS = ("corpus", "build", "start", "tune", "rerank", "compare", "lists")
 
@@ -67,6 +70,20 @@ class Seeds:
 
 
 @dataclass(frozen=True)
+class Folds:
+    """The parts of the training text translated by systems trained on the others.
+
+    Attributes:
+        n_folds: their number.
+    """
+
+    n_folds: Annotated[int, AtLeast(2)] = 10
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+
+@dataclass(frozen=True)
 class Network:
     """A network and its training data.
 
@@ -74,6 +91,8 @@ class Network:
         arch: its architecture; None takes the default of `rescorer train`.
         data: its training data; None for a network tuned from another one.
         tuned_from: the network tuned by `rescorer expected-bleu` on n-best lists of the training text.
+        lists: makers of these lists: the "tables" of the experiment, for a text they were not made from, or
+            systems for "folds" of the text.
         settings: its section of settings; None takes the one of its own name.
         seed: seed of its training.
         per_seed: train one network for each seed of the runs.
@@ -82,6 +101,7 @@ class Network:
     arch: str | None = None
     data: Data | None = None
     tuned_from: NetworkName | None = None
+    lists: ListMakers = "tables"
     settings: Section | None = None
     seed: int = 1
     per_seed: bool = False
@@ -228,6 +248,7 @@ class Experiment:
         files: the files, bases first.
         sections: the names of sections of settings.
         seeds: lists of seeds.
+        folds: parts of the training text.
         page: contents of the page.
         networks: networks by name.
         columns: columns by name.
@@ -240,6 +261,7 @@ class Experiment:
     files: tuple[Path, ...]
     sections: frozenset[str]
     seeds: Seeds
+    folds: Folds
     page: Page
     networks: Mapping[str, Network]
     columns: Mapping[str, Column]
@@ -297,8 +319,9 @@ def read_experiment(paths: Sequence[StrPath], changes: Sequence[str] = ()) -> Ex
     where = ", ".join(map(str, paths))
     experiment = Experiment(
         files=tuple(experiment_files(paths)),
-        sections=frozenset(mapping.keys() - {*KINDS, "seeds", "page"}),
+        sections=frozenset(mapping.keys() - {*KINDS, "seeds", "folds", "page"}),
         seeds=from_mapping(Seeds, mapping.get("seeds", {}), f"{where}: seeds"),
+        folds=from_mapping(Folds, mapping.get("folds", {}), f"{where}: folds"),
         page=from_mapping(Page, mapping.get("page", {}), f"{where}: page"),
         **{kind: dict(_entries(kind, mapping.get(kind, {}), where)) for kind in KINDS},
     )

@@ -21,6 +21,9 @@ TRAINING_SOURCE = "$(CORPUS)/train.$(SOURCE)"
 TRAINING_TARGET = "$(CORPUS)/train.$(TARGET)"
 COMPARE_CONFIG = "$(CONFIG)/compare.toml"
 LISTS = "$(B)/lists/train.gz"
+FOLDS = "$(B)/folds"
+LISTS_OF_FOLDS = "$(B)/lists/folds.gz"
+LANGUAGES = "--source-language $(SOURCE) --target-language $(TARGET)"
 REPORT = "$(B)/report.html"
 
 
@@ -179,12 +182,11 @@ class _Planner:
     def model(self) -> None:
         """The corpus and the tables; the files named in CORPUS and MODEL are used instead."""
         corpus, config = "$(B)/corpus/train.$(SOURCE)", "$(CONFIG)/corpus.toml"
-        languages = "--source-language $(SOURCE) --target-language $(TARGET)"
-        line = f"$(STEP) $(BIN)/moses-bridge corpus {languages} --out $(@D) --config {config}"
+        line = f"$(STEP) $(BIN)/moses-bridge corpus {LANGUAGES} --out $(@D) --config {config}"
         self.add(corpus, [config], _line(line, _told_by("corpus")), install=True)
         self.add("$(B)/corpus/%", [corpus])
         config = "$(CONFIG)/build.toml"
-        line = f"$(STEP) $(BIN)/moses-bridge build --corpus $(CORPUS)/train {languages} --out $(@D)"
+        line = f"$(STEP) $(BIN)/moses-bridge build --corpus $(CORPUS)/train {LANGUAGES} --out $(@D)"
         options = f"--config {config} --jobs $(JOBS)"
         needs = [TRAINING_SOURCE, TRAINING_TARGET, config]
         self.add(
@@ -205,6 +207,39 @@ class _Planner:
         )
         return self.add(LISTS, [weights, config, TRAINING_SOURCE], line)
 
+    def lists_of_folds(self) -> str:
+        """N-best lists of the training text, each fold translated by a system trained on the others."""
+        folds = f"{FOLDS}/folds"
+        numbers = range(1, self.experiment.folds.n_folds + 1)
+        line = _line(
+            f"$(STEP) $(BIN)/moses-bridge folds --corpus $(CORPUS)/train {LANGUAGES}",
+            f"--folds {len(numbers)} --links $(LINKS)",
+            "$(call given,--groups,$(CORPUS)/train.groups) --out $(@D)",
+            _told_by("folds"),
+        )
+        needs = [TRAINING_SOURCE, TRAINING_TARGET, "$(MODEL)/moses.ini"]
+        self.add(folds, needs, line, install=True)
+        lists = [self.list_of_fold(number, folds) for number in numbers]
+        line = _line(f"$(STEP) $(BIN)/moses-bridge join-folds {folds} {_line(*lists)} --out $@")
+        return self.add(LISTS_OF_FOLDS, [folds, *lists], line)
+
+    def list_of_fold(self, number: int, folds: str) -> str:
+        """N-best lists of one fold, under the weights of the start."""
+        fold, weights, told = f"{FOLDS}/{number}", self.start("start"), _told_by(f"fold-{number}")
+        model, filtered = f"{fold}/model/moses.ini", f"{fold}/filtered/moses.ini"
+        build = f"$(STEP) $(BIN)/moses-bridge build --corpus {fold}/rest {LANGUAGES} --out $(@D)"
+        options = f"--links {fold}/rest.links --config $(CONFIG)/build.toml --jobs $(JOBS)"
+        self.add(model, [folds, "$(CONFIG)/build.toml"], _line(build, options, told))
+        text = f"{fold}/fold.$(SOURCE)"
+        line = f"$(STEP) $(BIN)/moses-bridge filter --ini {model} --source {text} --out $(@D)"
+        self.add(filtered, [model, folds], _line(line, told))
+        line = _line(
+            f"$(STEP) $(BIN)/moses-bridge decode --ini {filtered} --source {text}",
+            f"--out $(@D)/fold.out.$(TARGET) --nbest $@ --nbest-size 50 --weights {weights}",
+            f"--config $(CONFIG)/lists.toml --jobs $(JOBS) {told}",
+        )
+        return self.add(f"{fold}/lists.gz", [filtered, weights, "$(CONFIG)/lists.toml"], line)
+
     # --- Networks, and the tables they score
 
     def network(self, name: str, seed: int) -> str:
@@ -221,11 +256,16 @@ class _Planner:
             options = _line(arch, data.options)
         else:
             first = str(network.tuned_from)
-            needs = [self.network(first, seed), self.lists(), config]
+            of_folds = network.lists == "folds"
+            lists = self.lists_of_folds() if of_folds else self.lists()
+            needs = [self.network(first, seed), lists, config]
             command = (
-                f"$(STEP) $(BIN)/rescorer expected-bleu $(B)/{self.directory(first, seed)} {LISTS}"
+                f"$(STEP) $(BIN)/rescorer expected-bleu $(B)/{self.directory(first, seed)} {lists}"
             )
-            options = f"--source {TRAINING_SOURCE} --reference {TRAINING_TARGET}"
+            options = _line(
+                f"--source {TRAINING_SOURCE} --reference {TRAINING_TARGET}",
+                "$(call given,--groups,$(CORPUS)/train.groups)" if of_folds else "",
+            )
         directory = self.directory(name, seed)
         shared = f"--out $(@D) --config {config} --resume --seed {seed}"
         line = _line(command, shared, options, _told_by(directory))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ class NBestLists:
         totals: weighted sum of the other features of each, *Shape:* (n,).
         bleu: sentence BLEU of each, 0 to 1, *Shape:* (n,).
         starts: first hypothesis of each list, and n at the end, *Shape:* (n_lists + 1,).
+        documents: number of each list's document, -1 for none, *Shape:* (n_lists,); None if they are unknown.
     """
 
     pairs: Batch
@@ -43,6 +44,7 @@ class NBestLists:
     totals: NDArray[np.float64]
     bleu: NDArray[np.float64]
     starts: NDArray[np.int64]
+    documents: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -68,6 +70,8 @@ class NBestLists:
             yield b"\n".join(phrases)
         for array in (self.uses, self.n_uses, self.totals, self.bleu, self.starts):
             yield array.tobytes()
+        if self.documents is not None:
+            yield self.documents.tobytes()
 
 
 @dataclass
@@ -78,7 +82,9 @@ class _Hypotheses:
     rows: list[tuple[float, float, list[int]]] = field(default_factory=list)
 
 
-def read_lists(nbest: StrPath, source: StrPath, references: Sequence[StrPath]) -> NBestLists:
+def read_lists(
+    nbest: StrPath, source: StrPath, references: Sequence[StrPath], groups: StrPath | None = None
+) -> NBestLists:
     """Read an n-best list with segmentation.
 
     A total is that of the list, so the other features' weights are those that it was made with. A word that the
@@ -88,12 +94,14 @@ def read_lists(nbest: StrPath, source: StrPath, references: Sequence[StrPath]) -
         nbest: ids need not be contiguous.
         source: the translated text, id 0 first.
         references: its translations, one file a reference.
+        groups: the document of each of its lines, an empty line for none.
 
     Raises:
         InputError: an entry is malformed, has no segmentation, or an id or a phrase outside the source; texts
             have other numbers of lines; or there is no entry.
     """
     lines = list(read_parallel(source, *references))
+    documents = None if groups is None else _documents(groups, source)
     numbers: dict[tuple[bytes, bytes], int] = {}
     found: dict[int, _Hypotheses] = {}
     for entry in track_lines(read_nbest(nbest), "read n-best list", nbest, "hypotheses"):
@@ -110,7 +118,16 @@ def read_lists(nbest: StrPath, source: StrPath, references: Sequence[StrPath]) -
         )
     if not found:
         raise InputError(nbest, None, "no hypothesis", "an n-best list")
-    return _joined([found[number].rows for number in sorted(found)], numbers)
+    sentences = sorted(found)
+    joined = _joined([found[number].rows for number in sentences], numbers)
+    return joined if documents is None else replace(joined, documents=documents[sentences])
+
+
+def _documents(groups: StrPath, source: StrPath) -> NDArray[np.int64]:
+    """The document of each line by number, -1 for none, *Shape:* (n_lines,)."""
+    numbers = {b"": -1}
+    names = (name for name, _ in read_parallel(groups, source))
+    return np.fromiter((numbers.setdefault(name, len(numbers)) for name in names), np.int64)
 
 
 def _row(

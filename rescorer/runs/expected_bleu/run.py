@@ -32,11 +32,13 @@ class ListText:
         nbest: n-best list with segmentation.
         source: the translated text.
         references: its translations, one file a reference.
+        groups: the document of each line of the text, of which whole ones are held out; None if unknown.
     """
 
     nbest: StrPath
     source: StrPath
     references: Sequence[StrPath]
+    groups: StrPath | None = None
 
 
 def train_for_expected_bleu(
@@ -73,7 +75,7 @@ def train_for_expected_bleu(
     """
     if out.resolve() == model.resolve():
         raise ConfigError(f"--out {out}: the model is read from there; name another directory")
-    read = (data.nbest, data.source, *data.references)
+    read = (data.nbest, data.source, *data.references, *([data.groups] if data.groups else []))
     refuse_overwriting(written_files(out), read)
     with held_directory(out):
         return _train(model, data, out, config, resume, device, seed, trust_code)
@@ -97,7 +99,7 @@ def _train(
             f"{model} is a {learned.architecture}, which has no values of phrase pairs to train for BLEU: "
             f"take a model of {', '.join(able)}"
         )
-    lists = read_lists(data.nbest, data.source, data.references)
+    lists = read_lists(data.nbest, data.source, data.references, data.groups)
     learned.network.to(device).train()
     values = architecture.phrase_values(learned, learned.as_read(lists.pairs))
     task = ExpectedBleuTask(values, lists, config, seed)

@@ -35,7 +35,7 @@ class SentenceReferences:
         log_precision = 0.0
         for order, (most, added) in enumerate(zip(self._most, ADDED, strict=True), start=1):
             found = _ngrams(words, order)
-            matches = sum(min(count, most[ngram]) for ngram, count in found.items())
+            matches = sum(min(found[ngram], most[ngram]) for ngram in found.keys() & most.keys())
             total = max(0, len(words) - order + 1)
             log_precision += math.log(max(matches + added, TINY) / max(total + added, TINY))
         closest = min(self._lens, key=lambda length: abs(length - len(words)))

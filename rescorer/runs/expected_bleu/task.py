@@ -20,7 +20,7 @@ from torch import Tensor
 from moses_bridge.base.config import AtLeast, check_limits
 from rescorer.contract.architectures import PhraseValues
 from rescorer.runs.expected_bleu.nbest_lists import NBestLists
-from rescorer.training.held_out import held_out_mask
+from rescorer.training.held_out import held_out_groups, held_out_mask
 from rescorer.training.loop import LoopConfig
 from rescorer.training.seeded_batch import even_parts
 
@@ -40,7 +40,7 @@ class ExpectedBleuConfig:
         column_weight: l, the weight of the model's column, which stays; learning sets the scale of the values.
         sharpness: g, what scores are multiplied with before they become probabilities.
         lists_per_update: lists of an update.
-        n_held_out: lists not learned from, at most a tenth of all.
+        n_held_out: lists not learned from, at most a tenth of all; whole documents where these are known.
         loop: recipe and limits.
     """
 
@@ -108,7 +108,10 @@ class ExpectedBleuTask:
         self.lists = lists
         self.config = config
         self.seed = seed
-        held_out = held_out_mask(len(lists), config.n_held_out, seed)
+        if lists.documents is None:
+            held_out = held_out_mask(len(lists), config.n_held_out, seed)
+        else:
+            held_out = held_out_groups(lists.documents, config.n_held_out, seed)
         self.train_lists, self.held_out_lists = np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
     @property

@@ -274,6 +274,8 @@ def test_packages_of_one_source_stay_together_and_the_report_has_the_near_copies
         groups, lines(tmp_path / "test.raw.en"), strict=True
     ))  # fmt: skip
     assert report.pairs == {"train": 42, "dev": 8, "test": 10}
+    of_parts = [set(lines(tmp_path / f"{part}.groups")) for part in ("train", "dev", "test")]
+    assert [len(found) for found in of_parts] == [21, 4, 5] and len(set().union(*of_parts)) == 30
     assert report.near_copies == {"0.5": 0.0, "0.7": 0.0, "0.8": 0.0}
     (download / "source-packages.gz").write_bytes(gzip.compress(b"lib0 source0\n"))
     with pytest.raises(
@@ -311,7 +313,7 @@ def test_same_input_gives_same_bytes_whatever_the_number_of_processes(
         prepare_corpus("en", "fr", out, options, *files)
         outputs.append({path.name: path.read_bytes() for path in out.iterdir()})
     assert outputs[0] == outputs[1]
-    assert len(outputs[0]) == 14
+    assert len(outputs[0]) == 16
 
 
 def test_an_interruption_leaves_no_finished_looking_corpus(

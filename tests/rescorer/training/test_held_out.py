@@ -5,7 +5,7 @@ from hashlib import blake2b
 import numpy as np
 import pytest
 
-from rescorer.training.held_out import digest, held_out_mask
+from rescorer.training.held_out import digest, held_out_groups, held_out_mask
 
 
 @pytest.mark.parametrize(("n_pairs", "wanted", "expected"), [(100, 5, 5), (100, 50, 10), (9, 5, 0)])
@@ -23,6 +23,22 @@ def test_another_seed_holds_out_other_items() -> None:
 @pytest.mark.parametrize("n_items", [0, 1, 9])
 def test_of_few_items_none_is_held_out(n_items: int) -> None:
     assert held_out_mask(n_items, 5, seed=1).tolist() == [False] * n_items
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_groups_are_held_out_whole(seed: int) -> None:
+    """Groups of 1 to 5 of 300 items, a third of which are in no group."""
+    groups = np.repeat(np.arange(80), np.resize([1, 2, 3, 4], 80))
+    groups = np.append(groups, np.full(100, -1))
+    mask = held_out_groups(groups, 15, seed)
+    assert 15 <= mask.sum() < 15 + 4
+    assert not set(groups[mask]) & set(groups[~mask])
+    assert not mask[200:].any()
+
+
+def test_a_group_larger_than_a_tenth_is_not_held_out() -> None:
+    groups = np.array([0] * 15 + [1] * 2 + [2] * 3)
+    assert held_out_groups(groups, 2, seed=1).tolist() == [False] * 15 + [True] * 2 + [False] * 3
 
 
 def test_a_number_of_items_below_zero_is_refused() -> None:

@@ -93,6 +93,7 @@ def test_files_are_named_with_their_bases() -> None:
         "systems.toml",
         "regimes.toml",
         "optimizers.toml",
+        "home.toml",
         "tiny.toml",
     ]
 

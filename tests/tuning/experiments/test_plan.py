@@ -43,6 +43,8 @@ TRANSLATE = translate
 COMPARE = compare
 REPORT = report
 FRESH = @fresh $@
+LINKS := links
+given = --given $(1) $(2)
 JOBS := 1
 named = as $(1)
 corpus/%: ;
@@ -140,6 +142,34 @@ def test_a_network_for_each_run_scores_the_table_of_that_run(tmp_path: Path) -> 
     )
     (line,) = (line for line in rules["$(B)/contrast-4/trained"].recipe if "rescorer" in line)
     assert "--seed 4 --arch cptm " in line
+
+
+def test_each_fold_is_translated_by_a_system_that_has_not_seen_it(tmp_path: Path) -> None:
+    """What make would run for a column at home, fold by fold."""
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "train.groups").touch()
+    lines = made(tmp_path, [TINY], "b/home-pairs-2/trained", "folds.n_folds = 3")
+    (cut,) = (line for line in lines if "moses-bridge folds" in line)
+    assert "--corpus corpus/train " in cut and "--folds 3 " in cut and "train.groups" in cut
+    for number in (1, 2, 3):
+        fold = f"b/folds/{number}"
+        builds, filters, decodes = (
+            [line for line in lines if f"moses-bridge {verb} " in line and fold in line]
+            for verb in ("build", "filter", "decode")
+        )
+        assert f"--corpus {fold}/rest " in builds[0] and f"--links {fold}/rest.links" in builds[0]
+        assert f"--ini {fold}/model/moses.ini --source {fold}/fold.en" in filters[0]
+        assert f"--ini {fold}/filtered/moses.ini --source {fold}/fold.en" in decodes[0]
+        assert len(builds) == len(filters) == len(decodes) == 1
+    (joined,) = (line for line in lines if "join-folds" in line)
+    assert "b/folds/folds b/folds/1/lists.gz b/folds/2/lists.gz b/folds/3/lists.gz" in joined
+    (trained,) = (line for line in lines if "expected-bleu" in line)
+    assert "expected-bleu b/pairs b/lists/folds.gz --out" in trained and "--groups" in trained
+
+
+def test_one_fold_is_refused() -> None:
+    with pytest.raises(ConfigError, match="folds: n_folds is 1; the smallest value is 2"):
+        read_experiment([TINY], ["folds.n_folds = 1"])
 
 
 def test_networks_of_another_build_are_not_trained_again(tmp_path: Path) -> None:

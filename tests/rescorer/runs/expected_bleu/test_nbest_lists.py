@@ -55,6 +55,17 @@ def test_several_references(folder: Path) -> None:
     assert read_lists(folder / "nbest", folder / "source", paths).bleu[1] == pytest.approx(1)
 
 
+def test_documents_are_those_of_the_listed_sentences(folder: Path) -> None:
+    (folder / "groups").write_bytes(b"first\n\nfirst\n")
+    references = [folder / "reference"]
+    lists = read_lists(folder / "nbest", folder / "source", references, folder / "groups")
+    assert lists.documents is not None and lists.documents.tolist() == [1, -1]
+    assert list(lists.content())[:-1] == list(lists_of(folder).content())
+    (folder / "groups").write_bytes(b"first\nsecond\n")
+    with pytest.raises(InputError, match="the end of the file"):
+        read_lists(folder / "nbest", folder / "source", references, folder / "groups")
+
+
 def test_other_lists_have_other_content(folder: Path) -> None:
     before = list(lists_of(folder).content())
     assert list(lists_of(folder).content()) == before
