@@ -30,14 +30,14 @@ def maker() -> dict[str, Any]:
 
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The notebook starts a command; the kernel says on standard error that it is not encrypted."""
+    """The notebook starts a command."""
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
 
 
 def outputs(notebook: nbformat.NotebookNode) -> list[tuple[str, ...]]:
     """The kinds of the outputs of each cell."""
     return [
-        tuple(kind for output in cell.outputs for kind in output.get("data", {"text": ""}))
+        tuple(kind for output in cell.outputs for kind in sorted(output.get("data", {"text": ""})))
         for cell in notebook.cells
         if cell.cell_type == "code"
     ]
