@@ -19,6 +19,7 @@ PAGE = NOTEBOOK.with_suffix(".md")
 INTRODUCTION = "This page is made by `make notebook` from [a notebook](first_column.ipynb)."
 # What pandas puts before each table, for pages without a style of their own.
 STYLE = re.compile(r"<style scoped>.*?</style>\n?", re.DOTALL)
+TABLE = re.compile(r"<table [^>]*>")
 # What matplotlib says of the file, with the time.
 BEFORE_PICTURE = re.compile(r"^.*?(?=<svg)|<metadata>.*?</metadata>\n?", re.DOTALL)
 
@@ -71,8 +72,9 @@ def _of_output(output: nbformat.NotebookNode) -> str:
     data: dict[str, Any] = output.get("data", {"text/plain": output.get("text", "")})
     for kind in ("image/svg+xml", "text/html"):
         if kind in data:
-            # Markdown goes on behind an empty line.
-            return "<div>\n" + re.sub(r"\n\s*\n", "\n", data[kind].strip()) + "\n</div>"
+            # Markdown goes on behind an empty line; the site lays out tables without a class.
+            text = TABLE.sub("<table>", re.sub(r"\n\s*\n", "\n", data[kind].strip()))
+            return f"<div>\n{text}\n</div>"
     return f"```text\n{data['text/plain'].strip()}\n```"
 
 

@@ -30,7 +30,7 @@ def maker() -> dict[str, Any]:
 
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The notebook starts a command; the kernel says on standard error that it is not encrypted."""
+    """The notebook starts a command."""
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
 
 

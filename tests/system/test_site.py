@@ -27,7 +27,15 @@ LOADED = re.compile(
 
 
 SOURCES = ("docs", "mkdocs.yml", "moses_bridge", "rescorer", "tuning")
-SHOWN = ("index", "quickstart", "which", "results", "api/tuning")
+SHOWN = (
+    "index",
+    "quickstart",
+    "which",
+    "results",
+    "commands",
+    "examples/first_column",
+    "api/tuning",
+)
 FOUND = """() => [...document.querySelectorAll("*")].filter((each) => each.shadowRoot)
   .flatMap((each) => [...each.shadowRoot.querySelectorAll("a")]).map((each) => each.href)"""
 
@@ -145,16 +153,28 @@ def test_no_page_is_wider_than_the_window_or_complains(
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        ("--self_normalisation", "settings.html"),
+        ("--shortlist_coverage", "settings.html"),
         ("--neural-lm", "formats.html"),
         ("Kneser", "decisions/ngrams-in-parts.html"),
     ],
 )
 def test_a_page_on_disk_can_be_searched(page: Page, words: str, found: str) -> None:
+    search(page, words)
+    page.wait_for_function(f"({FOUND})().some((each) => each.includes({found!r}))", timeout=20_000)
+
+
+@pytest.mark.parametrize("option", ["--init-weights", "--nbest-size"])
+def test_an_option_is_found_where_the_commands_are(page: Page, option: str) -> None:
+    """Before functions with parameters of that name."""
+    search(page, option)
+    page.wait_for_function(f"({FOUND})()[0]?.includes('commands.html#') ?? false", timeout=20_000)
+    assert page.evaluate(FOUND)[0].endswith(option[1:])
+
+
+def search(page: Page, words: str) -> None:
     page.locator(".md-search__button").first.click()
     page.wait_for_timeout(500)
     page.keyboard.type(words, delay=20)
-    page.wait_for_function(f"({FOUND})().some((each) => each.includes({found!r}))", timeout=20_000)
 
 
 def test_pages_are_listed_and_code_is_coloured(page: Page, site: Path) -> None:
