@@ -23,6 +23,8 @@ from moses_bridge.decoding.decoder import DecoderConfig
 COMMANDS = [
     "corpus",
     "select",
+    "folds",
+    "join-folds",
     "build",
     "filter",
     "prune",

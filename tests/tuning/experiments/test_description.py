@@ -191,7 +191,7 @@ def test_labels_of_the_readme_are_those_of_the_experiments() -> None:
 
 def test_labels_of_the_makefile_are_those_of_the_experiments() -> None:
     """`tuning gains` has the label of a row as an option."""
-    makefile = (ROOT / "Makefile").read_text()
+    makefile = (EXPERIMENTS / "more.mk").read_text()
     regimes = read_experiment([EXPERIMENTS / "small.toml"])
     (label,) = re.findall(r"--system (\+\w+) ", makefile)
     assert label == regimes.label("rnn", "regime")
