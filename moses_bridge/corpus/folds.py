@@ -24,7 +24,7 @@ from moses_bridge.base.textio import StrPath, count_lines, open_write, read_line
 from moses_bridge.formats.nbest import BAR, parse_entry
 
 FOLDS_NAME = "folds"
-MOST_FOLDS = 1000
+MOST_FOLDS = 100  # each has five open files, and 1,024 is the usual limit of a process
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def cut_folds(text: FoldedText, out: Path, n_folds: int = 10, seed: int = 1) -> 
         The number of sentences of each fold.
 
     Raises:
-        ConfigError: fewer than two folds or more than a thousand, or an output is an input.
+        ConfigError: fewer than two folds or more than a hundred, or an output is an input.
         InputError: files have different numbers of lines, or there are fewer documents than folds.
         UserError: another command writes into the directory.
     """

@@ -199,9 +199,6 @@ def _end_with(parent: int) -> None:
 
 def _translate_shared(first_id: int, lines: Sequence[bytes]) -> list[Translation]:
     """Translate in a process of the pool; the scorers it starts end with it."""
-    try:
-        if not _opened:
-            _opened.append(_shared[0].open(ScorerProcesses()))
-        return _opened[0].translate_batch(first_id, lines, _shared[0].nbest)
-    except UserError as error:
-        raise UserError(str(error)) from None  # not every error can be sent to another process
+    if not _opened:
+        _opened.append(_shared[0].open(ScorerProcesses()))
+    return _opened[0].translate_batch(first_id, lines, _shared[0].nbest)
