@@ -16,7 +16,14 @@ from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.experiment import experiment_files, load_experiment, merge
 from moses_bridge.base.textio import StrPath
 
-Data = Literal["table", "table and texts", "target text", "parallel text", "linked text"]
+Data = Literal[
+    "table",
+    "table and texts",
+    "whole table and texts",
+    "target text",
+    "parallel text",
+    "linked text",
+]
 SeedList = Literal["runs", "noise", "optimizers"]
 ListMakers = Literal["tables", "folds"]
 MAIN = "main"

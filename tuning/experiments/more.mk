@@ -34,6 +34,10 @@ domain: $(D)/corpus/train.$(SOURCE) $(D)/joined/train.$(SOURCE) $(MODEL)/moses.i
 networks: $(MODEL)/moses.ini
 	+$(call in_build,$(BUILD)/networks,networks.toml,networks,MODEL=$(MODEL) CORPUS=$(CORPUS))
 
+# --- The size of the network -------------------------------------------------------------------------
+sizes: $(MODEL)/moses.ini
+	+$(call in_build,$(BUILD)/sizes,sizes.toml,sizes,MODEL=$(MODEL) CORPUS=$(CORPUS))
+
 # --- Regimes ----------------------------------------------------------------------------------------
 # When does the phrase network's column pay? The default experiment on other data, each changed by one file.
 REGIMES ?= 5000-pairs 20000-pairs 60000-pairs all-pairs no-smoothing mismatched-20 mismatched-40 mixed-domains other-domain

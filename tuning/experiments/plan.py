@@ -71,6 +71,9 @@ DATA: dict[Data, TrainingData] = {
     "table and texts": TrainingData(
         "$(FILTERED)", FILTERED_INI, f"--texts {TRAINING_SOURCE} {TRAINING_TARGET}"
     ),
+    "whole table and texts": TrainingData(
+        "$(WHOLE_TABLE)", "$(MODEL)/moses.ini", f"--texts {TRAINING_SOURCE} {TRAINING_TARGET}"
+    ),
     "target text": TrainingData(TRAINING_TARGET, TRAINING_TARGET),
     "parallel text": TrainingData(TRAINING_TARGET, TRAINING_TARGET, f"--source {TRAINING_SOURCE}"),
     "linked text": TrainingData(

@@ -127,7 +127,7 @@ def test_files_are_named_with_their_bases() -> None:
             "'x' has no lists of its own",
         ),
         ('[networks.x]\ndata = "target text"', "unknown section 'x'; the sections are"),
-        ('[x]\n[networks.x]\ndata = "targets"', "one of table, table and texts, target text"),
+        ('[x]\n[networks.x]\ndata = "targets"', "one of table, table and texts, whole table and texts"),
         ("[x]\n[networks.x]\nseed = 2", "expected one of the keys 'data' and 'tuned_from'"),
         ('[networks]\nruns = { data = "table", settings = "cslm" }', "networks: runs: something else"),
         ('[networks]\nmain = { data = "table", settings = "cslm" }', "networks: main: something else"),
