@@ -45,7 +45,7 @@ class DetokenisedReferences:
 
     def __init__(self, references: Sequence[Path], target: str) -> None:
         self._detokenizer = MosesDetokenizer(lang=target)
-        self._tokenizer = Tokenizer13a()
+        self._tokenizer = Tokenizer13a()  # type: ignore[no-untyped-call]  # sacreBLEU leaves it so
         self._detokenised: dict[bytes, str] = {}
         sentences = list(zip(*map(self._read, references), strict=True))
         self._n_references = len(references)
