@@ -116,7 +116,7 @@ def compare_systems(
         training: source sides of training texts; the systems are then also compared on the sentences far
             from them.
         groups: names of the documents of the test sentences, one a line.
-        jobs: processes of the decoder and of TER. For more than one, a script needs
+        jobs: processes of the decoder. For more than one, a script needs
             `if __name__ == "__main__":`.
 
     Raises:

@@ -86,6 +86,7 @@ CHAINS = (
         "rescorer score {folder}/phrase-table --model {folder}/rnn --out {folder}/scored",
         "moses-bridge build --corpus {folder}/text --source-language en --target-language fr "
         "--out {folder}/model",
+        "tuning evaluate {folder}/text.fr --reference {folder}/text.fr",
     ),
 )
 

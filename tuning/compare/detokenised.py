@@ -1,28 +1,29 @@
-"""BLEU, chrF and TER of detokenised text by sacreBLEU (Post 2018), with its signatures."""
+"""BLEU, chrF and TER of detokenised text, each as sacreBLEU counts it (Post 2018), with its signatures.
+
+Outputs of one text have many lines in common, so the statistics of each distinct line are counted once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
-from sacrebleu.metrics.ter import TER
+from numpy.typing import NDArray
+from sacrebleu.metrics.bleu import BLEU as SacreBleu
+from sacrebleu.metrics.chrf import CHRF as SacreChrf
+from sacrebleu.metrics.ter import TER as SacreTer
+from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 from sacremoses import MosesDetokenizer
 
 from moses_bridge.base.progress import track
 from moses_bridge.base.textio import read_lines
+from tuning.pools.bleu_stats import References
+from tuning.pools.chrf import CHRF, ChrfReferences
+from tuning.pools.ter import TER, TerReferences
 
-PAIRS_A_TASK = 256  # a second or so of TER: much more than the cost of handing a task to a process
-
-Pair = tuple[str, tuple[str, ...]]
-InOrder = Callable[[Callable[[Any], Any], Sequence[Any], int], Iterable[Any]]
+Line = tuple[int, str]  # the number of a sentence and its translation
 
 
 @dataclass(frozen=True)
@@ -40,80 +41,70 @@ class DetokenisedReferences:
     Args:
         references: one tokenised text each.
         target: language of the detokenizer.
-        jobs: number of counting processes.
     """
 
-    def __init__(self, references: Sequence[Path], target: str, jobs: int = 1) -> None:
+    def __init__(self, references: Sequence[Path], target: str) -> None:
         self._detokenizer = MosesDetokenizer(lang=target)
-        self._texts = [self._read(path) for path in references]
-        self._by_sentence = list(zip(*self._texts, strict=True))
-        self._jobs = jobs
+        self._tokenizer = Tokenizer13a()  # type: ignore[no-untyped-call]  # sacreBLEU leaves it so
+        self._detokenised: dict[bytes, str] = {}
+        sentences = list(zip(*map(self._read, references), strict=True))
+        self._n_references = len(references)
+        self._n_sentences = len(sentences)
+        encoded = [[text.encode() for text in texts] for texts in sentences]
+        self._bleu = References([[*map(self._tokens, texts)] for texts in sentences])
+        self._chrf, self._ter = ChrfReferences(encoded), TerReferences(encoded)
 
     def scores(self, outputs: Sequence[Path]) -> list[DetokenisedScores]:
         """Scores of each output, tokenised and with as many lines as the references."""
-        texts = [self._read(path) for path in track(outputs, "detokenise", len(outputs), "texts")]
-        pairs = [list(zip(text, self._by_sentence, strict=True)) for text in texts]
-        with _processes(self._jobs if sum(map(len, texts)) > PAIRS_A_TASK else 1) as in_order:
-            edits = _count_edits([pair for text in pairs for pair in text], in_order)
-            matches = in_order(_bleu_and_chrf, [(text, self._texts) for text in texts], 1)
-            shown = track(matches, "BLEU and chrF", len(texts), "texts")
-            return [
-                DetokenisedScores(bleu, chrf, _ter_of(own_pairs, edits))
-                for (bleu, chrf), own_pairs in zip(shown, pairs, strict=True)
-            ]
+        rows: dict[Line, int] = {}
+        texts = [
+            [rows.setdefault(line, len(rows)) for line in self._lines(path)]
+            for path in track(outputs, "detokenise", len(outputs), "texts")
+        ]
+        plain = [(number, text.encode()) for number, text in rows]
+        bleu = self._bleu.statistics((number, self._tokens(text)) for number, text in rows)
+        chrf = self._chrf.statistics(plain)
+        ter = self._ter.statistics(track(plain, "TER", len(plain), "sentences"))
+        return [
+            DetokenisedScores(
+                _bleu_of(bleu[text].sum(axis=0)),
+                float(CHRF.value(chrf[text].sum(axis=0))),
+                float(TER.value(ter[text].sum(axis=0))),
+            )
+            for text in texts
+        ]
 
     @property
     def signatures(self) -> list[str]:
         """How BLEU, chrF and TER were counted."""
-        metrics = {"BLEU": BLEU(), "chrF": CHRF(), "TER": TER()}
+        metrics = {"BLEU": SacreBleu(), "chrF": SacreChrf(), "TER": SacreTer()}
         for metric in metrics.values():
-            metric.corpus_score([""], [[""]] * len(self._texts))
+            metric.corpus_score([""], [[""]] * self._n_references)
         return [f"{name}|detokenised|{metric.get_signature()}" for name, metric in metrics.items()]
 
-    def _read(self, path: Path) -> list[str]:
-        detokenize = self._detokenizer.detokenize
+    def _lines(self, path: Path) -> list[Line]:
+        texts = self._read(path)
         return [
-            detokenize(line.decode("utf-8", "replace").split(" "), unescape=True)
-            for line in read_lines(path)
+            (number, text) for number, text in zip(range(self._n_sentences), texts, strict=True)
         ]
 
+    def _read(self, path: Path) -> list[str]:
+        return [*map(self._detokenise, read_lines(path))]
 
-@contextmanager
-def _processes(jobs: int) -> Iterator[InOrder]:
-    """A function like `map`, with so many items a task, over so many processes."""
-    if jobs == 1:
-        yield lambda function, items, _: map(function, items)
-        return
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as processes:
-        yield lambda function, items, size: processes.map(function, items, chunksize=size)
+    def _detokenise(self, line: bytes) -> str:
+        if line not in self._detokenised:
+            words = line.decode("utf-8", "replace").split(" ")
+            self._detokenised[line] = self._detokenizer.detokenize(words, unescape=True)
+        return self._detokenised[line]
 
-
-def _count_edits(pairs: Sequence[Pair], in_order: InOrder) -> dict[Pair, tuple[float, float]]:
-    """Edits and reference words of each distinct pair of output and references.
-
-    Outputs of one text have many lines in common, and the search for shifts is slow.
-    """
-    distinct = list(dict.fromkeys(pairs))
-    counted = track(in_order(_edits, distinct, PAIRS_A_TASK), "TER", len(distinct), "sentences")
-    return dict(zip(distinct, counted, strict=True))
+    def _tokens(self, text: str) -> bytes:
+        """The words that sacreBLEU counts for BLEU."""
+        return " ".join(self._tokenizer(text.rstrip()).split()).encode()
 
 
-def _edits(pair: Pair) -> tuple[float, float]:
-    output, references = pair
-    score = TER().sentence_score(output, list(references))
-    return score.num_edits, score.ref_length
-
-
-def _bleu_and_chrf(texts: tuple[list[str], list[list[str]]]) -> tuple[float, float]:
-    """Scores of a whole output against references."""
-    output, references = texts
-    return (
-        BLEU().corpus_score(output, references).score,
-        CHRF().corpus_score(output, references).score,
-    )
-
-
-def _ter_of(pairs: Sequence[Pair], edits: Mapping[Pair, tuple[float, float]]) -> float:
-    """Edits for a hundred reference words (Snover et al. 2006)."""
-    n_edits, n_words = np.sum([edits[pair] for pair in pairs], axis=0)
-    return float(100 * n_edits / max(n_words, 1e-9))
+def _bleu_of(sums: NDArray[np.int64]) -> float:
+    """BLEU of summed statistics, smoothed by sacreBLEU as it does by default."""
+    matches, totals = sums[0:-1:2].tolist(), sums[1:-1:2].tolist()
+    return SacreBleu.compute_bleu(
+        matches, totals, totals[0], int(sums[-1]), smooth_method="exp"
+    ).score

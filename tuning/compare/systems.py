@@ -89,7 +89,7 @@ def compare(
         source: test source text, tokenised.
         references: test references, tokenised as the output is.
         config: settings.
-        jobs: processes of the decoder and of TER.
+        jobs: processes of the decoder.
         training: source sides of the training texts, tokenised; what they have in common with the test text is
             stated, and the systems are also compared on the sentences far from them.
         groups: the name of each test sentence's document, one a line; documents instead of sentences are then
@@ -123,7 +123,7 @@ def compare(
     statistics = {path: reference.output_statistics(path) for path in outputs}
     outputs |= translate_all(all_runs, source, jobs, config.run_commands)
     same = _same_outputs(outputs)
-    detokenised = DetokenisedReferences(references, config.target_language, jobs)
+    detokenised = DetokenisedReferences(references, config.target_language)
     scores = detokenised.scores([outputs[path] for path in paths])
     scores_of = dict(zip(paths, scores, strict=True))
     statistics |= {path: reference.output_statistics(outputs[path]) for path in all_runs}

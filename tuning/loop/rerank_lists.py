@@ -129,7 +129,7 @@ def rerank_lists(
     """
     _refuse_stand_ins(features)
     refuse_overwriting([out], [*dev.files, *([] if test is None else test.files)])
-    references = config.chosen_metric.references(dev.references, dev.source, jobs)
+    references = config.chosen_metric.references(dev.references, dev.source)
     if test is not None and test.references:
         read_references(test.references, test.source)  # refused before any work is done
     texts = {"dev": dev} if test is None else {"dev": dev, "test": test}

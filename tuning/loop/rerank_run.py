@@ -112,7 +112,7 @@ def _rerank(
     check_unchanged({base: tuned})
     weights = _start(base, tuned, nbest_features)
     reference = References.read(references, source)
-    counter = config.chosen_metric.references(references, source, jobs)
+    counter = config.chosen_metric.references(references, source)
     decoder_config = from_mapping(DecoderConfig, json.loads(json.dumps(tuned.decoder)), str(base))
     run = replace(
         tuned,

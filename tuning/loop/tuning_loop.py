@@ -187,7 +187,7 @@ def tune(
     fixed = {*config.search.frozen, *untuneable_columns(ini)}
     start = scattered(start, config.start_spread, seed, fixed)
     reference = References.read(references, source)
-    counter = config.chosen_metric.references(references, source, workers.jobs)
+    counter = config.chosen_metric.references(references, source)
     run = TuningRun(
         str(ini),
         start,

@@ -36,15 +36,12 @@ class MetricChoice:
         if self.name != "column" and (self.command or self.cache):
             raise ConfigError(f'the metric "{self.name}" has no command; leave metric_command out')
 
-    def references(
-        self, paths: Sequence[StrPath], source: StrPath, jobs: int = 1
-    ) -> MetricReferences:
+    def references(self, paths: Sequence[StrPath], source: StrPath) -> MetricReferences:
         """Read one file a reference.
 
         Args:
             paths: the files.
             source: the translated text.
-            jobs: number of processes of TER.
 
         Raises:
             InputError: a file has no lines, or another number of them than the source.
@@ -59,7 +56,7 @@ class MetricChoice:
         if self.name == "ter":
             from tuning.pools.ter import TerReferences
 
-            return TerReferences(sentences, jobs)
+            return TerReferences(sentences)
         if self.name == "column":
             from tuning.pools.column_metric import ColumnReferences
 

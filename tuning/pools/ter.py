@@ -1,24 +1,19 @@
 """TER (Snover et al. 2006) as sacreBLEU counts it, with its defaults.
 
 The statistics of a hypothesis are the fewest edits to any of its references, and the mean length of these in
-words. The search for shifts is sacreBLEU's own, so it is slow: some milliseconds for a hypothesis.
+words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sacrebleu.metrics.ter import TER as SacreTer
 
-from moses_bridge.base.progress import track
 from tuning.pools.metric import Counts, SummedMetric, TextReferences, Values, unicode
-
-PAIRS_A_TASK = 256  # a second or so: much more than the cost of handing a task to a process
+from tuning.pools.ter_edits import ter_statistics
 
 Pair = tuple[bytes, tuple[bytes, ...]]
 
@@ -49,34 +44,21 @@ class TerReferences(TextReferences):
 
     Args:
         sentences: for each sentence its references.
-        jobs: number of counting processes.
     """
 
     metric: ClassVar[TerMetric] = TER
 
-    def __init__(self, sentences: Sequence[Sequence[bytes]], jobs: int = 1) -> None:
+    def __init__(self, sentences: Sequence[Sequence[bytes]]) -> None:
         super().__init__(sentences)
-        self._jobs = jobs
-        self._counted: dict[Pair, tuple[float, float]] = {}  # many lists share most hypotheses
+        self._counted: dict[Pair, tuple[int, float]] = {}  # many lists share most hypotheses
 
     def statistics(self, hypotheses: Iterable[tuple[int, bytes]]) -> NDArray[np.float64]:
         """Statistics of hypotheses, *Shape:* (n, 2)."""
-        pairs = [(words, tuple(self.sentences[number])) for number, words in hypotheses]
-        new = [pair for pair in dict.fromkeys(pairs) if pair not in self._counted]
-        if self._jobs == 1 or len(new) <= PAIRS_A_TASK:
-            self._keep(new, map(_edits, new))
-        else:
-            with ProcessPoolExecutor(self._jobs, mp_context=get_context("spawn")) as processes:
-                self._keep(new, processes.map(_edits, new, chunksize=PAIRS_A_TASK))
-        rows = [self._counted[pair] for pair in pairs]
+        rows = [self._of((words, tuple(self.sentences[number]))) for number, words in hypotheses]
         return np.array(rows, np.float64).reshape(-1, 2)
 
-    def _keep(self, pairs: Sequence[Pair], counted: Iterable[tuple[float, float]]) -> None:
-        shown = track(counted, "TER", len(pairs), "hypotheses")
-        self._counted.update(zip(pairs, shown, strict=True))
-
-
-def _edits(pair: Pair) -> tuple[float, float]:
-    words, references = pair
-    score = SacreTer().sentence_score(unicode(words), [unicode(text) for text in references])
-    return score.num_edits, score.ref_length
+    def _of(self, pair: Pair) -> tuple[int, float]:
+        if pair not in self._counted:
+            words, references = pair
+            self._counted[pair] = ter_statistics(unicode(words), [*map(unicode, references)])
+        return self._counted[pair]

@@ -54,5 +54,6 @@ def test_every_command_of_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         ("moses_bridge", "build"),
         ("rescorer", "score"),
         *[("rescorer", "train")] * 2,
+        ("tuning", "evaluate"),
         *[("tuning", "tune")] * 5,
     ]

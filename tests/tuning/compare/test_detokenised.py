@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
+from sacremoses import MosesDetokenizer
 
-from tuning.compare import detokenised
 from tuning.compare.detokenised import DetokenisedReferences
+from tuning.pools import ter
 
 
-def test_ter_with_several_references_and_processes(tmp_path: Path) -> None:
-    """More distinct pairs than one task has, so that processes are started."""
-    output, reference = tmp_path / "output", tmp_path / "reference"
-    output.write_text("".join(f"un chat {number}\n" for number in range(300)))
-    reference.write_text("".join(f"un chat {number + 1}\n" for number in range(300)))
-    references = [reference, output]
-    one, two = (DetokenisedReferences(references, "fr", jobs).scores([output]) for jobs in (1, 2))
-    assert one == two
-    assert (one[0].chrf, one[0].ter) == (pytest.approx(100), 0)
+def test_scores_are_those_of_sacrebleu(tmp_path: Path) -> None:
+    """Bit for bit, of two outputs with lines in common, against two references."""
+    random_words = random.Random(1)
+    words = ["un", "deux", "trois", "chat,", "noir", ";", "L'eau", "é", "日本", "3.5", "(x)", "..."]
+    lines = [
+        [" ".join(random_words.choices(words, k=random_words.randrange(12))) for _ in range(40)]
+        for _ in range(4)
+    ]
+    lines[1][:20] = lines[0][:20]
+    lines[2][5:30] = [f"{line} deux noir" for line in lines[0][5:30]]
+    paths = [tmp_path / name for name in "abcd"]
+    for path, texts in zip(paths, lines, strict=True):
+        path.write_text("".join(f"{text}\n" for text in texts))
+    detokenizer = MosesDetokenizer(lang="fr")
+    shown = [[detokenizer.detokenize(text.split(" ")) for text in texts] for texts in lines]
+    found = DetokenisedReferences(paths[2:], "fr").scores(paths[:2])
+    for scores, texts in zip(found, shown[:2], strict=True):
+        for number, metric in ((scores.bleu, BLEU()), (scores.chrf, CHRF()), (scores.ter, TER())):
+            assert number == metric.corpus_score(texts, shown[2:]).score > 0
 
 
 def write_numbers(path: Path, first: int, n_lines: int) -> Path:
@@ -50,43 +64,23 @@ def test_an_empty_reference_is_no_division_by_zero(tmp_path: Path) -> None:
     assert scores.ter == TER().corpus_score(["other"], [["word"], [""]]).score == 200
 
 
-def test_each_distinct_pair_is_counted_once(
+def test_each_distinct_line_is_counted_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counted: list[detokenised.Pair] = []
+    counted: list[str] = []
 
-    def count(pair: detokenised.Pair) -> tuple[float, float]:
-        counted.append(pair)
-        return 1.0, 2.0
+    def count(words: str, references: Sequence[str]) -> tuple[int, float]:
+        counted.append(words)
+        return 1, 2.0
 
-    monkeypatch.setattr(detokenised, "_edits", count)
+    monkeypatch.setattr(ter, "ter_statistics", count)
     output = write_numbers(tmp_path / "output", 0, 3)
     other = write_numbers(tmp_path / "other", 0, 2)
     with other.open("a") as stream:
         stream.write("trois\n")
     first, second = DetokenisedReferences([output], "fr").scores([output, other])
-    assert [pair[0] for pair in counted] == ["un chat 0", "un chat 1", "un chat 2", "trois"]
+    assert counted == ["un chat 0", "un chat 1", "un chat 2", "trois"]
     assert (first.ter, second.ter) == (50, 50)
-
-
-@pytest.mark.parametrize(("n_lines", "jobs", "n_started"), [(256, 2, 0), (257, 1, 0), (257, 2, 1)])
-def test_processes_are_started_for_long_texts_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_lines: int, jobs: int, n_started: int
-) -> None:
-    started: list[int] = []
-
-    class Processes(ThreadPoolExecutor):
-        def __init__(self, n_processes: int, mp_context: object) -> None:
-            started.append(n_processes)
-            super().__init__(n_processes)
-
-    monkeypatch.setattr(detokenised, "ProcessPoolExecutor", Processes)
-    output = write_numbers(tmp_path / "output", 0, n_lines)
-    (scores,) = DetokenisedReferences([output], "fr", jobs).scores([output])
-    assert scores.chrf == pytest.approx(100)
-    assert started == [2] * n_started
-    DetokenisedReferences([output], "fr").scores([output])
-    assert started == [2] * n_started
 
 
 def test_signatures_tell_the_number_of_references(tmp_path: Path) -> None:
