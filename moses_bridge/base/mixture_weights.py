@@ -31,8 +31,8 @@ def fitted_weights(observations: Observations) -> NDArray[np.float64]:
     """The weights that maximise sum_n counts_n log(w·values_n / w·masses_n), (n_models,); they sum to 1.
 
     With masses of 1 each step is one of EM (Jelinek and Mercer 1980), and the maximum is the only one.
-    Otherwise the logarithm of w·masses is replaced in each step by its tangent (Hunter, MM algorithms for
-    generalized Bradley-Terry models, 2004, section 3); no step lowers the likelihood, and the search begins
+    Otherwise the logarithm of w·masses is replaced in each step by its tangent (an MM algorithm, like
+    Hunter's for Bradley-Terry models, 2004); no step lowers the likelihood, and the search begins
     at equal weights.
 
     Args:

@@ -116,7 +116,7 @@ def combine_tables(
         config: settings.
         dev: phrase pairs of a development text, to fit the weights to: an `extract` file of Moses, or a
             phrase table with counts. The fitted weights minimise the cross-entropy of its pairs: for a
-            mixture of each score by itself (Sennrich 2012, section 2.1), for counts of both probabilities.
+            mixture of each score by itself (Sennrich 2012), for counts of both probabilities.
 
     Raises:
         InputError: a row is malformed, out of order, there twice or without counts needed, numbers of scores
@@ -167,7 +167,7 @@ def _refuse_other_scores(tables: Sequence[Path]) -> None:
 
 
 def _given_weights(config: CombineConfig, n_tables: int) -> NDArray[np.float64]:
-    """(4, n_tables)"""
+    """Weights of the tables for each score, (4, n_tables)."""
     weights = np.array(config.weights or [[1.0] * n_tables])
     if config.how == "mixture":
         weights /= weights.sum(axis=1, keepdims=True)
@@ -214,7 +214,9 @@ def _computed(
         for place, pair in enumerate(block):
             n_first[pair.first_table] += 1
             columns = columns_of(pair.first.row.line)
-            columns[SCORES] = _column(b"%.6g %.6g %.6g %.6g" % tuple(scores[place]), columns, SCORES)
+            columns[SCORES] = _column(
+                b"%.6g %.6g %.6g %.6g" % tuple(scores[place]), columns, SCORES
+            )
             if counts:
                 text = b"%.10g %.10g %.10g" % tuple(counts[place])
                 columns[COUNTS] = _column(text, columns, COUNTS)
@@ -231,4 +233,5 @@ def _weighted_counts(
 ) -> list[list[float]]:
     """count(target), count(source) and count(source, target) of each pair."""
     counts = judge.counts(block)
-    return np.stack([each @ weights for each in counts], axis=1).tolist()
+    rows: list[list[float]] = np.stack([each @ weights for each in counts], axis=1).tolist()
+    return rows
