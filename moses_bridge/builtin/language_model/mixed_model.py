@@ -3,8 +3,8 @@
 The n-grams of the file are those of all models. Each has the probability that the mixture gives it,
 p(w | h) = sum_i lambda_i p_i(w | h), and back-off weights are computed anew, so that the probabilities behind
 each context sum to one (static interpolation, as SRILM's; Stolcke 2002). A word that a model does not have
-has the probability 0 in it, so a mixture of models that sum to one does so too. The probability of <unk> is the mixture
-of theirs, 0 for a model without it.
+has the probability 0 in it, so a mixture of models that sum to one does so too. The probability of <unk> is the
+mixture of theirs, 0 for a model without it.
 """
 
 from __future__ import annotations

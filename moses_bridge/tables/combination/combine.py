@@ -15,8 +15,8 @@ from moses_bridge.base.choices import Combination, UnknownPhrases
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.mixture_weights import Observations, cross_entropy, fitted_weights
 from moses_bridge.base.overwriting import refuse_overwriting
-from moses_bridge.base.textio import is_stream, write_lines
-from moses_bridge.formats.phrase_table import append_scores, columns_of
+from moses_bridge.base.textio import StrPath, is_stream, open_write
+from moses_bridge.formats.phrase_table import append_score_columns, columns_of
 from moses_bridge.formats.row_columns import BAR, COUNTS, DIRECT_PROB, INVERSE_PROB, SCORES
 from moses_bridge.tables.combination.dev_pairs import observe
 from moses_bridge.tables.combination.merged_tables import (
@@ -127,7 +127,7 @@ def combine_tables(
     refuse_overwriting([out], [*tables, *([] if dev is None else [dev])])
     report = CombineReport([0] * len(tables))
     if config.how not in COMPUTED:
-        write_lines(out, _chosen(tables, config.how, report.n_first))
+        _write(out, _chosen(tables, config.how, report.n_first))
         return report
     _refuse_other_scores(tables)
     judge = CountJudge(tables) if config.how == "counts" else mixture_judge(tables, config.unknown)
@@ -135,7 +135,7 @@ def combine_tables(
     if dev is not None:
         weights, report.cross_entropies = _fitted(tables, dev, judge)
     report.weights = tuple(map(tuple, weights.tolist()))
-    write_lines(out, _computed(tables, judge, weights, report.n_first))
+    _write(out, _computed(tables, judge, weights, report.n_first))
     return report
 
 
@@ -189,38 +189,51 @@ def _fitted(
     return np.array(weights), (cross_entropy(together, fitted),)
 
 
+def _write(out: StrPath, blocks: Iterator[bytes]) -> None:
+    with open_write(out) as stream:
+        stream.writelines(blocks)
+
+
 def _chosen(tables: Sequence[Path], how: Combination, n_first: list[int]) -> Iterator[bytes]:
-    """Rows as they are in the first table, or with scores that say which table they are from."""
-    for pair in united_pairs(tables, "combine"):
-        place = pair.first_table
-        if how == "back-off" and pair.source_rows[:place] != (None,) * place:
-            continue
-        n_first[place] += 1
-        line = pair.first.row.line
+    """Rows as they are in the first table, or with scores that say which table they are from; in blocks."""
+    for block in blocks_of(united_pairs(tables, "combine"), PAIRS_AT_ONCE):
+        chosen = [pair.first for pair in block if how != "back-off" or _is_of_first_source(pair)]
+        places = np.array([place for place, _ in chosen], np.int64)
+        lines = [row.line for _, row in chosen]
+        for place, n_rows in enumerate(np.bincount(places, minlength=len(tables))):
+            n_first[place] += int(n_rows)
         if how == "fill-up":
-            line = append_scores(
-                line, [HERE if place == t else ELSEWHERE for t in range(1, len(tables))]
-            )
-        yield line
+            is_from = places[:, None] == np.arange(1, len(tables))
+            yield append_score_columns(lines, np.where(is_from, HERE, ELSEWHERE))
+        else:
+            yield b"".join([line + b"\n" for line in lines])
+
+
+def _is_of_first_source(pair: UnitedPair) -> bool:
+    """Whether the first table that has the source phrase has the pair."""
+    return next(row is not None for row, has in zip(*pair[-2:], strict=True) if has)
 
 
 def _computed(
     tables: Sequence[Path], judge: Judge, weights: NDArray[np.float64], n_first: list[int]
 ) -> Iterator[bytes]:
-    """Rows with combined scores, and with counts where these are added."""
+    """Rows with combined scores, and with counts where these are added; in blocks."""
     for block in blocks_of(united_pairs(tables, "combine"), PAIRS_AT_ONCE):
         scores = judge(block).combined(weights).tolist()
         counts = _weighted_counts(judge, block, weights[0]) if isinstance(judge, CountJudge) else []
+        lines = []
         for place, pair in enumerate(block):
-            n_first[pair.first_table] += 1
-            columns = columns_of(pair.first.row.line)
+            table, row = pair.first
+            n_first[table] += 1
+            columns = columns_of(row.line)
             columns[SCORES] = _column(
                 b"%.6g %.6g %.6g %.6g" % tuple(scores[place]), columns, SCORES
             )
             if counts:
                 text = b"%.10g %.10g %.10g" % tuple(counts[place])
                 columns[COUNTS] = _column(text, columns, COUNTS)
-            yield BAR.join(columns)
+            lines.append(BAR.join(columns) + b"\n")
+        yield b"".join(lines)
 
 
 def _column(text: bytes, columns: Sequence[bytes], place: int) -> bytes:

@@ -1,49 +1,48 @@
 """Sorted phrase tables read side by side: each pair of their union with its row in each table.
 
-In memory are the rows of one source phrase at a time.
+In memory are a few thousand rows of each table, and at least those of one source phrase.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
 from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.line_progress import estimated_lines
 from moses_bridge.base.progress import Progress
-from moses_bridge.base.textio import read_lines
-from moses_bridge.formats.phrase_table import PhraseTableRow, agreed_number, parse_row
+from moses_bridge.formats.phrase_table import read_blocks, read_rows
 from moses_bridge.formats.row_columns import BAR
 
+ROWS_AT_ONCE = 1 << 12
 END = b" " + BAR  # behind each phrase, so that phrases compare as whole rows do
 JOINT = END + b" "
 
 
-class NumberedRow(NamedTuple):
-    """A row of a table, and where it is.
+class TableRow(NamedTuple):
+    """A row of a table.
 
     Attributes:
-        row: the row.
+        key: the phrase pair, as tables are sorted by it.
+        source: source phrase.
+        target: target phrase.
+        line: the whole row without its "\\n".
         path: the table.
         line_number: 1-based.
     """
 
-    row: PhraseTableRow
+    key: bytes
+    source: bytes
+    target: bytes
+    line: bytes
     path: Path
     line_number: int
 
     @property
-    def key(self) -> bytes:
-        """The phrase pair, as tables are sorted by it."""
-        return self.row.source + JOINT + self.row.target + END
-
-    @property
     def at(self) -> tuple[bytes, Path, int]:
         """The arguments with which a number of the row is read."""
-        return self.row.line, self.path, self.line_number
+        return self.line, self.path, self.line_number
 
 
 class UnitedPair(NamedTuple):
@@ -58,23 +57,13 @@ class UnitedPair(NamedTuple):
 
     source: bytes
     target: bytes
-    rows: tuple[NumberedRow | None, ...]
-    source_rows: tuple[NumberedRow | None, ...]
+    rows: tuple[TableRow | None, ...]
+    source_rows: tuple[TableRow | None, ...]
 
     @property
-    def first(self) -> NumberedRow:
-        """The row of the first table that has the pair."""
-        return next(row for row in self.rows if row is not None)
-
-    @property
-    def first_table(self) -> int:
-        """The place of the first table that has the pair."""
-        return next(place for place, row in enumerate(self.rows) if row is not None)
-
-
-class _SourceRows(NamedTuple):
-    source: bytes
-    rows: list[NumberedRow]
+    def first(self) -> tuple[int, TableRow]:
+        """The place of the first table that has the pair, and the row there."""
+        return next((place, row) for place, row in enumerate(self.rows) if row is not None)
 
 
 def united_pairs(tables: Sequence[Path], label: str) -> Iterator[UnitedPair]:
@@ -88,22 +77,35 @@ def united_pairs(tables: Sequence[Path], label: str) -> Iterator[UnitedPair]:
         InputError: a row is malformed, out of order or there twice, or the numbers of scores differ.
     """
     n_scores = number_of_scores(tables)
-    estimates = [estimated_lines(table) for table in tables]
-    total = sum(n or 0 for n in estimates) if all(estimates) else None
-    groups = [_source_groups(table, n_scores) for table in tables]
-    current = [next(group, None) for group in groups]
-    with Progress(label, total, "rows") as progress:
-        while True:
-            source = min((each.source + END for each in current if each), default=None)
-            if source is None:
-                break
-            together = [each if each and each.source + END == source else None for each in current]
-            yield from _pairs_of_source([each.rows if each else [] for each in together])
-            progress.update(sum(len(each.rows) for each in together if each))
-            for place, used in enumerate(together):
-                if used:
-                    current[place] = next(groups[place], None)
+    rows = [sorted_rows(table, n_scores) for table in tables]
+    heads = [next(table, None) for table in rows]
+    source_rows = tuple(heads)
+    last_source = None
+    n_rows = 0
+    with Progress(label, _estimated_rows(tables), "rows") as progress:
+        while least := min(filter(None, heads), default=None):
+            key, source = least.key, least.source
+            found = tuple([head if head and head.key == key else None for head in heads])
+            if source != last_source:  # all tables are at this source, if they have it
+                source_rows = tuple(
+                    [head if head and head.source == source else None for head in heads]
+                )
+                last_source = source
+            yield UnitedPair(source, least.target, found, source_rows)
+            for place, row in enumerate(found):
+                if row:
+                    heads[place] = next(rows[place], None)
+                    n_rows += 1
+            if n_rows >= ROWS_AT_ONCE:
+                progress.update(n_rows)
+                n_rows = 0
+        progress.update(n_rows)
         progress.settle()
+
+
+def _estimated_rows(tables: Sequence[Path]) -> int | None:
+    estimates = [estimated_lines(table) for table in tables]
+    return sum(n or 0 for n in estimates) if all(estimates) else None
 
 
 def number_of_scores(tables: Sequence[Path]) -> int:
@@ -114,51 +116,38 @@ def number_of_scores(tables: Sequence[Path]) -> int:
     """
     n_scores = 0
     for table in tables:
-        row = next(read_rows(table, None), None)
+        row = next(read_rows(table), None)
         if row is None:
             raise InputError(table, None, "no rows", "a phrase table")
-        found = len(row.row.scores)
+        found = len(row.scores)
         if found != (n_scores or found):
             expected = f"{n_scores}, as in {tables[0]}"
             raise InputError(table, 1, f"{found} scores", expected, "Make the tables alike")
-        n_scores = agreed_number(found, None, table, 1)
+        n_scores = found
     return n_scores
 
 
-def read_rows(table: Path, n_scores: int | None) -> Iterator[NumberedRow]:
+def sorted_rows(table: Path, n_scores: int) -> Iterator[TableRow]:
     """Yield the rows of a table, checked.
 
     Raises:
         InputError: a row is malformed, out of order or there twice.
     """
     last = b""
-    for line_number, line in enumerate(read_lines(table), start=1):
-        row = NumberedRow(parse_row(line, table, line_number, n_scores), table, line_number)
-        key = row.key
-        if key <= last:
-            raise _out_of_order(row, last)
-        last = key
-        yield row
+    for block in read_blocks(table, ROWS_AT_ONCE, n_scores):
+        phrases = zip(block.sources, block.targets, block.lines, strict=True)
+        for line_number, (source, target, line) in enumerate(phrases, start=block.first_line):
+            key = source + JOINT + target + END
+            row = TableRow(key, source, target, line, table, line_number)
+            if key <= last:
+                raise _out_of_order(row, last)
+            last = key
+            yield row
 
 
-def _out_of_order(row: NumberedRow, last: bytes) -> InputError:
+def _out_of_order(row: TableRow, last: bytes) -> InputError:
     if row.key == last:
         found, hint = f"{shown(row.key)} twice", "Remove one of the rows"
     else:
         found, hint = f"{shown(row.key)} behind {shown(last)}", "Sort it with LC_ALL=C sort"
     return InputError(row.path, row.line_number, found, "rows in the order of their bytes", hint)
-
-
-def _source_groups(table: Path, n_scores: int) -> Iterator[_SourceRows]:
-    for source, rows in groupby(read_rows(table, n_scores), key=attrgetter("row.source")):
-        yield _SourceRows(source, list(rows))
-
-
-def _pairs_of_source(rows: Sequence[Sequence[NumberedRow]]) -> Iterator[UnitedPair]:
-    """The pairs of one source phrase; some tables have no rows of it."""
-    by_target = [{each.row.target: each for each in of_table} for of_table in rows]
-    source_rows = tuple(of_table[0] if of_table else None for of_table in rows)
-    source = next(row for row in source_rows if row is not None).row.source
-    for target in sorted(set().union(*by_target), key=lambda target: target + END):
-        found = tuple(of_table.get(target) for of_table in by_target)
-        yield UnitedPair(source, target, found, source_rows)

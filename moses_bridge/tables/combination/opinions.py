@@ -27,19 +27,21 @@ from moses_bridge.base.errors import InputError
 from moses_bridge.formats.phrase_table import (
     joint_count,
     pair_counts,
+    parse_row,
     source_count,
 )
 from moses_bridge.formats.row_columns import (
+    BAR,
     DIRECT_LEXICAL,
     DIRECT_PROB,
     INVERSE_LEXICAL,
     INVERSE_PROB,
+    SCORES,
 )
-from moses_bridge.tables.combination.merged_tables import NumberedRow, UnitedPair
+from moses_bridge.tables.combination.merged_tables import TableRow, UnitedPair
 from moses_bridge.tables.combination.phrase_masses import read_target_masses
 
 N_SCORES = 4
-NO_SCORES = (0.0,) * N_SCORES
 
 
 class Opinions(NamedTuple):
@@ -103,8 +105,21 @@ def _plain_opinions(pairs: Sequence[UnitedPair]) -> Opinions:
 
 def _scores(pairs: Sequence[UnitedPair]) -> NDArray[np.float64]:
     """(n_pairs, 4, n_tables) 0 where a table lacks the pair."""
-    scores = [[row.row.scores if row else NO_SCORES for row in pair.rows] for pair in pairs]
-    return np.array(scores).transpose(0, 2, 1)
+    scores = np.zeros((len(pairs), N_SCORES, len(pairs[0].rows)))
+    for table in range(scores.shape[2]):
+        places = [place for place, pair in enumerate(pairs) if pair.rows[table]]
+        rows = [row for pair in pairs if (row := pair.rows[table])]
+        scores[places, :, table] = _scores_of(rows)
+    return scores
+
+
+def _scores_of(rows: Sequence[TableRow]) -> NDArray[np.float64]:
+    """(n_rows, 4) scores of rows of a table."""
+    columns = [row.line.split(BAR, SCORES + 1)[SCORES] for row in rows]
+    scores = np.array([*map(float, b" ".join(columns).split())]).reshape(len(rows), N_SCORES)
+    for place in np.flatnonzero((scores < 0).any(axis=1)):
+        parse_row(*rows[place].at, N_SCORES)  # raises the error
+    return scores
 
 
 def _has_source(pairs: Sequence[UnitedPair]) -> NDArray[np.float64]:
@@ -143,7 +158,7 @@ class CountJudge:
         return Opinions(values, masses)
 
 
-def _target_count(row: NumberedRow) -> float:
+def _target_count(row: TableRow) -> float:
     """The count of a row's target phrase.
 
     Raises:

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.line_progress import track_lines
-from moses_bridge.tables.combination.merged_tables import NumberedRow, read_rows
+from moses_bridge.tables.combination.merged_tables import TableRow, sorted_rows
 
 ROWS_AT_ONCE = 1 << 20
 DIGEST_BYTES = 8
-Mass = Callable[[NumberedRow], float]
+Mass = Callable[[TableRow], float]
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,9 @@ def _distinct(table: Path, n_scores: int, mass: Mass) -> _Column:
     column = _Column(np.empty(0, np.uint64), np.empty(0), np.empty(0, np.int64))
     digests, masses = array("Q"), array("d")
     n_rows = 0
-    rows = track_lines(read_rows(table, n_scores), f"read {table.name}", table)
+    rows = track_lines(sorted_rows(table, n_scores), f"read {table.name}", table)
     for n_rows, row in enumerate(rows, start=1):
-        digests.append(digest(row.row.target))
+        digests.append(digest(row.target))
         masses.append(mass(row))
         if len(digests) >= max(ROWS_AT_ONCE, len(column.digests)):
             column = _joined(table, column, digests, masses, n_rows)
