@@ -36,7 +36,7 @@ thing everywhere:
 | `--source-language`, `--target-language` | codes of languages |
 | `--out` | what is written; `--ini-out` and `--scores-out` are written besides |
 | `--config`, `--print-config` | a [file of settings](settings.md), and the settings that would be used |
-| `--init-weights`, `--weights` | where a search for weights starts, and weights to be used as they are |
+| `--init-weights`, `--weights` | where a search for weights starts, and weights that replace those of the ini |
 | `--model`, `--table`, `--ini`, `--links` | a model directory, a phrase table, a moses.ini, word links |
 | `-n`, `--nbest-size` | how many results to print, and how many translations an n-best list has |
 | `--resume` | continue what was interrupted |

@@ -24,7 +24,9 @@ def _weights(text: str | None) -> tuple[tuple[float, ...], ...]:
     try:
         return tuple(tuple(map(float, weights.split(","))) for weights in text.split(";"))
     except ValueError as error:
-        raise ConfigError(f"found --weights {text}, expected numbers as in 0.7,0.3") from error
+        raise ConfigError(
+            f"found --corpus-weights {text}, expected numbers as in 0.7,0.3"
+        ) from error
 
 
 def _shown(weights: tuple[float, ...]) -> str:
@@ -48,7 +50,7 @@ def _shown(weights: tuple[float, ...]) -> str:
     help="Table to write; the suffix chooses the compression.",
 )
 @click.option(
-    "--weights",
+    "--corpus-weights",
     help="Weights of the tables for counts or a mixture: 0.7,0.3, or four lists joined by ; (one a score).",
 )
 @click.option(
@@ -68,7 +70,7 @@ def combine(
     tables: tuple[Path, ...],
     how: Combination,
     out: Path,
-    weights: str | None,
+    corpus_weights: str | None,
     dev: Path | None,
     unknown: UnknownPhrases,
 ) -> None:
@@ -85,7 +87,7 @@ def combine(
     """
     from moses_bridge.tables.combination.combine import CombineConfig, combine_tables
 
-    config = CombineConfig(how, _weights(weights), unknown)
+    config = CombineConfig(how, _weights(corpus_weights), unknown)
     report = combine_tables(tables, out, config, dev)
     found = ", ".join(f"{n:,}" for n in report.n_first)
     click.echo(f"{out}: {report.n_rows:,} rows, first found in the tables: {found}", err=True)
@@ -104,9 +106,11 @@ def combine(
     required=True,
     help="ARPA file to write; the suffix chooses the compression.",
 )
-@click.option("--weights", help="Weights of the models, whose sum is 1: 0.7,0.3.")
+@click.option("--corpus-weights", help="Weights of the models, whose sum is 1: 0.7,0.3.")
 @click.option("--dev", type=FILE_OR_STDIN, help="Tokenised development text to fit the weights to.")
-def mix_models(models: tuple[Path, ...], out: Path, weights: str | None, dev: Path | None) -> None:
+def mix_models(
+    models: tuple[Path, ...], out: Path, corpus_weights: str | None, dev: Path | None
+) -> None:
     """Mix language models into one ARPA file.
 
     MODELS are ARPA files. The mixture is linear; its n-grams are those of all models, and back-off weights are
@@ -118,9 +122,9 @@ def mix_models(models: tuple[Path, ...], out: Path, weights: str | None, dev: Pa
     """
     from moses_bridge.builtin.language_model.mixed_model import mix_models as mix
 
-    lists = _weights(weights)
+    lists = _weights(corpus_weights)
     if len(lists) > 1:
-        raise ConfigError(f"found --weights {weights}, expected one list")
+        raise ConfigError(f"found --corpus-weights {corpus_weights}, expected one list")
     report = mix(models, out, lists[0] if lists else (), dev)
     n_ngrams = ", ".join(f"{n:,}" for n in report.n_ngrams)
     click.echo(f"{out}: n-grams of each order: {n_ngrams}", err=True)

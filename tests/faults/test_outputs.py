@@ -69,7 +69,7 @@ NO_OUTPUTS = {
         "source_language",
         "target_language",
         "by",
-        "weights",
+        "corpus_weights",
         "command",
         "name",
         "arch",

@@ -125,7 +125,7 @@ def _check(models: Sequence[Path], weights: Sequence[float], dev: Path | None) -
         if is_stream(path):
             raise ConfigError(f"{path} is read more than once: name a file")
     if bool(weights) == (dev is not None):
-        raise ConfigError("a mixture needs either --weights, or --dev to fit them to")
+        raise ConfigError("a mixture needs either --corpus-weights, or --dev to fit them to")
     shown = ",".join(f"{weight:g}" for weight in weights)
     if weights and len(weights) != len(models):
         raise ConfigError(f"found the weights {shown}, expected one for each model")

@@ -151,7 +151,7 @@ def _check(tables: Sequence[Path], config: CombineConfig, dev: Path | None) -> N
     if dev is not None and (config.weights or config.how not in COMPUTED):
         raise ConfigError("--dev fits the weights of counts or a mixture, which must not be given")
     if config.how == "mixture" and not config.weights and dev is None:
-        raise ConfigError("a mixture needs --weights, or --dev to fit them to")
+        raise ConfigError("a mixture needs --corpus-weights, or --dev to fit them to")
 
 
 def _refuse_other_scores(tables: Sequence[Path]) -> None:

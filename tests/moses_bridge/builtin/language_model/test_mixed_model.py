@@ -133,7 +133,7 @@ def test_the_command(models: list[Path], tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "without 1 words of no model" in result.output
     assert LmIndex.read(tmp_path / "mixed.arpa.gz").order == 3
-    result = CliRunner().invoke(main, [*arguments, "--weights", "1,1"])
+    result = CliRunner().invoke(main, [*arguments, "--corpus-weights", "1,1"])
     assert result.exit_code == 1 and "whose sum is 1" in result.output
 
 
@@ -144,7 +144,7 @@ def test_what_is_refused(models: list[Path], tmp_path: Path) -> None:
         mix_models([models[0], tmp_path / "binary"], out, (0.5, 0.5))
     with pytest.raises(ConfigError, match="two or more to mix"):
         mix_models(models[:1], out, (1,))
-    with pytest.raises(ConfigError, match="either --weights, or --dev"):
+    with pytest.raises(ConfigError, match="either --corpus-weights, or --dev"):
         mix_models(models, out)
     with pytest.raises(ConfigError, match="one for each model"):
         mix_models(models, out, (1,))

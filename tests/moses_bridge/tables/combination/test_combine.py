@@ -173,13 +173,15 @@ def test_a_table_of_a_text_gives_the_same_weights_as_its_pairs(
 
 def test_the_command(tables: list[Path], tmp_path: Path) -> None:
     arguments = ["combine", *map(str, tables), "--out", str(tmp_path / "new" / "out.gz")]
-    result = CliRunner().invoke(main, [*arguments, "--how", "mixture", "--weights", "0.75,0.25"])
+    result = CliRunner().invoke(
+        main, [*arguments, "--how", "mixture", "--corpus-weights", "0.75,0.25"]
+    )
     assert result.exit_code == 0, result.output
     assert "5 rows, first found in the tables: 3, 2" in result.output
     assert "weights: 0.75,0.25;0.75,0.25;" in result.output
     assert len([*read_lines(tmp_path / "new" / "out.gz")]) == 5
-    result = CliRunner().invoke(main, [*arguments, "--how", "counts", "--weights", "1;x"])
-    assert result.exit_code == 1 and "found --weights 1;x, expected numbers" in result.output
+    result = CliRunner().invoke(main, [*arguments, "--how", "counts", "--corpus-weights", "1;x"])
+    assert result.exit_code == 1 and "found --corpus-weights 1;x, expected numbers" in result.output
 
 
 @pytest.mark.parametrize(
@@ -233,7 +235,7 @@ def test_settings_that_do_not_fit(tables: list[Path], tmp_path: Path) -> None:
         CombineConfig("fill-up", ((1, 1),))
     with pytest.raises(ConfigError, match="found 2 lists of weights, expected 1 or 4"):
         CombineConfig("mixture", ((0.5, 0.5), (0.5, 0.5)))
-    with pytest.raises(ConfigError, match="needs --weights, or --dev"):
+    with pytest.raises(ConfigError, match="needs --corpus-weights, or --dev"):
         combined(tables, CombineConfig("mixture"))
     with pytest.raises(ConfigError, match="must not be given"):
         combined(tables, CombineConfig("fill-up"), tables[0])
