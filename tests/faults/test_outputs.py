@@ -39,6 +39,7 @@ TEXTS = {
     "feature": "NN0",
     "system": "+RNN",
     "command": "true",
+    "how": "fill-up",
 }
 INI = b"""\
 [feature]

@@ -118,7 +118,7 @@ def _scores_of(rows: Sequence[TableRow]) -> NDArray[np.float64]:
     columns = [row.line.split(BAR, SCORES + 1)[SCORES] for row in rows]
     scores = np.array([*map(float, b" ".join(columns).split())]).reshape(len(rows), N_SCORES)
     for place in np.flatnonzero((scores < 0).any(axis=1)):
-        parse_row(*rows[place].at, N_SCORES)  # raises the error
+        parse_row(*rows[int(place)].at, N_SCORES)  # raises the error
     return scores
 
 
