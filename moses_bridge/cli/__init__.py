@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from moses_bridge.base.command import HELP_NAMES, QUIET, VERBOSE, VERSION, CommandGroup
-from moses_bridge.cli import corpus, decode, steps, tables
+from moses_bridge.cli import combination, corpus, decode, steps, tables
 
 
 @click.group(cls=CommandGroup, context_settings=HELP_NAMES)
@@ -21,5 +21,6 @@ def main() -> None:
 
 main.add_section("Make text", corpus.COMMANDS)
 main.add_section("Make and check tables", tables.COMMANDS)
+main.add_section("Combine models of several corpora", combination.COMMANDS)
 main.add_section("Translate", decode.COMMANDS)
 main.add_section("Run experiments", steps.COMMANDS)

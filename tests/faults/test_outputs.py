@@ -39,6 +39,7 @@ TEXTS = {
     "feature": "NN0",
     "system": "+RNN",
     "command": "true",
+    "how": "fill-up",
 }
 INI = b"""\
 [feature]
@@ -69,6 +70,7 @@ NO_OUTPUTS = {
         "source_language",
         "target_language",
         "by",
+        "corpus_weights",
         "command",
         "name",
         "arch",
@@ -254,7 +256,7 @@ def content(folder: Path) -> dict[Path, bytes]:
 
 def test_all_commands_are_counted() -> None:
     assert set(COMMANDS) == {*WRITING, *NOT_WRITING}
-    assert len(COMMANDS) == 39 and len(PAIRS) == 62
+    assert len(COMMANDS) == 41 and len(PAIRS) == 66
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -444,6 +446,8 @@ SINGLE_FILES = {
     *(
         "moses-bridge select",
         "moses-bridge prune",
+        "moses-bridge combine",
+        "moses-bridge mix-models",
         "moses-bridge join-folds",
         "moses-bridge decode",
         "moses-bridge score-nbest",

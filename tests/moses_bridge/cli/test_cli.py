@@ -28,6 +28,8 @@ COMMANDS = [
     "build",
     "filter",
     "prune",
+    "combine",
+    "mix-models",
     "score-nbest",
     "check",
     "decode",

@@ -1,0 +1,72 @@
+"""Weights of a mixture of models that maximise the likelihood of observations."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAX_STEPS = 10_000
+SMALLEST_MOVE = 1e-8  # the search ends when no weight moves further in a step
+LEAST_WEIGHT = 1e-6  # a weight of 0 would make what one model alone knows impossible
+
+
+class Observations(NamedTuple):
+    """What models say about observations; a mixture gives them the probability w·values / w·masses.
+
+    Attributes:
+        values: (n, n_models) probability of each, times the mass; 0 where a model does not know it.
+        masses: (n, n_models) how much each model has a say: all 1 in a plain mixture, 0 for a model that
+            knows nothing of the condition, or the count of the condition where counts are added.
+        counts: (n,) how often each was observed.
+    """
+
+    values: NDArray[np.float64]
+    masses: NDArray[np.float64]
+    counts: NDArray[np.float64]
+
+
+def fitted_weights(observations: Observations) -> NDArray[np.float64]:
+    """The weights that maximise sum_n counts_n log(w·values_n / w·masses_n), (n_models,); they sum to 1.
+
+    With masses of 1 each step is one of EM (Jelinek and Mercer 1980), and the maximum is the only one.
+    Otherwise the logarithm of w·masses is replaced in each step by its tangent (an MM algorithm, like
+    Hunter's for Bradley-Terry models, 2004); no step lowers the likelihood, and the search begins
+    at equal weights.
+
+    Args:
+        observations: at least one with a value above 0; those without one are left out.
+    """
+    values, masses, counts = _possible(observations)
+    weights = np.full(values.shape[1], 1.0 / values.shape[1])
+    for _ in range(MAX_STEPS):
+        gains = (counts / (values @ weights)) @ values
+        costs = (counts / (masses @ weights)) @ masses
+        moved = weights * np.divide(gains, costs, out=np.zeros_like(gains), where=costs > 0)
+        moved /= moved.sum()
+        is_end = np.abs(moved - weights).max() < SMALLEST_MOVE
+        weights = moved
+        if is_end:
+            break
+    weights = np.maximum(weights, LEAST_WEIGHT)
+    return np.asarray(weights / weights.sum())
+
+
+def cross_entropy(observations: Observations, weights: NDArray[np.float64]) -> float:
+    """Mean of -log2(w·values / w·masses), in bits per observation; those that no model knows are left out.
+
+    Args:
+        observations: at least one with a value above 0.
+        weights: (n_models,) positive; only their ratios matter.
+    """
+    values, masses, counts = _possible(observations)
+    bits = np.log2(masses @ weights) - np.log2(values @ weights)
+    return float(counts @ bits / counts.sum())
+
+
+def _possible(observations: Observations) -> Observations:
+    known = observations.values.any(axis=1)
+    if not known.any():
+        raise ValueError("no model knows any of the observations")
+    return Observations(*(array[known] for array in observations))

@@ -1,0 +1,218 @@
+"""A linear mixture of language models, written as one ARPA file.
+
+The n-grams of the file are those of all models. Each has the probability that the mixture gives it,
+p(w | h) = sum_i lambda_i p_i(w | h), and back-off weights are computed anew, so that the probabilities behind
+each context sum to one (static interpolation, as SRILM's; Stolcke 2002). A word that a model does not have
+has the probability 0 in it, so a mixture of models that sum to one does so too. The probability of <unk> is the
+mixture of theirs, 0 for a model without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.line_progress import track_lines
+from moses_bridge.base.mixture_weights import Observations, cross_entropy, fitted_weights
+from moses_bridge.base.overwriting import refuse_overwriting
+from moses_bridge.base.progress import Progress
+from moses_bridge.base.textio import is_stream, read_lines
+from moses_bridge.builtin.language_model.arpa import Arpa, NGrams, read_arpa
+from moses_bridge.builtin.language_model.arpa_output import write_arpa
+from moses_bridge.builtin.language_model.kenlm_binary import is_kenlm_binary
+from moses_bridge.builtin.language_model.lm_index import LmIndex, LmTables, lm_score_matched
+from moses_bridge.builtin.language_model.tokens import words_of_line
+from moses_bridge.builtin.language_model.united_ngrams import UnitedNGrams, unite
+
+BOS_WORD, EOS_WORD = b"<s>", b"</s>"
+SUM_TOLERANCE = 1e-3  # 0.333,0.333,0.333 are weights that sum to 1
+LEAST_MASS = 1e-7  # what is left for unlisted words, below which it is rounding
+LOWEST_LOG10 = -99.0  # log10 of a probability of 0, as programs write it
+
+
+@dataclass(frozen=True)
+class MixReport:
+    """What a mixture is.
+
+    Attributes:
+        weights: weights of the models; they sum to 1.
+        n_ngrams: n-grams of each order.
+        perplexity: of the mixture on the development text, ends of sentences included, words of no model left
+            out; None without such a text.
+        n_unknown: words of the development text that are in no model.
+    """
+
+    weights: tuple[float, ...]
+    n_ngrams: tuple[int, ...]
+    perplexity: float | None = None
+    n_unknown: int = 0
+
+
+@dataclass(frozen=True)
+class _Component:
+    """A model of a mixture: its n-grams, its look-up, and its words."""
+
+    arpa: Arpa
+    index: LmIndex
+    vocabulary: frozenset[bytes]
+
+    @classmethod
+    def read(cls, path: Path) -> _Component:
+        if is_kenlm_binary(path):
+            found, expected = "a binary file of KenLM", "an ARPA file"
+            hint = "Its n-grams have no words: take the file that it was made from"
+            raise InputError(path, None, found, expected, hint)
+        arpa = read_arpa(path)
+        return cls(arpa, LmIndex.of(arpa, path), frozenset(arpa.words))
+
+    def probs(self, words: Sequence[bytes], ids: NDArray[np.int32]) -> NDArray[np.float64]:
+        """p(last word | the others), (n,); 0 for a last word that the model does not have.
+
+        Args:
+            words: words of the union.
+            ids: (n, order) n-grams.
+        """
+        own = np.array([self.index.word_id(word) for word in words], np.int32)
+        has_word = np.array([word in self.vocabulary for word in words])
+        context = ids[:, max(0, ids.shape[1] - self.index.order) :]
+        probs = 10.0 ** _log10_probs(self.index.tables, own[context])
+        return np.where(has_word[ids[:, -1]], probs, 0.0)
+
+
+def mix_models(
+    models: Sequence[Path], out: Path, weights: Sequence[float] = (), dev: Path | None = None
+) -> MixReport:
+    """Write a mixture of ARPA models as one ARPA file.
+
+    The models are in memory, and so is the mixture.
+
+    Args:
+        models: two models or more.
+        out: the file to write.
+        weights: weights of the models, above 0, with a sum of 1; or none, with `dev`.
+        dev: tokenised development text; the weights minimise its perplexity (EM; Jelinek and Mercer 1980).
+
+    Raises:
+        InputError: a model is malformed or a binary file, or no model has a word of the development text.
+        ConfigError: the weights do not fit, or an input would be overwritten.
+    """
+    _check(models, weights, dev)
+    refuse_overwriting([out], [*models, *([] if dev is None else [dev])])
+    components = [_Component.read(path) for path in models]
+    lambdas = np.array(weights) / (sum(weights) or 1.0)
+    perplexity, n_unknown = None, 0
+    if dev is not None:
+        observations, n_unknown = _observe(components, dev)
+        lambdas = fitted_weights(observations)
+        perplexity = 2.0 ** cross_entropy(observations, lambdas)
+    mixture = _mixture(components, lambdas, out)
+    write_arpa(out, mixture)
+    n_ngrams = tuple(len(section.log_probs) for section in mixture.sections)
+    return MixReport(tuple(lambdas.tolist()), n_ngrams, perplexity, n_unknown)
+
+
+def _check(models: Sequence[Path], weights: Sequence[float], dev: Path | None) -> None:
+    if len(models) < 2:
+        raise ConfigError(f"found {len(models)} model, expected two or more to mix")
+    for path in models:
+        if is_stream(path):
+            raise ConfigError(f"{path} is read more than once: name a file")
+    if bool(weights) == (dev is not None):
+        raise ConfigError("a mixture needs either --corpus-weights, or --dev to fit them to")
+    shown = ",".join(f"{weight:g}" for weight in weights)
+    if weights and len(weights) != len(models):
+        raise ConfigError(f"found the weights {shown}, expected one for each model")
+    if weights and not (min(weights) > 0 and abs(sum(weights) - 1) <= SUM_TOLERANCE):
+        raise ConfigError(f"found the weights {shown}, expected weights above 0 whose sum is 1")
+
+
+def _observe(components: Sequence[_Component], dev: Path) -> tuple[Observations, int]:
+    """What the models say about the words of a text that one of them has; the number of other words."""
+    known = frozenset().union(*(component.vocabulary for component in components))
+    probs: list[NDArray[np.float64]] = []
+    n_unknown = 0
+    for line in track_lines(read_lines(dev), f"read {dev.name}", dev, "lines"):
+        words = words_of_line(line)
+        of_models = []
+        for component in components:
+            scores = 10.0 ** np.array(component.index.score_sentence(words)[0])
+            has_word = [word in component.vocabulary for word in [*words, EOS_WORD]]
+            of_models.append(np.where(has_word, scores, 0.0))
+        probs.append(np.stack(of_models, axis=1))
+        n_unknown += sum(word not in known for word in words)
+    values = np.concatenate(probs) if probs else np.empty((0, len(components)))
+    if not values.any():
+        raise InputError(dev, None, "no line", "a text with words of the models")
+    return Observations(values, np.ones_like(values), np.ones(len(values))), n_unknown
+
+
+def _mixture(components: Sequence[_Component], lambdas: NDArray[np.float64], out: Path) -> Arpa:
+    """The mixture as a back-off model; `out` is for error messages."""
+    united = unite([component.arpa for component in components])
+    sections: list[NGrams] = []
+    with Progress("mix", len(united.last_words), "orders") as progress:
+        for order in range(1, len(united.last_words) + 1):
+            ids = united.ids(order)
+            probs = (
+                np.stack([each.probs(united.words, ids) for each in components], axis=1) @ lambdas
+            )
+            if order > 1:
+                lower = LmIndex.of(Arpa(united.words, sections), out)
+                backoffs = _backoffs(
+                    united, order, probs, 10.0 ** _log10_probs(lower.tables, ids[:, 1:])
+                )
+                sections[-1] = sections[-1]._replace(backoffs=backoffs)
+            sections.append(NGrams(ids, _log10(probs), np.zeros(len(ids), np.float32)))
+            progress.update()
+    sections[0].log_probs[united.words.index(BOS_WORD)] = 0.0  # it is never predicted
+    return Arpa(united.words, sections)
+
+
+def _backoffs(
+    united: UnitedNGrams, order: int, probs: NDArray[np.float64], lower: NDArray[np.float64]
+) -> NDArray[np.float32]:
+    """Log10 back-off weights of the n-grams of the order below, (n_contexts,).
+
+    What the listed words leave of 1 goes to all others, in proportion to their probabilities behind the shorter
+    context: (1 - sum p(w | h)) / (1 - sum p(w | h')), with the sums over the listed words w.
+
+    Args:
+        united: the n-grams.
+        order: the order of the listed n-grams.
+        probs: (n,) p(w | h) of these.
+        lower: (n,) p(w | h') of these.
+    """
+    is_predicted = united.last_words[order - 1] != united.words.index(BOS_WORD)
+    contexts = united.contexts[order - 1][is_predicted]
+    n_contexts = len(united.last_words[order - 2])
+    left = 1.0 - np.bincount(contexts, probs[is_predicted], n_contexts)
+    of_others = 1.0 - np.bincount(contexts, lower[is_predicted], n_contexts)
+    has_others = of_others > LEAST_MASS  # else all words are listed, and nothing backs off
+    ratios = np.divide(left, of_others, out=np.ones(n_contexts), where=has_others)
+    return _log10(ratios)
+
+
+def _log10(values: NDArray[np.float64]) -> NDArray[np.float32]:
+    return np.asarray(np.log10(np.maximum(values, 10.0**LOWEST_LOG10)), np.float32)
+
+
+@njit(cache=True)
+def _log10_probs(tables: LmTables, ids: Any) -> Any:
+    """Log10 probability of the last word behind the others, (n,)."""
+    n_rows, order = ids.shape
+    context = np.zeros(order, np.int32)
+    scratch = np.zeros(order, np.int32)
+    log_probs = np.empty(n_rows)
+    for row in range(n_rows):
+        for place in range(order - 1):
+            context[place] = ids[row, order - 2 - place]
+        last = ids[row, order - 1]
+        log_probs[row], _, _ = lm_score_matched(tables, context, order - 1, last, scratch)
+    return log_probs

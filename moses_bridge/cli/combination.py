@@ -1,0 +1,139 @@
+"""Commands that make one model of several: combine (phrase tables), mix-models (language models)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from moses_bridge.base.choices import Combination, UnknownPhrases
+from moses_bridge.base.command import (
+    FILE_OR_STDIN,
+    FILE_OR_STDOUT,
+    Command,
+    choice_of,
+    command,
+)
+from moses_bridge.base.errors import ConfigError
+
+
+def _weights(text: str | None) -> tuple[tuple[float, ...], ...]:
+    """Lists of weights: "0.7,0.3", several ones joined by ";"."""
+    if text is None:
+        return ()
+    try:
+        return tuple(tuple(map(float, weights.split(","))) for weights in text.split(";"))
+    except ValueError as error:
+        raise ConfigError(
+            f"found --corpus-weights {text}, expected numbers as in 0.7,0.3"
+        ) from error
+
+
+def _shown(weights: tuple[float, ...]) -> str:
+    return ",".join(f"{weight:.6g}" for weight in weights)
+
+
+@command
+@click.argument("tables", nargs=-1, required=True, type=FILE_OR_STDIN)
+@click.option(
+    "--how",
+    type=choice_of(Combination),
+    required=True,
+    help="How the tables are combined: counts adds their counts; mixture interpolates their scores; fill-up "
+    "takes each pair from the first table that has it and adds a score for each further table; first-found "
+    "adds no score; back-off takes all pairs of a source phrase from the first table that has it.",
+)
+@click.option(
+    "--out",
+    type=FILE_OR_STDOUT,
+    required=True,
+    help="Table to write; the suffix chooses the compression.",
+)
+@click.option(
+    "--corpus-weights",
+    help="Weights of the tables for counts or a mixture: 0.7,0.3, or four lists joined by ; (one a score).",
+)
+@click.option(
+    "--dev",
+    type=FILE_OR_STDIN,
+    help="Phrase pairs of a development text to fit the weights to: Moses's extract file, or a phrase table.",
+)
+@click.option(
+    "--unknown",
+    type=choice_of(UnknownPhrases),
+    default="renormalise",
+    show_default=True,
+    help="What a mixture makes of a phrase that a table lacks: renormalise leaves the table out of "
+    "probabilities given this phrase; zero makes them 0.",
+)
+def combine(
+    tables: tuple[Path, ...],
+    how: Combination,
+    out: Path,
+    corpus_weights: str | None,
+    dev: Path | None,
+    unknown: UnknownPhrases,
+) -> None:
+    """Combine phrase tables of several corpora.
+
+    TABLES are sorted as Moses sorts them (LC_ALL=C sort) and have the same scores. Rows have the alignment
+    and further columns of the first table that has the pair. fill-up, first-found and back-off take any scores,
+    first-found and back-off reordering tables too.
+
+    \b
+    Example:
+      moses-bridge combine in/phrase-table.gz out/phrase-table.gz --how mixture \\
+          --dev dev/extract.gz --out mixed.gz
+    """
+    from moses_bridge.tables.combination.combine import CombineConfig, combine_tables
+
+    config = CombineConfig(how, _weights(corpus_weights), unknown)
+    report = combine_tables(tables, out, config, dev)
+    found = ", ".join(f"{n:,}" for n in report.n_first)
+    click.echo(f"{out}: {report.n_rows:,} rows, first found in the tables: {found}", err=True)
+    if report.weights:
+        click.echo(f"weights: {';'.join(map(_shown, report.weights))}", err=True)
+    if report.cross_entropies:
+        bits = ", ".join(f"{entropy:.4f}" for entropy in report.cross_entropies)
+        click.echo(f"cross-entropy of {dev} in bits per pair: {bits}", err=True)
+
+
+@click.command("mix-models", cls=Command)
+@click.argument("models", nargs=-1, required=True, type=FILE_OR_STDIN)
+@click.option(
+    "--out",
+    type=FILE_OR_STDOUT,
+    required=True,
+    help="ARPA file to write; the suffix chooses the compression.",
+)
+@click.option("--corpus-weights", help="Weights of the models, whose sum is 1: 0.7,0.3.")
+@click.option("--dev", type=FILE_OR_STDIN, help="Tokenised development text to fit the weights to.")
+def mix_models(
+    models: tuple[Path, ...], out: Path, corpus_weights: str | None, dev: Path | None
+) -> None:
+    """Mix language models into one ARPA file.
+
+    MODELS are ARPA files. The mixture is linear; its n-grams are those of all models, and back-off weights are
+    computed anew.
+
+    \b
+    Example:
+      moses-bridge mix-models in/lm.arpa.gz out/lm.arpa.gz --dev dev.fr --out mixed.arpa.gz
+    """
+    from moses_bridge.builtin.language_model.mixed_model import mix_models as mix
+
+    lists = _weights(corpus_weights)
+    if len(lists) > 1:
+        raise ConfigError(f"found --corpus-weights {corpus_weights}, expected one list")
+    report = mix(models, out, lists[0] if lists else (), dev)
+    n_ngrams = ", ".join(f"{n:,}" for n in report.n_ngrams)
+    click.echo(f"{out}: n-grams of each order: {n_ngrams}", err=True)
+    click.echo(f"weights: {_shown(report.weights)}", err=True)
+    if report.perplexity is not None:
+        click.echo(
+            f"perplexity of {dev}: {report.perplexity:.2f}, without {report.n_unknown:,} words of no model",
+            err=True,
+        )
+
+
+COMMANDS = (combine, mix_models)

@@ -1,0 +1,1 @@
+"""Several phrase tables combined into one."""
