@@ -214,7 +214,7 @@ def read_lines(path: StrPath) -> Iterator[bytes]:
             try:
                 data = read(PIECE_BYTES)
             except Exception as error:  # each compression has an error class of its own
-                raise _damaged(path, n_lines + 1, error) from error
+                raise damaged(path, n_lines + 1, error) from error
             if not data:
                 break
             *lines, rest = data.split(b"\n")
@@ -227,7 +227,7 @@ def read_lines(path: StrPath) -> Iterator[bytes]:
                 begun.append(rest)
                 n_begun = n_begun + len(rest) if len(begun) > 1 else len(rest)
                 if n_begun > longest:
-                    raise _too_long(path, n_lines + 1)
+                    raise too_long(path, n_lines + 1)
     if begun:
         yield b"".join(begun)
 
@@ -244,7 +244,8 @@ def line_limit() -> int:
     return int(text) << 20
 
 
-def _too_long(path: StrPath, line_number: int) -> InputError:
+def too_long(path: StrPath, line_number: int) -> InputError:
+    """The error of a line beyond `line_limit`."""
     limit = line_limit() >> 20
     return InputError(
         path,
@@ -266,7 +267,7 @@ def read_pieces(path: StrPath) -> Iterator[bytes]:
             try:
                 piece = stream.read(PIECE_BYTES)
             except Exception as error:  # each compression has an error class of its own
-                raise _damaged(path, None, error) from error
+                raise damaged(path, None, error) from error
             if not piece:
                 return
             yield piece
@@ -282,10 +283,11 @@ def read_bytes(path: StrPath) -> bytes:
         try:
             return stream.read()
         except Exception as error:  # each compression has an error class of its own
-            raise _damaged(path, None, error) from error
+            raise damaged(path, None, error) from error
 
 
-def _damaged(path: StrPath, line_number: int | None, error: Exception) -> InputError:
+def damaged(path: StrPath, line_number: int | None, error: Exception) -> InputError:
+    """The error of compressed data that cannot be read on."""
     found = f"damaged data ({error})"
     return InputError(path, line_number, found, "a complete file", "Make it again")
 

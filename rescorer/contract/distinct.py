@@ -8,6 +8,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rescorer.contract.numbered_phrases import NumberedPhrases
+
 Item = TypeVar("Item", bound=Hashable)
 
 
@@ -19,3 +21,8 @@ def distinct(items: Sequence[Item]) -> tuple[list[Item], NDArray[np.int64]]:
     """
     numbers = {item: number for number, item in enumerate(dict.fromkeys(items))}
     return list(numbers), np.fromiter((numbers[item] for item in items), np.int64, len(items))
+
+
+def distinct_phrases(phrases: Sequence[bytes]) -> tuple[Sequence[bytes], NDArray[np.int64]]:
+    """As `distinct`; phrases given as numbers of words stay numbers."""
+    return phrases.distinct() if isinstance(phrases, NumberedPhrases) else distinct(phrases)

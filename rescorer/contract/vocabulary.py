@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import StrPath, read_lines, write_lines
 from moses_bridge.formats.words import split_words
+from rescorer.contract.numbered_phrases import NumberedPhrases
 
 END = b"</s>"
 UNKNOWN = b"<unk>"
@@ -93,6 +94,8 @@ class Vocabulary:
         Returns:
             Ids, *Shape:* (n_words,); words in each phrase, *Shape:* (n,).
         """
+        if isinstance(phrases, NumberedPhrases):
+            return phrases.encoded(self)
         split = [split_words(phrase) for phrase in phrases]
         lens = np.fromiter(map(len, split), np.int64, len(split))
         return self.encode_words(itertools.chain.from_iterable(split), int(lens.sum())), lens

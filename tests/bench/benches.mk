@@ -42,6 +42,11 @@ bench-long-tables: | $(INSTALL)
 bench-optimizers: $(B)/optimizers/table.json
 	@cat $(<D)/table.txt
 
+# Reading n-best lists and training for expected BLEU on them, which make table1 DOMAIN or make home leaves:
+# make bench-nbest-lists LISTS=lists.gz TEXT="text.en text.fr"
+bench-nbest-lists: $(B)/tables/rnn/moses.ini | $(INSTALL)
+	$(call bench,nbest_lists,$(LISTS) $(TEXT) $(B)/encdec)
+
 # A Marian model of OPUS-MT's sizes, with random weights, on the first sentences of a list; needs the extra ct2.
 bench-pretrained: $(FIRST_LISTS) $(DEV).$(SOURCE) $(TRAINING) | $(INSTALL)
 	$(call bench,pretrained,$(FIRST_LISTS) $(DEV).$(SOURCE) $(TRAINING))

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.textio import StrPath
-from rescorer.contract.architectures import ARCHITECTURES, load
+from rescorer.contract.architectures import ARCHITECTURES, PhraseValues, load
+from rescorer.contract.batch import Batch
+from rescorer.contract.trained_model import TrainedModel
 from rescorer.models.model_card import write_model_card
 from rescorer.models.model_directory import fingerprint, load_model, save_model, written_files
-from rescorer.runs.expected_bleu.nbest_lists import read_lists
-from rescorer.runs.expected_bleu.task import ExpectedBleuConfig, ExpectedBleuTask
+from rescorer.runs.expected_bleu.list_reader import read_lists
+from rescorer.runs.expected_bleu.task import ExpectedBleuConfig, ExpectedBleuTask, PairValues
 from rescorer.training.held_out import digest
 from rescorer.training.loop import Trainer, TrainingReport
 
@@ -101,8 +106,7 @@ def _train(
         )
     lists = read_lists(data.nbest, data.source, data.references, data.groups)
     learned.network.to(device).train()
-    values = architecture.phrase_values(learned, learned.as_read(lists.pairs))
-    task = ExpectedBleuTask(values, lists, config, seed)
+    task = ExpectedBleuTask(_pair_values(learned, architecture.phrase_values), lists, config, seed)
     with torch.no_grad():
         before = task.held_out_loss()
     settings = asdict(config)
@@ -123,3 +127,14 @@ def _train(
         out, learned.architecture, learned.network.cpu(), sizes, learned.shortlists, training
     )
     return before, report
+
+
+def _pair_values(
+    learned: TrainedModel[Any], phrase_values: Callable[[TrainedModel[Any], Batch], PhraseValues]
+) -> PairValues:
+    """The values of any phrase pairs under the network's weights of that moment."""
+
+    def values(pairs: Batch) -> Tensor:
+        return phrase_values(learned, learned.as_read(pairs))(np.arange(len(pairs)))
+
+    return values

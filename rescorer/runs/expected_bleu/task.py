@@ -9,8 +9,9 @@ where total has the other features with weights that stay, and the loss of a lis
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import numpy as np
 import torch
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from moses_bridge.base.config import AtLeast, check_limits
-from rescorer.contract.architectures import PhraseValues
+from rescorer.contract.batch import Batch
 from rescorer.runs.expected_bleu.nbest_lists import NBestLists
 from rescorer.training.held_out import held_out_groups, held_out_mask
 from rescorer.training.loop import LoopConfig
@@ -28,6 +29,23 @@ from rescorer.training.seeded_batch import even_parts
 LISTS_AT_ONCE = 128
 # Score of a place that has no hypothesis.
 NEVER = -1e9
+
+
+# From phrase pairs to their values, *Shape:* (n,), with gradients.
+PairValues = Callable[[Batch], Tensor]
+
+
+class Lists(Protocol):
+    """N-best lists of which a few at a time are in memory; `StoredLists` are."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def documents(self) -> NDArray[np.int64] | None:
+        """Number of each list's document, -1 for none, *Shape:* (n_lists,); None if they are unknown."""
+
+    def part(self, lists: NDArray[np.int64]) -> NBestLists:
+        """Some of the lists."""
 
 
 @dataclass(frozen=True)
@@ -95,14 +113,14 @@ class ExpectedBleuTask:
     """The batches and losses of n-best lists; a batch is an array of list numbers.
 
     Args:
-        values: of the phrase pairs of the lists, through which gradients flow.
+        values: of phrase pairs, through which gradients flow.
         lists: all lists.
         config: settings.
         seed: of the held-out lists and of the order.
     """
 
     def __init__(
-        self, values: PhraseValues, lists: NBestLists, config: ExpectedBleuConfig, seed: int
+        self, values: PairValues, lists: Lists, config: ExpectedBleuConfig, seed: int
     ) -> None:
         self.values = values
         self.lists = lists
@@ -140,8 +158,8 @@ class ExpectedBleuTask:
     def loss(self, batch: NDArray[np.int64]) -> tuple[Tensor, float]:
         """Minus the summed expected BLEU of the lists, 0 to 100 each, and their number."""
         lists = self.lists.part(batch)
-        pairs, which = np.unique(lists.uses, return_inverse=True)
-        values = self.values(pairs)[torch.from_numpy(which)]
+        values = self.values(lists.pairs)
+        values = values.index_select(0, _on(lists.uses, values))
         config = self.config
         found = expected_bleu(values, lists, config.column_weight, config.sharpness)
         return -100 * found.sum(), self.n_words(batch)

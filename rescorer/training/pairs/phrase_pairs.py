@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_bridge.base.line_progress import LineProgress
-from moses_bridge.base.textio import StrPath, read_pieces
+from moses_bridge.base.textio import StrPath
+from moses_bridge.base.whole_lines import read_whole_lines
 from moses_bridge.compiled.lexicon import Lexicon
 from moses_bridge.formats.phrase_table import check_row, columns_of, direct_prob, joint_count
 from moses_bridge.formats.row_columns import SCORES
@@ -81,7 +82,7 @@ def spill_rows(table: StrPath, choice: PairChoice, lexicon: Lexicon, spill: Reco
     max_words = min(choice.max_phrase_words, LOW_HALF)
     wanted = Wanted(0, max_words, choice.min_prob, choice.with_counts, choice.reverse_sides)
     with LineProgress("read phrase pairs", table) as progress:
-        for piece in _ahead(_whole_rows(table)):
+        for piece in _ahead(read_whole_lines(table)):
             lexicon.make_room(len(piece))
             spill.make_room(len(piece))
             n_seen = spill.n_seen
@@ -119,20 +120,6 @@ def _numbers_of(line: bytes, table: StrPath, line_number: int, choice: PairChoic
     prob = direct_prob(line, table, line_number) if choice.min_prob else 0.0
     is_counted = choice.with_counts and prob >= choice.min_prob
     return Given(True, prob, joint_count(line, table, line_number) if is_counted else 0.0)
-
-
-def _whole_rows(table: StrPath) -> Iterator[bytes]:
-    """Pieces of a table that end with a row, each row followed by "\\n"."""
-    begun: list[bytes] = []
-    for piece in read_pieces(table):
-        cut = piece.rfind(b"\n") + 1
-        if cut:
-            yield b"".join((*begun, piece[:cut]))
-            begun.clear()
-        begun.append(piece[cut:])
-    rest = b"".join(begun)
-    if rest:
-        yield rest + b"\n"
 
 
 def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:

@@ -12,7 +12,7 @@ from torch import Tensor
 from rescorer.contract.architectures import PhraseValues
 from rescorer.contract.batch import Batch
 from rescorer.contract.choices import Side
-from rescorer.contract.distinct import distinct
+from rescorer.contract.distinct import distinct_phrases
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.zoo.cptm.joint_vocabulary import Encoded, JointVocabulary
 from rescorer.zoo.cptm.network import Cptm, similarities
@@ -33,7 +33,7 @@ class PairPhrases:
     @classmethod
     def of(cls, words: JointVocabulary, side: Side, phrases: Sequence[bytes]) -> PairPhrases:
         """Equal phrases are encoded once."""
-        different, which = distinct(phrases)
+        different, which = distinct_phrases(phrases)
         return cls(words.encode(side, different), which)
 
     def codes(self, network: Cptm, pairs: NDArray[np.int64]) -> Tensor:

@@ -37,6 +37,29 @@ def test_values_and_gradients_are_those_of_the_plain_path(
         torch.testing.assert_close(one.grad, other.grad, msg=name)
 
 
+def test_pairs_that_weigh_next_to_nothing_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second pair weighs less than float32 resolves, the third one nothing."""
+    network, plain, data = make_network(), make_network(), make_data()
+    learned = []
+    loss = module.pairs_loss
+    monkeypatch.setattr(
+        module,
+        "pairs_loss",
+        lambda network, data, *others: (learned.append(len(data)), loss(network, data, *others))[1],
+    )
+    (torch.tensor([2.0, 1e-8, 0.0]).double() @ log_probs(network, data, ROWS[:3])).backward()
+    (-2 * pair_by_pair(plain, data, ROWS[:1]) / data.weights[ROWS[0]]).sum().backward()
+    assert learned == [1]
+    for (name, one), other in zip(network.named_parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(one.grad, other.grad, msg=name)
+
+
+def test_where_all_weigh_nothing_there_is_no_gradient() -> None:
+    network = make_network()
+    (0 * log_probs(network, make_data(), ROWS)).sum().backward()
+    assert all(parameter.grad is None for parameter in network.parameters())
+
+
 def test_fewer_pairs_than_words() -> None:
     network, data = make_network(), make_data()
     row = int(data.target_lens.argmax())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -99,7 +99,37 @@ def model() -> TrainedModel[Cptm]:
 
 def task_of(model: TrainedModel[Cptm], lists: NBestLists, n_held_out: int = 0) -> ExpectedBleuTask:
     config = ExpectedBleuConfig(WEIGHT, SHARPNESS, lists_per_update=2, n_held_out=n_held_out)
-    return ExpectedBleuTask(phrase_values(model, lists.pairs), lists, config, seed=1)
+    return ExpectedBleuTask(
+        lambda pairs: phrase_values(model, pairs)(np.arange(len(pairs))),
+        ListsInMemory(lists),
+        config,
+        seed=1,
+    )
+
+
+@dataclass(frozen=True)
+class ListsInMemory:
+    """Of which parts have all phrase pairs."""
+
+    lists: NBestLists
+    documents: None = None
+
+    def __len__(self) -> int:
+        return len(self.lists)
+
+    def part(self, lists: NDArray[np.int64]) -> NBestLists:
+        whole = self.lists
+        ends = np.append(0, np.cumsum(whole.n_uses))
+        spans = [slice(*whole.starts[number : number + 2]) for number in lists]
+        return NBestLists(
+            whole.pairs,
+            np.concatenate([whole.uses[ends[span.start] : ends[span.stop]] for span in spans]),
+            *(
+                np.concatenate([column[span] for span in spans])
+                for column in (whole.n_uses, whole.totals, whole.bleu)
+            ),
+            np.cumsum([0, *(span.stop - span.start for span in spans)]),
+        )
 
 
 def test_the_loss_and_its_gradient_by_the_network(model: TrainedModel[Cptm]) -> None:

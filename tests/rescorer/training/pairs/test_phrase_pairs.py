@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from moses_bridge.base import whole_lines
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import read_lines
-from rescorer.training.pairs import phrase_pairs, record_spill
+from rescorer.training.pairs import record_spill
 from rescorer.training.pairs.pair_cache import stored_pairs
 from rescorer.training.pairs.pair_files import PairFiles
 from rescorer.training.pairs.pair_pools import ChosenPairs
@@ -134,8 +135,7 @@ def test_pieces_may_end_anywhere(
 ) -> None:
     table = write(tmp_path, TABLE.rstrip(b"\n"))
     whole = read(table, 7, "count")
-    pieces = [table.read_bytes()[at : at + size] for at in range(0, len(TABLE), size)]
-    monkeypatch.setattr(phrase_pairs, "read_pieces", lambda _: iter(pieces))
+    monkeypatch.setattr(whole_lines, "PIECE_BYTES", size)
     assert read(table, 7, "count") == whole and len(whole) == 4
 
 
@@ -179,7 +179,7 @@ def test_all_rows_of_a_real_table(golden: Path) -> None:
 def test_damaged_compressed_data_are_named(tmp_path: Path, golden: Path) -> None:
     data = (golden / "decode" / "phrase-table.gz").read_bytes()
     (tmp_path / "cut.gz").write_bytes(data[: len(data) // 2])
-    with pytest.raises(InputError, match=r"cut\.gz: found damaged data"):
+    with pytest.raises(InputError, match=r"cut\.gz:1: found damaged data"):
         read(tmp_path / "cut.gz")
 
 

@@ -1,4 +1,4 @@
-"""BLEU of single sentences, smoothed: BLEU+1 of Lin and Och (2004)."""
+"""BLEU+1 of single sentences by counting n-grams of words (Lin and Och 2004): the plain path."""
 
 from __future__ import annotations
 

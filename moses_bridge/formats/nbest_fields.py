@@ -1,0 +1,164 @@
+"""The fields of a line of an n-best list, found by compiled code; `nbest` is the plain path.
+
+Lines are read here if they are as Moses prints them: whole numbers in digits, one blank or more between
+tokens, a total that can be rounded exactly. Any other line is left to the caller, be it a fault or not.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from moses_bridge.compiled.bytes_by_name import BAR, BLANK, MINUS, NINE, ZERO
+from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.number_reader import is_exact, read_number, value_of
+from moses_bridge.compiled.scanning import next_token
+
+BAR_LENGTH = 3
+MAX_DIGITS = 9
+EQUALS, AMPERSAND = ord("="), ord("&")
+# What `nbest.escape_bars` writes.
+ESCAPED_BAR = np.frombuffer(b"&#124;&#124;&#124;", np.uint8)
+NOT_PLAIN = -1
+
+
+class EntryFields(NamedTuple):
+    """Where the fields of a line are.
+
+    Attributes:
+        sentence_id: NOT_PLAIN if the line has to be read by `nbest.parse_entry`.
+        words: where the words begin, blanks included.
+        words_end: where they end.
+        total: weighted sum of the features.
+        rest: where the further fields begin; the end of the line if there are none.
+    """
+
+    sentence_id: int
+    words: int
+    words_end: int
+    total: float
+    rest: int
+
+
+@inner
+def find_fields(text: Any, start: int, end: int) -> EntryFields:
+    """The fields of the line text[start:end]."""
+    number_end = _field_end(text, start, end)
+    words = min(number_end + BAR_LENGTH, end)
+    words_end = _field_end(text, words, end)
+    features = min(words_end + BAR_LENGTH, end)
+    features_end = _field_end(text, features, end)
+    total = min(features_end + BAR_LENGTH, end)
+    total_end = _field_end(text, total, end)
+    sentence_id = _whole_number(text, start, number_end)
+    first, last = _without_blanks(text, total, total_end)
+    number = read_number(text, first, last)
+    if features_end == end or number.end != last or not is_exact(number):
+        return EntryFields(NOT_PLAIN, 0, 0, 0.0, end)
+    rest = min(total_end + BAR_LENGTH, end)
+    return EntryFields(sentence_id, words, words_end, value_of(number), rest)
+
+
+@inner
+def read_segmentation(text: Any, start: int, end: int, n_words: int, segments: Any) -> int:
+    """The phrase pairs of an entry, from its first further field; see `nbest.parse_segmentation`.
+
+    Args:
+        text: the line and others.
+        start: where the further fields begin.
+        end: of the line.
+        n_words: number of words of the hypothesis.
+        segments: gets the fields of `nbest.Segment`, int64, *Shape:* (at least n_segments, 4).
+
+    Returns:
+        The number of phrase pairs; NOT_PLAIN if there are none or the plain path has to read them.
+    """
+    n_segments = last_place = 0
+    token, at = next_token(text, start, end)
+    while token < at and not _is_bar(text, token, at, end):
+        first, behind = _digits(text, token, at)
+        last = first
+        if behind < at and text[behind] == MINUS:
+            last, behind = _digits(text, behind + 1, at)
+        if first == NOT_PLAIN or last == NOT_PLAIN or behind >= at or text[behind] != EQUALS:
+            return NOT_PLAIN
+        place, behind = _digits(text, behind + 1, at)
+        if behind < at and text[behind] == MINUS:
+            place_end, behind = _digits(text, behind + 1, at)
+            place = NOT_PLAIN if place_end == NOT_PLAIN else place
+        if place < last_place or behind != at or (n_segments == 0 and place > 0):
+            return NOT_PLAIN
+        if n_segments > 0:
+            segments[n_segments - 1, 3] = place
+        segments[n_segments, 0], segments[n_segments, 1] = first, last + 1
+        segments[n_segments, 2] = last_place = place
+        n_segments += 1
+        token, at = next_token(text, at, end)
+    if n_segments == 0 or last_place > n_words:
+        return NOT_PLAIN
+    segments[n_segments - 1, 3] = n_words
+    return n_segments
+
+
+@inner
+def has_escaped_bar(text: Any, start: int, end: int) -> bool:
+    """Whether text[start:end] contains three escaped bars."""
+    for first in range(start, end - len(ESCAPED_BAR) + 1):
+        if text[first] == AMPERSAND:
+            n_same = 0
+            while n_same < len(ESCAPED_BAR) and text[first + n_same] == ESCAPED_BAR[n_same]:
+                n_same += 1
+            if n_same == len(ESCAPED_BAR):
+                return True
+    return False
+
+
+@inner
+def _field_end(text: Any, at: int, end: int) -> int:
+    """Where the field ends: at the next three bars, or at the end of the line."""
+    while at + BAR_LENGTH <= end:
+        if text[at] == BAR and text[at + 1] == BAR and text[at + 2] == BAR:
+            return at
+        at += 1
+    return end
+
+
+@inner
+def _is_bar(text: Any, token: int, token_end: int, end: int) -> bool:
+    """Whether a token is three bars between blanks, which end a field."""
+    is_bar = token_end - token == BAR_LENGTH and _field_end(text, token, token_end) == token
+    return is_bar and text[token - 1] == BLANK and token_end < end and text[token_end] == BLANK
+
+
+@inner
+def _without_blanks(text: Any, start: int, end: int) -> tuple[int, int]:
+    while start < end and text[start] == BLANK:
+        start += 1
+    while end > start and text[end - 1] == BLANK:
+        end -= 1
+    return start, end
+
+
+@inner
+def _whole_number(text: Any, start: int, end: int) -> int:
+    """The number between blanks; NOT_PLAIN if it has anything but digits."""
+    first, last = _without_blanks(text, start, end)
+    number, behind = _digits(text, first, last)
+    return number if behind == last else NOT_PLAIN
+
+
+@inner
+def _digits(text: Any, start: int, end: int) -> tuple[int, int]:
+    """The whole number that begins at `start` and its end; NOT_PLAIN without digits, or with too many."""
+    number, at = 0, start
+    while at < end and ZERO <= text[at] <= NINE and at - start <= MAX_DIGITS:
+        number = 10 * number + _digit(text[at])
+        at += 1
+    return (number if 0 < at - start <= MAX_DIGITS else NOT_PLAIN), at
+
+
+@inner
+def _digit(byte: Any) -> Any:
+    """The value of a digit; as 64 bits, since NumPy, without the compiler, keeps to the 8 of the byte."""
+    return np.int64(byte) - ZERO

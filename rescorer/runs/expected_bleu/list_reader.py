@@ -1,0 +1,158 @@
+"""N-best lists with segmentation, read for expected BLEU: a piece of the file at a time, in compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.base.array_file import temporary_arrays
+from moses_bridge.base.errors import InputError
+from moses_bridge.base.line_progress import LineProgress
+from moses_bridge.base.textio import StrPath, read_parallel
+from moses_bridge.base.whole_lines import read_whole_lines
+from moses_bridge.compiled.lexicon import Lexicon
+from moses_bridge.formats.nbest import parse_entry, parse_segmentation, without_escaped_bars
+from rescorer.contract.numbered_phrases import NumberedWords
+from rescorer.runs.expected_bleu.hypothesis_blocks import (
+    N_HYPOTHESES,
+    Hypothesis,
+    Texts,
+    new_block,
+    new_hypothesis,
+    read_hypotheses,
+)
+from rescorer.runs.expected_bleu.nbest_lists import StoredLists
+from rescorer.runs.expected_bleu.numbered_texts import number_lines, numbered_texts
+from rescorer.runs.expected_bleu.stored_runs import StoredRuns
+
+NOWHERE = -1
+SAME_TEXT = "Is this the text that was translated?"
+
+
+def read_lists(
+    nbest: StrPath, source: StrPath, references: Sequence[StrPath], groups: StrPath | None = None
+) -> StoredLists:
+    """Read an n-best list with segmentation.
+
+    A total is that of the list, so the other features' weights are those that it was made with. A word that the
+    search left as it is counts as a phrase pair, though no table has it: all hypotheses of a sentence have it.
+
+    Args:
+        nbest: ids need not be contiguous.
+        source: the translated text, id 0 first.
+        references: its translations, one file a reference.
+        groups: the document of each of its lines, an empty line for none.
+
+    Raises:
+        InputError: an entry is malformed, has no segmentation, or an id or a phrase outside the source; texts
+            have other numbers of lines; or there is no entry.
+        OSError: the disk is full.
+    """
+    lexicon = Lexicon()
+    texts = numbered_texts([source, *references], lexicon)
+    documents = None if groups is None else _documents(groups, source)
+    with temporary_arrays() as files:
+        runs = StoredRuns(files.new(np.int32))
+        _ListReader(nbest, texts, lexicon, runs).read()
+        numbers, sentences, ends = runs.read()
+    if not len(sentences):
+        raise InputError(nbest, None, "no hypothesis", "an n-best list")
+    order = np.argsort(sentences, kind="stable")
+    translated, starts = np.unique(sentences[order], return_index=True)
+    return StoredLists(
+        NumberedWords(lexicon.words()),
+        numbers,
+        np.column_stack([np.append(0, ends[:-1]), ends])[order],
+        np.append(starts, len(order)),
+        None if documents is None else documents[translated],
+    )
+
+
+def _documents(groups: StrPath, source: StrPath) -> NDArray[np.int64]:
+    """The document of each line by number, -1 for none, *Shape:* (n_lines,)."""
+    numbers = {b"": -1}
+    names = (name for name, _ in read_parallel(groups, source))
+    return np.fromiter((numbers.setdefault(name, len(numbers)) for name in names), np.int64)
+
+
+class _ListReader:
+    """Reads a list into runs.
+
+    Args:
+        path: the list.
+        texts: the sentences that were translated, and their references.
+        lexicon: has their words, and gets those of the hypotheses.
+        runs: gets the hypotheses.
+    """
+
+    def __init__(self, path: StrPath, texts: Texts, lexicon: Lexicon, runs: StoredRuns) -> None:
+        self._path, self._texts, self._lexicon, self._runs = path, texts, lexicon, runs
+        self._block, self._room = new_block(0, 0), new_hypothesis(0)
+        self._n_lines = 0
+
+    def read(self) -> None:
+        """Read all lines."""
+        with LineProgress("read n-best list", self._path, "hypotheses") as progress:
+            for piece in read_whole_lines(self._path):
+                self._make_room(len(piece))
+                n_lines = self._n_lines
+                self._read_piece(piece)
+                self._store()
+                progress.update(self._n_lines - n_lines)
+
+    def _make_room(self, n_bytes: int) -> None:
+        self._lexicon.make_room(n_bytes)
+        if n_bytes > len(self._block.words):
+            self._block, self._room = new_block(n_bytes, n_bytes), new_hypothesis(n_bytes)
+
+    def _read_piece(self, piece: bytes) -> None:
+        """Read whole lines; those that compiled code cannot judge are read one by one."""
+        text, at, given, given_at = np.frombuffer(piece, np.uint8), 0, self._room, NOWHERE
+        while True:
+            room = given if at == given_at else self._room
+            tables, block = self._lexicon.tables, self._block
+            at, n_wanted = read_hypotheses(text, at, room, self._texts, tables, block)
+            if at == len(text):
+                return
+            if n_wanted:
+                self._store()
+                if n_wanted > len(block.words):
+                    self._block = new_block(len(block.words), n_wanted)
+            else:
+                line = piece[at : piece.index(b"\n", at)]
+                given, given_at = self._given(line), at
+
+    def _store(self) -> None:
+        """Store what has been read; each line is a hypothesis."""
+        self._n_lines += int(self._block.sizes[N_HYPOTHESES])
+        self._runs.append(self._block)
+
+    def _given(self, line: bytes) -> Hypothesis:
+        """The hypothesis of the next line, read by the plain path."""
+        line_number = self._n_lines + int(self._block.sizes[N_HYPOTHESES]) + 1
+        entry = parse_entry(line, self._path, line_number)
+        n_sentences = (len(self._texts.starts) - 1) // self._texts.n_texts
+        if entry.sentence_id >= n_sentences:
+            expected = f"an id below {n_sentences}, the number of sentences"
+            fault = f"the sentence id {entry.sentence_id}"
+            raise InputError(self._path, line_number, fault, expected, SAME_TEXT)
+        words, _ = number_lines([without_escaped_bars(entry.words)], self._lexicon)
+        segments = parse_segmentation(entry, len(words), self._path)
+        first = entry.sentence_id * self._texts.n_texts
+        n_source = int(self._texts.starts[first + 1] - self._texts.starts[first])
+        for start, end, _, _ in segments:
+            if not 0 <= start < end <= n_source:
+                fault = f"the source words {start} to {end - 1}"
+                expected = f"words of its sentence, which has {n_source}"
+                raise InputError(self._path, line_number, fault, expected, SAME_TEXT)
+        self._room.words[: len(words)] = words
+        self._room.segments[: len(segments)] = segments
+        return self._room._replace(
+            is_given=True,
+            sentence_id=entry.sentence_id,
+            total=entry.total,
+            n_words=len(words),
+            n_segments=len(segments),
+        )

@@ -1,0 +1,98 @@
+"""N-best lists with segmentation: hypotheses read a second, and lists learned from a second for expected BLEU.
+
+The peer in reading is the plain path that tests compare with: line by line, n-grams counted in dictionaries.
+The peer in training computes the same values of the same distinct phrase pairs with the network's own steps,
+padded, and lets PyTorch find the gradient. Time is that of the processor, of one thread.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+from results import Result, write_results
+from torch import Tensor
+
+from moses_bridge.base.textio import read_lines, write_lines
+from rescorer.contract.architectures import load
+from rescorer.contract.batch import Batch
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.models.model_directory import load_model
+from rescorer.runs.expected_bleu.list_reader import read_lists
+from rescorer.runs.expected_bleu.nbest_lists import StoredLists
+from rescorer.runs.expected_bleu.task import ExpectedBleuConfig, ExpectedBleuTask, PairValues
+from rescorer.tries.recurrent import to_device
+from tests.rescorer.runs.expected_bleu.plain_lists import plain_lists
+
+N_HYPOTHESES = 50_000
+N_UPDATES, REPEATS = 3, 3
+UNIT = "lists/s"
+
+
+def main(nbest: Path, source: Path, reference: Path, model: Path, out: Path) -> None:
+    """Measure on the first hypotheses of a list."""
+    torch.set_num_threads(1)
+    with TemporaryDirectory() as folder:
+        some = Path(folder) / "nbest"
+        write_lines(some, islice(read_lines(nbest), N_HYPOTHESES))
+        files = some, source, [reference]
+        lists = read_lists(*files)
+        ours = min(seconds(lambda: read_lists(*files)) for _ in range(REPEATS))
+        peer = seconds(lambda: plain_lists(*files))
+        n = len(plain_lists(*files).totals)
+    work = "read an n-best list with segmentation, sentence BLEU included"
+    reading = Result(
+        work, "rescorer expected-bleu", "line by line", n / ours, n / peer, "hypotheses/s"
+    )
+    write_results([reading, *training(load_model(model), lists)], out)
+
+
+def training(model: TrainedModel[Any], lists: StoredLists) -> Iterator[Result]:
+    """Gradients of updates, the same lists in both ways."""
+    ways: list[PairValues] = [lambda pairs: own(model, pairs), lambda pairs: plain(model, pairs)]
+    tasks = [ExpectedBleuTask(values, lists, ExpectedBleuConfig(), 1) for values in ways]
+    batches = tasks[0].batches(0)[: N_UPDATES + 1]
+    found = [[gradient_seconds(task, batch) for task in tasks] for batch in batches]
+    n_lists = sum(map(len, batches[1:]))
+    ours, peer = (n_lists / total for total in np.sum(found[1:], axis=0))
+    work = f"train an {model.architecture} for expected BLEU, float32"
+    yield Result(work, "rescorer expected-bleu", "plain PyTorch, padded pairs", ours, peer, UNIT)
+
+
+def gradient_seconds(task: ExpectedBleuTask, batch: Any) -> float:
+    """Time of the gradient of an update."""
+    return seconds(lambda: task.loss(batch)[0].backward())
+
+
+def own(model: TrainedModel[Any], pairs: Batch) -> Tensor:
+    """Values of pairs in our way."""
+    values = load(model.architecture).phrase_values
+    assert values is not None
+    return values(model, model.as_read(pairs))(np.arange(len(pairs)))
+
+
+def plain(model: TrainedModel[Any], pairs: Batch) -> Tensor:
+    """The same by the steps of the network."""
+    read, beside = model.as_read(pairs), model.network.output.weight
+    sides = ((model.shortlists.source_words, read.sources), (model.shortlists.target, read.targets))
+    arrays = (array for words, side in sides for array in words.encode_phrases(side))
+    values: Tensor = model.network.log_probs(*(to_device(array, beside) for array in arrays))
+    return values
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Of the processor."""
+    started = time.process_time()
+    work()
+    return time.process_time() - started
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:6]))
