@@ -29,7 +29,9 @@ from rescorer.runs.expected_bleu.list_reader import read_lists
 from rescorer.runs.expected_bleu.nbest_lists import StoredLists
 from rescorer.runs.expected_bleu.task import ExpectedBleuConfig, ExpectedBleuTask, PairValues
 from rescorer.tries.recurrent import to_device
-from tests.rescorer.runs.expected_bleu.plain_lists import plain_lists
+
+sys.path.append(str(Path(__file__).parents[2]))  # behind the installed packages
+from tests.rescorer.runs.expected_bleu.plain_lists import plain_lists  # noqa: E402
 
 N_HYPOTHESES = 50_000
 N_UPDATES, REPEATS = 3, 3
