@@ -31,7 +31,7 @@ from rescorer.runs.expected_bleu.task import ExpectedBleuConfig, ExpectedBleuTas
 from rescorer.tries.recurrent import to_device
 
 sys.path.append(str(Path(__file__).parents[2]))  # behind the installed packages
-from tests.rescorer.runs.expected_bleu.plain_lists import plain_lists  # noqa: E402
+from tests.rescorer.runs.expected_bleu.plain_lists import plain_lists
 
 N_HYPOTHESES = 50_000
 N_UPDATES, REPEATS = 3, 3
