@@ -16,6 +16,7 @@ from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import Progress
 from moses_bridge.builtin.decoder import feature_slots as slots
 from moses_bridge.builtin.decoder.ini_settings import check_settings
+from moses_bridge.builtin.decoder.ini_values import IniValues, read_values
 from moses_bridge.builtin.decoder.loaded_table import LoadedTable, load_table
 from moses_bridge.builtin.decoder.reordering_table import N_SCORES, read_reordering
 from moses_bridge.builtin.decoder.source_trie import longest_phrase
@@ -34,15 +35,20 @@ FIRST_SLOT = {
     "LexicalReordering": slots.REORDERING,
     "Distortion": slots.DISTORTION,
     "KENLM": slots.LANGUAGE_MODEL,
+    "IRSTLM": slots.LANGUAGE_MODEL,
+    "SRILM": slots.LANGUAGE_MODEL,
     "WordPenalty": slots.WORD_PENALTY,
     "PhrasePenalty": slots.PHRASE_PENALTY,
     "UnknownWordPenalty": slots.UNKNOWN_WORD,
     "PhraseDictionaryMemory": slots.PHRASE_TABLE,
 }
-STATEFUL = ("LexicalReordering", "Distortion", "KENLM")
+LANGUAGE_MODELS = ("KENLM", "IRSTLM", "SRILM")  # all read the same files of ARPA
+SEVERAL_SCORES = ("LexicalReordering", "PhraseDictionaryMemory")
+STATEFUL = ("LexicalReordering", "Distortion", *LANGUAGE_MODELS)
 DEFAULT_TABLE_LIMIT = 20  # moses/TranslationModel/PhraseDictionary.cpp
 DEFAULT_DISTORTION_LIMIT = -1  # no limit, as in Moses (moses/parameters/ReorderingOptions.cpp)
 DEFAULT_MAX_PHRASE_WORDS = 20  # moses/TypeDef.h
+WITHOUT_GIVEN = ("pass-through", "ignore")  # of [xml-input]
 MAX_WINDOW = 60  # the search has 64 bits for the coverage after the first gap
 
 
@@ -69,6 +75,7 @@ class Model:
 
     Attributes:
         ini: the moses.ini.
+        values: what it asks of search, unknown words and input.
         features: all features, in the order of Moses's n-best lists (stateful ones first).
         table: the phrase table.
         reordering: (n_rows, 6) natural logarithms.
@@ -83,6 +90,7 @@ class Model:
     """
 
     ini: MosesIni
+    values: IniValues
     features: tuple[FeatureSlice, ...]
     table: LoadedTable
     reordering: NDArray[np.float32]
@@ -147,6 +155,7 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
     """
     ini = read_ini(ini_path)
     check_settings(ini)
+    values = read_values(ini)
     _check_features(ini)
     table_feature = _only(ini, "PhraseDictionaryMemory")
     if table_feature is None:
@@ -155,7 +164,7 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
     sizes = _file_sizes(ini)
     with Progress("load the model", sum(sizes.values()), "kB") as progress:
         lm = _read_language_model(ini)
-        progress.update(sizes["KENLM"])
+        progress.update(sum(sizes[kind] for kind in LANGUAGE_MODELS))
         lexicon = Lexicon(list(lm.vocabulary))
         table = load_table(_file(ini, table_feature), table_feature.n_scores, lexicon)
         progress.update(sizes["PhraseDictionaryMemory"])
@@ -165,6 +174,7 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
     source_words = words_of(table.source_words)
     return Model(
         ini=ini,
+        values=values,
         features=feature_slices(ini),
         table=table,
         reordering=reordering,
@@ -175,8 +185,14 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
         has_reordering=bool(ini.of_kind("LexicalReordering")),
         table_limit=limits.table if table_limit is None else table_limit,
         distortion_limit=limits.distortion if distortion_limit is None else distortion_limit,
-        max_phrase_words=max(1, min(longest_phrase(table.trie), limits.phrase_words, MAX_WINDOW)),
+        max_phrase_words=_max_phrase_words(table, values, limits.phrase_words),
     )
+
+
+def _max_phrase_words(table: LoadedTable, values: IniValues, limit: int) -> int:
+    """Length of the longest source phrase; a given translation may be of more words than any in the table."""
+    in_table = longest_phrase(table.trie) if values.xml_input in WITHOUT_GIVEN else limit
+    return max(1, min(in_table, limit, MAX_WINDOW))
 
 
 def feature_slices(ini: MosesIni) -> tuple[FeatureSlice, ...]:
@@ -204,7 +220,12 @@ def _check_features(ini: MosesIni) -> None:
                 f"{ini.path}: the built-in decoder has no feature {feature.kind}; "
                 f"it has {', '.join(FIRST_SLOT)}"
             )
-        _only(ini, feature.kind)
+        _only(ini, *(LANGUAGE_MODELS if feature.kind in LANGUAGE_MODELS else (feature.kind,)))
+        if feature.kind not in SEVERAL_SCORES and feature.n_scores != 1:
+            raise ConfigError(
+                f"{ini.path}: {feature.name} has {feature.n_scores} scores; "
+                "the built-in decoder has 1 for it"
+            )
         for key in ("input-factor", "output-factor", "factor"):
             if feature.arguments.get(key, "0") != "0":
                 raise ConfigError(
@@ -213,11 +234,11 @@ def _check_features(ini: MosesIni) -> None:
                 )
 
 
-def _only(ini: MosesIni, kind: str) -> Feature | None:
-    features = ini.of_kind(kind)
+def _only(ini: MosesIni, *kinds: str) -> Feature | None:
+    features = [feature for feature in ini.features if feature.kind in kinds]
     if len(features) > 1:
         raise ConfigError(
-            f"{ini.path}: {len(features)} features of kind {kind}; "
+            f"{ini.path}: {len(features)} features of kind {kinds[0]}; "
             "the built-in decoder supports one (the decoder of Moses more)"
         )
     return features[0] if features else None
@@ -242,7 +263,7 @@ def _file_sizes(ini: MosesIni) -> Counter[str]:
 
 
 def _read_language_model(ini: MosesIni) -> LmIndex:
-    feature = _only(ini, "KENLM")
+    feature = _only(ini, *LANGUAGE_MODELS)
     return _no_language_model() if feature is None else LmIndex.read(_file(ini, feature))
 
 
