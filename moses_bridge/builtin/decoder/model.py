@@ -35,16 +35,15 @@ FIRST_SLOT = {
     "LexicalReordering": slots.REORDERING,
     "Distortion": slots.DISTORTION,
     "KENLM": slots.LANGUAGE_MODEL,
-    "IRSTLM": slots.LANGUAGE_MODEL,
-    "SRILM": slots.LANGUAGE_MODEL,
     "WordPenalty": slots.WORD_PENALTY,
     "PhrasePenalty": slots.PHRASE_PENALTY,
     "UnknownWordPenalty": slots.UNKNOWN_WORD,
     "PhraseDictionaryMemory": slots.PHRASE_TABLE,
 }
-LANGUAGE_MODELS = ("KENLM", "IRSTLM", "SRILM")  # all read the same files of ARPA
+_ARPA = ". If its file is ARPA, KENLM reads it, with other scores of unknown words"
+HINTS = {"IRSTLM": _ARPA, "SRILM": _ARPA}
 SEVERAL_SCORES = ("LexicalReordering", "PhraseDictionaryMemory")
-STATEFUL = ("LexicalReordering", "Distortion", *LANGUAGE_MODELS)
+STATEFUL = ("LexicalReordering", "Distortion", "KENLM")
 DEFAULT_TABLE_LIMIT = 20  # moses/TranslationModel/PhraseDictionary.cpp
 DEFAULT_DISTORTION_LIMIT = -1  # no limit, as in Moses (moses/parameters/ReorderingOptions.cpp)
 DEFAULT_MAX_PHRASE_WORDS = 20  # moses/TypeDef.h
@@ -164,7 +163,7 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
     sizes = _file_sizes(ini)
     with Progress("load the model", sum(sizes.values()), "kB") as progress:
         lm = _read_language_model(ini)
-        progress.update(sum(sizes[kind] for kind in LANGUAGE_MODELS))
+        progress.update(sizes["KENLM"])
         lexicon = Lexicon(list(lm.vocabulary))
         table = load_table(_file(ini, table_feature), table_feature.n_scores, lexicon)
         progress.update(sizes["PhraseDictionaryMemory"])
@@ -218,9 +217,9 @@ def _check_features(ini: MosesIni) -> None:
         if feature.kind not in FIRST_SLOT:
             raise ConfigError(
                 f"{ini.path}: the built-in decoder has no feature {feature.kind}; "
-                f"it has {', '.join(FIRST_SLOT)}"
+                f"it has {', '.join(FIRST_SLOT)}{HINTS.get(feature.kind, '')}"
             )
-        _only(ini, *(LANGUAGE_MODELS if feature.kind in LANGUAGE_MODELS else (feature.kind,)))
+        _only(ini, feature.kind)
         if feature.kind not in SEVERAL_SCORES and feature.n_scores != 1:
             raise ConfigError(
                 f"{ini.path}: {feature.name} has {feature.n_scores} scores; "
@@ -234,11 +233,11 @@ def _check_features(ini: MosesIni) -> None:
                 )
 
 
-def _only(ini: MosesIni, *kinds: str) -> Feature | None:
-    features = [feature for feature in ini.features if feature.kind in kinds]
+def _only(ini: MosesIni, kind: str) -> Feature | None:
+    features = ini.of_kind(kind)
     if len(features) > 1:
         raise ConfigError(
-            f"{ini.path}: {len(features)} features of kind {kinds[0]}; "
+            f"{ini.path}: {len(features)} features of kind {kind}; "
             "the built-in decoder supports one (the decoder of Moses more)"
         )
     return features[0] if features else None
@@ -263,7 +262,7 @@ def _file_sizes(ini: MosesIni) -> Counter[str]:
 
 
 def _read_language_model(ini: MosesIni) -> LmIndex:
-    feature = _only(ini, *LANGUAGE_MODELS)
+    feature = _only(ini, "KENLM")
     return _no_language_model() if feature is None else LmIndex.read(_file(ini, feature))
 
 
