@@ -60,7 +60,7 @@ def options_with_given(
     }  # fmt: skip
     parts.append((unknown, [i for i in range(len(source)) if int(unknown.starts[i]) not in single]))
     joined = _joined(parts, len(source), max_words)
-    options, _, _ = raise_options(joined, np.zeros(len(joined.rows)))
+    options: Options = raise_options(joined, np.zeros(len(joined.rows)))[0]
     return options
 
 

@@ -77,7 +77,7 @@ def _marked_texts(model: Model, sentence: SentenceOptions, paths: Paths) -> list
     options, starts = sentence.options, paths.phrase_starts.tolist()
     texts = []
     for i in range(len(paths.totals)):
-        words = []
+        words: list[bytes] = []
         for option in paths.options[starts[i] : starts[i + 1]].tolist():
             ids = options.words[options.word_starts[option] : options.word_starts[option + 1]]
             named = [known[j] if j < n_known else sentence.names[j] for j in ids.tolist()]

@@ -81,7 +81,7 @@ def test_translations_and_scores_are_those_of_moses(name: str, tmp_path: Path) -
         fields = line.split(" ||| ")
         totals.setdefault(int(fields[0]), float(fields[3]))
     assert list(totals.values()) == pytest.approx(
-        [float(score) for score in stored(name, "SCORE")], abs=2e-3
+        [float(score) for score in stored(name, "SCORE")], rel=5e-6, abs=1e-3
     )
 
 
