@@ -21,9 +21,10 @@ from moses_bridge.base.programs import find_program, run_program
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import open_write, read_lines, write_lines
 from moses_bridge.builtin.decoder.batches import NeuralWork, Work, translate_lines
-from moses_bridge.builtin.decoder.model import load_model
+from moses_bridge.builtin.decoder.model import Model, load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.search import Limits
+from moses_bridge.builtin.decoder.source_text import check_source
 from moses_bridge.builtin.decoder.translator import (
     Translation,
     Translator,
@@ -43,6 +44,7 @@ from moses_bridge.formats.ngram_scorer import NeuralLm, ScorerProcesses, as_text
 # The compiled parts, and their number of functions with numba 0.68.
 READING = "the reading of a model (10 s to a minute)", 122
 SEARCH = "the search of the built-in decoder (half a minute to two)", 128
+DEFAULT_STACK_SIZE, DEFAULT_POP_LIMIT = 200, 400
 Weights = Mapping[str, Sequence[float]]
 
 
@@ -51,8 +53,10 @@ class DecoderConfig:
     """Settings of the search.
 
     Attributes:
-        stack_size: number of hypotheses kept for each number of translated words.
-        pop_limit: number of hypotheses made for each number of translated words.
+        stack_size: number of hypotheses kept for each number of translated words. The default is the stack in
+            moses.ini, or 200 if it has none.
+        pop_limit: number of hypotheses made for each number of translated words. The default is the
+            cube-pruning-pop-limit in moses.ini, or 400 if it has none.
         distortion_limit: longest jump in source words, -1 for any. The default is the limit in
             moses.ini, or any jump if it has none.
         table_limit: number of translations used for a source phrase, 0 for all. The default is the limit in
@@ -67,8 +71,8 @@ class DecoderConfig:
             neural model.
     """
 
-    stack_size: Annotated[int, AtLeast(1)] = 200
-    pop_limit: Annotated[int, AtLeast(1)] = 400
+    stack_size: Annotated[int, AtLeast(1)] | None = None
+    pop_limit: Annotated[int, AtLeast(1)] | None = None
     distortion_limit: Annotated[int, AtLeast(-1)] | None = None
     table_limit: Annotated[int, AtLeast(0)] | None = None
     nbest_factor: Annotated[int, AtLeast(0)] = 20
@@ -198,11 +202,7 @@ class BuiltinDecoder:
         self._notice = CompilationNotice(*SEARCH)
         with CompilationNotice(*READING):
             self._model = load_model(ini, config.table_limit, config.distortion_limit)
-        self._limits = Limits(
-            config.stack_size,
-            config.pop_limit,
-            effective_distortion_limit(self._model.distortion_limit),
-        )
+        self._limits = _limits(self._model, config)
         self._lm_scores = np.full(len(self._model.table.rows.nodes), np.nan, np.float32)
         self._neural = config.neural_lms
         self.scorers = ScorerProcesses()  # their start takes seconds, and a tuning decodes often
@@ -234,6 +234,7 @@ class BuiltinDecoder:
         """See `Decoder`."""
         refuse_model_files(self._model.ini, source, (out, nbest))
         lines = list(read_lines(source))
+        check_source(lines, self._model, source)
         translations = self.translations(lines, weights, None if nbest is None else nbest_size)
         with ExitStack() as stack:
             stack.enter_context(self._notice)
@@ -282,6 +283,19 @@ def _only_weight(name: str, weights: Sequence[float]) -> float:
             f"{len(weights)} weights of {name}, which has 1 score; name it among the --weights"
         )
     return weights[0]
+
+
+def _limits(model: Model, config: DecoderConfig) -> Limits:
+    values = model.values
+    pop_limit = config.pop_limit or values.pop_limit or DEFAULT_POP_LIMIT
+    in_ini = pop_limit if values.stack_size == 0 else values.stack_size  # 0: keep all that are made
+    return Limits(
+        config.stack_size or in_ini or DEFAULT_STACK_SIZE,
+        pop_limit,
+        effective_distortion_limit(model.distortion_limit),
+        values.beam,
+        values.early_distortion,
+    )
 
 
 class MosesDecoder:
@@ -364,8 +378,9 @@ class MosesDecoder:
             "-i": source,
             "-threads": self._jobs,
             "-search-algorithm": 1,
-            "-cube-pruning-pop-limit": config.pop_limit,
-            "-stack": config.stack_size,
+            "-cube-pruning-pop-limit": config.pop_limit
+            or _unless_in_ini(ini, "cube-pruning-pop-limit", DEFAULT_POP_LIMIT),
+            "-stack": config.stack_size or _unless_in_ini(ini, "stack", DEFAULT_STACK_SIZE),
             "-distortion-limit": config.distortion_limit,
         }
         command = [str(self._program)]
@@ -390,6 +405,10 @@ class MosesDecoder:
         if self._config.alignment:
             arguments.append("-print-alignment-info-in-n-best")
         return arguments
+
+
+def _unless_in_ini(ini: MosesIni, section: str, default: int) -> int | None:
+    return default if section not in ini.settings else None
 
 
 def _check_nbest_size(nbest_size: int) -> None:

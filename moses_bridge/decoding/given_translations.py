@@ -20,6 +20,7 @@ from moses_bridge.builtin.decoder.forced import ForcedTranslator
 from moses_bridge.builtin.decoder.model import Model, load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.search import Limits
+from moses_bridge.builtin.decoder.source_text import check_source
 from moses_bridge.builtin.decoder.translator import (
     Translator,
     effective_distortion_limit,
@@ -86,6 +87,7 @@ def force_translations(
     with ExitStack() as stack:
         with CompilationNotice(*READING):
             translator = _forced_translator(ini, config, weights, [line for _, line in lines])
+        check_source(sources, translator.model, source)
         stack.enter_context(CompilationNotice(*SEARCH))
         text_file = stack.enter_context(open_write(out))
         nbest_file = stack.enter_context(open_write(nbest)) if nbest is not None else None
@@ -128,7 +130,9 @@ def score_entries(ini: Path, source: Path, nbest: Path, out: Path, weights: Weig
     with CompilationNotice(*READING):
         model = load_model(ini, ALL_ROWS, None)
         translator = Translator(model, _weighted(model, weights), NO_SEARCH)
-        lines = rescored_lines(translator, list(read_lines(source)), nbest)
+        sources = list(read_lines(source))
+        check_source(sources, model, source)
+        lines = rescored_lines(translator, sources, nbest)
         write_lines(out, track_lines(lines, "score n-best list", nbest, "hypotheses"))
 
 

@@ -1,4 +1,4 @@
-"""moses.ini, version 2: read, and changed in place with every other byte kept."""
+"""moses.ini: read, version 1 as version 2, and changed in place with every other byte kept."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import StrPath, read_lines, write_lines
+from moses_bridge.formats.moses_ini_v1 import V1_SECTIONS, as_version_2, is_version_1
 from moses_bridge.formats.phrase_table import to_number
 
 SECTION = re.compile(rb"^\s*\[([^\]]+)\]\s*$")
@@ -19,8 +20,13 @@ WHOLE_NUMBER = re.compile(r"-?[0-9]+", re.ASCII)
 LARGEST_INT = 2**31 - 1
 # The smallest value of each limit; a distortion limit of -1 is none (moses/parameters/ReorderingOptions.cpp).
 TABLE_LIMIT = "table-limit"
-LIMITS = {"distortion-limit": -1, "max-phrase-length": 1, TABLE_LIMIT: 0}
-V1_SECTIONS = ("ttable-file", "weight-t", "lmodel-file", "weight-l", "weight-d")
+LIMITS = {
+    "distortion-limit": -1,
+    "max-phrase-length": 1,
+    "stack": 0,
+    "cube-pruning-pop-limit": 1,
+    TABLE_LIMIT: 0,
+}
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,7 @@ class MosesIni:
 
     Attributes:
         path: where it was read from.
-        lines: all its lines, without "\\n".
+        lines: all its lines, without "\\n"; those of version 1 as version 2.
         features: the lines of [feature], in their order.
         weights: the lines of [weight].
         settings: the lines of each other section, by its name.
@@ -108,7 +114,7 @@ def read_ini(path: StrPath) -> MosesIni:
     """Read a moses.ini.
 
     Raises:
-        InputError: it is of version 1, a weight is not a finite number, or a feature has another
+        InputError: it mixes versions 1 and 2, a weight is not a finite number, or a feature has another
             number of weights than scores.
     """
     return parse_ini(tuple(read_lines(path)), Path(path))
@@ -116,18 +122,20 @@ def read_ini(path: StrPath) -> MosesIni:
 
 def parse_ini(lines: tuple[bytes, ...], path: Path) -> MosesIni:
     """Make a MosesIni of its lines; see `read_ini`."""
+    sections = with_sections(lines)
+    if is_version_1(sections):
+        return parse_ini(as_version_2(lines, sections, path), path)
     features: list[Feature] = []
     unnamed: Counter[str] = Counter()
     weights: dict[str, tuple[float, ...]] = {}
     settings: dict[str, list[str]] = {}
-    for line_number, (section, text) in enumerate(with_sections(lines), start=1):
+    for line_number, (section, text) in enumerate(sections, start=1):
         if section in V1_SECTIONS:
             raise InputError(
                 path,
                 line_number,
-                f"the section [{section}] of a version 1 ini",
-                "[feature] and [weight]",
-                "Convert it with Moses's convert-moses-ini-to-v2.perl",
+                f"the section [{section}] of a version 1 ini beside [feature] or [weight]",
+                "one version",
             )
         if not text:
             continue

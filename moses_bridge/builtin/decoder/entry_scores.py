@@ -63,7 +63,7 @@ def _sentence_lines(
         span = int(options.starts[i]), int(options.ends[i])
         numbers.setdefault((*span, option_words(options, i)), i)
     derivations = [_derivation(translator, sentence, numbers, entry, nbest) for entry in entries]
-    paths = paths_of(derivations, options, translator.weighted)
+    paths = paths_of(derivations, sentence, translator.weighted)
     texts = [without_escaped_bars(entry.words) for entry in entries]
     form = NBestFormat(len(entries), 1, True, all(len(entry.rest) > 1 for entry in entries))
     sentence_id = entries[0].sentence_id

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from moses_bridge.builtin.decoder.early_distortion import early_cost
 from moses_bridge.builtin.decoder.feature_slots import (
     DISTORTION,
     LANGUAGE_MODEL,
@@ -29,7 +30,8 @@ def score_path(rows: Any, starts: Any, ends: Any, words: Any, model: WeightedMod
     """The feature vector of a translation, *Shape:* (n_features,), in the order of `feature_slots`.
 
     Args:
-        rows: (n_phrases,) row of the phrase table of each phrase, in target order; -1 for an unknown word.
+        rows: (n_phrases,) row of the phrase table of each phrase, in target order; -1 for an unknown word, less
+            for a given translation, whose scores are left out (`GivenPhrases`).
         starts: (n_phrases,) first source word of each phrase.
         ends: (n_phrases,) end of its source words, exclusive.
         words: (n_words,) all target words.
@@ -42,20 +44,36 @@ def score_path(rows: Any, starts: Any, ends: Any, words: Any, model: WeightedMod
         row = rows[i]
         kind = orientation(previous_start, previous_end, starts[i], ends[i])
         values[DISTORTION] -= abs(starts[i] - previous_end)
-        if row != UNKNOWN_ROW:
+        if row >= 0:
             values[REORDERING + kind] += model.reordering[row, kind]
             for j in range(table_scores.shape[1]):
                 values[PHRASE_TABLE + j] += table_scores[row, j]
-        else:
+        elif row == UNKNOWN_ROW:
             values[UNKNOWN_WORD] += UNKNOWN_SCORE
-        if previous_row != UNKNOWN_ROW:
+        if previous_row >= 0:
             half = N_REORDERING // 2
             values[REORDERING + half + kind] += model.reordering[previous_row, half + kind]
         previous_start, previous_end, previous_row = starts[i], ends[i], row
+    if model.early_distortion:
+        values[DISTORTION] = -_early_costs(starts, ends)
     values[PHRASE_PENALTY] = len(rows)
     values[WORD_PENALTY] = -len(words)
     values[LANGUAGE_MODEL] = LN10 * sentence_log10(words, model.lm)
     return values
+
+
+@inner_maker
+def _early_costs(starts: Any, ends: Any) -> int:
+    """The sum of `early_cost` over the phrases."""
+    covered = np.zeros(ends.max() + 1, np.bool_)
+    gap, previous_end, total = 0, 0, 0
+    for i in range(len(starts)):
+        total += early_cost(previous_end, gap, starts[i], ends[i])
+        covered[starts[i] : ends[i]] = True
+        while covered[gap]:
+            gap += 1
+        previous_end = ends[i]
+    return total
 
 
 @inner_maker

@@ -9,9 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.builtin.decoder.early_distortion import early_cost
 from moses_bridge.builtin.decoder.feature_slots import DISTORTION
 from moses_bridge.builtin.decoder.features import score_path
 from moses_bridge.builtin.decoder.future_costs import FutureCosts, combined, no_costs
+from moses_bridge.builtin.decoder.given_phrases import add_given_scores
 from moses_bridge.builtin.decoder.lattice import Paths, words_of_options
 from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.nbest_lines import (
@@ -88,7 +90,7 @@ class ForcedTranslator(Translator):
         derivation = None if target is None else self._search(sentence.options, target)
         if derivation is None:
             return b"", []
-        paths = paths_of([derivation], sentence.options, self.weighted)
+        paths = paths_of([derivation], sentence, self.weighted)
         texts = sentence_texts(self.model, sentence, paths)
         if nbest is None:
             return texts[0], []
@@ -124,7 +126,9 @@ class ForcedTranslator(Translator):
             options.stateless_scores[option] + options.reordering[option, kind]
         )
         score += state.scores[kind]
-        score -= float(self.weighted.weights[DISTORTION]) * abs(start - state.end)
+        early = self.weighted.early_distortion
+        jump = early_cost(state.end, gap, start, end) if early else abs(start - state.end)
+        score -= float(self.weighted.weights[DISTORTION]) * jump
         length = int(options.word_starts[option + 1] - options.word_starts[option])
         following = _State(
             state.covered | span,
@@ -153,18 +157,24 @@ def option_words(options: Options, option: int) -> tuple[int, ...]:
     return tuple(options.words[first:last].tolist())
 
 
-def paths_of(derivations: Sequence[list[int]], options: Options, weighted: WeightedModel) -> Paths:
+def paths_of(
+    derivations: Sequence[list[int]], sentence: SentenceOptions, weighted: WeightedModel
+) -> Paths:
     """Convert derivations to paths with features and totals.
 
     Args:
         derivations: options in target order, for each derivation.
-        options: options of the sentence.
+        sentence: the sentence with its options.
         weighted: tables and weights.
     """
+    options = sentence.options
     paths = [np.array(derivation, np.int32) for derivation in derivations]
     features = np.array([_features(path, options, weighted) for path in paths])
     starts = np.cumsum([0, *map(len, paths)], dtype=np.int64)
-    return Paths(starts, np.concatenate(paths), features @ weighted.weights, features)
+    found = Paths(starts, np.concatenate(paths), features @ weighted.weights, features)
+    if not sentence.given:
+        return found
+    return add_given_scores(found, options, sentence.given, weighted.weights)
 
 
 def _features(

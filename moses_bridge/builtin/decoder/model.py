@@ -16,6 +16,7 @@ from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import Progress
 from moses_bridge.builtin.decoder import feature_slots as slots
 from moses_bridge.builtin.decoder.ini_settings import check_settings
+from moses_bridge.builtin.decoder.ini_values import IniValues, read_values
 from moses_bridge.builtin.decoder.loaded_table import LoadedTable, load_table
 from moses_bridge.builtin.decoder.reordering_table import N_SCORES, read_reordering
 from moses_bridge.builtin.decoder.source_trie import longest_phrase
@@ -39,10 +40,14 @@ FIRST_SLOT = {
     "UnknownWordPenalty": slots.UNKNOWN_WORD,
     "PhraseDictionaryMemory": slots.PHRASE_TABLE,
 }
+_ARPA = ". If its file is ARPA, KENLM reads it, with other scores of unknown words"
+HINTS = {"IRSTLM": _ARPA, "SRILM": _ARPA}
+SEVERAL_SCORES = ("LexicalReordering", "PhraseDictionaryMemory")
 STATEFUL = ("LexicalReordering", "Distortion", "KENLM")
 DEFAULT_TABLE_LIMIT = 20  # moses/TranslationModel/PhraseDictionary.cpp
 DEFAULT_DISTORTION_LIMIT = -1  # no limit, as in Moses (moses/parameters/ReorderingOptions.cpp)
 DEFAULT_MAX_PHRASE_WORDS = 20  # moses/TypeDef.h
+WITHOUT_GIVEN = ("pass-through", "ignore")  # of [xml-input]
 MAX_WINDOW = 60  # the search has 64 bits for the coverage after the first gap
 
 
@@ -69,6 +74,7 @@ class Model:
 
     Attributes:
         ini: the moses.ini.
+        values: what it asks of search, unknown words and input.
         features: all features, in the order of Moses's n-best lists (stateful ones first).
         table: the phrase table.
         reordering: (n_rows, 6) natural logarithms.
@@ -83,6 +89,7 @@ class Model:
     """
 
     ini: MosesIni
+    values: IniValues
     features: tuple[FeatureSlice, ...]
     table: LoadedTable
     reordering: NDArray[np.float32]
@@ -147,6 +154,7 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
     """
     ini = read_ini(ini_path)
     check_settings(ini)
+    values = read_values(ini)
     _check_features(ini)
     table_feature = _only(ini, "PhraseDictionaryMemory")
     if table_feature is None:
@@ -165,6 +173,7 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
     source_words = words_of(table.source_words)
     return Model(
         ini=ini,
+        values=values,
         features=feature_slices(ini),
         table=table,
         reordering=reordering,
@@ -175,8 +184,14 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
         has_reordering=bool(ini.of_kind("LexicalReordering")),
         table_limit=limits.table if table_limit is None else table_limit,
         distortion_limit=limits.distortion if distortion_limit is None else distortion_limit,
-        max_phrase_words=max(1, min(longest_phrase(table.trie), limits.phrase_words, MAX_WINDOW)),
+        max_phrase_words=_max_phrase_words(table, values, limits.phrase_words),
     )
+
+
+def _max_phrase_words(table: LoadedTable, values: IniValues, limit: int) -> int:
+    """Length of the longest source phrase; a given translation may be of more words than any in the table."""
+    in_table = longest_phrase(table.trie) if values.xml_input in WITHOUT_GIVEN else limit
+    return max(1, min(in_table, limit, MAX_WINDOW))
 
 
 def feature_slices(ini: MosesIni) -> tuple[FeatureSlice, ...]:
@@ -202,9 +217,14 @@ def _check_features(ini: MosesIni) -> None:
         if feature.kind not in FIRST_SLOT:
             raise ConfigError(
                 f"{ini.path}: the built-in decoder has no feature {feature.kind}; "
-                f"it has {', '.join(FIRST_SLOT)}"
+                f"it has {', '.join(FIRST_SLOT)}{HINTS.get(feature.kind, '')}"
             )
         _only(ini, feature.kind)
+        if feature.kind not in SEVERAL_SCORES and feature.n_scores != 1:
+            raise ConfigError(
+                f"{ini.path}: {feature.name} has {feature.n_scores} scores; "
+                "the built-in decoder has 1 for it"
+            )
         for key in ("input-factor", "output-factor", "factor"):
             if feature.arguments.get(key, "0") != "0":
                 raise ConfigError(

@@ -12,6 +12,7 @@ from moses_bridge.builtin.decoder.lattice import Paths, words_of_options
 from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, Options
 from moses_bridge.formats.alignment import parse_links
+from moses_bridge.formats.marked_text import Given
 from moses_bridge.formats.nbest import escape_bars
 
 Values = Mapping[str, NDArray[np.float64]]
@@ -47,14 +48,18 @@ class SentenceOptions:
     Attributes:
         options: its translation options.
         names: the words that are not target words of the model, by their numbers in this sentence.
+        given: the translations that the sentence gives.
     """
 
     options: Options
     names: Mapping[int, bytes]
+    given: tuple[Given, ...] = ()
 
 
 def sentence_texts(model: Model, sentence: SentenceOptions, paths: Paths) -> list[bytes]:
     """The words of each path."""
+    if any(model.values.unknown_marks):
+        return _marked_texts(model, sentence, paths)
     known, n_known = model.target_words, len(model.target_words)
     starts = paths.phrase_starts.tolist()
     texts = []
@@ -62,6 +67,23 @@ def sentence_texts(model: Model, sentence: SentenceOptions, paths: Paths) -> lis
         phrases = paths.options[starts[i] : starts[i + 1]]
         ids = words_of_options(phrases, sentence.options).tolist()
         texts.append(b" ".join([known[j] if j < n_known else sentence.names[j] for j in ids]))
+    return texts
+
+
+def _marked_texts(model: Model, sentence: SentenceOptions, paths: Paths) -> list[bytes]:
+    """The words of each path, each unknown one between its marks."""
+    known, n_known = model.target_words, len(model.target_words)
+    before, behind = model.values.unknown_marks
+    options, starts = sentence.options, paths.phrase_starts.tolist()
+    texts = []
+    for i in range(len(paths.totals)):
+        words: list[bytes] = []
+        for option in paths.options[starts[i] : starts[i + 1]].tolist():
+            ids = options.words[options.word_starts[option] : options.word_starts[option + 1]]
+            named = [known[j] if j < n_known else sentence.names[j] for j in ids.tolist()]
+            is_unknown = options.rows[option] == UNKNOWN_ROW
+            words += [before + word + behind for word in named] if is_unknown else named
+        texts.append(b" ".join(words))
     return texts
 
 
@@ -119,8 +141,8 @@ def _fields(model: Model, phrases: list[int], options: Options, nbest: NBestForm
 
 
 def _links(model: Model, row: int) -> list[tuple[int, int]]:
-    if row == UNKNOWN_ROW:
-        return [(0, 0)]
+    if row < 0:
+        return [(0, 0)] if row == UNKNOWN_ROW else []
     rows = model.table.rows
     text = rows.links[rows.link_starts[row] : rows.link_starts[row + 1]].tobytes()
     return sorted(parse_links(text, "phrase table", row + 1))

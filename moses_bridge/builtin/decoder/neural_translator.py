@@ -24,7 +24,7 @@ values.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +52,6 @@ from moses_bridge.builtin.decoder.searches import (
 from moses_bridge.builtin.decoder.translator import Translation, Translator
 from moses_bridge.builtin.decoder.weighted_model import no_choices
 from moses_bridge.builtin.decoder.word_places import WordPlaces, option_places
-from moses_bridge.formats.words import split_words
 
 Ngrams = tuple[NDArray[np.int32], NDArray[np.int64]]
 NO_PLACES = np.zeros(0, np.int32)
@@ -132,7 +131,7 @@ class NeuralTranslator:
         sentences = {i: sentence for i, sentence in found.items() if sentence is not None}
         translations: dict[int, Translation] = {}
         for part in _of_like_length(sentences):
-            texts = [b" ".join(split_words(lines[i])) for i in part]
+            texts = [b" ".join(self._translator.words(lines[i])) for i in part]
             ids, chosen = [first_id + i for i in part], [sentences[i] for i in part]
             translated = self._translate(ids, texts, chosen, nbest)
             translations |= zip(part, translated, strict=True)
@@ -176,7 +175,7 @@ class NeuralTranslator:
             stand_ins += feature.weight * value.alone
         if stand_ins.any():
             options, order, word_order = raise_options(sentence.options, stand_ins)
-            sentence = SentenceOptions(options, sentence.names)
+            sentence = replace(sentence, options=options)
             linked, stand_ins = linked[word_order], stand_ins[order]
             values = [value.reordered(order, word_order) for value in values]
         return _Prepared(sentence, linked, values, stand_ins)

@@ -27,6 +27,7 @@ from moses_bridge.compiled.inner import inner, inner_maker
 
 UNKNOWN_SCORE = -100.0  # UnknownWordPenaltyProducer::EvaluateInIsolation: the floor of scores
 UNKNOWN_ROW = -1
+DROPPED = -1
 
 
 class Options(NamedTuple):
@@ -105,13 +106,14 @@ def make_options(source: Any, copies: Any, max_words: int, model: WeightedModel)
 
     Args:
         source: (n_words,) int32, source word numbers, -1 for words unknown to the table.
-        copies: (n_words,) int32, target word numbers of the same words, for copying them.
+        copies: (n_words,) int32, target word numbers of the same words, for copying them; DROPPED for those to
+            be left out.
         max_words: length of the longest source phrase, in words.
         model: tables and weights; missing choices of the sentence's phrases are made.
     """
     choose_for_sentence(source, max_words, model)
     nodes = _span_nodes(source, max_words, model)
-    n_options, n_target_words, span_starts = _measure(nodes, model)
+    n_options, n_target_words, span_starts = _measure(nodes, copies, model)
     options = Options(
         n_words=len(source),
         max_words=max_words,
@@ -135,7 +137,7 @@ def make_options(source: Any, copies: Any, max_words: int, model: WeightedModel)
 
 
 @inner_maker
-def _measure(nodes: Any, model: WeightedModel) -> tuple[int, int, Any]:
+def _measure(nodes: Any, copies: Any, model: WeightedModel) -> tuple[int, int, Any]:
     """Number of options, number of their target words, and `span_starts`."""
     n_words, max_words = nodes.shape
     choices, rows = model.choices, model.rows
@@ -149,7 +151,9 @@ def _measure(nodes: Any, model: WeightedModel) -> tuple[int, int, Any]:
                 n_target_words += rows.word_starts[row + 1] - rows.word_starts[row]
             n_options += choices.starts[node + 1] - choices.starts[node]
         elif span % max_words == 0:
-            n_options, n_target_words = n_options + 1, n_target_words + 1
+            n_options += 1
+            if copies[span // max_words] != DROPPED:
+                n_target_words += 1
         span_starts[span + 1] = n_options
     return n_options, n_target_words, span_starts
 
@@ -169,7 +173,7 @@ def _fill(nodes: Any, copies: Any, model: WeightedModel, options: Options) -> No
                 _fill_known(option, row, model, options)
             else:
                 _fill_unknown(option, copies[start], model, options)
-            _fill_lm_scores(option, model, options, context)
+            fill_lm_scores(option, model, options, context)
 
 
 @inner
@@ -190,12 +194,14 @@ def _fill_known(option: int, row: int, model: WeightedModel, options: Options) -
 def _fill_unknown(option: int, word: int, model: WeightedModel, options: Options) -> None:
     weights = model.weights
     options.rows[option] = UNKNOWN_ROW
-    options.stateless_scores[option] = (
-        UNKNOWN_SCORE * weights[UNKNOWN_WORD] - weights[WORD_PENALTY] + weights[PHRASE_PENALTY]
-    )
+    score = UNKNOWN_SCORE * weights[UNKNOWN_WORD]
     place = options.word_starts[option]
-    options.words[place] = word
-    options.word_starts[option + 1] = place + 1
+    if word != DROPPED:
+        options.words[place] = word
+        place += 1
+        score -= weights[WORD_PENALTY]
+    options.stateless_scores[option] = score + weights[PHRASE_PENALTY]
+    options.word_starts[option + 1] = place
 
 
 @inner
@@ -205,10 +211,13 @@ def _ask_language_model(option: int, model: WeightedModel, options: Options, con
     first, last = options.word_starts[option], options.word_starts[option + 1]
     for i in range(first, last):
         options.lm_words[i] = lm_word(lm, options.words[i])
-    if row == UNKNOWN_ROW:
-        options.suffix_scores[first], options.context_sizes[option] = lm_score(
-            lm.tables, context, 0, options.lm_words[first], context
-        )
+    if row < 0:
+        n_context = 0
+        for i in range(first, last):
+            options.suffix_scores[i], n_context = lm_score(
+                lm.tables, context, n_context, options.lm_words[i], context
+            )
+        options.context_sizes[option] = n_context
         return
     ask_alone(row, model, context)
     options.context_sizes[option] = model.alone.context_sizes[row]
@@ -218,7 +227,7 @@ def _ask_language_model(option: int, model: WeightedModel, options: Options, con
 
 
 @inner
-def _fill_lm_scores(option: int, model: WeightedModel, options: Options, context: Any) -> None:
+def fill_lm_scores(option: int, model: WeightedModel, options: Options, context: Any) -> None:
     """Language model scores of the phrase alone."""
     _ask_language_model(option, model, options, context)
     weight = LN10 * model.weights[LANGUAGE_MODEL]

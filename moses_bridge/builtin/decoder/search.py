@@ -18,6 +18,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.builtin.decoder.early_distortion import early_cost
 from moses_bridge.builtin.decoder.feature_slots import DISTORTION, LANGUAGE_MODEL
 from moses_bridge.builtin.decoder.hypotheses import (
     NONE,
@@ -42,11 +43,16 @@ class Limits(NamedTuple):
         stack_size: largest number of hypotheses to extend in a stack.
         pop_limit: largest number of cells to take for a stack.
         distortion_limit: longest jump in words, at most MAX_WINDOW of the model.
+        beam: a hypothesis worse than the best one of its stack by more than this is dropped: a natural
+            logarithm, at most 0.
+        early_distortion: whether jumps cost what `early_cost` says.
     """
 
     stack_size: int
     pop_limit: int
     distortion_limit: int
+    beam: float = BEAM
+    early_distortion: bool = False
 
 
 class Edges(NamedTuple):
@@ -159,6 +165,7 @@ def start_search(options: Options, lm: LanguageModel, hyps: Hypotheses, groups: 
     hyps.size[0] = 0
     groups.stack_starts[0] = 0
     root = add_hypothesis(hyps, NONE, NONE, -1, 0, 0.0, options.future_costs.tails[0])
+    hyps.gaps[root] = 0
     hyps.contexts[root, 0] = lm.bos_id
     hyps.context_sizes[root] = min(1, lm.order - 1)
     groups.windows[0], groups.gaps[0] = np.uint64(0), 0
@@ -208,8 +215,9 @@ def _find_edges(
                 if n_options == 0:
                     continue
                 n_kept = _sorted_hypotheses(
-                    group, start, weights[DISTORTION], limits, hyps, groups, edges.hyps, n_hyps
-                )
+                    group, start, length, weights[DISTORTION], limits, hyps, groups, edges.hyps,
+                    n_hyps,
+                )  # fmt: skip
                 if n_kept == 0:
                     continue
                 target, n_targets = _target(
@@ -226,8 +234,8 @@ def _find_edges(
 
 @inlined
 def _sorted_hypotheses(
-    group: int, start: int, weight: float, limits: Limits, hyps: Hypotheses, groups: Groups,
-    out: Any, place: int,
+    group: int, start: int, length: int, weight: float, limits: Limits, hyps: Hypotheses,
+    groups: Groups, out: Any, place: int,
 ) -> int:  # fmt: skip
     """Write the hypotheses of a group that may jump to `start`, sorted by score with the jump (BackwardsEdge).
 
@@ -236,20 +244,28 @@ def _sorted_hypotheses(
     n_kept = 0
     for member in range(groups.starts[group], groups.starts[group + 1]):
         hyp = groups.members[member]
-        distance = abs(start - hyps.ends[hyp])
-        if distance > limits.distortion_limit:
+        if abs(start - hyps.ends[hyp]) > limits.distortion_limit:
             continue
-        score = hyps.estimates[hyp] - weight * distance
+        score = hyps.estimates[hyp] - weight * _jump(hyp, start, start + length, limits, hyps)
         i = place + n_kept
         while i > place:
             other = out[i - 1]
-            if hyps.estimates[other] - weight * abs(start - hyps.ends[other]) >= score:
+            jump = _jump(other, start, start + length, limits, hyps)
+            if hyps.estimates[other] - weight * jump >= score:
                 break
             out[i] = other
             i -= 1
         out[i] = hyp
         n_kept += 1
     return n_kept
+
+
+@inlined
+def _jump(hyp: int, start: int, end: int, limits: Limits, hyps: Hypotheses) -> int:
+    """The cost of the jump of a hypothesis to the words start..end-1."""
+    if limits.early_distortion:
+        return int(early_cost(hyps.ends[hyp], hyps.gaps[hyp], start, end))
+    return int(abs(start - hyps.ends[hyp]))
 
 
 @inlined
@@ -297,7 +313,7 @@ def _pop_cells(
     n_heap, best = 0, -np.inf
     for cell in range(n_edges):
         cells.edges[cell], cells.xs[cell], cells.ys[cell] = cell, 0, 0
-        _score_cell(cell, options, lm, weights, last_stack, hyps, edges, cells)
+        _score_cell(cell, options, lm, weights, limits, last_stack, hyps, edges, cells)
         n_heap = _push(cells, n_heap, cell)
     n_cells = n_edges
     for _ in range(limits.pop_limit):
@@ -305,7 +321,7 @@ def _pop_cells(
             break
         cell = cells.heap[0]
         n_heap = _remove_first(cells, n_heap)
-        if cells.estimates[cell] >= best + BEAM:
+        if cells.estimates[cell] >= best + limits.beam:
             best = max(best, cells.estimates[cell])
             _keep(cell, options, hyps, edges, cells)
         edge, x, y = cells.edges[cell], cells.xs[cell], cells.ys[cell]
@@ -314,7 +330,7 @@ def _pop_cells(
             inside = next_x < edges.hyp_sizes[edge] and next_y < edges.option_sizes[edge]
             if inside and _is_new(cells, edge, next_x, next_y):
                 cells.edges[n_cells], cells.xs[n_cells], cells.ys[n_cells] = edge, next_x, next_y
-                _score_cell(n_cells, options, lm, weights, last_stack, hyps, edges, cells)
+                _score_cell(n_cells, options, lm, weights, limits, last_stack, hyps, edges, cells)
                 n_heap = _push(cells, n_heap, n_cells)
                 n_cells += 1
 
@@ -343,8 +359,8 @@ def orientation(previous_start: int, previous_end: int, start: int, end: int) ->
 
 @inlined
 def _score_cell(
-    cell: int, options: Options, lm: LanguageModel, weights: Any, last_stack: bool,
-    hyps: Hypotheses, edges: Edges, cells: Cells,
+    cell: int, options: Options, lm: LanguageModel, weights: Any, limits: Limits,
+    last_stack: bool, hyps: Hypotheses, edges: Edges, cells: Cells,
 ) -> None:  # fmt: skip
     """Score a hypothesis extended by an option, and set its language model context."""
     edge = cells.edges[cell]
@@ -353,7 +369,7 @@ def _score_cell(
     start, end = options.starts[option], options.ends[option]
     kind = orientation(hyps.starts[hyp], hyps.ends[hyp], start, end)
     score = hyps.scores[hyp] + options.stateless_scores[option] + options.reordering[option, kind]
-    score -= weights[DISTORTION] * abs(start - hyps.ends[hyp])
+    score -= weights[DISTORTION] * _jump(hyp, start, end, limits, hyps)
     if hyps.options[hyp] >= 0:
         score += options.reordering[hyps.options[hyp], 3 + kind]
     score += _lm_score(cell, hyp, option, options, lm, weights, last_stack, hyps, cells)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_bridge.builtin.decoder.given_phrases import add_given_scores, options_with_given
 from moses_bridge.builtin.decoder.hypotheses import (
     Groups,
     Hypotheses,
@@ -21,11 +24,18 @@ from moses_bridge.builtin.decoder.nbest_lines import (
     nbest_lines,
     sentence_texts,
 )
-from moses_bridge.builtin.decoder.options import choose_for_sentence, make_options
+from moses_bridge.builtin.decoder.options import (
+    DROPPED,
+    Options,
+    choose_for_sentence,
+    make_options,
+)
 from moses_bridge.builtin.decoder.search import Limits, make_workspace, search
+from moses_bridge.builtin.decoder.source_text import source_text
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel
-from moses_bridge.formats.words import split_words
+from moses_bridge.formats.marked_text import MarkedText
 
+DIGIT = re.compile(rb"[0-9]")
 ROOM_FOR_WORDS = 64  # initial room for the words of a sentence; it grows for longer ones
 
 Translation = tuple[bytes, list[bytes]]  # the best one, and the lines of the n-best list
@@ -51,7 +61,7 @@ class Translator:
     def choose(self, line: bytes) -> None:
         """Choose the options of all phrases of a line; see `choose_for_sentence`."""
         choose_for_sentence(
-            self._source(split_words(line)), self.model.max_phrase_words, self.weighted
+            self._source(self.words(line)), self.model.max_phrase_words, self.weighted
         )
 
     def translate(self, sentence_id: int, line: bytes, nbest: NBestFormat | None) -> Translation:
@@ -85,14 +95,16 @@ class Translator:
 
     def sentence(self, line: bytes) -> SentenceOptions | None:
         """A line with its options; None if it has no words."""
-        words = split_words(line)
-        if not words:
+        text = source_text(line, self.model)
+        if not text.words:
             return None
-        copies, names = self._copies(words)
-        options = make_options(
-            self._source(words), copies, self.model.max_phrase_words, self.weighted
-        )
-        return SentenceOptions(options, names)
+        ids, names = self._target_ids(text)
+        copies = np.array([self._copy(word, ids) for word in text.words], np.int32)
+        return SentenceOptions(self._options(text, copies, ids), names, text.given)
+
+    def words(self, line: bytes) -> tuple[bytes, ...]:
+        """The source words of a line."""
+        return source_text(line, self.model).words
 
     def paths(
         self, sentence: SentenceOptions, hyps: Hypotheses, groups: Groups, nbest: NBestFormat | None
@@ -103,7 +115,9 @@ class Translator:
         finals = groups.members[groups.starts[first_group] : groups.starts[end_group]]
         size, n_pops = (1, 1) if nbest is None else (nbest.size, nbest.n_pops)
         paths: Paths = best_paths(finals, size, n_pops, hyps, sentence.options, self.weighted)
-        return paths
+        if not sentence.given:
+            return paths
+        return add_given_scores(paths, sentence.options, sentence.given, self.weighted.weights)
 
     def _make_room(self, n_words: int) -> None:
         if n_words > self._room:
@@ -115,15 +129,38 @@ class Translator:
     def _source(self, words: Sequence[bytes]) -> NDArray[np.int32]:
         return np.array([self.model.source_ids.get(word, -1) for word in words], np.int32)
 
-    def _copies(self, words: Sequence[bytes]) -> tuple[NDArray[np.int32], dict[int, bytes]]:
-        """Each word as a target word; words unknown to the model get new numbers after all others."""
+    def _options(
+        self, text: MarkedText, copies: NDArray[np.int32], ids: Mapping[bytes, int]
+    ) -> Options:
+        source, max_words = self._source(text.words), self.model.max_phrase_words
+        if not text.given:
+            options: Options = make_options(source, copies, max_words, self.weighted)
+            return options
+        words = [tuple(ids[word] for word in each.words) for each in text.given]
+        return options_with_given(
+            source, copies, max_words, self.weighted, text.given, words,
+            self.model.values.xml_input,
+        )  # fmt: skip
+
+    def _target_ids(self, text: MarkedText) -> tuple[dict[bytes, int], dict[int, bytes]]:
+        """The number of each word as a target word, and the names of those unknown to the model.
+
+        These have new numbers after all others.
+        """
         known, n_known = self.model.target_ids, len(self.model.target_words)
-        new: dict[bytes, int] = {}
-        for word in words:
-            if word not in known:
-                new.setdefault(word, n_known + len(new))
-        ids = [new[word] if word in new else known[word] for word in words]
-        return np.array(ids, np.int32), {number: word for word, number in new.items()}
+        ids: dict[bytes, int] = {}
+        names: dict[int, bytes] = {}
+        for word in chain(text.words, *(each.words for each in text.given)):
+            if word not in ids:
+                ids[word] = known.get(word, n_known + len(names))
+                if word not in known:
+                    names[ids[word]] = word
+        return ids, names
+
+    def _copy(self, word: bytes, ids: Mapping[bytes, int]) -> int:
+        """The target word for an unknown word; one with a digit is never dropped."""
+        is_dropped = self.model.values.drop_unknown and not DIGIT.search(word)
+        return DROPPED if is_dropped else ids[word]
 
 
 def effective_distortion_limit(limit: int) -> int:

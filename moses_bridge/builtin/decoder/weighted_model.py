@@ -73,6 +73,7 @@ class WeightedModel(NamedTuple):
         lm: the language model.
         choices: the rows kept for each source phrase.
         weights: the weight vector.
+        early_distortion: whether jumps cost what `early_cost` says.
     """
 
     rows: TableRows
@@ -85,6 +86,7 @@ class WeightedModel(NamedTuple):
     lm: LanguageModel
     choices: Choices
     weights: NDArray[np.float64]
+    early_distortion: bool
 
 
 def make_weighted_model(
@@ -117,6 +119,7 @@ def make_weighted_model(
         ),
         choices=no_choices(table.node_starts, model.table_limit),
         weights=weights,
+        early_distortion=model.values.early_distortion,
     )
 
 

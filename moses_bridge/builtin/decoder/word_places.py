@@ -128,8 +128,8 @@ def option_places(rows: TableRows, options: Options) -> WordPlaces:
         first, last = options.word_starts[option], options.word_starts[option + 1]
         row, start = options.rows[option], options.starts[option]
         if row == UNKNOWN_ROW:
-            places.linked[first] = start
-        else:
+            places.linked[first:last] = start
+        elif row >= 0:  # others are given translations, without links
             _fill_linked(row, start, rows, places.linked[first:last])
         _fill_places(
             places.linked[first:last], start, options.ends[option] - start,

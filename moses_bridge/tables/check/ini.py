@@ -18,11 +18,11 @@ from moses_bridge.base.textio import STANDARD_STREAM, read_lines
 from moses_bridge.formats.moses_ini import (
     LIMITS,
     TABLE_LIMIT,
-    V1_SECTIONS,
     parse_limit,
     tokens,
     with_sections,
 )
+from moses_bridge.formats.moses_ini_v1 import V1_SECTIONS
 from moses_bridge.formats.phrase_table import to_number
 from moses_bridge.tables.check.table import CheckReport
 from moses_bridge.tables.check.table_contents import Tally

@@ -341,7 +341,8 @@ def numbers(fields: list[str]) -> list[float]:
         ("path={folder}/table ", "", "path"),
         ("Distortion0= 0.1", "Distortion7= 0.1", "Distortion7"),
         ("0 T 0", "0 T 0\n0 G 0", "mapping"),
-        ("[distortion-limit]\n6", "[xml-input]\nexclusive", "xml-input"),
+        ("[distortion-limit]\n6", "[time-out]\n5", "time-out"),
+        ("KENLM name=LM0", "SRILM name=LM0", "no feature SRILM; .* KENLM reads it"),
     ],
 )
 def test_what_the_builtin_decoder_lacks_is_named(toy: Path, old: str, new: str, told: str) -> None:
@@ -481,6 +482,16 @@ def test_moses_is_chosen_where_it_is_installed(stand_in: Path) -> None:
     ):
         assert part in command
     assert "-distortion-limit" not in command
+
+
+def test_moses_has_the_sizes_of_its_ini_unless_others_are_set(stand_in: Path) -> None:
+    stand_in.write_text("[stack]\n0\n[cube-pruning-pop-limit]\n70\n" + stand_in.read_text())
+    ini = read_ini(stand_in)
+    command = MosesDecoder(Path("moses"), ini, DecoderConfig(), 1).command(Path("in"), None)
+    assert "-stack" not in command and "-cube-pruning-pop-limit" not in command
+    set_here = DecoderConfig(stack_size=9, pop_limit=8)
+    command = MosesDecoder(Path("moses"), ini, set_here, 1).command(Path("in"), None)
+    assert " ".join(command).endswith("-cube-pruning-pop-limit 8 -stack 9")
 
 
 def test_settings_and_weights_reach_moses(stand_in: Path) -> None:

@@ -22,7 +22,8 @@ def check(text: str) -> None:
         "[drop-unknown]\nNo",
         "[beam-threshold]\n1e-5",
         "[beam-threshold]\n0.00001",
-        "[stack]\n2000\n[verbose]\n2\n[threads]\nall",
+        "[stack]\n2000\n[verbose]\n2\n[threads]\nall\n[v]\n0",
+        "[stack-diversity]\n2\n[early-discarding-threshold]\n0.1\n[search-algorithm]\n1",
         "[mapping]\nT 0\n[input-factors]\n0\n[inputtype]\n0",
         "[xml-input]\npass-through",
         "[time-out]\n-1",
@@ -38,21 +39,20 @@ def test_what_is_as_moses_has_it_or_changes_nothing_is_taken(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("[early-distortion-cost]\ntrue", "no \\[early-distortion-cost\\]"),
-        ("[early-distortion-cost]", "no \\[early-distortion-cost\\]"),  # without a value it is on
-        ("[drop-unknown]\n1", "no \\[drop-unknown\\]"),
-        ("[drop-unknown]\n0\n1", "no \\[drop-unknown\\]"),
+        ("[consensus-decoding]\ntrue", "no \\[consensus-decoding\\]"),
+        ("[minimum-bayes-risk]", "no \\[minimum-bayes-risk\\]"),  # without a value it is on
+        ("[mira]\n0\n1", "no \\[mira\\]"),
         ("[phrase-drop-allowed]\nyes", "no \\[phrase-drop-allowed\\]"),
-        ("[beam-threshold]\n0.1", "\\[beam-threshold\\] is 0.1; .* knows 0.00001 only"),
-        ("[stack-diversity]\n2", "\\[stack-diversity\\] is 2"),
+        ("[translation-option-threshold]\n0.1", "is 0.1; the built-in decoder knows 0 only"),
+        ("[search-algorithm]\n3", "\\[search-algorithm\\] is 3"),
         ("[mapping]\n0 T 0\n1 T 1", "\\[mapping\\] is 0 T 0, 1 T 1"),
-        ("[input-factors]\n0\n1", "\\[input-factors\\] is 0, 1"),
-        ("[xml-input]\nexclusive", "\\[xml-input\\] is exclusive"),
+        ("[output-factors]\n0\n1", "\\[output-factors\\] is 0, 1"),
         ("[time-out]\n5", "\\[time-out\\] is 5"),
-        ("[alternate-weight-setting]\nid=a", "does not know \\[alternate-weight-setting\\]"),
-        ("[weight-file]\nsparse", "does not know \\[weight-file\\]"),
+        ("[alternate-weight-setting]\nid=a", "no \\[alternate-weight-setting\\]"),
+        ("[weight-file]\nsparse", "no \\[weight-file\\]; remove it"),
         ("[constraint]\nfile", "does not know \\[constraint\\]"),
-        ("[distortion-limits]\n3", "does not know \\[distortion-limits\\]"),
+        ("[distortion-limits]\n3", "does not know .*; did you mean \\[distortion-limit\\]"),
+        ("[dl]\n3", "does not know \\[dl\\]; did you mean \\[distortion-limit\\]"),
     ],
 )
 def test_what_would_change_translations_is_refused_by_name(text: str, told: str) -> None:
@@ -62,15 +62,22 @@ def test_what_would_change_translations_is_refused_by_name(text: str, told: str)
 
 def test_each_section_has_one_meaning() -> None:
     groups = [
-        *(ini_settings.HEEDED, ini_settings.REPLACED, ini_settings.IDLE),
-        *(set(ini_settings.ONLY_AS), ini_settings.ONLY_OFF),
+        *(ini_settings.HONOURED, ini_settings.REPLACED, ini_settings.IDLE, ini_settings.REFUSED),
+        *(ini_settings.OF_STACK_SEARCH, set(ini_settings.ONLY_AS), ini_settings.ONLY_OFF),
     ]
     assert sum(map(len, groups)) == len(frozenset().union(*groups))
 
 
 def test_a_model_with_a_refused_section_is_not_loaded(toy_ini: Path) -> None:
-    toy_ini.write_text("[early-distortion-cost]\ntrue\n" + toy_ini.read_text())
-    with pytest.raises(ConfigError, match="early-distortion-cost"):
+    toy_ini.write_text("[consensus-decoding]\ntrue\n" + toy_ini.read_text())
+    with pytest.raises(ConfigError, match="consensus-decoding"):
+        load_model(toy_ini, None, None)
+
+
+def test_a_language_model_with_two_scores_is_refused(toy_ini: Path) -> None:
+    text = toy_ini.read_text().replace("LM0= 0.4", "LM0= 0.4 0.1")
+    toy_ini.write_text(text.replace("KENLM ", "KENLM num-features=2 oov-feature=1 "))
+    with pytest.raises(ConfigError, match="LM0 has 2 scores; the built-in decoder has 1 for it"):
         load_model(toy_ini, None, None)
 
 

@@ -1,0 +1,188 @@
+"""Translation options of a sentence whose text gives some translations itself ([xml-input] of moses.ini)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from moses_bridge.builtin.decoder.feature_slots import PHRASE_PENALTY, PHRASE_TABLE, WORD_PENALTY
+from moses_bridge.builtin.decoder.future_costs import compiled_no_costs
+from moses_bridge.builtin.decoder.lattice import Paths
+from moses_bridge.builtin.decoder.options import (
+    UNKNOWN_ROW,
+    Options,
+    fill_lm_scores,
+    make_options,
+    raise_options,
+)
+from moses_bridge.builtin.decoder.weighted_model import WeightedModel
+from moses_bridge.formats.marked_text import Given
+
+FIRST_GIVEN_ROW = UNKNOWN_ROW - 1  # translation i of a sentence has the row FIRST_GIVEN_ROW - i
+Words = tuple[int, ...]
+
+
+def options_with_given(
+    source: NDArray[np.int32], copies: NDArray[np.int32], max_words: int, weighted: WeightedModel,
+    given: Sequence[Given], given_words: Sequence[Words], xml_input: str,
+) -> Options:  # fmt: skip
+    """The options of a sentence: those of the table that [xml-input] allows, and the given ones.
+
+    As in Moses, a given translation has the logarithm of its probability as scores of the table, in equal
+    parts. It has no reordering scores; Moses takes them from its table if the pair is there.
+
+    Args:
+        source: see `make_options`.
+        copies: see `make_options`.
+        max_words: see `make_options`.
+        weighted: tables and weights.
+        given: the given translations, none of them of more than max_words words.
+        given_words: their words as target words.
+        xml_input: which options of the table stay: "inclusive" all, "exclusive" those of words without a given
+            translation, "constraint" those that contain the given one.
+    """
+    known = make_options(source, copies, max_words, weighted)
+    unknown = make_options(np.full(len(source), -1, np.int32), copies, max_words, weighted)
+    added = _given_options(
+        np.array([(each.start, each.end) for each in given], np.int32),
+        np.cumsum([0, *map(len, given_words)], dtype=np.int32),
+        np.array([word for words in given_words for word in words], np.int32),
+        np.array([each.log_prob for each in given]), len(source), max_words, weighted,
+    )  # fmt: skip
+    kept = [i for i in _rows_of(known) if _stays(known, i, given, given_words, xml_input)]
+    parts = [(known, kept), (added, list(range(len(given))))]
+    single = {
+        int(part.starts[i]) for part, chosen in parts for i in chosen if part.ends[i] - part.starts[i] == 1
+    }  # fmt: skip
+    parts.append((unknown, [i for i in range(len(source)) if int(unknown.starts[i]) not in single]))
+    joined = _joined(parts, len(source), max_words)
+    options: Options = raise_options(joined, np.zeros(len(joined.rows)))[0]
+    return options
+
+
+def add_given_scores(
+    paths: Paths, options: Options, given: Sequence[Given], weights: NDArray[np.float64]
+) -> Paths:
+    """The paths with the table's scores of given translations, which their features leave out.
+
+    Args:
+        paths: paths of a sentence.
+        options: its options.
+        given: the given translations.
+        weights: the weight vector.
+    """
+    features = paths.features.copy()
+    n_scores = features.shape[1] - PHRASE_TABLE
+    for i in range(len(features)):
+        first, end = paths.phrase_starts[i : i + 2]
+        for row in options.rows[paths.options[first:end]].tolist():
+            if row <= FIRST_GIVEN_ROW:
+                features[i, PHRASE_TABLE:] += given[FIRST_GIVEN_ROW - row].log_prob / n_scores
+    return paths._replace(features=features, totals=features @ weights)
+
+
+def _rows_of(options: Options) -> list[int]:
+    """The options from the table."""
+    return np.flatnonzero(options.rows >= 0).tolist()
+
+
+def _stays(
+    options: Options, option: int, given: Sequence[Given], given_words: Sequence[Words], xml_input: str
+) -> bool:  # fmt: skip
+    """Whether an option of the table stays beside the given translations."""
+    start, end = int(options.starts[option]), int(options.ends[option])
+    overlapping = [i for i, each in enumerate(given) if each.start < end and start < each.end]
+    if xml_input == "inclusive" or not overlapping:
+        return True
+    if xml_input == "exclusive":
+        return False
+    first = given[overlapping[0]]  # Moses looks at no other one behind it
+    if not start <= first.start <= first.end <= end:
+        return False
+    words = options.words[options.word_starts[option] : options.word_starts[option + 1]].tolist()
+    sought = list(given_words[overlapping[0]])
+    return any(words[i : i + len(sought)] == sought for i in range(len(words)))
+
+
+@njit(cache=True)
+def _given_options(
+    spans: Any, word_starts: Any, words: Any, log_probs: Any, n_words: int, max_words: int,
+    model: WeightedModel,
+) -> Options:  # fmt: skip
+    """The given translations as options; without places of spans."""
+    n_options, n_target_words, weights = len(spans), len(words), model.weights
+    options = Options(
+        n_words=n_words,
+        max_words=max_words,
+        span_starts=np.zeros(0, np.int32),
+        rows=np.empty(n_options, np.int64),
+        starts=spans[:, 0].copy(),
+        ends=spans[:, 1].copy(),
+        stateless_scores=np.empty(n_options),
+        estimates=np.empty(n_options),
+        reordering=np.zeros((n_options, 6)),
+        word_starts=word_starts,
+        words=words,
+        lm_words=np.empty(n_target_words, np.int32),
+        suffix_scores=np.empty(n_target_words),
+        context_sizes=np.empty(n_options, np.int32),
+        future_costs=compiled_no_costs(n_words),
+    )
+    context = np.zeros(max(1, model.lm.order - 1), np.int32)
+    for option in range(n_options):
+        options.rows[option] = FIRST_GIVEN_ROW - option
+        length = word_starts[option + 1] - word_starts[option]
+        options.stateless_scores[option] = (
+            weights[PHRASE_TABLE:].mean() * log_probs[option]
+            - weights[WORD_PENALTY] * length
+            + weights[PHRASE_PENALTY]
+        )
+        fill_lm_scores(option, model, options, context)
+    return options
+
+
+def _joined(parts: Sequence[tuple[Options, list[int]]], n_words: int, max_words: int) -> Options:
+    """Chosen options of several sets in one, ordered by span; their future costs are not filled."""
+    chosen = [(part, i) for part, indices in parts for i in indices]
+    spans = np.array([_span(part, i, max_words) for part, i in chosen])
+    chosen = [chosen[i] for i in np.argsort(spans, kind="stable")]
+    places = [slice(part.word_starts[i], part.word_starts[i + 1]) for part, i in chosen]
+    lengths = [place.stop - place.start for place in places]
+
+    def of_options(name: str) -> Any:
+        return np.array([getattr(part, name)[i] for part, i in chosen])
+
+    def of_words(name: str) -> Any:
+        found = [
+            getattr(part, name)[place] for (part, _), place in zip(chosen, places, strict=True)
+        ]
+        return np.concatenate(found)
+
+    counts = np.bincount(spans, minlength=n_words * max_words)
+    return Options(
+        n_words=n_words,
+        max_words=max_words,
+        span_starts=np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
+        rows=of_options("rows"),
+        starts=of_options("starts"),
+        ends=of_options("ends"),
+        stateless_scores=of_options("stateless_scores"),
+        estimates=of_options("estimates"),
+        reordering=of_options("reordering"),
+        word_starts=np.cumsum([0, *lengths], dtype=np.int32),
+        words=of_words("words"),
+        lm_words=of_words("lm_words"),
+        suffix_scores=of_words("suffix_scores"),
+        context_sizes=of_options("context_sizes"),
+        future_costs=parts[0][0].future_costs,
+    )
+
+
+def _span(options: Options, option: int, max_words: int) -> int:
+    """The number of the span of an option; see `Options.span_starts`."""
+    start = int(options.starts[option])
+    return start * max_words + int(options.ends[option]) - start - 1

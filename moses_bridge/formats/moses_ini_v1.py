@@ -1,0 +1,182 @@
+"""moses.ini of version 1 (before 2013) as version 2: Moses converts it in the same way when it reads it.
+
+Version 1 has a section for each kind of weight, and no names of features (moses/Parameter.cpp,
+ConvertWeightArgs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from moses_bridge.base.errors import InputError
+
+V1_SECTIONS = ("ttable-file", "weight-t", "lmodel-file", "weight-l", "weight-d")
+CONVERTED = (
+    *V1_SECTIONS,
+    *("ttable-limit", "distortion-file", "generation-file", "weight-generation"),
+    *("weight-w", "weight-u", "weight-p", "lmodel-oov-feature"),
+)
+TABLE_KINDS = {
+    "0": "PhraseDictionaryMemory",
+    "1": "PhraseDictionaryBinary",
+    "2": "PhraseDictionaryOnDisk",
+    "6": "PhraseDictionaryMemory",
+    "12": "PhraseDictionaryCompact",
+}
+LM_KINDS = {"0": "SRILM", "1": "IRSTLM", "8": "KENLM", "9": "KENLM"}
+Entry = tuple[int, str]  # line number from 1, and text
+Sections = Sequence[tuple[str, str]]  # the section and the text of each line
+
+
+def is_version_1(sections: Sections) -> bool:
+    """Whether the lines of an ini have sections of version 1, and none of version 2."""
+    names = {section for section, _ in sections}
+    return not names.isdisjoint(V1_SECTIONS) and names.isdisjoint(("feature", "weight"))
+
+
+def as_version_2(lines: Sequence[bytes], sections: Sections, path: Path) -> tuple[bytes, ...]:
+    """The lines of an ini of version 1 as one of version 2.
+
+    Lines of other sections keep their numbers: what is converted becomes empty, and [feature] and [weight] are
+    appended.
+
+    Args:
+        lines: the lines.
+        sections: the section and the text of each.
+        path: the ini, for errors.
+
+    Raises:
+        InputError: a table or language model is of an unknown kind, or there are not as many weights as scores.
+    """
+    conversion = _Conversion(sections, path)
+    conversion.convert()
+    kept = [
+        b"" if section in CONVERTED else line
+        for line, (section, _) in zip(lines, sections, strict=True)
+    ]
+    added = ["[feature]", *conversion.features, "", "[weight]", *conversion.weights]
+    return (*kept, *(line.encode("utf-8", "surrogateescape") for line in added))
+
+
+class _Conversion:
+    """The features and weights of an ini, made section by section.
+
+    Args:
+        sections: the section and the text of each line.
+        path: the ini, for errors.
+
+    Attributes:
+        features: lines of [feature].
+        weights: lines of [weight].
+    """
+
+    def __init__(self, sections: Sections, path: Path) -> None:
+        self._path = path
+        self._entries: dict[str, list[Entry]] = {}
+        for number, (section, text) in enumerate(sections, start=1):
+            if text:
+                self._entries.setdefault(section, []).append((number, text))
+        self.features: list[str] = []
+        self.weights: list[str] = []
+
+    def convert(self) -> None:
+        """Convert all sections, in the order of Moses."""
+        self._penalty("WordPenalty", "weight-w")
+        self._models("lmodel-file", "weight-l")
+        self._penalty("UnknownWordPenalty", "weight-u")
+        self._models("generation-file", "weight-generation")
+        if "weight-d" in self._entries:
+            self.features.append("Distortion")
+            self._weigh("Distortion0", self._take("weight-d", 1))
+        self._models("distortion-file", "weight-d")
+        if "weight-p" in self._entries:
+            self.features.append("PhrasePenalty")
+            self._penalty("PhrasePenalty", "weight-p")
+        self.features += ["WordPenalty", "UnknownWordPenalty"]
+        self._models("ttable-file", "weight-t")
+        for section in ("weight-l", "weight-generation", "weight-d", "weight-t"):
+            for number, text in self._entries.get(section, []):
+                raise InputError(
+                    self._path, number, f"one more weight, {text}", "as many as scores"
+                )
+
+    def _penalty(self, kind: str, section: str) -> None:
+        if section in self._entries:
+            self._weigh(f"{kind}0", self._take(section, 1))
+
+    def _models(self, section: str, weight_section: str) -> None:
+        """Convert the models of a section; each takes the next of the weights."""
+        n_of_kind: dict[str, int] = {}
+        for index, (number, text) in enumerate(self._entries.get(section, [])):
+            fields = text.split()
+            if len(fields) < 4 + (section == "ttable-file"):
+                raise InputError(self._path, number, repr(text), "kind, factors, scores and path")
+            feature, n_scores = self._feature(section, index, number, fields)
+            kind = feature.split()[0]
+            self.features.append(feature)
+            self._weigh(
+                f"{kind}{n_of_kind.get(kind, 0)}", self._take(weight_section, n_scores, number)
+            )
+            n_of_kind[kind] = n_of_kind.get(kind, 0) + 1
+
+    def _feature(
+        self, section: str, index: int, number: int, fields: Sequence[str]
+    ) -> tuple[str, int]:
+        """The line of a model in [feature], and the number of its scores."""
+        if section == "lmodel-file":
+            kind = self._kind(LM_KINDS, fields[0], number)
+            line = f"{kind} factor={fields[1]} order={fields[2]} path={fields[3]}"
+            oov = self._entries.get("lmodel-oov-feature", [])[index : index + 1]
+            if oov and oov[0][1] != "0":
+                return f"{line} num-features=2 oov-feature=1", 2
+            return f"{line} num-features=1", 1
+        if section == "ttable-file":
+            kind = self._kind(TABLE_KINDS, fields[0], number)
+            line = (
+                f"{kind} {_factors(fields[1], fields[2])} num-features={fields[3]} path={fields[4]}"
+            )
+            return line + self._table_limit(index), self._whole(fields[3], number)
+        if section == "generation-file":
+            line = f"Generation {_factors(fields[0], fields[1])} num-features={fields[2]} path={fields[3]}"
+            return line, self._whole(fields[2], number)
+        source, _, target = fields[0].partition("-")
+        line = f"LexicalReordering type={fields[1]} {_factors(source, target)} num-features={fields[2]}"
+        return f"{line} path={fields[3]}", self._whole(fields[2], number)
+
+    def _table_limit(self, index: int) -> str:
+        """The limit of a table; a single one is that of all."""
+        limits = self._entries.get("ttable-limit", [])
+        if not limits:
+            return ""
+        if index >= len(limits) > 1:
+            raise InputError(
+                self._path, limits[-1][0], f"{len(limits)} limits", "one for each table"
+            )
+        return f" table-limit={limits[index if len(limits) > 1 else 0][1]}"
+
+    def _kind(self, kinds: dict[str, str], kind: str, number: int) -> str:
+        if kind not in kinds:
+            raise InputError(self._path, number, f"the kind {kind}", f"one of {', '.join(kinds)}")
+        return kinds[kind]
+
+    def _whole(self, text: str, number: int) -> int:
+        if not (text.isascii() and text.isdigit()):
+            raise InputError(self._path, number, f"{text!r} scores", "a whole number")
+        return int(text)
+
+    def _take(self, section: str, n_weights: int, number: int | None = None) -> list[str]:
+        """The next weights of a section."""
+        entries = self._entries.get(section, [])
+        if len(entries) < n_weights:
+            found = f"{len(entries)} weights left in [{section}]"
+            raise InputError(self._path, number, found, f"{n_weights}, one for each score")
+        self._entries[section] = entries[n_weights:]
+        return [text for _, text in entries[:n_weights]]
+
+    def _weigh(self, name: str, weights: Sequence[str]) -> None:
+        self.weights.append(f"{name}= {' '.join(weights)}")
+
+
+def _factors(source: str, target: str) -> str:
+    return f"input-factor={source} output-factor={target}"
