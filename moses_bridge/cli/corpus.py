@@ -52,7 +52,7 @@ def _corpus_settings(
     "origin",
     type=choice_of(Origin),
     help="Where the text comes from: Debian's package descriptions, the help of LibreOffice, both (the help "
-    "for training only), or your own files. Sets the key origin.",
+    "for training only), manual pages, messages of programs, or your own files. Sets the key origin.",
 )
 @click.option("--source", type=FILE_OR_STDIN, help="Your own source text, one sentence per line.")
 @click.option("--target", type=FILE_OR_STDIN, help="The translation of --source, line by line.")
@@ -185,6 +185,8 @@ def _print_corpus(report: CorpusReport) -> None:
             f"{part}: {n_pairs:,} pairs, {source_words:,} words of {report.source}, "
             f"{target_words:,} of {report.target}"
         )
+    documents = ", ".join(f"{part} {n:,}" for part, n in report.documents.items())
+    click.echo(f"packages or documents: {documents}")
     for reason, n_dropped in report.dropped.items():
         click.echo(f"left out, {reason}: {n_dropped:,}")
     if report.near_copies:

@@ -20,7 +20,7 @@ APT_HELPER = "/usr/lib/apt/apt-helper"
 N_LINES_QUOTED = 8  # of apt, whose faults come last
 SANDBOX_USER = "_apt"  # the default of APT::Sandbox::User
 NO_APT = (
-    "there is no {} on this machine; a corpus of package descriptions needs the apt of Debian or"
+    "there is no {} on this machine; text from the archive needs the apt of Debian or"
     " Ubuntu (give two files of your own instead)"
 )
 NO_INDEXES = "apt fetched no indexes: {}"
@@ -99,7 +99,9 @@ class DebianArchive:
             self._update("Packages")
             with tempfile.TemporaryDirectory(dir=self.folder) as arriving:
                 _open_to_sandbox(Path(arriving))
-                deque(self._run("apt-get", "download", *missing, folder=Path(arriving)))
+                with Progress("fetching packages", len(missing), "packages") as progress:
+                    for line in self._run("apt-get", "download", *missing, folder=Path(arriving)):
+                        progress.update(line.startswith("Get:"))
                 for deb in Path(arriving).glob("*.deb"):
                     deb.replace(self.folder / deb.name)
         return [self._fetched(name)[-1] for name in names]

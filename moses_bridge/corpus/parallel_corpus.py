@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from hashlib import blake2b
 from itertools import compress
 from pathlib import Path
@@ -19,11 +20,11 @@ from moses_bridge.base.lock import held_directory
 from moses_bridge.base.near_copies import near_shares, nearest_similarities
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.textio import open_write, write_lines
+from moses_bridge.corpus.archive_text import archive_text
 from moses_bridge.corpus.debian_archive import DebianArchive
 from moses_bridge.corpus.far_sentences import far_of_later
-from moses_bridge.corpus.libreoffice_help import help_package, help_pairs
+from moses_bridge.corpus.nested_texts import check_sizes, nested_texts
 from moses_bridge.corpus.own_files import bilingual_pairs, line_pairs
-from moses_bridge.corpus.package_descriptions import description_pairs
 from moses_bridge.corpus.text_pair import TextPair
 from moses_bridge.corpus.tokenization import tokenize_lines
 
@@ -48,12 +49,15 @@ class CorpusConfig:
     Attributes:
         origin: "debian" (package descriptions), "debian+libreoffice" (and the LibreOffice help, for
             training only), "libreoffice" (the help alone), "libreoffice for debian" (the help for training,
-            the descriptions for tuning and testing) or "files" (the user's own: two files with a sentence on
+            the descriptions for tuning and testing), "manpages" (manual pages of some fifty packages),
+            "programs" (messages of some 130 programs) or "files" (the user's own: two files with a sentence on
             each line, or files with both languages).
         columns: of a .tsv file, the source's and the target's, from 1.
         max_words: longest sentence kept, in tokens of either side.
         max_ratio: longest side / shortest side at most, in tokens.
         n_train: training pairs kept, chosen at random and left in their order; 0 keeps all.
+        train_sizes: pairs of further training texts, ascending: train-250, train-1000 … beside train. Each is
+            the beginning of the next one; whole documents fill it, in random order, and the last one is cut.
         mismatched: share of the training pairs given the target of another pair of about the same
             length, as found in text from the web; for experiments.
         n_dev: pairs for tuning.
@@ -71,6 +75,7 @@ class CorpusConfig:
     max_words: Annotated[int, AtLeast(1)] = 80
     max_ratio: Annotated[float, AtLeast(1)] = 3.0
     n_train: Annotated[int, AtLeast(0)] = 0
+    train_sizes: tuple[int, ...] = ()
     mismatched: Annotated[float, AtLeast(0), AtMost(1)] = 0.0
     n_dev: Annotated[int, AtLeast(0)] = 1500
     n_test: Annotated[int, AtLeast(0)] = 2000
@@ -80,6 +85,7 @@ class CorpusConfig:
 
     def __post_init__(self) -> None:
         check_limits(self)
+        check_sizes(self.train_sizes)
 
 
 @dataclass(frozen=True)
@@ -96,6 +102,8 @@ class CorpusReport:
         dropped: pairs (texts for "not aligned") left out, by reason.
         near_copies: share of the source sentences of test at least as similar as "0.5", "0.7" and "0.8" to one
             of train; see `CorpusConfig.near_copy`.
+        documents: packages or documents of each part.
+        fetched: SHA-256 of the fetched files that were read, by name.
     """
 
     source: str
@@ -106,6 +114,8 @@ class CorpusReport:
     target_words: dict[str, int]
     dropped: dict[str, int] = field(default_factory=dict)
     near_copies: dict[str, float] = field(default_factory=dict)
+    documents: dict[str, int] = field(default_factory=dict)
+    fetched: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +138,9 @@ def prepare_corpus(
 ) -> CorpusReport:
     """Make OUT/{train,dev,test}.LANG and, as raw text, OUT/{train,dev,test}.raw.LANG.
 
-    OUT/{train,dev,test}.groups have the package or document of each sentence, OUT/corpus.json the counts.
-    Fetched files stay in OUT/download. The same indexes and config give the same bytes.
+    OUT/{train,dev,test}.groups have the package or document of each sentence, OUT/corpus.json the counts and
+    the digests of fetched files, which stay in OUT/download. The same files and config give the same bytes.
+    The texts of `train_sizes` are OUT/train-SIZE.LANG, with all that train has beside it.
     OUT/train.SOURCE is written last: where it exists the corpus is complete.
 
     Args:
@@ -153,17 +164,22 @@ def prepare_corpus(
     """
     _check_languages(source, target)
     own = [path for path in (source_file, target_file, *files) if path is not None]
-    refuse_overwriting(_written(out, source, target), own)
+    refuse_overwriting(_written(out, source, target, config), own)
     with held_directory(out):
         return _prepare(source, target, out, config, source_file, target_file, files)
 
 
-def _written(out: Path, source: str, target: str) -> list[Path]:
+def _written(out: Path, source: str, target: str, config: CorpusConfig) -> list[Path]:
     """All files of a corpus."""
+    parts = (*PARTS, *map(_train_name, config.train_sizes))
     names = [
-        f"{part}{raw}.{code}" for part in PARTS for raw in ("", ".raw") for code in (source, target)
+        f"{part}{raw}.{code}" for part in parts for raw in ("", ".raw") for code in (source, target)
     ]
-    return [out / name for name in (*names, *map(_groups_name, PARTS), REPORT_NAME)]
+    return [out / name for name in (*names, *map(_groups_name, parts), REPORT_NAME)]
+
+
+def _train_name(size: int) -> str:
+    return f"train-{size}"
 
 
 def _groups_name(part: str) -> str:
@@ -180,17 +196,39 @@ def _prepare(
     files: Sequence[Path],
 ) -> CorpusReport:
     dropped: Counter[str] = Counter()
-    raw = list(_read(source, target, out, config, source_file, target_file, files, dropped))
-    tokenized = _tokenize(_with_words(raw, dropped), source, target, config.jobs)
+    fetched: dict[str, str] = {}
+    if config.origin == "files":
+        pairs = _own_pairs(source, target, config, source_file, target_file, files, dropped)
+    else:
+        if source_file is not None or target_file is not None or files:
+            raise ConfigError(f"files were given, but the origin is {config.origin!r}, not 'files'")
+        archive = DebianArchive(out / "download", [source, target])
+        text = archive_text(config.origin, source, target, archive, dropped)
+        pairs, fetched = text.pairs, text.digests()
+    tokenized = _tokenize(_with_words(list(pairs), dropped), source, target, config.jobs)
     cleaned = _without_repeats(_clean(tokenized, config, dropped), dropped)
     if not cleaned:
         raise UserError(
             f"no sentence pair of {source}-{target} is left after cleaning: {dict(dropped)}"
         )
     parts = split_parts(cleaned, config, dropped)
-    report = _report(source, target, config, parts, dropped)
+    smaller = nested_texts(
+        parts["train"], _document, partial(_document_key, config.seed), config.train_sizes
+    )
+    report = _report(source, target, config, parts, dropped, fetched)
+    for size, text_of_size in smaller.items():
+        _write_part(out, _train_name(size), source, target, text_of_size)
     _write(out, source, target, parts, report)
     return report
+
+
+def _document(pair: CorpusPair) -> str:
+    """The name of a pair's document; a pair without one is a document of its own."""
+    return pair.raw.group or f"\t{pair.raw.source}"
+
+
+def _document_key(seed: int, name: str) -> bytes:
+    return _random_key(seed, f"train\t{name}")
 
 
 def _check_languages(source: str, target: str) -> None:
@@ -201,39 +239,22 @@ def _check_languages(source: str, target: str) -> None:
         raise ConfigError(f"source and target are both {source!r}")
 
 
-def _read(
+def _own_pairs(
     source: str,
     target: str,
-    out: Path,
     config: CorpusConfig,
     source_file: Path | None,
     target_file: Path | None,
     files: Sequence[Path],
     dropped: Counter[str],
 ) -> Iterator[TextPair]:
-    if config.origin == "files":
-        if (source_file is None) != (target_file is None) or not (source_file or files):
-            raise ConfigError(
-                "the origin 'files' needs a source file and a target file, or files with both"
-            )
-        if source_file is not None and target_file is not None:
-            yield from line_pairs(source_file, target_file)
-        yield from bilingual_pairs(files, source, target, config.columns, dropped)
-        return
-    if source_file is not None or target_file is not None or files:
-        raise ConfigError(f"files were given, but the origin is {config.origin!r}, not 'files'")
-    archive = DebianArchive(out / "download", [source, target])
-    if config.origin != "libreoffice":
-        indexes = archive.descriptions(source), archive.descriptions(target)
-        yield from description_pairs(*indexes, source, target, dropped, archive.source_packages())
-    if config.origin != "debian":
-        packages = archive.packages([help_package(language) for language in (source, target)])
-        pairs = help_pairs(packages[0], packages[1], source, target)
-        yield from pairs if config.origin == "libreoffice" else map(_for_training, pairs)
-
-
-def _for_training(pair: TextPair) -> TextPair:
-    return replace(pair, group=None)
+    if (source_file is None) != (target_file is None) or not (source_file or files):
+        raise ConfigError(
+            "the origin 'files' needs a source file and a target file, or files with both"
+        )
+    if source_file is not None and target_file is not None:
+        yield from line_pairs(source_file, target_file)
+    yield from bilingual_pairs(files, source, target, config.columns, dropped)
 
 
 def _with_words(pairs: list[TextPair], dropped: Counter[str]) -> list[TextPair]:
@@ -398,6 +419,7 @@ def _report(
     config: CorpusConfig,
     parts: dict[str, list[CorpusPair]],
     dropped: Counter[str],
+    fetched: dict[str, str],
 ) -> CorpusReport:
     return CorpusReport(
         source,
@@ -408,6 +430,8 @@ def _report(
         {part: sum(_n_words(pair.target) for pair in parts[part]) for part in PARTS},
         {reason: n for reason, n in sorted(dropped.items()) if n},
         _near_copies(parts, config.jobs or -1),
+        {part: len(set(map(_document, parts[part]))) for part in PARTS},
+        fetched,
     )
 
 
@@ -423,17 +447,25 @@ def _write(
 ) -> None:
     finished = out / f"train.{source}"
     finished.unlink(missing_ok=True)
-    for part in reversed(PARTS):
-        pairs = parts[part]
-        _write_text(out / f"{part}.raw.{source}", [pair.raw.source for pair in pairs])
-        _write_text(out / f"{part}.raw.{target}", [pair.raw.target for pair in pairs])
-        _write_text(out / f"{part}.{target}", [pair.target for pair in pairs])
-        _write_text(out / _groups_name(part), [pair.raw.group or "" for pair in pairs])
-        if part != "train":
-            _write_text(out / f"{part}.{source}", [pair.source for pair in pairs])
+    for part in ("test", "dev"):
+        _write_part(out, part, source, target, parts[part])
+    _write_beside(out, "train", source, target, parts["train"])
     with open_write(out / REPORT_NAME) as stream:
         stream.write(json.dumps(asdict(report), indent=2).encode() + b"\n")
     _write_text(finished, [pair.source for pair in parts["train"]])
+
+
+def _write_part(out: Path, part: str, source: str, target: str, pairs: list[CorpusPair]) -> None:
+    _write_beside(out, part, source, target, pairs)
+    _write_text(out / f"{part}.{source}", [pair.source for pair in pairs])
+
+
+def _write_beside(out: Path, part: str, source: str, target: str, pairs: list[CorpusPair]) -> None:
+    """All files of a part but its source side."""
+    _write_text(out / f"{part}.raw.{source}", [pair.raw.source for pair in pairs])
+    _write_text(out / f"{part}.raw.{target}", [pair.raw.target for pair in pairs])
+    _write_text(out / f"{part}.{target}", [pair.target for pair in pairs])
+    _write_text(out / _groups_name(part), [pair.raw.group or "" for pair in pairs])
 
 
 def _write_text(path: Path, lines: list[str]) -> None:

@@ -228,6 +228,9 @@ def test_a_regime_changes_settings_that_there_are(script: dict[str, Any], regime
 def test_settings_of_another_domain_are_settings_that_there_are() -> None:
     folder = DOCS.parent / "tuning/experiments/domain"
     assert load_config(CorpusConfig, folder / "corpus.toml").origin == "libreoffice"
+    for name in ("libreoffice", "manpages", "programs"):
+        config = load_config(CorpusConfig, folder / f"{name}.toml")
+        assert (config.origin, config.train_sizes[-1]) == (name, 16000)
     kinds = {
         "encdec": EncDecTrainingConfig,
         "contrast": CptmTrainingConfig,

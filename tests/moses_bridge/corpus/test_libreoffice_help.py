@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from moses_bridge.base.errors import ToolError
 from moses_bridge.corpus.libreoffice_help import help_package, help_pairs, read_help
 from moses_bridge.corpus.text_pair import TextPair
+from tests.moses_bridge.corpus.packages import make_deb
 
 PAGE = """<html><body><p>no id</p><h1 id="hd_id1" dir="auto">{}</h1>
 <p id="par_id2" class="paragraph">{}</p><p id="par_id3" class="code">Print 1</p>
@@ -16,22 +16,8 @@ PAGE = """<html><body><p>no id</p><h1 id="hd_id1" dir="auto">{}</h1>
 
 
 def help_deb(folder: Path, language: str, page: str) -> Path:
-    tree = folder / language
-    path = tree / f"usr/share/libreoffice/help/{language}/text/shared/main.html"
-    path.parent.mkdir(parents=True)
-    path.write_text(page, encoding="utf-8")
-    (tree / "DEBIAN").mkdir()
-    (tree / "DEBIAN/control").write_text(
-        f"Package: help-{language}\nVersion: 1\nArchitecture: all\n"
-        "Maintainer: A <a@example.org>\nDescription: help\n"
-    )
-    deb = folder / f"{language}.deb"
-    subprocess.run(
-        ["dpkg-deb", "--root-owner-group", "-Zgzip", "--build", tree, deb],
-        check=True,
-        capture_output=True,
-    )
-    return deb
+    path = f"usr/share/libreoffice/help/{language}/text/shared/main.html"
+    return make_deb(folder, f"help-{language}", {path: page.encode()})
 
 
 @pytest.mark.skipif(not os.path.exists("/usr/bin/dpkg-deb"), reason="no dpkg-deb here")

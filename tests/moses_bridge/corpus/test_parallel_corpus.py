@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from dataclasses import replace
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,35 @@ def test_smaller_training_sets_are_parts_of_larger_ones_in_order() -> None:
     assert (len(small), len(large)) == sizes
     assert [pair for pair in large if pair in small] == small
     assert [pair for pair in pairs if pair in large] == large
+
+
+def test_training_texts_of_several_sizes_begin_each_other(tmp_path: Path) -> None:
+    files = write_files(
+        tmp_path, [f"house {n} of {n * n}" for n in range(200)], [f"maison {n}" for n in range(200)]
+    )
+    config = replace(SMALL, n_dev=20, n_test=30, near_copy=0.0, train_sizes=(5, 25, 100))
+    out = tmp_path / "out"
+    report = prepare_corpus("en", "fr", out, config, *files)
+    assert report.pairs["train"] == len(lines(out / "train.en")) == 150
+    assert report.documents == {"train": 15, "dev": 2, "test": 3}
+    for name in ("{}.en", "{}.fr", "{}.raw.en", "{}.raw.fr", "{}.groups"):
+        small, middle, large = (
+            lines(out / name.format(f"train-{size}")) for size in config.train_sizes
+        )
+        assert (len(small), len(middle), len(large)) == (5, 25, 100)
+        assert large[:25] == middle and middle[:5] == small
+        assert not Counter(large) - Counter(lines(out / name.format("train")))
+    # ten lines of own files are a document
+    assert sorted(Counter(lines(out / "train-25.groups")).values()) == [5, 10, 10]
+    with pytest.raises(UserError, match="150 pairs are left for training, but train_sizes has 200"):
+        prepare_corpus("en", "fr", out, replace(config, train_sizes=(5, 200)), *files)
+
+
+def test_no_text_of_a_size_replaces_a_given_file(tmp_path: Path) -> None:
+    files = write_files(tmp_path, ["one house"], ["une maison"])
+    mine = files[0].rename(tmp_path / "train-1.en")
+    with pytest.raises(ConfigError, match=r"train-1\.en"):
+        prepare_corpus("en", "fr", tmp_path, replace(SMALL, train_sizes=(1,)), mine, files[1])
 
 
 def test_help_alone_for_training_leaves_dev_and_test_as_they_are() -> None:
@@ -401,3 +431,11 @@ def test_indexes_that_are_there_are_not_fetched_again(
         "en zoo long text.",
     ]
     assert report.pairs["train"] == 4
+    assert report.documents["train"] == 2
+    path = download / "source-packages.gz"
+    assert report.fetched["source-packages.gz"] == sha256(path.read_bytes()).hexdigest()
+    assert sorted(report.fetched) == [
+        "Translation-en.gz",
+        "Translation-fr.gz",
+        "source-packages.gz",
+    ]
