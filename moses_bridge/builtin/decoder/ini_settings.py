@@ -13,7 +13,12 @@ from moses_bridge.formats.moses_ini import MosesIni, with_sections
 from moses_bridge.formats.phrase_table import to_number
 
 # Used where they are needed.
-HEEDED = frozenset(("feature", "weight", "distortion-limit", "max-phrase-length"))
+HEEDED = frozenset(
+    (
+        *("feature", "weight", "distortion-limit", "max-phrase-length"),
+        *("mapping", "decoding-graph-backoff"),
+    )
+)
 # Replaced by settings of the decoder, which replace them for Moses too.
 REPLACED = frozenset(
     (
@@ -41,13 +46,11 @@ IDLE = frozenset(
 )
 # Allowed only with the values given here; the first is Moses's default.
 ONLY_AS = {
-    "mapping": ("0 T 0", "T 0"),
     "input-factors": ("0",),
     "output-factors": ("0",),
     "inputtype": ("0",),
     "factor-delimiter": ("|",),
     "xml-input": ("pass-through",),
-    "decoding-graph-backoff": ("0",),
     "beam-threshold": ("0.00001",),
     "early-discarding-threshold": ("0",),
     "translation-option-threshold": ("0",),

@@ -45,7 +45,6 @@ def test_what_is_as_moses_has_it_or_changes_nothing_is_taken(text: str) -> None:
         ("[phrase-drop-allowed]\nyes", "no \\[phrase-drop-allowed\\]"),
         ("[beam-threshold]\n0.1", "\\[beam-threshold\\] is 0.1; .* knows 0.00001 only"),
         ("[stack-diversity]\n2", "\\[stack-diversity\\] is 2"),
-        ("[mapping]\n0 T 0\n1 T 1", "\\[mapping\\] is 0 T 0, 1 T 1"),
         ("[input-factors]\n0\n1", "\\[input-factors\\] is 0, 1"),
         ("[xml-input]\nexclusive", "\\[xml-input\\] is exclusive"),
         ("[time-out]\n5", "\\[time-out\\] is 5"),

@@ -1,0 +1,211 @@
+"""Several phrase tables and language models, compared with all derivations of small models scored by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from moses_bridge.builtin.decoder.model import load_model
+from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
+from moses_bridge.formats.nbest import NBestEntry, parse_features, read_nbest
+from tests.moses_bridge.builtin.decoder.conftest import ARPA, BIGRAM_ARPA, make_translator
+
+kenlm = pytest.importorskip("kenlm", reason="KenLM, the extra `kenlm`, is not installed")
+
+INI = """[mapping]
+{mapping}
+[distortion-limit]
+3
+[decoding-graph-backoff]
+{backoff}
+[feature]
+KENLM name=Domain factor=0 path=bigram.arpa order=2
+PhraseDictionaryMemory name=Small num-features=1 path=small table-limit={limit}
+UnknownWordPenalty
+WordPenalty
+PhrasePenalty
+PhraseDictionaryMemory name=Large num-features=3 path=large table-limit={limit}
+LexicalReordering name=Moves num-features=6 type=wbe-msd-bidirectional-fe-allff path=moves
+KENLM name=General factor=0 path=lm.arpa order=3
+Distortion
+KENLM name=Third factor=0 path=lm.arpa order=3
+[weight]
+Domain= 0.3
+General= 0.2
+Third= 0.1
+Small= 0.3
+Large= 0.1 0.25 -0.05
+WordPenalty0= -0.2
+PhrasePenalty0= 0.1
+UnknownWordPenalty0= 1
+Moves= 0.1 0.2 0.15 0.05 0.1 0.3
+Distortion0= 0.2
+"""
+WEIGHTS = {"Small": (0.3,), "Large": (0.1, 0.25, -0.05)}
+MOVES = (0.1, 0.2, 0.15, 0.05, 0.1, 0.3)
+SPANS = ["u", "v", "w", "x", "u v", "v w", "w x", "u v w"]
+TARGETS = ["a", "b", "c", "a b", "b a", "b c", "a b a b"]
+
+Derivation = list[tuple[int, int, str, str]]  # source words start..end-1, the table, the target
+
+
+class SmallModel:
+    """Two random tables with some pairs in common, three language models, and plain scoring of derivations."""
+
+    def __init__(self, folder: Path, seed: int, mapping: str, backoff: int, limit: int) -> None:
+        self.folder, self.backoff, self.limit = folder, backoff, limit
+        self.order = ["Small", "Large"] if mapping.endswith("1") else ["Large", "Small"]
+        generator = np.random.default_rng(seed)
+        self.scores: dict[str, dict[tuple[str, str], list[float]]] = {}
+        for name, weights in WEIGHTS.items():
+            spans = generator.choice(SPANS[:3] + SPANS[4:], 5, replace=False).tolist()
+            self.scores[name] = {
+                (span, target): generator.uniform(0.05, 1, len(weights)).round(3).tolist()
+                for span in sorted(spans)
+                for target in generator.choice(TARGETS, 3, replace=False).tolist()
+            }
+        pairs = sorted({pair for table in self.scores.values() for pair in table})
+        self.moves = {pair: generator.uniform(0.05, 1, 6).round(3).tolist() for pair in pairs[::2]}
+        for name, table in (*self.scores.items(), ("Moves", self.moves)):
+            rows = [f"{s} ||| {t} ||| {' '.join(map(str, v))}\n" for (s, t), v in table.items()]
+            (folder / name.lower()).write_text("".join(rows))
+        (folder / "lm.arpa").write_text(ARPA)
+        (folder / "bigram.arpa").write_text(BIGRAM_ARPA)
+        text = INI.format(mapping=mapping, backoff=f"0\n{backoff}", limit=limit)
+        (folder / "moses.ini").write_text(text)
+        self.lms = [
+            (weight, kenlm.Model(str(folder / name)))
+            for weight, name in ((0.3, "bigram.arpa"), (0.2, "lm.arpa"), (0.1, "lm.arpa"))
+        ]
+
+    def log_prob(self, words: str, whole: bool = True) -> float:
+        """Weighted log probability by all language models, of a sentence or of a phrase alone."""
+        return sum(
+            weight * lm.score(words, bos=whole, eos=whole) * math.log(10) for weight, lm in self.lms
+        )
+
+    def pair_score(self, table: str, pair: tuple[str, str]) -> float:
+        values = self.scores[table][pair]
+        score = sum(w * math.log(v) for w, v in zip(WEIGHTS[table], values, strict=True))
+        return score + 0.2 * len(pair[1].split()) + 0.1
+
+    def translations(self, span: str) -> list[tuple[str, str]]:
+        """The tables and targets for a source phrase: the best of each table, by the rules of [mapping]."""
+        found: list[tuple[str, str]] = []
+        for path, table in enumerate(self.order):
+            pairs = [pair for pair in self.scores[table] if pair[0] == span]
+            pairs.sort(key=lambda p: -self.pair_score(table, p) - self.log_prob(p[1], whole=False))
+            if path and self.backoff and (len(span.split()) <= self.backoff or found):
+                continue
+            found += [(table, target) for _, target in pairs[: self.limit or None]]
+        if not found and " " not in span:  # single words get a translation wherever there is one
+            for table in self.order:
+                pairs = [pair for pair in self.scores[table] if pair[0] == span]
+                pairs.sort(
+                    key=lambda p: -self.pair_score(table, p) - self.log_prob(p[1], whole=False)
+                )
+                found = found or [(table, target) for _, target in pairs[: self.limit or None]]
+        return found or ([("", span)] if " " not in span else [])
+
+    def derivations(self, source: list[str]) -> Iterator[Derivation]:
+        def extend(covered: frozenset[int], path: Derivation) -> Iterator[Derivation]:
+            if len(covered) == len(source):
+                yield path
+                return
+            gap = min(set(range(len(source))) - covered)
+            last = path[-1][1] if path else 0
+            for start in range(len(source)):
+                for end in range(start + 1, len(source) + 1):
+                    new = frozenset(range(start, end))
+                    too_far = abs(start - last) > 3 or (start > gap and end - gap > 3)
+                    if covered & new or too_far:
+                        continue
+                    for table, target in self.translations(" ".join(source[start:end])):
+                        yield from extend(covered | new, [*path, (start, end, table, target)])
+
+        yield from extend(frozenset(), [])
+
+    def score(self, source: list[str], path: Derivation) -> float:
+        words = " ".join(target for *_, target in path)
+        total = self.log_prob(words)
+        last_start, last_end, last_moves = -1, 0, [1.0] * 6
+        for start, end, table, target in path:
+            pair = " ".join(source[start:end]), target
+            moves = self.moves.get(pair, [1.0] * 6) if table else [1.0] * 6
+            kind = 0 if start == last_end else 1 if end == last_start else 2
+            total += self.pair_score(table, pair) if table else 0.2 + 0.1 - 100
+            total += MOVES[kind] * math.log(moves[kind])
+            total += MOVES[3 + kind] * math.log(last_moves[3 + kind])
+            total -= 0.2 * abs(start - last_end)
+            last_start, last_end, last_moves = start, end, moves
+        return total
+
+
+@pytest.mark.parametrize(
+    ("seed", "sentence", "mapping", "backoff", "limit"),
+    [
+        (1, "u v w x", "0 T 0\n1 T 1", 0, 0),
+        (2, "w u v w", "0 T 1\n1 T 0", 0, 2),
+        (3, "c u v w", "0 T 0\n1 T 1", 1, 0),
+        (4, "v w x v", "0 T 1\n1 T 0", 2, 1),
+        (5, "w q u v", "0 T 0\n1 T 1", 2, 0),
+        (6, "x w v u", "0 T 0\n1 T 1", 0, 1),
+    ],
+)
+def test_wide_search_finds_the_best_of_all_derivations(
+    tmp_path: Path, seed: int, sentence: str, mapping: str, backoff: int, limit: int
+) -> None:
+    small = SmallModel(tmp_path, seed, mapping, backoff, limit)
+    source = sentence.split()
+    best: dict[str, float] = {}
+    for path in small.derivations(source):
+        words = " ".join(target for *_, target in path)
+        best[words] = max(best.get(words, -math.inf), small.score(source, path))
+    expected = sorted(best.values(), reverse=True)[:30]
+    translator = make_translator(load_model(tmp_path / "moses.ini", None, None), 3000, 6000)
+    _, lines = translator.translate(0, sentence.encode(), NBestFormat(30, 500, False, False))
+    found = [line.split(b" ||| ") for line in lines]
+    assert [float(fields[3]) for fields in found] == pytest.approx(expected, rel=1e-5)
+    for fields in found:
+        assert float(fields[3]) == pytest.approx(best[fields[1].strip().decode()], rel=1e-5)
+
+
+def test_nbest_lists_name_each_feature_and_their_values_make_the_total(tmp_path: Path) -> None:
+    SmallModel(tmp_path, 1, "0 T 1\n1 T 0", 0, 0)
+    model = load_model(tmp_path / "moses.ini", None, None)
+    weights = model.ini.weights
+    _, lines = make_translator(model, 100, 200).translate(
+        0, b"u v q w", NBestFormat(20, 20, True, True)
+    )
+    (tmp_path / "nbest").write_bytes(b"\n".join(lines) + b"\n")
+    names = ["Domain", "Moves", "General", "Distortion0", "Third"]
+    names += ["Small", "WordPenalty0", "PhrasePenalty0", "Large"]
+    for entry in read_nbest(tmp_path / "nbest"):
+        features = parse_features(entry, "nbest")
+        assert list(features) == names
+        assert [len(features[name]) for name in ("Small", "Large", "Third")] == [1, 3, 1]
+        assert features["General"] == features["Third"] != features["Domain"]
+        total = sum(
+            w * v for name in names for w, v in zip(weights[name], features[name], strict=True)
+        )
+        assert entry.total == pytest.approx(total - 100, rel=1e-5)  # q is unknown
+
+
+def test_a_change_of_weights_by_name_is_a_change_of_this_feature(tmp_path: Path) -> None:
+    SmallModel(tmp_path, 1, "0 T 1\n1 T 0", 0, 0)
+    model = load_model(tmp_path / "moses.ini", None, None)
+    before = model.weight_vector(None)
+    for name, values in (("Small", (7.0,)), ("Large", (1.0, 2.0, 3.0)), ("Third", (5.0,))):
+        slice_of = {feature.name: feature for feature in model.features}[name]
+        after = model.weight_vector({name: values})
+        changed = np.flatnonzero(after != before)
+        assert changed.tolist() == [*range(slice_of.first, slice_of.first + slice_of.size)]
+        assert after[changed].tolist() == [*values]
+
+
+def entries_of(path: Path) -> list[NBestEntry]:
+    return list(read_nbest(path))
