@@ -1,7 +1,8 @@
 """The decoding paths of a moses.ini: phrase tables whose translations are alternatives to each other.
 
 [mapping] has a line "0 T 1" for each path: its number, T for a phrase table, and the number of the table among
-those of [feature] (StaticData::LoadDecodeGraphsOld of Moses). [decoding-graph-backoff] has a number for each path.
+those of [feature] (StaticData::LoadDecodeGraphsOld of Moses). [decoding-graph-backoff] has a number for each
+path.
 """
 
 from __future__ import annotations
