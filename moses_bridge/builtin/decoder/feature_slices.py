@@ -30,7 +30,8 @@ class FeatureSlice:
         name: name of the feature.
         first: index of its first value.
         size: number of its values.
-        listed: whether n-best lists have it; as in Moses, untuneable features are left out.
+        listed: whether n-best lists have it; as in Moses, untuneable features and those without scores are
+            left out.
     """
 
     name: str
@@ -71,7 +72,7 @@ def _size(feature: Feature) -> int:
 
 def _is_listed(feature: Feature) -> bool:
     default = "false" if feature.kind == "UnknownWordPenalty" else "true"
-    return feature.arguments.get("tuneable", default) == "true"
+    return _size(feature) > 0 and feature.arguments.get("tuneable", default) == "true"
 
 
 def check_features(ini: MosesIni) -> None:

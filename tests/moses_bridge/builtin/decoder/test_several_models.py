@@ -216,6 +216,34 @@ def test_a_change_of_weights_by_name_is_a_change_of_this_feature(tmp_path: Path)
         assert after[changed].tolist() == [*values]
 
 
+def test_a_table_without_scores_has_translations_and_no_place_in_lists(tmp_path: Path) -> None:
+    """The lines are those of Moses (commit 34452895f) for these files."""
+    (tmp_path / "none").write_text("u ||| a ||| |||\nv ||| b ||| |||\n")
+    (tmp_path / "six").write_text("u ||| b ||| 0.5 0.2 0.3 0.4 0.1 0.9 ||| 0-0\n")
+    (tmp_path / "lm.arpa").write_text(
+        "\\data\\\nngram 1=5\nngram 2=1\n\n\\1-grams:\n-1.5\t<unk>\t0\n0\t<s>\t-0.1\n-1.0\t</s>\t0\n"
+        "-0.7\ta\t0\n-0.9\tb\t0\n\n\\2-grams:\n-0.1\t<s> a\n\n\\end\\\n"
+    )
+    (tmp_path / "moses.ini").write_text(
+        "[mapping]\n0 T 0\n1 T 1\n[distortion-limit]\n6\n[feature]\n"
+        "UnknownWordPenalty\nWordPenalty\nPhrasePenalty\n"
+        "PhraseDictionaryMemory name=T0 num-features=0 path=none\n"
+        "PhraseDictionaryMemory name=T1 num-features=6 path=six\n"
+        "Distortion\nKENLM name=LM0 factor=0 path=lm.arpa order=2\n[weight]\n"
+        "WordPenalty0= -0.2\nPhrasePenalty0= 0.1\nT1= 0.1 0.1 0.1 0.1 0.1 0.1\n"
+        "Distortion0= 0.1\nLM0= 0.5\n"
+    )
+    translator = make_translator(load_model(tmp_path / "moses.ini", None, None), 100, 100)
+    _, lines = translator.translate(0, b"u v", NBestFormat(3, 20, False, False))
+    head = b"LM0= -%b WordPenalty0= -2 PhrasePenalty0= 2 T1= "
+    logs = b"-0.693147 -1.60944 -1.20397 -0.916291 -2.30259 -0.105361"
+    assert lines == [
+        b"0 ||| a b  ||| Distortion0= 0 " + head % b"4.60517" + b"0 0 0 0 0 0 ||| -1.70259",
+        b"0 ||| b a  ||| Distortion0= -3 " + head % b"6.21698" + b"0 0 0 0 0 0 ||| -2.80849",
+        b"0 ||| b b  ||| Distortion0= 0 " + head % b"6.6775" + logs + b" ||| -3.42183",
+    ]
+
+
 def translated(folder: Path, sentence: str, jobs: int) -> tuple[bytes, bytes]:
     """The translations and n-best list of several copies of a sentence, as a command makes them."""
     (folder / "in").write_text(f"{sentence}\n" * 9)
