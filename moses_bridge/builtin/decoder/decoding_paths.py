@@ -2,7 +2,9 @@
 
 [mapping] has a line "0 T 1" for each path: its number, T for a phrase table, and the number of the table among
 those of [feature] (StaticData::LoadDecodeGraphsOld of Moses). [decoding-graph-backoff] has a number for each
-path.
+path. With any other than 0, Moses uses the path's table only for single words that are unknown otherwise: it
+looks up no phrases of more words than the number (PhraseDictionary::SatisfyBackoff), and takes no translations
+of others (TranslationOptionCollection::CreateTranslationOptions) unless a single word has none.
 """
 
 from __future__ import annotations
@@ -26,12 +28,12 @@ class DecodingPath:
 
     Attributes:
         table: the feature of its table.
-        backoff: 0 if its translations are always used. Else they are used only for source phrases with more
-            words than this and without a translation on an earlier path; also for single words without any.
+        for_unknown: whether its translations are used only for single words without a translation on any
+            path that is not so, or on an earlier one that is.
     """
 
     table: Feature
-    backoff: int
+    for_unknown: bool
 
 
 def decoding_paths(ini: MosesIni) -> tuple[DecodingPath, ...]:
@@ -55,8 +57,14 @@ def decoding_paths(ini: MosesIni) -> tuple[DecodingPath, ...]:
                 "the built-in decoder needs each phrase table in one"
             )
     backoffs = [_number(ini, BACKOFF, line) for line in ini.settings.get(BACKOFF, ())]
+    if backoffs and backoffs[0]:
+        raise ConfigError(
+            f"{ini.path}: [{BACKOFF}] begins with {backoffs[0]}; in the built-in decoder the first path has 0"
+        )
     backoffs += [0] * len(found)
-    return tuple(map(DecodingPath, found, [0, *backoffs[1 : len(found)]]))
+    return tuple(
+        DecodingPath(table, backoff > 0) for table, backoff in zip(found, backoffs, strict=False)
+    )
 
 
 def _table_of(ini: MosesIni, line: str, path: int, tables: Sequence[Feature]) -> Feature:

@@ -53,12 +53,12 @@ class TableFile:
     Attributes:
         path: path of the text.
         n_scores: number of scores of each row.
-        backoff: when its rows are used, see `DecodingPath`.
+        for_unknown: whether its rows are used only for words that are unknown otherwise; see `DecodingPath`.
     """
 
     path: Path
     n_scores: int
-    backoff: int = 0
+    for_unknown: bool = False
 
 
 class TableRows(NamedTuple):
@@ -124,7 +124,7 @@ def load_tables(files: Sequence[TableFile], target_words: Lexicon) -> LoadedTabl
     table = LoadedTable(
         tuple(files), first_rows, rows, trie.tables, source_words.tables, node_starts, node_rows
     )
-    return _without_backoff_rows(table) if any(file.backoff for file in files) else table
+    return _without_needless_rows(table) if any(file.for_unknown for file in files) else table
 
 
 def _read_rows(
@@ -206,20 +206,18 @@ def rows_of_tables(table: LoadedTable) -> NDArray[np.int64]:
     )
 
 
-def _without_backoff_rows(table: LoadedTable) -> LoadedTable:
-    """The table without rows of source phrases that are translated on an earlier path (`DecodingPath`)."""
+def _without_needless_rows(table: LoadedTable) -> LoadedTable:
+    """The table without the rows `for_unknown` of source phrases that are translated otherwise."""
     there = rows_of_tables(table) > 0
-    lengths = phrase_lengths(table.trie)
-    used = np.zeros_like(there)
+    is_word = phrase_lengths(table.trie) == 1
+    used = there.copy()
+    used[[file.for_unknown for file in table.files]] = False
     for i, file in enumerate(table.files):
-        used[i] = there[i]
-        if file.backoff:
-            used[i] &= (lengths > file.backoff) & ~used[:i].any(0)
-    for i in range(len(table.files)):  # single words without any translation
-        used[i] |= there[i] & (lengths == 1) & ~used.any(0)
+        if file.for_unknown:
+            used[i] = there[i] & is_word & ~used.any(0)
     owners = np.searchsorted(table.first_rows, table.node_rows, "right") - 1
     kept = table.node_rows[used[owners, table.rows.nodes[table.node_rows]]]
-    counts = np.bincount(table.rows.nodes[kept], minlength=len(lengths))
+    counts = np.bincount(table.rows.nodes[kept], minlength=len(is_word))
     return replace(table, node_starts=np.cumsum([0, *counts]), node_rows=kept)
 
 

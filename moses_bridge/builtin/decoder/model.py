@@ -131,7 +131,7 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
     check_features(ini)
     paths = decoding_paths(ini)
     limits = _limits(ini, [path.table for path in paths])
-    files = [TableFile(_file(ini, p.table), p.table.n_scores, p.backoff) for p in paths]
+    files = [TableFile(_file(ini, p.table), p.table.n_scores, p.for_unknown) for p in paths]
     sizes = _file_sizes(ini)
     with Progress("load the model", sum(sizes.values()), "kB") as progress:
         lm, *others = _read_language_models(ini)

@@ -21,16 +21,22 @@ def ini_of(sections: str, features: str = TABLES) -> MosesIni:
 @pytest.mark.parametrize(
     ("sections", "paths"),
     [
-        ("[mapping]\n0 T 0\n1 T 1", [("One", 0), ("Two", 0)]),
-        ("[mapping]\n0 T 1\n1 T 0 # the general one", [("Two", 0), ("One", 0)]),
-        ("[mapping]\nT 1\n1 T 0", [("Two", 0), ("One", 0)]),
-        ("[mapping]\n0 T 0\n1 T 1\n[decoding-graph-backoff]\n0\n3", [("One", 0), ("Two", 3)]),
-        ("[mapping]\n0 T 0\n1 T 1\n[decoding-graph-backoff]\n2", [("One", 0), ("Two", 0)]),
-        ("[mapping]\n0 T 0\n1 T 1\n[decoding-graph-backoff]\n1\n2\n3", [("One", 0), ("Two", 2)]),
+        ("[mapping]\n0 T 0\n1 T 1", [("One", False), ("Two", False)]),
+        ("[mapping]\n0 T 1\n1 T 0 # the general one", [("Two", False), ("One", False)]),
+        ("[mapping]\nT 1\n1 T 0", [("Two", False), ("One", False)]),
+        (
+            "[mapping]\n0 T 0\n1 T 1\n[decoding-graph-backoff]\n0\n3",
+            [("One", False), ("Two", True)],
+        ),
+        ("[mapping]\n0 T 0\n1 T 1\n[decoding-graph-backoff]\n0", [("One", False), ("Two", False)]),
+        (
+            "[mapping]\n0 T 0\n1 T 1\n[decoding-graph-backoff]\n0\n2\n3",
+            [("One", False), ("Two", True)],
+        ),
     ],
 )
-def test_paths_are_those_of_moses(sections: str, paths: list[tuple[str, int]]) -> None:
-    found = [(path.table.name, path.backoff) for path in decoding_paths(ini_of(sections))]
+def test_paths_are_those_of_moses(sections: str, paths: list[tuple[str, bool]]) -> None:
+    found = [(path.table.name, path.for_unknown) for path in decoding_paths(ini_of(sections))]
     assert found == paths
 
 
@@ -54,6 +60,7 @@ def test_one_table_needs_no_mapping(sections: str) -> None:
         ("[mapping]\n0 T 0\n1 T 2", "'1 T 2', but there are 2 phrase tables"),
         ("[mapping]\n0 T 0\n1 T x", "'x' in the place of a whole number"),
         ("[mapping]\n0 T 0\n1 T 1\n[decoding-graph-backoff]\n0\n-1", "backoff. has '-1'"),
+        ("[mapping]\n0 T 0\n1 T 1\n[decoding-graph-backoff]\n2", "begins with 2; .* path has 0"),
     ],
 )
 def test_other_mappings_are_refused(sections: str, told: str) -> None:

@@ -106,16 +106,9 @@ class SmallModel:
         for path, table in enumerate(self.order):
             pairs = [pair for pair in self.scores[table] if pair[0] == span]
             pairs.sort(key=lambda p: -self.pair_score(table, p) - self.log_prob(p[1], whole=False))
-            if path and self.backoff and (len(span.split()) <= self.backoff or found):
+            if path and self.backoff and (found or " " in span):
                 continue
             found += [(table, target) for _, target in pairs[: self.limit or None]]
-        if not found and " " not in span:  # single words get a translation wherever there is one
-            for table in self.order:
-                pairs = [pair for pair in self.scores[table] if pair[0] == span]
-                pairs.sort(
-                    key=lambda p: -self.pair_score(table, p) - self.log_prob(p[1], whole=False)
-                )
-                found = found or [(table, target) for _, target in pairs[: self.limit or None]]
         return found or ([("", span)] if " " not in span else [])
 
     def derivations(self, source: list[str]) -> Iterator[Derivation]:
