@@ -16,7 +16,7 @@ ModelWriter = Callable[[bytes, str], Path]
     [
         ("Distortion\n", "Distortion\nOpSequenceModel\n", "no feature OpSequenceModel"),
         ("Distortion\n", "Distortion\nDistortion\n", "2 features of kind Distortion"),
-        ("LM0 factor=0", "LM0 num-features=2", "LM0 has num-features=2"),
+        ("Distortion\n", "Distortion num-features=2\n", "Distortion0 has num-features=2"),
         ("msd-bidirectional-fe-allff", "mslr-fe", "type=wbe-mslr-fe"),
         ("factor=0", "factor=1", "factor=1"),
         ("[weight]", "[weight]\nLM7= 1", "LM7"),
