@@ -108,9 +108,8 @@ class Work:
         neural.start(self.translator, scorers).translate_batch(0, [b"a"], self.nbest)
 
     def _check_links(self) -> None:
-        """Check that the table has word links for a model seeing the source; see `check_links`."""
-        model = self.translator.model
-        check_links(model.table, model.table_path)
+        """Check that the tables have word links for a model seeing the source; see `check_links`."""
+        check_links(self.translator.model.table)
 
 
 def translate_lines(

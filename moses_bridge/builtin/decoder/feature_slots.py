@@ -1,7 +1,8 @@
 """The order of features and weights in the decoder's vectors.
 
-It may differ from that of the ini; `model.feature_slices` gives the position of each feature of an ini. The
-phrase table comes last, since its number of scores varies.
+It may differ from that of the ini; `feature_slices` gives the position of each feature of an ini. Behind those
+of fixed sizes come the scores of the phrase tables, in the order of the decoding paths, and then all language
+models but the first one.
 """
 
 from __future__ import annotations
@@ -21,6 +22,11 @@ PHRASE_TABLE = 11
 Vector = NDArray[np.float64]
 
 
-def n_features(n_table_scores: int) -> int:
-    """Length of a vector of features or weights."""
-    return PHRASE_TABLE + n_table_scores
+def n_features(n_table_scores: int, n_further_models: int) -> int:
+    """Length of a vector of features or weights.
+
+    Args:
+        n_table_scores: number of scores of all phrase tables.
+        n_further_models: number of language models except the first one.
+    """
+    return PHRASE_TABLE + n_table_scores + n_further_models

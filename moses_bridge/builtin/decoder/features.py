@@ -18,11 +18,17 @@ from moses_bridge.builtin.decoder.feature_slots import (
     UNKNOWN_WORD,
     WORD_PENALTY,
 )
+from moses_bridge.builtin.decoder.further_models import (
+    END,
+    FurtherModels,
+    start_contexts,
+    word_log10,
+)
 from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, UNKNOWN_SCORE
 from moses_bridge.builtin.decoder.search import orientation
 from moses_bridge.builtin.decoder.weighted_model import LanguageModel, WeightedModel, lm_word
 from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
-from moses_bridge.compiled.inner import inner_maker
+from moses_bridge.compiled.inner import inner, inner_maker
 
 
 @njit(cache=True)
@@ -30,15 +36,17 @@ def score_path(rows: Any, starts: Any, ends: Any, words: Any, model: WeightedMod
     """The feature vector of a translation, *Shape:* (n_features,), in the order of `feature_slots`.
 
     Args:
-        rows: (n_phrases,) row of the phrase table of each phrase, in target order; -1 for an unknown word, less
-            for a given translation, whose scores are left out (`GivenPhrases`).
+        rows: (n_phrases,) row of the phrase tables of each phrase, in target order; -1 for an unknown word,
+            less for a given translation, whose scores are left out (`given_phrases`).
         starts: (n_phrases,) first source word of each phrase.
         ends: (n_phrases,) end of its source words, exclusive.
         words: (n_words,) all target words.
         model: tables.
     """
     table_scores = model.rows.scores
-    values = np.zeros(PHRASE_TABLE + table_scores.shape[1])
+    further = model.lm.further
+    n_further = len(further.masks)
+    values = np.zeros(PHRASE_TABLE + table_scores.shape[1] + n_further)
     previous_start, previous_end, previous_row = -1, 0, UNKNOWN_ROW
     for i in range(len(rows)):
         row = rows[i]
@@ -59,7 +67,20 @@ def score_path(rows: Any, starts: Any, ends: Any, words: Any, model: WeightedMod
     values[PHRASE_PENALTY] = len(rows)
     values[WORD_PENALTY] = -len(words)
     values[LANGUAGE_MODEL] = LN10 * sentence_log10(words, model.lm)
+    contexts = np.empty(further.places[-1], np.int32)
+    for i in range(n_further):
+        start_contexts(further, contexts)
+        values[len(values) - n_further + i] = LN10 * _further_log10(i, words, further, contexts)
     return values
+
+
+@inner
+def _further_log10(number: int, words: Any, further: FurtherModels, contexts: Any) -> float:
+    """Log10 probability of target words from <s> to </s> by one of the further language models."""
+    total = 0.0
+    for word in words:
+        total += word_log10(number, word, further, contexts)
+    return float(total + word_log10(number, END, further, contexts))
 
 
 @inner_maker

@@ -31,8 +31,9 @@ class Hypotheses(NamedTuple):
         scores: weighted score; estimates: the same plus the future cost.
         coverages: int32, number of the coverage within the stack.
         windows, gaps: uint64 and int32, the coverage; see `Groups`.
-        contexts: (n, order - 1) int32, language model contexts, most recent word first.
+        contexts: (n, order - 1) int32, contexts of the first language model, most recent word first.
         context_sizes: int32, number of words used from them.
+        further_contexts: (n, width) int32, contexts of the further ones; see `FurtherModels`.
         arcs: int32, the first hypothesis recombined into this one, or -1.
         next_arcs: int32, the next hypothesis recombined into the same one, or -1.
     """
@@ -49,6 +50,7 @@ class Hypotheses(NamedTuple):
     gaps: NDArray[np.int32]
     contexts: NDArray[np.int32]
     context_sizes: NDArray[np.int32]
+    further_contexts: NDArray[np.int32]
     arcs: NDArray[np.int32]
     next_arcs: NDArray[np.int32]
 
@@ -70,13 +72,16 @@ class Groups(NamedTuple):
     members: NDArray[np.int32]
 
 
-def make_hypotheses(n_words: int, pop_limit: int, order: int, n_sentences: int = 1) -> Hypotheses:
+def make_hypotheses(
+    n_words: int, pop_limit: int, order: int, further_width: int, n_sentences: int = 1
+) -> Hypotheses:
     """Empty arrays for the searches of n_sentences sentences with at most n_words words in total.
 
     Args:
         n_words: number of source words of all sentences.
         pop_limit: see `search.Limits`.
-        order: order of the language model.
+        order: order of the first language model.
+        further_width: width of the contexts of the further ones.
         n_sentences: number of sentences.
     """
     n = n_words * pop_limit + n_sentences
@@ -93,6 +98,7 @@ def make_hypotheses(n_words: int, pop_limit: int, order: int, n_sentences: int =
         gaps=np.empty(n, np.int32),
         contexts=np.empty((n, max(1, order - 1)), np.int32),
         context_sizes=np.empty(n, np.int32),
+        further_contexts=np.empty((n, further_width), np.int32),
         arcs=np.empty(n, np.int32),
         next_arcs=np.empty(n, np.int32),
     )
@@ -139,6 +145,8 @@ def _code(hyps: Hypotheses, hyp: int) -> Any:
     code = hash_next(code, (hyps.starts[hyp] << 16) ^ hyps.ends[hyp])
     for i in range(hyps.context_sizes[hyp]):
         code = hash_next(code, hyps.contexts[hyp, i])
+    for i in range(hyps.further_contexts.shape[1]):
+        code = hash_next(code, hyps.further_contexts[hyp, i])
     return code
 
 
@@ -158,6 +166,9 @@ def same_future(options: Options, hyps: Hypotheses, one: int, other: int) -> boo
         return False
     for i in range(hyps.context_sizes[one]):
         if hyps.contexts[one, i] != hyps.contexts[other, i]:
+            return False
+    for i in range(hyps.further_contexts.shape[1]):
+        if hyps.further_contexts[one, i] != hyps.further_contexts[other, i]:
             return False
     for i in range(3, 6):
         if options.reordering[hyps.options[one], i] != options.reordering[hyps.options[other], i]:

@@ -17,6 +17,7 @@ from moses_bridge.formats.phrase_table import to_number
 HONOURED = frozenset(
     (
         *("feature", "weight", "distortion-limit", "max-phrase-length"),
+        *("mapping", "decoding-graph-backoff"),
         *("stack", "cube-pruning-pop-limit", "beam-threshold", "early-distortion-cost"),
         *("drop-unknown", "mark-unknown", "unknown-word-prefix", "unknown-word-suffix"),
         *("input-factors", "factor-delimiter", "xml-input"),
@@ -54,12 +55,10 @@ IDLE = frozenset(
 OF_STACK_SEARCH = frozenset(("early-discarding-threshold", "stack-diversity", "disable-discarding"))
 # Allowed only with the values given here; the first is Moses's default.
 ONLY_AS = {
-    "mapping": ("0 T 0", "T 0"),
     "search-algorithm": ("0", "1"),
     "output-factors": ("0",),
     "inputtype": ("0",),
     "xml-brackets": ("< >",),
-    "decoding-graph-backoff": ("0",),
     "translation-option-threshold": ("0",),
     "cube-pruning-diversity": ("0",),
     "max-partial-trans-opt": ("10000",),

@@ -1,15 +1,20 @@
-"""A phrase table in memory: flat arrays of word numbers and log scores, and a trie of the sources."""
+"""Phrase tables in memory: flat arrays of word numbers and log scores, and a trie of the sources.
+
+Several tables are one: their rows are concatenated, and each has columns of its own among the scores, with 0 in
+the rows of the others.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from moses_bridge.base.textio import StrPath
 from moses_bridge.builtin.decoder.row_reader import (
     FEW_COLUMNS,
     FULL,
@@ -25,6 +30,7 @@ from moses_bridge.builtin.decoder.source_trie import (
     SourceTrie,
     TrieTables,
     add_child,
+    phrase_lengths,
     trie_has_room,
 )
 from moses_bridge.compiled.bytes_by_name import NEWLINE
@@ -40,8 +46,23 @@ from moses_bridge.formats.row_columns import (
 )
 
 
+@dataclass(frozen=True)
+class TableFile:
+    """A phrase table to read.
+
+    Attributes:
+        path: path of the text.
+        n_scores: number of scores of each row.
+        for_unknown: whether its rows are used only for words that are unknown otherwise; see `DecodingPath`.
+    """
+
+    path: Path
+    n_scores: int
+    for_unknown: bool = False
+
+
 class TableRows(NamedTuple):
-    """Rows of a phrase table, in the order of the file.
+    """Rows of phrase tables, in the order of the files.
 
     Attributes:
         nodes: (n_rows,) int32, trie node of the source phrase.
@@ -62,16 +83,21 @@ class TableRows(NamedTuple):
 
 @dataclass(frozen=True)
 class LoadedTable:
-    """A phrase table with an index of its rows.
+    """Phrase tables with an index of their rows.
 
     Attributes:
+        files: the tables.
+        first_rows: (n_tables + 1,) int64, the first row of each table.
         rows: the rows.
         trie: the source phrases.
         source_words: numbers of the words of the sources.
         node_starts: (n_nodes + 1,) int64; rows of node i: node_rows[node_starts[i]:node_starts[i+1]].
-        node_rows: (n_rows,) int64, row numbers by node, each node's in the order of the file.
+        node_rows: int64, row numbers by node, each node's in the order of the files; rows that are never
+            used are left out.
     """
 
+    files: tuple[TableFile, ...]
+    first_rows: NDArray[np.int64]
     rows: TableRows
     trie: TrieTables
     source_words: LexiconTables
@@ -79,36 +105,46 @@ class LoadedTable:
     node_rows: NDArray[np.int64]
 
 
-def load_table(path: StrPath, n_scores: int, target_words: Lexicon) -> LoadedTable:
-    """Read a text phrase table; its target words are added to target_words.
+def load_tables(files: Sequence[TableFile], target_words: Lexicon) -> LoadedTable:
+    """Read text phrase tables; their target words are added to target_words.
 
     Args:
-        path: path of the table.
-        n_scores: number of scores of each row.
-        target_words: numbers of the target words, shared with the language model.
+        files: the tables, in the order of the decoding paths.
+        target_words: numbers of the target words, shared with the language models.
 
     Raises:
-        InputError: the file cannot be read, or a row has fewer than three columns, no source words, another
+        InputError: a file cannot be read, or a row has fewer than three columns, no source words, another
             number of scores, or a score that is not a finite non-negative number.
     """
-    data = read_table(path)
-    rows = _empty_rows(data, n_scores)
     source_words, trie = Lexicon(), SourceTrie()
+    parts = [_read_rows(file, source_words, target_words, trie) for file in files]
+    first_rows = np.cumsum([0, *(len(part.nodes) for part in parts)])
+    rows = _join_rows(parts)
+    node_starts, node_rows = _rows_by_node(rows.nodes, len(trie))
+    table = LoadedTable(
+        tuple(files), first_rows, rows, trie.tables, source_words.tables, node_starts, node_rows
+    )
+    return _without_needless_rows(table) if any(file.for_unknown for file in files) else table
+
+
+def _read_rows(
+    file: TableFile, source_words: Lexicon, target_words: Lexicon, trie: SourceTrie
+) -> TableRows:
+    """The rows of one table; its words and source phrases are added to the others."""
+    data = read_table(file.path)
+    rows = _empty_rows(data, file.n_scores)
     position = row = 0
     while True:
         position, row, problem = _parse_rows(
             data, position, row, rows, source_words.tables, target_words.tables, trie.tables
         )
         if problem == GOOD:
-            break
+            return _trimmed(rows, row)
         if problem != FULL:
-            raise refuse_row(path, data, position, row, problem, n_scores)
+            raise refuse_row(file.path, data, position, row, problem, file.n_scores)
         source_words.grow()
         target_words.grow()
         trie.grow()
-    rows = _trimmed(rows, row)
-    node_starts, node_rows = _rows_by_node(rows.nodes, len(trie))
-    return LoadedTable(rows, trie.tables, source_words.tables, node_starts, node_rows)
 
 
 def _empty_rows(data: NDArray[np.uint8], n_scores: int) -> TableRows:
@@ -129,6 +165,60 @@ def _trimmed(rows: TableRows, n_rows: int) -> TableRows:
         words=rows.words[: rows.word_starts[n_rows]].copy(),
         links=rows.links[: rows.link_starts[n_rows]].copy(),
     )
+
+
+def _join_rows(parts: Sequence[TableRows]) -> TableRows:
+    """The rows of all tables, each with the scores of its own table and 0 for those of the others."""
+    if len(parts) == 1:
+        return parts[0]
+    n_scores = [part.scores.shape[1] for part in parts]
+    scores = np.zeros((sum(len(part.nodes) for part in parts), sum(n_scores)), np.float32)
+    row = column = 0
+    for part in parts:
+        n_rows, n_columns = part.scores.shape
+        scores[row : row + n_rows, column : column + n_columns] = part.scores
+        row, column = row + n_rows, column + n_columns
+    return TableRows(
+        nodes=np.concatenate([part.nodes for part in parts]),
+        word_starts=_join_starts([part.word_starts for part in parts]),
+        words=np.concatenate([part.words for part in parts]),
+        link_starts=_join_starts([part.link_starts for part in parts]),
+        links=np.concatenate([part.links for part in parts]),
+        scores=scores,
+    )
+
+
+def _join_starts(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    ends = np.cumsum([0, *(part[-1] for part in parts)])
+    moved = [part[1:] + end for part, end in zip(parts, ends[:-1], strict=True)]
+    return np.concatenate([np.zeros(1, np.int64), *moved])
+
+
+def rows_of_tables(table: LoadedTable) -> NDArray[np.int64]:
+    """The number of rows in use of each table at each node, *Shape:* (n_tables, n_nodes)."""
+    if len(table.files) == 1:
+        return np.diff(table.node_starts)[np.newaxis]
+    nodes = table.rows.nodes[table.node_rows]
+    owners = np.searchsorted(table.first_rows, table.node_rows, "right") - 1
+    n_nodes = len(table.node_starts) - 1
+    return np.stack(
+        [np.bincount(nodes[owners == i], minlength=n_nodes) for i in range(len(table.files))]
+    )
+
+
+def _without_needless_rows(table: LoadedTable) -> LoadedTable:
+    """The table without the rows `for_unknown` of source phrases that are translated otherwise."""
+    there = rows_of_tables(table) > 0
+    is_word = phrase_lengths(table.trie) == 1
+    used = there.copy()
+    used[[file.for_unknown for file in table.files]] = False
+    for i, file in enumerate(table.files):
+        if file.for_unknown:
+            used[i] = there[i] & is_word & ~used.any(0)
+    owners = np.searchsorted(table.first_rows, table.node_rows, "right") - 1
+    kept = table.node_rows[used[owners, table.rows.nodes[table.node_rows]]]
+    counts = np.bincount(table.rows.nodes[kept], minlength=len(is_word))
+    return replace(table, node_starts=np.cumsum([0, *counts]), node_rows=kept)
 
 
 def _rows_by_node(

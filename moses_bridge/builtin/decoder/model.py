@@ -1,4 +1,4 @@
-"""The model of a moses.ini in memory: tables, language model, and the position of each feature."""
+"""The model of a moses.ini in memory: tables, language models, and the position of each feature."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,9 +16,18 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import Progress
 from moses_bridge.builtin.decoder import feature_slots as slots
+from moses_bridge.builtin.decoder.decoding_paths import TABLE_KIND, decoding_paths
+from moses_bridge.builtin.decoder.feature_slices import (
+    LM_KIND,
+    REORDERING_KIND,
+    FeatureSlice,
+    check_features,
+    feature_slices,
+)
+from moses_bridge.builtin.decoder.further_models import FurtherModels, join_models
 from moses_bridge.builtin.decoder.ini_settings import check_settings
 from moses_bridge.builtin.decoder.ini_values import IniValues, read_values
-from moses_bridge.builtin.decoder.loaded_table import LoadedTable, load_table
+from moses_bridge.builtin.decoder.loaded_table import LoadedTable, TableFile, load_tables
 from moses_bridge.builtin.decoder.reordering_table import N_SCORES, read_reordering
 from moses_bridge.builtin.decoder.source_trie import longest_phrase
 from moses_bridge.builtin.language_model.lm_index import LmIndex, LmTables
@@ -31,41 +41,11 @@ from moses_bridge.formats.moses_ini import (
 )
 
 REORDERING_TYPE = re.compile(r"(wbe-|phrase-)?msd-bidirectional-fe(-allff)?")
-FIRST_SLOT = {
-    "LexicalReordering": slots.REORDERING,
-    "Distortion": slots.DISTORTION,
-    "KENLM": slots.LANGUAGE_MODEL,
-    "WordPenalty": slots.WORD_PENALTY,
-    "PhrasePenalty": slots.PHRASE_PENALTY,
-    "UnknownWordPenalty": slots.UNKNOWN_WORD,
-    "PhraseDictionaryMemory": slots.PHRASE_TABLE,
-}
-_ARPA = ". If its file is ARPA, KENLM reads it, with other scores of unknown words"
-HINTS = {"IRSTLM": _ARPA, "SRILM": _ARPA}
-SEVERAL_SCORES = ("LexicalReordering", "PhraseDictionaryMemory")
-STATEFUL = ("LexicalReordering", "Distortion", "KENLM")
 DEFAULT_TABLE_LIMIT = 20  # moses/TranslationModel/PhraseDictionary.cpp
 DEFAULT_DISTORTION_LIMIT = -1  # no limit, as in Moses (moses/parameters/ReorderingOptions.cpp)
 DEFAULT_MAX_PHRASE_WORDS = 20  # moses/TypeDef.h
 WITHOUT_GIVEN = ("pass-through", "ignore")  # of [xml-input]
 MAX_WINDOW = 60  # the search has 64 bits for the coverage after the first gap
-
-
-@dataclass(frozen=True)
-class FeatureSlice:
-    """The position of a feature's values in the decoder's vectors.
-
-    Attributes:
-        name: name of the feature.
-        first: index of its first value.
-        size: number of its values.
-        listed: whether n-best lists have it; as in Moses, untuneable features are left out.
-    """
-
-    name: str
-    first: int
-    size: int
-    listed: bool
 
 
 @dataclass(frozen=True)
@@ -76,14 +56,15 @@ class Model:
         ini: the moses.ini.
         values: what it asks of search, unknown words and input.
         features: all features, in the order of Moses's n-best lists (stateful ones first).
-        table: the phrase table.
+        table: the phrase tables.
         reordering: (n_rows, 6) natural logarithms.
-        lm: the language model.
-        target_words: bytes of each target word; those of the language model come first.
-        source_ids: number of each word of the table's sources.
+        lm: the first language model.
+        further: all other language models.
+        target_words: bytes of each target word; those of the first language model come first.
+        source_ids: number of each word of the tables' sources.
         target_ids: number of each target word.
         has_reordering: whether the ini has a reordering table.
-        table_limit: number of translations kept for a source phrase; 0 for all.
+        table_limits: number of translations of each table kept for a source phrase; 0 for all.
         distortion_limit: longest jump in words; negative for any.
         max_phrase_words: length of the longest source phrase, in words.
     """
@@ -94,23 +75,20 @@ class Model:
     table: LoadedTable
     reordering: NDArray[np.float32]
     lm: LmIndex
+    further: FurtherModels
     target_words: list[bytes]
     source_ids: dict[bytes, int]
     target_ids: dict[bytes, int]
     has_reordering: bool
-    table_limit: int
+    table_limits: tuple[int, ...]
     distortion_limit: int
     max_phrase_words: int
 
     @property
-    def table_path(self) -> Path:
-        """Path of the phrase table."""
-        return _file(self.ini, self.ini.of_kind("PhraseDictionaryMemory")[0])
-
-    @property
     def n_features(self) -> int:
         """Length of a feature vector."""
-        return slots.n_features(self.table.rows.scores.shape[1])
+        n_models = max(1, len(self.ini.of_kind(LM_KIND)))
+        return slots.n_features(self.table.rows.scores.shape[1], n_models - 1)
 
     def weight_vector(self, overwrite: Mapping[str, Sequence[float]] | None) -> slots.Vector:
         """The weight vector, *Shape:* (n_features,).
@@ -145,7 +123,7 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
 
     Args:
         ini_path: the moses.ini.
-        table_limit: table limit in the place of the ini's; None for the ini's.
+        table_limit: limit of each table in the place of the ini's; None for the ini's.
         distortion_limit: distortion limit in the place of the ini's; None for the ini's.
 
     Raises:
@@ -155,34 +133,41 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
     ini = read_ini(ini_path)
     check_settings(ini)
     values = read_values(ini)
-    _check_features(ini)
-    table_feature = _only(ini, "PhraseDictionaryMemory")
-    if table_feature is None:
-        raise ConfigError(f"{ini.path}: no PhraseDictionaryMemory; the built-in decoder needs one")
-    limits = _limits(ini, table_feature)
+    check_features(ini)
+    paths = decoding_paths(ini)
+    if values.xml_input not in WITHOUT_GIVEN and max(len(paths), len(ini.of_kind(LM_KIND))) > 1:
+        raise ConfigError(
+            f"{ini.path}: [xml-input] is {values.xml_input} beside several tables or language models; "
+            "the built-in decoder needs one of each"
+        )
+    limits = _limits(ini, [path.table for path in paths])
+    files = [TableFile(_file(ini, p.table), p.table.n_scores, p.for_unknown) for p in paths]
     sizes = _file_sizes(ini)
     with Progress("load the model", sum(sizes.values()), "kB") as progress:
-        lm = _read_language_model(ini)
-        progress.update(sizes["KENLM"])
-        lexicon = Lexicon(list(lm.vocabulary))
-        table = load_table(_file(ini, table_feature), table_feature.n_scores, lexicon)
-        progress.update(sizes["PhraseDictionaryMemory"])
+        lm, *others = _read_language_models(ini)
+        progress.update(sizes[LM_KIND])
+        lexicon = Lexicon(
+            list(dict.fromkeys(chain(lm.vocabulary, *(m.vocabulary for m in others))))
+        )
+        table = load_tables(files, lexicon)
+        progress.update(sizes[TABLE_KIND])
         reordering = _read_reordering(ini, table, lexicon)
-        progress.update(sizes["LexicalReordering"])
+        progress.update(sizes[REORDERING_KIND])
     target_words = lexicon.words()
     source_words = words_of(table.source_words)
     return Model(
         ini=ini,
         values=values,
-        features=feature_slices(ini),
+        features=feature_slices(ini, [path.table for path in paths]),
         table=table,
         reordering=reordering,
         lm=lm,
+        further=join_models(others, target_words),
         target_words=target_words,
         source_ids={word: number for number, word in enumerate(source_words)},
         target_ids={word: number for number, word in enumerate(target_words)},
-        has_reordering=bool(ini.of_kind("LexicalReordering")),
-        table_limit=limits.table if table_limit is None else table_limit,
+        has_reordering=bool(ini.of_kind(REORDERING_KIND)),
+        table_limits=limits.tables if table_limit is None else (table_limit,) * len(paths),
         distortion_limit=limits.distortion if distortion_limit is None else distortion_limit,
         max_phrase_words=_max_phrase_words(table, values, limits.phrase_words),
     )
@@ -192,55 +177,6 @@ def _max_phrase_words(table: LoadedTable, values: IniValues, limit: int) -> int:
     """Length of the longest source phrase; a given translation may be of more words than any in the table."""
     in_table = longest_phrase(table.trie) if values.xml_input in WITHOUT_GIVEN else limit
     return max(1, min(in_table, limit, MAX_WINDOW))
-
-
-def feature_slices(ini: MosesIni) -> tuple[FeatureSlice, ...]:
-    """The features of an ini in the order of Moses's n-best lists: stateful, then stateless."""
-    ordered = sorted(ini.features, key=lambda feature: feature.kind not in STATEFUL)
-    return tuple(
-        FeatureSlice(feature.name, FIRST_SLOT[feature.kind], _size(feature), _is_listed(feature))
-        for feature in ordered
-    )
-
-
-def _size(feature: Feature) -> int:
-    return slots.N_REORDERING if feature.kind == "LexicalReordering" else feature.n_scores
-
-
-def _is_listed(feature: Feature) -> bool:
-    default = "false" if feature.kind == "UnknownWordPenalty" else "true"
-    return feature.arguments.get("tuneable", default) == "true"
-
-
-def _check_features(ini: MosesIni) -> None:
-    for feature in ini.features:
-        if feature.kind not in FIRST_SLOT:
-            raise ConfigError(
-                f"{ini.path}: the built-in decoder has no feature {feature.kind}; "
-                f"it has {', '.join(FIRST_SLOT)}{HINTS.get(feature.kind, '')}"
-            )
-        _only(ini, feature.kind)
-        if feature.kind not in SEVERAL_SCORES and feature.n_scores != 1:
-            raise ConfigError(
-                f"{ini.path}: {feature.name} has {feature.n_scores} scores; "
-                "the built-in decoder has 1 for it"
-            )
-        for key in ("input-factor", "output-factor", "factor"):
-            if feature.arguments.get(key, "0") != "0":
-                raise ConfigError(
-                    f"{ini.path}: {feature.name} has {key}={feature.arguments[key]}; "
-                    "the built-in decoder has factor 0 only"
-                )
-
-
-def _only(ini: MosesIni, kind: str) -> Feature | None:
-    features = ini.of_kind(kind)
-    if len(features) > 1:
-        raise ConfigError(
-            f"{ini.path}: {len(features)} features of kind {kind}; "
-            "the built-in decoder supports one (the decoder of Moses more)"
-        )
-    return features[0] if features else None
 
 
 def _file(ini: MosesIni, feature: Feature) -> Path:
@@ -253,17 +189,17 @@ def _file(ini: MosesIni, feature: Feature) -> Path:
 
 
 def _file_sizes(ini: MosesIni) -> Counter[str]:
-    """Size in kilobytes of the existing file of each kind of feature."""
-    features = [each for each in ini.features if "path" in each.arguments]
-    paths = {each.kind: _file(ini, each) for each in features}
-    return Counter(
-        {kind: -(-path.stat().st_size // 1000) for kind, path in paths.items() if path.exists()}
-    )
+    """Size in kilobytes of the existing files of each kind of feature."""
+    sizes: Counter[str] = Counter()
+    for feature in ini.features:
+        if "path" in feature.arguments and (path := _file(ini, feature)).exists():
+            sizes[feature.kind] += -(-path.stat().st_size // 1000)
+    return sizes
 
 
-def _read_language_model(ini: MosesIni) -> LmIndex:
-    feature = _only(ini, "KENLM")
-    return _no_language_model() if feature is None else LmIndex.read(_file(ini, feature))
+def _read_language_models(ini: MosesIni) -> list[LmIndex]:
+    found = [LmIndex.read(_file(ini, feature)) for feature in ini.of_kind(LM_KIND)]
+    return found or [_no_language_model()]
 
 
 def _no_language_model() -> LmIndex:
@@ -279,9 +215,9 @@ def _no_language_model() -> LmIndex:
 def _read_reordering(
     ini: MosesIni, table: LoadedTable, target_words: Lexicon
 ) -> NDArray[np.float32]:
-    feature = _only(ini, "LexicalReordering")
-    if feature is None:
+    if not ini.of_kind(REORDERING_KIND):
         return np.zeros((len(table.rows.nodes), N_SCORES), np.float32)
+    feature = ini.of_kind(REORDERING_KIND)[0]
     kind = feature.arguments.get("type", "")
     if not REORDERING_TYPE.fullmatch(kind):
         raise ConfigError(
@@ -294,14 +230,14 @@ def _read_reordering(
 class _Limits(NamedTuple):
     """The limits of an ini, or their defaults; see `Model`."""
 
-    table: int
+    tables: tuple[int, ...]
     distortion: int
     phrase_words: int
 
 
-def _limits(ini: MosesIni, table_feature: Feature) -> _Limits:
+def _limits(ini: MosesIni, tables: Sequence[Feature]) -> _Limits:
     return _Limits(
-        _first(table_limit_of(ini, table_feature), DEFAULT_TABLE_LIMIT),
+        tuple(_first(table_limit_of(ini, table), DEFAULT_TABLE_LIMIT) for table in tables),
         _first(limit_of(ini, "distortion-limit"), DEFAULT_DISTORTION_LIMIT),
         _first(limit_of(ini, "max-phrase-length"), DEFAULT_MAX_PHRASE_WORDS),
     )

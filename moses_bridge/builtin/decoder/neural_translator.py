@@ -6,8 +6,8 @@ too. There are three kinds of models:
 - A model that sees the source and has a number for an open previous word: the stand-ins are its own values of
   each option in isolation.
 - A model that sees the source without such a number has no stand-in.
-- A model that does not see the source: its weight is added to that of the n-gram model, also for choosing the
-  options of a source phrase.
+- A model that does not see the source: its weight is added to that of the first n-gram model, also for choosing
+  the options of a source phrase.
 
 Before the stack is pruned, the n-grams of all its hypotheses are scored in one call, and the neural values
 replace their stand-ins. While one half of the sentences waits for its values, the stacks of the other half
@@ -187,6 +187,7 @@ class NeuralTranslator:
             [each.stand_ins for each in sentences],
             self._translator.limits,
             self._model.lm.order,
+            self._model.further.width,
         )
         start_searches(searches, self._translator.weighted.lm)
         values = [[each.values[number] for each in sentences] for number in self._weighted]
@@ -292,7 +293,7 @@ def _raised_translator(translator: Translator, raised: float) -> Translator:
     """A translator with a raised weight of the n-gram model, as a stand-in for neural models."""
     model, weights = translator.model, translator.weighted.weights.copy()
     weights[LANGUAGE_MODEL] += raised
-    choices = no_choices(model.table.node_starts, model.table_limit)
+    choices = no_choices(model.table, model.table_limits)
     weighted = translator.weighted._replace(choices=choices, weights=weights)
     return Translator(model, weighted, translator.limits)
 

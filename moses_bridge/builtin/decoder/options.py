@@ -14,12 +14,18 @@ from moses_bridge.builtin.decoder.feature_slots import (
     UNKNOWN_WORD,
     WORD_PENALTY,
 )
+from moses_bridge.builtin.decoder.further_models import no_contexts, phrase_score
 from moses_bridge.builtin.decoder.future_costs import (
     FutureCosts,
     combine_spans,
     compiled_no_costs,
 )
-from moses_bridge.builtin.decoder.phrase_choice import ask_alone, choose, stateless_score
+from moses_bridge.builtin.decoder.phrase_choice import (
+    ask_alone,
+    choose,
+    further_alone,
+    stateless_score,
+)
 from moses_bridge.builtin.decoder.source_trie import NO_NODE, ROOT, child_of
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel, lm_word
 from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
@@ -38,16 +44,17 @@ class Options(NamedTuple):
         max_words: length of the longest source phrase, in words.
         span_starts: (n_words * max_words + 1,) int32; the options of the span of k words from s on are from
             span_starts[s * max_words + k - 1] to the next.
-        rows: int64, row of the phrase table, -1 for a copied unknown word.
+        rows: int64, row of the phrase tables, -1 for a copied unknown word.
         starts, ends: int32, source words starts..ends-1.
         stateless_scores: weighted sum of the stateless features.
-        estimates: stateless score plus the weighted language model score of the phrase alone.
+        estimates: stateless score plus the weighted scores of all language models for the phrase alone.
         reordering: (n, 6) weighted reordering scores.
         word_starts: (n + 1,) int32, indices of `words`, `lm_words` and `suffix_scores`.
         words: int32, target words.
-        lm_words: int32, their numbers in the language model.
-        suffix_scores: weighted language model score of the words after this one, in the phrase alone.
-        context_sizes: int32, number of words of language model context after the phrase alone.
+        lm_words: int32, their numbers in the first language model.
+        suffix_scores: weighted score of the first language model for the words after this one, in the phrase
+            alone.
+        context_sizes: int32, number of words of its context after the phrase alone.
         future_costs: the best estimates for spans and for the end of the sentence.
     """
 
@@ -161,6 +168,7 @@ def _measure(nodes: Any, copies: Any, model: WeightedModel) -> tuple[int, int, A
 @inner_maker
 def _fill(nodes: Any, copies: Any, model: WeightedModel, options: Options) -> None:
     context = np.zeros(max(1, model.lm.order - 1), np.int32)
+    contexts = np.empty(model.lm.further.places[-1], np.int32)
     choices = model.choices
     for span in range(nodes.size):
         start, length = span // nodes.shape[1], span % nodes.shape[1] + 1
@@ -174,6 +182,7 @@ def _fill(nodes: Any, copies: Any, model: WeightedModel, options: Options) -> No
             else:
                 _fill_unknown(option, copies[start], model, options)
             fill_lm_scores(option, model, options, context)
+            options.estimates[option] += _further_score(option, model, options, contexts)
 
 
 @inner
@@ -227,8 +236,20 @@ def _ask_language_model(option: int, model: WeightedModel, options: Options, con
 
 
 @inner
+def _further_score(option: int, model: WeightedModel, options: Options, contexts: Any) -> float:
+    """Weighted scores of all language models but the first for the phrase alone."""
+    if options.rows[option] != UNKNOWN_ROW:
+        return float(further_alone(options.rows[option], model, contexts))
+    no_contexts(contexts)
+    first, last = options.word_starts[option], options.word_starts[option + 1]
+    return float(
+        phrase_score(options.words, first, last, False, model.lm.further, model.weights, contexts)
+    )
+
+
+@inner
 def fill_lm_scores(option: int, model: WeightedModel, options: Options, context: Any) -> None:
-    """Language model scores of the phrase alone."""
+    """The first language model's scores of the phrase alone."""
     _ask_language_model(option, model, options, context)
     weight = LN10 * model.weights[LANGUAGE_MODEL]
     first, last = options.word_starts[option], options.word_starts[option + 1]

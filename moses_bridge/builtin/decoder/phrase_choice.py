@@ -1,6 +1,6 @@
-"""The translations of a source phrase used in the search: the best table-limit ones by weighted score.
+"""The translations of a source phrase used in the search: of each table the best table-limit ones.
 
-Like Moses, it ranks them by all stateless features and the language model over the phrase alone
+Like Moses, it ranks them by all stateless features and the language models over the phrase alone
 (TargetPhrase::GetFutureScore, TargetPhraseCollection::Prune).
 """
 
@@ -17,6 +17,7 @@ from moses_bridge.builtin.decoder.feature_slots import (
     PHRASE_TABLE,
     WORD_PENALTY,
 )
+from moses_bridge.builtin.decoder.further_models import no_contexts, phrase_score
 from moses_bridge.builtin.decoder.loaded_table import TableRows
 from moses_bridge.builtin.decoder.weighted_model import UNKNOWN_SIZE, WeightedModel, lm_word
 from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
@@ -57,9 +58,23 @@ def _phrase_log10(row: int, model: WeightedModel, context: Any) -> float:
     return total
 
 
+@inner
+def further_alone(row: int, model: WeightedModel, contexts: Any) -> float:
+    """Weighted scores of all language models but the first for a row's target words without context."""
+    if model.lm.further.masks.size == 0:
+        return 0.0
+    if np.isnan(model.further_scores[row]):
+        first, last = model.rows.word_starts[row], model.rows.word_starts[row + 1]
+        no_contexts(contexts)
+        model.further_scores[row] = phrase_score(
+            model.rows.words, first, last, False, model.lm.further, model.weights, contexts
+        )
+    return float(model.further_scores[row])
+
+
 @njit(cache=True)
 def choose(node: int, model: WeightedModel) -> None:
-    """Fill the choices of one trie node, best first; rows with equal scores are in the table's order.
+    """Fill the choices of one trie node, best first; rows with equal scores are in the order of the tables.
 
     Args:
         node: the node.
@@ -68,15 +83,30 @@ def choose(node: int, model: WeightedModel) -> None:
     first, last = model.node_starts[node], model.node_starts[node + 1]
     scores = np.empty(last - first)
     context = np.zeros(max(1, model.lm.order - 1), np.int32)
+    contexts = np.empty(model.lm.further.places[-1], np.int32)
     for i in range(first, last):
         row = model.node_rows[i]
         if np.isnan(model.lm_scores[row]):
             model.lm_scores[row] = _phrase_log10(row, model, context)
         lm_score_alone = LN10 * model.weights[LANGUAGE_MODEL] * model.lm_scores[row]
         scores[i - first] = stateless_score(model.rows, row, model.weights) + lm_score_alone
+        scores[i - first] += further_alone(row, model, contexts)
     ranking = np.argsort(-scores, kind="mergesort")
-    choices = model.choices
-    begin = choices.starts[node]
-    for i in range(choices.starts[node + 1] - begin):
-        choices.rows[begin + i] = model.node_rows[first + ranking[i]]
+    _keep_best(node, ranking, model, np.zeros(len(model.choices.table_limits), np.int64))
+
+
+@inner
+def _keep_best(node: int, ranking: Any, model: WeightedModel, n_kept: Any) -> None:
+    """Choose the best rows of each table, as many as its limit; n_kept counts them."""
+    choices, place = model.choices, model.choices.starts[node]
+    for i in range(len(ranking)):
+        row = model.node_rows[model.node_starts[node] + ranking[i]]
+        table = 0
+        while row >= model.first_rows[table + 1]:
+            table += 1
+        limit = choices.table_limits[table]
+        if limit == 0 or n_kept[table] < limit:
+            choices.rows[place] = row
+            n_kept[table] += 1
+            place += 1
     choices.done[node] = True

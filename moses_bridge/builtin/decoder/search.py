@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.builtin.decoder.early_distortion import early_cost
 from moses_bridge.builtin.decoder.feature_slots import DISTORTION, LANGUAGE_MODEL
+from moses_bridge.builtin.decoder.further_models import phrase_score, start_contexts
 from moses_bridge.builtin.decoder.hypotheses import (
     NONE,
     Groups,
@@ -86,7 +87,8 @@ class Cells(NamedTuple):
     Attributes:
         edges, xs, ys: the edge, and the indices of the hypothesis and the option in it.
         scores: weighted score so far; estimates: the same plus the future cost.
-        contexts: (n_cells, order - 1) language model contexts; context_sizes: their lengths.
+        contexts: (n_cells, order - 1) contexts of the first language model; context_sizes: their lengths.
+        further_contexts: (n_cells, width) contexts of the further ones.
         heap, keys: the heap of cells, and their estimates.
         seen: hash table of the cells seen, except corners.
     """
@@ -98,6 +100,7 @@ class Cells(NamedTuple):
     estimates: NDArray[np.float64]
     contexts: NDArray[np.int32]
     context_sizes: NDArray[np.int32]
+    further_contexts: NDArray[np.int32]
     heap: NDArray[np.int32]
     keys: NDArray[np.float64]
     seen: NDArray[np.int64]
@@ -110,13 +113,14 @@ class Workspace(NamedTuple):
     cells: Cells
 
 
-def make_workspace(limits: Limits, max_words: int, order: int) -> Workspace:
+def make_workspace(limits: Limits, max_words: int, order: int, further_width: int) -> Workspace:
     """Memory for any stack; unused pages cost nothing.
 
     Args:
         limits: bounds of the search.
         max_words: length of the longest source phrase, in words.
-        order: order of the language model.
+        order: order of the first language model.
+        further_width: width of the contexts of the further ones.
     """
     n_edges = limits.stack_size * max_words * (limits.distortion_limit + 1) + 1
     n_cells = n_edges + 2 * limits.pop_limit
@@ -140,6 +144,7 @@ def make_workspace(limits: Limits, max_words: int, order: int) -> Workspace:
         estimates=np.empty(n_cells),
         contexts=np.empty((n_cells, max(1, order - 1)), np.int32),
         context_sizes=np.empty(n_cells, np.int32),
+        further_contexts=np.empty((n_cells, further_width), np.int32),
         heap=np.empty(n_cells, np.int32),
         keys=np.empty(n_cells),
         seen=np.empty(n_slots(2 * limits.pop_limit), np.int64),
@@ -168,6 +173,7 @@ def start_search(options: Options, lm: LanguageModel, hyps: Hypotheses, groups: 
     hyps.gaps[root] = 0
     hyps.contexts[root, 0] = lm.bos_id
     hyps.context_sizes[root] = min(1, lm.order - 1)
+    start_contexts(lm.further, hyps.further_contexts[root])
     groups.windows[0], groups.gaps[0] = np.uint64(0), 0
     groups.starts[0], groups.starts[1] = 0, 1
     groups.members[0] = root
@@ -362,7 +368,7 @@ def _score_cell(
     cell: int, options: Options, lm: LanguageModel, weights: Any, limits: Limits,
     last_stack: bool, hyps: Hypotheses, edges: Edges, cells: Cells,
 ) -> None:  # fmt: skip
-    """Score a hypothesis extended by an option, and set its language model context."""
+    """Score a hypothesis extended by an option, and set its language model contexts."""
     edge = cells.edges[cell]
     hyp = edges.hyps[edges.hyp_starts[edge] + cells.xs[cell]]
     option = edges.option_starts[edge] + cells.ys[cell]
@@ -373,6 +379,8 @@ def _score_cell(
     if hyps.options[hyp] >= 0:
         score += options.reordering[hyps.options[hyp], 3 + kind]
     score += _lm_score(cell, hyp, option, options, lm, weights, last_stack, hyps, cells)
+    if lm.further.masks.size:
+        score += _further_score(cell, hyp, option, options, lm, weights, last_stack, hyps, cells)
     cells.scores[cell] = score
     cells.estimates[cell] = score + edges.future_costs[edges.targets[edge]]
 
@@ -382,7 +390,7 @@ def _lm_score(
     cell: int, hyp: int, option: int, options: Options, lm: LanguageModel, weights: Any,
     last_stack: bool, hyps: Hypotheses, cells: Cells,
 ) -> float:  # fmt: skip
-    """Weighted language model score of the option's words after the hypothesis; sets the cell's context.
+    """The first language model's weighted score of the option's words; sets the cell's context.
 
     Once the context is within the phrase, the remaining words have their scores in the phrase alone.
     """
@@ -407,6 +415,21 @@ def _lm_score(
     return float(weights[LANGUAGE_MODEL] * LN10 * log10 + tail)
 
 
+@inner
+def _further_score(
+    cell: int, hyp: int, option: int, options: Options, lm: LanguageModel, weights: Any,
+    last_stack: bool, hyps: Hypotheses, cells: Cells,
+) -> float:  # fmt: skip
+    """The further language models' weighted scores of the option's words; sets the cell's contexts."""
+    for i in range(cells.further_contexts.shape[1]):
+        cells.further_contexts[cell, i] = hyps.further_contexts[hyp, i]
+    first, last = options.word_starts[option], options.word_starts[option + 1]
+    contexts = cells.further_contexts[cell]
+    return float(
+        phrase_score(options.words, first, last, last_stack, lm.further, weights, contexts)
+    )
+
+
 @inlined
 def _keep(cell: int, options: Options, hyps: Hypotheses, edges: Edges, cells: Cells) -> None:
     edge = cells.edges[cell]
@@ -421,6 +444,8 @@ def _keep(cell: int, options: Options, hyps: Hypotheses, edges: Edges, cells: Ce
     hyps.context_sizes[hyp] = cells.context_sizes[cell]
     for i in range(cells.context_sizes[cell]):
         hyps.contexts[hyp, i] = cells.contexts[cell, i]
+    for i in range(cells.further_contexts.shape[1]):
+        hyps.further_contexts[hyp, i] = cells.further_contexts[cell, i]
 
 
 @inlined

@@ -69,7 +69,11 @@ class Searches(NamedTuple):
 
 
 def join_searches(
-    options: Sequence[Options], stand_ins: Sequence[NDArray[np.float64]], limits: Limits, order: int
+    options: Sequence[Options],
+    stand_ins: Sequence[NDArray[np.float64]],
+    limits: Limits,
+    order: int,
+    further_width: int,
 ) -> Searches:
     """Join the searches of sentences, before they are started.
 
@@ -77,7 +81,8 @@ def join_searches(
         options: options of each sentence.
         stand_ins: (n_options,) stand-ins of each sentence; see `Searches`.
         limits: bounds of the search.
-        order: order of the n-gram model.
+        order: order of the first n-gram model.
+        further_width: width of the contexts of the further ones.
     """
     n, n_words = len(options), np.array([each.n_words for each in options])
     parts = Parts(
@@ -93,7 +98,7 @@ def join_searches(
         parts=parts,
         options=_join_options(options),
         stand_ins=np.concatenate(stand_ins),
-        hyps=make_hypotheses(n_all, limits.pop_limit, order, n),
+        hyps=make_hypotheses(n_all, limits.pop_limit, order, further_width, n),
         groups=make_groups(n_all, limits.stack_size, limits.pop_limit, n),
         firsts=np.zeros(n, np.int64),
     )
@@ -143,6 +148,7 @@ def hypotheses_of(sentence: int, searches: Searches) -> Hypotheses:
         gaps=hyps.gaps[first:end],
         contexts=hyps.contexts[first:end],
         context_sizes=hyps.context_sizes[first:end],
+        further_contexts=hyps.further_contexts[first:end],
         arcs=hyps.arcs[first:end],
         next_arcs=hyps.next_arcs[first:end],
     )
@@ -239,8 +245,8 @@ def close_stacks(
     Args:
         n_covered: number of covered words of the stacks.
         values: (n_hypotheses,) weighted neural values of the last phrase of each hypothesis of the stacks.
-        raised: the part of the n-gram model's weight that was a stand-in for neural models.
-        lm: the n-gram model.
+        raised: the part of the first n-gram model's weight that was a stand-in for neural models.
+        lm: the n-gram models.
         stack_size: see `close_stack`.
         searches: the searches with the open stacks.
     """
@@ -269,7 +275,7 @@ def close_stacks(
 def _added_log10(
     hyp: int, is_last: bool, options: Options, lm: LanguageModel, hyps: Hypotheses, context: Any
 ) -> float:
-    """The n-gram model's log10 probability of the words added by a hypothesis."""
+    """The first n-gram model's log10 probability of the words added by a hypothesis."""
     previous, option = hyps.previous[hyp], hyps.options[hyp]
     n_context = hyps.context_sizes[previous]
     for i in range(n_context):

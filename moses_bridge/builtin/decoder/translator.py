@@ -55,7 +55,9 @@ class Translator:
         self.weighted = weighted
         self.limits = limits
         self._room = 0
-        self.work = make_workspace(limits, model.max_phrase_words, model.lm.order)
+        self.work = make_workspace(
+            limits, model.max_phrase_words, model.lm.order, model.further.width
+        )
         self._make_room(ROOM_FOR_WORDS)
 
     def choose(self, line: bytes) -> None:
@@ -123,7 +125,9 @@ class Translator:
         if n_words > self._room:
             self._room = n_words + n_words // 2
             pop_limit = self.limits.pop_limit
-            self._hyps = make_hypotheses(self._room, pop_limit, self.model.lm.order)
+            self._hyps = make_hypotheses(
+                self._room, pop_limit, self.model.lm.order, self.model.further.width
+            )
             self._groups = make_groups(self._room, self.limits.stack_size, pop_limit)
 
     def _source(self, words: Sequence[bytes]) -> NDArray[np.int32]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.decoder.loaded_table import TableRows
+from moses_bridge.builtin.decoder.further_models import FurtherModels
+from moses_bridge.builtin.decoder.loaded_table import LoadedTable, TableRows, rows_of_tables
 from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.source_trie import TrieTables
 from moses_bridge.builtin.language_model.lm_index import LmTables
@@ -17,13 +19,14 @@ UNKNOWN_SIZE = -1
 
 
 class LanguageModel(NamedTuple):
-    """The language model in the form for the search.
+    """The language model in the form for the search: the first one, and with it the further ones.
 
     Attributes:
         tables: tables of its `LmIndex`.
         n_words: size of its vocabulary; it does not know target words from this number on.
         unk_id, bos_id, eos_id: numbers of <unk>, <s> and </s>.
         order: its order.
+        further: all other models.
     """
 
     tables: LmTables
@@ -32,6 +35,7 @@ class LanguageModel(NamedTuple):
     bos_id: int
     eos_id: int
     order: int
+    further: FurtherModels
 
 
 class Choices(NamedTuple):
@@ -41,11 +45,13 @@ class Choices(NamedTuple):
         starts: (n_nodes + 1,) int64; node i's rows are rows[starts[i]:starts[i + 1]], best first.
         rows: int64, numbers of rows.
         done: (n_nodes,) bool, whether the node's rows have been chosen.
+        table_limits: (n_tables,) int64, largest number of rows of each table for a node; 0 for all.
     """
 
     starts: NDArray[np.int64]
     rows: NDArray[np.int64]
     done: NDArray[np.bool_]
+    table_limits: NDArray[np.int64]
 
 
 class PhrasesAlone(NamedTuple):
@@ -65,12 +71,13 @@ class WeightedModel(NamedTuple):
     """Tables and weights for making translation options, common to all sentences.
 
     Attributes:
-        rows, trie, node_starts, node_rows: see `LoadedTable`.
+        rows, trie, first_rows, node_starts, node_rows: see `LoadedTable`.
         reordering: (n_rows, 6) natural logarithms.
         lm_scores: (n_rows,) float32, log10 probability of a row's target words without context, NaN if not
             yet computed.
         alone: the same, word by word.
-        lm: the language model.
+        further_scores: (n_rows,) float64, weighted scores of all further models, NaN if not yet computed.
+        lm: the language models.
         choices: the rows kept for each source phrase.
         weights: the weight vector.
         early_distortion: whether jumps cost what `early_cost` says.
@@ -78,11 +85,13 @@ class WeightedModel(NamedTuple):
 
     rows: TableRows
     trie: TrieTables
+    first_rows: NDArray[np.int64]
     node_starts: NDArray[np.int64]
     node_rows: NDArray[np.int64]
     reordering: NDArray[np.float32]
     lm_scores: NDArray[np.float32]
     alone: PhrasesAlone
+    further_scores: NDArray[np.float64]
     lm: LanguageModel
     choices: Choices
     weights: NDArray[np.float64]
@@ -104,11 +113,13 @@ def make_weighted_model(
     return WeightedModel(
         rows=table.rows,
         trie=table.trie,
+        first_rows=table.first_rows,
         node_starts=table.node_starts,
         node_rows=table.node_rows,
         reordering=model.reordering,
         lm_scores=lm_scores,
         alone=_no_phrases_alone(table.rows),
+        further_scores=np.full(len(lm_scores) if model.further.width else 0, np.nan),
         lm=LanguageModel(
             tables=lm.tables,
             n_words=len(lm.vocabulary),
@@ -116,8 +127,9 @@ def make_weighted_model(
             bos_id=lm.bos_id,
             eos_id=lm.eos_id,
             order=lm.order,
+            further=model.further,
         ),
-        choices=no_choices(table.node_starts, model.table_limit),
+        choices=no_choices(table, model.table_limits),
         weights=weights,
         early_distortion=model.values.early_distortion,
     )
@@ -128,17 +140,23 @@ def _no_phrases_alone(rows: TableRows) -> PhrasesAlone:
     return PhrasesAlone(np.empty(len(rows.words)), np.full(len(rows.nodes), UNKNOWN_SIZE, np.int8))
 
 
-def no_choices(node_starts: NDArray[np.int64], table_limit: int) -> Choices:
-    """Empty arrays for the choices of all nodes; table_limit 0 keeps all rows.
+def no_choices(table: LoadedTable, table_limits: Sequence[int]) -> Choices:
+    """Empty arrays for the choices of all nodes.
 
     Args:
-        node_starts: (n_nodes + 1,), see `LoadedTable`.
-        table_limit: largest number of rows to choose for a node.
+        table: the phrase tables.
+        table_limits: largest number of rows of each table to choose for a node; 0 keeps all.
     """
-    counts = np.diff(node_starts)
-    kept = np.minimum(counts, table_limit) if table_limit > 0 else counts
+    kept = np.zeros(len(table.node_starts) - 1, np.int64)
+    for counts, limit in zip(rows_of_tables(table), table_limits, strict=True):
+        kept += np.minimum(counts, limit) if limit > 0 else counts
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])
-    return Choices(starts, np.empty(starts[-1], np.int64), np.zeros(len(counts), np.bool_))
+    return Choices(
+        starts,
+        np.empty(starts[-1], np.int64),
+        np.zeros(len(kept), np.bool_),
+        np.array(table_limits, np.int64),
+    )
 
 
 @inner

@@ -44,18 +44,37 @@ class WordPlaces(NamedTuple):
     in_phrase: NDArray[np.int32]
 
 
-def check_links(table: LoadedTable, path: Path) -> None:
-    """Check that a table has word links, all of them within their phrase pairs.
+def check_links(table: LoadedTable) -> None:
+    """Check that each phrase table has word links, all of them within their phrase pairs.
 
     Args:
-        table: the table.
-        path: its path, for errors.
+        table: the tables.
 
     Raises:
-        InputError: there are no links, or one is malformed or out of range.
+        InputError: a table has no links, or one is malformed or out of range.
     """
     rows = table.rows
-    if len(rows.words) and MINUS not in rows.links:
+    for file, first, end in zip(table.files, table.first_rows, table.first_rows[1:], strict=False):
+        _check_any_link(rows, file.path, int(first), int(end))
+    row, start, end = _first_bad_link(rows, phrase_lengths(table.trie))
+    if row == NO_ROW:
+        return
+    number = int(np.searchsorted(table.first_rows, row, "right")) - 1
+    n_source = int(phrase_lengths(table.trie)[rows.nodes[row]])
+    n_target = int(rows.word_starts[row + 1] - rows.word_starts[row])
+    raise InputError(
+        table.files[number].path,
+        row - int(table.first_rows[number]) + 1,
+        f"the link {shown(rows.links[start:end].tobytes())}",
+        f"SOURCE-TARGET within {n_source} source and {n_target} target words, counted from 0",
+        "`moses-bridge check` finds all such rows",
+    )
+
+
+def _check_any_link(rows: TableRows, path: Path, first: int, end: int) -> None:
+    """Check that there is a link in the rows of a table, unless it has no target words."""
+    has_words = rows.word_starts[first] < rows.word_starts[end]
+    if has_words and MINUS not in rows.links[rows.link_starts[first] : rows.link_starts[end]]:
         raise InputError(
             path,
             1,
@@ -64,18 +83,6 @@ def check_links(table: LoadedTable, path: Path) -> None:
             "A neural feature that sees the source needs them: build the table with word links, or "
             "leave the feature out",
         )
-    row, start, end = _first_bad_link(rows, phrase_lengths(table.trie))
-    if row == NO_ROW:
-        return
-    n_source = int(phrase_lengths(table.trie)[rows.nodes[row]])
-    n_target = int(rows.word_starts[row + 1] - rows.word_starts[row])
-    raise InputError(
-        path,
-        row + 1,
-        f"the link {shown(rows.links[start:end].tobytes())}",
-        f"SOURCE-TARGET within {n_source} source and {n_target} target words, counted from 0",
-        "`moses-bridge check` finds all such rows",
-    )
 
 
 @njit(cache=True)

@@ -335,7 +335,7 @@ def numbers(fields: list[str]) -> list[float]:
     ("old", "new", "told"),
     [
         ("Distortion\n", "Distortion\nOpSequenceModel path=x\n", "OpSequenceModel"),
-        ("Distortion\n", "Distortion\nKENLM path=x order=3\n", "KENLM"),
+        ("Distortion\n", "Distortion\nDistortion name=Again\n", "2 features of kind Distortion"),
         ("LM0 factor=0", "LM0 factor=1", "factor"),
         ("wbe-msd-bid", "hier-mslr-bid", "hier-mslr"),
         ("path={folder}/table ", "", "path"),

@@ -73,7 +73,7 @@ def filled(hyps: Hypotheses, seed: int, n: int) -> list[tuple[Any, ...]]:
 
 
 def test_the_same_future_is_equal_coverage_span_context_and_reordering(options: Options) -> None:
-    hyps = make_hypotheses(N_WORDS, 100, 2)
+    hyps = make_hypotheses(N_WORDS, 100, 2, 0)
     keys = filled(hyps, 1, 60)
     for one, other in itertools.combinations(range(60), 2):
         same = keys[one][:3] == keys[other][:3]
@@ -84,7 +84,7 @@ def test_the_same_future_is_equal_coverage_span_context_and_reordering(options: 
 def test_the_best_of_each_kind_stays_and_has_the_others_as_arcs(
     options: Options, stack_size: int, n_covered: int
 ) -> None:
-    hyps, groups = make_hypotheses(N_WORDS, 100, 2), make_groups(N_WORDS, stack_size, 100)
+    hyps, groups = make_hypotheses(N_WORDS, 100, 2, 0), make_groups(N_WORDS, stack_size, 100)
     groups.starts[0] = 0  # what `start_search` does
     keys = filled(hyps, 2, 80)
     close_stack(n_covered, 1, stack_size, options, hyps, groups)

@@ -45,7 +45,6 @@ def test_what_is_as_moses_has_it_or_changes_nothing_is_taken(text: str) -> None:
         ("[phrase-drop-allowed]\nyes", "no \\[phrase-drop-allowed\\]"),
         ("[translation-option-threshold]\n0.1", "is 0.1; the built-in decoder knows 0 only"),
         ("[search-algorithm]\n3", "\\[search-algorithm\\] is 3"),
-        ("[mapping]\n0 T 0\n1 T 1", "\\[mapping\\] is 0 T 0, 1 T 1"),
         ("[output-factors]\n0\n1", "\\[output-factors\\] is 0, 1"),
         ("[time-out]\n5", "\\[time-out\\] is 5"),
         ("[alternate-weight-setting]\nid=a", "no \\[alternate-weight-setting\\]"),

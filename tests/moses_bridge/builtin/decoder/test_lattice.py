@@ -70,7 +70,7 @@ def test_the_best_paths_are_found_among_more_than_are_remembered(toy: Model) -> 
     n, n_best = 301, 12
     scores = np.random.default_rng(5).permutation(n).astype(float)
     scores[0] = n  # the hypothesis itself is the best
-    hyps = make_hypotheses(n, 1, 3)
+    hyps = make_hypotheses(n, 1, 3, 0)
     hyps.previous[1 : n + 1], hyps.options[1 : n + 1] = 0, np.arange(n)
     hyps.scores[1 : n + 1] = scores
     hyps.arcs[1 : n + 1], hyps.next_arcs[1 : n + 1] = NONE, NONE

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.builtin.decoder.loaded_table import LoadedTable, load_table
+from moses_bridge.builtin.decoder.loaded_table import LoadedTable, TableFile, load_tables
 from moses_bridge.builtin.decoder.reordering_table import read_reordering
 from moses_bridge.builtin.decoder.source_trie import longest_phrase
 from moses_bridge.compiled.lexicon import Lexicon
@@ -17,7 +17,7 @@ from moses_bridge.compiled.lexicon import Lexicon
 def read_pairs(folder: Path, table: bytes, n_scores: int = 2) -> tuple[LoadedTable, Lexicon]:
     (folder / "table").write_bytes(table)
     words = Lexicon([b"a", b"b"])
-    return load_table(folder / "table", n_scores, words), words
+    return load_tables([TableFile(folder / "table", n_scores)], words), words
 
 
 def targets(pairs: LoadedTable, words: Lexicon) -> list[list[bytes]]:
@@ -85,7 +85,7 @@ def test_rows_of_a_source_need_not_stand_together(tmp_path: Path) -> None:
 def test_real_tables(golden: Path) -> None:
     folder = golden / "decode"
     words = Lexicon()
-    pairs = load_table(folder / "phrase-table.gz", 4, words)
+    pairs = load_tables([TableFile(folder / "phrase-table.gz", 4)], words)
     reordering = read_reordering(
         folder / "reordering-table.wbe-msd-bidirectional-fe.gz", pairs, words.tables
     )

@@ -15,7 +15,8 @@ ModelWriter = Callable[[bytes, str], Path]
     ("old", "new", "message"),
     [
         ("Distortion\n", "Distortion\nOpSequenceModel\n", "no feature OpSequenceModel"),
-        ("Distortion\n", "Distortion\nKENLM name=LM1 path=lm.arpa\n", "2 features of kind KENLM"),
+        ("Distortion\n", "Distortion\nDistortion\n", "2 features of kind Distortion"),
+        ("Distortion\n", "Distortion num-features=2\n", "Distortion0 has num-features=2"),
         ("msd-bidirectional-fe-allff", "mslr-fe", "type=wbe-mslr-fe"),
         ("factor=0", "factor=1", "factor=1"),
         ("[weight]", "[weight]\nLM7= 1", "LM7"),

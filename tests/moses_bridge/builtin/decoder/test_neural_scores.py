@@ -91,7 +91,7 @@ def test_ngrams_and_values_of_stacks_are_those_of_the_words_behind_each_other(
     found = [search.sentence(line) for line in (b"u v w x", b"v u")]
     options = [sentence.options for sentence in found if sentence is not None]
     stand_ins = [np.zeros(len(each.rows)) for each in options]
-    searches = join_searches(options, stand_ins, search.limits, toy.lm.order)
+    searches = join_searches(options, stand_ins, search.limits, toy.lm.order, 0)
     ids = [each.words + 10 * (i + 1) for i, each in enumerate(options)]
     places = [np.arange(len(each), dtype=np.int32) + 500 * i for i, each in enumerate(ids)]
     joined_places = np.concatenate(places)[: None if reads_source else 0]

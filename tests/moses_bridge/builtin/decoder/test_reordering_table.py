@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.errors import InputError
-from moses_bridge.builtin.decoder.loaded_table import LoadedTable, load_table
+from moses_bridge.builtin.decoder.loaded_table import LoadedTable, TableFile, load_tables
 from moses_bridge.builtin.decoder.reordering_table import read_reordering
 from moses_bridge.compiled.lexicon import Lexicon
 
@@ -14,7 +14,7 @@ from moses_bridge.compiled.lexicon import Lexicon
 def read_pairs(folder: Path, table: bytes, n_scores: int = 2) -> tuple[LoadedTable, Lexicon]:
     (folder / "table").write_bytes(table)
     words = Lexicon([b"a", b"b"])
-    return load_table(folder / "table", n_scores, words), words
+    return load_tables([TableFile(folder / "table", n_scores)], words), words
 
 
 def test_reordering_rows_find_their_pairs(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def options_of(translator: Translator) -> list[Options]:
 
 def joined(translator: Translator, options: list[Options], stand_ins: float) -> Searches:
     standing = [np.full(len(each.rows), stand_ins) for each in options]
-    return join_searches(options, standing, LIMITS, translator.model.lm.order)
+    return join_searches(options, standing, LIMITS, translator.model.lm.order, 0)
 
 
 def filled(translator: Translator, options: list[Options], added: float) -> Searches:
@@ -58,7 +58,7 @@ def test_searches_side_by_side_are_those_of_single_sentences(translator: Transla
     searches = filled(translator, options, 0.25)
     for i, each in enumerate(options):
         order = translator.model.lm.order
-        hyps = make_hypotheses(each.n_words, LIMITS.pop_limit, order)
+        hyps = make_hypotheses(each.n_words, LIMITS.pop_limit, order, 0)
         groups = make_groups(each.n_words, LIMITS.stack_size, LIMITS.pop_limit)
         weighted = translator.weighted
         search(each, weighted.lm, weighted.weights, LIMITS, hyps, groups, translator.work)

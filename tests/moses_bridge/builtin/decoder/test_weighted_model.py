@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numba import njit
 
 from moses_bridge.base.errors import ConfigError
+from moses_bridge.builtin.decoder.loaded_table import TableFile, load_tables
 from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.weighted_model import (
     LanguageModel,
@@ -12,6 +15,7 @@ from moses_bridge.builtin.decoder.weighted_model import (
     make_weighted_model,
     no_choices,
 )
+from moses_bridge.compiled.lexicon import Lexicon
 
 
 @njit
@@ -19,13 +23,21 @@ def number_of(lm: LanguageModel, word: int) -> int:
     return lm_word(lm, word)
 
 
+def rows(source: str, n_targets: int) -> str:
+    return "".join(f"{source} ||| {number} ||| 1\n" for number in range(n_targets))
+
+
 @pytest.mark.parametrize(
-    ("limit", "starts"), [(0, [0, 0, 5, 6, 6]), (2, [0, 0, 2, 3, 3]), (9, [0, 0, 5, 6, 6])]
+    ("limits", "starts"),
+    [((0, 0), [0, 0, 9, 10, 11]), ((2, 3), [0, 0, 5, 6, 7]), ((9, 1), [0, 0, 6, 7, 8])],
 )
-def test_there_is_room_for_as_many_rows_as_the_table_limit_allows(
-    limit: int, starts: list[int]
+def test_there_is_room_for_as_many_rows_as_the_table_limits_allow(
+    tmp_path: Path, limits: tuple[int, int], starts: list[int]
 ) -> None:
-    choices = no_choices(np.array([0, 0, 5, 6, 6]), limit)
+    (tmp_path / "one").write_text(rows("x", 5) + rows("y", 1))
+    (tmp_path / "two").write_text(rows("x", 4) + rows("z", 1))
+    files = [TableFile(tmp_path / "one", 1), TableFile(tmp_path / "two", 1)]
+    choices = no_choices(load_tables(files, Lexicon()), limits)
     assert choices.starts.tolist() == starts
     assert (len(choices.rows), choices.done.tolist()) == (starts[-1], [False] * 4)
 

@@ -9,7 +9,7 @@ import pytest
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.builtin.decoder.future_costs import no_costs
-from moses_bridge.builtin.decoder.loaded_table import LoadedTable, load_table
+from moses_bridge.builtin.decoder.loaded_table import LoadedTable, TableFile, load_tables
 from moses_bridge.builtin.decoder.options import Options
 from moses_bridge.builtin.decoder.word_places import check_links, option_places, path_places
 from moses_bridge.compiled.lexicon import Lexicon
@@ -19,7 +19,7 @@ Places = Callable[[Sequence[tuple[int, int]], int, int], list[int]]
 
 def table_of(path: Path, rows: list[str]) -> LoadedTable:
     path.write_text("".join(f"{row}\n" for row in rows))
-    return load_table(path, 1, Lexicon())
+    return load_tables([TableFile(path, 1)], Lexicon())
 
 
 def random_links(generator: np.random.Generator, n_source: int, n_target: int) -> str:
@@ -66,7 +66,7 @@ def test_places_are_those_of_the_definition(tmp_path: Path, places_by_definition
         for (n, k), text in zip(sizes, links, strict=True)
     ]
     table = table_of(tmp_path / "table", rows)
-    check_links(table, tmp_path / "table")
+    check_links(table)
     for _ in range(50):
         chosen = generator.integers(-1, len(rows), 4).tolist()
         lengths = [sizes[row][0] if row >= 0 else 1 for row in chosen]
@@ -117,7 +117,7 @@ def test_a_link_that_leaves_its_pair_is_told_with_its_line(
 ) -> None:
     table = table_of(tmp_path / "table", ["u ||| a ||| 1 ||| 0-0", f"u v ||| a ||| 1 ||| {links}"])
     with pytest.raises(InputError) as caught:
-        check_links(table, tmp_path / "table")
+        check_links(table)
     assert f"table:2: found the link {fault}" in str(caught.value)
 
 
@@ -126,12 +126,12 @@ def test_a_table_without_links_is_told(tmp_path: Path, row: str) -> None:
     path = tmp_path / "table.gz"
     with gzip.open(path, "wb") as stream:
         stream.write(f"{row}\n".encode() * 3)
-    table = load_table(path, 1, Lexicon())
+    table = load_tables([TableFile(path, 1)], Lexicon())
     with pytest.raises(
         InputError, match=r"table\.gz:1: found no word links.*leave the feature out"
     ):
-        check_links(table, path)
+        check_links(table)
 
 
 def test_a_table_without_rows_has_no_bad_links(tmp_path: Path) -> None:
-    check_links(table_of(tmp_path / "table", []), tmp_path / "table")
+    check_links(table_of(tmp_path / "table", []))

@@ -1,0 +1,109 @@
+"""The features of a moses.ini in the built-in decoder: which it has, and the position of each one's values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.builtin.decoder import feature_slots as slots
+from moses_bridge.builtin.decoder.decoding_paths import TABLE_KIND
+from moses_bridge.formats.moses_ini import Feature, MosesIni
+
+LM_KIND, REORDERING_KIND = "KENLM", "LexicalReordering"
+ONLY_SLOT = {
+    REORDERING_KIND: slots.REORDERING,
+    "Distortion": slots.DISTORTION,
+    "WordPenalty": slots.WORD_PENALTY,
+    "PhrasePenalty": slots.PHRASE_PENALTY,
+    "UnknownWordPenalty": slots.UNKNOWN_WORD,
+}
+KINDS = (*ONLY_SLOT, LM_KIND, TABLE_KIND)
+_ARPA = ". If its file is ARPA, KENLM reads it, with other scores of unknown words"
+HINTS = {"IRSTLM": _ARPA, "SRILM": _ARPA}
+STATEFUL = (REORDERING_KIND, "Distortion", LM_KIND)
+
+
+@dataclass(frozen=True)
+class FeatureSlice:
+    """The position of a feature's values in the decoder's vectors.
+
+    Attributes:
+        name: name of the feature.
+        first: index of its first value.
+        size: number of its values.
+        listed: whether n-best lists have it; as in Moses, untuneable features and those without scores are
+            left out.
+    """
+
+    name: str
+    first: int
+    size: int
+    listed: bool
+
+
+def feature_slices(ini: MosesIni, tables: Sequence[Feature]) -> tuple[FeatureSlice, ...]:
+    """The features of an ini in the order of Moses's n-best lists: stateful, then stateless.
+
+    Args:
+        ini: the ini.
+        tables: its phrase tables, in the order of the decoding paths.
+    """
+    first_slots = _first_slots(ini, tables)
+    ordered = sorted(ini.features, key=lambda feature: feature.kind not in STATEFUL)
+    return tuple(
+        FeatureSlice(feature.name, first_slots[feature.name], _size(feature), _is_listed(feature))
+        for feature in ordered
+    )
+
+
+def _first_slots(ini: MosesIni, tables: Sequence[Feature]) -> dict[str, int]:
+    found = {each.name: ONLY_SLOT[each.kind] for each in ini.features if each.kind in ONLY_SLOT}
+    place = slots.PHRASE_TABLE
+    for table in tables:
+        found[table.name] = place
+        place += table.n_scores
+    for number, model in enumerate(ini.of_kind(LM_KIND)):
+        found[model.name] = place + number - 1 if number else slots.LANGUAGE_MODEL
+    return found
+
+
+def _size(feature: Feature) -> int:
+    return slots.N_REORDERING if feature.kind == REORDERING_KIND else feature.n_scores
+
+
+def _is_listed(feature: Feature) -> bool:
+    default = "false" if feature.kind == "UnknownWordPenalty" else "true"
+    return _size(feature) > 0 and feature.arguments.get("tuneable", default) == "true"
+
+
+def check_features(ini: MosesIni) -> None:
+    """Refuse features that the built-in decoder does not have.
+
+    Raises:
+        ConfigError: a feature is of an unknown kind, there are two of a kind that may be there once, a
+            feature has another number of scores than its kind, or a factor is not 0.
+    """
+    for feature in ini.features:
+        if feature.kind not in KINDS:
+            raise ConfigError(
+                f"{ini.path}: the built-in decoder has no feature {feature.kind}; "
+                f"it has {', '.join(KINDS)}{HINTS.get(feature.kind, '')}"
+            )
+        n_of_kind = len(ini.of_kind(feature.kind))
+        if feature.kind in ONLY_SLOT and n_of_kind > 1:
+            raise ConfigError(
+                f"{ini.path}: {n_of_kind} features of kind {feature.kind}; "
+                "the built-in decoder supports one (the decoder of Moses more)"
+            )
+        if feature.kind not in (TABLE_KIND, REORDERING_KIND) and feature.n_scores != 1:
+            raise ConfigError(
+                f"{ini.path}: {feature.name} has num-features={feature.n_scores}; "
+                f"in the built-in decoder {feature.kind} has one"
+            )
+        for key in ("input-factor", "output-factor", "factor"):
+            if feature.arguments.get(key, "0") != "0":
+                raise ConfigError(
+                    f"{ini.path}: {feature.name} has {key}={feature.arguments[key]}; "
+                    "the built-in decoder has factor 0 only"
+                )
