@@ -1,19 +1,26 @@
 """Linear layers through oneDNN, the library that PyTorch brings for narrow types, in float32 too.
 
-PyTorch computes float32 products on a CPU with MKL, which on processors of AMD reaches less than half of
-oneDNN's speed (EPYC with AVX-512, one thread, 24 to 256 rows: 85 to 103 against 183 to 240 GFLOP/s). Weights
-are laid out for the product once. A row's result does not depend on the number of rows, from two on.
+PyTorch computes float32 products on a CPU with MKL, which on processors of AMD does not use AVX-512 and reaches
+less than half of oneDNN's speed there (EPYC with AVX-512, one thread, 24 to 256 rows: 85 to 103 against 183 to
+240 GFLOP/s). Where both use the same instructions MKL is as fast or a little faster (EPYC with AVX2: 65 to 78
+against 58 to 72), so what the processor is decides, and the same model has the same values in each run on it.
+Weights are laid out for the product once. A row's result does not depend on the number of rows, from two on.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 TYPICAL_ROWS = 64
+PROCESSORS = Path("/proc/cpuinfo")
+# Words of the processor's description.
+SLOW_WITH_MKL = {"AuthenticAMD", "avx512f"}
 
 
 def has_onednn() -> bool:
@@ -23,12 +30,30 @@ def has_onednn() -> bool:
     return is_available() and hasattr(operators, "_linear_pointwise")
 
 
+@functools.cache
+def gains_here() -> bool:
+    """Whether float32 products are faster through oneDNN on this processor, and PyTorch has them."""
+    described = PROCESSORS.read_text().split() if PROCESSORS.exists() else []
+    return SLOW_WITH_MKL.issubset(described) and has_onednn()
+
+
+def is_faster(weight: Tensor) -> bool:
+    """Whether products with a weight are faster through oneDNN than by PyTorch's own choice."""
+    return weight.dtype == torch.float32 and weight.device.type == "cpu" and gains_here()
+
+
+def packed(weight: Tensor) -> Tensor:
+    """A float32 weight of the CPU as `product` reads it fastest; nothing else reads it."""
+    result: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), TYPICAL_ROWS)
+    return result
+
+
 def product(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """The product rows weight^T + bias in float32.
 
     Args:
         rows: *Shape:* (..., width).
-        weight: *Shape:* (n_out, width), also as `_reorder_linear_weight` lays it out.
+        weight: *Shape:* (n_out, width), also as `packed` lays it out.
         bias: *Shape:* (n_out,).
 
     Returns:
@@ -47,10 +72,10 @@ class PackedLinear(nn.Module):
 
     def __init__(self, layer: nn.Linear) -> None:
         super().__init__()
-        weight = layer.weight.detach()
+        self.in_features, self.out_features = layer.in_features, layer.out_features
         # Some models look at the type of their layers' weights, so it is called as theirs.
-        self.weight: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight, TYPICAL_ROWS)
-        self.bias = layer.bias
+        self.weight = packed(layer.weight)
+        self.bias = None if layer.bias is None else layer.bias.detach()
 
     def forward(self, rows: Tensor) -> Tensor:
         """The layer's output, *Shape:* (..., in_features) -> (..., out_features)."""
