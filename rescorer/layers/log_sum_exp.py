@@ -66,7 +66,7 @@ class LogSumExp:
         self._product: Product = matmul
         if packed_linear.is_faster(weight):
             self._tiles = [packed_linear.packed(tile) for tile in self._tiles]
-            self._product = packed_linear.product
+            self._product = packed_linear.filled_product
 
     def __call__(self, factors: Tensor) -> Tensor:
         """Log-sum-exp of each row, *Shape:* (n, r) -> (n,)."""

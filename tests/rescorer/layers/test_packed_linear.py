@@ -12,7 +12,7 @@ from torch import nn
 
 from rescorer.layers import packed_linear
 from rescorer.layers.log_sum_exp import LogSumExp
-from rescorer.layers.packed_linear import PackedLinear, gains_here, has_onednn, is_faster
+from rescorer.layers.packed_linear import PackedLinear, gains_here, has_onednn, is_faster, product
 from rescorer.layers.products import NarrowLinear, narrow_layers, with_same_weights
 
 pytestmark = pytest.mark.skipif(not has_onednn(), reason="this PyTorch has no product by oneDNN")
@@ -87,6 +87,19 @@ def test_log_sum_exp_of_packed_tiles(n_words: int) -> None:
     found = LogSumExp(weight, bias)
     for _ in range(2):
         np.testing.assert_allclose(found(factors).numpy(), logsumexp(logits, axis=1), atol=5e-6)
+
+
+def test_few_numbers_of_rows_are_multiplied(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = set[int]()
+
+    def recorded(rows: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
+        sizes.add(len(rows))
+        return product(rows, *others)
+
+    monkeypatch.setattr(packed_linear, "product", recorded)
+    packed = PackedLinear(nn.Linear(2, 3))
+    assert [len(packed(torch.ones(n, 2))) for n in range(1, 200)] == list(range(1, 200))
+    assert sizes == {*range(8, 65, 8), 128, 192, 256}
 
 
 def test_widths_that_do_not_fit_are_refused() -> None:
