@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
+
 from rescorer.layers.output_layer import ExactOutputLayer
 from rescorer.scorers.encdec.inference import EncDecScorer
 
 
 @contextmanager
 def printed_layer_speeds(scorer: EncDecScorer) -> Iterator[None]:
-    """Print GFLOP/s and share of the thread's time of each layer; for scorers in one thread."""
+    """Print GFLOP/s and share of the time of each layer, computed with one thread."""
     seconds, operations = Counter[str](), Counter[str]()
 
     def timed(name: str, width: int, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -35,11 +37,14 @@ def printed_layer_speeds(scorer: EncDecScorer) -> Iterator[None]:
     assert isinstance(output, ExactOutputLayer)
     denominator = output.denominator
     vars(output)["denominator"] = timed("log Z", output.weight.numel(), denominator)
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
     started = time.thread_time()
     try:
         yield
     finally:
         whole = time.thread_time() - started
+        torch.set_num_threads(n_threads)
         vars(output)["denominator"] = denominator
         for layer in layers.values():
             del layer.forward
