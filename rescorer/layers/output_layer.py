@@ -6,12 +6,13 @@ Notation: n rows, w width of a row, V words.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
-from rescorer.layers.log_sum_exp import log_sum_exp
+from rescorer.layers.log_sum_exp import LogSumExp
 from rescorer.layers.products import rounded
 
 # The words of a shortlist are numbered by falling frequency. With 15,000 of them, over contexts of a
@@ -55,9 +56,14 @@ class ExactOutputLayer:
         self.bias = output.bias.detach()
         self.narrow_weight = self.weight.to(dtype)
 
+    @cached_property
+    def denominator(self) -> LogSumExp:
+        """From rows to log Z; made when it is first needed."""
+        return LogSumExp(self.narrow_weight, self.bias)
+
     def log_z(self, rows: Tensor) -> Tensor:
         """See `OutputLayer`."""
-        return log_sum_exp(rows, self.narrow_weight, self.bias)
+        return self.denominator(rows)
 
     def log_probs(self, rows: Tensor, log_z: Tensor, words: Tensor) -> Tensor:
         """See `OutputLayer`."""
@@ -100,18 +106,15 @@ class EstimatedOutputLayer(ExactOutputLayer):
     These are the frequent words and every STEP-th of the others, weighted as STEP words.
     """
 
-    def __init__(self, output: nn.Linear, dtype: torch.dtype) -> None:
-        super().__init__(output, dtype)
+    @cached_property
+    def denominator(self) -> LogSumExp:
+        """From rows to an estimate of log Z."""
         weight, bias = self.narrow_weight, self.bias
         sampled = bias[N_FREQUENT::STEP]
         n_others = max(0, len(bias) - N_FREQUENT)
         share = math.log(n_others / len(sampled)) if n_others else 0.0
-        self.some_weight = torch.cat([weight[:N_FREQUENT], weight[N_FREQUENT::STEP]])
-        self.some_bias = torch.cat([bias[:N_FREQUENT], sampled + share])
-
-    def log_z(self, rows: Tensor) -> Tensor:
-        """The estimate, *Shape:* (n, w) -> (n,)."""
-        return log_sum_exp(rows, self.some_weight, self.some_bias)
+        some_weight = torch.cat([weight[:N_FREQUENT], weight[N_FREQUENT::STEP]])
+        return LogSumExp(some_weight, torch.cat([bias[:N_FREQUENT], sampled + share]))
 
     def log_probs(self, rows: Tensor, log_z: Tensor, words: Tensor) -> Tensor:
         """See `OutputLayer`; an estimate has no term to be made exact."""

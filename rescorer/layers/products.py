@@ -1,14 +1,19 @@
-"""Products in a narrow type whose results are float32 again."""
+"""Layers made ready for scoring: products in a narrow type whose results are float32 again, or packed ones."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from rescorer.layers.narrow_rows import narrow_rows
+from rescorer.layers.packed_linear import PackedLinear, is_faster
+
+Network = TypeVar("Network", bound=nn.Module)
 
 
 def product(rows: Tensor, weight: Tensor) -> Tensor:
@@ -49,6 +54,13 @@ class NarrowLinear(nn.Linear):
 
 
 def narrow_layers(module: object, names: Iterable[str], dtype: torch.dtype) -> None:
-    """Replace each named layer of a module by a `NarrowLinear`."""
+    """Replace each named layer of a module by a `NarrowLinear`, or a `PackedLinear` where that is faster."""
     for name in names:
-        setattr(module, name, NarrowLinear(getattr(module, name), dtype))
+        layer: nn.Linear = getattr(module, name)
+        packs = dtype == torch.float32 and is_faster(layer.weight)
+        setattr(module, name, PackedLinear(layer) if packs else NarrowLinear(layer, dtype))
+
+
+def with_same_weights(network: Network) -> Network:
+    """A copy of a trained network whose layers can be replaced; the weights are shared, not copied."""
+    return copy.deepcopy(network, {id(weight): weight for weight in network.parameters()})

@@ -9,7 +9,6 @@ Notation: n rows; d = hidden_width, r = embedding_width, f = factor_width, V = s
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
@@ -27,9 +26,10 @@ from rescorer.contract.data import Data, goes_right_to_left
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.training import Prepared
 from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
+from rescorer.layers.compiled_gates import compile_gates
 from rescorer.layers.initial_weights import draw_weights, scale_by_fan_in
 from rescorer.layers.output_layer import output_layer, start_normalised
-from rescorer.layers.products import narrow_layers
+from rescorer.layers.products import narrow_layers, with_same_weights
 from rescorer.layers.units import UnitName, new_unit
 from rescorer.training.held_out import digest, held_out_mask
 from rescorer.training.mapped_text import mapped_text
@@ -224,10 +224,11 @@ class RnnLmTables(WordTables[NoSource, Any, Any, WordInputs]):
 
 def _in_precision(network: RnnLm, dtype: torch.dtype) -> RnnLm:
     """The same network with the products of the steps in a type."""
-    narrow = copy.deepcopy(network)
+    narrow = with_same_weights(network)
     narrow_layers(narrow.unit, narrow.unit.recurrent_layers, dtype)
     if narrow.factor is not None:
         narrow_layers(narrow, ["factor"], dtype)
+    compile_gates(narrow)
     return narrow
 
 

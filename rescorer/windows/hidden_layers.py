@@ -9,15 +9,17 @@ Notation: n rows, w numbers of a row before its word, d1 width of the first laye
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from rescorer.layers import packed_linear
 from rescorer.layers.float_bits import narrowed, widened
 from rescorer.layers.narrow_rows import ROWS_STEP
 from rescorer.windows.feed_forward import FeedForward
@@ -65,9 +67,7 @@ class HiddenLayers:
                 network.embedding.weight[: history.n_numbers], network.first.weight[:, :width]
             )
             self.tables = torch.stack([_with_mean(table, history) for table in tables]).to(dtype)
-            self.second = None
-            if network.second is not None:
-                self.second = network.second.weight.to(dtype), network.second.bias.to(dtype)
+            self.second = None if network.second is None else _SecondLayer(network.second, dtype)
 
     @torch.inference_mode()
     def __call__(self, rows: NDArray[np.int32], bases: Tensor) -> tuple[Tensor, NDArray[np.int32]]:
@@ -91,7 +91,7 @@ class HiddenLayers:
             first = torch.empty(len(firsts), self.tables.shape[2], dtype=self.dtype)
             _sum_first_layer(rows, firsts, bases.numpy(), tables, numbers(first))
             return first
-        result = torch.empty(len(firsts), len(self.second[0]), dtype=self.dtype)
+        result = torch.empty(len(firsts), self.second.width, dtype=self.dtype)
         size = min(ROWS_AT_ONCE, _filled(len(firsts)))
         first = torch.empty(size, self.tables.shape[2], dtype=self.dtype)
         for start in range(0, len(firsts), ROWS_AT_ONCE):
@@ -113,7 +113,22 @@ class HiddenLayers:
         return self._last(torch.relu(first).to(self.dtype))
 
     def _last(self, first: Tensor) -> Tensor:
-        return first if self.second is None else linear(first, *self.second).relu_()
+        return first if self.second is None else self.second(first)
+
+
+class _SecondLayer:
+    """A trained layer in a type, its weight laid out for the product where that is faster."""
+
+    def __init__(self, layer: nn.Linear, dtype: torch.dtype) -> None:
+        self.width = layer.out_features
+        self._weight, self._bias = layer.weight.detach().to(dtype), layer.bias.detach().to(dtype)
+        self._product: Callable[[Tensor, Tensor, Tensor], Tensor] = linear
+        if packed_linear.is_faster(self._weight):
+            self._weight, self._product = packed_linear.packed(self._weight), packed_linear.product
+
+    def __call__(self, first: Tensor) -> Tensor:
+        """The rectified layer of each row, *Shape:* (n, d1) -> (n, d)."""
+        return self._product(first, self._weight, self._bias).relu_()
 
 
 @torch.inference_mode()

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from gru_network import GruNetwork, LogProbs
+from layer_speed import printed_layer_speeds
 from numpy.typing import NDArray
 from paper_sizes import PAPER_SIZES
 from results import Result, write_results
@@ -43,6 +44,7 @@ BLOCK_ROWS = 8192
 PEER_BATCH = 512
 PEAK_SIZE = 2048
 N_JOBS = n_processors()
+BY_LAYER = ("tries, float32", "tries, bfloat16")
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,9 @@ def measure(work: Work, peaks: dict[torch.dtype, float]) -> list[Result]:
             f" Spearman {spearmanr(found[work.sample], exact).statistic:.6f},"
             f" {share:.0%} of the {peaks[dtype] / 1e9:.0f} GFLOP/s of a large product"
         )
+        if name in BY_LAYER:
+            with printed_layer_speeds(scorer):
+                scorer.values(Batch(work.blocks[0].sources, work.blocks[0].targets))
         for peer, peer_speed in peers.items():
             results.append(Result(work.title, name, peer, speed, peer_speed, "rows/s"))
     return results

@@ -28,7 +28,7 @@ from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.choices import Side
 from rescorer.contract.compute import Compute
 from rescorer.contract.distinct import distinct
-from rescorer.models.pretrained.packed_linear import has_onednn, pack, product
+from rescorer.layers.packed_linear import is_faster, pack, product
 from rescorer.models.pretrained.prefix_values import (
     LENGTH_STEP,
     Head,
@@ -138,7 +138,7 @@ class TransformerNetwork:
 
     def pack(self) -> None:
         """Compute products with oneDNN where that is faster; see `packed_linear`."""
-        if self.dtype != torch.float32 or self.device.type != "cpu" or not has_onednn():
+        if not is_faster(self.head.weight):
             return
         pack(self.decoder)
         if self.has_source:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,8 +14,9 @@ from rescorer.contract.architectures import Summaries
 from rescorer.contract.choices import Side
 from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
+from rescorer.layers.compiled_gates import compile_gates, sum_of_rows
 from rescorer.layers.output_layer import output_layer
-from rescorer.layers.products import narrow_layers
+from rescorer.layers.products import narrow_layers, with_same_weights
 from rescorer.scorers.encdec.network import EncodedSources, EncoderDecoder, StepInputs
 from rescorer.tries.prefix_tree import build_prefix_tree
 from rescorer.tries.recurrent import to_device
@@ -56,20 +56,23 @@ class EncoderDecoderTables(WordTables[EncodedSources, Any, Any, StepInputs]):
     def inputs(self, words: Tensor, source: EncodedSources, rows: Tensor) -> StepInputs:
         """See `Recurrent.inputs`."""
         return StepInputs(
-            self._unit_inputs[words] + source.unit[rows],
-            self._readout_inputs[words] + source.readout[rows],
+            sum_of_rows(self._unit_inputs, words, source.unit, rows),
+            sum_of_rows(self._readout_inputs, words, source.readout, rows),
         )
 
 
 def _in_precision(network: EncoderDecoder, dtype: torch.dtype) -> EncoderDecoder:
-    """The same network with the products of the steps in a type; the others are few."""
-    narrow = copy.deepcopy(network)
+    """The same network with the products of the steps in a type; those of sources stay in float32."""
+    narrow = with_same_weights(network)
     for module, names in (
         (narrow.encoder, narrow.encoder.recurrent_layers),
         (narrow.decoder, narrow.decoder.recurrent_layers),
         (narrow, ("hidden_to_readout", "readout_factor")),
     ):
         narrow_layers(module, names, dtype)
+    of_sources = ("summary", "decoder_start_layer", "context_to_unit", "context_to_readout")
+    narrow_layers(narrow, of_sources, torch.float32)
+    compile_gates(narrow)
     return narrow
 
 

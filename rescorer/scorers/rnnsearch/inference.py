@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import copy
-
 import torch
 from torch import Tensor
 
 from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
+from rescorer.layers.compiled_gates import compile_gates
 from rescorer.layers.output_layer import output_layer
-from rescorer.layers.products import narrow_layers
+from rescorer.layers.products import narrow_layers, with_same_weights
 from rescorer.layers.step_linear import StepLinear
 from rescorer.scorers.rnnsearch.context import Attention, ContextName
 from rescorer.scorers.rnnsearch.network import (
@@ -36,7 +35,7 @@ class RnnSearchTables(WordTables[ReadSources, DecoderState, DecoderCarried, Step
 
     @torch.inference_mode()
     def __init__(self, network: RnnSearch, dtype: torch.dtype) -> None:
-        self._narrow = network if dtype == torch.float32 else in_precision(network, dtype)
+        self._narrow = in_precision(network, dtype)
         super().__init__(self._narrow, network.output)
         with_none = with_no_word(network.target_embedding.weight)
         self._unit_inputs = network.decoder.inputs(with_none)
@@ -65,11 +64,12 @@ TABLES: dict[ContextName, type[RnnSearchTables]] = {
 
 def in_precision(network: RnnSearch, dtype: torch.dtype) -> RnnSearch:
     """The same network with the products of its steps in a type; the words' own products are few."""
-    narrow = copy.deepcopy(network)
+    narrow = with_same_weights(network)
     for module in list(narrow.modules()):
         for name, layer in list(module.named_children()):
             if isinstance(layer, StepLinear) and name != "input":
                 narrow_layers(module, [name], dtype)
+    compile_gates(narrow)
     return narrow
 
 

@@ -9,6 +9,7 @@ import numba
 import numpy as np
 import pytest
 import torch
+from scipy.special import expit
 
 from rescorer.layers.float_bits import (
     bits_as_float,
@@ -18,6 +19,8 @@ from rescorer.layers.float_bits import (
     highest,
     in_order,
     narrowed,
+    sigmoid,
+    tanh,
     to_bfloat16,
     widened,
 )
@@ -43,6 +46,20 @@ def test_exponentials() -> None:
     numbers = np.linspace(-87, 0, 997, dtype=np.float32)
     found = [compiled_exp(number) for number in numbers]
     np.testing.assert_allclose(found, np.exp(numbers.astype(np.float64)), rtol=5e-6)
+
+
+@numba.njit
+def compiled_gates(number: Any) -> Any:
+    return sigmoid(number), tanh(number)
+
+
+def test_gates() -> None:
+    numbers = np.concatenate([np.linspace(-100, 100, 999), [0.0, -1e-6, 1e-6, 1e4, -1e4]])
+    numbers = numbers.astype(np.float32)
+    found = np.array([compiled_gates(number) for number in numbers])
+    numbers = numbers.astype(np.float64)
+    exact = np.stack([expit(numbers), np.tanh(numbers)], axis=1)
+    np.testing.assert_allclose(found, exact, rtol=0, atol=3e-7)
 
 
 @numba.njit

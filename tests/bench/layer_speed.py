@@ -1,0 +1,53 @@
+"""Speed of each layer of an encoder-decoder while it scores: where a precision loses."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from rescorer.layers.output_layer import ExactOutputLayer
+from rescorer.scorers.encdec.inference import EncDecScorer
+
+
+@contextmanager
+def printed_layer_speeds(scorer: EncDecScorer) -> Iterator[None]:
+    """Print GFLOP/s and share of the time of each layer, computed with one thread."""
+    seconds, operations = Counter[str](), Counter[str]()
+
+    def timed(name: str, width: int, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def call(rows: Any) -> Any:
+            started = time.thread_time()
+            result = compute(rows)
+            seconds[name] += time.thread_time() - started
+            operations[name] += 2 * len(rows) * width
+            return result
+
+        return call
+
+    modules = dict(scorer.network._narrow.named_modules())
+    layers = {name: layer for name, layer in modules.items() if hasattr(layer, "in_features")}
+    for name, layer in layers.items():
+        layer.forward = timed(name, layer.in_features * layer.out_features, layer.forward)
+    output = scorer.layer
+    assert isinstance(output, ExactOutputLayer)
+    denominator = output.denominator
+    vars(output)["denominator"] = timed("log Z", output.weight.numel(), denominator)
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    started = time.thread_time()
+    try:
+        yield
+    finally:
+        whole = time.thread_time() - started
+        torch.set_num_threads(n_threads)
+        vars(output)["denominator"] = denominator
+        for layer in layers.values():
+            del layer.forward
+    for name, spent in seconds.most_common():
+        print(f"  {name}: {operations[name] / spent / 1e9:.0f} GFLOP/s, {spent / whole:.0%}")
+    print(f"  around the products: {1 - seconds.total() / whole:.0%}")
