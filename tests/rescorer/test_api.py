@@ -265,7 +265,7 @@ Model.score(sources: Texts, targets: Texts, links: Texts | None = None) -> NDArr
 Model.score_words(sources: Texts, targets: Texts, links: Texts | None = None) -> list[NDArray[np.float64]]
 UserError
 load(model: StrPath, device: Device = 'auto', precision: Precision = 'float32', unnormalized: bool = False, \
-trust_code: bool = False) -> Model
+trust_code: bool = False, settings: Mapping[str, Any] | None = None) -> Model
 read_table(path: StrPath) -> pd.DataFrame
 rescore(table: StrPath, out: StrPath, models: Sequence[Model], columns: str = 'sum', mean: Mean | None = None, \
 column_format: ColumnFormat = 'prob', ini: StrPath | None = None, ini_out: StrPath | None = None, \
