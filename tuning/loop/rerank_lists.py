@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.json_files import write_json
 from moses_bridge.base.overwriting import refuse_overwriting
-from moses_bridge.base.textio import count_lines, open_directory, write_lines
+from moses_bridge.base.textio import count_lines, open_directory, read_lines, write_lines
 from moses_bridge.formats.nbest import parse_features, read_nbest, without_escaped_bars
 from moses_bridge.formats.nbest_lists import ESCAPES_BARS, write_moses_list
 from moses_bridge.formats.weights import read_weights
@@ -183,8 +183,10 @@ def _with_features(
 ) -> Path:
     """Write the list of a text in Moses's format, with the added features."""
     plain = out.with_name(f"plain.{out.name}")
-    n_sentences = count_lines(text.source)
-    write_moses_list(text.nbest, config.list_format, n_sentences, plain, config.word_penalty)
+    sources = list(read_lines(text.source))
+    blank = {number for number, line in enumerate(sources) if not line.split()}
+    form = (config.list_format, len(sources))
+    write_moses_list(text.nbest, *form, plain, config.word_penalty, blank)
     own = _features(plain)
     for name in (MBR_FEATURE, *(feature.name for feature in added.features)):
         if name in own and not (name == MBR_FEATURE and likeness is None):

@@ -179,6 +179,18 @@ def test_a_feature_that_does_not_fit_is_refused(
     assert not (tmp_path / "out").exists()
 
 
+def test_an_empty_hypothesis_is_refused_unless_its_source_is_empty(
+    text: ListedText, tmp_path: Path
+) -> None:
+    text.nbest.write_text(text.nbest.read_text().replace('"k l m n o"', '" "'))
+    message = r"list.jsonl:3: found a hypothesis without words, expected words. Leave it out"
+    with pytest.raises(InputError, match=message):
+        rerank_lists(text, None, tmp_path / "out", MERT)
+    assert not (tmp_path / "out").exists()
+    text.source.write_text(text.source.read_text().replace(REFERENCES[2], ""))
+    assert rerank_lists(text, None, tmp_path / "out", MERT).systems
+
+
 def test_a_test_list_with_other_features_is_refused(text: ListedText, tmp_path: Path) -> None:
     other = tmp_path / "other.jsonl"
     other.write_text(text.nbest.read_text().replace("TM0", "LP0"))
