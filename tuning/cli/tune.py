@@ -375,8 +375,7 @@ def rerank(
     )
     found = rerank_lists(dev, test, out, settings, features, seed, jobs, init_weights)
     if test is not None and test_references:
-        metric = settings.chosen_metric
-        _print_comparison(found, test, out, target_language, groups, jobs, metric)
+        _print_comparison(found, test, out, target_language, groups, jobs, settings.chosen_metric)
     else:
         click.echo(f"weights in {out / 'weights.json'}")
 
