@@ -147,7 +147,6 @@ def compare(
         [*metrics, *metrics_of_runs([run.metric for run in all_runs.values()])],
         references,
         source,
-        jobs,
     )
     models = {
         name: {all_runs[path].network for path in members if path in all_runs}

@@ -23,7 +23,6 @@ def tuned_metrics(
     metrics: Sequence[MetricChoice],
     references: Sequence[Path],
     source: Path,
-    jobs: int = 1,
 ) -> dict[str, dict[str, float]]:
     """Each system by each of the metrics, as the mean over its outputs.
 
@@ -32,7 +31,6 @@ def tuned_metrics(
         metrics: what is counted.
         references: one file each.
         source: the translated text.
-        jobs: number of processes of TER.
 
     Raises:
         InputError: an output has another number of lines than the references, or a metric's command wrote
@@ -41,7 +39,7 @@ def tuned_metrics(
     """
     found: dict[str, dict[str, float]] = {name: {} for name in systems}
     for choice in metrics:
-        counter = choice.references(references, source, jobs)
+        counter = choice.references(references, source)
         for name, outputs in systems.items():
             sums = [counter.output_statistics(path).sum(axis=0) for path in outputs]
             values = [float(counter.metric.value(of_output)) for of_output in sums]
