@@ -49,15 +49,19 @@ def load(
     precision: Precision = "float32",
     unnormalized: bool = False,
     trust_code: bool = False,
+    settings: Mapping[str, Any] | None = None,
 ) -> Model:
     """A trained model, to be asked for values, vectors and targets.
 
     Args:
-        model: its directory, what `rescorer train` wrote.
+        model: its directory, what `rescorer train` wrote; or the name of a pretrained model, which gives values
+            alone: hf:DIRECTORY, hf-lm:DIRECTORY or ct2:DIRECTORY.
         device: "auto" takes a GPU if there is one.
         precision: of the products, "float32" or "bfloat16".
         unnormalized: leave out the softmax's denominator; for models trained with self_normalisation.
         trust_code: import an architecture from outside this package, which runs its code.
+        settings: of the text of a pretrained model: {"case": "sentence", "target_language": "fra_Latn"}; see
+            `rescorer.models.pretrained.settings.PretrainedSettings`.
 
     Raises:
         UserError: the path is no whole model, or the settings do not fit it or this machine.
@@ -67,14 +71,17 @@ def load(
     from rescorer.contract.parallel import let_waiting_threads_sleep
 
     let_waiting_threads_sleep()
+    from moses_bridge.base.config import from_mapping
     from rescorer.contract import choices
     from rescorer.contract.compute import Compute
+    from rescorer.models.pretrained.settings import PretrainedSettings
     from rescorer.views.loaded_model import Model
 
     _check_choice("device", device, choices.Device)
     _check_choice("precision", precision, choices.Precision)
 
-    return Model(Path(model), Compute(precision, device, unnormalized), trust_code)
+    given = from_mapping(PretrainedSettings, settings or {}, "settings")
+    return Model(Path(model), Compute(precision, device, unnormalized), trust_code, given)
 
 
 @extra_named("views")

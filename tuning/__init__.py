@@ -144,6 +144,7 @@ def evaluate(
     target_language: str = "fr",
     n_samples: int = 1000,
     seed: int = 1,
+    groups: StrPath | None = None,
 ) -> pd.DataFrame:
     """All scores of one file of translations, as `tuning evaluate` prints them.
 
@@ -153,6 +154,7 @@ def evaluate(
         target_language: code of the target language, for the detokenizer.
         n_samples: texts of the bootstrap.
         seed: of the bootstrap.
+        groups: names of the documents of the sentences, one a line; the bootstrap then draws documents.
 
     Returns:
         One row; its columns are those of `tuning.compare.output_scores.OutputScores`, the precisions as
@@ -166,9 +168,9 @@ def evaluate(
     from tuning.compare.output_scores import score_output
     from tuning.report.results import scores_in_a_row
 
-    return scores_in_a_row(
-        score_output(Path(output), _paths(references), target_language, n_samples, seed)
-    )
+    documents = None if groups is None else Path(groups)
+    rest = (_paths(references), target_language, n_samples, seed, documents)
+    return scores_in_a_row(score_output(Path(output), *rest))
 
 
 def _paths(given: StrPath | Sequence[StrPath]) -> list[Path]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
 
 from moses_bridge.base.choices import ListFormat
@@ -35,6 +35,7 @@ def write_moses_list(
     n_sentences: int,
     out: StrPath,
     word_penalty: bool = False,
+    blank: Container[int] = (),
 ) -> None:
     """Write a list in Moses's format.
 
@@ -45,20 +46,24 @@ def write_moses_list(
         out: the list to write, compressed by suffix.
         word_penalty: whether to add the feature WordPenalty0, minus the number of words, if the list has
             no such feature.
+        blank: sentences without words, whose hypotheses may be empty.
 
     Raises:
-        InputError: a line is malformed, has other features than the first one, or belongs to no sentence; or
-            a sentence has no hypothesis.
+        InputError: a line is malformed, has other features than the first one or no words, or belongs to no
+            sentence; or a sentence has no hypothesis.
     """
     with open_write(out) as stream:
-        for entry in track_lines(checked(path, form, n_sentences), "read", path, "hypotheses"):
+        entries = checked(path, form, n_sentences, blank)
+        for entry in track_lines(entries, "read", path, "hypotheses"):
             if word_penalty and f"{WORD_PENALTY}=".encode() not in entry.features.split():
                 penalty = f" {WORD_PENALTY}= {-len(split_words(entry.words))}".encode()
                 entry = replace(entry, features=(entry.features + penalty).strip())
             stream.write(format_entry(entry) + b"\n")
 
 
-def checked(path: StrPath, form: ListFormat, n_sentences: int) -> Iterator[NBestEntry]:
+def checked(
+    path: StrPath, form: ListFormat, n_sentences: int, blank: Container[int] = ()
+) -> Iterator[NBestEntry]:
     """Yield the entries of a whole list; see `write_moses_list`.
 
     Names with "_" are sparse features, which a hypothesis may have or not.
@@ -77,6 +82,9 @@ def checked(path: StrPath, form: ListFormat, n_sentences: int) -> Iterator[NBest
             found = f"the sentence id {entry.sentence_id}"
             expected = f"an id below {n_sentences}, the number of sentences of the source"
             raise InputError(path, entry.line_number, found, expected)
+        if entry.sentence_id not in blank and not split_words(entry.words):
+            hint = "Leave it out, and keep another one of its sentence"
+            raise InputError(path, entry.line_number, "a hypothesis without words", "words", hint)
         with_hypothesis.add(entry.sentence_id)
         yield entry
     for number in range(n_sentences):

@@ -18,7 +18,10 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import NamedScorer, WordScorer
 from rescorer.contract.target_generation import GenerationConfig, TargetGenerator
 from rescorer.models.model_description import DESCRIPTION, FOLDS
-from rescorer.models.model_directory import generator_of_model, scorer_of_model
+from rescorer.models.model_directory import generator_of_model
+from rescorer.models.pretrained.choice import parse_name
+from rescorer.models.pretrained.settings import PretrainedSettings
+from rescorer.models.scorer_choice import refuse_settings, scorer_of
 from rescorer.views.generated_phrases import targets_of_lines
 from rescorer.views.learned import Learned
 from rescorer.views.phrase_vectors import PHRASES_AT_ONCE
@@ -36,9 +39,10 @@ class Model:
     Texts are str or bytes; a str is read as its bytes in UTF-8. Words are separated by blanks.
 
     Args:
-        directory: what `rescorer train` wrote.
+        directory: what `rescorer train` wrote, or the name of a pretrained model, such as hf:DIRECTORY.
         compute: on what and how precisely.
         trust_code: import an architecture from outside this package, which runs its code.
+        settings: of the text of a pretrained model.
 
     Attributes:
         directory: the same.
@@ -46,14 +50,22 @@ class Model:
 
     Raises:
         InputError: the directory is not a whole model.
-        ConfigError: a GPU is requested and there is none, or the model cannot be scored without its
-            softmax's denominator.
+        ConfigError: a GPU is requested and there is none, the model cannot be scored without its softmax's
+            denominator, or settings do not fit it.
     """
 
-    def __init__(self, directory: Path, compute: Compute, trust_code: bool = False) -> None:
-        _check_is_model(directory)
+    def __init__(
+        self,
+        directory: Path,
+        compute: Compute,
+        trust_code: bool = False,
+        settings: PretrainedSettings | None = None,
+    ) -> None:
+        if parse_name(directory) is None:
+            _check_is_model(directory)
+        refuse_settings([directory], settings or PretrainedSettings())
         self.directory = directory
-        self.named: NamedScorer = scorer_of_model(directory, compute, trust_code)
+        self.named: NamedScorer = scorer_of(directory, compute, trust_code, settings)
         self._compute = compute
         self._trust_code = trust_code
 
@@ -100,6 +112,7 @@ class Model:
             InputError: the model does not predict targets word by word.
             UserError: as of `score`.
         """
+        self._refuse_pretrained("values of words")
         scorer = self.named.scorer
         if not isinstance(scorer, WordScorer):
             raise InputError(
@@ -194,11 +207,24 @@ class Model:
 
     @cached_property
     def _learned(self) -> Learned:
+        self._refuse_pretrained("vectors of phrases")
         return Learned.load(self.directory, self._trust_code)
 
     @cached_property
     def _generator(self) -> TargetGenerator:
+        self._refuse_pretrained("generated targets")
         return generator_of_model(self.directory, self._compute, self._trust_code)
+
+    def _refuse_pretrained(self, what: str) -> None:
+        """Refuse what a model of another toolkit does not give."""
+        if parse_name(self.directory) is not None:
+            raise InputError(
+                self.directory,
+                None,
+                f"a pretrained model, which gives no {what}",
+                "a model of `rescorer train`",
+                "`score` gives the values of pairs",
+            )
 
     def _pairs(self, sources: Texts, targets: Texts, links: Texts | None) -> Batch:
         """The pairs, checked."""

@@ -257,7 +257,8 @@ def test_importing_loads_nothing_heavy() -> None:
 
 # What users call: a change here is one that they notice. Types are as they stand in the code.
 PUBLIC = """\
-Model(directory: Path, compute: Compute, trust_code: bool = False) -> None
+Model(directory: Path, compute: Compute, trust_code: bool = False, \
+settings: PretrainedSettings | None = None) -> None
 Model.embed(phrases: Texts) -> NDArray[np.float32]
 Model.generate(sources: Texts, n: int = 1, beam: int = 10, sample: bool = False, temperature: float = 1.0, \
 length_penalty: float = 0.0, max_words: int = 100, unknown_words: bool = True, seed: int = 1) -> pd.DataFrame
@@ -265,7 +266,7 @@ Model.score(sources: Texts, targets: Texts, links: Texts | None = None) -> NDArr
 Model.score_words(sources: Texts, targets: Texts, links: Texts | None = None) -> list[NDArray[np.float64]]
 UserError
 load(model: StrPath, device: Device = 'auto', precision: Precision = 'float32', unnormalized: bool = False, \
-trust_code: bool = False) -> Model
+trust_code: bool = False, settings: Mapping[str, Any] | None = None) -> Model
 read_table(path: StrPath) -> pd.DataFrame
 rescore(table: StrPath, out: StrPath, models: Sequence[Model], columns: str = 'sum', mean: Mean | None = None, \
 column_format: ColumnFormat = 'prob', ini: StrPath | None = None, ini_out: StrPath | None = None, \

@@ -33,8 +33,14 @@ if TYPE_CHECKING:
 
 
 @command
-@click.argument("translations", type=INPUT_FILE)
+@click.argument("systems", nargs=-1, required=True)
 @REFERENCE
+@click.option(
+    "--groups",
+    type=INPUT_FILE,
+    help="Names of the documents of the sentences, one a line: the bootstrap draws documents instead of "
+    "sentences.",
+)
 @click.option(
     "--target-language",
     default="fr",
@@ -54,8 +60,9 @@ if TYPE_CHECKING:
 )
 @SEED
 def evaluate(
-    translations: Path,
+    systems: tuple[str, ...],
     references: tuple[Path, ...],
+    groups: Path | None,
     target_language: str,
     form: OutputFormat,
     samples: int,
@@ -63,16 +70,24 @@ def evaluate(
 ) -> None:
     """Print BLEU, chrF and TER of translations.
 
-    BLEU is on tokens, with its bootstrap s.d.; then BLEU, chrF and TER are on detokenised text. TRANSLATIONS
-    has one translation a line.
+    BLEU is on tokens, with its bootstrap s.d.; then BLEU, chrF and TER are on detokenised text. SYSTEMS is
+    one FILE of translations, one a line, or each of them is NAME=FILE[,FILE...]: then means over the files of
+    each are printed.
 
     Example: tuning evaluate test.out --reference test.fr --target-language fr
-    """
-    from tuning.compare.output_scores import score_output
-    from tuning.report.write import format_scores
 
-    scores = score_output(translations, references, target_language, samples, seed)
-    click.echo(format_scores(scores, form), nl=False)
+    Example: tuning evaluate A=a1.out,a2.out B=b.out --reference test.fr --reference test2.fr --format text
+    """
+    from tuning.compare.output_scores import score_output, score_systems
+    from tuning.report.write import format_scores, format_systems
+
+    rest = (references, target_language, samples, seed, groups)
+    if len(systems) == 1 and (Path(systems[0]).is_file() or "=" not in systems[0]):
+        scores = score_output(Path(systems[0]), *rest)
+        click.echo(format_scores(scores, form), nl=False)
+        return
+    named = _parse_systems(systems, "NAME=FILE[,FILE...]")
+    click.echo(format_systems(score_systems(named, *rest), form), nl=False)
 
 
 def _compare_settings(
@@ -154,7 +169,7 @@ def compare(
 
     texts = [source, *references, *training, *training_targets]
     texts += [] if groups is None else [groups]
-    named = _parse_systems(systems)
+    named = _parse_systems(systems, "NAME=RUN[,RUN...] or NAME=FILE[,FILE...]")
     outputs = [path for paths in named.values() for path in paths if path.is_file()]
     refuse_overwriting(written_files(out, "table"), [*texts, *outputs])
     settings = _compare_settings(config, target_language, control, run_commands)
@@ -314,8 +329,7 @@ def _read_tables(tables: tuple[str, ...], written: list[Path]) -> dict[str, Comp
     return {name: read_comparison(path) for name, path in paths.items()}
 
 
-def _parse_systems(systems: tuple[str, ...]) -> dict[str, list[Path]]:
-    form = "NAME=RUN[,RUN...]"
+def _parse_systems(systems: tuple[str, ...], form: str) -> dict[str, list[Path]]:
     named = _named(systems, form, "the system {} is given twice; join its runs by commas")
     parsed = {}
     for name, runs in named.items():

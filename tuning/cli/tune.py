@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from tuning.loop.rerank_lists import ListedText, Reranked
     from tuning.loop.tuning_loop import TuningConfig
     from tuning.optimisers.contract import OptimizerConfig
+    from tuning.pools.metric_by_name import MetricChoice
 
 
 def _tuning_settings(
@@ -190,6 +191,7 @@ def _rerank_settings(
     n_runs: int | None,
     list_format: ListFormat | None,
     mbr: MbrMetricName | None,
+    mbr_command: str | None,
 ) -> RerankConfig:
     """The settings of `tuning rerank`."""
     from tuning.loop.rerank_config import RerankConfig
@@ -203,6 +205,7 @@ def _rerank_settings(
         "n_runs": n_runs,
         "list_format": list_format,
         "mbr": mbr,
+        "mbr_command": mbr_command,
     }
     return with_options(load_config(RerankConfig, config), options)
 
@@ -246,6 +249,11 @@ def _rerank_settings(
     help="Add the feature MBR0: the mean of this metric over the other hypotheses of a sentence as references; "
     "sets the key mbr.",
 )
+@click.option(
+    "--mbr-command",
+    help="Command of --mbr column, as --metric-command: it scores each hypothesis with each other one of its "
+    "sentence as {reference}; sets the key mbr_command.",
+)
 @OPTIMIZER
 @METRIC
 @METRIC_COMMAND
@@ -288,6 +296,7 @@ def rerank(
     nbest_features: tuple[str, ...],
     models: tuple[str, ...],
     mbr: MbrMetricName | None,
+    mbr_command: str | None,
     optimizer: OptimizerName | None,
     metric: MetricName | None,
     metric_command: str | None,
@@ -324,6 +333,7 @@ def rerank(
         "--list": dev_list,
         "--test-list": test_list,
         "--mbr": mbr,
+        "--mbr-command": mbr_command,
         "--runs": n_runs,
         "--list-format": list_format,
         "--init-weights": init_weights,
@@ -345,6 +355,7 @@ def rerank(
         n_runs,
         list_format,
         mbr,
+        mbr_command,
     )
     features = [NBestFeature.parse(text) for text in nbest_features]
     features += [feature_of_model(text) for text in models]
@@ -364,7 +375,7 @@ def rerank(
     )
     found = rerank_lists(dev, test, out, settings, features, seed, jobs, init_weights)
     if test is not None and test_references:
-        _print_comparison(found, test, out, target_language, groups, jobs)
+        _print_comparison(found, test, out, target_language, groups, jobs, settings.chosen_metric)
     else:
         click.echo(f"weights in {out / 'weights.json'}")
 
@@ -382,6 +393,7 @@ def _print_comparison(
     target_language: str,
     groups: Path | None,
     jobs: int,
+    metric: MetricChoice,
 ) -> None:
     """Compare the chosen test translations, as `tuning compare` does; write the table and print it."""
     from tuning.compare.systems import CompareConfig, compare, digests
@@ -391,7 +403,10 @@ def _print_comparison(
     outputs = reranked.outputs(out)
     control = RERANKED if len(outputs) > 2 else ""  # shows what learning weights gives by itself
     settings = CompareConfig(target_language=target_language, control=control)
-    comparison = compare(outputs, test.source, test.references, settings, jobs, groups=groups)
+    metrics = [] if metric.name == "bleu" else [metric]
+    comparison = compare(
+        outputs, test.source, test.references, settings, jobs, groups=groups, metrics=metrics
+    )
     made = provenance(sys.argv, digests(outputs, [test.source, *test.references]))
     tuned_for = "" if reranked.metric == "bleu" else reranked.metric
     rows = [

@@ -137,6 +137,8 @@ class ResultRow:
         same_models: whether its tables and models are those of the first system, as for two optimisers.
         words: accuracy of words by their frequency in training, rarest first; empty if that is not known.
         tuned_for: name of the metric its weights were tuned for; "" for BLEU, or if it is not known.
+        metrics: its value by each metric other than BLEU that a system of the table was tuned for, on tokens;
+            mean over the runs.
     """
 
     system: str
@@ -161,6 +163,7 @@ class ResultRow:
     same_models: bool = False
     words: list[WordAccuracy] = field(default_factory=list)
     tuned_for: str = ""
+    metrics: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

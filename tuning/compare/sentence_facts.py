@@ -61,7 +61,7 @@ def read_sentence_facts(
         InputError: a training text has no lines, or groups has other lines than the text, an empty one or one
             document alone.
     """
-    documents = None if groups is None else _read_documents(groups, source)
+    documents = None if groups is None else read_documents(groups, source)
     if not training:
         return SentenceFacts(documents)
     for path in training:
@@ -77,11 +77,20 @@ def read_sentence_facts(
     )
 
 
-def _read_documents(path: Path, source: Path) -> NDArray[np.int64]:
+def read_documents(path: Path, text: Path) -> NDArray[np.int64]:
+    """The number of each sentence's document, *Shape:* (n_sentences,).
+
+    Args:
+        path: the name of each sentence's document, one a line.
+        text: the sentences.
+
+    Raises:
+        InputError: there are other lines than in the text, an empty one, or one document alone.
+    """
     names = list(read_lines(path))
-    n_lines = count_lines(source)
+    n_lines = count_lines(text)
     if len(names) != n_lines:
-        raise InputError(path, None, f"{len(names)} lines", f"{n_lines}, as {source} has")
+        raise InputError(path, None, f"{len(names)} lines", f"{n_lines}, as {text} has")
     if b"" in names:
         raise InputError(path, names.index(b"") + 1, "an empty line", "the name of a document")
     distinct = dict.fromkeys(names)

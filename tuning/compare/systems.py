@@ -34,6 +34,7 @@ from tuning.compare.significance import (
     compare_outputs,
     holm,
 )
+from tuning.compare.tuned_metrics import metrics_of_runs, tuned_metrics
 from tuning.compare.word_accuracy import count_words, word_accuracies
 from tuning.loop.list_features import ListFeatures
 from tuning.loop.run_directory import (
@@ -45,6 +46,7 @@ from tuning.loop.run_directory import (
 )
 from tuning.loop.tuning_loop import decode_text
 from tuning.pools.bleu_stats import References, bleu, length_ratio, precisions
+from tuning.pools.metric_by_name import MetricChoice
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ def compare(
     training: Sequence[Path] = (),
     groups: Path | None = None,
     training_targets: Sequence[Path] = (),
+    metrics: Sequence[MetricChoice] = (),
 ) -> Comparison:
     """Translate the test text with every run and compare the systems.
 
@@ -96,6 +99,8 @@ def compare(
             what another text would have others of.
         training_targets: target sides of the training texts, tokenised; the accuracy of words is counted by
             their frequency in them, against the first reference.
+        metrics: metrics that files of translations were chosen by; each row gets its value by them, and by
+            those the runs were tuned for.
 
     Raises:
         InputError: a run directory or text is malformed, or groups or translations do not fit the text.
@@ -137,6 +142,12 @@ def compare(
     against_baseline = _contrasts(of_systems, next(iter(systems)), facts.documents)
     against_control = _contrasts(of_systems, config.control, facts.documents)
     far = _far_scores(of_systems, facts, config)
+    by_metrics = tuned_metrics(
+        {name: [outputs[path] for path in members] for name, members in systems.items()},
+        [*metrics, *metrics_of_runs([run.metric for run in all_runs.values()])],
+        references,
+        source,
+    )
     models = {
         name: {all_runs[path].network for path in members if path in all_runs}
         for name, members in systems.items()
@@ -164,6 +175,7 @@ def compare(
                 )
                 if training_targets
                 else [],
+                metrics=by_metrics[system],
             )
         )
     signature = (

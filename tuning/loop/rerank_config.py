@@ -9,6 +9,7 @@ from moses_bridge.base.choices import ListFormat
 from moses_bridge.base.config import AtLeast, check_limits
 from tuning.optimisers.by_name import OptimizerName
 from tuning.optimisers.contract import OptimizerConfig
+from tuning.pools.mbr_by_name import MbrChoice
 from tuning.pools.metric_by_name import MetricChoice
 from tuning.pools.metric_name import MbrMetricName, MetricName
 
@@ -29,6 +30,9 @@ class RerankConfig:
             have none. It lets the weights correct the length of the output.
         mbr: of lists, the metric of a feature MBR0: the mean quality of a hypothesis against the others of its
             sentence (minimum Bayes risk). None adds no such feature.
+        mbr_command: command of mbr = "column", like metric_command: it scores each hypothesis of a sentence
+            with each other one as {reference}.
+        mbr_cache: file that keeps the numbers of mbr_command; "" keeps none.
         metric: what weights are tuned for.
         metric_command: command of the metric "column": {hypotheses}, {source} and {reference} become paths of
             files with a line for each hypothesis, and it writes a number for each to {out}; more is better.
@@ -43,6 +47,8 @@ class RerankConfig:
     list_format: ListFormat = "moses"
     word_penalty: bool = True
     mbr: MbrMetricName | None = None
+    mbr_command: str = ""
+    mbr_cache: str = ""
     metric: MetricName = "bleu"
     metric_command: str = ""
     metric_cache: str = ""
@@ -50,9 +56,14 @@ class RerankConfig:
 
     def __post_init__(self) -> None:
         check_limits(self)
-        _ = self.chosen_metric
+        _ = self.chosen_metric, self.chosen_mbr
 
     @property
     def chosen_metric(self) -> MetricChoice:
         """The metric with its command."""
         return MetricChoice(self.metric, self.metric_command, self.metric_cache)
+
+    @property
+    def chosen_mbr(self) -> MbrChoice:
+        """The metric of the feature MBR0 with its command."""
+        return MbrChoice(self.mbr, self.mbr_command, self.mbr_cache)

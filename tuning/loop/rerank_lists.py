@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.json_files import write_json
 from moses_bridge.base.overwriting import refuse_overwriting
-from moses_bridge.base.textio import count_lines, open_directory, write_lines
+from moses_bridge.base.textio import count_lines, open_directory, read_lines, write_lines
 from moses_bridge.formats.nbest import parse_features, read_nbest, without_escaped_bars
 from moses_bridge.formats.nbest_lists import ESCAPES_BARS, write_moses_list
 from moses_bridge.formats.weights import read_weights
@@ -29,7 +29,7 @@ from tuning.loop.tuning_loop import weight_row
 from tuning.optimisers.by_name import load_optimizer
 from tuning.pools.bleu_stats import read_references
 from tuning.pools.mbr import FEATURE as MBR_FEATURE
-from tuning.pools.mbr import add_mbr
+from tuning.pools.mbr import Likeness, add_mbr
 from tuning.pools.metric_name import MbrMetricName, MetricName
 from tuning.pools.nbest_pool import NBestPool, grouped_weights, read_pool, spread_within
 from tuning.pools.sparse_features import is_sparse
@@ -130,6 +130,7 @@ def rerank_lists(
     _refuse_stand_ins(features)
     refuse_overwriting([out], [*dev.files, *([] if test is None else test.files)])
     references = config.chosen_metric.references(dev.references, dev.source)
+    likeness = config.chosen_mbr.likeness()
     if test is not None and test.references:
         read_references(test.references, test.source)  # refused before any work is done
     texts = {"dev": dev} if test is None else {"dev": dev, "test": test}
@@ -138,7 +139,7 @@ def rerank_lists(
     with open_directory(out) as directory:
         with ListFeatures(features) as added:
             lists = {
-                part: _with_features(text, directory / f"{part}.nbest.gz", added, config)
+                part: _with_features(text, directory / f"{part}.nbest.gz", added, likeness, config)
                 for part, text in texts.items()
             }
         _check_same_features(lists, texts)
@@ -173,19 +174,27 @@ def _refuse_stand_ins(features: Sequence[NBestFeature]) -> None:
             raise ConfigError(f"{feature.name}: nothing is searched; leave :{feature.stand_in} out")
 
 
-def _with_features(text: ListedText, out: Path, added: ListFeatures, config: RerankConfig) -> Path:
+def _with_features(
+    text: ListedText,
+    out: Path,
+    added: ListFeatures,
+    likeness: Likeness | None,
+    config: RerankConfig,
+) -> Path:
     """Write the list of a text in Moses's format, with the added features."""
     plain = out.with_name(f"plain.{out.name}")
-    n_sentences = count_lines(text.source)
-    write_moses_list(text.nbest, config.list_format, n_sentences, plain, config.word_penalty)
+    sources = list(read_lines(text.source))
+    blank = {number for number, line in enumerate(sources) if not line.split()}
+    form = (config.list_format, len(sources))
+    write_moses_list(text.nbest, *form, plain, config.word_penalty, blank)
     own = _features(plain)
     for name in (MBR_FEATURE, *(feature.name for feature in added.features)):
-        if name in own and not (name == MBR_FEATURE and config.mbr is None):
+        if name in own and not (name == MBR_FEATURE and likeness is None):
             raise ConfigError(f"{text.nbest} has a feature {name}; use another name")
     added.add(plain, text.source, out)
     plain.unlink(missing_ok=True)
-    if config.mbr is not None:
-        add_mbr(out, config.mbr, out)
+    if likeness is not None:
+        add_mbr(out, text.source, likeness, out)
     return out
 
 

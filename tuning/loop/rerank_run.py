@@ -48,7 +48,8 @@ from tuning.loop.tuning_loop import (
 from tuning.pools.bleu_stats import References
 
 ENDED = "the lists of one decoding are reranked"
-OF_LISTS = ("n_runs", "list_format", "word_penalty", "mbr")  # settings that do not concern a run
+# Settings that do not concern a run.
+OF_LISTS = ("n_runs", "list_format", "word_penalty", "mbr", "mbr_command", "mbr_cache")
 
 
 def rerank_run(

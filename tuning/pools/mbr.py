@@ -1,17 +1,20 @@
 """Minimum Bayes risk over an n-best list (Kumar & Byrne 2004): how much a hypothesis is like the others.
 
-The value of a hypothesis is the mean quality, by sentence BLEU or chrF, that it would have if each other
-hypothesis of its sentence were the reference. As a feature of a list its weight is learned like any other.
+The value of a hypothesis is the mean quality, by sentence BLEU or chrF or a user's command, that it would
+have if each other hypothesis of its sentence were the reference. As a feature of a list its weight is learned
+like any other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.base.errors import InputError
 from moses_bridge.base.progress import track
 from moses_bridge.base.textio import StrPath, read_lines, write_lines
 from moses_bridge.formats.nbest import parse_entry, with_feature
@@ -20,37 +23,53 @@ from tuning.pools.bleu_stats import MAX_ORDER as BLEU_ORDER
 from tuning.pools.chrf import CHRF
 from tuning.pools.chrf import MAX_ORDER as CHRF_ORDER
 from tuning.pools.metric import unicode
-from tuning.pools.metric_name import MbrMetricName
 
 FEATURE = "MBR0"
 
 
-def add_mbr(nbest: StrPath, metric: MbrMetricName, out: StrPath) -> None:
+Likeness = Callable[[Sequence[tuple[bytes, Sequence[bytes]]]], Iterator[NDArray[np.float64]]]
+"""For sentences, each a source with its hypotheses, how much each hypothesis is like the others."""
+
+
+def add_mbr(nbest: StrPath, source: StrPath, likeness: Likeness, out: StrPath) -> None:
     """Write a list in Moses's format with the feature MBR0 behind the others.
 
     Args:
         nbest: the list.
-        metric: "bleu" or "chrf".
+        source: the sentences that were translated, one a line.
+        likeness: what gives the values.
         out: the list to write, compressed by suffix.
 
     Raises:
-        InputError: a line is malformed.
+        InputError: a line is malformed, or names a sentence that the source does not have.
     """
-    lines = list(read_lines(nbest))
+    lines, sources = list(read_lines(nbest)), list(read_lines(source))
     members: dict[int, list[int]] = {}
     texts = []
     for place, line in enumerate(lines):
         entry = parse_entry(line, nbest, place + 1)
+        if entry.sentence_id >= len(sources):
+            found = f"the sentence {entry.sentence_id}"
+            raise InputError(nbest, place + 1, found, f"0 to {len(sources) - 1}, as in {source}")
         members.setdefault(entry.sentence_id, []).append(place)
         texts.append(entry.words)
+    sentences = [
+        (sources[number], [texts[place] for place in places]) for number, places in members.items()
+    ]
     values = np.zeros(len(lines))
-    for places in track(members.values(), "MBR", len(members), "sentences"):
-        values[places] = mbr_values([texts[place] for place in places], metric)
+    found_values = track(likeness(sentences), "MBR", len(members), "sentences")
+    for places, of_sentence in zip(members.values(), found_values, strict=True):
+        values[places] = of_sentence
     pairs = zip(lines, values.tolist(), strict=True)
     write_lines(out, [with_feature(line, FEATURE, value) for line, value in pairs])
 
 
-def mbr_values(texts: Sequence[bytes], metric: MbrMetricName) -> NDArray[np.float64]:
+def likeness_by_metric(metric: Literal["bleu", "chrf"]) -> Likeness:
+    """The likeness by sentence BLEU or chrF, 0 to 1."""
+    return lambda sentences: (mbr_values(texts, metric) for _, texts in sentences)
+
+
+def mbr_values(texts: Sequence[bytes], metric: Literal["bleu", "chrf"]) -> NDArray[np.float64]:
     """The mean quality (0 to 1) of each text against the others; 0 for a single one.
 
     Args:

@@ -5,4 +5,4 @@ from __future__ import annotations
 from typing import Literal
 
 MetricName = Literal["bleu", "chrf", "ter", "word-accuracy", "cer", "column"]
-MbrMetricName = Literal["bleu", "chrf"]
+MbrMetricName = Literal["bleu", "chrf", "column"]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from tuning.compare.comparison import Comparison, Contrast, FarScores, ResultRow, RunSummary
-from tuning.compare.output_scores import OutputScores
+from tuning.compare.output_scores import OutputScores, SystemScores
 from tuning.loop.tuning_loop import LIMIT
 
 UNKNOWN = "*"
@@ -16,6 +17,11 @@ NOTE = (
     "BLEU on tokens, mean and standard deviation over the tuning runs; text s.d.: of the first run's "
     f"test BLEU over resampled texts; {UNKNOWN}: not known from one run; iterations: decodings of each "
     f"run, {CUT_OFF}: ended by the limit and not by itself."
+)
+
+METRICS_NOTE = (
+    "tuned: NAME: the metric a system was tuned for, counted on the tokens as in the tuning, mean over the "
+    "runs; less is better for ter and cer."
 )
 
 
@@ -42,6 +48,8 @@ def comparison_notes(comparison: Comparison) -> list[str]:
     if len(comparison.rows) > 1:
         notes += [_delta_note(comparison), _power_note(comparison)]
     notes += [*_one_network_notes(comparison), *_near_copy_notes(comparison)]
+    if any(row.metrics for row in comparison.rows):
+        notes.append(METRICS_NOTE)
     for row in comparison.rows:
         notes += _row_notes(row)
     return [*notes, comparison.signature, *comparison.detokenised_signatures]
@@ -188,7 +196,13 @@ def _cells(row: ResultRow, has_control: bool) -> dict[str, str]:
         "detok. BLEU": f"{row.detokenised_bleu:.2f}",
         "chrF": f"{row.chrf:.2f}",
         "TER": f"{row.ter:.2f}",
+        **{metric_heading(name): f"{value:.2f}" for name, value in row.metrics.items()},
     }
+
+
+def metric_heading(name: str) -> str:
+    """The heading of the values by a metric that systems were tuned for."""
+    return f"tuned: {name}"
 
 
 def _far_cells(system: str, far: FarScores, has_control: bool) -> dict[str, str]:
@@ -220,3 +234,25 @@ def scores_frame(scores: OutputScores) -> pd.DataFrame:
         "TER": f"{scores.ter:.2f}",
     }
     return pd.DataFrame([cells])
+
+
+def systems_frame(systems: Sequence[SystemScores]) -> pd.DataFrame:
+    """The scores of several systems, a row for each, as means over its files."""
+    return pd.DataFrame([_system_cells(scores) for scores in systems])
+
+
+def _system_cells(scores: SystemScores) -> dict[str, str]:
+    grams = zip(*(output.precisions for output in scores.outputs), strict=True)
+    means = {name: f"{value:.2f}" for name, value in scores.means.items()}
+    return {
+        "system": scores.system,
+        "files": str(len(scores.files)),
+        "BLEU": means["bleu"],
+        "s.d.": _number(scores.deviations.get("bleu"), ".2f"),
+        "text s.d.": means["bootstrap_sd"],
+        "length": f"{scores.means['length_ratio']:.3f}",
+        "1/2/3/4-gram": "/".join(f"{sum(values) / len(values):.1f}" for values in grams),
+        "detok. BLEU": means["detokenised_bleu"],
+        "chrF": means["chrf"],
+        "TER": means["ter"],
+    }

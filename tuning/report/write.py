@@ -11,12 +11,17 @@ from moses_bridge.base.lock import held_directory
 from moses_bridge.base.textio import open_write
 from tuning.compare.comparison import Comparison
 from tuning.compare.gains import Gains
-from tuning.compare.output_scores import OutputScores
+from tuning.compare.output_scores import OutputScores, SystemScores
 from tuning.compare.pooling import Pooled
 from tuning.compare.scan.weight_scan import Scan
 from tuning.report.as_json import to_json
 from tuning.report.choices import OutputFormat
-from tuning.report.frames import comparison_frame, comparison_notes, scores_frame
+from tuning.report.frames import (
+    comparison_frame,
+    comparison_notes,
+    scores_frame,
+    systems_frame,
+)
 from tuning.report.gains_frames import gains_frame, gains_notes
 from tuning.report.gains_plot import plot_gains
 from tuning.report.latex import to_latex
@@ -110,3 +115,11 @@ def format_scores(scores: OutputScores, form: OutputFormat) -> str:
     if form == "json":
         return to_json(scores)
     return RENDERERS[form](scores_frame(scores), scores.signatures, ())
+
+
+def format_systems(systems: Sequence[SystemScores], form: OutputFormat) -> str:
+    """The scores of several systems as "json", "text", "markdown" or "latex"."""
+    if form == "json":
+        return to_json(systems)
+    notes = [note for scores in systems[:1] for note in scores.outputs[0].signatures]
+    return RENDERERS[form](systems_frame(systems), notes, ())

@@ -58,7 +58,8 @@ def read(content: bytes, form: ListFormat, folder: Path, n_sentences: int = 2) -
     path = folder / "list"
     path.write_bytes(content)
     return [
-        (each.sentence_id, each.words, each.features) for each in checked(path, form, n_sentences)
+        (each.sentence_id, each.words, each.features)
+        for each in checked(path, form, n_sentences, blank={0, 1})
     ]
 
 
@@ -106,7 +107,7 @@ def test_json_lines_give_features_to_the_last_digit(tmp_path: Path) -> None:
 def test_a_list_is_written_as_moses_writes_it_with_a_count_of_words(tmp_path: Path) -> None:
     path, out = tmp_path / "list", tmp_path / "out.gz"
     path.write_bytes(MARIAN)
-    write_moses_list(path, "marian", 2, out, word_penalty=True)
+    write_moses_list(path, "marian", 2, out, word_penalty=True, blank={1})
     assert gzip.decompress(out.read_bytes()).splitlines() == [
         b"0 ||| the house .  ||| F0= -1.25 F1= -2 WordPenalty0= -3 ||| -0.8125",
         b"0 ||| a house .  ||| F0= -2.25 F1= -3 WordPenalty0= -3 ||| -1.3125",
@@ -149,7 +150,7 @@ def test_a_malformed_list_is_refused_with_its_line(
     path, out = tmp_path / "list", tmp_path / "out"
     path.write_bytes(lists[form].replace(old.encode(), new.encode()))
     with pytest.raises(InputError, match=message):
-        write_moses_list(path, form, 2, out)
+        write_moses_list(path, form, 2, out, blank={1})
     assert not out.exists()
 
 
@@ -162,3 +163,12 @@ def test_a_line_without_hypotheses_and_a_file_cut_short_are_refused(tmp_path: Pa
     path.write_bytes(gzip.compress(MOSES * 100)[:-20])
     with pytest.raises(InputError, match=r"cut.gz:\d+: found damaged data"):
         list(checked(path, "moses", 2))
+
+
+def test_an_empty_hypothesis_of_a_sentence_with_words_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "list"
+    path.write_bytes(MARIAN)
+    message = "list:3: found a hypothesis without words, expected words. Leave it out, and keep"
+    with pytest.raises(InputError, match=message):
+        write_moses_list(path, "marian", 2, tmp_path / "out")
+    assert not (tmp_path / "out").exists()

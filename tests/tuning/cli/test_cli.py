@@ -88,10 +88,29 @@ def test_evaluate_prints_bleu(files: dict[str, str]) -> None:
     assert len(scores["signatures"]) == 3
 
 
+def test_evaluate_prints_the_means_of_systems(files: dict[str, str]) -> None:
+    arguments = [f"A={files['output']},{files['reference']}", f"B={files['output']}"]
+    arguments = ["evaluate", *arguments, "--reference", files["reference"]]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0, result.output
+    found = {scores["system"]: scores for scores in json.loads(result.stdout)}
+    assert (found["A"]["means"]["bleu"], found["A"]["deviations"]["bleu"]) == (100, 0)
+    assert (len(found["A"]["outputs"]), found["B"]["deviations"]) == (2, {})
+    status, output = call(*arguments, "--format", "text")
+    assert status == 0
+    rows = [line.split() for line in output.splitlines() if line.strip().startswith(("A ", "B "))]
+    assert [row[:4] for row in rows] == [["A", "2", "100.00", "0.00"], ["B", "1", "100.00", "*"]]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["evaluate", "short", "--reference", "reference"], "1 lines"),
+        (["evaluate", "nowhere", "--reference", "reference"], "nowhere: "),
+        (["evaluate", "A=nowhere", "--reference", "reference"], "nowhere: "),
+        (["evaluate", "A=", "--reference", "reference"], "expected NAME=FILE[,FILE...]"),
+        (["evaluate", "A=x", "A=y", "--reference", "reference"], "A is given twice"),
+        (["evaluate", "output", "output", "--reference", "reference"], "expected NAME=FILE"),
         (["evaluate", "empty", "--reference", "empty"], "empty: found no lines"),
         (
             ["optimize", "--features", "scores", "--scores", "scores", "--init-weights", "init"],

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from sacrebleu.metrics.chrf import CHRF
 from scipy.stats import t as student
 
 from moses_bridge.base.errors import ConfigError, InputError
@@ -25,6 +26,8 @@ from tuning.compare.systems import CompareConfig, ResultRow, compare, translate_
 from tuning.loop.nbest_choice import NBestFeature
 from tuning.loop.run_directory import Iteration, TuningRun, load_run, save_run
 from tuning.loop.tuning_loop import LIMIT, tune
+from tuning.pools.metric_by_name import MetricChoice
+from tuning.report.as_json import to_json
 from tuning.report.table_file import read_comparison
 from tuning.report.write import write_comparison
 
@@ -103,6 +106,31 @@ def test_a_comparison_takes_what_was_translated_before(system: FixedSystem, tmp_
     assert translate_runs(runs, system["source"]) == outputs
     compare({"A": runs}, system["source"], [system["reference"]], CompareConfig())
     assert system.decoder.calls == n_calls
+
+
+def test_the_metrics_that_runs_were_tuned_for_are_in_every_row(
+    system: FixedSystem, tmp_path: Path
+) -> None:
+    """The file misses 2 of 15 words; sacreBLEU has its chrF."""
+    system.run(tmp_path / "run", config=replace(system.config, metric="chrf"))
+    worse = tmp_path / "worse.out"
+    lines = ["a b c", "f g h i j", "k l m n o"]
+    write_lines(worse, [line.encode() for line in lines])
+    named = {"A": [worse], "B": [tmp_path / "run"]}
+    texts = (system["source"], [system["reference"]], CompareConfig(n_samples=20))
+    table = compare(named, *texts, metrics=[MetricChoice("word-accuracy")])
+    references = system["reference"].read_text().splitlines()
+    by_chrf = CHRF().corpus_score(lines, [references]).score
+    assert table.rows[0].metrics == {
+        "word-accuracy": pytest.approx(100 * 13 / 15),
+        "chrf": pytest.approx(by_chrf),
+    }
+    assert table.rows[1].metrics == {"word-accuracy": 100, "chrf": 100}
+    written = write_comparison(table, tmp_path)
+    assert "tuned: chrf" in written and "tuned: NAME: the metric" in written
+    assert read_comparison(tmp_path / "table.json") == table
+    plain = compare({"A": [worse]}, *texts)
+    assert "metrics" not in json.loads(to_json(plain))["rows"][0]
 
 
 def test_files_of_translations_are_compared_like_the_runs_they_come_from(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sys
 from dataclasses import replace
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from sacrebleu.metrics.chrf import CHRF
 
 from moses_bridge.base.errors import ConfigError, InputError
 from tuning.cli import main
@@ -29,6 +31,11 @@ LIST = [
     }
     for text in REFERENCES
 ]
+FIRST_CHRF = (
+    CHRF()
+    .corpus_score([" ".join(reversed(text.split())) for text in REFERENCES], [REFERENCES])
+    .score
+)
 MERT = RerankConfig(
     optimizer="mert",
     n_runs=2,
@@ -128,6 +135,26 @@ def test_likeness_to_the_others_is_a_feature_of_its_own_system(
         rerank_lists(text, None, tmp_path / "other", replace(MERT, mbr="bleu"))
 
 
+def test_likeness_by_a_command_is_a_feature_and_a_short_answer_leaves_nothing(
+    text: ListedText, tmp_path: Path
+) -> None:
+    """The command gives 1 where both texts begin with the same letter; there are 8 hypotheses, 4 pairs of 2."""
+    script = tmp_path / "same.sh"
+    cut = 'cut -c1 "$1" | paste -d: - "$2" | awk -F: \'{print $1 == substr($2, 1, 1)}\''
+    command = f"sh {script} {{hypotheses}} {{reference}} {{out}}"
+    config = replace(MERT, n_runs=1, mbr="column", mbr_command=command)
+    script.write_text(f'{cut} > "$3"\n')
+    found = rerank_lists(text, text, tmp_path / "out", config)
+    assert (found.mbr, [*found.systems]) == ("column", ["first", "reranked", "+MBR0"])
+    for part in ("dev", "test"):
+        with gzip.open(tmp_path / "out" / f"{part}.nbest.gz", "rt") as lines:
+            assert {line.split("MBR0= ")[1].split()[0] for line in lines} == {"0.000000"}
+    script.write_text(f'{cut} | head -n 5 > "$3"\n')
+    with pytest.raises(InputError, match="found 5 lines, expected 16, one a hypothesis"):
+        rerank_lists(text, None, tmp_path / "other", config)
+    assert not (tmp_path / "other").exists()
+
+
 def test_a_start_may_come_from_a_file(text: ListedText, tmp_path: Path) -> None:
     start = tmp_path / "start.json"
     start.write_text('{"LM0": [0.0], "TM0": [1.0]}')
@@ -150,6 +177,18 @@ def test_a_feature_that_does_not_fit_is_refused(
     with pytest.raises(ConfigError, match=message):
         rerank_lists(text, None, tmp_path / "out", MERT, [feature])
     assert not (tmp_path / "out").exists()
+
+
+def test_an_empty_hypothesis_is_refused_unless_its_source_is_empty(
+    text: ListedText, tmp_path: Path
+) -> None:
+    text.nbest.write_text(text.nbest.read_text().replace('"k l m n o"', '" "'))
+    message = r"list.jsonl:3: found a hypothesis without words, expected words. Leave it out"
+    with pytest.raises(InputError, match=message):
+        rerank_lists(text, None, tmp_path / "out", MERT)
+    assert not (tmp_path / "out").exists()
+    text.source.write_text(text.source.read_text().replace(REFERENCES[2], ""))
+    assert rerank_lists(text, None, tmp_path / "out", MERT).systems
 
 
 def test_a_test_list_with_other_features_is_refused(text: ListedText, tmp_path: Path) -> None:
@@ -205,6 +244,22 @@ def test_the_command_compares_what_was_chosen(
         "+A0": "chrf",
     }
     assert "+A0: tuned for chrf, not for BLEU." in printed
+    by_metric = {name: row["metrics"]["chrf"] for name, row in rows.items()}
+    assert (by_metric["first"], by_metric["+A0"]) == (pytest.approx(FIRST_CHRF), 100)
+    assert "tuned: chrf" in printed and "as in the tuning" in printed
+
+
+def test_the_table_shows_the_column_that_was_tuned_for(text: ListedText, tmp_path: Path) -> None:
+    """The command counts words; each reference has five."""
+    script = tmp_path / "count.sh"
+    script.write_text('awk "{print NF}" "$1" > "$2"\n')
+    test = ["--test-list", str(text.nbest), "--test-source", str(text.source)]
+    test += ["--test-reference", str(text.references[0]), "--optimizer", "mert"]
+    test += ["--metric", "column", "--metric-command", f"sh {script} {{hypotheses}} {{out}}"]
+    code, printed = run(*options(text, tmp_path / "out"), *test)
+    assert code == 0, printed
+    table = json.loads((tmp_path / "out" / "table.json").read_text())
+    assert [row["metrics"] for row in table["rows"]] == [{"column": 5.0}, {"column": 5.0}]
 
 
 def test_options_that_do_not_belong_together_are_refused(text: ListedText, tmp_path: Path) -> None:

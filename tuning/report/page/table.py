@@ -18,7 +18,13 @@ from tuning.compare.comparison import (
     WordAccuracy,
 )
 from tuning.loop.run_directory import TuningRun
-from tuning.report.frames import UNKNOWN, comparison_notes, far_label
+from tuning.report.frames import (
+    METRICS_NOTE,
+    UNKNOWN,
+    comparison_notes,
+    far_label,
+    metric_heading,
+)
 from tuning.report.page.learning_curve import LearningCurve
 from tuning.report.page.point_charts import class_name
 from tuning.report.page.scored_pairs import ScoredSample
@@ -156,6 +162,8 @@ def number(value: float | None, digits: int) -> Cell:
 def measure_table(comparison: Comparison) -> Table:
     """Length, n-gram precisions and the scores of detokenised text."""
     columns = ["system", "length", "1-grams", "2-grams", "3-grams", "4-grams"]
+    columns += ["detok. BLEU", "chrF", "TER"]
+    tuned = list(dict.fromkeys(name for row in comparison.rows for name in row.metrics))
     rows = [
         [
             Cell(row.system),
@@ -164,6 +172,7 @@ def measure_table(comparison: Comparison) -> Table:
             number(row.detokenised_bleu, 2),
             number(row.chrf, 2),
             number(row.ter, 2),
+            *(number(row.metrics.get(name), 2) for name in tuned),
         ]
         for row in comparison.rows
     ]
@@ -171,8 +180,9 @@ def measure_table(comparison: Comparison) -> Table:
         "length: output words for one reference word; n-grams: precision in percent; the others of detokenised "
         "text, less is better for TER."
     ]
+    notes += [METRICS_NOTE] if tuned else []
     caption = "Length, n-gram precisions and other measures"
-    return Table(caption, [*columns, "detok. BLEU", "chrF", "TER"], rows, notes)
+    return Table(caption, [*columns, *map(metric_heading, tuned)], rows, notes)
 
 
 def word_table(comparison: Comparison) -> Table | None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+import rescorer
 from moses_bridge.base.errors import InputError
 from rescorer.cli import main
 from rescorer.contract.batch import Batch
@@ -128,6 +129,38 @@ def test_what_does_not_fit_is_one_line_and_nothing_is_written(
     assert result.exit_code in (1, 2)
     assert told in result.stderr.splitlines()[-1]
     assert not Path("new.gz").exists()
+
+
+def test_a_loaded_model_scores_as_the_commands_do(here: Path, marian: Path, gpt2: Path) -> None:
+    pairs = [(SOURCES[at], words) for at, words in HYPOTHESES]
+    sides = ([one for one, _ in pairs], [other for _, other in pairs])
+    model = rescorer.load(f"hf:{marian}", device="cpu")
+    np.testing.assert_allclose(model.score(*sides), values(marian, pairs), atol=1e-5, rtol=0)
+    n_entries = rescorer.rescore_nbest("dev.nbest", "dev.en", "new.nbest", model, "HF0")
+    assert (n_entries, repr(model).startswith(f"<rescorer.Model hf:{marian} (")) == (4, True)
+    raised = rescorer.load(Path(f"hf:{marian}"), device="cpu", settings={"case": "sentence"})
+    assert not np.allclose(raised.score(*sides), model.score(*sides))
+    assert len(rescorer.load(f"hf-lm:{gpt2}", device="cpu").score(*sides)) == 4
+
+
+def test_what_a_loaded_pretrained_model_does_not_give_is_refused(
+    here: Path, marian: Path, tmp_path: Path
+) -> None:
+    model = rescorer.load(f"hf:{marian}", device="cpu")
+    for what, call in {
+        "values of words": lambda: model.score_words(["a"], ["b"]),
+        "vectors of phrases": lambda: model.embed(["a"]),
+        "generated targets": lambda: model.generate(["a"]),
+    }.items():
+        with pytest.raises(rescorer.UserError, match=f"a pretrained model, which gives no {what}"):
+            call()
+    with pytest.raises(rescorer.UserError, match="no directory, expected that of a model"):
+        rescorer.load("hf:nowhere")
+    with pytest.raises(rescorer.UserError, match="--case is for pretrained models"):
+        (tmp_path / "config.json").write_text("{}")
+        rescorer.load(tmp_path, settings={"case": "lower"})
+    with pytest.raises(rescorer.UserError, match="settings: unknown key"):
+        rescorer.load(f"hf:{marian}", settings={"cases": "lower"})
 
 
 def test_a_missing_package_is_told_with_the_command_to_type(

@@ -55,6 +55,14 @@ def result_row(system: str, contrast: Contrast | None, deviation: float | None) 
     )
 
 
+def test_the_metric_tuned_for_is_beside_the_others() -> None:
+    rows = [result_row("A", None, None), replace(result_row("B", None, None), metrics={"cer": 7.5})]
+    table = measure_table(Comparison(rows))
+    assert (table.columns[-2:], len(table.notes)) == (["TER", "tuned: cer"], 2)
+    assert [row[-1] for row in table.rows] == [Cell(""), Cell("7.50", 7.5)]
+    assert measure_table(Comparison(rows[:1])).columns[-1] == "TER"
+
+
 def test_cells_of_the_bleu_table() -> None:
     sure = Contrast(1.25, (0.5, 2.0), 0.00004, 0.0301, 0.7, True)
     over_texts = Contrast(-0.1, (-1.0, 0.8), 0.5, 0.5, 0.7, False)

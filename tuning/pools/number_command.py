@@ -1,0 +1,129 @@
+"""A user's command that gives a number for each hypothesis against a source and a reference, such as COMET.
+
+It reads files with one line for each hypothesis, and writes a number for each. A file keeps the numbers, if one
+is named, so that no hypothesis is scored twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import shlex
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from moses_bridge.base.errors import ConfigError, InputError, shown
+from moses_bridge.base.programs import run_program
+from moses_bridge.base.textio import StrPath, read_lines, write_lines
+
+PLACES = ("source", "hypotheses", "reference", "out")
+
+
+class Question(NamedTuple):
+    """A hypothesis to be scored.
+
+    Attributes:
+        source: its source.
+        references: its references; the command is given the first one.
+        hypothesis: its words.
+    """
+
+    source: bytes
+    references: Sequence[bytes]
+    hypothesis: bytes
+
+
+class NumberCommand:
+    """A command with what it has answered.
+
+    Args:
+        command: the command, with {hypotheses}, {source}, {reference} and {out} in the place of paths.
+        what: the command in words, for messages.
+        needed: what it must name, besides {hypotheses} and {out}.
+        cache: file that keeps the numbers; None keeps them in memory alone.
+
+    Raises:
+        ConfigError: the command is malformed.
+        InputError: the cache is malformed.
+    """
+
+    def __init__(
+        self, command: str, what: str, needed: Sequence[str] = (), cache: Path | None = None
+    ) -> None:
+        self._command = command
+        self._what = what
+        self._cache = cache
+        self._numbers: dict[str, float] = {}
+        self._check(("hypotheses", "out", *needed))
+        if cache is not None and cache.exists():
+            self._numbers = dict(_cached(cache))
+
+    def numbers(self, questions: Sequence[Question]) -> list[float]:
+        """The number of each hypothesis; only what was never asked for is given to the command.
+
+        Raises:
+            ToolError: the command failed.
+            InputError: it wrote something else than a finite number for each hypothesis.
+        """
+        keys = [self._key(question) for question in questions]
+        new = {
+            key: question
+            for key, question in zip(keys, questions, strict=True)
+            if key not in self._numbers
+        }
+        if new:
+            self._numbers.update(zip(new, self.ask([*new.values()]), strict=True))
+            if self._cache is not None:
+                lines = [f"{key} {number!r}".encode() for key, number in self._numbers.items()]
+                write_lines(self._cache, lines)
+        return [self._numbers[key] for key in keys]
+
+    def ask(self, questions: Sequence[Question]) -> list[float]:
+        """What the command says now of each hypothesis; nothing is kept. Errors are those of `numbers`."""
+        with tempfile.TemporaryDirectory(prefix="metric.") as folder:
+            paths = {name: str(Path(folder) / name) for name in PLACES}
+            write_lines(paths["hypotheses"], [question.hypothesis for question in questions])
+            write_lines(paths["source"], [question.source for question in questions])
+            write_lines(paths["reference"], [question.references[0] for question in questions])
+            run_program([word.format(**paths) for word in shlex.split(self._command)])
+            return self._read(Path(paths["out"]), len(questions))
+
+    def _key(self, question: Question) -> str:
+        source, references, hypothesis = question
+        parts = (self._command.encode(), source, *references, hypothesis)
+        return hashlib.sha256(b"\n".join(parts)).hexdigest()
+
+    def _check(self, needed: Iterable[str]) -> None:
+        for name in needed:
+            if f"{{{name}}}" not in self._command:
+                raise ConfigError(f"{self._what} has no {{{name}}}: {self._command!r}")
+        try:
+            [word.format(**dict.fromkeys(PLACES, "")) for word in shlex.split(self._command)]
+        except (LookupError, AttributeError, ValueError) as error:
+            raise ConfigError(f"{self._what}: found {self._command!r} ({error})") from error
+
+    def _read(self, path: Path, n_expected: int) -> list[float]:
+        """The numbers that the command wrote."""
+        what = f"the numbers of {self._what}"
+        lines = list(read_lines(path)) if path.exists() else []
+        if len(lines) != n_expected:
+            raise InputError(what, None, f"{len(lines)} lines", f"{n_expected}, one a hypothesis")
+        return [_number(line, what, place) for place, line in enumerate(lines, start=1)]
+
+
+def _number(text: bytes, path: StrPath, line_number: int) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(path, line_number, shown(text), "a finite number")
+    return number
+
+
+def _cached(path: Path) -> Iterable[tuple[str, float]]:
+    for line_number, line in enumerate(read_lines(path), start=1):
+        key, _, number = line.partition(b" ")
+        yield key.decode("ascii", "replace"), _number(number, path, line_number)
