@@ -76,7 +76,9 @@ def test_a_model_with_a_refused_section_is_not_loaded(toy_ini: Path) -> None:
 def test_a_language_model_with_two_scores_is_refused(toy_ini: Path) -> None:
     text = toy_ini.read_text().replace("LM0= 0.4", "LM0= 0.4 0.1")
     toy_ini.write_text(text.replace("KENLM ", "KENLM num-features=2 oov-feature=1 "))
-    with pytest.raises(ConfigError, match="LM0 has num-features=2; in the built-in decoder KENLM has one"):
+    with pytest.raises(
+        ConfigError, match="LM0 has num-features=2; in the built-in decoder KENLM has one"
+    ):
         load_model(toy_ini, None, None)
 
 
