@@ -80,6 +80,11 @@ def train_for_expected_bleu(
     """
     if out.resolve() == model.resolve():
         raise ConfigError(f"--out {out}: the model is read from there; name another directory")
+    if config.loop.product_type != "float32":
+        raise ConfigError(
+            f"loop.product_type is {config.loop.product_type}; training on lists computes in float32: "
+            "leave it out"
+        )
     read = (data.nbest, data.source, *data.references, *([data.groups] if data.groups else []))
     refuse_overwriting(written_files(out), read)
     with held_directory(out):

@@ -135,6 +135,9 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(
 def test_what_cannot_be_trained_so_is_refused(folder: Path) -> None:
     with pytest.raises(ConfigError, match="the model is read from there"):
         train_for_expected_bleu(folder / "m", text_of(folder), folder / "m", CONFIG)
+    narrow = replace(CONFIG, loop=replace(CONFIG.loop, product_type="fastest"))
+    with pytest.raises(ConfigError, match="product_type is fastest; training on lists computes in"):
+        train_for_expected_bleu(folder / "m", text_of(folder), folder / "n", narrow)
     shortlists = load_model(folder / "m").shortlists
     bae = Bae(BaeConfig(3), 4, 4)
     save_model(folder / "bae", "bae", bae, bae.config, shortlists, {})
