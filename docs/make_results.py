@@ -177,6 +177,12 @@ def _whole_table(results: Path) -> str:
     return _rows_of(table, table["rows"])
 
 
+def _networks_table(results: Path) -> str:
+    """Rows of the default table with a network for each tuning."""
+    table = _read(results, "networks")
+    return _rows_of(table, table["rows"])
+
+
 def _rows_of(table: Json, shown: Sequence[Json]) -> str:
     header: tuple[str, ...] = ("system", "test BLEU", "delta", "95%", "p, Holm")
     sizes = f"{table['n_sentences']:,} test sentences"
@@ -357,6 +363,7 @@ def _two_digits(value: float) -> str:
 
 TABLES: Mapping[str, Callable[[Path], str]] = {
     "table1": _whole_table,
+    "networks": _networks_table,
     "table1-short": _first_table,
     "gains": _gains,
     "gains-by-place": _gains_by_place,
