@@ -120,11 +120,21 @@ def read_ini(path: StrPath) -> MosesIni:
     return parse_ini(tuple(read_lines(path)), Path(path))
 
 
+def _parse_converted(lines: tuple[bytes, ...], n_lines: int, path: Path) -> MosesIni:
+    """`parse_ini` of a converted ini, of whose lines the file has the first ones alone."""
+    try:
+        return parse_ini(lines, path)
+    except InputError as fault:
+        if fault.line is None or fault.line <= n_lines:
+            raise
+        raise InputError(path, None, fault.found, fault.expected, fault.hint) from None
+
+
 def parse_ini(lines: tuple[bytes, ...], path: Path) -> MosesIni:
     """Make a MosesIni of its lines; see `read_ini`."""
     sections = with_sections(lines)
     if is_version_1(sections):
-        return parse_ini(as_version_2(lines, sections, path), path)
+        return _parse_converted(as_version_2(lines, sections, path), len(lines), path)
     features: list[Feature] = []
     unnamed: Counter[str] = Counter()
     weights: dict[str, tuple[float, ...]] = {}

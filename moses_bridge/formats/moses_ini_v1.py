@@ -6,10 +6,12 @@ ConvertWeightArgs).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
 from moses_bridge.base.errors import InputError
+from moses_bridge.formats.phrase_table import to_number
 
 V1_SECTIONS = ("ttable-file", "weight-t", "lmodel-file", "weight-l", "weight-d")
 CONVERTED = (
@@ -47,7 +49,8 @@ def as_version_2(lines: Sequence[bytes], sections: Sections, path: Path) -> tupl
         path: the ini, for errors.
 
     Raises:
-        InputError: a table or language model is of an unknown kind, or there are not as many weights as scores.
+        InputError: a table or language model is of an unknown kind, there are not as many weights as scores,
+            or a weight is no finite number.
     """
     conversion = _Conversion(sections, path)
     conversion.convert()
@@ -171,6 +174,9 @@ class _Conversion:
         if len(entries) < n_weights:
             found = f"{len(entries)} weights left in [{section}]"
             raise InputError(self._path, number, found, f"{n_weights}, one for each score")
+        for line_number, text in entries[:n_weights]:
+            if not math.isfinite(to_number(text.encode("utf-8", "surrogateescape"))):
+                raise InputError(self._path, line_number, f"the weight {text!r}", "a finite number")
         self._entries[section] = entries[n_weights:]
         return [text for _, text in entries[:n_weights]]
 

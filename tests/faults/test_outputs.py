@@ -81,6 +81,7 @@ NO_OUTPUTS = {
         "address",
         "source_prefix",
         "metric_command",
+        "mbr_command",
     ),
     *(
         "feature",

@@ -15,7 +15,14 @@ from click.testing import CliRunner
 import moses_bridge.cli
 import rescorer.cli
 import tuning.cli
-from moses_bridge.base.choices import DecoderKind, ListFormat, Origin, Smoothing
+from moses_bridge.base.choices import (
+    Combination,
+    DecoderKind,
+    ListFormat,
+    Origin,
+    Smoothing,
+    UnknownPhrases,
+)
 from rescorer.contract.architectures import ARCHITECTURES
 from rescorer.contract.choices import (
     Colour,
@@ -42,6 +49,8 @@ GROUPS = {
 # By the parameter of the command's function.
 LITERALS: dict[str, Any] = {
     "origin": Origin,
+    "how": Combination,
+    "unknown": UnknownPhrases,
     "smoothing": Smoothing,
     "decoder": DecoderKind,
     "reading": Reading,

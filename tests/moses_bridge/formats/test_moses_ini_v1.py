@@ -91,7 +91,7 @@ def test_it_is_written_as_version_2() -> None:
         ("8 0 5", "3 0 5", ":7: found the kind 3, expected one of 0, 1, 8, 9"),
         ("1e-2\n", "", ":3: found 0 weights left in .weight-t., expected 1"),
         ("1e-2\n", "1e-2\n5\n", ":26: found one more weight, 5"),
-        ("-1", "x", "found the weight 'x', expected a finite number"),
+        ("-1", "x", ":27: found the weight 'x', expected a finite number"),
         ("30\n", "30\n20\n10\n", None),
         ("[weight-w]\n-1", "[weight]\nWordPenalty0= -1", ":1: found the section .ttable-file."),
     ],

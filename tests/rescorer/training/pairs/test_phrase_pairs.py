@@ -179,7 +179,7 @@ def test_all_rows_of_a_real_table(golden: Path) -> None:
 def test_damaged_compressed_data_are_named(tmp_path: Path, golden: Path) -> None:
     data = (golden / "decode" / "phrase-table.gz").read_bytes()
     (tmp_path / "cut.gz").write_bytes(data[: len(data) // 2])
-    with pytest.raises(InputError, match=r"cut\.gz:1: found damaged data"):
+    with pytest.raises(InputError, match=r"cut\.gz:[0-9]+: found damaged data"):
         read(tmp_path / "cut.gz")
 
 
