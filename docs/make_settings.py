@@ -40,7 +40,7 @@ command line too; those go before the file, and `--help` names them.
 section or two, and the systems that are compared ([the pipeline](pipeline.md#make-table1)).
 """
 EXPERIMENT_SECTIONS = {
-    "encdec": ("encdec", "encdec_counted"),
+    "encdec": ("encdec",),
     "cslm": ("cslm",),
     "nnjm": ("nnjm",),
     "rnn_lm": ("rnn_lm",),

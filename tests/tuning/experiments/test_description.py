@@ -74,8 +74,8 @@ def test_a_label_has_what_is_left_out_and_loses_the_prefix_of_its_table() -> Non
         [EXPERIMENTS / "full.toml"], ['starts.known-start.leave_out = ["A", "B"]']
     )
     assert experiment.label("known-out", "controls") == "without A B"
-    assert experiment.label("cslm-nnjm-all", "main") == "+CSLM+NNJM+ensemble+RNN LM"
-    assert experiment.label("cslm-nnjm-all", "reranking") == "ensemble+RNN LM"
+    assert experiment.label("cslm-nnjm-all", "main") == "+CSLM+NNJM+RNNsearch+RNN LM"
+    assert experiment.label("cslm-nnjm-all", "reranking") == "RNNsearch+RNN LM"
     assert experiment.label("cslm-nnjm", "reranking") == "+CSLM+NNJM"
 
 
@@ -175,8 +175,8 @@ def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
 
 def test_a_section_that_nothing_uses_is_none() -> None:
     """A scale may have settings of networks that only another scale trains."""
-    assert "encdec_counted" in read_experiment([TINY]).sections
-    assert "encdec_counted" not in read_experiment([TINY]).networks
+    assert "tune-best" in read_experiment([TINY]).sections
+    assert "tune-best" not in read_experiment([TINY]).networks
 
 
 def test_labels_of_the_readme_are_those_of_the_experiments() -> None:

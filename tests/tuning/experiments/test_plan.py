@@ -206,8 +206,16 @@ def test_columns_are_added_one_after_the_other(tmp_path: Path) -> None:
     assert rules["$(B)/runs/both-2/weights.json"].needs[0] == second.target
 
 
-def test_a_reranked_system_takes_the_lists_of_its_runs() -> None:
-    rules = rules_of([EXPERIMENTS / "full.toml"])
+def test_a_reranked_system_takes_the_lists_of_its_runs(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text(
+        '[networks]\nrnnsearch2 = { arch = "rnnsearch", data = "parallel text", '
+        'settings = "rnnsearch", seed = 2 }\n'
+        '[features]\nensemble = { name = "RNNSearch0", networks = ["rnnsearch", "rnnsearch2"] }\n'
+        '[systems.cslm-nnjm-ensemble]\nlabel = "ensemble"\nreranks = "cslm-nnjm"\n'
+        'on_lists = ["ensemble"]\n'
+    )
+    rules = rules_of([EXPERIMENTS / "full.toml", mine])
     reranked = rules["$(B)/runs/cslm-nnjm-ensemble-2/weights.json"]
     assert reranked.needs == (
         "$(B)/runs/cslm-nnjm-2/weights.json",
