@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 MAX_STEPS = 10_000
 SMALLEST_MOVE = 1e-8  # the search ends when no weight moves further in a step
+SUM_TOLERANCE = 1e-3  # of given weights: 0.333,0.333,0.333 sum to 1
 LEAST_WEIGHT = 1e-6  # a weight of 0 would make what one model alone knows impossible
 
 

@@ -1,4 +1,4 @@
-"""The model of the processor, and the number of processors for this process."""
+"""The model of the processor, its instructions, and the number of processors for this process."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import contextlib
 import os
 import platform
 from pathlib import Path
+
+DESCRIPTION = Path("/proc/cpuinfo")
 
 
 def n_processors() -> int:
@@ -20,7 +22,14 @@ def n_processors() -> int:
 def processor_name() -> str:
     """The model of the processor, as the system names it."""
     with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
+        for line in DESCRIPTION.read_text(errors="replace").splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
+
+
+def processor_words() -> frozenset[str]:
+    """The words of the system's description of the processor, its instructions among them; none without one."""
+    with contextlib.suppress(OSError):
+        return frozenset(DESCRIPTION.read_text(errors="replace").split())
+    return frozenset()

@@ -97,7 +97,7 @@ def _read_digits(
     """The end of the digits beginning here, the mantissa they continue, and the number of digits dropped."""
     while at < end and ZERO <= text[at] <= NINE:
         if mantissa < FULL_MANTISSA:
-            mantissa = 10 * mantissa + _digit(text[at])
+            mantissa = 10 * mantissa + digit(text[at])
         else:
             n_dropped += 1
         at += 1
@@ -105,7 +105,7 @@ def _read_digits(
 
 
 @inner
-def _digit(byte: Any) -> Any:
+def digit(byte: Any) -> Any:
     """The value of a digit; as 64 bits, since NumPy, without the compiler, keeps to the 8 of the byte."""
     return np.int64(byte) - ZERO
 
@@ -118,7 +118,7 @@ def _read_exponent(text: Any, at: int, end: int) -> tuple[int, int]:
         at += 1
     first, power = at, 0
     while at < end and ZERO <= text[at] <= NINE:
-        power = min(MAX_EXPONENT, 10 * power + _digit(text[at]))
+        power = min(MAX_EXPONENT, 10 * power + digit(text[at]))
         at += 1
     if at == first:
         return NO_NUMBER, 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections import Counter
@@ -12,8 +11,7 @@ from pathlib import Path
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import StrPath, read_lines, write_lines
-from moses_bridge.formats.moses_ini_v1 import V1_SECTIONS, as_version_2, is_version_1
-from moses_bridge.formats.phrase_table import to_number
+from moses_bridge.formats.moses_ini_v1 import V1_SECTIONS, as_version_2, finite_weight, is_version_1
 
 SECTION = re.compile(rb"^\s*\[([^\]]+)\]\s*$")
 WHOLE_NUMBER = re.compile(r"-?[0-9]+", re.ASCII)
@@ -424,11 +422,7 @@ def _parse_weight(text: str, path: Path, line_number: int) -> tuple[str, tuple[f
     name, *numbers = tokens(text)
     if not name.endswith("="):
         raise InputError(path, line_number, f"{name!r}", "Name= and its weights")
-    values = tuple(to_number(number.encode("utf-8", "surrogateescape")) for number in numbers)
-    for number, value in zip(numbers, values, strict=True):
-        if not math.isfinite(value):
-            raise InputError(path, line_number, f"the weight {number!r}", "a finite number")
-    return name[:-1], values
+    return name[:-1], tuple(finite_weight(number, path, line_number) for number in numbers)
 
 
 def _weights_in_ini(ini: MosesIni, name: str) -> tuple[float, ...]:

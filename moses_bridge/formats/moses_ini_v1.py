@@ -175,13 +175,24 @@ class _Conversion:
             found = f"{len(entries)} weights left in [{section}]"
             raise InputError(self._path, number, found, f"{n_weights}, one for each score")
         for line_number, text in entries[:n_weights]:
-            if not math.isfinite(to_number(text.encode("utf-8", "surrogateescape"))):
-                raise InputError(self._path, line_number, f"the weight {text!r}", "a finite number")
+            finite_weight(text, self._path, line_number)
         self._entries[section] = entries[n_weights:]
         return [text for _, text in entries[:n_weights]]
 
     def _weigh(self, name: str, weights: Sequence[str]) -> None:
         self.weights.append(f"{name}= {' '.join(weights)}")
+
+
+def finite_weight(text: str, path: Path, line_number: int) -> float:
+    """The number of a weight.
+
+    Raises:
+        InputError: it is no finite number.
+    """
+    value = to_number(text.encode("utf-8", "surrogateescape"))
+    if not math.isfinite(value):
+        raise InputError(path, line_number, f"the weight {text!r}", "a finite number")
+    return value
 
 
 def _factors(source: str, target: str) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from moses_bridge.compiled.bytes_by_name import BAR, BLANK, MINUS, NINE, ZERO
 from moses_bridge.compiled.inner import inner
-from moses_bridge.compiled.number_reader import is_exact, read_number, value_of
+from moses_bridge.compiled.number_reader import digit, is_exact, read_number, value_of
 from moses_bridge.compiled.scanning import next_token
 
 BAR_LENGTH = 3
@@ -153,12 +153,6 @@ def _digits(text: Any, start: int, end: int) -> tuple[int, int]:
     """The whole number that begins at `start` and its end; NOT_PLAIN without digits, or with too many."""
     number, at = 0, start
     while at < end and ZERO <= text[at] <= NINE and at - start <= MAX_DIGITS:
-        number = 10 * number + _digit(text[at])
+        number = 10 * number + digit(text[at])
         at += 1
     return (number if 0 < at - start <= MAX_DIGITS else NOT_PLAIN), at
-
-
-@inner
-def _digit(byte: Any) -> Any:
-    """The value of a digit; as 64 bits, since NumPy, without the compiler, keeps to the 8 of the byte."""
-    return np.int64(byte) - ZERO

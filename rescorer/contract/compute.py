@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 
 from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.processors import processor_words
 from rescorer.contract.choices import Device, Precision
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-CPU_FEATURES = Path("/proc/cpuinfo")
 BFLOAT16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16")
 
 
@@ -58,6 +57,5 @@ def choose_device(device: Device) -> torch.device:
 
 def fastest_precision() -> Precision:
     """bfloat16 where the processor has instructions for it, else float32."""
-    features = CPU_FEATURES.read_text().split() if CPU_FEATURES.exists() else []
-    native = any(name in features for name in BFLOAT16_INSTRUCTIONS)
+    native = not processor_words().isdisjoint(BFLOAT16_INSTRUCTIONS)
     return "bfloat16" if native else "float32"

@@ -13,18 +13,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from moses_bridge.base.processors import processor_words
+
 TYPICAL_ROWS = 64
 # Numbers of rows are multiples of the first up to TYPICAL_ROWS, and of TYPICAL_ROWS above.
 FEW_ROWS_STEP = 8
-PROCESSORS = Path("/proc/cpuinfo")
-# Words of the processor's description.
+# Words of `processor_words`.
 SLOW_WITH_MKL = {"AuthenticAMD", "avx512f"}
 
 
@@ -38,8 +38,7 @@ def has_onednn() -> bool:
 @functools.cache
 def gains_here() -> bool:
     """Whether float32 products are faster through oneDNN on this processor, and PyTorch has them."""
-    described = PROCESSORS.read_text().split() if PROCESSORS.exists() else []
-    return SLOW_WITH_MKL.issubset(described) and has_onednn()
+    return processor_words() >= SLOW_WITH_MKL and has_onednn()
 
 
 def is_faster(weight: Tensor) -> bool:

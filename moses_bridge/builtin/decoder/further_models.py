@@ -90,8 +90,7 @@ def _concatenated(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 @inner
 def start_contexts(further: FurtherModels, out: Any) -> None:
     """Fill a row with the contexts at the start of a sentence."""
-    for i in range(len(out)):
-        out[i] = NO_WORD
+    no_contexts(out)
     for model in range(len(further.masks)):
         out[further.places[model]] = further.bos_ids[model]
 

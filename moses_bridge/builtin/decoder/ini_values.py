@@ -51,10 +51,9 @@ def read_values(ini: MosesIni) -> IniValues:
     marks = (b"", b"")
     if _switch(ini, "mark-unknown"):
         marks = (
-            _text(ini, "unknown-word-prefix", "UNK")[1].encode("utf-8", "surrogateescape"),
-            _text(ini, "unknown-word-suffix", "")[1].encode("utf-8", "surrogateescape"),
+            _bytes(ini, "unknown-word-prefix", "UNK"),
+            _bytes(ini, "unknown-word-suffix", ""),
         )
-    delimiter = _text(ini, "factor-delimiter", "|")[1].encode("utf-8", "surrogateescape")
     return IniValues(
         stack_size=limit_of(ini, "stack"),
         pop_limit=limit_of(ini, "cube-pruning-pop-limit"),
@@ -63,7 +62,7 @@ def read_values(ini: MosesIni) -> IniValues:
         drop_unknown=_switch(ini, "drop-unknown"),
         unknown_marks=marks,
         n_input_factors=_n_input_factors(ini),
-        factor_delimiter=delimiter,
+        factor_delimiter=_bytes(ini, "factor-delimiter", "|"),
         xml_input=_xml_input(ini),
     )
 
@@ -74,6 +73,11 @@ def _text(ini: MosesIni, section: str, default: str) -> tuple[int, str]:
         if found == section and text:
             return line_number, text
     return 0, default
+
+
+def _bytes(ini: MosesIni, section: str, default: str) -> bytes:
+    """The first line of a section as the bytes of the file."""
+    return _text(ini, section, default)[1].encode("utf-8", "surrogateescape")
 
 
 def _switch(ini: MosesIni, section: str) -> bool:

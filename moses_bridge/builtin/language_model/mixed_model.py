@@ -20,7 +20,12 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.line_progress import track_lines
-from moses_bridge.base.mixture_weights import Observations, cross_entropy, fitted_weights
+from moses_bridge.base.mixture_weights import (
+    SUM_TOLERANCE,
+    Observations,
+    cross_entropy,
+    fitted_weights,
+)
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import is_stream, read_lines
@@ -32,7 +37,6 @@ from moses_bridge.builtin.language_model.tokens import words_of_line
 from moses_bridge.builtin.language_model.united_ngrams import UnitedNGrams, unite
 
 BOS_WORD, EOS_WORD = b"<s>", b"</s>"
-SUM_TOLERANCE = 1e-3  # 0.333,0.333,0.333 are weights that sum to 1
 LEAST_MASS = 1e-7  # what is left for unlisted words, below which it is rounding
 LOWEST_LOG10 = -99.0  # log10 of a probability of 0, as programs write it
 

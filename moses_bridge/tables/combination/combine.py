@@ -13,7 +13,12 @@ from numpy.typing import NDArray
 from moses_bridge.base.blocks import blocks_of
 from moses_bridge.base.choices import Combination, UnknownPhrases
 from moses_bridge.base.errors import ConfigError, InputError
-from moses_bridge.base.mixture_weights import Observations, cross_entropy, fitted_weights
+from moses_bridge.base.mixture_weights import (
+    SUM_TOLERANCE,
+    Observations,
+    cross_entropy,
+    fitted_weights,
+)
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.textio import StrPath, is_stream, open_write
 from moses_bridge.formats.phrase_table import append_score_columns, columns_of
@@ -33,7 +38,6 @@ from moses_bridge.tables.combination.opinions import (
 
 PAIRS_AT_ONCE = 1 << 12
 ELSEWHERE, HERE = 1.0, 2.718  # exp(0) and exp(1), as combine-ptables.pl of Moses writes them
-SUM_TOLERANCE = 1e-3  # 0.333,0.333,0.333 are weights that sum to 1
 COMPUTED: tuple[Combination, ...] = ("counts", "mixture")
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from moses_bridge.base import processors
 from moses_bridge.base.errors import ConfigError
-from rescorer.contract import compute
 from rescorer.contract.compute import Compute, choose_device, fastest_precision
 from rescorer.training.loop import LoopConfig
 
@@ -26,7 +26,7 @@ def test_bfloat16_only_where_the_processor_has_it(
     path = tmp_path / "cpuinfo"
     if features is not None:
         path.write_text(features)
-    monkeypatch.setattr(compute, "CPU_FEATURES", path)
+    monkeypatch.setattr(processors, "DESCRIPTION", path)
     assert fastest_precision() == expected
 
 
@@ -48,7 +48,7 @@ def test_only_fastest_asks_the_processor(
 ) -> None:
     """One file of settings is one training, on whatever processor."""
     (tmp_path / "cpuinfo").write_text("flags : fpu avx512_bf16" if has_bfloat16 else "flags : fpu")
-    monkeypatch.setattr(compute, "CPU_FEATURES", tmp_path / "cpuinfo")
+    monkeypatch.setattr(processors, "DESCRIPTION", tmp_path / "cpuinfo")
     assert LoopConfig(product_type=product_type).product_dtype == expected  # type: ignore[arg-type]
     assert LoopConfig().product_type == "float32"
     assert LoopConfig().product_dtype == torch.float32

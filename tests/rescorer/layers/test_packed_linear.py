@@ -10,6 +10,7 @@ import torch
 from scipy.special import logsumexp
 from torch import nn
 
+from moses_bridge.base import processors
 from rescorer.layers import packed_linear
 from rescorer.layers.log_sum_exp import LogSumExp
 from rescorer.layers.packed_linear import PackedLinear, gains_here, has_onednn, is_faster, product
@@ -60,7 +61,7 @@ def test_the_processor_decides(
     path = tmp_path / "cpuinfo"
     if described is not None:
         path.write_text(described)
-    monkeypatch.setattr(packed_linear, "PROCESSORS", path)
+    monkeypatch.setattr(processors, "DESCRIPTION", path)
     assert gains_here.__wrapped__() is expected
 
 
