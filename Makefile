@@ -29,7 +29,7 @@ help:
 	@echo 'make home                                                  phrase models trained on lists of the whole training text'
 	@echo 'make networks                                              rows of the table with a network for each tuning'
 	@echo 'make sizes                                                 RNN columns of 192, 512 and 1,000 units'
-	@echo 'make domain                                                a phrase model trained on lists of another domain'
+	@echo 'make domain [ORIGIN=libreoffice] [SIZE=1000]               a little text of another domain, combined and in columns'
 	@echo 'make regimes                                               test the phrase network in nine data regimes (takes hours)'
 	@echo 'make test | test-all | check | format | notebook | settings | commands | rooms | results | docs | fuzz | faults | mutate | bench | bench-build | bench-significance | bench-false-positives | bench-optimizers | bench-long-tables | bench-paper-model | bench-pretrained | install | kenlm | clean'
 
@@ -245,7 +245,7 @@ $(CONFIG)/%.toml: $(CONFIG)/.stamp ;
 # What the plan says with few words. What is complete but older than its inputs is made anew; what was interrupted is continued.
 FRESH = @[ ! -e $@ ] || rm -r $(@D)
 DEV_TEXTS := --source $(DEV).$(SOURCE) --reference $(DEV).$(TARGET)
-TEST_TEXTS := --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET)
+TEST_TEXTS = --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET)
 TUNE = $(BIN)/tuning tune $(DEV_TEXTS) --resume --jobs $(JOBS)
 RERANK = $(BIN)/tuning rerank $(DEV_TEXTS) --resume --run-commands --jobs $(JOBS)
 TRANSLATE = $(BIN)/tuning translate --source $(TEST).$(SOURCE) --run-commands --jobs $(JOBS)
@@ -261,4 +261,5 @@ REPORT = $(BIN)/tuning report $(TEST_TEXTS) $(TABLES:%=--comparison %) $(MAPS:%=
 home: $(B)/home/table.json ; @cat $(B)/home/table.txt
 
 include $(EXPERIMENTS)/more.mk
+include $(EXPERIMENTS)/domain/domain.mk
 include tests/bench/benches.mk

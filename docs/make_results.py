@@ -41,8 +41,8 @@ TAKEN = {
     "full": "table1-full/table.json",
     "full-controls": "table1-full/controls/table.json",
     "german": "table1-en-de/table.json",
-    "domain-without": "domain/without/table1/domain/table.json",
-    "domain-with": "domain/with/table1/domain/table.json",
+    "ways-*": "domain/*/ways/table.json",
+    "domain-*": "domain/*/columns/table.json",
     "regime-*": "regimes/*/table1/regime/table.json",
     "bench-*": "bench/*.json",
 }

@@ -167,14 +167,22 @@ def test_a_build_is_taken_in_a_reduced_form(script: dict[str, Any], tmp_path: Pa
     files = {
         "table1__table": table(),
         "table1__controls__table": table(),
-        "domain__with__table1__domain__table": table(),
+        "domain__manpages-1000__columns__table": table(),
+        "domain__manpages-1000__ways__table": table(),
         "regimes__5000-pairs__table1__regime__table": table(),
         "bench__scoring": json.dumps({"made": MADE, "results": [{"ratio": None}]}),
         "table1-tiny__table": "no result of a smoke run is kept",
     }
     build = with_files(tmp_path / "build", **files)
     taken = script["take"](build, tmp_path)
-    assert taken == ["table1", "controls", "domain-with", "regime-5000-pairs", "bench-scoring"]
+    assert taken == [
+        "table1",
+        "controls",
+        "ways-manpages-1000",
+        "domain-manpages-1000",
+        "regime-5000-pairs",
+        "bench-scoring",
+    ]
     found = json.loads((tmp_path / "table1.json").read_text())
     assert found["made"] == MADE
     assert found["rows"][1]["test_bleu"] == 40.1235

@@ -30,7 +30,6 @@ from rescorer.contract.architectures import ARCHITECTURES
 from rescorer.runs.expected_bleu.task import ExpectedBleuConfig
 from rescorer.scorers.encdec.task import EncDecTrainingConfig
 from rescorer.scorers.word_pairs import WordPairsTrainingConfig
-from rescorer.zoo.cptm.task import CptmTrainingConfig
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SCRIPT = DOCS / "make_settings.py"
@@ -227,13 +226,11 @@ def test_a_regime_changes_settings_that_there_are(script: dict[str, Any], regime
 
 def test_settings_of_another_domain_are_settings_that_there_are() -> None:
     folder = DOCS.parent / "tuning/experiments/domain"
-    assert load_config(CorpusConfig, folder / "corpus.toml").origin == "libreoffice"
     for name in ("libreoffice", "manpages", "programs"):
         config = load_config(CorpusConfig, folder / f"{name}.toml")
         assert (config.origin, config.train_sizes[-1]) == (name, 16000)
     kinds = {
         "encdec": EncDecTrainingConfig,
-        "contrast": CptmTrainingConfig,
         "word_pairs": WordPairsTrainingConfig,
         "lists": DecoderConfig,
         "expected_bleu": ExpectedBleuConfig,

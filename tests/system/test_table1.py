@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 import re
@@ -11,6 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from moses_bridge.formats.moses_ini import read_ini
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = [
@@ -137,6 +140,42 @@ def test_the_full_scale_reranks_lists_of_tuned_runs(corpus: Path, tmp_path: Path
     assert "--seed 1 " in train
     (table,) = (part for part in told.stdout.split("tuning compare ") if "/reranking " in part)
     assert "'RNNsearch+RNN LM=" in table and "--control reranked" in table
+
+
+@pytest.mark.slow
+def test_a_text_of_another_domain_joins_in_several_ways(corpus: Path, tmp_path: Path) -> None:
+    """The models of the ways that no other test makes, one of them tuned."""
+    fetched, made = (tmp_path / "domain" / name for name in ("libreoffice", "libreoffice-40"))
+    fetched.mkdir(parents=True)
+    rng = random.Random(2)
+    for part, n_sentences in {"train-40": 40, "dev": 20, "test": 20}.items():
+        pairs = [_sentence_pair(rng) for _ in range(n_sentences)]
+        for language, side in zip(("en", "fr"), zip(*pairs, strict=True), strict=True):
+            text = "".join(f"new {line}\n" for line in side)
+            (fetched / f"{part}.{language}").write_text(text)
+        (fetched / f"{part}.groups").write_text("a document\n" * n_sentences)
+    goals = [str(made / name) for name in ("two-models.translated", "mixture/model/moses.ini")]
+    told = run_make(
+        corpus, tmp_path, "SIZE=40", "SEEDS=1", *goals, goal=str(made / "fill-up/model/moses.ini")
+    )
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert (made / "times-5" / "model").exists() is False
+    filled, mixed, both = (
+        read_ini(made / f"{way}/model/moses.ini") for way in ("fill-up", "mixture", "two-models")
+    )
+    assert filled.feature("TranslationModel0").n_scores == 5
+    assert filled.weights["TranslationModel0"] == (0.2,) * 5
+    with gzip.open(made / "fill-up/model/phrase-table.gz", "rb") as rows:
+        assert {len(row.split(b" ||| ")[2].split()) for row in rows} == {5}
+    assert mixed.feature("LM0").arguments["path"] == filled.feature("LM0").arguments["path"]
+    assert mixed.feature("TranslationModel0").n_scores == 4
+    tables = [feature.arguments["path"] for feature in both.of_kind("PhraseDictionaryMemory")]
+    assert tables == [
+        str(made / "two-models/model/phrase-table.gz"),
+        str(tmp_path / "table1-tiny/model/phrase-table.gz"),
+    ]
+    (output,) = (made / "two-models/table1-tiny/runs/baseline-1").glob("test-*.out")
+    assert all(line.startswith("new ") for line in output.read_text().splitlines())
 
 
 def test_what_needs_no_plan_makes_none(tmp_path: Path) -> None:

@@ -133,15 +133,20 @@ def test_make_finds_a_rule_for_all_that_the_page_needs(tmp_path: Path, paths: li
 
 def test_a_network_for_each_run_scores_the_table_of_that_run(tmp_path: Path) -> None:
     rules = rules_of(DOMAIN, "seeds.runs = [4]")
-    assert rules["$(B)/runs/cptm-4/weights.json"].needs[0] == "$(B)/tables/cptm-4/moses.ini"
-    assert rules["$(B)/tables/cptm-4/moses.ini"].needs[0] == "$(NETWORKS)/cptm-4/trained"
-    assert rules["$(B)/cptm-4/trained"].needs == (
-        "$(B)/contrast-4/trained",
-        "$(B)/lists/train.gz",
-        "$(CONFIG)/expected_bleu.toml",
+    assert (
+        rules["$(B)/runs/pairs-bleu-4/weights.json"].needs[0]
+        == "$(B)/tables/pairs-bleu-4/moses.ini"
     )
-    (line,) = (line for line in rules["$(B)/contrast-4/trained"].recipe if "rescorer" in line)
-    assert "--seed 4 --arch cptm " in line
+    assert (
+        rules["$(B)/tables/pairs-bleu-4/moses.ini"].needs[0] == "$(NETWORKS)/pairs-bleu-4/trained"
+    )
+    assert rules["$(B)/pairs-bleu-4/trained"].needs == (
+        "$(B)/word_pairs-4/trained",
+        "$(B)/lists/train.gz",
+        "$(CONFIG)/expected_bleu_linear.toml",
+    )
+    (line,) = (line for line in rules["$(B)/word_pairs-4/trained"].recipe if "rescorer" in line)
+    assert "--seed 4 --arch word_pairs " in line
 
 
 def test_each_fold_is_translated_by_a_system_that_has_not_seen_it(tmp_path: Path) -> None:
@@ -189,7 +194,7 @@ def test_networks_of_another_build_are_not_trained_again(tmp_path: Path) -> None
         text=True,
         check=True,
     )
-    assert "--model other/cptm-3 " in told.stdout
+    assert "--model other/rnn-bleu-3 " in told.stdout
     assert "rescorer train" not in told.stdout
 
 

@@ -1,0 +1,116 @@
+# A little translated text of another domain: `make domain ORIGIN=manpages SIZE=1000`. The text joins the table and the
+# language model in the ways that practitioners have, and phrase models trained on lists of it join the best of these.
+ORIGIN ?= libreoffice
+SIZE ?= 1000
+# Ways to combine what is there with the new text; times-K: all text, the new one K times.
+WAYS ?= times-1 times-5 times-20 mixture fill-up two-models
+# Ways that make one phrase table, which columns can join.
+WAYS_WITH_COLUMNS := $(filter-out two-models,$(WAYS))
+DOMAINS := $(BUILD)/domain
+D := $(DOMAINS)/$(ORIGIN)-$(SIZE)
+DOMAIN_FILES := $(EXPERIMENTS)/domain
+REORDERING := reordering-table.wbe-msd-bidirectional-fe.gz
+SIDES := $(SOURCE) $(TARGET)
+BUILD_MODEL = $(BIN)/moses-bridge build --source-language $(SOURCE) --target-language $(TARGET) --config $(CONFIG)/build.toml --jobs $(JOBS)
+# $(call of_domain,BUILD,MODEL,GOALS,VARIABLES): what an experiment of the domain makes of a model.
+of_domain = $(MAKE) BUILD=$(1) MODEL=$(2) CORPUS=$(D)/corpus INSTALL= JOBS=$(JOBS) \
+    EXPERIMENT='$(EXPERIMENT) $(DOMAIN_FILES)/lists.toml' $(4) $(3:%=$(1)/$(notdir $(B))/%)
+SEEDS_OF_ROWS := $(or $(SEEDS),1 2 3)
+DOMAIN_NETWORKS := pairs-bleu rnn-bleu
+# $(call runs_of,WAY): the tunings of a way, as `tuning compare` takes them.
+runs_of = $(subst $(space),$(comma),$(SEEDS_OF_ROWS:%=$(D)/$(1)/$(notdir $(B))/runs/baseline-%))
+
+# --- Texts and their word links
+
+$(DOMAINS)/$(ORIGIN)/train-$(SIZE).$(SOURCE): $(DOMAIN_FILES)/$(ORIGIN).toml | $(INSTALL)
+	$(BIN)/moses-bridge corpus --source-language $(SOURCE) --target-language $(TARGET) --out $(@D) --config $< $(call named,$(ORIGIN))
+$(D)/corpus/train.$(SOURCE): $(DOMAINS)/$(ORIGIN)/train-$(SIZE).$(SOURCE)
+	mkdir -p $(@D)
+	cp $(<D)/dev.* $(<D)/test.* $(@D)
+	for suffix in groups $(TARGET) $(SOURCE); do cp $(<D)/train-$(SIZE).$$suffix $(@D)/train.$$suffix; done
+
+# All texts are linked together, that of dev for the weights of mixtures.
+$(D)/links/$(SOURCE): $(D)/corpus/train.$(SOURCE) $(CORPUS)/train.$(SOURCE)
+	mkdir -p $(@D)
+	for side in $(TARGET) $(SOURCE); do \
+	    cat $(CORPUS)/train.$$side $(D)/corpus/train.$$side $(D)/corpus/dev.$$side > $(@D)/text.$$side; \
+	done
+	cp $(@D)/text.$(SOURCE) $@
+$(D)/links/model/moses.ini: $(D)/links/$(SOURCE) $(CONFIG)/build.toml
+	$(BUILD_MODEL) --corpus $(D)/links/text --out $(@D) $(call named,links)
+$(D)/links/dev: $(D)/links/model/moses.ini
+	gzip -dc $(@D)/model/aligned.grow-diag-final-and.gz > $(@D)/all
+	n=$$(wc -l < $(CORPUS)/train.$(SOURCE)); \
+	    head -n $$n $(@D)/all > $(@D)/general; \
+	    tail -n +$$((n + 1)) $(@D)/all | head -n $$(wc -l < $(D)/corpus/train.$(SOURCE)) > $(@D)/own
+	tail -n $$(wc -l < $(D)/corpus/dev.$(SOURCE)) $(@D)/all > $@
+
+# --- Models
+
+$(D)/own/model/moses.ini: $(D)/links/dev
+	$(BUILD_MODEL) --corpus $(D)/corpus/train --links $(D)/links/own --out $(@D) $(call named,own)
+$(D)/dev/model/moses.ini: $(D)/links/dev
+	$(BUILD_MODEL) --corpus $(D)/corpus/dev --links $(D)/links/dev --out $(@D) $(call named,dev)
+$(D)/times-%/model/moses.ini: $(D)/links/dev
+	mkdir -p $(D)/times-$*
+	for side in $(SIDES); do \
+	    { cat $(CORPUS)/train.$$side; for i in $$(seq $*); do cat $(D)/corpus/train.$$side; done; } > $(D)/times-$*/train.$$side; \
+	done
+	{ cat $(D)/links/general; for i in $$(seq $*); do cat $(D)/links/own; done; } > $(D)/times-$*/links
+	$(BUILD_MODEL) --corpus $(D)/times-$*/train --links $(D)/times-$*/links --out $(@D) $(call named,times-$*)
+
+# Both language models as one, and both reordering tables as one, whatever is made of the phrase tables.
+MIXED := $(D)/mixed/lm.arpa.gz
+$(MIXED): $(D)/own/model/moses.ini $(MODEL)/moses.ini
+	mkdir -p $(@D)
+	$(BIN)/moses-bridge mix-models $(D)/own/model/lm.arpa.gz $(MODEL)/lm.arpa.gz --dev $(D)/corpus/dev.$(TARGET) --out $@ $(call named,mixed)
+$(D)/mixed/$(REORDERING): $(D)/own/model/moses.ini $(MODEL)/moses.ini
+	mkdir -p $(@D)
+	$(BIN)/moses-bridge combine $(D)/own/model/$(REORDERING) $(MODEL)/$(REORDERING) --how first-found --out $@ $(call named,mixed)
+# $(call combine,OPTIONS): one phrase table; $(call ini,EDITS): the ini of the new text's own model, changed.
+combine = mkdir -p $(@D); $(BIN)/moses-bridge combine $(D)/own/model/phrase-table.gz $(WHOLE_TABLE) $(1) --out $(@D)/phrase-table.gz $(call named,$(notdir $(patsubst %/,%,$(dir $(@D)))))
+ini = sed -e 's|path=.*/phrase-table.gz|path=$(abspath $(@D))/phrase-table.gz|' -e 's|path=.*/$(REORDERING)|path=$(abspath $(D))/mixed/$(REORDERING)|' \
+    $(1) $(D)/own/model/moses.ini > $@
+WITH_MIXED := -e 's|path=.*/lm.arpa.gz|path=$(abspath $(MIXED))|'
+
+$(D)/mixture/model/moses.ini: $(D)/dev/model/moses.ini $(MIXED) $(D)/mixed/$(REORDERING)
+	$(call combine,--how mixture --dev $(D)/dev/model/phrase-table.gz)
+	$(call ini,$(WITH_MIXED))
+$(D)/fill-up/model/moses.ini: $(MIXED) $(D)/mixed/$(REORDERING)
+	$(call combine,--how fill-up)
+	$(call ini,$(WITH_MIXED) -e 's|num-features=4|num-features=5|' -e '/^TranslationModel0=/s|$$| 0.2|')
+# Two phrase tables as alternative decoding paths, and two language models.
+$(D)/two-models/model/moses.ini: $(D)/mixed/$(REORDERING)
+	mkdir -p $(@D)
+	cp $(D)/own/model/phrase-table.gz $(@D)
+	$(call ini,-e '/^0 T 0/a 1 T 1' \
+	    -e '/^PhraseDictionaryMemory/{p;s|TranslationModel0|TranslationModel1|;s|path=.*/phrase-table.gz|path=$(abspath $(WHOLE_TABLE))|}' \
+	    -e '/^KENLM/{p;s|LM0|LM1|;s|path=.*/lm.arpa.gz|path=$(abspath $(MODEL))/lm.arpa.gz|}' \
+	    -e '/^TranslationModel0=/{p;s|0=|1=|}' -e '/^LM0=/{p;s|LM0|LM1|}')
+
+# --- Tables
+
+# The table alone, whose lists of the new text the phrase models are trained on: it has not seen it.
+$(D)/without.translated: $(D)/corpus/train.$(SOURCE) $(MODEL)/moses.ini
+	+$(call of_domain,$(D)/without,$(MODEL),runs/baseline.translated $(foreach network,$(DOMAIN_NETWORKS),$(SEEDS_OF_ROWS:%=$(network)-%/trained)), \
+	    INPUTS='$(foreach part,train dev test,$(D)/corpus/$(part).$(SOURCE))')
+	@touch $@
+$(WAYS:%=$(D)/%.translated): $(D)/%.translated: $(D)/%/model/moses.ini
+	+$(call of_domain,$(D)/$*,$(<D),runs/baseline.translated)
+	@touch $@
+$(D)/ways/table.json: TEST = $(D)/corpus/test
+$(D)/ways/table.json: TRAINED = $(CORPUS)/train.$(SOURCE) $(D)/corpus/train.$(SOURCE)
+$(D)/ways/table.json: $(WAYS:%=$(D)/%.translated) $(D)/without.translated
+	$(COMPARE) --out $(@D) $(foreach way,$(WAYS) without,'$(way)=$(call runs_of,$(way))') > /dev/null
+# Of the ways that make one table, the one with the highest dev BLEU gets the columns.
+$(D)/best: $(D)/ways/table.json
+	$(BIN)/python -c 'import json, sys; print(max((row["dev_bleu"], row["system"]) for row in json.load(open(sys.argv[1]))["rows"] \
+	    if row["system"] in sys.argv[2:])[1])' $< $(WAYS_WITH_COLUMNS) > $@
+$(D)/columns/table.json: $(D)/best
+	+way=$$(cat $<); $(call of_domain,$(D)/$$way,$(D)/$$way/model,domain/table.json,NETWORKS=$(D)/without/$(notdir $(B)) \
+	    TRAINED='$(CORPUS)/train.$(SOURCE) $(D)/corpus/train.$(SOURCE)')
+	rm -rf $(@D)
+	cp -r $(D)/$$(cat $<)/$(notdir $(B))/domain $(@D)
+
+domain: $(D)/columns/table.json
+	@cat $(D)/ways/table.txt; echo; echo "Columns beside $$(cat $(D)/best):"; cat $(D)/columns/table.txt
