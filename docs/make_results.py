@@ -13,6 +13,7 @@ import json
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,6 +41,9 @@ TAKEN = {
     "home": "table1/home/table.json",
     "full": "table1-full/table.json",
     "full-controls": "table1-full/controls/table.json",
+    "full-on-lists": "table1-full/on-lists/table.json",
+    "full-reranking": "table1-full/reranking/table.json",
+    "sizes": "sizes/table1-full/sizes/table.json",
     "german": "table1-en-de/table.json",
     "ways-*": "domain/*/ways/table.json",
     "domain-*": "domain/*/columns/table.json",
@@ -171,15 +175,9 @@ def _first_table(results: Path) -> str:
     return _rows_of(table, rows)
 
 
-def _whole_table(results: Path) -> str:
-    """The default table: each system, its BLEU and what it gains; the same far from the training text."""
-    table = _read(results, "table1")
-    return _rows_of(table, table["rows"])
-
-
-def _networks_table(results: Path) -> str:
-    """Rows of the default table with a network for each tuning."""
-    table = _read(results, "networks")
+def _whole_table(name: str, results: Path) -> str:
+    """A table: each system, its BLEU and what it gains; the same far from the training text."""
+    table = _read(results, name)
     return _rows_of(table, table["rows"])
 
 
@@ -362,8 +360,7 @@ def _two_digits(value: float) -> str:
 
 
 TABLES: Mapping[str, Callable[[Path], str]] = {
-    "table1": _whole_table,
-    "networks": _networks_table,
+    **{name: partial(_whole_table, name) for name in ("table1", "networks", "full", "sizes")},
     "table1-short": _first_table,
     "gains": _gains,
     "gains-by-place": _gains_by_place,
