@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from numba import njit
+from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError
 from tuning.optimisers.by_name import OPTIMIZER_NAMES, OptimizerName, load_optimizer
 from tuning.optimisers.contract import Optimizer, OptimizerConfig
-from tuning.optimisers.kbmira import _averages, background_bleu, optimize_kbmira
+from tuning.optimisers.kbmira import WORK_ROWS, _averages, _background_bleus, optimize_kbmira
 from tuning.optimisers.pro import optimize_pro
+from tuning.optimisers.sentence_columns import sentence_columns
 from tuning.pools.bleu_stats import bleu
 from tuning.pools.nbest_pool import NBestPool, make_pool
 
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
 RIGHT = [6, 6, 5, 5, 4, 4, 3, 3, 6]
 NO_BOUNDS = np.full(2, -np.inf), np.full(2, np.inf)
 WRONG = [3, 6, 1, 5, 1, 4, 1, 3, 6]
+LONGER = [6, 8, 5, 7, 4, 6, 3, 5, 6]
+SHORTER = [2, 3, 1, 2, 0, 1, 0, 0, 4]
+Numbers = NDArray[np.float64]
 BOTH = pytest.mark.parametrize("optimize", [optimize_kbmira, optimize_pro])
 
 
@@ -36,13 +42,40 @@ def pool_of_choices(n_sentences: int) -> NBestPool:
     return make_pool(("A_0", "B_0", "C_0"), ids, features, statistics)
 
 
+@njit
+def background_bleus(lists, sentence, background):  # type: ignore[no-untyped-def]
+    """Compiled code alone can call the function."""
+    n_hypotheses = lists.offsets[sentence + 1] - lists.offsets[sentence]
+    values = np.empty(n_hypotheses)
+    _background_bleus(lists, sentence, background, values, np.empty((WORK_ROWS, n_hypotheses)))
+    return values
+
+
+def background_bleu(statistics: list[int], background: Numbers) -> float:
+    """The formula, in words of the reference."""
+    sums = np.array(statistics) + background
+    precision = np.prod(sums[0:8:2] / sums[1:8:2]) ** 0.25
+    return float(precision * np.exp(min(0, 1 - sums[8] / sums[1])) * sums[8])
+
+
+def averages(features: Numbers, statistics: Any, offsets: Any, *further: Any) -> Numbers:
+    """The weights after each epoch, from lists as a pool has them."""
+    learned = _averages(sentence_columns(features, statistics, offsets), features, *further)
+    return np.asarray(learned)
+
+
 def test_background_bleu_is_the_formula() -> None:
     background = np.array([2.0, 4, 1, 3, 1, 2, 1, 1, 5])
-    sums = np.array(WRONG) + background
+    assert WRONG[8] + background[8] > WRONG[1] + background[1]
     precision = np.prod([5 / 10, 2 / 8, 2 / 6, 2 / 4]) ** 0.25
     expected = precision * np.exp(1 - 11 / 10) * 11
-    assert sums[8] > sums[1]
-    assert background_bleu(np.array(WRONG), background) == pytest.approx(expected)
+    assert background_bleu(WRONG, background) == pytest.approx(expected)
+    statistics = np.array([RIGHT, LONGER, WRONG, RIGHT, SHORTER, WRONG], np.int32)
+    lists = sentence_columns(np.zeros((6, 1)), statistics, np.array([0, 2, 6]))
+    found = [background_bleus(lists, sentence, background).tolist() for sentence in (0, 1)]
+    rows = [background_bleu(row, background) for row in statistics.tolist()]
+    assert found == [pytest.approx(rows[:2]), pytest.approx(rows[2:])]
+    assert len(set(rows)) == 4
 
 
 def test_one_step_of_mira_by_hand() -> None:
@@ -50,10 +83,10 @@ def test_one_step_of_mira_by_hand() -> None:
     features = np.array([[1.0, 0.0], [-1.0, 0.5]])
     statistics = np.array([RIGHT, WRONG], np.int32)
     ones = np.ones(9)
-    gap = background_bleu(statistics[0], ones) - background_bleu(statistics[1], ones)
+    gap = background_bleu(RIGHT, ones) - background_bleu(WRONG, ones)
     difference = features[0] - features[1]
     step = min(0.01, gap / (difference @ difference))
-    found = _averages(
+    found = averages(
         features, statistics, np.array([0, 2]), np.array([[0]]), np.zeros(2), *NO_BOUNDS
     )
     assert found[0].tolist() == [0, 0]
@@ -65,10 +98,10 @@ def test_a_weight_that_stays_counts_in_the_scores_of_mira() -> None:
     features = np.array([[1.0, 9.0], [-1.0, 0.0]])
     statistics = np.array([RIGHT, WRONG], np.int32)
     start, least, most = np.array([0.0, 1.0]), np.array([-np.inf, 1]), np.array([np.inf, 1])
-    found = _averages(features, statistics, np.array([0, 2]), np.array([[0]]), start, least, most)
+    found = averages(features, statistics, np.array([0, 2]), np.array([[0]]), start, least, most)
     assert found.tolist() == [[0, 1]] * 2
     weak = features * [1, 0.01]
-    found = _averages(weak, statistics, np.array([0, 2]), np.array([[0]]), start, least, most)
+    found = averages(weak, statistics, np.array([0, 2]), np.array([[0]]), start, least, most)
     assert found[1].tolist() == pytest.approx([0.02, 1])
 
 
@@ -78,16 +111,16 @@ def test_only_free_weights_count_in_the_length_of_a_step() -> None:
     statistics = np.array([RIGHT, WRONG], np.int32)
     one_sentence = statistics, np.array([0, 2]), np.array([[0]])
     bounds = np.array([-np.inf, 0]), np.array([np.inf, 0])
-    both = _averages(np.array([[20.0, 20], [-20, -20]]), *one_sentence, np.zeros(2), *bounds)
+    both = averages(np.array([[20.0, 20], [-20, -20]]), *one_sentence, np.zeros(2), *bounds)
     assert both[1].tolist() == pytest.approx([gap / 40, 0])
-    frozen_alone = _averages(np.array([[1.0, 20], [1, -20]]), *one_sentence, np.zeros(2), *bounds)
+    frozen_alone = averages(np.array([[1.0, 20], [1, -20]]), *one_sentence, np.zeros(2), *bounds)
     assert frozen_alone[1].tolist() == [0, 0]
 
 
 def test_of_equal_hopes_and_of_equal_fears_the_first_is_taken() -> None:
     features = np.array([[1.0, 0], [0, 9], [-1, 0], [0, -9]])
     statistics = np.array([RIGHT, RIGHT, WRONG, WRONG], np.int32)
-    learned = _averages(
+    learned = averages(
         features, statistics, np.array([0, 4]), np.array([[0]]), np.zeros(2), *NO_BOUNDS
     )
     assert learned[1].tolist() == pytest.approx([0.02, 0])
@@ -97,7 +130,7 @@ def test_mira_does_not_move_where_the_scores_differ_enough() -> None:
     features = np.array([[1.0, 0.0], [-1.0, 0.5]])
     statistics = np.array([RIGHT, WRONG], np.int32)
     start = np.array([50.0, 0.0])
-    found = _averages(
+    found = averages(
         features, statistics, np.array([0, 2]), np.array([[0], [0]]), start, *NO_BOUNDS
     )
     assert found.tolist() == [start.tolist()] * 3
@@ -113,7 +146,7 @@ def test_the_weights_are_the_mean_over_orders_of_the_sentences() -> None:
         rng = np.random.default_rng((3, number))
         orders = np.array([rng.permutation(12) for _ in range(60)])
         texts = (pool.features, pool.statistics, pool.offsets)
-        learned.append(_averages(*texts, orders, start, least, most)[-1])
+        learned.append(averages(*texts, orders, start, least, most)[-1])
     mean = np.mean(learned, axis=0)
     result = optimize_kbmira(pool, start[None], OptimizerConfig(), 3, 1)
     assert list(result.weights.values()) == pytest.approx(mean / np.abs(mean).sum())
