@@ -10,7 +10,7 @@ from typing import Any
 
 from moses_bridge.base.config_text import Setting, settings_of, toml_value
 from moses_bridge.builtin.build import BuildConfig
-from moses_bridge.corpus.parallel_corpus import CorpusConfig
+from moses_bridge.corpus.corpus_config import CorpusConfig
 from moses_bridge.corpus.selection import SelectConfig
 from moses_bridge.decoding.decoder import DecoderConfig
 from moses_bridge.tables.prune import PruneConfig

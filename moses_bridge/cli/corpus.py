@@ -21,7 +21,8 @@ from moses_bridge.base.config import load_config, with_options
 from moses_bridge.cli.options import SOURCE_LANGUAGE, TARGET_LANGUAGE
 
 if TYPE_CHECKING:
-    from moses_bridge.corpus.parallel_corpus import CorpusConfig, CorpusReport
+    from moses_bridge.corpus.corpus_config import CorpusConfig
+    from moses_bridge.corpus.parallel_corpus import CorpusReport
     from moses_bridge.corpus.selection import SelectConfig
 
 
@@ -34,7 +35,7 @@ def _corpus_settings(
     jobs: int | None,
 ) -> CorpusConfig:
     """The settings of `moses-bridge corpus`."""
-    from moses_bridge.corpus.parallel_corpus import CorpusConfig
+    from moses_bridge.corpus.corpus_config import CorpusConfig
 
     if origin is None and (source or target or files):
         origin = "files"

@@ -6,86 +6,28 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import partial
-from hashlib import blake2b
-from itertools import compress
 from pathlib import Path
-from typing import Annotated
 
-from moses_bridge.base.choices import Origin
-from moses_bridge.base.config import AtLeast, AtMost, check_limits
 from moses_bridge.base.errors import ConfigError, UserError
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.near_copies import near_shares, nearest_similarities
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.textio import open_write, write_lines
 from moses_bridge.corpus.archive_text import archive_text
+from moses_bridge.corpus.corpus_config import CorpusConfig
+from moses_bridge.corpus.corpus_parts import random_key, split_parts
 from moses_bridge.corpus.debian_archive import DebianArchive
-from moses_bridge.corpus.far_sentences import far_of_later
-from moses_bridge.corpus.nested_texts import check_sizes, nested_texts
+from moses_bridge.corpus.nested_texts import nested_texts
 from moses_bridge.corpus.own_files import bilingual_pairs, line_pairs
-from moses_bridge.corpus.text_pair import TextPair
+from moses_bridge.corpus.text_pair import CorpusPair, TextPair, n_words
 from moses_bridge.corpus.tokenization import tokenize_lines
 
 REPORT_NAME = "corpus.json"
 PARTS = ("train", "dev", "test")
-NEAR = "near copies in dev or test"
-MOST_NEAR = (
-    0.25  # of all pairs in groups: a text of one pattern would else be used up for dev and test
-)
-ALL_NEAR = (
-    "no sentence is left for {}: each one is a near copy of another document's (near_copy = {}); make near_copy"
-    " larger, or 0 to keep them"
-)
 LANGUAGE_CODE = re.compile(r"^[a-z]{2,3}(?:_[A-Z]{2}|_[A-Z][a-z]{3})?$")
 NOT_A_WORD = re.compile(r"[\W_]+")
-
-
-@dataclass(frozen=True)
-class CorpusConfig:
-    """Where a corpus comes from and which part of it is kept.
-
-    Attributes:
-        origin: "debian" (package descriptions), "debian+libreoffice" (and the LibreOffice help, for
-            training only), "libreoffice" (the help alone), "libreoffice for debian" (the help for training,
-            the descriptions for tuning and testing), "manpages" (manual pages of some fifty packages),
-            "programs" (messages of some 130 programs) or "files" (the user's own: two files with a sentence on
-            each line, or files with both languages).
-        columns: of a .tsv file, the source's and the target's, from 1.
-        max_words: longest sentence kept, in tokens of either side.
-        max_ratio: longest side / shortest side at most, in tokens.
-        n_train: training pairs kept, chosen at random and left in their order; 0 keeps all.
-        train_sizes: pairs of further training texts, ascending: train-250, train-1000 … beside train. Each is
-            the beginning of the next one; whole documents fill it, in random order, and the last one is cut.
-        mismatched: share of the training pairs given the target of another pair of about the same
-            length, as found in text from the web; for experiments.
-        n_dev: pairs for tuning.
-        n_test: pairs for testing; dev and test together get at most half of all pairs.
-        near_copy: a source sentence of dev or test is left out if it is at least as similar as this to one of
-            another package or document that may be in train, or for test in dev: 1 - edit distance in words
-            / words of the longer one. 0 leaves out none. At most a quarter of all pairs are left out.
-        seed: seed of the choice of packages and of training pairs.
-        jobs: processes for tokenising and threads for near copies; 0 takes one for each processor. The
-            result is the same.
-    """
-
-    origin: Origin = "debian"
-    columns: tuple[Annotated[int, AtLeast(1)], Annotated[int, AtLeast(1)]] = (1, 2)
-    max_words: Annotated[int, AtLeast(1)] = 80
-    max_ratio: Annotated[float, AtLeast(1)] = 3.0
-    n_train: Annotated[int, AtLeast(0)] = 0
-    train_sizes: tuple[int, ...] = ()
-    mismatched: Annotated[float, AtLeast(0), AtMost(1)] = 0.0
-    n_dev: Annotated[int, AtLeast(0)] = 1500
-    n_test: Annotated[int, AtLeast(0)] = 2000
-    near_copy: Annotated[float, AtLeast(0), AtMost(1)] = 0.7
-    seed: int = 1
-    jobs: Annotated[int, AtLeast(0)] = 0
-
-    def __post_init__(self) -> None:
-        check_limits(self)
-        check_sizes(self.train_sizes)
 
 
 @dataclass(frozen=True)
@@ -116,15 +58,6 @@ class CorpusReport:
     near_copies: dict[str, float] = field(default_factory=dict)
     documents: dict[str, int] = field(default_factory=dict)
     fetched: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class CorpusPair:
-    """A sentence pair as read (raw) and as Moses needs it (tokenised, escaped, lowercased)."""
-
-    raw: TextPair
-    source: str
-    target: str
 
 
 def prepare_corpus(
@@ -228,7 +161,7 @@ def _document(pair: CorpusPair) -> str:
 
 
 def _document_key(seed: int, name: str) -> bytes:
-    return _random_key(seed, f"train\t{name}")
+    return random_key(seed, f"train\t{name}")
 
 
 def _check_languages(source: str, target: str) -> None:
@@ -289,7 +222,7 @@ def _clean(
     pairs: list[CorpusPair], config: CorpusConfig, dropped: Counter[str]
 ) -> Iterator[CorpusPair]:
     for pair in pairs:
-        n_short, n_long = sorted((_n_words(pair.source), _n_words(pair.target)))
+        n_short, n_long = sorted((n_words(pair.source), n_words(pair.target)))
         if n_long > config.max_words:
             dropped["too long"] += 1
         elif n_long > config.max_ratio * n_short:
@@ -298,119 +231,12 @@ def _clean(
             yield pair
 
 
-def _n_words(tokenized: str) -> int:
-    return tokenized.count(" ") + 1 if tokenized else 0
-
-
 def _without_repeats(pairs: Iterator[CorpusPair], dropped: Counter[str]) -> list[CorpusPair]:
     seen: dict[str, CorpusPair] = {}
     for pair in pairs:
         if seen.setdefault(normalized(pair.raw.source), pair) is not pair:
             dropped["repeated source"] += 1
     return list(seen.values())
-
-
-def split_parts(
-    pairs: list[CorpusPair], config: CorpusConfig, dropped: Counter[str]
-) -> dict[str, list[CorpusPair]]:
-    """Divide pairs into train, dev and test by group.
-
-    Groups in the order of a keyed hash of their names fill test, then dev. Near copies of later groups and of
-    pairs without a group are left out of them: such a group or pair is in train, in dev or in none. So neither
-    test nor dev depends on n_train, and pairs without a group change nothing but their near copies. The rest of
-    the group that fills a part is dropped.
-
-    Returns:
-        Pairs of each part; train keeps the order of `pairs`.
-
-    Raises:
-        UserError: all pairs for dev or test are near copies.
-    """
-    groups: dict[str, list[CorpusPair]] = {}
-    for pair in pairs:
-        if pair.raw.group is not None:
-            groups.setdefault(pair.raw.group, []).append(pair)
-    names = sorted(groups, key=lambda name: _random_key(config.seed, name))
-    n_dev, n_test = _held_out_sizes(sum(map(len, groups.values())), config)
-    candidates = _candidates(names, groups, pairs, config, n_dev + n_test)
-    most_near = 0.0
-    parts: dict[str, list[CorpusPair]] = {}
-    held_out: set[str] = set()
-    for part, size in (("test", n_test), ("dev", n_dev)):
-        parts[part] = []
-        most_near += sum(map(len, groups.values())) * MOST_NEAR * size / max(1, n_dev + n_test)
-        while len(parts[part]) < size and dropped[NEAR] <= most_near:
-            found = next(candidates, None)
-            if found is None:
-                break
-            name, kept = found
-            held_out.add(name)
-            parts[part] += kept
-            dropped[NEAR] += len(groups[name]) - len(kept)
-        if size and not parts[part]:
-            raise UserError(ALL_NEAR.format(part, config.near_copy))
-        dropped["over in dev or test"] += max(0, len(parts[part]) - size)
-        del parts[part][size:]
-    if config.origin == "libreoffice for debian":
-        held_out |= groups.keys()
-    train = [pair for pair in pairs if pair.raw.group not in held_out]
-    sample = _with_mismatches(_sample(train, config, dropped), config)
-    return {"train": sample, "dev": parts["dev"], "test": parts["test"]}
-
-
-def _candidates(
-    names: list[str],
-    groups: dict[str, list[CorpusPair]],
-    pairs: list[CorpusPair],
-    config: CorpusConfig,
-    n_wanted: int,
-) -> Iterator[tuple[str, list[CorpusPair]]]:
-    """Groups in the order of their names, without near copies of later ones and of pairs without a group."""
-    texts = [[pair.source for pair in groups[name]] for name in names]
-    always_in_train = [pair.source for pair in pairs if pair.raw.group is None]
-    jobs = config.jobs or -1
-    far = far_of_later(texts, always_in_train, config.near_copy, n_wanted, jobs)
-    for name, is_far in zip(names, far, strict=True):
-        yield name, list(compress(groups[name], is_far))
-
-
-def _held_out_sizes(n_pairs: int, config: CorpusConfig) -> tuple[int, int]:
-    wanted = config.n_dev + config.n_test
-    if wanted <= n_pairs // 2:
-        return config.n_dev, config.n_test
-    most = n_pairs // 2
-    return config.n_dev * most // wanted, config.n_test * most // wanted
-
-
-def _random_key(seed: int, name: str) -> bytes:
-    return blake2b(f"{seed}\t{name}".encode(), digest_size=16).digest()
-
-
-def _sample(
-    pairs: list[CorpusPair], config: CorpusConfig, dropped: Counter[str]
-) -> list[CorpusPair]:
-    if not 0 < config.n_train < len(pairs):
-        return pairs
-    keys = [_random_key(config.seed, pair.raw.source) for pair in pairs]
-    limit = sorted(keys)[config.n_train]
-    dropped["over n_train"] += len(pairs) - config.n_train
-    return [pair for pair, key in zip(pairs, keys, strict=True) if key < limit]
-
-
-def _with_mismatches(pairs: list[CorpusPair], config: CorpusConfig) -> list[CorpusPair]:
-    """Some pairs, chosen by a keyed hash, pass their targets on to the next longer one of them."""
-    if not config.mismatched:
-        return pairs
-    keys = [_random_key(config.seed, f"mismatched\t{pair.raw.source}") for pair in pairs]
-    chosen = sorted(range(len(pairs)), key=keys.__getitem__)[
-        : round(config.mismatched * len(pairs))
-    ]
-    chosen.sort(key=lambda place: (_n_words(pairs[place].target), keys[place]))
-    mismatched = list(pairs)
-    for place, giver in zip(chosen, chosen[-1:] + chosen[:-1], strict=True):
-        raw = replace(pairs[place].raw, target=pairs[giver].raw.target)
-        mismatched[place] = replace(pairs[place], raw=raw, target=pairs[giver].target)
-    return mismatched
 
 
 def _report(
@@ -426,8 +252,8 @@ def _report(
         target,
         config.origin,
         {part: len(parts[part]) for part in PARTS},
-        {part: sum(_n_words(pair.source) for pair in parts[part]) for part in PARTS},
-        {part: sum(_n_words(pair.target) for pair in parts[part]) for part in PARTS},
+        {part: sum(n_words(pair.source) for pair in parts[part]) for part in PARTS},
+        {part: sum(n_words(pair.target) for pair in parts[part]) for part in PARTS},
         {reason: n for reason, n in sorted(dropped.items()) if n},
         _near_copies(parts, config.jobs or -1),
         {part: len(set(map(_document, parts[part]))) for part in PARTS},

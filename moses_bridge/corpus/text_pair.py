@@ -52,3 +52,17 @@ def _decode_run(match: re.Match[str]) -> str:
         return match.group().encode("latin-1").decode("utf-8")
     except UnicodeDecodeError:
         return match.group()
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusPair:
+    """A sentence pair as read (raw) and as Moses needs it (tokenised, escaped, lowercased)."""
+
+    raw: TextPair
+    source: str
+    target: str
+
+
+def n_words(tokenized: str) -> int:
+    """The number of tokens of a sentence."""
+    return tokenized.count(" ") + 1 if tokenized else 0

@@ -24,7 +24,7 @@ from moses_bridge.base.config import from_mapping, load_config, load_toml
 from moses_bridge.base.config_text import settings_of, toml_value
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.experiment import load_experiment
-from moses_bridge.corpus.parallel_corpus import CorpusConfig
+from moses_bridge.corpus.corpus_config import CorpusConfig
 from moses_bridge.decoding.decoder import DecoderConfig
 from rescorer.contract.architectures import ARCHITECTURES
 from rescorer.runs.expected_bleu.task import ExpectedBleuConfig

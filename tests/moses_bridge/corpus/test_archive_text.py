@@ -12,8 +12,9 @@ from moses_bridge.base.choices import Origin
 from moses_bridge.base.errors import ToolError, UserError
 from moses_bridge.base.provenance import file_digest
 from moses_bridge.corpus.archive_text import archive_text
+from moses_bridge.corpus.corpus_config import CorpusConfig
 from moses_bridge.corpus.debian_archive import DebianArchive
-from moses_bridge.corpus.parallel_corpus import CorpusConfig, prepare_corpus
+from moses_bridge.corpus.parallel_corpus import prepare_corpus
 from tests.moses_bridge.corpus.packages import make_deb
 from tests.moses_bridge.corpus.test_gettext_catalogue import compiled
 

@@ -7,8 +7,9 @@ import pytest
 
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.textio import read_lines
+from moses_bridge.corpus.corpus_config import CorpusConfig
 from moses_bridge.corpus.own_files import bilingual_pairs, column_pairs, format_of
-from moses_bridge.corpus.parallel_corpus import CorpusConfig, prepare_corpus
+from moses_bridge.corpus.parallel_corpus import prepare_corpus
 
 TMX = (
     '<tmx><body><tu><tuv xml:lang="en"><seg>A\n big   house.</seg></tuv>'

@@ -13,14 +13,10 @@ import pytest
 
 from moses_bridge.base.errors import ConfigError, InputError, UserError
 from moses_bridge.base.textio import read_lines
-from moses_bridge.corpus.parallel_corpus import (
-    CorpusConfig,
-    CorpusPair,
-    normalized,
-    prepare_corpus,
-    split_parts,
-)
-from moses_bridge.corpus.text_pair import TextPair
+from moses_bridge.corpus.corpus_config import CorpusConfig
+from moses_bridge.corpus.corpus_parts import split_parts
+from moses_bridge.corpus.parallel_corpus import normalized, prepare_corpus
+from moses_bridge.corpus.text_pair import CorpusPair, TextPair
 
 SMALL = CorpusConfig(origin="files", n_dev=0, n_test=0, jobs=1)
 
