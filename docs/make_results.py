@@ -41,6 +41,7 @@ TAKEN = {
     "home": "table1/home/table.json",
     "full": "table1-full/table.json",
     "full-controls": "table1-full/controls/table.json",
+    "full-second-nnjm": "table1-full/second-nnjm/table.json",
     "full-on-lists": "table1-full/on-lists/table.json",
     "full-reranking": "table1-full/reranking/table.json",
     "sizes": "sizes/table1-full/sizes/table.json",
