@@ -71,9 +71,10 @@ class Lexicon:
 
 def words_of(tables: LexiconTables) -> list[bytes]:
     """All words by number."""
-    text = tables.text.tobytes()
-    starts, ends = tables.starts.tolist(), tables.ends.tolist()
-    return [text[starts[i] : ends[i]] for i in range(int(tables.sizes[0]))]
+    n_words = int(tables.sizes[0])
+    starts, ends = tables.starts[:n_words], tables.ends[:n_words]
+    text = tables.text[: ends.max(initial=0)].tobytes()
+    return [text[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
 
 
 def words_within(text: NDArray[np.uint8], n_words: int) -> LexiconTables:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from moses_bridge.builtin.decoder.row_reader import (
     FEW_COLUMNS,
-    FULL,
     GOOD,
     NO_SOURCE,
     parse_logs,
@@ -44,6 +43,10 @@ from moses_bridge.formats.row_columns import (
     find_columns,
     has_scores,
 )
+
+PIECE_BYTES = 1 << 20  # what stays in a processor's cache
+# What has no room for a row, beside the results of reading one.
+SOURCE_WORDS_FULL, TARGET_WORDS_FULL, TRIE_FULL = range(-3, 0)
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,7 @@ def _read_rows(
     """The rows of one table; its words and source phrases are added to the others."""
     data = read_table(file.path)
     rows = _empty_rows(data, file.n_scores)
+    growing = {SOURCE_WORDS_FULL: source_words, TARGET_WORDS_FULL: target_words, TRIE_FULL: trie}
     position = row = 0
     while True:
         position, row, problem = _parse_rows(
@@ -140,16 +144,17 @@ def _read_rows(
         )
         if problem == GOOD:
             return _trimmed(rows, row)
-        if problem != FULL:
+        if problem not in growing:
             raise refuse_row(file.path, data, position, row, problem, file.n_scores)
-        source_words.grow()
-        target_words.grow()
-        trie.grow()
+        growing[problem].grow()
 
 
 def _empty_rows(data: NDArray[np.uint8], n_scores: int) -> TableRows:
     """Arrays large enough for any text of this size; unwritten pages need no memory."""
-    n_rows = int(np.count_nonzero(data == NEWLINE))
+    n_rows = sum(
+        np.count_nonzero(data[start : start + PIECE_BYTES] == NEWLINE)
+        for start in range(0, len(data), PIECE_BYTES)
+    )
     return TableRows(
         nodes=np.empty(n_rows, np.int32),
         word_starts=np.zeros(n_rows + 1, np.int64),
@@ -239,12 +244,12 @@ def _parse_rows(
     while position < len(data):
         end = line_end(data, position)
         length = end - position
-        if not (
-            has_room(source_words, length)
-            and has_room(target_words, length)
-            and trie_has_room(trie, length)
-        ):
-            return position, row, FULL
+        if not has_room(source_words, length):
+            return position, row, SOURCE_WORDS_FULL
+        if not has_room(target_words, length):
+            return position, row, TARGET_WORDS_FULL
+        if not trie_has_room(trie, length):
+            return position, row, TRIE_FULL
         columns = find_columns(data, position, row_end(data, end))
         if columns.source_end == columns.end:
             return position, row, FEW_COLUMNS

@@ -15,8 +15,8 @@ from moses_bridge.compiled.inner import inner
 from moses_bridge.compiled.number_reader import read_number, value_of
 from moses_bridge.compiled.scanning import next_token
 
-# Result of reading a row: good, no room for it, or the fault.
-GOOD, FULL, FEW_COLUMNS, BAD_SCORE, N_SCORES, NO_SOURCE = range(6)
+# Result of reading a row: good, or the fault.
+GOOD, FEW_COLUMNS, BAD_SCORE, N_SCORES, NO_SOURCE = range(5)
 LOG_FLOOR = -100.0  # TransformScore and LOWEST_SCORE of Moses (moses/Util.h, moses/TypeDef.h)
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import math
 from pathlib import Path
 
@@ -104,3 +105,13 @@ def test_real_tables(golden: Path) -> None:
                 logs = np.log([float(score) for score in reordering_line.split(b"|||")[2].split()])
                 assert reordering[row] == pytest.approx(logs, abs=1e-5)
     assert row + 1 == len(rows.nodes)
+
+
+def test_a_table_of_many_phrases_takes_no_room_for_words_that_it_does_not_have(
+    tmp_path: Path,
+) -> None:
+    phrases = itertools.islice(itertools.product(b"abcdefghij", repeat=6), 30_000)
+    lines = [b" ".join(b"%c" % word for word in phrase) for phrase in phrases]
+    pairs, words = read_pairs(tmp_path, b"".join(b"%s ||| a ||| 1 1\n" % line for line in lines))
+    assert len(set(pairs.rows.nodes.tolist())) == 30_000
+    assert len(words.tables.starts) == len(pairs.source_words.starts) == len(Lexicon().tables.starts)
