@@ -44,6 +44,7 @@ PAGES = [
             "views.md",
             "pretrained.md",
             "rerank.md",
+            "combine.md",
         )
     ),
 ]
@@ -206,7 +207,11 @@ def prepared(page: Path, system: Path, folder: Path) -> None:
         "views.md": ("corpus", "model", "rnn", "phrases.en"),
         "pretrained.md": ("model", "dev.en", "dev.fr", "dev.nbest", "rnn"),
         "rerank.md": LISTED,
+        "combine.md": ("dev.fr",),
     }
+    if page.name == "combine.md":  # two systems, and phrase pairs of a text for tuning
+        for name in ("in", "out", "dev"):
+            shutil.copytree(system / "model", folder / name)
     if page.name == "pretrained.md":
         write_pretrained(folder)
     for name in (*given[page.name], *SETTINGS):
