@@ -114,4 +114,6 @@ def test_a_table_of_many_phrases_takes_no_room_for_words_that_it_does_not_have(
     lines = [b" ".join(b"%c" % word for word in phrase) for phrase in phrases]
     pairs, words = read_pairs(tmp_path, b"".join(b"%s ||| a ||| 1 1\n" % line for line in lines))
     assert len(set(pairs.rows.nodes.tolist())) == 30_000
-    assert len(words.tables.starts) == len(pairs.source_words.starts) == len(Lexicon().tables.starts)
+    assert (
+        len(words.tables.starts) == len(pairs.source_words.starts) == len(Lexicon().tables.starts)
+    )
