@@ -136,7 +136,11 @@ def _read_rows(
     """The rows of one table; its words and source phrases are added to the others."""
     data = read_table(file.path)
     rows = _empty_rows(data, file.n_scores)
-    growing = {SOURCE_WORDS_FULL: source_words, TARGET_WORDS_FULL: target_words, TRIE_FULL: trie}
+    growing: dict[int, Lexicon | SourceTrie] = {
+        SOURCE_WORDS_FULL: source_words,
+        TARGET_WORDS_FULL: target_words,
+        TRIE_FULL: trie,
+    }
     position = row = 0
     while True:
         position, row, problem = _parse_rows(
