@@ -174,6 +174,8 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run([*train, *quickly(train)])
         for language in ("en", "fr"):
             shutil.copy(f"dev.{language}", f"dom.{language}")
+        for name in ("in", "out", "dev"):
+            shutil.copytree("model", name)
     return folder
 
 
@@ -207,11 +209,8 @@ def prepared(page: Path, system: Path, folder: Path) -> None:
         "views.md": ("corpus", "model", "rnn", "phrases.en"),
         "pretrained.md": ("model", "dev.en", "dev.fr", "dev.nbest", "rnn"),
         "rerank.md": LISTED,
-        "combine.md": ("dev.fr",),
+        "combine.md": ("in", "out", "dev", "dev.fr"),
     }
-    if page.name == "combine.md":  # two systems, and phrase pairs of a text for tuning
-        for name in ("in", "out", "dev"):
-            shutil.copytree(system / "model", folder / name)
     if page.name == "pretrained.md":
         write_pretrained(folder)
     for name in (*given[page.name], *SETTINGS):

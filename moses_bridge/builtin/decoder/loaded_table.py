@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.base.textio import PIECE_BYTES
 from moses_bridge.builtin.decoder.row_reader import (
     FEW_COLUMNS,
     GOOD,
@@ -44,7 +45,6 @@ from moses_bridge.formats.row_columns import (
     has_scores,
 )
 
-PIECE_BYTES = 1 << 20  # what stays in a processor's cache
 # What has no room for a row, beside the results of reading one.
 SOURCE_WORDS_FULL, TARGET_WORDS_FULL, TRIE_FULL = range(-3, 0)
 

@@ -22,7 +22,7 @@ from moses_bridge.builtin.decoder.source_trie import NO_NODE, ROOT, TrieTables, 
 from moses_bridge.compiled.hash_table import FREE, hash_next, hash_number, n_slots, slot_of
 from moses_bridge.compiled.inner import inner
 from moses_bridge.compiled.lexicon import LexiconTables, find_word
-from moses_bridge.compiled.scanning import line_end, next_token, same_bytes
+from moses_bridge.compiled.scanning import line_end, next_token
 from moses_bridge.formats.row_columns import find_columns, has_scores
 
 N_SCORES = 6  # monotone, swap, discontinuous; towards the previous phrase, then towards the next
@@ -142,8 +142,7 @@ def _parse_rows(
 ) -> tuple[int, int, int]:  # fmt: skip
     words = np.zeros(MOST_WORDS, np.int32)
     values = np.zeros(scores.shape[1], np.float32)
-    position = n_read = last_start = 0
-    last_length, node = -1, NO_NODE
+    position = n_read = 0
     while position < len(data):
         end = line_end(data, position)
         columns = find_columns(data, position, row_end(data, end))
@@ -152,10 +151,7 @@ def _parse_rows(
         problem = parse_logs(data, columns.scores, columns.scores_end, values)
         if problem != GOOD:
             return position, n_read, problem
-        n_bytes = columns.source_end - position
-        if n_bytes != last_length or not same_bytes(data, position, data, last_start, n_bytes):
-            node = _source_node(data, position, columns.source_end, source_words, trie)
-            last_start, last_length = position, n_bytes
+        node = _source_node(data, position, columns.source_end, source_words, trie)
         n_words = _target_words(data, columns.target, columns.target_end, target_words, words)
         if node != NO_NODE and n_words >= 0:
             row = finder.slots[_slot_of(rows, finder, node, words, n_words)]
