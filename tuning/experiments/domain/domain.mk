@@ -42,7 +42,7 @@ $(D)/links/dev: $(D)/links/model/moses.ini
 	gzip -dc $(@D)/model/aligned.grow-diag-final-and.gz > $(@D)/all
 	n=$$(wc -l < $(CORPUS)/train.$(SOURCE)); \
 	    head -n $$n $(@D)/all > $(@D)/general; \
-	    tail -n +$$((n + 1)) $(@D)/all | head -n $$(wc -l < $(D)/corpus/train.$(SOURCE)) > $(@D)/own
+	    sed -n "$$((n + 1)),$$((n + $$(wc -l < $(D)/corpus/train.$(SOURCE))))p" $(@D)/all > $(@D)/own
 	tail -n $$(wc -l < $(D)/corpus/dev.$(SOURCE)) $(@D)/all > $@
 
 # --- Models
