@@ -17,19 +17,20 @@ PACKAGES := moses_bridge rescorer tuning
 # processors, four at most, with 1.5 GB of memory for each; AT_ONCE=1 does one after the other. The processors
 # are divided among them: JOBS processes or threads a step.
 PROCESSORS := $(shell nproc)
-AT_ONCE := $(or $(AT_ONCE),$(if $(filter table1 networks sizes home domain regimes bench-optimizers,$(MAKECMDGOALS)),$(shell \
+AT_ONCE := $(or $(AT_ONCE),$(if $(filter table1 networks sizes home domain domain-curve regimes bench-optimizers,$(MAKECMDGOALS)),$(shell \
     awk -v most=$$(($(PROCESSORS) < 4 ? $(PROCESSORS) : 4)) '/^MemAvailable/ { \
     n = int($$2 / 1.5e6); print n < 1 ? 1 : n < most ? n : most }' /proc/meminfo),1))
-MAKEFLAGS += $(if $(filter table1 networks sizes home domain regimes bench-optimizers,$(MAKECMDGOALS)),--jobs=$(AT_ONCE))
+MAKEFLAGS += $(if $(filter table1 networks sizes home domain domain-curve regimes bench-optimizers,$(MAKECMDGOALS)),--jobs=$(AT_ONCE))
 JOBS := $(or $(JOBS),$(shell echo $$((($(PROCESSORS) + $(AT_ONCE) - 1) / $(AT_ONCE)))))
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
-.PHONY: help install kenlm development check format notebook settings commands rooms results docs test test-all browser fuzz faults mutate table1 networks sizes home domain regimes bench bench-build bench-significance bench-false-positives bench-optimizers bench-long-tables bench-paper-model bench-pretrained clean
+.PHONY: help install kenlm development check format notebook settings commands rooms results docs test test-all browser fuzz faults mutate table1 networks sizes home domain domain-curve regimes bench bench-build bench-significance bench-false-positives bench-optimizers bench-long-tables bench-paper-model bench-pretrained clean
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
 	@echo 'make home                                                  phrase models trained on lists of the whole training text'
 	@echo 'make networks                                              rows of the table with a network for each tuning'
 	@echo 'make sizes                                                 RNN columns of 192, 512 and 1,000 units'
 	@echo 'make domain [ORIGIN=libreoffice] [SIZE=1000]               a little text of another domain, combined and in columns'
+	@echo 'make domain-curve [ORIGINS=..] [SIZES=..]                  the same for three domains and four sizes (takes half a day)'
 	@echo 'make regimes                                               test the phrase network in nine data regimes (takes hours)'
 	@echo 'make test | test-all | check | format | notebook | settings | commands | rooms | results | docs | fuzz | faults | mutate | bench | bench-build | bench-significance | bench-false-positives | bench-optimizers | bench-long-tables | bench-paper-model | bench-pretrained | install | kenlm | clean'
 
@@ -191,6 +192,8 @@ CONFIG := $(B)/config
 FILTERED := $(B)/filtered/phrase-table.gz
 WHOLE_TABLE ?= $(MODEL)/phrase-table.gz
 START := $(B)/runs/start/weights.json
+# N-best lists of the training text, each sentence translated by a system that has not seen it.
+LISTS ?= $(B)/lists/folds.gz
 # Where the networks of added columns are: a table with more sentences is scored by those of the table without them.
 NETWORKS ?= $(B)
 DEV := $(CORPUS)/dev

@@ -142,18 +142,24 @@ def test_the_full_scale_reranks_lists_of_tuned_runs(corpus: Path, tmp_path: Path
     assert "'RNNsearch+RNN LM=" in table and "--control reranked" in table
 
 
-@pytest.mark.slow
-def test_a_text_of_another_domain_joins_in_several_ways(corpus: Path, tmp_path: Path) -> None:
-    """The models of the ways that no other test makes, one of them tuned."""
-    fetched, made = (tmp_path / "domain" / name for name in ("libreoffice", "libreoffice-40"))
-    fetched.mkdir(parents=True)
+def texts_of_another_domain(folder: Path) -> None:
+    """What `moses-bridge corpus` would fetch: the same languages, each sentence behind a word of its own."""
+    folder.mkdir(parents=True)
     rng = random.Random(2)
     for part, n_sentences in {"train-40": 40, "dev": 20, "test": 20}.items():
         pairs = [_sentence_pair(rng) for _ in range(n_sentences)]
         for language, side in zip(("en", "fr"), zip(*pairs, strict=True), strict=True):
             text = "".join(f"new {line}\n" for line in side)
-            (fetched / f"{part}.{language}").write_text(text)
-        (fetched / f"{part}.groups").write_text("a document\n" * n_sentences)
+            (folder / f"{part}.{language}").write_text(text)
+        documents = (f"document {number // 4}\n" for number in range(n_sentences))
+        (folder / f"{part}.groups").write_text("".join(documents))
+
+
+@pytest.mark.slow
+def test_a_text_of_another_domain_joins_in_several_ways(corpus: Path, tmp_path: Path) -> None:
+    """The models of the ways that no other test makes, one of them tuned."""
+    made = tmp_path / "domain" / "libreoffice-40"
+    texts_of_another_domain(made.with_name("libreoffice"))
     goals = [str(made / name) for name in ("two-models.translated", "mixture/model/moses.ini")]
     told = run_make(
         corpus, tmp_path, "SIZE=40", "SEEDS=1", *goals, goal=str(made / "fill-up/model/moses.ini")
@@ -176,6 +182,29 @@ def test_a_text_of_another_domain_joins_in_several_ways(corpus: Path, tmp_path: 
     ]
     (output,) = (made / "two-models/table1-tiny/runs/baseline-1").glob("test-*.out")
     assert all(line.startswith("new ") for line in output.read_text().splitlines())
+
+
+@pytest.mark.slow
+def test_lists_of_a_text_are_made_by_systems_that_have_not_seen_its_documents(
+    corpus: Path, tmp_path: Path
+) -> None:
+    made = tmp_path / "domain" / "libreoffice-40"
+    texts_of_another_domain(made.with_name("libreoffice"))
+    arguments = ("SIZE=40", "SEEDS=1", "N_FOLDS=2", "BEST=fill-up")
+    told = run_make(corpus, tmp_path, *arguments, goal=str(made / "folds/fill-up.gz"))
+    assert told.returncode == 0, told.stdout + told.stderr
+    with gzip.open(made / "folds/fill-up.gz", "rb") as lists:
+        assert {int(entry.split(b" ||| ")[0]) for entry in lists} == set(range(40))
+    documents = (made / "corpus/train.groups").read_text().splitlines()
+    folds = (made / "folds/folds").read_text().splitlines()
+    assert len(set(zip(documents, folds, strict=True))) == len(set(documents))
+    source = (made / "corpus/train.en").read_text().splitlines()
+    for fold in "12":
+        rest = [line for line, its in zip(source, folds, strict=True) if its != fold]
+        assert (made / f"folds/{fold}/corpus/train.en").read_text().splitlines() == rest
+        ini = read_ini(made / f"folds/{fold}/fill-up/model/moses.ini")
+        table = ini.feature("TranslationModel0").arguments["path"]
+        assert table == str(made / f"folds/{fold}/fill-up/model/phrase-table.gz")
 
 
 def test_what_needs_no_plan_makes_none(tmp_path: Path) -> None:

@@ -25,7 +25,6 @@ Data = Literal[
     "linked text",
 ]
 SeedList = Literal["runs", "noise", "optimizers"]
-ListMakers = Literal["tables", "folds"]
 MAIN = "main"
 # A name is part of the names of files and of rules.
 NAME = re.compile(r"[\w.+-]+", re.ASCII)
@@ -97,9 +96,8 @@ class Network:
     Attributes:
         arch: its architecture; None takes the default of `rescorer train`.
         data: its training data; None for a network tuned from another one.
-        tuned_from: the network tuned by `rescorer expected-bleu` on n-best lists of the training text.
-        lists: makers of these lists: the "tables" of the experiment, for a text they were not made from, or
-            systems for "folds" of the text.
+        tuned_from: the network tuned by `rescorer expected-bleu` on n-best lists of the training text, each
+            fold of it translated by a system trained on the others.
         settings: its section of settings; None takes the one of its own name.
         seed: seed of its training.
         per_seed: train one network for each seed of the runs.
@@ -108,7 +106,6 @@ class Network:
     arch: str | None = None
     data: Data | None = None
     tuned_from: NetworkName | None = None
-    lists: ListMakers = "tables"
     settings: Section | None = None
     seed: int = 1
     per_seed: bool = False

@@ -20,7 +20,6 @@ FILTERED_INI = "$(B)/filtered/moses.ini"
 TRAINING_SOURCE = "$(CORPUS)/train.$(SOURCE)"
 TRAINING_TARGET = "$(CORPUS)/train.$(TARGET)"
 COMPARE_CONFIG = "$(CONFIG)/compare.toml"
-LISTS = "$(B)/lists/train.gz"
 FOLDS = "$(B)/folds"
 LISTS_OF_FOLDS = "$(B)/lists/folds.gz"
 LANGUAGES = "--source-language $(SOURCE) --target-language $(TARGET)"
@@ -199,19 +198,11 @@ class _Planner:
         needs = ["$(MODEL)/moses.ini", "$(INPUTS)"]
         self.add(FILTERED_INI, needs, _line(line, _told_by("filter")), install=True)
 
-    def lists(self) -> str:
-        """N-best lists of the training text, for the training of networks."""
-        weights, config = self.start("start"), "$(CONFIG)/lists.toml"
-        ini = weights.replace("weights.json", "moses.ini")
-        line = _line(
-            f"$(STEP) $(BIN)/moses-bridge decode --ini {ini} --source {TRAINING_SOURCE}",
-            f"--out $(@D)/train.$(TARGET) --nbest $@ --config {config} --jobs $(JOBS)",
-            _told_by("lists"),
-        )
-        return self.add(LISTS, [weights, config, TRAINING_SOURCE], line)
-
     def lists_of_folds(self) -> str:
-        """N-best lists of the training text, each fold translated by a system trained on the others."""
+        """N-best lists of the training text, each fold translated by a system trained on the others.
+
+        The file named in LISTS is used instead.
+        """
         folds = f"{FOLDS}/folds"
         numbers = range(1, self.experiment.folds.n_folds + 1)
         line = _line(
@@ -224,7 +215,8 @@ class _Planner:
         self.add(folds, needs, line, install=True)
         lists = [self.list_of_fold(number, folds) for number in numbers]
         line = _line(f"$(STEP) $(BIN)/moses-bridge join-folds {folds} {_line(*lists)} --out $@")
-        return self.add(LISTS_OF_FOLDS, [folds, *lists], line)
+        self.add(LISTS_OF_FOLDS, [folds, *lists], line)
+        return "$(LISTS)"
 
     def list_of_fold(self, number: int, folds: str) -> str:
         """N-best lists of one fold, under the weights of the start."""
@@ -259,15 +251,14 @@ class _Planner:
             options = _line(arch, data.options)
         else:
             first = str(network.tuned_from)
-            of_folds = network.lists == "folds"
-            lists = self.lists_of_folds() if of_folds else self.lists()
+            lists = self.lists_of_folds()
             needs = [self.network(first, seed), lists, config]
             command = (
                 f"$(STEP) $(BIN)/rescorer expected-bleu $(B)/{self.directory(first, seed)} {lists}"
             )
             options = _line(
                 f"--source {TRAINING_SOURCE} --reference {TRAINING_TARGET}",
-                "$(call given,--groups,$(CORPUS)/train.groups)" if of_folds else "",
+                "$(call given,--groups,$(CORPUS)/train.groups)",
             )
         directory = self.directory(name, seed)
         shared = f"--out $(@D) --config {config} --resume --seed {seed}"

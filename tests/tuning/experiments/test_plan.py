@@ -29,6 +29,7 @@ B := b
 CORPUS := corpus
 MODEL := b/model
 NETWORKS ?= b
+LISTS ?= b/lists/folds.gz
 FILTERED := b/filtered/phrase-table.gz
 SOURCE := en
 TARGET := fr
@@ -117,7 +118,7 @@ def test_each_rule_comes_once_and_behind_what_it_needs(paths: list[Path]) -> Non
         # What no rule makes is the Makefile's, another build's or given.
         for need in set(rule.needs) - set(targets):
             assert re.match(
-                r"\$\((CONFIG|CORPUS|MODEL|DEV|TEST|INPUTS|NETWORKS|TABLES|MAPS)\)", need
+                r"\$\((CONFIG|CORPUS|MODEL|DEV|TEST|INPUTS|LISTS|NETWORKS|TABLES|MAPS)\)", need
             )
 
 
@@ -142,7 +143,7 @@ def test_a_network_for_each_run_scores_the_table_of_that_run(tmp_path: Path) -> 
     )
     assert rules["$(B)/pairs-bleu-4/trained"].needs == (
         "$(B)/word_pairs-4/trained",
-        "$(B)/lists/train.gz",
+        "$(LISTS)",
         "$(CONFIG)/expected_bleu_linear.toml",
     )
     (line,) = (line for line in rules["$(B)/word_pairs-4/trained"].recipe if "rescorer" in line)

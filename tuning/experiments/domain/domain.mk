@@ -16,6 +16,7 @@ BUILD_MODEL = $(BIN)/moses-bridge build --source-language $(SOURCE) --target-lan
 of_domain = $(MAKE) BUILD=$(1) MODEL=$(2) CORPUS=$(D)/corpus INSTALL= JOBS=$(JOBS) \
     EXPERIMENT='$(EXPERIMENT) $(DOMAIN_FILES)/lists.toml' $(4) $(3:%=$(1)/$(notdir $(B))/%)
 SEEDS_OF_ROWS := $(or $(SEEDS),1 2 3)
+FIRST_NETWORKS := word_pairs encdec
 DOMAIN_NETWORKS := pairs-bleu rnn-bleu
 # $(call runs_of,WAY): the tunings of a way, as `tuning compare` takes them.
 runs_of = $(subst $(space),$(comma),$(SEEDS_OF_ROWS:%=$(D)/$(1)/$(notdir $(B))/runs/baseline-%))
@@ -88,12 +89,16 @@ $(D)/two-models/model/moses.ini: $(D)/mixed/$(REORDERING)
 	    -e '/^KENLM/{p;s|LM0|LM1|;s|path=.*/lm.arpa.gz|path=$(abspath $(MODEL))/lm.arpa.gz|}' \
 	    -e '/^TranslationModel0=/{p;s|0=|1=|}' -e '/^LM0=/{p;s|LM0|LM1|}')
 
-# --- Tables
+# --- Tables of ways
 
-# The table alone, whose lists of the new text the phrase models are trained on: it has not seen it.
+# The table alone. The columns' networks are first trained on its rows for all of the domain's texts.
+DOMAIN_TEXTS := $(foreach part,train dev test,$(D)/corpus/$(part).$(SOURCE))
+# $(call of_table_alone,GOALS,VARIABLES)
+of_table_alone = $(call of_domain,$(D)/without,$(MODEL),$(1),INPUTS='$(DOMAIN_TEXTS)' $(2))
+# $(call of_seeds,NETWORKS): the files that say that they are trained.
+of_seeds = $(foreach network,$(1),$(SEEDS_OF_ROWS:%=$(network)-%/trained))
 $(D)/without.translated: $(D)/corpus/train.$(SOURCE) $(MODEL)/moses.ini
-	+$(call of_domain,$(D)/without,$(MODEL),runs/baseline.translated $(foreach network,$(DOMAIN_NETWORKS),$(SEEDS_OF_ROWS:%=$(network)-%/trained)), \
-	    INPUTS='$(foreach part,train dev test,$(D)/corpus/$(part).$(SOURCE))')
+	+$(call of_table_alone,runs/baseline.translated $(call of_seeds,$(FIRST_NETWORKS)))
 	@touch $@
 $(WAYS:%=$(D)/%.translated): $(D)/%.translated: $(D)/%/model/moses.ini
 	+$(call of_domain,$(D)/$*,$(<D),runs/baseline.translated)
@@ -106,11 +111,61 @@ $(D)/ways/table.json: $(WAYS:%=$(D)/%.translated) $(D)/without.translated
 $(D)/best: $(D)/ways/table.json
 	$(BIN)/python -c 'import json, sys; print(max((row["dev_bleu"], row["system"]) for row in json.load(open(sys.argv[1]))["rows"] \
 	    if row["system"] in sys.argv[2:])[1])' $< $(WAYS_WITH_COLUMNS) > $@
-$(D)/columns/table.json: $(D)/best
-	+way=$$(cat $<); $(call of_domain,$(D)/$$way,$(D)/$$way/model,domain/table.json,NETWORKS=$(D)/without/$(notdir $(B)) \
+
+# --- Columns beside the best way, BEST
+
+# This way knows the new text by heart. So each fold of it, by document, is translated by what the way makes of the table
+# and the other folds. A fold is a domain of its own, and its text is the rest.
+N_FOLDS ?= 5
+FOLDS := $(D)/folds
+EACH_FOLD := $(shell seq $(N_FOLDS))
+# The table's rows for the domain's texts, since each fold combines them anew.
+GENERAL := $(D)/general
+ifdef BEST
+OF_BEST := $(D)/$(BEST)/$(notdir $(B))
+$(GENERAL)/moses.ini: $(MODEL)/moses.ini $(DOMAIN_TEXTS)
+	$(BIN)/moses-bridge filter --ini $< $(DOMAIN_TEXTS:%=--source %) --out $(@D) $(call named,general)
+	ln -sf $(abspath $(MODEL))/lm.arpa.gz $(@D)
+$(FOLDS)/folds: $(D)/links/dev
+	$(BIN)/moses-bridge folds --corpus $(D)/corpus/train --source-language $(SOURCE) --target-language $(TARGET) \
+	    --groups $(D)/corpus/train.groups --links $(D)/links/own --folds $(N_FOLDS) --out $(@D) $(call named,folds)
+	cd $(@D); for fold in $(EACH_FOLD); do \
+	    mkdir -p $$fold/corpus $$fold/links; \
+	    for side in $(SIDES); do ln -sf ../rest.$$side $$fold/corpus/train.$$side; ln -sf ../../../corpus/dev.$$side $$fold/corpus; done; \
+	    ln -sf ../rest.links $$fold/links/own; \
+	    ln -sf ../../../links/general ../../../links/dev $$fold/links; \
+	    ln -sfn ../../dev $$fold/dev; \
+	done
+$(EACH_FOLD:%=$(FOLDS)/%/$(BEST)/model/moses.ini): $(FOLDS)/%/$(BEST)/model/moses.ini: $(FOLDS)/folds $(GENERAL)/moses.ini $(D)/dev/model/moses.ini
+	+$(MAKE) D=$(FOLDS)/$* MODEL=$(GENERAL) WHOLE_TABLE=$(GENERAL)/phrase-table.gz BEST= INSTALL= JOBS=$(JOBS) \
+	    --assume-old=$(FOLDS)/$*/links/dev --assume-old=$(FOLDS)/$*/dev/model/moses.ini $@
+$(EACH_FOLD:%=$(FOLDS)/%/$(BEST)/lists.gz): $(FOLDS)/%/$(BEST)/lists.gz: $(FOLDS)/%/$(BEST)/model/moses.ini $(D)/$(BEST).translated
+	$(BIN)/moses-bridge filter --ini $< --source $(FOLDS)/$*/fold.$(SOURCE) --out $(@D)/filtered $(call named,fold-$*)
+	$(BIN)/moses-bridge decode --ini $(@D)/filtered/moses.ini --source $(FOLDS)/$*/fold.$(SOURCE) --out $(@D)/fold.out.$(TARGET) --nbest $@ \
+	    --nbest-size 50 --weights $(OF_BEST)/runs/start/weights.json --config $(OF_BEST)/config/lists.toml --jobs $(JOBS) $(call named,fold-$*)
+$(FOLDS)/$(BEST).gz: $(FOLDS)/folds $(EACH_FOLD:%=$(FOLDS)/%/$(BEST)/lists.gz)
+	$(BIN)/moses-bridge join-folds $^ --out $@
+$(D)/columns/table.json: $(FOLDS)/$(BEST).gz
+	+$(call of_table_alone,$(call of_seeds,$(DOMAIN_NETWORKS)),LISTS=$<)
+	+$(call of_domain,$(D)/$(BEST),$(D)/$(BEST)/model,domain/table.json,NETWORKS=$(D)/without/$(notdir $(B)) LISTS=$< \
 	    TRAINED='$(CORPUS)/train.$(SOURCE) $(D)/corpus/train.$(SOURCE)')
 	rm -rf $(@D)
-	cp -r $(D)/$$(cat $<)/$(notdir $(B))/domain $(@D)
+	cp -r $(OF_BEST)/domain $(@D)
+endif
 
-domain: $(D)/columns/table.json
-	@cat $(D)/ways/table.txt; echo; echo "Columns beside $$(cat $(D)/best):"; cat $(D)/columns/table.txt
+domain: $(D)/best
+	+$(MAKE) BEST=$$(cat $<) INSTALL= $(D)/columns/table.json
+	@cat $(D)/ways/table.txt; echo; echo "Columns beside $$(cat $<):"; cat $(D)/columns/table.txt
+
+# The learning curve: what the columns add to the best way, by domain and by the size of its text. One point after the
+# other, since points share models.
+ORIGINS ?= libreoffice manpages programs
+SIZES ?= 250 1000 4000 16000
+# $(call gains,NAME,LABEL): the row of each point's table, and a picture of them.
+gains = $(BIN)/tuning gains $(foreach origin,$(ORIGINS),$(foreach size,$(SIZES),$(origin)-$(size)=$(DOMAINS)/$(origin)-$(size)/columns/table.json)) \
+    --system '$(2)' --out $(DOMAINS)/$(1)
+domain-curve:
+	+$(foreach origin,$(ORIGINS),$(foreach size,$(SIZES),$(MAKE) domain ORIGIN=$(origin) SIZE=$(size);))
+	$(call gains,rnn,+RNN for BLEU)
+	$(call gains,pairs,+word pairs for BLEU)
+	$(call gains,both,+both for BLEU)
