@@ -122,13 +122,18 @@ class _SecondLayer:
     def __init__(self, layer: nn.Linear, dtype: torch.dtype) -> None:
         self.width = layer.out_features
         self._weight, self._bias = layer.weight.detach().to(dtype), layer.bias.detach().to(dtype)
-        self._product: Callable[[Tensor, Tensor, Tensor], Tensor] = linear
-        if packed_linear.is_faster(self._weight):
-            self._weight, self._product = packed_linear.packed(self._weight), packed_linear.product
+        self._rectified: Callable[[Tensor, Tensor, Tensor], Tensor] = _rectified_product
+        if packed_linear.is_faster(self._weight) or packed_linear.is_onednn_anyway(self._weight):
+            self._weight = packed_linear.packed(self._weight)
+            self._rectified = packed_linear.rectified_product
 
     def __call__(self, first: Tensor) -> Tensor:
         """The rectified layer of each row, *Shape:* (n, d1) -> (n, d)."""
-        return self._product(first, self._weight, self._bias).relu_()
+        return self._rectified(first, self._weight, self._bias)
+
+
+def _rectified_product(rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return linear(rows, weight, bias).relu_()
 
 
 @torch.inference_mode()
@@ -177,36 +182,50 @@ def _sum_first_layer(rows: Any, chosen: Any, bases: Any, tables: Any, out: Any) 
     n_words = len(tables)
     # Previous words are behind the source place, if there is one.
     begin = rows.shape[1] - 1 - n_words
-    sums = np.empty(bases.shape[1], np.float32)
+    room = np.empty(bases.shape[1], np.float32)
     for i in range(len(chosen)):
         row = rows[chosen[i], begin:]
-        sums[:] = bases[rows[chosen[i], 0] if begin else 0]
+        sums = bases[rows[chosen[i], 0] if begin else 0]
         word = 0
-        # Three at a time: a pass over the sums costs as much as reading a row.
-        while word + 3 <= n_words:
+        # Three at a time, the last of them on the way out: a pass over the sums costs as much as
+        # reading a row.
+        while word + 3 < n_words:
+            one, two, three = row[word], row[word + 1], row[word + 2]
             _add_three(
-                sums,
-                tables[word, row[word]],
-                tables[word + 1, row[word + 1]],
-                tables[word + 2, row[word + 2]],
+                sums, tables[word, one], tables[word + 1, two], tables[word + 2, three], room
             )
+            sums = room
             word += 3
+        if word + 3 == n_words:
+            one, two, three = row[word], row[word + 1], row[word + 2]
+            _rectify_three(
+                sums, tables[word, one], tables[word + 1, two], tables[word + 2, three], out[i]
+            )
+            continue
         while word < n_words:
-            _add_one(sums, tables[word, row[word]])
+            _add_one(sums, tables[word, row[word]], room)
+            sums = room
             word += 1
         _rectify(sums, out[i])
 
 
 @numba.njit(inline="always")
-def _add_three(sums: Any, one: Any, two: Any, three: Any) -> None:
+def _add_three(sums: Any, one: Any, two: Any, three: Any, out: Any) -> None:
     for k in range(len(sums)):
-        sums[k] += widened(one[k]) + widened(two[k]) + widened(three[k])
+        out[k] = sums[k] + (widened(one[k]) + widened(two[k]) + widened(three[k]))
 
 
 @numba.njit(inline="always")
-def _add_one(sums: Any, one: Any) -> None:
+def _add_one(sums: Any, one: Any, out: Any) -> None:
     for k in range(len(sums)):
-        sums[k] += widened(one[k])
+        out[k] = sums[k] + widened(one[k])
+
+
+@numba.njit(inline="always")
+def _rectify_three(sums: Any, one: Any, two: Any, three: Any, out: Any) -> None:
+    for k in range(len(sums)):
+        total = sums[k] + (widened(one[k]) + widened(two[k]) + widened(three[k]))
+        out[k] = narrowed(max(total, np.float32(0)), out[k])
 
 
 @numba.njit(inline="always")

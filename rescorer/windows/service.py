@@ -8,10 +8,11 @@ held-out text, so that both have the same mean. For others they are the softmax 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
+from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import UserError
@@ -165,7 +166,17 @@ def _ways(
 
 
 def _check(numbers: NDArray[np.int32], n_allowed: int, what: str, hint: str) -> None:
-    lowest, highest = int(numbers.min()), int(numbers.max())
+    lowest, highest = _range(np.atleast_2d(numbers))
     if lowest < 0 or highest >= n_allowed:
         found = lowest if lowest < 0 else highest
         raise UserError(f"found the {what} {found}, expected 0 to {n_allowed - 1}: {hint}")
+
+
+@njit(cache=True, nogil=True)
+def _range(numbers: Any) -> tuple[int, int]:
+    """The lowest and the highest one."""
+    lowest, highest = 0, -1
+    for row in numbers:
+        for number in row:
+            lowest, highest = min(lowest, number), max(highest, number)
+    return lowest, highest

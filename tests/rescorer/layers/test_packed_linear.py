@@ -13,7 +13,16 @@ from torch import nn
 from moses_bridge.base import processors
 from rescorer.layers import packed_linear
 from rescorer.layers.log_sum_exp import LogSumExp
-from rescorer.layers.packed_linear import PackedLinear, gains_here, has_onednn, is_faster, product
+from rescorer.layers.packed_linear import (
+    PackedLinear,
+    gains_here,
+    has_onednn,
+    is_faster,
+    is_onednn_anyway,
+    packed,
+    product,
+    rectified_product,
+)
 from rescorer.layers.products import NarrowLinear, narrow_layers, with_same_weights
 
 pytestmark = pytest.mark.skipif(not has_onednn(), reason="this PyTorch has no product by oneDNN")
@@ -35,6 +44,23 @@ def test_a_packed_layer_is_the_trained_one(bias: bool, n_rows: int) -> None:
     packed = PackedLinear(layer)
     np.testing.assert_allclose(packed(rows).numpy(), exact, atol=2e-6)
     assert (packed.in_features, packed.out_features) == (100, 37)
+
+
+@pytest.mark.parametrize(("dtype", "error"), [(torch.float32, 2e-6), (torch.bfloat16, 0.02)])
+def test_a_rectified_product_is_the_positive_part(dtype: torch.dtype, error: float) -> None:
+    torch.manual_seed(3)
+    rows, weight, bias = (torch.randn(*shape).to(dtype) for shape in ((70, 50), (9, 50), (9,)))
+    if dtype == torch.bfloat16 and not is_onednn_anyway(weight):
+        pytest.skip("this processor has no such products")
+    exact = rows.double().numpy() @ weight.double().numpy().T + bias.double().numpy()
+    found = rectified_product(rows, packed(weight), bias)
+    expected = np.maximum(0, exact)
+    np.testing.assert_allclose(found.double().numpy(), expected, atol=error, rtol=error)
+
+
+def test_narrow_weights_of_the_cpu_alone_are_laid_out_by_pytorch() -> None:
+    assert not is_onednn_anyway(torch.ones(2, 2))
+    assert not is_onednn_anyway(torch.ones(2, 2, dtype=torch.bfloat16, device="meta"))
 
 
 def test_a_row_does_not_depend_on_the_others() -> None:

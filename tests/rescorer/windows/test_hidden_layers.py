@@ -36,7 +36,7 @@ def by_equations(network: FeedForward, history: list[int], around: list[int]) ->
 
 @pytest.mark.parametrize("rows_at_once", [64, 2048])
 @pytest.mark.parametrize("second", [0, 7])
-@pytest.mark.parametrize(("n_history", "n_around"), [(1, 2), (2, 2), (3, 2), (7, 0)])
+@pytest.mark.parametrize(("n_history", "n_around"), [(1, 2), (2, 2), (3, 2), (6, 0), (7, 0)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_layers_are_their_equations(
     n_history: int,
