@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,14 +14,17 @@ from moses_bridge.builtin.decoder.nbest_lines import SentenceOptions
 from moses_bridge.builtin.decoder.neural_scores import (
     FeatureWords,
     StackWords,
+    add_values,
     option_ngrams,
     option_sums,
     path_ngrams,
+    stack_ngrams,
+    stack_starts,
 )
 from moses_bridge.builtin.decoder.ngram_memo import NgramMemo
-from moses_bridge.builtin.decoder.searches import Searches
+from moses_bridge.builtin.decoder.searches import LastPhrases, Searches
 from moses_bridge.builtin.decoder.word_places import WordPlaces, path_places
-from moses_bridge.formats.ngram_scorer import NO_ID, Answer, NgramScorer, begin_estimates
+from moses_bridge.formats.ngram_scorer import NO_ID, NgramScorer, begin_estimates
 
 ALL_WORDS = np.iinfo(np.int32).max
 
@@ -83,9 +86,27 @@ class NeuralFeature:
         """The number of previous words it sees."""
         return self.scorer.order - 1
 
-    def ask(self, ngrams: NDArray[np.int32]) -> Answer:
-        """Begin to estimate n-grams, (n, row width) int32; see `NgramMemo.ask`."""
-        return self._estimates.ask(ngrams)
+    def ask(
+        self, n_covered: int, words: StackWords, closed: NDArray[np.float64], added: LastPhrases
+    ) -> Callable[[NDArray[np.float64]], None]:
+        """Begin to score the hypotheses of open stacks.
+
+        Args:
+            n_covered: number of covered words of the stacks.
+            words: the words of the sentences.
+            closed: (n_options,) closed values of their options; see `PhraseValues`.
+            added: the last phrases of the hypotheses.
+
+        Returns:
+            A function waiting for the values, and adding the weighted sum of each hypothesis to its number,
+            (n_hypotheses,); call it before the next `ask`. It raises UserError if the scorer fails, or a
+            value is not finite.
+        """
+        starts = stack_starts(n_covered, words.n_dependent, added)
+        wait, places = self._estimates.ask_entered(
+            int(starts[-1]), partial(stack_ngrams, n_covered, starts, words, added)
+        )
+        return lambda totals: add_values(self.weight, wait(), places, starts, closed, added, totals)
 
     def phrase_values(
         self,

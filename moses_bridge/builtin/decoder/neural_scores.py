@@ -8,8 +8,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.builtin.decoder.ngram_memo import enter_ngrams
 from moses_bridge.builtin.decoder.options import Options
-from moses_bridge.builtin.decoder.searches import Searches
+from moses_bridge.builtin.decoder.searches import LastPhrases
 from moses_bridge.compiled.inner import inner
 
 
@@ -52,65 +53,84 @@ class StackWords(NamedTuple):
 
 
 @njit(cache=True)
-def stack_ngrams(n_covered: int, words: StackWords, searches: Searches) -> tuple[Any, Any]:
-    """The n-grams added by the last phrases of hypotheses, except those within the phrases.
+def stack_starts(n_covered: int, n_dependent: int, added: LastPhrases) -> Any:
+    """Where the n-grams of each hypothesis of open stacks start in `stack_ngrams`, (n_hypotheses + 1,).
 
     Args:
         n_covered: number of covered words of the open stacks; a complete hypothesis adds the end of its
             sentence.
+        n_dependent: see `StackWords`.
+        added: the last phrases of the hypotheses.
+    """
+    starts = np.zeros((added.sizes - added.firsts).sum() + 1, np.int64)
+    parts, place = added.parts, 0
+    for i in range(len(added.firsts)):
+        n_ends = int(n_covered == parts.words[i + 1] - parts.words[i])
+        for hyp in range(parts.hyps[i] + added.firsts[i], parts.hyps[i] + added.sizes[i]):
+            option = parts.options[i] + i + added.options[hyp]
+            n_words = added.word_starts[option + 1] - added.word_starts[option]
+            starts[place + 1] = starts[place] + min(n_words, n_dependent) + n_ends
+            place += 1
+    return starts
+
+
+@njit(cache=True)
+def stack_ngrams(
+    n_covered: int, starts: Any, words: StackWords, added: LastPhrases, slots: Any, size: int
+) -> tuple[Any, Any]:
+    """Enter the n-grams added by the last phrases of hypotheses, except those within the phrases.
+
+    Args:
+        n_covered: see `stack_starts`.
+        starts: from `stack_starts`.
         words: words of the sentences; the contexts of the stacks' hypotheses are filled.
-        searches: searches of the sentences.
+        added: the last phrases of the hypotheses.
+        slots: those of the known n-grams; see `ngram_memo`.
+        size: number of the known n-grams.
 
     Returns:
-        The n-grams, (n_ngrams, row width) int32, and where those of each hypothesis start, (n_hypotheses + 1,).
-        A row is the source place, if the model sees the source, and `order` words.
+        The places of the n-grams in the memo, (n_ngrams,), and the new n-grams, (n_new, row width) int32. A
+        row is the source place, if the model sees the source, and `order` words.
     """
-    n_hyps = (searches.hyps.size - searches.firsts).sum()
-    starts = np.zeros(n_hyps + 1, np.int64)
-    _fill_starts(n_covered, words, searches, starts)
-    width = int(len(words.places) > 0) + words.contexts.shape[1] + 1
-    ngrams = np.empty((starts[n_hyps], width), np.int32)
-    _fill_ngrams(n_covered, words, searches, ngrams)
-    return ngrams, starts
+    n_ngrams, width = starts[-1], int(len(words.places) > 0) + words.contexts.shape[1] + 1
+    places, new = np.empty(n_ngrams, np.int64), np.empty((n_ngrams, width), np.int32)
+    ngrams = np.empty((n_ngrams, width), np.int32)  # its beginning, again for each sentence
+    hyp, n_new = 0, 0
+    for i in range(len(added.firsts)):
+        first, hyp = starts[hyp], hyp + added.sizes[i] - added.firsts[i]
+        of_sentence = ngrams[: starts[hyp] - first]
+        _fill_ngrams(i, n_covered, words, added, of_sentence)
+        n_new += enter_ngrams(
+            of_sentence, slots, size + n_new, places[first : starts[hyp]], new[n_new:]
+        )
+    return places, new[:n_new]
 
 
 @inner
-def _fill_starts(n_covered: int, words: StackWords, searches: Searches, starts: Any) -> None:
-    parts, place = searches.parts, 0
-    for i in range(len(searches.firsts)):
-        n_ends = int(n_covered == parts.words[i + 1] - parts.words[i])
-        word_starts = searches.options.word_starts[parts.options[i] + i :]
-        for hyp in range(parts.hyps[i] + searches.firsts[i], parts.hyps[i] + searches.hyps.size[i]):
-            option = searches.hyps.options[hyp]
-            n_words = word_starts[option + 1] - word_starts[option]
-            starts[place + 1] = starts[place] + min(n_words, words.n_dependent) + n_ends
-            place += 1
-
-
-@inner
-def _fill_ngrams(n_covered: int, words: StackWords, searches: Searches, ngrams: Any) -> None:
-    parts, place = searches.parts, 0
+def _fill_ngrams(
+    sentence: int, n_covered: int, words: StackWords, added: LastPhrases, ngrams: Any
+) -> None:
+    parts, place = added.parts, 0
     n_before = int(len(words.places) > 0)
-    for i in range(len(searches.firsts)):
-        is_last = n_covered == parts.words[i + 1] - parts.words[i]
-        word_starts = searches.options.word_starts[parts.options[i] + i :]
-        for hyp in range(parts.hyps[i] + searches.firsts[i], parts.hyps[i] + searches.hyps.size[i]):
-            option, context = searches.hyps.options[hyp], words.contexts[hyp]
-            _copy(words.contexts[parts.hyps[i] + searches.hyps.previous[hyp]], context)
-            first_word = parts.target_words[i] + word_starts[option]
-            end_word = parts.target_words[i] + word_starts[option + 1]
-            for word in range(first_word, end_word):
-                if word - first_word < words.n_dependent:
-                    if n_before:
-                        ngrams[place, 0] = words.places[word]
-                    _fill_ngram(words.ids[word], context, ngrams[place, n_before:])
-                    place += 1
-                _move_on(words.ids[word], context)
-            if is_last:
+    first_hyp, first_option = parts.hyps[sentence], parts.options[sentence] + sentence
+    is_last = n_covered == parts.words[sentence + 1] - parts.words[sentence]
+    for hyp in range(first_hyp + added.firsts[sentence], first_hyp + added.sizes[sentence]):
+        option, context = first_option + added.options[hyp], words.contexts[hyp]
+        _copy(words.contexts[first_hyp + added.previous[hyp]], context)
+        first_word = parts.target_words[sentence] + added.word_starts[option]
+        end_word = parts.target_words[sentence] + added.word_starts[option + 1]
+        for word in range(first_word, end_word):
+            if word - first_word < words.n_dependent:
                 if n_before:
-                    ngrams[place, 0] = words.end_places[i]
-                _fill_ngram(words.end_id, context, ngrams[place, n_before:])
+                    ngrams[place, 0] = words.places[word]
+                _fill_ngram(words.ids[word], context, ngrams[place, n_before:])
                 place += 1
+            _move_on(words.ids[word], context)
+        if is_last:
+            if n_before:
+                ngrams[place, 0] = words.end_places[sentence]
+            _fill_ngram(words.end_id, context, ngrams[place, n_before:])
+            place += 1
 
 
 @njit(cache=True)
@@ -219,30 +239,25 @@ def _move_on(word: int, context: Any) -> None:
 
 @njit(cache=True)
 def add_values(
-    weight: float, values: Any, starts: Any, closed: Any, searches: Searches, totals: Any
-) -> None:
+    weight: float, values: Any, places: Any, starts: Any, closed: Any, added: LastPhrases,
+    totals: Any,
+) -> None:  # fmt: skip
     """Add a neural model's weighted values of the last phrases of the hypotheses of open stacks.
 
     Args:
         weight: weight of the model.
-        values: (n_ngrams,) values of the n-grams of `stack_ngrams`.
-        starts: (n_hypotheses + 1,), from `stack_ngrams`.
+        values: values of n-grams.
+        places: (n_ngrams,) which of them are those of the stacks; see `stack_ngrams`.
+        starts: (n_hypotheses + 1,), from `stack_starts`.
         closed: (n_options,) summed values of the n-grams of each option left out by `stack_ngrams`.
-        searches: searches with open stacks.
+        added: the last phrases of the hypotheses.
         totals: (n_hypotheses,); the weighted values are added.
     """
-    _add_values(weight, values, starts, closed, searches, totals)
-
-
-@inner
-def _add_values(
-    weight: float, values: Any, starts: Any, closed: Any, searches: Searches, totals: Any
-) -> None:
-    parts, place = searches.parts, 0
-    for i in range(len(searches.firsts)):
-        for hyp in range(parts.hyps[i] + searches.firsts[i], parts.hyps[i] + searches.hyps.size[i]):
-            total = closed[parts.options[i] + searches.hyps.options[hyp]]
+    parts, place = added.parts, 0
+    for i in range(len(added.firsts)):
+        for hyp in range(parts.hyps[i] + added.firsts[i], parts.hyps[i] + added.sizes[i]):
+            total = closed[parts.options[i] + added.options[hyp]]
             for j in range(starts[place], starts[place + 1]):
-                total += values[j]
+                total += values[places[j]]
             totals[place] += weight * total
             place += 1

@@ -38,22 +38,23 @@ from moses_bridge.builtin.decoder.nbest_lines import (
     sentence_texts,
 )
 from moses_bridge.builtin.decoder.neural_feature import NeuralFeature, PhraseValues, stack_words
-from moses_bridge.builtin.decoder.neural_scores import StackWords, add_values, stack_ngrams
+from moses_bridge.builtin.decoder.neural_scores import StackWords
 from moses_bridge.builtin.decoder.options import raise_options
 from moses_bridge.builtin.decoder.searches import (
+    LastPhrases,
+    Memory,
     Searches,
-    close_stacks,
     groups_of,
     hypotheses_of,
     join_searches,
-    open_stacks,
+    last_phrases,
+    next_stacks,
     start_searches,
 )
 from moses_bridge.builtin.decoder.translator import Translation, Translator
 from moses_bridge.builtin.decoder.weighted_model import no_choices
 from moses_bridge.builtin.decoder.word_places import WordPlaces, option_places
 
-Ngrams = tuple[NDArray[np.int32], NDArray[np.int64]]
 NO_PLACES = np.zeros(0, np.int32)
 N_GROUPS = 2  # groups of sentences: one is searched while the other is scored
 SIDE_BY_SIDE = 64  # largest number of sentences searched together
@@ -80,21 +81,25 @@ class _Prepared:
         return self.sentence.options.n_words
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Group:
     """Sentences searched together.
 
     Attributes:
         n_stacks: number of words of the longest sentence.
         searches: searches of the sentences.
+        added: last phrases of their hypotheses.
         words: words of the options, for each feature with a weight.
         closed: (n_options,) closed values, for each feature with a weight; see `PhraseValues`.
+        totals: (n_hypotheses,) weighted values of the hypotheses of the open stacks.
     """
 
     n_stacks: int
     searches: Searches
+    added: LastPhrases
     words: list[StackWords]
     closed: list[NDArray[np.float64]]
+    totals: NDArray[np.float64]
 
 
 class NeuralTranslator:
@@ -113,6 +118,8 @@ class NeuralTranslator:
         self._reads_source = any(feature.scorer.reads_source for feature in features)
         self._raised = sum(f.weight for f in features if not f.scorer.reads_source)
         self._translator = _raised_translator(translator, self._raised)
+        widths = self._model.lm.order, self._model.further.width
+        self._memories = [Memory(translator.limits, *widths) for _ in range(N_GROUPS)]
 
     def translate_batch(
         self, first_id: int, lines: Sequence[bytes], nbest: NBestFormat | None
@@ -143,7 +150,11 @@ class NeuralTranslator:
     ) -> list[Translation]:  # fmt: skip
         """Translate sentences searched together."""
         prepared = self._prepare(texts, sentences)
-        groups = [self._group(part) for k in range(N_GROUPS) if (part := prepared[k::N_GROUPS])]
+        groups = [
+            self._group(part, memory)
+            for k, memory in enumerate(self._memories)
+            if (part := prepared[k::N_GROUPS])
+        ]
         self._fill_all(groups)
         return [
             self._finish(ids[i], each, i // N_GROUPS, groups[i % N_GROUPS], nbest)
@@ -180,14 +191,12 @@ class NeuralTranslator:
             values = [value.reordered(order, word_order) for value in values]
         return _Prepared(sentence, linked, values, stand_ins)
 
-    def _group(self, sentences: Sequence[_Prepared]) -> _Group:
+    def _group(self, sentences: Sequence[_Prepared], memory: Memory) -> _Group:
         """Start the searches of some sentences."""
         searches = join_searches(
             [each.sentence.options for each in sentences],
             [each.stand_ins for each in sentences],
-            self._translator.limits,
-            self._model.lm.order,
-            self._model.further.width,
+            memory,
         )
         start_searches(searches, self._translator.weighted.lm)
         values = [[each.values[number] for each in sentences] for number in self._weighted]
@@ -196,60 +205,48 @@ class NeuralTranslator:
             for number, of_feature in zip(self._weighted, values, strict=True)
         ]
         closed = [np.concatenate([value.closed for value in of_feature]) for of_feature in values]
-        return _Group(max(each.n_words for each in sentences), searches, words, closed)
+        n_stacks = max(each.n_words for each in sentences)
+        added, none = last_phrases(searches), np.zeros(0)
+        return _Group(n_stacks, searches, added, words, closed, none)
 
     def _fill_all(self, groups: Sequence[_Group]) -> None:
         """Fill the stacks of all sentences; those of a group are filled while another one waits for values."""
         n_stacks = max((group.n_stacks for group in groups), default=0)
-        steps = [(n, group) for n in range(1, n_stacks + 1) for group in groups]
-        finish: Callable[[], None] = _nothing
+        steps = [(n, group) for n in range(1, n_stacks + 2) for group in groups]
+        wait: Callable[[], None] = _nothing
         waiting: _Group | None = None
         for n_covered, group in steps:
-            if n_covered > group.n_stacks:
+            if n_covered > group.n_stacks + 1:  # one more: the last stack is closed
                 continue
             if group is waiting:  # all others are finished
-                finish()
-                finish = _nothing
-            ngrams = self._open(n_covered, group)
-            finish()
-            finish, waiting = self._ask(n_covered, group, ngrams), group
-        finish()
+                wait()
+                wait = _nothing
+            self._next_stacks(n_covered, group)
+            wait()
+            wait, waiting = self._ask(n_covered, group), group
 
-    def _open(self, n_covered: int, group: _Group) -> list[Ngrams]:
-        """Open stacks, and return `stack_ngrams` for each feature with a weight."""
-        translator = self._translator
-        open_stacks(
-            n_covered, group.searches, translator.weighted.lm, translator.weighted.weights,
-            translator.limits, translator.work,
+    def _next_stacks(self, n_covered: int, group: _Group) -> None:
+        """Close the open stacks of a group with their values, and open the next ones."""
+        translator, searches = self._translator, group.searches
+        next_stacks(
+            n_covered, group.totals, self._raised, searches, translator.weighted.lm,
+            translator.weighted.weights, translator.limits, translator.work,
         )  # fmt: skip
-        return [stack_ngrams(n_covered, words, group.searches) for words in group.words]
+        group.totals = np.zeros(int((searches.hyps.size - searches.firsts).sum()))
 
-    def _ask(self, n_covered: int, group: _Group, ngrams: Sequence[Ngrams]) -> Callable[[], None]:
-        """Begin to score the hypotheses of open stacks.
-
-        Args:
-            n_covered: number of covered words of the stacks.
-            group: the group of the stacks.
-            ngrams: result of `stack_ngrams` for each feature with a weight.
-
-        Returns:
-            A function waiting for the values and closing the stacks.
-        """
+    def _ask(self, n_covered: int, group: _Group) -> Callable[[], None]:
+        """Begin to score the hypotheses of open stacks; return a function waiting for the values."""
         features = [self._features[number] for number in self._weighted]
-        answers = [feature.ask(rows) for feature, (rows, _) in zip(features, ngrams, strict=True)]
+        add = [
+            feature.ask(n_covered, group.words[i], group.closed[i], group.added)
+            for i, feature in enumerate(features)
+        ]
 
-        def finish() -> None:
-            searches, translator = group.searches, self._translator
-            totals = np.zeros(int((searches.hyps.size - searches.firsts).sum()))
-            for i, feature in enumerate(features):
-                starts = ngrams[i][1]
-                add_values(feature.weight, answers[i](), starts, group.closed[i], searches, totals)
-            close_stacks(
-                n_covered, totals, self._raised, translator.weighted.lm,
-                translator.limits.stack_size, searches,
-            )  # fmt: skip
+        def wait() -> None:
+            for add_values in add:
+                add_values(group.totals)
 
-        return finish
+        return wait
 
     def _finish(
         self, sentence_id: int, prepared: _Prepared, place: int, group: _Group,

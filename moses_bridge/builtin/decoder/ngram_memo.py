@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import UserError
 from moses_bridge.compiled.hash_table import hash_next, hash_number, n_slots, slot_of
 from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.prefetch import prefetch
 from moses_bridge.formats.ngram_scorer import Answer
 
 MAX_NGRAMS = 1 << 20  # 40 MB
@@ -19,6 +21,8 @@ FIRST_ROOM = 1 << 14
 NO_CODE = 0
 
 Compute = Callable[[NDArray[np.int32]], Answer]
+# From slots and the number of known n-grams to the place of each n-gram, and the new ones.
+Enter = Callable[[NDArray[np.int64], int], tuple[NDArray[np.int64], NDArray[np.int32]]]
 
 
 class NgramMemo:
@@ -59,26 +63,37 @@ class NgramMemo:
             A function waiting for the values, (n,); call it before the next `ask`. It raises UserError if a
             value is not finite.
         """
-        if self._size + len(ngrams) > self._max_ngrams:
-            self._make_room(max(FIRST_ROOM, len(ngrams)))
-        elif self._size + len(ngrams) > len(self._values):
-            self._grow(2 * (self._size + len(ngrams)))
+        wait, places = self.ask_entered(len(ngrams), partial(_enter, ngrams))
+        return lambda: np.asarray(wait()[places])
+
+    def ask_entered(self, n_ngrams: int, enter: Enter) -> tuple[Answer, NDArray[np.int64]]:
+        """As `ask`, for n-grams that are not in one array: compiled code enters them with `enter_ngrams`.
+
+        Args:
+            n_ngrams: the number of n-grams, or more.
+            enter: enters them; new ones get places from the number of known n-grams on.
+
+        Returns:
+            A function waiting for the values of all places, and the place of each n-gram, (n,).
+        """
+        if self._size + n_ngrams > self._max_ngrams:
+            self._make_room(max(FIRST_ROOM, n_ngrams))
+        elif self._size + n_ngrams > len(self._values):
+            self._grow(2 * (self._size + n_ngrams))
         first = self._size
-        places, new = _enter(ngrams, self._slots, first)
+        places, new = enter(self._slots, first)
         self._size += len(new)
         if not len(new):
-            return lambda: np.asarray(self._values[places])
-        answer = self._begin(ngrams[new])
-        return lambda: self._receive(answer, first, places)
+            return lambda: self._values, places
+        answer = self._begin(new)
+        return lambda: self._receive(answer, first), places
 
-    def _receive(
-        self, answer: Answer, first: int, places: NDArray[np.int64]
-    ) -> NDArray[np.float32]:
+    def _receive(self, answer: Answer, first: int) -> NDArray[np.float32]:
         values = answer()
         if not np.isfinite(values).all():
             raise UserError("the neural language model gave a value that is not a finite number")
         self._values[first : self._size] = values
-        return np.asarray(self._values[places])
+        return self._values
 
     def _make_room(self, n_ngrams: int) -> None:
         self._size = 0
@@ -94,28 +109,41 @@ class NgramMemo:
 
 @njit(cache=True)
 def _enter(ngrams: Any, slots: Any, size: int) -> tuple[Any, Any]:
-    """Enter n-grams; return the place of each, new ones behind the others, and the rows of the new ones.
+    """Enter n-grams; return the place of each, new ones behind the others, and the new ones.
 
     Args:
         ngrams: (n, width) int32.
         slots: (n_slots, 2) int64, hash and place of each known n-gram; NO_CODE in a free slot.
         size: number of known n-grams.
     """
-    places, new = np.empty(len(ngrams), np.int64), np.empty(len(ngrams), np.int64)
-    return places, new[: _fill_places(ngrams, slots, size, places, new)]
+    places, new = np.empty(len(ngrams), np.int64), np.empty(ngrams.shape, np.int32)
+    return places, new[: enter_ngrams(ngrams, slots, size, places, new)]
 
 
 @inner
-def _fill_places(ngrams: Any, slots: Any, size: int, places: Any, new: Any) -> int:
-    """Fill the arrays of `_enter`; return the number of new n-grams."""
+def enter_ngrams(ngrams: Any, slots: Any, size: int, places: Any, new: Any) -> int:
+    """Enter n-grams; return the number of new ones.
+
+    All slots are asked for before the first one is read, so that they come from memory side by side. Thousands
+    of n-grams at a time are too many for that.
+
+    Args:
+        ngrams: (n, width) int32.
+        slots: see `_enter`.
+        size: see `_enter`.
+        places: (n,) int64; filled with the place of each n-gram.
+        new: (n, width) int32; its first rows are filled with the new n-grams.
+    """
     for i in range(len(ngrams)):
         places[i] = _code_of(ngrams[i])
+        prefetch(slots, 2 * slot_of(np.uint64(places[i]), len(slots)))
     n_new = 0
     for i in range(len(ngrams)):
         slot = _find(places[i], slots)
         if slots[slot, 0] == NO_CODE:
             slots[slot, 0], slots[slot, 1] = places[i], size + n_new
-            new[n_new] = i
+            for j in range(ngrams.shape[1]):
+                new[n_new, j] = ngrams[i, j]
             n_new += 1
         places[i] = slots[slot, 1]
     return n_new

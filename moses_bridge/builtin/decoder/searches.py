@@ -48,6 +48,26 @@ class Parts(NamedTuple):
     groups: NDArray[np.int64]
 
 
+class LastPhrases(NamedTuple):
+    """What tells the last phrases of the hypotheses of open stacks; a part of `Searches`.
+
+    A call from Python with all arrays of `Searches` takes a tenth of a millisecond.
+
+    Attributes:
+        parts: see `Searches`.
+        sizes, previous, options: those of the hypotheses.
+        firsts: see `Searches`.
+        word_starts: of the options, behind each other.
+    """
+
+    parts: Parts
+    sizes: NDArray[np.int64]
+    previous: NDArray[np.int32]
+    options: NDArray[np.int32]
+    firsts: NDArray[np.int64]
+    word_starts: NDArray[np.int32]
+
+
 class Searches(NamedTuple):
     """The searches of some sentences; each sentence numbers its options, words and hypotheses from 0.
 
@@ -68,23 +88,43 @@ class Searches(NamedTuple):
     firsts: NDArray[np.int64]
 
 
+class Memory:
+    """Memory of searches, kept for the next ones: new pages cost a twentieth of the search's time.
+
+    Args:
+        limits: bounds of the search.
+        order: order of the first n-gram model.
+        further_width: width of the contexts of the further ones.
+    """
+
+    def __init__(self, limits: Limits, order: int, further_width: int) -> None:
+        self.limits = limits
+        self._widths = order, further_width
+        self._n_words, self._n_sentences = 0, 0
+
+    def hypotheses(self, n_words: int, n_sentences: int) -> tuple[Hypotheses, Groups]:
+        """Room for the searches of sentences with n_words words in total; see `make_hypotheses`."""
+        if n_words > self._n_words or n_sentences > self._n_sentences:
+            self._n_words = max(n_words, self._n_words)
+            self._n_sentences = max(n_sentences, self._n_sentences)
+            limits, sizes = self.limits, (self._n_words, self._n_sentences)
+            self._hyps = make_hypotheses(sizes[0], limits.pop_limit, *self._widths, sizes[1])
+            self._groups = make_groups(sizes[0], limits.stack_size, limits.pop_limit, sizes[1])
+        return self._hyps._replace(size=np.zeros(n_sentences, np.int64)), self._groups
+
+
 def join_searches(
-    options: Sequence[Options],
-    stand_ins: Sequence[NDArray[np.float64]],
-    limits: Limits,
-    order: int,
-    further_width: int,
+    options: Sequence[Options], stand_ins: Sequence[NDArray[np.float64]], memory: Memory
 ) -> Searches:
     """Join the searches of sentences, before they are started.
 
     Args:
         options: options of each sentence.
         stand_ins: (n_options,) stand-ins of each sentence; see `Searches`.
-        limits: bounds of the search.
-        order: order of the first n-gram model.
-        further_width: width of the contexts of the further ones.
+        memory: where the searches are made; those made there before end.
     """
     n, n_words = len(options), np.array([each.n_words for each in options])
+    limits = memory.limits
     parts = Parts(
         words=_starts(n_words),
         options=_starts(np.array([len(each.rows) for each in options])),
@@ -93,13 +133,13 @@ def join_searches(
         hyps=_starts(n_words * limits.pop_limit + 1),
         groups=_starts(n_words * limits.stack_size + limits.pop_limit + 1),
     )
-    n_all = int(parts.words[-1])
+    hyps, groups = memory.hypotheses(int(parts.words[-1]), n)
     return Searches(
         parts=parts,
         options=_join_options(options),
         stand_ins=np.concatenate(stand_ins),
-        hyps=make_hypotheses(n_all, limits.pop_limit, order, further_width, n),
-        groups=make_groups(n_all, limits.stack_size, limits.pop_limit, n),
+        hyps=hyps,
+        groups=groups,
         firsts=np.zeros(n, np.int64),
     )
 
@@ -125,6 +165,15 @@ def _join_options(options: Sequence[Options]) -> Options:
             np.concatenate([each.future_costs.tails for each in options]),
         ),
     )
+
+
+def last_phrases(searches: Searches) -> LastPhrases:
+    """The last phrases of hypotheses, also of those to come."""
+    hyps = searches.hyps
+    return LastPhrases(
+        searches.parts, hyps.size, hyps.previous, hyps.options, searches.firsts,
+        searches.options.word_starts,
+    )  # fmt: skip
 
 
 def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -215,60 +264,65 @@ def start_searches(searches: Searches, lm: LanguageModel) -> None:
 
 
 @njit(cache=True)
-def open_stacks(
+def next_stacks(
     n_covered: int,
+    values: Any,
+    raised: float,
     searches: Searches,
     lm: LanguageModel,
     weights: Any,
     limits: Limits,
     work: Workspace,
 ) -> None:
-    """Open the stack of n_covered words in each sentence with so many words; see `open_stack`."""
-    for i in range(len(searches.firsts)):
-        searches.firsts[i] = searches.hyps.size[i]
-        if n_covered <= searches.parts.words[i + 1] - searches.parts.words[i]:
-            hyps, groups = _hypotheses_of(i, searches), _groups_of(i, searches)
-            open_stack(n_covered, _options_of(i, searches), lm, weights, limits, hyps, groups, work)
+    """Close the stacks before those of n_covered words, and open these, sentence by sentence.
 
-
-@njit(cache=True)
-def close_stacks(
-    n_covered: int,
-    values: Any,
-    raised: float,
-    lm: LanguageModel,
-    stack_size: int,
-    searches: Searches,
-) -> None:
-    """Replace the stand-ins by the neural values, and prune the open stacks.
+    In closing, the neural values replace their stand-ins before the stack is pruned; see `close_stack` and
+    `open_stack`. Shorter sentences have nothing to close or open.
 
     Args:
-        n_covered: number of covered words of the stacks.
-        values: (n_hypotheses,) weighted neural values of the last phrase of each hypothesis of the stacks.
+        n_covered: number of covered words of the stacks to open.
+        values: (n_hypotheses,) weighted neural values of the last phrase of each hypothesis of the open stacks.
         raised: the part of the first n-gram model's weight that was a stand-in for neural models.
+        searches: the searches.
         lm: the n-gram models.
-        stack_size: see `close_stack`.
-        searches: the searches with the open stacks.
+        weights: the weight vector.
+        limits: bounds of the search.
+        work: memory for a stack.
     """
     context = np.zeros(max(1, lm.order - 1), np.int32)
+    n_closed = n_covered - 1
     place = 0
     for i in range(len(searches.firsts)):
-        first, hyps, options = (
-            searches.firsts[i],
-            _hypotheses_of(i, searches),
-            _options_of(i, searches),
-        )
+        hyps, groups = _hypotheses_of(i, searches), _groups_of(i, searches)
+        options, first = _options_of(i, searches), searches.firsts[i]
         stand_ins = searches.stand_ins[searches.parts.options[i] : searches.parts.options[i + 1]]
-        for hyp in range(first, hyps.size[0]):
-            change = values[place] - stand_ins[hyps.options[hyp]]
-            if raised != 0:
-                is_last = n_covered == options.n_words
-                change -= raised * LN10 * _added_log10(hyp, is_last, options, lm, hyps, context)
-            hyps.scores[hyp] += change
-            hyps.estimates[hyp] += change
-            place += 1
+        n_hyps = hyps.size[0] - first if n_closed else 0
+        _replace_stand_ins(
+            n_closed, first, values[place : place + n_hyps], stand_ins, raised, options, lm, hyps,
+            context,
+        )  # fmt: skip
+        place += n_hyps
+        if 0 < n_closed <= options.n_words:
+            close_stack(n_closed, first, limits.stack_size, options, hyps, groups)
+        searches.firsts[i] = hyps.size[0]
         if n_covered <= options.n_words:
-            close_stack(n_covered, first, stack_size, options, hyps, _groups_of(i, searches))
+            open_stack(n_covered, options, lm, weights, limits, hyps, groups, work)
+
+
+@inner
+def _replace_stand_ins(
+    n_covered: int, first: int, values: Any, stand_ins: Any, raised: float, options: Options,
+    lm: LanguageModel, hyps: Hypotheses, context: Any,
+) -> None:  # fmt: skip
+    """Replace the stand-ins by the neural values in the scores of an open stack."""
+    for i in range(len(values)):
+        hyp = first + i
+        change = values[i] - stand_ins[hyps.options[hyp]]
+        if raised != 0:
+            is_last = n_covered == options.n_words
+            change -= raised * LN10 * _added_log10(hyp, is_last, options, lm, hyps, context)
+        hyps.scores[hyp] += change
+        hyps.estimates[hyp] += change
 
 
 @inner

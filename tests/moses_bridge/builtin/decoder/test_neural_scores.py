@@ -13,13 +13,15 @@ from moses_bridge.builtin.decoder.neural_scores import (
     option_sums,
     path_ngrams,
     stack_ngrams,
+    stack_starts,
 )
 from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.searches import (
-    close_stacks,
+    Memory,
     hypotheses_of,
     join_searches,
-    open_stacks,
+    last_phrases,
+    next_stacks,
     start_searches,
 )
 from moses_bridge.builtin.decoder.translator import Translator
@@ -91,7 +93,7 @@ def test_ngrams_and_values_of_stacks_are_those_of_the_words_behind_each_other(
     found = [search.sentence(line) for line in (b"u v w x", b"v u")]
     options = [sentence.options for sentence in found if sentence is not None]
     stand_ins = [np.zeros(len(each.rows)) for each in options]
-    searches = join_searches(options, stand_ins, search.limits, toy.lm.order, 0)
+    searches = join_searches(options, stand_ins, Memory(search.limits, toy.lm.order, 0))
     ids = [each.words + 10 * (i + 1) for i, each in enumerate(options)]
     places = [np.arange(len(each), dtype=np.int32) + 500 * i for i, each in enumerate(ids)]
     joined_places = np.concatenate(places)[: None if reads_source else 0]
@@ -101,12 +103,25 @@ def test_ngrams_and_values_of_stacks_are_those_of_the_words_behind_each_other(
     )
     closed = np.random.default_rng(1).normal(size=len(searches.stand_ins))
     start_searches(searches, weighted.lm)
+    added, totals, known = (
+        last_phrases(searches),
+        np.zeros(0),
+        np.zeros((0, 3 + reads_source), np.int32),
+    )
+    slots = np.zeros((1 << 12, 2), np.int64)
     for n_covered in range(1, 5):
-        open_stacks(n_covered, searches, weighted.lm, weighted.weights, search.limits, search.work)
-        ngrams, starts = stack_ngrams(n_covered, words, searches)
-        values = np.random.default_rng(n_covered).normal(size=len(ngrams)).astype(np.float32)
-        totals = np.ones(len(starts) - 1)
-        add_values(0.5, values, starts, closed, searches, totals)
+        next_stacks(
+            n_covered, totals, 0.0, searches, weighted.lm, weighted.weights, search.limits,
+            search.work,
+        )  # fmt: skip
+        starts = stack_starts(n_covered, n_dependent, added)
+        in_memo, new = stack_ngrams(n_covered, starts, words, added, slots, len(known))
+        known = np.concatenate([known, new])
+        assert len({tuple(row) for row in known.tolist()}) == len(known)
+        ngrams = known[in_memo]
+        of_known = np.random.default_rng(n_covered).normal(size=len(known)).astype(np.float32)
+        values, totals = of_known[in_memo], np.ones(len(starts) - 1)
+        add_values(0.5, of_known, in_memo, starts, closed, added, totals)
         k = 0
         for i, each in enumerate(options):
             hyps = hypotheses_of(i, searches)
@@ -134,4 +149,3 @@ def test_ngrams_and_values_of_stacks_are_those_of_the_words_behind_each_other(
                 assert totals[k] == pytest.approx(1 + 0.5 * total, abs=1e-6)
                 k += 1
         assert k == len(totals)
-        close_stacks(n_covered, totals, 0.0, weighted.lm, 9, searches)

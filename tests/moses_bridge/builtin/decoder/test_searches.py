@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from moses_bridge.builtin.decoder.hypotheses import make_groups, make_hypotheses
 from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.options import Options
 from moses_bridge.builtin.decoder.search import Limits, search
 from moses_bridge.builtin.decoder.searches import (
+    Memory,
     Searches,
-    close_stacks,
     groups_of,
     hypotheses_of,
     join_searches,
-    open_stacks,
+    next_stacks,
     start_searches,
 )
 from moses_bridge.builtin.decoder.translator import Translator
@@ -37,19 +38,39 @@ def options_of(translator: Translator) -> list[Options]:
     return [sentence.options for sentence in sentences if sentence is not None]
 
 
-def joined(translator: Translator, options: list[Options], stand_ins: float) -> Searches:
+def joined(
+    translator: Translator, options: list[Options], stand_ins: float, memory: Memory | None = None
+) -> Searches:
     standing = [np.full(len(each.rows), stand_ins) for each in options]
-    return join_searches(options, standing, LIMITS, translator.model.lm.order, 0)
+    room = memory or Memory(LIMITS, translator.model.lm.order, 0)
+    searches = join_searches(options, standing, room)
+    start_searches(searches, translator.weighted.lm)
+    return searches
 
 
-def filled(translator: Translator, options: list[Options], added: float) -> Searches:
+def go_on(
+    n_covered: int, values: NDArray[np.float64], searches: Searches, translator: Translator
+) -> None:
+    """Close the open stacks with values, and open the next ones."""
+    weighted = translator.weighted
+    next_stacks(
+        n_covered, values, 0.0, searches, weighted.lm, weighted.weights, LIMITS, translator.work
+    )
+
+
+def n_open(searches: Searches) -> int:
+    return int((searches.hyps.size - searches.firsts).sum())
+
+
+def filled(
+    translator: Translator, options: list[Options], added: float, memory: Memory | None = None
+) -> Searches:
     """Searches in which a value comes to each hypothesis in the place of an equal one."""
-    searches, weighted = joined(translator, options, added), translator.weighted
-    start_searches(searches, weighted.lm)
-    for n_covered in range(1, max(each.n_words for each in options) + 1):
-        open_stacks(n_covered, searches, weighted.lm, weighted.weights, LIMITS, translator.work)
-        values = np.full(int((searches.hyps.size - searches.firsts).sum()), added)
-        close_stacks(n_covered, values, 0.0, weighted.lm, LIMITS.stack_size, searches)
+    searches = joined(translator, options, added, memory)
+    values = np.zeros(0)
+    for n_covered in range(1, max(each.n_words for each in options) + 2):
+        go_on(n_covered, values, searches, translator)
+        values = np.full(n_open(searches), added)
     return searches
 
 
@@ -73,24 +94,35 @@ def test_searches_side_by_side_are_those_of_single_sentences(translator: Transla
             assert new.tolist() == old.tolist(), name
 
 
+def test_memory_of_other_searches_changes_nothing(translator: Translator) -> None:
+    options, memory = options_of(translator), Memory(LIMITS, translator.model.lm.order, 0)
+    for part in (options[:1], options, options[2:]):
+        old, new = filled(translator, part, 0.25), filled(translator, part, 0.25, memory)
+        for i in range(len(part)):
+            found, expected = hypotheses_of(i, new), hypotheses_of(i, old)
+            n = expected.size[0]
+            assert found.size[0] == n
+            for name in MEMBERS:
+                assert getattr(found, name)[:n].tolist() == getattr(expected, name)[:n].tolist()
+
+
 def test_a_value_takes_the_place_of_what_stood_in_for_it(translator: Translator) -> None:
-    options, weighted = options_of(translator), translator.weighted
-    searches = joined(translator, options, 0.5)
-    start_searches(searches, weighted.lm)
-    open_stacks(1, searches, weighted.lm, weighted.weights, LIMITS, translator.work)
-    before, sizes = searches.hyps.scores.copy(), searches.hyps.size - searches.firsts
+    searches = joined(translator, options_of(translator), 0.5)
+    go_on(1, np.zeros(0), searches, translator)
+    before, firsts, sizes = (
+        searches.hyps.scores.copy(), searches.firsts.copy(), searches.hyps.size - searches.firsts
+    )  # fmt: skip
     values = np.random.default_rng(1).normal(size=int(sizes.sum()))
-    close_stacks(1, values, 0.0, weighted.lm, LIMITS.stack_size, searches)
+    go_on(2, values, searches, translator)
     for i, part in enumerate(np.split(values, np.cumsum(sizes)[:-1])):
-        first = searches.parts.hyps[i] + searches.firsts[i]
+        first = searches.parts.hyps[i] + firsts[i]
         changed = searches.hyps.scores[first : first + len(part)]
         np.testing.assert_allclose(changed, before[first : first + len(part)] + part - 0.5)
 
 
 def test_sentences_that_are_complete_have_no_more_stacks(translator: Translator) -> None:
-    options = options_of(translator)
-    searches = filled(translator, options, 0.0)
+    searches = filled(translator, options_of(translator), 0.0)
     sizes = searches.hyps.size.tolist()
-    weighted = translator.weighted
-    open_stacks(8, searches, weighted.lm, weighted.weights, LIMITS, translator.work)
+    assert n_open(searches) == 0
+    go_on(9, np.zeros(0), searches, translator)
     assert searches.firsts.tolist() == searches.hyps.size.tolist() == sizes
