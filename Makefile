@@ -38,6 +38,10 @@ help:
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 # INSTALL= (empty) takes the virtual environment as it is.
 INSTALL ?= install
+# What a step of `make table1` waits for: the commands, and before a tuning what they compile. So text and model are
+# made meanwhile, and KenLM, which no step needs, is not compiled.
+COMMANDS := $(if $(INSTALL),$(VENV)/package.stamp)
+COMPILED := $(if $(INSTALL),$(VENV)/warm.stamp)
 # Compiling every module takes half of an installation; Python compiles those that are used.
 PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install -q --no-compile -c constraints.txt
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
@@ -224,7 +228,7 @@ endif
 include $(PLAN)
 endif
 
-$(PLAN): $(EXPERIMENT) $(B)/planned $(wildcard $(EXPERIMENTS)/*.py) | $(INSTALL)
+$(PLAN): $(EXPERIMENT) $(B)/planned $(wildcard $(EXPERIMENTS)/*.py) | $(COMMANDS)
 	$(BIN)/tuning plan $(PLANNED) --out $@
 
 # Every command that makes something goes through this: its time and memory stand in the log of steps.
@@ -240,7 +244,7 @@ table1: $(TABLES) $(B)/report.html
 named = |& sed -u 's|^|$(1): |' >&2
 
 # A section's file changes only when its text does, so an edit reruns what depends on it alone.
-$(CONFIG)/.stamp: $(EXPERIMENT) | $(INSTALL)
+$(CONFIG)/.stamp: $(EXPERIMENT) | $(COMMANDS)
 	$(BIN)/moses-bridge config $(EXPERIMENT) --out $(CONFIG)
 	@touch $@
 $(CONFIG)/%.toml: $(CONFIG)/.stamp ;

@@ -4,11 +4,11 @@
 in_build = $(MAKE) BUILD=$(1) EXPERIMENT='$(EXPERIMENT) $(EXPERIMENTS)/$(2)' INSTALL= JOBS=$(JOBS) $(4) $(1)/$(notdir $(B))/$(3)/table.json
 
 # --- The chance of a network ------------------------------------------------------------------------
-networks: $(MODEL)/moses.ini
+networks: $(MODEL)/moses.ini | $(INSTALL)
 	+$(call in_build,$(BUILD)/networks,networks.toml,networks,MODEL=$(MODEL) CORPUS=$(CORPUS))
 
 # --- The size of the network -------------------------------------------------------------------------
-sizes: $(MODEL)/moses.ini
+sizes: $(MODEL)/moses.ini | $(INSTALL)
 	+$(call in_build,$(BUILD)/sizes,sizes.toml,sizes,MODEL=$(MODEL) CORPUS=$(CORPUS))
 
 # --- Regimes ----------------------------------------------------------------------------------------

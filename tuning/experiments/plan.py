@@ -24,6 +24,8 @@ FOLDS = "$(B)/folds"
 LISTS_OF_FOLDS = "$(B)/lists/folds.gz"
 LANGUAGES = "--source-language $(SOURCE) --target-language $(TARGET)"
 REPORT = "$(B)/report.html"
+# What is installed before a step: the commands; and before many tunings side by side what they would all compile.
+COMMANDS, COMPILED = "$(COMMANDS)", "$(COMPILED)"
 
 
 @dataclass(frozen=True)
@@ -34,16 +36,16 @@ class Rule:
         target: the file to make.
         needs: the files it is made from.
         recipe: the lines of shell making it.
-        install: whether the commands are installed first; otherwise one of its needs does so.
+        install: what is installed first, a variable of the Makefile; without one, its needs see to that.
     """
 
     target: str
     needs: tuple[str, ...]
     recipe: tuple[str, ...]
-    install: bool = False
+    install: str = ""
 
     def __str__(self) -> str:
-        order_only = " | $(INSTALL)" if self.install else ""
+        order_only = f" | {self.install}" if self.install else ""
         recipe = "".join(f"\n\t{line}" for line in self.recipe) or " ;"
         return f"{self.target}: {' '.join(self.needs)}{order_only}{recipe}\n"
 
@@ -171,7 +173,7 @@ class _Planner:
         self.page()
         return self.rules
 
-    def add(self, target: str, needs: Sequence[str], *recipe: str, install: bool = False) -> str:
+    def add(self, target: str, needs: Sequence[str], *recipe: str, install: str = "") -> str:
         rule = Rule(target, tuple(dict.fromkeys(needs)), recipe, install)
         if self.rules.setdefault(target, rule) != rule:
             raise ConfigError(
@@ -185,18 +187,18 @@ class _Planner:
         """The corpus and the tables; the files named in CORPUS and MODEL are used instead."""
         corpus, config = "$(B)/corpus/train.$(SOURCE)", "$(CONFIG)/corpus.toml"
         line = f"$(STEP) $(BIN)/moses-bridge corpus {LANGUAGES} --out $(@D) --config {config}"
-        self.add(corpus, [config], _line(line, _told_by("corpus")), install=True)
+        self.add(corpus, [config], _line(line, _told_by("corpus")), install=COMMANDS)
         self.add("$(B)/corpus/%", [corpus])
         config = "$(CONFIG)/build.toml"
         line = f"$(STEP) $(BIN)/moses-bridge build --corpus $(CORPUS)/train {LANGUAGES} --out $(@D)"
         options = f"--config {config} --jobs $(JOBS)"
         needs = [TRAINING_SOURCE, TRAINING_TARGET, config]
         self.add(
-            "$(B)/model/moses.ini", needs, _line(line, options, _told_by("build")), install=True
+            "$(B)/model/moses.ini", needs, _line(line, options, _told_by("build")), install=COMMANDS
         )
         line = "$(STEP) $(BIN)/moses-bridge filter --ini $(MODEL)/moses.ini $(INPUTS:%=--source %) --out $(@D)"
         needs = ["$(MODEL)/moses.ini", "$(INPUTS)"]
-        self.add(FILTERED_INI, needs, _line(line, _told_by("filter")), install=True)
+        self.add(FILTERED_INI, needs, _line(line, _told_by("filter")), install=COMMANDS)
 
     def lists_of_folds(self) -> str:
         """N-best lists of the training text, each fold translated by a system trained on the others.
@@ -212,7 +214,7 @@ class _Planner:
             _told_by("folds"),
         )
         needs = [TRAINING_SOURCE, TRAINING_TARGET, "$(MODEL)/moses.ini"]
-        self.add(folds, needs, line, install=True)
+        self.add(folds, needs, line, install=COMMANDS)
         lists = [self.list_of_fold(number, folds) for number in numbers]
         line = _line(f"$(STEP) $(BIN)/moses-bridge join-folds {folds} {_line(*lists)} --out $@")
         self.add(LISTS_OF_FOLDS, [folds, *lists], line)
@@ -269,7 +271,7 @@ class _Planner:
             "$(FRESH)",
             line,
             "@touch $@",
-            install=bool(network.data),
+            install=COMMANDS if network.data else "",
         )
 
     def is_per_seed(self, network: str) -> bool:
@@ -320,7 +322,7 @@ class _Planner:
             f"$(STEP) $(BIN)/rescorer score {table} --out $(@D)/phrase-table.gz --ini {before} --ini-out $@",
             f"--resume --jobs $(JOBS) {options} {_told_by(name)}",
         )
-        return self.add(f"$(B)/tables/{name}/moses.ini", needs, line, install=True)
+        return self.add(f"$(B)/tables/{name}/moses.ini", needs, line, install=COMPILED)
 
     def is_seeded(self, column: str) -> bool:
         network = self.experiment.columns[column].network
@@ -337,6 +339,7 @@ class _Planner:
             [FILTERED_INI, config],
             "$(FRESH)",
             _line(line, left_out, _told_by(name)),
+            install=COMPILED,
         )
 
     def left_out(self, start: str) -> str:
@@ -420,7 +423,7 @@ class _Planner:
             model = f"$(B)/{self.directory(shown.maps, seed)}"
             needs = [self.network(shown.maps, seed), FILTERED_INI]
             line = f"$(STEP) $(BIN)/rescorer map {model} $(FILTERED) --out $(@D) {_told_by('maps')}"
-            phrases = self.add("$(B)/maps/phrases.json", needs, line, install=True)
+            phrases = self.add("$(B)/maps/phrases.json", needs, line, install=COMMANDS)
             self.add("$(B)/maps/words.json", [phrases])
         columns = (f"--scored {ini.replace('moses.ini', 'phrase-table.gz')}" for ini in scored)
         self.add(

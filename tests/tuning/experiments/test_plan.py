@@ -132,6 +132,16 @@ def test_make_finds_a_rule_for_all_that_the_page_needs(tmp_path: Path, paths: li
     assert lines[-1].startswith("cat b/table.txt; echo")
 
 
+def test_text_and_model_are_made_while_the_code_of_tunings_is_compiled() -> None:
+    rules = rules_of([TINY])
+    waits = {rule.target: str(rule).splitlines()[0].partition(" | ")[2] for rule in rules.values()}
+    for file in ("corpus/train.$(SOURCE)", "model/moses.ini", "filtered/moses.ini", "nnjm/trained"):
+        assert waits[f"$(B)/{file}"] == "$(COMMANDS)"
+    for file in ("runs/start/weights.json", "tables/rnn/moses.ini"):
+        assert waits[f"$(B)/{file}"] == "$(COMPILED)"
+    assert "$(B)/runs/start/weights.json" in rules["$(B)/runs/nnjm-1/weights.json"].needs
+
+
 def test_a_network_for_each_run_scores_the_table_of_that_run(tmp_path: Path) -> None:
     rules = rules_of(DOMAIN, "seeds.runs = [4]")
     assert (
