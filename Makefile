@@ -253,9 +253,11 @@ $(CONFIG)/%.toml: $(CONFIG)/.stamp ;
 FRESH = @[ ! -e $@ ] || rm -r $(@D)
 DEV_TEXTS := --source $(DEV).$(SOURCE) --reference $(DEV).$(TARGET)
 TEST_TEXTS = --source $(TEST).$(SOURCE) --reference $(TEST).$(TARGET)
-TUNE = $(BIN)/tuning tune $(DEV_TEXTS) --resume --jobs $(JOBS)
+# Tunings of one system, and the translation under their weights, load the same files: what these are in memory is kept.
+LOADED := --cache $(B)/loaded
+TUNE = $(BIN)/tuning tune $(DEV_TEXTS) --resume --jobs $(JOBS) $(LOADED)
 RERANK = $(BIN)/tuning rerank $(DEV_TEXTS) --resume --run-commands --jobs $(JOBS)
-TRANSLATE = $(BIN)/tuning translate --source $(TEST).$(SOURCE) --run-commands --jobs $(JOBS)
+TRANSLATE = $(BIN)/tuning translate --source $(TEST).$(SOURCE) --run-commands --jobs $(JOBS) $(LOADED)
 # $(call given,OPTION,FILE): an option with a file, if it exists.
 given = $$([ ! -e $(2) ] || echo $(1) $(2))
 COMPARE = $(BIN)/tuning compare $(TEST_TEXTS) $(foreach text,$(TRAINED),$(call given,--train-source,$(text))) \

@@ -157,13 +157,14 @@ def refuse_model_files(ini: MosesIni, source: Path, outputs: Sequence[Path | Non
     refuse_overwriting(written, [source, *ini.files()])
 
 
-def open_decoder(ini: Path, config: DecoderConfig, jobs: int) -> Decoder:
+def open_decoder(ini: Path, config: DecoderConfig, jobs: int, cache: Path | None = None) -> Decoder:
     """Load a model once, for any number of calls of `decode`.
 
     Args:
         ini: the moses.ini.
         config: settings of the search.
         jobs: sentences translated at the same time.
+        cache: directory in which the built-in decoder keeps the loaded model for the next command.
 
     Raises:
         ConfigError: jobs is below 1, Moses is asked for but not installed, or the built-in decoder does
@@ -173,7 +174,7 @@ def open_decoder(ini: Path, config: DecoderConfig, jobs: int) -> Decoder:
     if jobs < 1:
         raise ConfigError(f"jobs is {jobs}; the smallest value is 1")
     if config.chosen_kind == "builtin":
-        return BuiltinDecoder(ini, config, jobs)
+        return BuiltinDecoder(ini, config, jobs, cache)
     if config.neural_lm:
         raise ConfigError("Moses takes no --neural-lm; choose the built-in decoder")
     program = find_program("moses")
@@ -191,17 +192,20 @@ class BuiltinDecoder:
         ini: the model, loaded here.
         config: settings of the search.
         jobs: processes; they share the model's memory.
+        cache: see `open_decoder`.
 
     Attributes:
         scorers: processes of neural models, kept from one text to the next.
     """
 
-    def __init__(self, ini: Path, config: DecoderConfig, jobs: int) -> None:
+    def __init__(
+        self, ini: Path, config: DecoderConfig, jobs: int, cache: Path | None = None
+    ) -> None:
         self._config = config
         self._jobs = jobs
         self._notice = CompilationNotice(*SEARCH)
         with CompilationNotice(*READING):
-            self._model = load_model(ini, config.table_limit, config.distortion_limit)
+            self._model = load_model(ini, config.table_limit, config.distortion_limit, cache)
         self._limits = _limits(self._model, config)
         self._lm_scores = np.full(len(self._model.table.rows.nodes), np.nan, np.float32)
         self._neural = config.neural_lms

@@ -142,7 +142,9 @@ def second_iteration(golden: Path) -> MosesIteration:
 
 
 @contextmanager
-def open_fixed(ini: Path, config: DecoderConfig, jobs: int) -> Iterator[FixedDecoder]:
+def open_fixed(
+    ini: Path, config: DecoderConfig, jobs: int, cache: Path | None = None
+) -> Iterator[FixedDecoder]:
     yield FixedDecoder()
 
 

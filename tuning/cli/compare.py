@@ -14,6 +14,7 @@ from moses_bridge.base.command import (
     FILE_OR_DIRECTORY,
     INPUT_FILE,
     JOBS,
+    MODEL_CACHE,
     OUTPUT_DIRECTORY,
     choice_of,
     command,
@@ -305,8 +306,11 @@ def scan(
 @click.argument("runs", nargs=-1, required=True, type=DIRECTORY)
 @SOURCE
 @run_commands_option()
+@MODEL_CACHE
 @JOBS
-def translate(runs: tuple[Path, ...], source: Path, run_commands: bool, jobs: int) -> None:
+def translate(
+    runs: tuple[Path, ...], source: Path, run_commands: bool, cache: Path | None, jobs: int
+) -> None:
     """Translate a text with the weights of runs.
 
     `tuning compare` then finds the translations. The names of the output files are printed.
@@ -315,7 +319,7 @@ def translate(runs: tuple[Path, ...], source: Path, run_commands: bool, jobs: in
     """
     from tuning.compare.systems import translate_runs
 
-    for output in translate_runs(runs, source, jobs, run_commands).values():
+    for output in translate_runs(runs, source, jobs, run_commands, cache).values():
         click.echo(output)
 
 

@@ -17,6 +17,7 @@ from moses_bridge.base.command import (
     DIRECTORY,
     INPUT_FILE,
     JOBS,
+    MODEL_CACHE,
     OUTPUT_DIRECTORY,
     RAY,
     WORKERS,
@@ -121,6 +122,7 @@ def _tuning_settings(
     help="Column kept at weight 0, like TranslationModel0_2; may be given several times; sets the key "
     "left_out.",
 )
+@MODEL_CACHE
 @config_options(_tuning_settings)
 @RAY
 @WORKERS
@@ -141,6 +143,7 @@ def tune(
     nbest_features: tuple[str, ...],
     neural_lms: tuple[str, ...],
     left_out: tuple[str, ...],
+    cache: Path | None,
     config: Path | None,
     address: str | None,
     workers: int | None,
@@ -173,7 +176,7 @@ def tune(
             out,
             settings,
             seed,
-            Workers(jobs, cluster),
+            Workers(jobs, cluster, cache),
             resume,
             [NBestFeature.parse(text) for text in nbest_features],
             init_weights,

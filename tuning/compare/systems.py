@@ -304,7 +304,11 @@ def _in_words(shape: Mapping[str, int]) -> str:
 
 
 def translate_runs(
-    directories: Sequence[Path], source: Path, jobs: int = 1, run_commands: bool = False
+    directories: Sequence[Path],
+    source: Path,
+    jobs: int = 1,
+    run_commands: bool = False,
+    cache: Path | None = None,
 ) -> dict[Path, Path]:
     """Translate a text with the weights of each run; `compare` uses the outputs.
 
@@ -313,6 +317,7 @@ def translate_runs(
         source: tokenised text.
         jobs: processes of the decoder.
         run_commands: see `CompareConfig`.
+        cache: directory that keeps the loaded models, as in `open_decoder`.
 
     Returns:
         The output of each run.
@@ -326,11 +331,15 @@ def translate_runs(
     if not run_commands:
         _refuse_new_commands(runs, source)
     check_unchanged(runs)
-    return translate_all(runs, source, jobs, run_commands)
+    return translate_all(runs, source, jobs, run_commands, cache)
 
 
 def translate_all(
-    runs: Mapping[Path, TuningRun], source: Path, jobs: int, run_commands: bool = False
+    runs: Mapping[Path, TuningRun],
+    source: Path,
+    jobs: int,
+    run_commands: bool = False,
+    cache: Path | None = None,
 ) -> dict[Path, Path]:
     """The test output of each run, translated if missing; each system is loaded once.
 
@@ -348,7 +357,7 @@ def translate_all(
         missing = [directory for directory in members if not outputs[directory].exists()]
         if missing:
             config = from_mapping(DecoderConfig, json.loads(decoder_settings), ini)
-            with open_decoder(Path(ini), config, jobs) as decoder:
+            with open_decoder(Path(ini), config, jobs, cache) as decoder:
                 _translate_runs(decoder, {path: runs[path] for path in missing}, source, outputs)
     return outputs
 

@@ -24,7 +24,7 @@ FOLDS = "$(B)/folds"
 LISTS_OF_FOLDS = "$(B)/lists/folds.gz"
 LANGUAGES = "--source-language $(SOURCE) --target-language $(TARGET)"
 REPORT = "$(B)/report.html"
-# What is installed before a step: the commands; and before many tunings side by side what they would all compile.
+# What is installed before a step: the commands; before tunings side by side also what they would all compile.
 COMMANDS, COMPILED = "$(COMMANDS)", "$(COMPILED)"
 
 

@@ -131,15 +131,17 @@ class Workers:
     Attributes:
         jobs: number of processes of the decoder on this machine, and of threads of the optimiser.
         cluster: Ray cluster for decoding; None to decode on this machine.
+        cache: directory that keeps the loaded model, as in `open_decoder`; a cluster has none.
     """
 
     jobs: int = 1
     cluster: Cluster | None = None
+    cache: Path | None = None
 
     def open_decoder(self, ini: Path, config: DecoderConfig) -> AbstractContextManager[Decoder]:
         """A decoder of the system, for a `with` block."""
         if self.cluster is None:
-            return open_decoder(ini, config, self.jobs)
+            return open_decoder(ini, config, self.jobs, self.cache)
         return ClusterDecoder(ini, config, self.cluster)
 
 

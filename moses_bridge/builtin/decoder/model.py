@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -30,6 +31,7 @@ from moses_bridge.builtin.decoder.ini_values import IniValues, read_values
 from moses_bridge.builtin.decoder.loaded_table import LoadedTable, TableFile, load_tables
 from moses_bridge.builtin.decoder.reordering_table import N_SCORES, read_reordering
 from moses_bridge.builtin.decoder.source_trie import longest_phrase
+from moses_bridge.builtin.decoder.stored_files import ModelFiles, stored_files
 from moses_bridge.builtin.language_model.lm_index import LmIndex, LmTables
 from moses_bridge.compiled.lexicon import Lexicon, words_of
 from moses_bridge.formats.moses_ini import (
@@ -118,13 +120,19 @@ class Model:
         return vector
 
 
-def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | None) -> Model:
+def load_model(
+    ini_path: Path,
+    table_limit: int | None,
+    distortion_limit: int | None,
+    cache: Path | None = None,
+) -> Model:
     """Read an ini and its tables.
 
     Args:
         ini_path: the moses.ini.
         table_limit: limit of each table in the place of the ini's; None for the ini's.
         distortion_limit: distortion limit in the place of the ini's; None for the ini's.
+        cache: directory that keeps what the files are in memory; see `stored_files`.
 
     Raises:
         ConfigError: the ini has a feature or a setting not supported by this decoder.
@@ -142,18 +150,14 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
         )
     limits = _limits(ini, [path.table for path in paths])
     files = [TableFile(_file(ini, p.table), p.table.n_scores, p.for_unknown) for p in paths]
-    sizes = _file_sizes(ini)
-    with Progress("load the model", sum(sizes.values()), "kB") as progress:
-        lm, *others = _read_language_models(ini)
-        progress.update(sizes[LM_KIND])
-        lexicon = Lexicon(
-            list(dict.fromkeys(chain(lm.vocabulary, *(m.vocabulary for m in others))))
-        )
-        table = load_tables(files, lexicon)
-        progress.update(sizes[TABLE_KIND])
-        reordering = _read_reordering(ini, table, lexicon)
-        progress.update(sizes[REORDERING_KIND])
-    target_words = lexicon.words()
+    lms, target_words, table, reordering = stored_files(
+        cache,
+        _model_files(ini),
+        _said_of_files(ini, files),
+        files,
+        partial(_read_files, ini, files),
+    )
+    lm, *others = lms
     source_words = words_of(table.source_words)
     return Model(
         ini=ini,
@@ -171,6 +175,33 @@ def load_model(ini_path: Path, table_limit: int | None, distortion_limit: int | 
         distortion_limit=limits.distortion if distortion_limit is None else distortion_limit,
         max_phrase_words=_max_phrase_words(table, values, limits.phrase_words),
     )
+
+
+def _read_files(ini: MosesIni, files: Sequence[TableFile]) -> ModelFiles:
+    sizes = _file_sizes(ini)
+    with Progress("load the model", sum(sizes.values()), "kB") as progress:
+        lms = _read_language_models(ini)
+        progress.update(sizes[LM_KIND])
+        words = Lexicon(list(dict.fromkeys(chain.from_iterable(lm.vocabulary for lm in lms))))
+        table = load_tables(files, words)
+        progress.update(sizes[TABLE_KIND])
+        reordering = _read_reordering(ini, table, words)
+        progress.update(sizes[REORDERING_KIND])
+    return ModelFiles(tuple(lms), words.words(), table, reordering)
+
+
+def _model_files(ini: MosesIni) -> list[Path]:
+    """The files of all features."""
+    return [_file(ini, feature) for feature in ini.features if "path" in feature.arguments]
+
+
+def _said_of_files(ini: MosesIni, files: Sequence[TableFile]) -> object:
+    """What makes other arrays of the same files."""
+    features = [
+        (feature.kind, sorted({**feature.arguments, "path": ""}.items()))
+        for feature in ini.features
+    ]
+    return features, [replace(file, path=Path()) for file in files]
 
 
 def _max_phrase_words(table: LoadedTable, values: IniValues, limit: int) -> int:

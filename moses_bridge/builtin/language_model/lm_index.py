@@ -106,16 +106,17 @@ class LmIndex:
     def of(cls, arpa: Arpa, path: textio.StrPath) -> LmIndex:
         """Index a model in memory; `path` is for error messages, as in `read`."""
         arpa = _with_unknown_word(arpa)
-        return cls._with(arpa.order, _numbered(arpa.words, path), _build(path, arpa))
+        return cls.of_tables(arpa.order, _numbered(arpa.words, path), _build(path, arpa))
 
     @classmethod
     def _of_codes(cls, model: CodedModel, path: textio.StrPath) -> LmIndex:
         """Index a model whose n-grams are known by codes."""
         vocabulary = _numbered(model.words, path)
-        return cls._with(len(model.sections) + 1, vocabulary, _build_of_codes(path, model))
+        return cls.of_tables(len(model.sections) + 1, vocabulary, _build_of_codes(path, model))
 
     @classmethod
-    def _with(cls, order: int, vocabulary: dict[bytes, int], tables: LmTables) -> LmIndex:
+    def of_tables(cls, order: int, vocabulary: dict[bytes, int], tables: LmTables) -> LmIndex:
+        """A model of tables that are complete."""
         markers = (vocabulary[marker] for marker in (b"<unk>", b"<s>", b"</s>"))
         return cls(order, vocabulary, tables, *markers)
 
