@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,13 +62,13 @@ def sentence_texts(model: Model, sentence: SentenceOptions, paths: Paths) -> lis
     if any(model.values.unknown_marks):
         return _marked_texts(model, sentence, paths)
     known, n_known = model.target_words, len(model.target_words)
-    starts = paths.phrase_starts.tolist()
-    texts = []
-    for i in range(len(paths.totals)):
-        phrases = paths.options[starts[i] : starts[i + 1]]
-        ids = words_of_options(phrases, sentence.options).tolist()
-        texts.append(b" ".join([known[j] if j < n_known else sentence.names[j] for j in ids]))
-    return texts
+    options, names = sentence.options, sentence.names
+    # All paths at once: a call for each would be most of the time.
+    ids = words_of_options(paths.options, options).tolist()
+    words = [known[j] if j < n_known else names[j] for j in ids]
+    ends = np.cumsum(np.diff(options.word_starts)[paths.options])
+    starts = np.concatenate(([0], ends))[paths.phrase_starts].tolist()
+    return [b" ".join(words[start:end]) for start, end in pairwise(starts)]
 
 
 def _marked_texts(model: Model, sentence: SentenceOptions, paths: Paths) -> list[bytes]:
