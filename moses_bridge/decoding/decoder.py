@@ -23,6 +23,7 @@ from moses_bridge.base.textio import open_write, read_lines, write_lines
 from moses_bridge.builtin.decoder.batches import NeuralWork, Work, translate_lines
 from moses_bridge.builtin.decoder.model import Model, load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
+from moses_bridge.builtin.decoder.remembered_scorers import RememberedScorers
 from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.source_text import check_source
 from moses_bridge.builtin.decoder.translator import (
@@ -39,7 +40,7 @@ from moses_bridge.formats.moses_ini import (
     with_absolute_paths,
     write_ini,
 )
-from moses_bridge.formats.ngram_scorer import NeuralLm, ScorerProcesses, as_texts
+from moses_bridge.formats.ngram_scorer import NeuralLm, as_texts
 
 # The compiled parts, and their number of functions with numba 0.68.
 READING = "the reading of a model (10 s to a minute)", 122
@@ -209,7 +210,7 @@ class BuiltinDecoder:
         self._limits = _limits(self._model, config)
         self._lm_scores = np.full(len(self._model.table.rows.nodes), np.nan, np.float32)
         self._neural = config.neural_lms
-        self.scorers = ScorerProcesses()  # their start takes seconds, and a tuning decodes often
+        self.scorers = RememberedScorers()  # their start takes seconds, and a tuning decodes often
         names = {column.name for column in self._model.features}
         for lm in self._neural:
             if lm.name in names:

@@ -29,7 +29,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import IO, Protocol, Self
+from typing import IO, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,8 +98,8 @@ class NgramScorer(Protocol):
 
 
 def begin_estimates(scorer: NgramScorer, ngrams: NDArray[np.int32]) -> Answer:
-    """Start the estimates of a scorer in another process; any other scorer starts when it is waited for."""
-    if isinstance(scorer, ScorerProcess):
+    """Start the estimates of a scorer that can; any other one starts when it is waited for."""
+    if isinstance(scorer, BeginsEstimates):
         return scorer.begin_estimates(ngrams)
     return partial(scorer.estimates, ngrams)
 
@@ -107,6 +107,14 @@ def begin_estimates(scorer: NgramScorer, ngrams: NDArray[np.int32]) -> Answer:
 def row_width(scorer: NgramScorer) -> int:
     """Numbers in the request for one value: an n-gram, behind a source place if the scorer sees it."""
     return scorer.order + int(scorer.reads_source)
+
+
+@runtime_checkable
+class BeginsEstimates(Protocol):
+    """A scorer computing while others work."""
+
+    def begin_estimates(self, ngrams: NDArray[np.int32]) -> Answer:
+        """Request estimates and return a function that waits for them; call it before the next request."""
 
 
 class NoScorer:
@@ -238,7 +246,7 @@ class ScorerProcess:
         return self.begin_estimates(ngrams)()
 
     def begin_estimates(self, ngrams: NDArray[np.int32]) -> Answer:
-        """Request estimates and return a function that waits for them; call it before the next request."""
+        """See `BeginsEstimates`."""
         return self._begin(ESTIMATES, ngrams)
 
     def _begin(self, kind: bytes, ngrams: NDArray[np.int32]) -> Answer:

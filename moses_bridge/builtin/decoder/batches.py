@@ -28,6 +28,16 @@ NEURAL_TASKS_PER_PROCESS = 3  # several, so that no process waits long for the l
 SECONDS_BETWEEN_LOOKS = 1.0  # at the parent process
 
 
+class Scorers(Protocol):
+    """The scorers of commands, kept until their end."""
+
+    def of(self, command: tuple[str, ...]) -> NgramScorer:
+        """The scorer of a command, started at its first use."""
+
+    def end(self) -> None:
+        """End the processes of all scorers."""
+
+
 class BatchTranslator(Protocol):
     """Translates consecutive lines."""
 
@@ -84,7 +94,7 @@ class Work:
         """Least number of lines translated at a time."""
         return LINES_PER_TASK if self.neural is None else LINES_PER_NEURAL_TASK
 
-    def open(self, processes: ScorerProcesses) -> BatchTranslator:
+    def open(self, processes: Scorers) -> BatchTranslator:
         """A translator for this process, with scorers from `processes`."""
         if self.neural is None:
             return self.translator
@@ -113,7 +123,7 @@ class Work:
 
 
 def translate_lines(
-    work: Work, lines: Sequence[bytes], jobs: int, scorers: ScorerProcesses
+    work: Work, lines: Sequence[bytes], jobs: int, scorers: Scorers
 ) -> Iterator[Translation]:
     """Yield the translation and the n-best lines of each line, in order.
 
@@ -156,7 +166,7 @@ def _task_size(work: Work, n_lines: int, jobs: int) -> int:
 
 
 def _translate_here(
-    work: Work, firsts: Sequence[int], batches: Sequence[Sequence[bytes]], scorers: ScorerProcesses
+    work: Work, firsts: Sequence[int], batches: Sequence[Sequence[bytes]], scorers: Scorers
 ) -> Iterator[Translation]:
     """Translate in this process. If it stops early, end the scorers: one may have an unread answer."""
     try:
