@@ -52,12 +52,15 @@ class RememberedScorer:
         self.order, self.start_id, self.end_id = scorer.order, scorer.start_id, scorer.end_id
         self.open_id, self.reads_source = scorer.open_id, scorer.reads_source
         self._scorer = scorer
+        self._ids: dict[bytes, int] = {}
         self._places = np.zeros(0, np.int64)
         self._log_probs, self._estimates = _Values(max_ngrams), _Values(max_ngrams)
 
     def encode(self, words: Sequence[bytes]) -> NDArray[np.int32]:
         """See `NgramScorer`."""
-        return self._scorer.encode(words)
+        new = [word for word in dict.fromkeys(words) if word not in self._ids]
+        self._ids.update(zip(new, self._scorer.encode(new).tolist(), strict=True))
+        return np.array([self._ids[word] for word in words], np.int32)
 
     def read(self, sources: Sequence[bytes]) -> int:
         """See `NgramScorer`."""
