@@ -46,9 +46,8 @@ def read_plain_list(data: bytes, tokens: Sequence[bytes], n_sentences: int) -> P
     labels = [token if token.endswith(b"=") else b"" for token in tokens]
     ends = np.cumsum([len(label) for label in labels], dtype=np.int64)
     n_lines, n_values = data.count(b"\n"), labels.count(b"")
-    found = PlainList(
-        *(np.empty(n_lines, np.int64) for _ in range(3)), np.empty((n_lines, n_values))
-    )
+    ids, starts, text_ends = np.empty((3, n_lines), np.int64)
+    found = PlainList(ids, starts, text_ends, np.empty((n_lines, n_values)))
     text = np.frombuffer(data, np.uint8)
     is_plain = _fill(text, np.frombuffer(b"".join(labels), np.uint8), ends, n_sentences, found)
     return found if is_plain else None

@@ -106,8 +106,8 @@ class _Values:
     """Values by hashes of 63 bits; among eight million, two have equal hashes with a probability of 4e-6."""
 
     def __init__(self, max_ngrams: int) -> None:
-        self._max_ngrams = max_ngrams
-        self._make_room(FIRST_ROOM)
+        self._max_ngrams, self._size = max_ngrams, 0
+        self._codes, self._values = _room(FIRST_ROOM)
 
     def look_up(self, codes: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """See `_look_up`."""
@@ -115,19 +115,22 @@ class _Values:
         return values, new
 
     def enter(self, codes: NDArray[np.int64], values: NDArray[np.float32]) -> None:
+        """Keep values; if there are too many, these alone."""
         if self._size + len(codes) > self._max_ngrams:
-            self._make_room(max(FIRST_ROOM, len(codes)))
+            self._size = 0
+            self._codes, self._values = _room(max(FIRST_ROOM, len(codes)))
         elif 2 * (self._size + len(codes)) > len(self._codes):
             known = self._codes != FREE
             old = self._codes[known], self._values[known]
-            self._make_room(self._size + len(codes))
-            self._size = _enter(*old, self._codes, self._values)
+            self._codes, self._values = _room(self._size + len(codes))
+            _enter(*old, self._codes, self._values)
         self._size += _enter(codes, values, self._codes, self._values)
 
-    def _make_room(self, n_ngrams: int) -> None:
-        self._size = 0
-        self._codes = np.full(n_slots(n_ngrams), FREE, np.int64)
-        self._values = np.empty(len(self._codes), np.float32)
+
+def _room(n_ngrams: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Slots for hashes, and for the value of each."""
+    codes = np.full(n_slots(n_ngrams), FREE, np.int64)
+    return codes, np.empty(len(codes), np.float32)
 
 
 class RememberedScorers:
