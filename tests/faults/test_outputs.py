@@ -62,7 +62,6 @@ NOT_WRITING = {
     "tuning evaluate": "prints",
     "tuning optimize": "prints",
     "rescorer warm": "writes into the caches of compiled code",
-    "tuning translate": "writes into the run directories that it is given",
 }
 # Parameters that are text, and no path of something that is written.
 NO_OUTPUTS = {
@@ -110,6 +109,9 @@ IN_DIRECTORIES: dict[str, tuple[str, str] | None] = {
     "rescorer train --cache": None,  # a directory with anything else in it is refused
     "rescorer expected-bleu --out": ("source", "model.safetensors"),
     "rescorer neighbors --cache": None,
+    "moses-bridge decode --cache": None,
+    "tuning tune --cache": None,
+    "tuning translate --cache": None,
     "rescorer map --out": ("table", "words.json"),
     "rescorer align --pictures": None,
     "tuning tune --out": ("ini", "moses.ini"),
