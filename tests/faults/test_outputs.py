@@ -456,7 +456,8 @@ SINGLE_FILES = {
         "moses-bridge score-nbest",
     ),
     *("moses-bridge step", "rescorer nbest", "rescorer preferences", "rescorer generate"),
-    *("rescorer translate", "rescorer align", "tuning plot", "tuning report", "tuning plan"),
+    *("rescorer translate", "rescorer align"),
+    *("tuning translate", "tuning plot", "tuning report", "tuning plan"),
 }
 
 
