@@ -182,6 +182,26 @@ def _whole_table(name: str, results: Path) -> str:
     return _rows_of(table, table["rows"])
 
 
+def _domains(results: Path) -> str:
+    """What columns trained on a domain's text add to the best way of combining it with the table."""
+    tables = [_read(results, path.stem) for path in sorted(results.glob("domain-*-*.json"))]
+    names = [path.stem.removeprefix("domain-") for path in sorted(results.glob("domain-*-*.json"))]
+    header = ("text", *(row["system"] for row in tables[0]["rows"]))
+    rows = [
+        (name, *(_score_and_gain(row) for row in table["rows"]))
+        for name, table in zip(names, tables, strict=True)
+    ]
+    return _table(header, rows)
+
+
+def _score_and_gain(row: Json) -> str:
+    gain = row["against_baseline"]
+    if gain is None:
+        return f"{row['test_bleu']:.2f}"
+    p_value = _p_value(gain["corrected_p_value"])
+    return f"{gain['delta']:+.2f} ({_interval(gain['interval'])}; {p_value})"
+
+
 def _rows_of(table: Json, shown: Sequence[Json]) -> str:
     header: tuple[str, ...] = ("system", "test BLEU", "delta", "95%", "p, Holm")
     sizes = f"{table['n_sentences']:,} test sentences"
@@ -363,6 +383,7 @@ def _two_digits(value: float) -> str:
 TABLES: Mapping[str, Callable[[Path], str]] = {
     **{name: partial(_whole_table, name) for name in ("table1", "networks", "full", "sizes")},
     "table1-short": _first_table,
+    "domains": _domains,
     "gains": _gains,
     "gains-by-place": _gains_by_place,
     "costs": _costs,
