@@ -34,8 +34,11 @@ from moses_bridge.builtin.decoder.translator import (
 from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
 from moses_bridge.compiled.notice import CompilationNotice
 from moses_bridge.formats.moses_ini import (
+    GROUP_KIND,
+    Feature,
     MosesIni,
     format_weight,
+    member_names,
     read_ini,
     with_absolute_paths,
     write_ini,
@@ -61,7 +64,7 @@ class DecoderConfig:
         distortion_limit: longest jump in source words, -1 for any. The default is the limit in
             moses.ini, or any jump if it has none.
         table_limit: number of translations used for a source phrase, 0 for all. The default is the limit in
-            moses.ini, or 20 if it has none.
+            moses.ini, or 20 if it has none. Tables in a PhraseDictionaryGroup keep their limits.
         nbest_factor: an n-best list is sought among so many times its size paths; 0 means 1000.
         segmentation: whether n-best lines show which source phrase became which target phrase.
         alignment: whether n-best lines show the word links (column 4 of the phrase table).
@@ -392,8 +395,7 @@ class MosesDecoder:
         for name, value in arguments.items():
             command += [] if value is None else [name, str(value)]
         if config.table_limit is not None:
-            tables = ini.of_kind("PhraseDictionaryMemory")
-            limits = [f"{table.name} table-limit={config.table_limit}" for table in tables]
+            limits = [f"{each.name} table-limit={config.table_limit}" for each in _tables(ini)]
             command += ["-feature-overwrite", " ".join(limits)] if limits else []
         if weights:
             _check_overwrite(ini, weights)
@@ -410,6 +412,14 @@ class MosesDecoder:
         if self._config.alignment:
             arguments.append("-print-alignment-info-in-n-best")
         return arguments
+
+
+def _tables(ini: MosesIni) -> list[Feature]:
+    """The phrase tables and groups of tables; those in a group keep their limits, which change its scores."""
+    groups = ini.of_kind(GROUP_KIND)
+    in_groups = {name for group in groups for name in member_names(group)}
+    tables = [*ini.of_kind("PhraseDictionaryMemory"), *groups]
+    return [table for table in tables if table.name not in in_groups]
 
 
 def _unless_in_ini(ini: MosesIni, section: str, default: int) -> int | None:

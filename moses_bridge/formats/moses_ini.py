@@ -18,6 +18,7 @@ WHOLE_NUMBER = re.compile(r"-?[0-9]+", re.ASCII)
 LARGEST_INT = 2**31 - 1
 # The smallest value of each limit; a distortion limit of -1 is none (moses/parameters/ReorderingOptions.cpp).
 TABLE_LIMIT = "table-limit"
+GROUP_KIND = "PhraseDictionaryGroup"
 LIMITS = {
     "distortion-limit": -1,
     "max-phrase-length": 1,
@@ -187,10 +188,15 @@ def table_limit_of(ini: MosesIni, feature: Feature) -> int | None:
     """
     if TABLE_LIMIT not in feature.arguments:
         return None
+    limit = feature.arguments[TABLE_LIMIT]
+    return parse_limit(TABLE_LIMIT, limit, ini.path, line_of(ini, feature))
+
+
+def line_of(ini: MosesIni, feature: Feature) -> int:
+    """The number of the line of a feature, from 1."""
     lines = enumerate(with_sections(ini.lines), start=1)
     of_features = [number for number, (section, text) in lines if section == "feature" and text]
-    line_number = of_features[ini.features.index(feature)]
-    return parse_limit(TABLE_LIMIT, feature.arguments[TABLE_LIMIT], ini.path, line_number)
+    return of_features[ini.features.index(feature)]
 
 
 def parse_limit(name: str, text: str, path: Path, line_number: int) -> int:
@@ -234,6 +240,8 @@ def with_added_scores(
 ) -> MosesIni:
     """The ini for a table with added scores: num-features, path and weights changed in one edit.
 
+    A group of tables has the scores of its members, so it changes as well.
+
     Args:
         ini: the ini of the old table.
         feature_name: the phrase table's feature.
@@ -253,6 +261,38 @@ def with_added_scores(
     for index, (section, text) in enumerate(with_sections(lines)):
         if section == "weight" and text and _weight_name(text) == feature_name:
             lines[index] = _behind_content(_without_last(lines[index], n_replaced), added)
+    changed = parse_ini(tuple(lines), ini.path)
+    for group in ini.of_kind(GROUP_KIND):
+        if feature_name in member_names(group):
+            names = member_names(group)
+            end = sum(ini.feature(name).n_scores for name in names[: names.index(feature_name) + 1])
+            replaced = slice(end - n_replaced, end)
+            changed = _with_scores_of_group(changed, group, replaced, initial_weights)
+    return changed
+
+
+def member_names(group: Feature) -> list[str]:
+    """The names of the tables of a group."""
+    return [name for name in group.arguments.get("members", "").split(",") if name]
+
+
+def _with_scores_of_group(
+    ini: MosesIni, group: Feature, replaced: slice, weights: Sequence[float]
+) -> MosesIni:
+    """The ini with other scores in a part of a group's; missing translations have Moses's default, 0."""
+    n_scores = group.n_scores + len(weights) - (replaced.stop - replaced.start)
+    changes = {"num-features": str(n_scores)}
+    if "default-scores" in group.arguments:
+        defaults = group.arguments["default-scores"].split(",")
+        defaults[replaced] = ["0"] * len(weights)
+        changes["default-scores"] = ",".join(defaults)
+    lines = list(_with_arguments(ini, group.name, changes))
+    for index, (section, text) in enumerate(with_sections(lines)):
+        if section == "weight" and text and _weight_name(text) == group.name:
+            name, *numbers = _content(lines[index]).split()
+            numbers[replaced] = map(format_weight, weights)
+            behind = lines[index][len(_content(lines[index])) :]
+            lines[index] = b" ".join([name, *numbers]) + behind
     return parse_ini(tuple(lines), ini.path)
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.builtin.decoder import feature_slots as slots
-from moses_bridge.builtin.decoder.decoding_paths import TABLE_KIND
-from moses_bridge.formats.moses_ini import Feature, MosesIni
+from moses_bridge.builtin.decoder.table_groups import TABLE_KIND
+from moses_bridge.formats.moses_ini import GROUP_KIND, Feature, MosesIni
 
 LM_KIND, REORDERING_KIND = "KENLM", "LexicalReordering"
 ONLY_SLOT = {
@@ -18,9 +18,11 @@ ONLY_SLOT = {
     "PhrasePenalty": slots.PHRASE_PENALTY,
     "UnknownWordPenalty": slots.UNKNOWN_WORD,
 }
-KINDS = (*ONLY_SLOT, LM_KIND, TABLE_KIND)
+KINDS = (*ONLY_SLOT, LM_KIND, TABLE_KIND, GROUP_KIND)
+OF_MANY_SCORES = (TABLE_KIND, GROUP_KIND, REORDERING_KIND)
 _ARPA = ". If its file is ARPA, KENLM reads it, with other scores of unknown words"
-HINTS = {"IRSTLM": _ARPA, "SRILM": _ARPA}
+_MIXTURE = ". moses-bridge combine makes one table of several"
+HINTS = {"IRSTLM": _ARPA, "SRILM": _ARPA, "PhraseDictionaryMultiModel": _MIXTURE}
 STATEFUL = (REORDERING_KIND, "Distortion", LM_KIND)
 
 
@@ -47,7 +49,7 @@ def feature_slices(ini: MosesIni, tables: Sequence[Feature]) -> tuple[FeatureSli
 
     Args:
         ini: the ini.
-        tables: its phrase tables, in the order of the decoding paths.
+        tables: its phrase tables in the order of `feature_slots`.
     """
     first_slots = _first_slots(ini, tables)
     ordered = sorted(ini.features, key=lambda feature: feature.kind not in STATEFUL)
@@ -96,7 +98,7 @@ def check_features(ini: MosesIni) -> None:
                 f"{ini.path}: {n_of_kind} features of kind {feature.kind}; "
                 "the built-in decoder supports one (the decoder of Moses more)"
             )
-        if feature.kind not in (TABLE_KIND, REORDERING_KIND) and feature.n_scores != 1:
+        if feature.kind not in OF_MANY_SCORES and feature.n_scores != 1:
             raise ConfigError(
                 f"{ini.path}: {feature.name} has num-features={feature.n_scores}; "
                 f"in the built-in decoder {feature.kind} has one"

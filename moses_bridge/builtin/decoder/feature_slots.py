@@ -1,8 +1,8 @@
 """The order of features and weights in the decoder's vectors.
 
 It may differ from that of the ini; `feature_slices` gives the position of each feature of an ini. Behind those
-of fixed sizes come the scores of the phrase tables, in the order of the decoding paths, and then all language
-models but the first one.
+of fixed sizes come the scores of the decoding paths' phrase tables and groups of tables, those of the tables in
+groups, whose values are 0, and then all language models but the first one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def n_features(n_table_scores: int, n_further_models: int) -> int:
     """Length of a vector of features or weights.
 
     Args:
-        n_table_scores: number of scores of all phrase tables.
+        n_table_scores: number of scores of all phrase tables and groups.
         n_further_models: number of language models except the first one.
     """
     return PHRASE_TABLE + n_table_scores + n_further_models

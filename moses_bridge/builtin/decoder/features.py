@@ -46,7 +46,7 @@ def score_path(rows: Any, starts: Any, ends: Any, words: Any, model: WeightedMod
     table_scores = model.rows.scores
     further = model.lm.further
     n_further = len(further.masks)
-    values = np.zeros(PHRASE_TABLE + table_scores.shape[1] + n_further)
+    values = np.zeros(len(model.weights))
     previous_start, previous_end, previous_row = -1, 0, UNKNOWN_ROW
     for i in range(len(rows)):
         row = rows[i]

@@ -85,9 +85,15 @@ def _switch(ini: MosesIni, section: str) -> bool:
     lines = with_sections(ini.lines)
     default = "true" if any(found == section for found, _ in lines) else "false"
     line_number, text = _text(ini, section, default)
-    if text.lower() not in ON + OFF:
+    found = to_switch(text)
+    if found is None:
         raise InputError(ini.path, line_number, f"{section}: {text!r}", "true or false")
-    return text.lower() in ON
+    return found
+
+
+def to_switch(text: str) -> bool | None:
+    """Whether a text means on or off to Moses; None for neither."""
+    return text.lower() in ON if text.lower() in ON + OFF else None
 
 
 def _beam(ini: MosesIni) -> float:

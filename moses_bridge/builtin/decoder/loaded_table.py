@@ -57,11 +57,13 @@ class TableFile:
         path: path of the text.
         n_scores: number of scores of each row.
         for_unknown: whether its rows are used only for words that are unknown otherwise; see `DecodingPath`.
+        only_beside: number of a table; rows are used only for source phrases that this table has, too.
     """
 
     path: Path
     n_scores: int
     for_unknown: bool = False
+    only_beside: int | None = None
 
 
 class TableRows(NamedTuple):
@@ -127,7 +129,8 @@ def load_tables(files: Sequence[TableFile], target_words: Lexicon) -> LoadedTabl
     table = LoadedTable(
         tuple(files), first_rows, rows, trie.tables, source_words.tables, node_starts, node_rows
     )
-    return _without_needless_rows(table) if any(file.for_unknown for file in files) else table
+    is_partial = any(file.for_unknown or file.only_beside is not None for file in files)
+    return _without_needless_rows(table) if is_partial else table
 
 
 def _read_rows(
@@ -218,6 +221,9 @@ def rows_of_tables(table: LoadedTable) -> NDArray[np.int64]:
 def _without_needless_rows(table: LoadedTable) -> LoadedTable:
     """The table without the rows `for_unknown` of source phrases that are translated otherwise."""
     there = rows_of_tables(table) > 0
+    for i, file in enumerate(table.files):
+        if file.only_beside is not None:
+            there[i] &= there[file.only_beside]
     is_word = phrase_lengths(table.trie) == 1
     used = there.copy()
     used[[file.for_unknown for file in table.files]] = False

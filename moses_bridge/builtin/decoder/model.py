@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import Progress
 from moses_bridge.builtin.decoder import feature_slots as slots
-from moses_bridge.builtin.decoder.decoding_paths import TABLE_KIND, decoding_paths
+from moses_bridge.builtin.decoder.decoding_paths import DecodingPath, decoding_paths
 from moses_bridge.builtin.decoder.feature_slices import (
     LM_KIND,
     REORDERING_KIND,
@@ -32,9 +32,12 @@ from moses_bridge.builtin.decoder.loaded_table import LoadedTable, TableFile, lo
 from moses_bridge.builtin.decoder.reordering_table import N_SCORES, read_reordering
 from moses_bridge.builtin.decoder.source_trie import longest_phrase
 from moses_bridge.builtin.decoder.stored_files import ModelFiles, stored_files
+from moses_bridge.builtin.decoder.table_groups import TABLE_KIND
+from moses_bridge.builtin.decoder.table_members import Members, make_members
 from moses_bridge.builtin.language_model.lm_index import LmIndex, LmTables
 from moses_bridge.compiled.lexicon import Lexicon, words_of
 from moses_bridge.formats.moses_ini import (
+    GROUP_KIND,
     Feature,
     MosesIni,
     limit_of,
@@ -59,6 +62,7 @@ class Model:
         values: what it asks of search, unknown words and input.
         features: all features, in the order of Moses's n-best lists (stateful ones first).
         table: the phrase tables.
+        members: the tables of each decoding path.
         reordering: (n_rows, 6) natural logarithms.
         lm: the first language model.
         further: all other language models.
@@ -66,7 +70,7 @@ class Model:
         source_ids: number of each word of the tables' sources.
         target_ids: number of each target word.
         has_reordering: whether the ini has a reordering table.
-        table_limits: number of translations of each table kept for a source phrase; 0 for all.
+        table_limits: number of translations of each path kept for a source phrase; 0 for all.
         distortion_limit: longest jump in words; negative for any.
         max_phrase_words: length of the longest source phrase, in words.
     """
@@ -75,6 +79,7 @@ class Model:
     values: IniValues
     features: tuple[FeatureSlice, ...]
     table: LoadedTable
+    members: Members
     reordering: NDArray[np.float32]
     lm: LmIndex
     further: FurtherModels
@@ -90,7 +95,8 @@ class Model:
     def n_features(self) -> int:
         """Length of a feature vector."""
         n_models = max(1, len(self.ini.of_kind(LM_KIND)))
-        return slots.n_features(self.table.rows.scores.shape[1], n_models - 1)
+        n_scores = sum(feature.n_scores for feature in _table_features(self.ini))
+        return slots.n_features(n_scores, n_models - 1)
 
     def weight_vector(self, overwrite: Mapping[str, Sequence[float]] | None) -> slots.Vector:
         """The weight vector, *Shape:* (n_features,).
@@ -130,7 +136,8 @@ def load_model(
 
     Args:
         ini_path: the moses.ini.
-        table_limit: limit of each table in the place of the ini's; None for the ini's.
+        table_limit: limit of each path in the place of the ini's; None for the ini's. Those of tables in groups
+            stay, since they change the scores.
         distortion_limit: distortion limit in the place of the ini's; None for the ini's.
         cache: directory that keeps what the files are in memory; see `stored_files`.
 
@@ -143,13 +150,14 @@ def load_model(
     values = read_values(ini)
     check_features(ini)
     paths = decoding_paths(ini)
-    if values.xml_input not in WITHOUT_GIVEN and max(len(paths), len(ini.of_kind(LM_KIND))) > 1:
+    n_models = max(len(_table_features(ini)), len(ini.of_kind(LM_KIND)))
+    if values.xml_input not in WITHOUT_GIVEN and n_models > 1:
         raise ConfigError(
             f"{ini.path}: [xml-input] is {values.xml_input} beside several tables or language models; "
             "the built-in decoder needs one of each"
         )
-    limits = _limits(ini, [path.table for path in paths])
-    files = [TableFile(_file(ini, p.table), p.table.n_scores, p.for_unknown) for p in paths]
+    limits = _limits(ini, [path.feature for path in paths])
+    files = _table_files(ini, paths)
     lms, target_words, table, reordering = stored_files(
         cache,
         _model_files(ini),
@@ -159,11 +167,18 @@ def load_model(
     )
     lm, *others = lms
     source_words = words_of(table.source_words)
+    features = feature_slices(ini, _in_order_of_slots(paths))
     return Model(
         ini=ini,
         values=values,
-        features=feature_slices(ini, [path.table for path in paths]),
+        features=features,
         table=table,
+        members=make_members(
+            paths,
+            _member_limits(ini, paths),
+            {feature.name: feature.first for feature in features},
+            table.rows.scores,
+        ),
         reordering=reordering,
         lm=lm,
         further=join_models(others, target_words),
@@ -202,6 +217,26 @@ def _said_of_files(ini: MosesIni, files: Sequence[TableFile]) -> object:
         for feature in ini.features
     ]
     return features, [replace(file, path=Path()) for file in files]
+
+
+def _table_features(ini: MosesIni) -> list[Feature]:
+    return [feature for feature in ini.features if feature.kind in (TABLE_KIND, GROUP_KIND)]
+
+
+def _in_order_of_slots(paths: Sequence[DecodingPath]) -> list[Feature]:
+    in_groups = [path.group.members for path in paths if path.group]
+    return [*(path.feature for path in paths), *chain.from_iterable(in_groups)]
+
+
+def _table_files(ini: MosesIni, paths: Sequence[DecodingPath]) -> list[TableFile]:
+    files: list[TableFile] = []
+    for path in paths:
+        first = len(files) if path.group and path.group.restrict else None
+        files += [
+            TableFile(_file(ini, table), table.n_scores, path.for_unknown, first)
+            for table in path.tables
+        ]
+    return files
 
 
 def _max_phrase_words(table: LoadedTable, values: IniValues, limit: int) -> int:
@@ -272,6 +307,15 @@ def _limits(ini: MosesIni, tables: Sequence[Feature]) -> _Limits:
         _first(limit_of(ini, "distortion-limit"), DEFAULT_DISTORTION_LIMIT),
         _first(limit_of(ini, "max-phrase-length"), DEFAULT_MAX_PHRASE_WORDS),
     )
+
+
+def _member_limits(ini: MosesIni, paths: Sequence[DecodingPath]) -> list[int]:
+    """How many translations each table gives to its group; a table without a group gives all to its path."""
+    return [
+        _first(table_limit_of(ini, table), DEFAULT_TABLE_LIMIT) if path.group else 0
+        for path in paths
+        for table in path.tables
+    ]
 
 
 def _first(value: int | None, default: int) -> int:

@@ -290,7 +290,7 @@ def _raised_translator(translator: Translator, raised: float) -> Translator:
     """A translator with a raised weight of the n-gram model, as a stand-in for neural models."""
     model, weights = translator.model, translator.weighted.weights.copy()
     weights[LANGUAGE_MODEL] += raised
-    choices = no_choices(model.table, model.table_limits)
+    choices = no_choices(model.table, model.table_limits, model.members)
     weighted = translator.weighted._replace(choices=choices, weights=weights)
     return Translator(model, weighted, translator.limits)
 

@@ -153,10 +153,10 @@ def _measure(nodes: Any, copies: Any, model: WeightedModel) -> tuple[int, int, A
     for span in range(n_words * max_words):
         node = nodes[span // max_words, span % max_words]
         if node != NO_NODE:
-            for i in range(choices.starts[node], choices.starts[node + 1]):
+            for i in range(choices.starts[node], choices.ends[node]):
                 row = choices.rows[i]
                 n_target_words += rows.word_starts[row + 1] - rows.word_starts[row]
-            n_options += choices.starts[node + 1] - choices.starts[node]
+            n_options += choices.ends[node] - choices.starts[node]
         elif span % max_words == 0:
             n_options += 1
             if copies[span // max_words] != DROPPED:

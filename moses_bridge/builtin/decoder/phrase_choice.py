@@ -1,4 +1,4 @@
-"""The translations of a source phrase used in the search: of each table the best table-limit ones.
+"""The translations of a source phrase used in the search: of each path the best table-limit ones.
 
 Like Moses, it ranks them by all stateless features and the language models over the phrase alone
 (TargetPhrase::GetFutureScore, TargetPhraseCollection::Prune).
@@ -19,19 +19,25 @@ from moses_bridge.builtin.decoder.feature_slots import (
 )
 from moses_bridge.builtin.decoder.further_models import no_contexts, phrase_score
 from moses_bridge.builtin.decoder.loaded_table import TableRows
+from moses_bridge.builtin.decoder.table_members import NodeRows, join_rows
 from moses_bridge.builtin.decoder.weighted_model import UNKNOWN_SIZE, WeightedModel, lm_word
 from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
-from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.inner import inner, inner_maker
 
 
 @inner
 def stateless_score(rows: TableRows, row: int, weights: Any) -> float:
     """Weighted sum of the stateless features of a row."""
-    n_words = rows.word_starts[row + 1] - rows.word_starts[row]
-    score = weights[PHRASE_PENALTY] - weights[WORD_PENALTY] * n_words
+    score = _penalties(rows, row, weights)
     for i in range(rows.scores.shape[1]):
         score += weights[PHRASE_TABLE + i] * rows.scores[row, i]
     return float(score)
+
+
+@inner
+def _penalties(rows: TableRows, row: int, weights: Any) -> float:
+    n_words = rows.word_starts[row + 1] - rows.word_starts[row]
+    return float(weights[PHRASE_PENALTY] - weights[WORD_PENALTY] * n_words)
 
 
 @inner
@@ -80,33 +86,57 @@ def choose(node: int, model: WeightedModel) -> None:
         node: the node.
         model: the model; its choices are changed.
     """
-    first, last = model.node_starts[node], model.node_starts[node + 1]
-    scores = np.empty(last - first)
+    numbers = model.node_rows[model.node_starts[node] : model.node_starts[node + 1]]
+    scores = np.empty(len(numbers))
     context = np.zeros(max(1, model.lm.order - 1), np.int32)
     contexts = np.empty(model.lm.further.places[-1], np.int32)
-    for i in range(first, last):
-        row = model.node_rows[i]
-        if np.isnan(model.lm_scores[row]):
-            model.lm_scores[row] = _phrase_log10(row, model, context)
-        lm_score_alone = LN10 * model.weights[LANGUAGE_MODEL] * model.lm_scores[row]
-        scores[i - first] = stateless_score(model.rows, row, model.weights) + lm_score_alone
-        scores[i - first] += further_alone(row, model, contexts)
+    if model.members.has_groups:
+        numbers = _joined(numbers, model, context, contexts)
+        scores = scores[: len(numbers)]
+    for i in range(len(numbers)):
+        row = numbers[i]
+        scores[i] = stateless_score(model.rows, row, model.weights)
+        scores[i] += _weighted_lm(row, model, context)
+        scores[i] += further_alone(row, model, contexts)
     ranking = np.argsort(-scores, kind="mergesort")
-    _keep_best(node, ranking, model, np.zeros(len(model.choices.table_limits), np.int64))
+    n_kept = np.zeros(len(model.choices.table_limits), np.int64)
+    _keep_best(node, numbers, ranking, model, n_kept)
 
 
 @inner
-def _keep_best(node: int, ranking: Any, model: WeightedModel, n_kept: Any) -> None:
-    """Choose the best rows of each table, as many as its limit; n_kept counts them."""
+def _weighted_lm(row: int, model: WeightedModel, context: Any) -> float:
+    """The weighted score of the first language model for a row's target words without context."""
+    if np.isnan(model.lm_scores[row]):
+        model.lm_scores[row] = _phrase_log10(row, model, context)
+    return float(LN10 * model.weights[LANGUAGE_MODEL] * model.lm_scores[row])
+
+
+@inner_maker
+def _joined(numbers: Any, model: WeightedModel, context: Any, contexts: Any) -> Any:
+    """The rows of a node in use; their scores are filled."""
+    n_rows = len(numbers)
+    found = NodeRows(numbers, np.empty(n_rows), np.zeros(n_rows, np.int64))
+    for i in range(n_rows):
+        found.alone[i] = _penalties(model.rows, numbers[i], model.weights)
+        found.alone[i] += _weighted_lm(numbers[i], model, context)
+        found.alone[i] += further_alone(numbers[i], model, contexts)
+    join_rows(found, model.rows, model.first_rows, model.members, model.weights)
+    return numbers[found.owners > 0]
+
+
+@inner
+def _keep_best(node: int, numbers: Any, ranking: Any, model: WeightedModel, n_kept: Any) -> None:
+    """Choose the best rows of each path, as many as its limit; n_kept counts them."""
     choices, place = model.choices, model.choices.starts[node]
     for i in range(len(ranking)):
-        row = model.node_rows[model.node_starts[node] + ranking[i]]
-        table = 0
-        while row >= model.first_rows[table + 1]:
-            table += 1
-        limit = choices.table_limits[table]
-        if limit == 0 or n_kept[table] < limit:
+        row = numbers[ranking[i]]
+        path = 0
+        while row >= model.first_rows[model.members.first_tables[path + 1]]:
+            path += 1
+        limit = choices.table_limits[path]
+        if limit == 0 or n_kept[path] < limit:
             choices.rows[place] = row
-            n_kept[table] += 1
+            n_kept[path] += 1
             place += 1
+    choices.ends[node] = place
     choices.done[node] = True

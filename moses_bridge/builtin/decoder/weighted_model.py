@@ -12,6 +12,7 @@ from moses_bridge.builtin.decoder.further_models import FurtherModels
 from moses_bridge.builtin.decoder.loaded_table import LoadedTable, TableRows, rows_of_tables
 from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.source_trie import TrieTables
+from moses_bridge.builtin.decoder.table_members import Members
 from moses_bridge.builtin.language_model.lm_index import LmTables
 from moses_bridge.compiled.inner import inner
 
@@ -42,13 +43,15 @@ class Choices(NamedTuple):
     """The best rows of each source phrase under the weights, filled when first needed.
 
     Attributes:
-        starts: (n_nodes + 1,) int64; node i's rows are rows[starts[i]:starts[i + 1]], best first.
+        starts: (n_nodes + 1,) int64; node i's rows are rows[starts[i]:ends[i]], best first.
+        ends: (n_nodes,) int64; without groups of tables, where the next node's rows start.
         rows: int64, numbers of rows.
         done: (n_nodes,) bool, whether the node's rows have been chosen.
-        table_limits: (n_tables,) int64, largest number of rows of each table for a node; 0 for all.
+        table_limits: (n_paths,) int64, largest number of rows of each path for a node; 0 for all.
     """
 
     starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
     rows: NDArray[np.int64]
     done: NDArray[np.bool_]
     table_limits: NDArray[np.int64]
@@ -71,7 +74,9 @@ class WeightedModel(NamedTuple):
     """Tables and weights for making translation options, common to all sentences.
 
     Attributes:
-        rows, trie, first_rows, node_starts, node_rows: see `LoadedTable`.
+        rows, trie, first_rows, node_starts, node_rows: see `LoadedTable`. With groups of tables the scores of
+            the rows are those of the paths, filled with the choices.
+        members: the tables of each path.
         reordering: (n_rows, 6) natural logarithms.
         lm_scores: (n_rows,) float32, log10 probability of a row's target words without context, NaN if not
             yet computed.
@@ -84,6 +89,7 @@ class WeightedModel(NamedTuple):
     """
 
     rows: TableRows
+    members: Members
     trie: TrieTables
     first_rows: NDArray[np.int64]
     node_starts: NDArray[np.int64]
@@ -111,7 +117,8 @@ def make_weighted_model(
     """
     table, lm = model.table, model.lm
     return WeightedModel(
-        rows=table.rows,
+        rows=_rows_to_choose(table.rows, model.members),
+        members=model.members,
         trie=table.trie,
         first_rows=table.first_rows,
         node_starts=table.node_starts,
@@ -129,10 +136,17 @@ def make_weighted_model(
             order=lm.order,
             further=model.further,
         ),
-        choices=no_choices(table, model.table_limits),
+        choices=no_choices(table, model.table_limits, model.members),
         weights=weights,
         early_distortion=model.values.early_distortion,
     )
+
+
+def _rows_to_choose(rows: TableRows, members: Members) -> TableRows:
+    """The rows, with groups with empty scores; unwritten pages need no memory."""
+    if not members.has_groups:
+        return rows
+    return rows._replace(scores=np.zeros((len(rows.nodes), len(members.defaults)), np.float32))
 
 
 def _no_phrases_alone(rows: TableRows) -> PhrasesAlone:
@@ -140,19 +154,22 @@ def _no_phrases_alone(rows: TableRows) -> PhrasesAlone:
     return PhrasesAlone(np.empty(len(rows.words)), np.full(len(rows.nodes), UNKNOWN_SIZE, np.int8))
 
 
-def no_choices(table: LoadedTable, table_limits: Sequence[int]) -> Choices:
+def no_choices(table: LoadedTable, table_limits: Sequence[int], members: Members) -> Choices:
     """Empty arrays for the choices of all nodes.
 
     Args:
         table: the phrase tables.
-        table_limits: largest number of rows of each table to choose for a node; 0 keeps all.
+        table_limits: largest number of rows of each path to choose for a node; 0 keeps all.
+        members: the tables of each path.
     """
     kept = np.zeros(len(table.node_starts) - 1, np.int64)
-    for counts, limit in zip(rows_of_tables(table), table_limits, strict=True):
+    of_paths = np.add.reduceat(rows_of_tables(table), members.first_tables[:-1])
+    for counts, limit in zip(of_paths, table_limits, strict=True):
         kept += np.minimum(counts, limit) if limit > 0 else counts
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])
     return Choices(
         starts,
+        starts[1:].copy() if members.has_groups else starts[1:],
         np.empty(starts[-1], np.int64),
         np.zeros(len(kept), np.bool_),
         np.array(table_limits, np.int64),

@@ -494,6 +494,18 @@ def test_moses_has_the_sizes_of_its_ini_unless_others_are_set(stand_in: Path) ->
     assert " ".join(command).endswith("-cube-pruning-pop-limit 8 -stack 9")
 
 
+def test_a_table_limit_is_not_for_tables_in_a_group(stand_in: Path) -> None:
+    with stand_in.open("a") as stream:
+        stream.write(
+            "\n[feature]\nPhraseDictionaryMemory name=Other\n"
+            "PhraseDictionaryGroup name=Both members=TranslationModel0,X\n"
+        )
+    decoder = MosesDecoder(Path("moses"), read_ini(stand_in), DecoderConfig(table_limit=3), 1)
+    command = decoder.command(Path("in"), None)
+    limits = command[command.index("-feature-overwrite") + 1]
+    assert limits == "Other table-limit=3 Both table-limit=3"
+
+
 def test_settings_and_weights_reach_moses(stand_in: Path) -> None:
     options = DecoderConfig(
         kind="moses", table_limit=5, distortion_limit=3, segmentation=True, alignment=True

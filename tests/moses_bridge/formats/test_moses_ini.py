@@ -144,6 +144,21 @@ def test_num_features_is_written_where_it_was_left_out(tmp_path: Path) -> None:
     assert ini.lines[3] == b"PhraseDictionaryMemory0= 1 0.5"
 
 
+def test_a_group_of_tables_changes_with_its_table(tmp_path: Path) -> None:
+    """One score of the second table is replaced by two, so the last but one of the group's, too."""
+    path = tmp_path / "moses.ini"
+    path.write_text(
+        "[feature]\nPhraseDictionaryMemory name=A num-features=1\n"
+        "PhraseDictionaryMemory name=B num-features=2 path=b\n"
+        "PhraseDictionaryGroup name=G members=A,B num-features=4 default-scores=0,1,2,3\n"
+        "[weight]\nA= 1\nG= 0.10 2  3 4 # tuned\nB= 5 6\n"
+    )
+    lines = with_added_scores(read_ini(path), "B", Path("new"), [0.5, 0], n_replaced=1).lines
+    assert lines[2] == b"PhraseDictionaryMemory name=B num-features=3 path=new"
+    assert lines[3].endswith(b"num-features=5 default-scores=0,1,0,0,3")
+    assert lines[5:8] == (b"A= 1", b"G= 0.10 2 0.5 0 4 # tuned", b"B= 5 0.5 0")
+
+
 @pytest.mark.parametrize("name", ["a b", "a#b", "a\tb"])
 def test_paths_that_moses_would_cut_are_refused(path: Path, name: str) -> None:
     ini = read_ini(path)

@@ -36,7 +36,7 @@ def ini_of(sections: str, features: str = TABLES) -> MosesIni:
     ],
 )
 def test_paths_are_those_of_moses(sections: str, paths: list[tuple[str, bool]]) -> None:
-    found = [(path.table.name, path.for_unknown) for path in decoding_paths(ini_of(sections))]
+    found = [(path.feature.name, path.for_unknown) for path in decoding_paths(ini_of(sections))]
     assert found == paths
 
 
@@ -45,7 +45,7 @@ def test_paths_are_those_of_moses(sections: str, paths: list[tuple[str, bool]]) 
 )
 def test_one_table_needs_no_mapping(sections: str) -> None:
     paths = decoding_paths(ini_of(sections, "PhraseDictionaryMemory path=a"))
-    assert [path.table.name for path in paths] == ["PhraseDictionaryMemory0"]
+    assert [path.feature.name for path in paths] == ["PhraseDictionaryMemory0"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,127 @@
+"""PhraseDictionaryGroup: several phrase tables on one decoding path, each translation with the scores of all.
+
+The rules are those of moses/TranslationModel/PhraseDictionaryGroup.cpp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from moses_bridge.base.errors import InputError
+from moses_bridge.builtin.decoder.ini_values import to_switch
+from moses_bridge.formats.moses_ini import Feature, MosesIni, line_of, member_names
+from moses_bridge.formats.phrase_table import to_number
+
+TABLE_KIND = "PhraseDictionaryMemory"
+MOST_MEMBERS = 16  # with model-bitmap-counts a group has a score for each set of its tables
+SWITCHES = (
+    *("restrict", "default-average-others"),
+    *("phrase-counts", "word-counts", "model-bitmap-counts"),
+)
+ARGUMENTS = (
+    *("members", "default-scores", *SWITCHES),
+    *("num-features", "input-factor", "output-factor", "table-limit", "tuneable"),
+)
+
+
+@dataclass(frozen=True)
+class TableGroup:
+    """The tables of a group.
+
+    Attributes:
+        members: its tables; the scores of a translation are those of each in turn, then the counts.
+        restrict: whether only translations of the first table are used.
+        average: whether the scores of a table without the translation are the means of the others'.
+        phrase_counts: whether there is a score for each table, 1 if it has the translation.
+        word_counts: the same with the number of target words in the place of 1.
+        set_counts: whether there is a score for each set of tables, 1 if these have the translation.
+        defaults: scores of a translation that no table has.
+    """
+
+    members: tuple[Feature, ...]
+    restrict: bool = False
+    average: bool = False
+    phrase_counts: bool = False
+    word_counts: bool = False
+    set_counts: bool = False
+    defaults: tuple[float, ...] = ()
+
+    @property
+    def n_table_scores(self) -> int:
+        """Number of scores of all its tables."""
+        return sum(member.n_scores for member in self.members)
+
+    @property
+    def n_scores(self) -> int:
+        """Number of its scores."""
+        n_counts = (self.phrase_counts + self.word_counts) * len(self.members)
+        n_sets = (1 << len(self.members)) - 1
+        return self.n_table_scores + n_counts + self.set_counts * n_sets
+
+
+def table_group(ini: MosesIni, feature: Feature) -> TableGroup:
+    """The tables and settings of a group.
+
+    Raises:
+        InputError: an argument is unknown or has a value that Moses or the built-in decoder does not take.
+    """
+    for key in feature.arguments:
+        if key not in ARGUMENTS:
+            raise _fault(ini, feature, f"the argument {key}", f"one of {', '.join(ARGUMENTS)}")
+    on = {key: _switch(ini, feature, key) for key in SWITCHES}
+    group = TableGroup(
+        _members(ini, feature),
+        restrict=on["restrict"],
+        average=on["default-average-others"],
+        phrase_counts=on["phrase-counts"],
+        word_counts=on["word-counts"],
+        set_counts=on["model-bitmap-counts"],
+    )
+    if group.average and len({member.n_scores for member in group.members}) > 1:
+        found = "default-average-others beside tables of different numbers of scores"
+        raise _fault(ini, feature, found, "tables with equally many")
+    if feature.n_scores != group.n_scores:
+        found = f"num-features={feature.n_scores}"
+        what = "the scores of its tables and its counts"
+        raise _fault(ini, feature, found, f"num-features={group.n_scores}, {what}")
+    return replace(group, defaults=_defaults(ini, feature, group.n_scores))
+
+
+def _members(ini: MosesIni, feature: Feature) -> tuple[Feature, ...]:
+    tables = {table.name: table for table in ini.of_kind(TABLE_KIND)}
+    names = member_names(feature)
+    for name in names:
+        if name not in tables:
+            found = f"{name!r} among the members"
+            raise _fault(ini, feature, found, f"names of {TABLE_KIND}: {', '.join(tables)}")
+    if not 1 <= len(names) <= MOST_MEMBERS:
+        found = f"{len(names)} names in members="
+        raise _fault(ini, feature, found, f"1 to {MOST_MEMBERS} names of {TABLE_KIND}")
+    return tuple(tables[name] for name in names)
+
+
+def _switch(ini: MosesIni, feature: Feature, key: str) -> bool:
+    text = feature.arguments.get(key, "false")
+    found = to_switch(text)
+    if found is None:
+        raise _fault(ini, feature, f"{key}={text}", "true or false")
+    return found
+
+
+def _defaults(ini: MosesIni, feature: Feature, n_scores: int) -> tuple[float, ...]:
+    text = feature.arguments.get("default-scores")
+    if text is None:
+        return (0.0,) * n_scores
+    numbers = [to_number(part.encode("utf-8", "surrogateescape")) for part in text.split(",")]
+    if len(numbers) != n_scores or not _are_finite(numbers):
+        raise _fault(ini, feature, f"default-scores={text}", f"{n_scores} numbers between commas")
+    return tuple(numbers)
+
+
+def _are_finite(numbers: Sequence[float]) -> bool:
+    return all(abs(number) < float("inf") for number in numbers)
+
+
+def _fault(ini: MosesIni, feature: Feature, found: str, expected: str) -> InputError:
+    return InputError(ini.path, line_of(ini, feature), f"{feature.name} with {found}", expected)

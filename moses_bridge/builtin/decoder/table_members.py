@@ -1,0 +1,235 @@
+"""The phrase tables of each decoding path, and the scores of the translations that a group's tables share.
+
+Which tables have a translation depends on the weights, since each gives only its own best ones to the group
+(PhraseDictionaryGroup::CreateTargetPhraseCollection of Moses). So the scores of a group are made when a source
+phrase is first needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.builtin.decoder.decoding_paths import DecodingPath
+from moses_bridge.builtin.decoder.loaded_table import TableRows
+from moses_bridge.builtin.decoder.table_groups import TableGroup
+from moses_bridge.compiled.inner import inner, inner_maker
+from moses_bridge.compiled.scanning import same_bytes
+
+NO_COUNTS = -1
+
+
+class Members(NamedTuple):
+    """The tables of all paths; each path has a part of the columns of `scores`.
+
+    Attributes:
+        has_groups: whether a path has a group; else nothing but `first_tables` is used.
+        first_tables: (n_paths + 1,) int64, the first table of each path.
+        is_group, restricted, averaged: (n_paths,) bool; see `TableGroup`.
+        counts: (n_paths, 3) int64, first columns of phrase counts, word counts and counts of sets; NO_COUNTS
+            for none.
+        limits: (n_tables,) int64, most translations of a source phrase that a table gives to its path; 0 for
+            all.
+        first_scores: (n_tables + 1,) int64, first column of each table in `loaded`.
+        columns: (n_tables,) int64, the same in the scores of its path.
+        own_weights: (n_tables,) int64, place of a table's own first weight in the weight vector.
+        defaults: (n_columns,) float32, scores of a translation that no table has.
+        first_columns: (n_paths + 1,) int64, first column of each path.
+        loaded: (n_rows, n_scores) float32, each table's own scores.
+    """
+
+    has_groups: bool
+    first_tables: NDArray[np.int64]
+    is_group: NDArray[np.bool_]
+    restricted: NDArray[np.bool_]
+    averaged: NDArray[np.bool_]
+    counts: NDArray[np.int64]
+    limits: NDArray[np.int64]
+    first_scores: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    own_weights: NDArray[np.int64]
+    defaults: NDArray[np.float32]
+    first_columns: NDArray[np.int64]
+    loaded: NDArray[np.float32]
+
+
+def make_members(
+    paths: Sequence[DecodingPath],
+    limits: Sequence[int],
+    weight_places: Mapping[str, int],
+    loaded: NDArray[np.float32],
+) -> Members:
+    """The tables of the paths.
+
+    Args:
+        paths: the decoding paths.
+        limits: the table limit of each table, in the order of the paths.
+        weight_places: place of each feature's first weight in the weight vector.
+        loaded: the scores of the loaded tables.
+    """
+    tables = [table for path in paths for table in path.tables]
+    groups = [path.group or TableGroup(path.tables) for path in paths]
+    first_columns = _sums(path.feature.n_scores for path in paths)
+    parts = [
+        first + _sums(table.n_scores for table in group.members)[:-1]
+        for first, group in zip(first_columns, groups, strict=False)
+    ]
+    return Members(
+        has_groups=any(path.group for path in paths),
+        first_tables=_sums(len(path.tables) for path in paths),
+        is_group=np.array([path.group is not None for path in paths]),
+        restricted=np.array([group.restrict for group in groups]),
+        averaged=np.array([group.average for group in groups]),
+        counts=np.array([_counts(*pair) for pair in zip(groups, first_columns, strict=False)]),
+        limits=np.array(limits, np.int64),
+        first_scores=_sums(table.n_scores for table in tables),
+        columns=np.concatenate(parts),
+        own_weights=np.array([weight_places[table.name] for table in tables], np.int64),
+        defaults=np.array(
+            [*chain.from_iterable(g.defaults or (0,) * g.n_scores for g in groups)], np.float32
+        ),
+        first_columns=first_columns,
+        loaded=loaded,
+    )
+
+
+def _sums(sizes: Iterable[int]) -> NDArray[np.int64]:
+    return np.cumsum([0, *sizes], dtype=np.int64)
+
+
+def _counts(group: TableGroup, first: int) -> list[int]:
+    """The first column of each kind of counts of a group."""
+    there = group.phrase_counts, group.word_counts, group.set_counts
+    n_members = len(group.members)
+    sizes = [group.n_table_scores, n_members * there[0], n_members * there[1]]
+    places = first + np.cumsum(sizes)
+    return [int(place) if use else NO_COUNTS for place, use in zip(places, there, strict=True)]
+
+
+class NodeRows(NamedTuple):
+    """The rows of one source phrase, those of a table together.
+
+    Attributes:
+        numbers: (n,) int64, numbers of the rows.
+        alone: (n,) float64, the weighted score of each without its table's scores.
+        owners: (n,) int64, which tables of the path have the translation, a bit for each; 0 if the row is not
+            used, since its table does not give it to the path or another row has the same words.
+    """
+
+    numbers: NDArray[np.int64]
+    alone: NDArray[np.float64]
+    owners: NDArray[np.int64]
+
+
+@inner_maker
+def join_rows(
+    found: NodeRows, rows: TableRows, first_rows: Any, members: Members, weights: Any
+) -> None:
+    """Fill the owners of a source phrase's rows, and the scores of the rows used.
+
+    Args:
+        found: the rows; the owners are 0.
+        rows: all rows.
+        first_rows: see `LoadedTable`.
+        members: the tables.
+        weights: the weight vector.
+    """
+    end = 0
+    for path in range(len(members.is_group)):
+        start = end
+        for table in range(members.first_tables[path], members.first_tables[path + 1]):
+            begin = end
+            while end < len(found.numbers) and found.numbers[end] < first_rows[table + 1]:
+                end += 1
+            for i in _given_rows(table, begin, end, found, members, weights):
+                _add_row(i, start, end, path, table, found, rows, members)
+        for i in range(start, end):
+            if members.is_group[path] and found.owners[i] != 0:
+                _fill_rest(path, found.numbers[i], found.owners[i], rows, members)
+
+
+@inner_maker
+def _given_rows(
+    table: int, begin: int, end: int, found: NodeRows, members: Members, weights: Any
+) -> Any:
+    """The rows that a table gives to its path: the best under its own weights, or all in their order."""
+    if members.limits[table] == 0:
+        return np.arange(begin, end)
+    scores = found.alone[begin:end].copy()
+    first, last = members.first_scores[table], members.first_scores[table + 1]
+    for i in range(len(scores)):
+        for j in range(first, last):
+            weight = weights[members.own_weights[table] + j - first]
+            scores[i] += weight * members.loaded[found.numbers[begin + i], j]
+    return begin + np.argsort(-scores, kind="mergesort")[: members.limits[table]]
+
+
+@inner
+def _add_row(
+    i: int, start: int, end: int, path: int, table: int, found: NodeRows, rows: TableRows,
+    members: Members,
+) -> None:  # fmt: skip
+    """Give the scores of a row to its translation: the first row with the same words, else itself.
+
+    In a table without a group, two rows with the same words are two translations.
+    """
+    row, place = found.numbers[i], i
+    for other in range(start, end if members.is_group[path] else start):
+        if found.owners[other] != 0 and _same_words(found.numbers[other], row, rows):
+            place = other
+            break
+    number = table - members.first_tables[path]
+    if found.owners[place] == 0:
+        if members.restricted[path] and number > 0:
+            return
+        for j in range(members.first_columns[path], members.first_columns[path + 1]):
+            rows.scores[found.numbers[place], j] = members.defaults[j]
+    first, last = members.first_scores[table], members.first_scores[table + 1]
+    for j in range(last - first):
+        column = members.columns[table] + j
+        rows.scores[found.numbers[place], column] = members.loaded[row, first + j]
+    found.owners[place] |= 1 << number
+
+
+@inner
+def _same_words(one: int, other: int, rows: TableRows) -> bool:
+    """Whether two rows have the same target words."""
+    first, second = rows.word_starts[one], rows.word_starts[other]
+    length = rows.word_starts[one + 1] - first
+    if rows.word_starts[other + 1] - second != length:
+        return False
+    return bool(same_bytes(rows.words, first, rows.words, second, length))
+
+
+@inner
+def _fill_rest(path: int, row: int, owners: int, rows: TableRows, members: Members) -> None:
+    """The counts of a translation, and the scores of tables without it where these are means."""
+    first_table, last_table = members.first_tables[path], members.first_tables[path + 1]
+    counts, scores = members.counts[path], rows.scores[row]
+    for number in range(last_table - first_table):
+        if owners >> number & 1 and counts[0] != NO_COUNTS:
+            scores[counts[0] + number] = 1
+        if owners >> number & 1 and counts[1] != NO_COUNTS:
+            scores[counts[1] + number] = rows.word_starts[row + 1] - rows.word_starts[row]
+    if counts[2] != NO_COUNTS:
+        scores[counts[2] + owners - 1] = 1
+    if members.averaged[path]:
+        _average(first_table, last_table, scores, owners, members)
+
+
+@inner
+def _average(first_table: int, last_table: int, scores: Any, owners: int, members: Members) -> None:
+    """Give the mean scores of the tables with a translation to those without it; all have equally many."""
+    for j in range(members.first_scores[first_table + 1] - members.first_scores[first_table]):
+        total, n_owners = 0.0, 0
+        for table in range(first_table, last_table):
+            if owners >> (table - first_table) & 1:
+                total += scores[members.columns[table] + j]
+                n_owners += 1
+        for table in range(first_table, last_table):
+            if not owners >> (table - first_table) & 1:
+                scores[members.columns[table] + j] = total / n_owners
