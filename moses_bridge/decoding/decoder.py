@@ -34,7 +34,7 @@ from moses_bridge.builtin.decoder.translator import (
 from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
 from moses_bridge.compiled.notice import CompilationNotice
 from moses_bridge.formats.moses_ini import (
-    GROUP_KIND,
+    OF_TABLES,
     Feature,
     MosesIni,
     format_weight,
@@ -416,7 +416,7 @@ class MosesDecoder:
 
 def _tables(ini: MosesIni) -> list[Feature]:
     """The phrase tables and groups of tables; those in a group keep their limits, which change its scores."""
-    groups = ini.of_kind(GROUP_KIND)
+    groups = [each for each in ini.features if each.kind in OF_TABLES]
     in_groups = {name for group in groups for name in member_names(group)}
     tables = [*ini.of_kind("PhraseDictionaryMemory"), *groups]
     return [table for table in tables if table.name not in in_groups]

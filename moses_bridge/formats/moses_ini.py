@@ -18,7 +18,8 @@ WHOLE_NUMBER = re.compile(r"-?[0-9]+", re.ASCII)
 LARGEST_INT = 2**31 - 1
 # The smallest value of each limit; a distortion limit of -1 is none (moses/parameters/ReorderingOptions.cpp).
 TABLE_LIMIT = "table-limit"
-GROUP_KIND = "PhraseDictionaryGroup"
+GROUP_KIND, MIXTURE_KIND = "PhraseDictionaryGroup", "PhraseDictionaryMultiModel"
+OF_TABLES = (GROUP_KIND, MIXTURE_KIND)
 LIMITS = {
     "distortion-limit": -1,
     "max-phrase-length": 1,
@@ -272,8 +273,9 @@ def with_added_scores(
 
 
 def member_names(group: Feature) -> list[str]:
-    """The names of the tables of a group."""
-    return [name for name in group.arguments.get("members", "").split(",") if name]
+    """The names of the tables of a group or mixture."""
+    key = "components" if group.kind == MIXTURE_KIND else "members"
+    return [name for name in group.arguments.get(key, "").split(",") if name]
 
 
 def _with_scores_of_group(

@@ -17,7 +17,7 @@ from typing import NoReturn
 
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.builtin.decoder.table_groups import TABLE_KIND, TableGroup, table_group
-from moses_bridge.formats.moses_ini import GROUP_KIND, Feature, MosesIni, tokens
+from moses_bridge.formats.moses_ini import OF_TABLES, Feature, MosesIni, tokens
 
 MAPPING, BACKOFF = "mapping", "decoding-graph-backoff"
 DEFAULT_MAPPING = ("0 T 0",)
@@ -53,14 +53,14 @@ def decoding_paths(ini: MosesIni) -> tuple[DecodingPath, ...]:
             path.
         InputError: a group has an argument not supported by this decoder; see `table_group`.
     """
-    tables = [each for each in ini.features if each.kind in (TABLE_KIND, GROUP_KIND)]
+    tables = [each for each in ini.features if each.kind in (TABLE_KIND, *OF_TABLES)]
     if not ini.of_kind(TABLE_KIND):
         raise ConfigError(f"{ini.path}: no {TABLE_KIND}; the built-in decoder needs one")
     found = [
         _table_of(ini, line, path, tables)
         for path, line in enumerate(ini.settings.get(MAPPING, DEFAULT_MAPPING))
     ]
-    groups = [table_group(ini, each) if each.kind == GROUP_KIND else None for each in found]
+    groups = [table_group(ini, each) if each.kind in OF_TABLES else None for each in found]
     members = [member for group in groups if group for member in group.members]
     for table in tables:
         if [*found, *members].count(table) != 1:
@@ -75,7 +75,7 @@ def decoding_paths(ini: MosesIni) -> tuple[DecodingPath, ...]:
         if group and backoff:
             raise ConfigError(
                 f"{ini.path}: [{BACKOFF}] has {backoff} for {feature.name}; "
-                f"in the built-in decoder a {GROUP_KIND} has 0"
+                f"in the built-in decoder a {feature.kind} has 0"
             )
     return tuple(
         DecodingPath(feature, backoff > 0, group)
@@ -84,7 +84,7 @@ def decoding_paths(ini: MosesIni) -> tuple[DecodingPath, ...]:
 
 
 def _refuse_places(ini: MosesIni, table: Feature, n_lines: int, n_groups: int) -> NoReturn:
-    in_groups = f" and {n_groups} times in a {GROUP_KIND}" if n_groups else ""
+    in_groups = f" and {n_groups} times in a group of tables" if n_groups else ""
     raise ConfigError(
         f"{ini.path}: {table.name} is in {n_lines} lines of [{MAPPING}]{in_groups}; "
         "the built-in decoder needs each phrase table in one"

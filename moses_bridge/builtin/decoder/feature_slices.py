@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.builtin.decoder import feature_slots as slots
 from moses_bridge.builtin.decoder.table_groups import TABLE_KIND
-from moses_bridge.formats.moses_ini import GROUP_KIND, Feature, MosesIni
+from moses_bridge.formats.moses_ini import OF_TABLES, Feature, MosesIni
 
 LM_KIND, REORDERING_KIND = "KENLM", "LexicalReordering"
 ONLY_SLOT = {
@@ -18,11 +18,11 @@ ONLY_SLOT = {
     "PhrasePenalty": slots.PHRASE_PENALTY,
     "UnknownWordPenalty": slots.UNKNOWN_WORD,
 }
-KINDS = (*ONLY_SLOT, LM_KIND, TABLE_KIND, GROUP_KIND)
-OF_MANY_SCORES = (TABLE_KIND, GROUP_KIND, REORDERING_KIND)
+KINDS = (*ONLY_SLOT, LM_KIND, TABLE_KIND, *OF_TABLES)
+OF_MANY_SCORES = (TABLE_KIND, *OF_TABLES, REORDERING_KIND)
 _ARPA = ". If its file is ARPA, KENLM reads it, with other scores of unknown words"
 _MIXTURE = ". moses-bridge combine makes one table of several"
-HINTS = {"IRSTLM": _ARPA, "SRILM": _ARPA, "PhraseDictionaryMultiModel": _MIXTURE}
+HINTS = {"IRSTLM": _ARPA, "SRILM": _ARPA, "PhraseDictionaryMultiModelCounts": _MIXTURE}
 STATEFUL = (REORDERING_KIND, "Distortion", LM_KIND)
 
 

@@ -37,7 +37,7 @@ from moses_bridge.builtin.decoder.table_members import Members, make_members
 from moses_bridge.builtin.language_model.lm_index import LmIndex, LmTables
 from moses_bridge.compiled.lexicon import Lexicon, words_of
 from moses_bridge.formats.moses_ini import (
-    GROUP_KIND,
+    OF_TABLES,
     Feature,
     MosesIni,
     limit_of,
@@ -220,7 +220,7 @@ def _said_of_files(ini: MosesIni, files: Sequence[TableFile]) -> object:
 
 
 def _table_features(ini: MosesIni) -> list[Feature]:
-    return [feature for feature in ini.features if feature.kind in (TABLE_KIND, GROUP_KIND)]
+    return [feature for feature in ini.features if feature.kind in (TABLE_KIND, *OF_TABLES)]
 
 
 def _in_order_of_slots(paths: Sequence[DecodingPath]) -> list[Feature]:
@@ -310,12 +310,18 @@ def _limits(ini: MosesIni, tables: Sequence[Feature]) -> _Limits:
 
 
 def _member_limits(ini: MosesIni, paths: Sequence[DecodingPath]) -> list[int]:
-    """How many translations each table gives to its group; a table without a group gives all to its path."""
-    return [
-        _first(table_limit_of(ini, table), DEFAULT_TABLE_LIMIT) if path.group else 0
-        for path in paths
-        for table in path.tables
-    ]
+    """How many translations each table gives to its group; a table without a group gives all to its path.
+
+    A table gives no more than its mixture's own limit.
+    """
+    limits = []
+    for path in paths:
+        of_path = _first(table_limit_of(ini, path.feature), DEFAULT_TABLE_LIMIT)
+        for table in path.tables:
+            limit = _first(table_limit_of(ini, table), DEFAULT_TABLE_LIMIT) if path.group else 0
+            is_mixed = path.group is not None and bool(path.group.shares)
+            limits.append(min(limit or of_path, of_path or limit) if is_mixed else limit)
+    return limits
 
 
 def _first(value: int | None, default: int) -> int:

@@ -19,7 +19,7 @@ from moses_bridge.builtin.decoder.feature_slots import (
 )
 from moses_bridge.builtin.decoder.further_models import no_contexts, phrase_score
 from moses_bridge.builtin.decoder.loaded_table import TableRows
-from moses_bridge.builtin.decoder.table_members import NodeRows, join_rows
+from moses_bridge.builtin.decoder.table_members import NO_ROW, NodeRows, join_rows
 from moses_bridge.builtin.decoder.weighted_model import UNKNOWN_SIZE, WeightedModel, lm_word
 from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
 from moses_bridge.compiled.inner import inner, inner_maker
@@ -115,7 +115,8 @@ def _weighted_lm(row: int, model: WeightedModel, context: Any) -> float:
 def _joined(numbers: Any, model: WeightedModel, context: Any, contexts: Any) -> Any:
     """The rows of a node in use; their scores are filled."""
     n_rows = len(numbers)
-    found = NodeRows(numbers, np.empty(n_rows), np.zeros(n_rows, np.int64))
+    parts = np.full((n_rows, model.members.shares.shape[1]), NO_ROW, np.int64)
+    found = NodeRows(numbers, np.empty(n_rows), np.zeros(n_rows, np.int64), parts)
     for i in range(n_rows):
         found.alone[i] = _penalties(model.rows, numbers[i], model.weights)
         found.alone[i] += _weighted_lm(numbers[i], model, context)

@@ -1,6 +1,7 @@
-"""PhraseDictionaryGroup: several phrase tables on one decoding path, each translation with the scores of all.
+"""Several phrase tables on one decoding path.
 
-The rules are those of moses/TranslationModel/PhraseDictionaryGroup.cpp.
+Each translation has the scores of all tables of a PhraseDictionaryGroup, or the mixed scores of those of a
+PhraseDictionaryMultiModel. The rules are those of the two files in moses/TranslationModel.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.builtin.decoder.ini_values import to_switch
-from moses_bridge.formats.moses_ini import Feature, MosesIni, line_of, member_names
+from moses_bridge.formats.moses_ini import MIXTURE_KIND, Feature, MosesIni, line_of, member_names
 from moses_bridge.formats.phrase_table import to_number
 
 TABLE_KIND = "PhraseDictionaryMemory"
@@ -19,10 +20,9 @@ SWITCHES = (
     *("restrict", "default-average-others"),
     *("phrase-counts", "word-counts", "model-bitmap-counts"),
 )
-ARGUMENTS = (
-    *("members", "default-scores", *SWITCHES),
-    *("num-features", "input-factor", "output-factor", "table-limit", "tuneable"),
-)
+COMMON = ("num-features", "input-factor", "output-factor", "table-limit", "tuneable")
+ARGUMENTS = ("members", "default-scores", *SWITCHES, *COMMON)
+MIXTURE_ARGUMENTS = ("components", "mode", "lambda", *COMMON)
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class TableGroup:
         word_counts: the same with the number of target words in the place of 1.
         set_counts: whether there is a score for each set of tables, 1 if these have the translation.
         defaults: scores of a translation that no table has.
+        shares: of a mixture, for each score in turn the share of each table; they sum to 1.
     """
 
     members: tuple[Feature, ...]
@@ -46,6 +47,7 @@ class TableGroup:
     word_counts: bool = False
     set_counts: bool = False
     defaults: tuple[float, ...] = ()
+    shares: tuple[float, ...] = ()
 
     @property
     def n_table_scores(self) -> int:
@@ -55,17 +57,21 @@ class TableGroup:
     @property
     def n_scores(self) -> int:
         """Number of its scores."""
+        if self.shares:
+            return self.members[0].n_scores
         n_counts = (self.phrase_counts + self.word_counts) * len(self.members)
         n_sets = (1 << len(self.members)) - 1
         return self.n_table_scores + n_counts + self.set_counts * n_sets
 
 
 def table_group(ini: MosesIni, feature: Feature) -> TableGroup:
-    """The tables and settings of a group.
+    """The tables and settings of a group or mixture.
 
     Raises:
         InputError: an argument is unknown or has a value that Moses or the built-in decoder does not take.
     """
+    if feature.kind == MIXTURE_KIND:
+        return _mixture(ini, feature)
     for key in feature.arguments:
         if key not in ARGUMENTS:
             raise _fault(ini, feature, f"the argument {key}", f"one of {', '.join(ARGUMENTS)}")
@@ -88,6 +94,31 @@ def table_group(ini: MosesIni, feature: Feature) -> TableGroup:
     return replace(group, defaults=_defaults(ini, feature, group.n_scores))
 
 
+def _mixture(ini: MosesIni, feature: Feature) -> TableGroup:
+    for key in feature.arguments:
+        if key not in MIXTURE_ARGUMENTS:
+            what = f"one of {', '.join(MIXTURE_ARGUMENTS)}"
+            raise _fault(ini, feature, f"the argument {key}", what)
+    mode = feature.arguments.get("mode", "")
+    if mode != "interpolate":
+        raise _fault(ini, feature, f"mode={mode}", "mode=interpolate, or a PhraseDictionaryGroup")
+    members = _members(ini, feature)
+    for table in (*members, feature):
+        if table.n_scores != members[0].n_scores:
+            found = f"{members[0].n_scores} and {table.n_scores} scores"
+            raise _fault(ini, feature, found, "equally many for it and each of its tables")
+    n_tables, n_scores = len(members), feature.n_scores
+    given = _numbers(feature.arguments.get("lambda", ""))
+    lambdas = given * n_scores if len(given) == n_tables else given
+    if len(lambdas) != n_tables * n_scores or not _are_finite(lambdas) or min(lambdas) < 0:
+        expected = f"a number from 0 on for each of {n_tables} tables, or for each score and table"
+        raise _fault(ini, feature, f"lambda={feature.arguments.get('lambda', '')}", expected)
+    parts = [lambdas[i : i + n_tables] for i in range(0, len(lambdas), n_tables)]
+    if not all(map(sum, parts)):
+        raise _fault(ini, feature, "only shares of 0 for a score", "one above 0")
+    return TableGroup(members, shares=tuple(x / sum(part) for part in parts for x in part))
+
+
 def _members(ini: MosesIni, feature: Feature) -> tuple[Feature, ...]:
     tables = {table.name: table for table in ini.of_kind(TABLE_KIND)}
     names = member_names(feature)
@@ -96,7 +127,7 @@ def _members(ini: MosesIni, feature: Feature) -> tuple[Feature, ...]:
             found = f"{name!r} among the members"
             raise _fault(ini, feature, found, f"names of {TABLE_KIND}: {', '.join(tables)}")
     if not 1 <= len(names) <= MOST_MEMBERS:
-        found = f"{len(names)} names in members="
+        found = f"the names of {len(names)} tables"
         raise _fault(ini, feature, found, f"1 to {MOST_MEMBERS} names of {TABLE_KIND}")
     return tuple(tables[name] for name in names)
 
@@ -113,10 +144,14 @@ def _defaults(ini: MosesIni, feature: Feature, n_scores: int) -> tuple[float, ..
     text = feature.arguments.get("default-scores")
     if text is None:
         return (0.0,) * n_scores
-    numbers = [to_number(part.encode("utf-8", "surrogateescape")) for part in text.split(",")]
+    numbers = _numbers(text)
     if len(numbers) != n_scores or not _are_finite(numbers):
         raise _fault(ini, feature, f"default-scores={text}", f"{n_scores} numbers between commas")
     return tuple(numbers)
+
+
+def _numbers(text: str) -> list[float]:
+    return [to_number(part.encode("utf-8", "surrogateescape")) for part in text.split(",")]
 
 
 def _are_finite(numbers: Sequence[float]) -> bool:

@@ -21,6 +21,8 @@ from moses_bridge.compiled.inner import inner, inner_maker
 from moses_bridge.compiled.scanning import same_bytes
 
 NO_COUNTS = -1
+NO_ROW = -1
+LOWEST_SCORE = -100.0  # moses/TypeDef.h
 
 
 class Members(NamedTuple):
@@ -29,7 +31,7 @@ class Members(NamedTuple):
     Attributes:
         has_groups: whether a path has a group; else nothing but `first_tables` is used.
         first_tables: (n_paths + 1,) int64, the first table of each path.
-        is_group, restricted, averaged: (n_paths,) bool; see `TableGroup`.
+        is_group, restricted, averaged, mixed: (n_paths,) bool; see `TableGroup`.
         counts: (n_paths, 3) int64, first columns of phrase counts, word counts and counts of sets; NO_COUNTS
             for none.
         limits: (n_tables,) int64, most translations of a source phrase that a table gives to its path; 0 for
@@ -38,6 +40,7 @@ class Members(NamedTuple):
         columns: (n_tables,) int64, the same in the scores of its path.
         own_weights: (n_tables,) int64, place of a table's own first weight in the weight vector.
         defaults: (n_columns,) float32, scores of a translation that no table has.
+        shares: (n_columns, n_most_tables) float64, shares of the tables of a mixture.
         first_columns: (n_paths + 1,) int64, first column of each path.
         loaded: (n_rows, n_scores) float32, each table's own scores.
     """
@@ -47,12 +50,14 @@ class Members(NamedTuple):
     is_group: NDArray[np.bool_]
     restricted: NDArray[np.bool_]
     averaged: NDArray[np.bool_]
+    mixed: NDArray[np.bool_]
     counts: NDArray[np.int64]
     limits: NDArray[np.int64]
     first_scores: NDArray[np.int64]
     columns: NDArray[np.int64]
     own_weights: NDArray[np.int64]
     defaults: NDArray[np.float32]
+    shares: NDArray[np.float64]
     first_columns: NDArray[np.int64]
     loaded: NDArray[np.float32]
 
@@ -75,7 +80,7 @@ def make_members(
     groups = [path.group or TableGroup(path.tables) for path in paths]
     first_columns = _sums(path.feature.n_scores for path in paths)
     parts = [
-        first + _sums(table.n_scores for table in group.members)[:-1]
+        first + _sums(0 if group.shares else table.n_scores for table in group.members)[:-1]
         for first, group in zip(first_columns, groups, strict=False)
     ]
     return Members(
@@ -84,6 +89,7 @@ def make_members(
         is_group=np.array([path.group is not None for path in paths]),
         restricted=np.array([group.restrict for group in groups]),
         averaged=np.array([group.average for group in groups]),
+        mixed=np.array([bool(group.shares) for group in groups]),
         counts=np.array([_counts(*pair) for pair in zip(groups, first_columns, strict=False)]),
         limits=np.array(limits, np.int64),
         first_scores=_sums(table.n_scores for table in tables),
@@ -92,6 +98,7 @@ def make_members(
         defaults=np.array(
             [*chain.from_iterable(g.defaults or (0,) * g.n_scores for g in groups)], np.float32
         ),
+        shares=_shares(groups, first_columns),
         first_columns=first_columns,
         loaded=loaded,
     )
@@ -99,6 +106,15 @@ def make_members(
 
 def _sums(sizes: Iterable[int]) -> NDArray[np.int64]:
     return np.cumsum([0, *sizes], dtype=np.int64)
+
+
+def _shares(groups: Sequence[TableGroup], first_columns: NDArray[np.int64]) -> NDArray[np.float64]:
+    found = np.zeros((first_columns[-1], max(len(group.members) for group in groups)))
+    for group, first in zip(groups, first_columns, strict=False):
+        if group.shares:
+            of_scores = np.reshape(group.shares, (group.n_scores, len(group.members)))
+            found[first : first + group.n_scores, : len(group.members)] = of_scores
+    return found
 
 
 def _counts(group: TableGroup, first: int) -> list[int]:
@@ -118,11 +134,13 @@ class NodeRows(NamedTuple):
         alone: (n,) float64, the weighted score of each without its table's scores.
         owners: (n,) int64, which tables of the path have the translation, a bit for each; 0 if the row is not
             used, since its table does not give it to the path or another row has the same words.
+        parts: (n, n_most_tables) int64, the row of each of these tables; NO_ROW for none.
     """
 
     numbers: NDArray[np.int64]
     alone: NDArray[np.float64]
     owners: NDArray[np.int64]
+    parts: NDArray[np.int64]
 
 
 @inner_maker
@@ -148,7 +166,10 @@ def join_rows(
             for i in _given_rows(table, begin, end, found, members, weights):
                 _add_row(i, start, end, path, table, found, rows, members)
         for i in range(start, end):
-            if members.is_group[path] and found.owners[i] != 0:
+            if found.owners[i] != 0 and members.mixed[path]:
+                _mix(path, found.numbers[i], found.parts[i], rows, members)
+            elif found.owners[i] != 0:
+                _copy_scores(path, found.numbers[i], found.parts[i], rows, members)
                 _fill_rest(path, found.numbers[i], found.owners[i], rows, members)
 
 
@@ -173,7 +194,7 @@ def _add_row(
     i: int, start: int, end: int, path: int, table: int, found: NodeRows, rows: TableRows,
     members: Members,
 ) -> None:  # fmt: skip
-    """Give the scores of a row to its translation: the first row with the same words, else itself.
+    """Make a row a part of its translation: of the first row with the same words, else of itself.
 
     In a table without a group, two rows with the same words are two translations.
     """
@@ -183,15 +204,9 @@ def _add_row(
             place = other
             break
     number = table - members.first_tables[path]
-    if found.owners[place] == 0:
-        if members.restricted[path] and number > 0:
-            return
-        for j in range(members.first_columns[path], members.first_columns[path + 1]):
-            rows.scores[found.numbers[place], j] = members.defaults[j]
-    first, last = members.first_scores[table], members.first_scores[table + 1]
-    for j in range(last - first):
-        column = members.columns[table] + j
-        rows.scores[found.numbers[place], column] = members.loaded[row, first + j]
+    if found.owners[place] == 0 and members.restricted[path] and number > 0:
+        return
+    found.parts[place, number] = row
     found.owners[place] |= 1 << number
 
 
@@ -203,6 +218,33 @@ def _same_words(one: int, other: int, rows: TableRows) -> bool:
     if rows.word_starts[other + 1] - second != length:
         return False
     return bool(same_bytes(rows.words, first, rows.words, second, length))
+
+
+@inner
+def _copy_scores(path: int, row: int, parts: Any, rows: TableRows, members: Members) -> None:
+    """Give a translation the scores of its tables, and the defaults for the others."""
+    for j in range(members.first_columns[path], members.first_columns[path + 1]):
+        rows.scores[row, j] = members.defaults[j]
+    first_table = members.first_tables[path]
+    for table in range(first_table, members.first_tables[path + 1]):
+        part, first = parts[table - first_table], members.first_scores[table]
+        if part != NO_ROW:
+            for j in range(members.first_scores[table + 1] - first):
+                rows.scores[row, members.columns[table] + j] = members.loaded[part, first + j]
+
+
+@inner
+def _mix(path: int, row: int, parts: Any, rows: TableRows, members: Members) -> None:
+    """Give a translation the logarithms of its tables' mean probabilities; a table without it has 0."""
+    first_table, column = members.first_tables[path], members.first_columns[path]
+    for j in range(members.first_columns[path + 1] - column):
+        mean = 0.0
+        for table in range(first_table, members.first_tables[path + 1]):
+            part = parts[table - first_table]
+            if part != NO_ROW:
+                score = members.loaded[part, members.first_scores[table] + j]
+                mean += members.shares[column + j, table - first_table] * np.exp(score)
+        rows.scores[row, column + j] = max(np.log(mean), LOWEST_SCORE) if mean > 0 else LOWEST_SCORE
 
 
 @inner

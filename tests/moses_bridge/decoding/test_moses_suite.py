@@ -71,16 +71,18 @@ def nbest_of(path: Path) -> Stored:
 
 @pytest.mark.parametrize(
     "name",
-    ["phrase.lexicalized-reordering", "phrase.early-distortion-cost.kenlm"],
+    ["phrase.lexicalized-reordering", "phrase.early-distortion-cost.kenlm", "phrase.multimodel"],
 )  # fmt: skip
 def test_translations_and_scores_are_those_of_moses(name: str, tmp_path: Path) -> None:
+    """Of the last sentence of phrase.multimodel nothing is stored."""
     found, nbest = decode(name, tmp_path, {})
-    assert found == stored(name, "TRANSLATION")
+    expected = stored(name, "TRANSLATION")
+    assert len(expected) > 4 and found[: len(expected)] == expected
     totals = {}
     for line in nbest.read_text().split("\n")[:-1]:
         fields = line.split(" ||| ")
         totals.setdefault(int(fields[0]), float(fields[3]))
-    assert list(totals.values()) == pytest.approx(
+    assert list(totals.values())[: len(expected)] == pytest.approx(
         [float(score) for score in stored(name, "SCORE")], rel=5e-6, abs=1e-3
     )
 

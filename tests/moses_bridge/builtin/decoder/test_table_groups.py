@@ -36,7 +36,7 @@ def test_members_keep_their_order_and_counts_follow_their_scores() -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ("num-features=9", "0 names in members=, expected 1 to 16 names"),
+        ("num-features=9", "the names of 0 tables, expected 1 to 16 names"),
         ("members=One,Three num-features=9", "'Three' among .* PhraseDictionaryMemory: One, Two"),
         ("members=One,Two num-features=8", "num-features=8, expected num-features=9, the scores"),
         ("members=One,Two num-features=9 restrict=2", "restrict=2, expected true or false"),
@@ -59,13 +59,34 @@ def test_a_faulty_group_is_refused_with_its_line(arguments: str, told: str) -> N
 
 
 @pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("mode=all", "mode=all, expected mode=interpolate, or a PhraseDictionaryGroup"),
+        ("mode=interpolate components=One lambda=1 num-features=5", "4 and 5 scores, expected"),
+        (
+            "mode=interpolate components=One lambda=1,2 num-features=4",
+            "lambda=1,2, expected a number",
+        ),
+        ("mode=interpolate components=One num-features=4", "lambda=, expected a number from 0"),
+        ("mode=interpolate components=One lambda=0 num-features=4", "only shares of 0 for a score"),
+        ("members=One", "the argument members, expected one of components"),
+    ],
+)
+def test_a_faulty_mixture_is_refused_with_its_line(arguments: str, told: str) -> None:
+    text = f"[feature]\n{TABLES}\nPhraseDictionaryMultiModel name=Both {arguments}"
+    ini = parse_ini(tuple(text.encode().split(b"\n")), Path("moses.ini"))
+    with pytest.raises(InputError, match=f"^moses.ini:4: found Both with .*{told}"):
+        table_group(ini, ini.feature("Both"))
+
+
+@pytest.mark.parametrize(
     ("arguments", "sections", "told"),
     [
         ("members=One num-features=4", "[mapping]\n0 T 2", "Two is in 0 lines of .mapping.;"),
         (
             "members=One,Two num-features=9",
             "[mapping]\n0 T 2\n1 T 0",
-            "One is in 1 lines of .mapping. and 1 times in a PhraseDictionaryGroup",
+            "One is in 1 lines of .mapping. and 1 times in a group of tables",
         ),
         (
             "members=One num-features=4",

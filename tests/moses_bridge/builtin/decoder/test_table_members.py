@@ -136,6 +136,29 @@ def test_scores_of_each_table_and_counts(
         assert found[target] == pytest.approx([*scores, 0])
 
 
+@pytest.mark.parametrize(
+    ("shares", "first", "second"),
+    [("1,3", 0.25, 0.25), ("1,3,4,1", 0.25, 0.8)],
+)
+def test_a_mixture_has_the_mean_probabilities(
+    tmp_path: Path, shares: str, first: float, second: float
+) -> None:
+    """The first table's share of each score; a table without the translation has the probability 0."""
+    ini = write_model(tmp_path)
+    text = ini.read_text().replace("PhraseDictionaryGroup", "PhraseDictionaryMultiModel")
+    text = text.replace("members=One,Two num-features=4", "components=One,Two num-features=2")
+    text = text.replace("Both= 0.300 0.100 0.200 0.050", "Both= 0.3 0.1")
+    ini.write_text(
+        text.replace("table-limit=0\n", f"table-limit=0 mode=interpolate lambda={shares}\n")
+    )
+    found = dict(chosen(load_model(ini, None, None), "u"))
+    assert found.keys() == {"a", "b", "a b", "c"}
+    mean = [first * 0.5 + (1 - first) * 0.8, second * 0.25 + (1 - second) * 0.6]
+    assert found["a"] == pytest.approx([*logs(*mean), 0])
+    assert found["b"] == pytest.approx([*logs(first * 0.2, second * 0.1), 0])
+    assert found["a b"] == pytest.approx([*logs((1 - first) * 0.4, (1 - second) * 0.5), 0])
+
+
 def test_a_table_gives_its_best_translations_by_its_own_weights(tmp_path: Path) -> None:
     """By One's weights `a` is better than `b`; by Two's weights `a` is better than `a b`, too."""
     model = load_model(write_model(tmp_path, limits=(1, 1, 0)), None, None)
