@@ -89,26 +89,29 @@ def _block_lines(
 
 
 def _read_blocks(path: StrPath, begin: bytes, end: bytes) -> Iterator[DataBlock]:
-    lines = enumerate(read_lines(path), start=1)
-    for header_number, header in lines:
+    lines = read_lines(path)
+    header_number = 1
+    for header in lines:
         sentence_id, n_rows, n_columns, names = _header(header, begin, path, header_number)
         rows = list(islice(lines, n_rows))
-        values, sparse = _rows(rows, n_columns, path)
-        number, closing = next(lines, (header_number + len(rows) + 1, b""))
+        values, sparse = _rows(rows, n_columns, path, header_number + 1)
+        closing = next(lines, b"")
+        end_number = header_number + len(rows) + 1
         if len(rows) < n_rows or closing.strip() != end:
             found = shown(closing) if closing else "the end of the file"
-            raise InputError(path, number, found, f"{end.decode()} behind {n_rows} rows")
+            raise InputError(path, end_number, found, f"{end.decode()} behind {n_rows} rows")
         yield DataBlock(sentence_id, names, values, header_number, sparse)
+        header_number = end_number + 1
 
 
 def _rows(
-    rows: Sequence[tuple[int, bytes]], n_columns: int, path: StrPath
+    rows: Sequence[bytes], n_columns: int, path: StrPath, first_number: int
 ) -> tuple[NDArray[np.float64], tuple[SparseNumber, ...]]:
     """The numbers of rows, read from their lines, *Shape:* (n_rows, n_columns), and the text behind them."""
-    values = plain_numbers(b"".join(row + b"\n" for _, row in rows), n_columns)
+    values = plain_numbers(b"\n".join([*rows, b""]), n_columns)
     if values is not None:
         return values, ()
-    tokens = [(number, row.split()) for number, row in rows]
+    tokens = [(number, row.split()) for number, row in enumerate(rows, first_number)]
     sparse = tuple(_cut_sparse(tokens, n_columns, path))
     checked = [_numbers(texts, n_columns, path, number) for number, texts in tokens]
     return np.array(checked, np.float64).reshape(len(rows), n_columns), sparse

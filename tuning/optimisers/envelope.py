@@ -11,97 +11,133 @@ point below a chord between two others is not on it (Akl & Toussaint 1978).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.compiled.inner import inner
 from tuning.pools.nbest_pool import NBestPool, weighted_scores
 
 OUTER_STEP = 0.1  # beyond the last corner all points are equally good, and a near one changes the weights least
 NARROW = 1e-10  # of its place: corners nearer than that are one; the difference is rounding
+N_DIGITS, DIGIT_BITS = 3, 11  # of the radix sort
+DIGIT_MASK, SIGN = (1 << DIGIT_BITS) - 1, np.int64(-(1 << 63))
 SLACK = 1e-12  # of the fall: a point on a chord is kept even if rounding puts it below
 
 
 @dataclass(frozen=True)
 class Direction:
-    """A direction of the search, with the slopes of all lines in rising order.
+    """A direction of the search, with the slopes of all lines.
 
     Attributes:
         vector: *Shape:* (n_features,).
-        order: hypotheses, those of a sentence together, by rising slope, *Shape:* (n,).
-        slopes: of the hypotheses in this order, *Shape:* (n,).
+        slopes: of the hypotheses, *Shape:* (n,).
+        ends: for each sentence the hypothesis with the least slope (of equal ones the first) and that with the
+            greatest slope (the last), *Shape:* (n_sentences, 2).
     """
 
     vector: NDArray[np.float64]
-    order: NDArray[np.int32]
     slopes: NDArray[np.float64]
+    ends: NDArray[np.int32]
 
     @classmethod
     def of(cls, pool: NBestPool, vector: NDArray[np.float64]) -> Direction:
-        """Sort the slopes of a pool's hypotheses; of equal slopes the earlier hypothesis comes first."""
+        """The slopes of a pool's hypotheses along a direction."""
         slopes = weighted_scores(pool.features, vector)
-        order = _order(slopes, pool.offsets)
-        return cls(vector, order, slopes[order])
+        return cls(vector, slopes, _ends(slopes, pool.offsets))
 
     def advance(self, scores: NDArray[np.float64], step: float) -> None:
         """Change the scores of all hypotheses, *Shape:* (n,), by a step along the direction."""
-        _advance(self.order, self.slopes, scores, step)
+        scores += step * self.slopes
 
 
 @njit(cache=True, nogil=True)
-def _order(slopes, offsets):  # type: ignore[no-untyped-def]
-    """Hypotheses of each sentence by rising slope."""
-    order = np.empty(len(slopes), np.int32)
-    for sentence in range(len(offsets) - 1):
-        first, last = offsets[sentence], offsets[sentence + 1]
-        order[first:last] = first + np.argsort(slopes[first:last], kind="mergesort")
-    return order
+def _ends(slopes, offsets):  # type: ignore[no-untyped-def]
+    """See `Direction.ends`."""
+    ends = np.empty((len(offsets) - 1, 2), np.int32)
+    for sentence in range(len(ends)):
+        least = greatest = offsets[sentence]
+        for line in range(least + 1, offsets[sentence + 1]):
+            if slopes[line] < slopes[least]:
+                least = line
+            if slopes[line] >= slopes[greatest]:
+                greatest = line
+        ends[sentence] = least, greatest
+    return ends
 
 
 @njit(cache=True, nogil=True)
-def _advance(order, slopes, scores, step):  # type: ignore[no-untyped-def]
-    for place in range(len(order)):
-        scores[order[place]] += step * slopes[place]
-
-
-@njit(cache=True, nogil=True)
-def hull_candidates(slopes, heights, candidates):  # type: ignore[no-untyped-def]
-    """Leave out points below the chords from the highest point to the first and the last.
+def hull_candidates(  # type: ignore[no-untyped-def]
+    slopes, heights, first, behind, least, greatest, candidates
+):
+    """Leave out points below the chords from the highest point to the two ends.
 
     Args:
-        slopes: rising, *Shape:* (n,).
+        slopes: of all points, *Shape:* (n,).
         heights: *Shape:* (n,).
-        candidates: filled with the places of the points left, rising, *Shape:* (n,).
+        first: the first point of the sentence.
+        behind: the point behind its last one.
+        least: its first point with the least slope.
+        greatest: its last point with the greatest slope.
+        candidates: filled with the points left, by rising slope and then in their order.
 
     Returns:
         How many are left.
     """
-    top = np.argmax(heights)
-    first_run, last_run = slopes[0] - slopes[top], slopes[-1] - slopes[top]
-    first_fall, last_fall = heights[0] - heights[top], heights[-1] - heights[top]
+    highest = _highest(heights, first, behind)
+    top = first
+    while heights[top] != highest:
+        top += 1
+    middle = slopes[top]
+    first_run, last_run = slopes[least] - middle, slopes[greatest] - middle
+    first_fall, last_fall = heights[least] - highest, heights[greatest] - highest
     first_gradient = first_fall / first_run if first_run != 0.0 else 0.0
     last_gradient = last_fall / last_run if last_run != 0.0 else 0.0
     slack = SLACK * min(first_fall, last_fall)
     n_candidates = 0
-    for place in range(len(slopes)):
-        run = slopes[place] - slopes[top]
+    for point in range(first, behind):
+        run = slopes[point] - middle
         chord = min(first_gradient * run, last_gradient * run)
-        candidates[n_candidates] = place
-        n_candidates += heights[place] - heights[top] >= chord + slack
+        candidates[n_candidates] = point
+        n_candidates += heights[point] - highest >= chord + slack
+    _sort(candidates, n_candidates, slopes)
     return n_candidates
 
 
+@njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+def _highest(heights, first, behind):  # type: ignore[no-untyped-def]
+    """The greatest of some numbers; the flags let it be sought in several at a time."""
+    highest = heights[first]
+    for point in range(first + 1, behind):
+        highest = max(highest, heights[point])
+    return highest
+
+
 @njit(cache=True, nogil=True)
-def envelope(slopes, heights, candidates, winners, corners):  # type: ignore[no-untyped-def]
+def _sort(points, n_points, slopes):  # type: ignore[no-untyped-def]
+    """Sort points by slope, those of equal slope in their order: by insertion, since few are far from their place."""
+    for place in range(1, n_points):
+        point = points[place]
+        slope = slopes[point]
+        while place > 0 and slopes[points[place - 1]] > slope:
+            points[place] = points[place - 1]
+            place -= 1
+        points[place] = point
+
+
+@njit(cache=True, nogil=True)
+def envelope(slopes, heights, candidates, n_candidates, winners, corners):  # type: ignore[no-untyped-def]
     """Upper envelope of the lines of one sentence, from x = -infinity to +infinity.
 
     Args:
-        slopes: rising, *Shape:* (n,).
+        slopes: of all lines, *Shape:* (n,).
         heights: of the lines at x = 0, *Shape:* (n,).
-        candidates: places of the lines possibly on the envelope, rising, *Shape:* (n_candidates,).
-        winners: filled with the places of the lines on the envelope, *Shape:* (n,).
-        corners: corners[i] is filled with the x where winners[i] starts, *Shape:* (n,).
+        candidates: the lines possibly on the envelope, by rising slope.
+        n_candidates: how many there are.
+        winners: filled with the lines on the envelope.
+        corners: corners[i] is filled with the x where winners[i] starts.
 
     Returns:
         How many lines are on the envelope.
@@ -109,9 +145,10 @@ def envelope(slopes, heights, candidates, winners, corners):  # type: ignore[no-
     winners[0] = candidates[0]
     corners[0] = -np.inf
     last = 0
-    for place in candidates[1:]:
-        height = heights[place]
-        slope = slopes[place]
+    for candidate in range(1, n_candidates):
+        line = candidates[candidate]
+        height = heights[line]
+        slope = slopes[line]
         fall = heights[winners[last]] - height
         rise = slope - slopes[winners[last]]
         if rise == 0.0 and fall >= 0.0:
@@ -123,7 +160,7 @@ def envelope(slopes, heights, candidates, winners, corners):  # type: ignore[no-
                 rise = slope - slopes[winners[last]]
         corners[last + 1] = fall / rise if last >= 0 else -np.inf
         last += 1
-        winners[last] = place
+        winners[last] = line
     return last + 1
 
 
@@ -148,26 +185,59 @@ def best_step(
         the metric is there (`Metric.along`): log BLEU (0 to 1) for BLEU. Intervals narrower than rounding are
         skipped; where the whole range is one, 0 and -infinity.
     """
-    is_counted = pool.statistics.dtype.kind == "i"
-    sums = np.zeros(pool.statistics.shape[1], np.int64 if is_counted else np.float64)
-    places, changes = _corners(
-        direction.order, direction.slopes, scores, pool.offsets, pool.statistics, sums
+    firsts, places, losers, winners = _corners(
+        direction.slopes, direction.ends, scores, pool.offsets
     )
-    order = np.argsort(places)
-    values = pool.metric.along(sums, changes, order)
-    step, value = _best_interval(places, order, values, lowest, highest)
+    order = _rising_order(places)
+    values = pool.metric.along(pool.statistics, firsts, losers[order], winners[order])
+    step, value = _best_interval(places[order], values, lowest, highest)
     return float(step), float(value)
 
 
 @njit(cache=True, nogil=True)
-def _best_interval(places, by_place, values, lowest, highest):  # type: ignore[no-untyped-def]
+def _rising_order(numbers):  # type: ignore[no-untyped-def]
+    """The places of numbers in rising order: a radix sort of their upper half, then one by insertion."""
+    n = len(numbers)
+    keys, other_keys = np.empty(n, np.uint64), np.empty(n, np.uint64)
+    order, other_order = np.empty(n, np.int32), np.empty(n, np.int32)
+    counts = np.zeros((N_DIGITS, 1 << DIGIT_BITS), np.int32)
+    for place, bits in enumerate(numbers.view(np.int64)):
+        # As whole numbers without a sign, the bits of doubles are in order if those of negative ones are inverted.
+        keys[place] = bits ^ (bits >> 63 | SIGN)
+        order[place] = place
+        for digit in range(N_DIGITS):
+            counts[digit, _digit(keys[place], digit)] += 1
+    for digit in range(N_DIGITS):
+        begin = 0
+        for value in range(1 << DIGIT_BITS):
+            begin, counts[digit, value] = begin + counts[digit, value], begin
+        for place in range(n):
+            value = _digit(keys[place], digit)
+            sorted_place = counts[digit, value]
+            counts[digit, value] += 1
+            other_keys[sorted_place] = keys[place]
+            other_order[sorted_place] = order[place]
+        keys, other_keys = other_keys, keys
+        order, other_order = other_order, order
+    _sort(order, n, numbers)
+    return order
+
+
+@inner
+def _digit(key: Any, digit: int) -> int:
+    """One of the digits of the upper half of a key, the lowest one first."""
+    return np.int64(key >> np.uint64(64 - (N_DIGITS - digit) * DIGIT_BITS)) & DIGIT_MASK
+
+
+@njit(cache=True, nogil=True)
+def _best_interval(places, values, lowest, highest):  # type: ignore[no-untyped-def]
     """Step and value of the best interval; see `best_step` and `_corners`."""
     n_corners = len(places)
     best_x, best_value = 0.0, -np.inf
     start = -np.inf
     i = 0
     while True:
-        end = places[by_place[i]] if i < n_corners else np.inf
+        end = places[i] if i < n_corners else np.inf
         left, right = max(start, lowest), min(end, highest)
         # A range ending at a corner excludes the interval beyond it: there the first hypothesis wins.
         if right == np.inf or right - left > NARROW * abs(right):
@@ -178,8 +248,8 @@ def _best_interval(places, by_place, values, lowest, highest):  # type: ignore[n
                 best_x = middle
         if i == n_corners:
             return best_x, best_value
-        while i < n_corners and places[by_place[i]] <= end + NARROW * abs(end):
-            start = places[by_place[i]]
+        while i < n_corners and places[i] <= end + NARROW * abs(end):
+            start = places[i]
             i += 1
 
 
@@ -196,33 +266,30 @@ def _middle(start, end):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _corners(order, slopes, scores, offsets, statistics, sums):  # type: ignore[no-untyped-def]
-    """Corners of all envelopes; the summed statistics at -infinity are added to `sums`.
+def _corners(slopes, ends, scores, offsets):  # type: ignore[no-untyped-def]
+    """Corners of all envelopes.
 
     Returns:
-        Where each is, and how it changes the summed statistics.
+        The winner of each sentence at -infinity; where each corner is, who wins before it and who behind it.
     """
-    n = len(order)
-    heights = scores[order]
-    candidates = np.empty(n, np.int32)
-    winners = np.empty(n, np.int32)
-    starts = np.empty(n, np.float64)
-    places = np.empty(n, np.float64)
-    changes = np.empty((n, len(sums)), statistics.dtype)
+    n_sentences = len(offsets) - 1
+    candidates = np.empty(len(slopes), np.int32)
+    on_envelope = np.empty(len(slopes), np.int32)
+    starts = np.empty(len(slopes), np.float64)
+    firsts = np.empty(n_sentences, np.int32)
+    places = np.empty(len(slopes), np.float64)
+    losers = np.empty(len(slopes), np.int32)
+    winners = np.empty(len(slopes), np.int32)
     n_corners = 0
-    for sentence in range(len(offsets) - 1):
-        first, last = offsets[sentence], offsets[sentence + 1]
-        lines = slopes[first:last], heights[first:last]
-        n_candidates = hull_candidates(lines[0], lines[1], candidates)
-        n_winners = envelope(lines[0], lines[1], candidates[:n_candidates], winners, starts)
-        before = order[first + winners[0]]
-        for k in range(len(sums)):
-            sums[k] += statistics[before, k]
-        for i in range(1, n_winners):
-            after = order[first + winners[i]]
+    for sentence in range(n_sentences):
+        least, greatest = ends[sentence, 0], ends[sentence, 1]
+        bounds = offsets[sentence], offsets[sentence + 1]
+        n_candidates = hull_candidates(slopes, scores, *bounds, least, greatest, candidates)
+        n_lines = envelope(slopes, scores, candidates, n_candidates, on_envelope, starts)
+        firsts[sentence] = on_envelope[0]
+        for i in range(1, n_lines):
             places[n_corners] = starts[i]
-            for k in range(len(sums)):
-                changes[n_corners, k] = statistics[after, k] - statistics[before, k]
-            before = after
+            losers[n_corners] = on_envelope[i - 1]
+            winners[n_corners] = on_envelope[i]
             n_corners += 1
-    return places[:n_corners], changes[:n_corners]
+    return firsts, places[:n_corners], losers[:n_corners], winners[:n_corners]

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +61,8 @@ def optimize_mert(
 ) -> OptimizerResult:
     """Maximise the metric of the pool's best hypotheses; see `Optimizer`."""
     free = free_columns(pool, config)
+    pool = replace(pool, statistics=_small(pool.statistics))
+    spread = _spread(pool)
     bounds = Bounds.of(pool.names, config.bounds)
     rounds = _rounds(pool, config.mert)
     n_climbs = len(starts) + sum(n_starts for n_starts, _ in rounds)
@@ -68,7 +71,7 @@ def optimize_mert(
 
         def climb_all(points: NDArray[np.float64], first: int, number: int) -> list[_Peak]:
             """Climb from the points of a round; the numbers of the climbs seed their random choices."""
-            vectors = _random_directions(pool, free, config.mert, (seed, number))
+            vectors = _random_directions(spread, free, config.mert, (seed, number))
             drawn = list(threads.map(partial(Direction.of, pool), vectors))
             to_beat = max((peak.goodness for peak in peaks), default=-np.inf)
             search = _Search(pool, [*axes, *drawn], config.mert, bounds, seed, to_beat)
@@ -83,20 +86,31 @@ def optimize_mert(
         peaks += climb_all(starts, 0, 0)
         for number, (n_starts, distances) in enumerate(rounds, start=1):
             around = max(peaks, key=lambda peak: peak.goodness).weights
-            points = _random_starts(pool, around, n_starts, free, distances, (seed, number))
+            points = _random_starts(spread, around, n_starts, free, distances, (seed, number))
             peaks += climb_all(points, len(peaks), number)
     best = max(peaks, key=lambda peak: peak.goodness)
     restarts = [peak.goodness for peak in peaks]
     return result_of(pool, best.weights, free, bounds, restarts, best.trace)
 
 
+def _small(statistics: Any) -> Any:
+    """Whole numbers in the smallest type for them and their differences: each corner looks up two rows."""
+    if statistics.dtype.kind != "i":
+        return statistics
+    reach = int(statistics.max(initial=0)) - int(statistics.min(initial=0))
+    return statistics.astype(np.min_scalar_type(-reach - 1))
+
+
 def _random_directions(
-    pool: NBestPool, free: NDArray[np.bool_], config: MertConfig, stream: tuple[int, int]
+    spread: NDArray[np.float64],
+    free: NDArray[np.bool_],
+    config: MertConfig,
+    stream: tuple[int, int],
 ) -> NDArray[np.float64]:
     """Directions that move the scores by each free feature about equally: *Shape:* (n, n_features)."""
     rng = np.random.default_rng((*stream, DIRECTIONS_STREAM))
     n_directions = config.n_directions if free.any() else 0
-    return np.asarray(rng.standard_normal((n_directions, len(free))) * free / _spread(pool))
+    return np.asarray(rng.standard_normal((n_directions, len(free))) * free / spread)
 
 
 def _spread(pool: NBestPool) -> NDArray[np.float64]:
@@ -120,7 +134,7 @@ def _round_sizes(n_restarts: int) -> list[int]:
 
 
 def _random_starts(
-    pool: NBestPool,
+    spread: NDArray[np.float64],
     centre: NDArray[np.float64],
     n_starts: int,
     free: NDArray[np.bool_],
@@ -129,7 +143,6 @@ def _random_starts(
 ) -> NDArray[np.float64]:
     """Points around another, some near and some far; a weight's spread follows its feature's."""
     rng = np.random.default_rng((*stream, STARTS_STREAM))
-    spread = _spread(pool)
     scale = np.abs(centre).mean() * spread.mean() / spread
     noise = rng.standard_normal((n_starts, len(centre))) * scale
     nearest, farthest = np.log(distances)

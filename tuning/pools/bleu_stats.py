@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import StrPath, count_lines, read_lines
+from moses_bridge.compiled.inner import inner
 from moses_bridge.compiled.notice import CompilationNotice
 
 MAX_ORDER = 4  # Papineni et al. (2002), section 2.3
@@ -281,14 +282,16 @@ class BleuMetric:
 
     def along(
         self,
-        sums: NDArray[np.integer[Any]] | NDArray[np.float64],
-        changes: NDArray[np.integer[Any]] | NDArray[np.float64],
-        order: NDArray[np.int64],
+        statistics: NDArray[np.integer[Any]] | NDArray[np.float64],
+        firsts: NDArray[np.int32],
+        losers: NDArray[np.int32],
+        winners: NDArray[np.int32],
     ) -> NDArray[np.float64]:
-        """Log BLEU (0 to 1) in each interval of a line."""
-        values = np.empty(len(changes) + 1)
-        _fill_log_bleu(sums, changes, order, values)
-        return values
+        """Log BLEU (0 to 1) in each interval of a line; -infinity where some order has no match."""
+        products, brevity = np.empty(len(losers) + 1), np.empty(len(losers) + 1)
+        _fill_bleu(statistics, firsts, losers, winners, products, brevity)
+        with np.errstate(divide="ignore"):
+            return np.asarray(0.25 * np.log(products) + brevity)
 
     def quality(
         self, statistics: NDArray[np.integer[Any]] | NDArray[np.float64]
@@ -310,22 +313,25 @@ BLEU = BleuMetric()
 
 
 @njit(cache=True, nogil=True)
-def _fill_log_bleu(sums, changes, order, values):  # type: ignore[no-untyped-def]
-    """Fill log BLEU of the sums before each change, and behind the last one; see `BleuMetric.along`."""
-    now = sums.copy()
-    for i in range(len(order)):
-        values[i] = _log_bleu(now)
+def _fill_bleu(statistics, firsts, losers, winners, products, brevity):  # type: ignore[no-untyped-def]
+    """Fill the product of the precisions and the log of the brevity penalty; see `BleuMetric.along`."""
+    now = np.zeros(N_STATISTICS)
+    for first in firsts:
         for k in range(N_STATISTICS):
-            now[k] += changes[order[i], k]
-    values[len(order)] = _log_bleu(now)
+            now[k] += statistics[first, k]
+    products[0], brevity[0] = _factors(now)
+    for i in range(len(losers)):
+        for k in range(N_STATISTICS):
+            now[k] += statistics[winners[i], k] - statistics[losers[i], k]
+        products[i + 1], brevity[i + 1] = _factors(now)
 
 
-@njit(cache=True, nogil=True)
-def _log_bleu(sums):  # type: ignore[no-untyped-def]
-    """Log of corpus BLEU (0 to 1); -infinity where some order has no match."""
+@inner
+def _factors(sums: Any) -> tuple[float, float]:
+    """The product of the precisions of corpus BLEU, and the log of its brevity penalty."""
     product = 1.0
-    for order in range(4):
+    for order in range(MAX_ORDER):
         if sums[2 * order] <= 0:
-            return -np.inf
+            return 0.0, 0.0
         product *= sums[2 * order] / sums[2 * order + 1]
-    return 0.25 * np.log(product) + min(0.0, 1.0 - sums[8] / sums[1])
+    return product, min(0.0, 1.0 - sums[8] / sums[1])

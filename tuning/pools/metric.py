@@ -19,6 +19,7 @@ from tuning.pools.bleu_stats import refuse_other_length
 
 Counts = NDArray[np.integer[Any]] | NDArray[np.float64]
 Values = NDArray[np.float64]
+Rows = NDArray[np.int32]
 
 
 class Metric(Protocol):
@@ -48,13 +49,14 @@ class Metric(Protocol):
     def level(self, value: float) -> float:
         """A value on the scale of `along`."""
 
-    def along(self, sums: Counts, changes: Counts, order: NDArray[np.int64]) -> Values:
+    def along(self, statistics: Counts, firsts: Rows, losers: Rows, winners: Rows) -> Values:
         """How good the metric is in each interval of a line; more is better, on any rising scale.
 
         Args:
-            sums: summed statistics in the first interval, *Shape:* (n_statistics,).
-            changes: by which each corner changes them, *Shape:* (n_corners, n_statistics).
-            order: the corners from the first to the last one, *Shape:* (n_corners,).
+            statistics: of the hypotheses, *Shape:* (n, n_statistics).
+            firsts: the hypothesis of each sentence in the first interval, *Shape:* (n_sentences,).
+            losers: the one that wins up to each corner, from the first to the last corner, *Shape:* (n_corners,).
+            winners: the one that wins behind it, *Shape:* (n_corners,).
 
         Returns:
             *Shape:* (n_corners + 1,).
@@ -110,10 +112,11 @@ class SummedMetric:
         """The value, or minus the value if less is better."""
         return self.sign * value
 
-    def along(self, sums: Counts, changes: Counts, order: NDArray[np.int64]) -> Values:
+    def along(self, statistics: Counts, firsts: Rows, losers: Rows, winners: Rows) -> Values:
         """See `Metric`; the sums of all intervals are in memory at a time."""
-        steps = np.cumsum(changes[order], axis=0)
-        return self.sign * self.value(sums + np.concatenate([np.zeros_like(steps[:1]), steps]))
+        sums = statistics[firsts].sum(axis=0, keepdims=True)
+        steps = np.cumsum(statistics[winners] - statistics[losers], axis=0)
+        return self.sign * self.value(np.concatenate([sums, sums + steps]))
 
     def oracle_order(self, statistics: Counts) -> Values:
         """The quality."""

@@ -65,7 +65,7 @@ def _score_blocks(path: StrPath) -> dict[int, DataBlock]:
 
 
 def _check_counts(block: DataBlock, path: StrPath) -> None:
-    (bad,) = np.nonzero(((block.values < 0) | (block.values % 1 != 0)).any(axis=1))
+    (bad,) = np.nonzero(((block.values < 0) | (block.values != np.floor(block.values))).any(axis=1))
     if len(bad):
         row = " ".join(f"{value:g}" for value in block.values[bad[0]])
         line_number = block.line_number + 1 + int(bad[0])

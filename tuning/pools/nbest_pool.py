@@ -285,10 +285,12 @@ def make_pool(
         metric: what weights are tuned for.
     """
     table = np.column_stack([sentence_ids, features, statistics]).astype(np.float64) + 0.0
-    order = np.lexsort((_row_hashes(table), sentence_ids))
-    same = (table[order[1:]] == table[order[:-1]]).all(axis=1)
-    kept = order[np.append(True, ~same)[: len(order)]]
-    kept = kept[np.lexsort((kept, sentence_ids[kept]))]
+    hashes = _row_hashes(table)
+    order = np.argsort(hashes, kind="stable")
+    (alike,) = np.nonzero(hashes[order[1:]] == hashes[order[:-1]])
+    same = (table[order[alike + 1]] == table[order[alike]]).all(axis=1)
+    kept = np.sort(np.delete(order, alike[same] + 1))
+    kept = kept[np.argsort(sentence_ids[kept], kind="stable")]
     distinct, starts = np.unique(sentence_ids[kept], return_index=True)
     offsets = np.append(starts, len(kept))
     return NBestPool(

@@ -11,11 +11,31 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from tuning.optimisers.envelope import Direction, best_step, envelope, hull_candidates
+from tuning.optimisers.envelope import (
+    Direction,
+    _rising_order,
+    best_step,
+    envelope,
+    hull_candidates,
+)
 from tuning.pools.bleu_stats import bleu
 from tuning.pools.nbest_pool import NBestPool, make_pool, weighted_scores
 
 Numbers = NDArray[np.float64]
+
+
+def winners_of(slopes: Numbers, heights: Numbers) -> tuple[list[int], list[float]]:
+    """The lines on the envelope of one sentence, and where each starts."""
+    candidates, winners, corners = np.empty(99, np.int32), np.empty(99, np.int32), np.empty(99)
+    n_candidates = hull_candidates(slopes, heights, *ends_of(slopes), candidates)
+    n_winners = envelope(slopes, heights, candidates, n_candidates, winners, corners)
+    return winners[:n_winners].tolist(), corners[:n_winners].tolist()
+
+
+def ends_of(slopes: Numbers) -> tuple[int, int, int, int]:
+    """The first line and the number of lines; the first with the least slope, the last with the greatest."""
+    n = len(slopes)
+    return 0, n, int(np.argmin(slopes)), n - 1 - int(np.argmax(slopes[::-1]))
 
 
 def random_pool(seed: int, n_sentences: int = 5, n_features: int = 3) -> NBestPool:
@@ -75,35 +95,34 @@ def test_line_search_finds_what_brute_force_finds(seed: int, numbers: NDArray[np
 def test_envelope_is_the_maximum_of_the_lines(slopes: Numbers, data: st.DataObject) -> None:
     heights = st.lists(st.integers(-4, 4).map(float), min_size=len(slopes), max_size=len(slopes))
     scores = np.array(data.draw(heights))
-    order = np.argsort(slopes, kind="stable")
-    lines = slopes[order], scores[order]
-    winners, corners = np.empty(len(slopes), np.int32), np.empty(len(slopes))
-    candidates = np.empty(len(slopes), np.int32)
-    n_candidates = hull_candidates(*lines, candidates)
-    n_winners = envelope(*lines, candidates[:n_candidates], winners, corners)
+    winners, corners = winners_of(slopes, scores)
     for x in np.linspace(-9.03, 9.07, 64):
-        last = np.searchsorted(corners[:n_winners], x) - 1
-        winner = order[winners[last]]
+        winner = winners[np.searchsorted(corners, x) - 1]
         assert scores[winner] + slopes[winner] * x == pytest.approx((scores + slopes * x).max())
 
 
 def test_lines_below_a_chord_are_left_out() -> None:
     # As points: a flat-topped hill, under its slopes one point each, and one on the left chord.
-    slopes = np.array([-4.0, -3, -2, 0, 1, 4])
-    heights = np.array([0.0, 0.5, 4, 8, 5, 0])
+    slopes = np.array([1, 0.0, -4, 4, -3, -2])
+    heights = np.array([5, 8.0, 0, 0, 0.5, 4])
     candidates = np.empty(6, np.int32)
-    n_candidates = hull_candidates(slopes, heights, candidates)
-    assert candidates[:n_candidates].tolist() == [0, 2, 3, 5]
+    n_candidates = hull_candidates(slopes, heights, *ends_of(slopes), candidates)
+    assert candidates[:n_candidates].tolist() == [2, 5, 1, 3]
 
 
 @pytest.mark.parametrize("slope", [0.0, -1.5])
 def test_of_parallel_lines_the_first_highest_wins(slope: float) -> None:
-    slopes, heights = np.full(4, slope), np.array([1.0, 3, 3, 2])
-    candidates, winners, corners = np.empty(4, np.int32), np.empty(4, np.int32), np.empty(4)
-    n_candidates = hull_candidates(slopes, heights, candidates)
-    assert envelope(slopes, heights, candidates[:n_candidates], winners, corners) == 1
-    assert winners[0] == 1
-    assert corners[0] == -np.inf
+    assert winners_of(np.full(4, slope), np.array([1.0, 3, 3, 2])) == ([1], [-np.inf])
+
+
+def test_corners_are_sorted_whatever_their_signs_and_sizes() -> None:
+    rng = np.random.default_rng(1)
+    numbers = rng.standard_normal(5000) * 10.0 ** rng.integers(-200, 200, 5000)
+    near = (
+        1 + np.arange(-40, 40)[::-1] * 2.0**-52
+    )  # the upper halves of their bits are equal or nearly so
+    for some in (np.concatenate([numbers, near, -near, [0.0, np.inf]]), np.empty(0)):
+        assert some[_rising_order(some)].tolist() == sorted(some)
 
 
 def test_two_hypotheses_by_hand() -> None:

@@ -21,6 +21,8 @@ from tuning.optimisers.mert import (
     _random_starts,
     _rounds,
     _Search,
+    _small,
+    _spread,
     optimize_mert,
 )
 from tuning.pools.bleu_stats import bleu, log_sentence_bleu
@@ -215,12 +217,12 @@ def test_random_directions_move_the_scores_by_each_free_feature_about_equally() 
     pool = pool_of_spreads(np.array([0.1, 1, 10, 0]))
     config = MertConfig(n_directions=5000)
     free = np.array([True, True, False, True])
-    drawn = _random_directions(pool, free, config, (1, 2))
+    drawn = _random_directions(_spread(pool), free, config, (1, 2))
     expected = [1 / 0.13875, 1, 0, 1 / 0.13875]
     assert drawn.std(axis=0) == pytest.approx(expected, rel=0.05)
-    assert _random_directions(pool, np.zeros(4, bool), config, (1, 2)).shape == (0, 4)
+    assert _random_directions(_spread(pool), np.zeros(4, bool), config, (1, 2)).shape == (0, 4)
     flat = pool_of_spreads(np.zeros(1))
-    drawn = _random_directions(flat, np.ones(1, bool), config, (1, 2))
+    drawn = _random_directions(_spread(flat), np.ones(1, bool), config, (1, 2))
     assert drawn.std() == pytest.approx(1e9, rel=0.05)
 
 
@@ -229,7 +231,7 @@ def test_restarts_are_as_far_away_as_asked_for() -> None:
     spreads = np.repeat([1.0, 2.0], 300)
     pool, centre = pool_of_spreads(spreads), np.tile([0.5, -0.25], 300)
     free = np.arange(600) % 300 != 7
-    points = _random_starts(pool, centre, 400, free, (0.02, 0.3), (1, 2))
+    points = _random_starts(_spread(pool), centre, 400, free, (0.02, 0.3), (1, 2))
     assert (points[:, ~free] == centre[~free]).all()
     noise = ((points - centre) / (0.375 * 1.5 / spreads))[:, free]
     distances = np.sqrt((noise**2).mean(axis=1))
@@ -287,6 +289,14 @@ def test_a_start_without_any_match_of_four_words_is_left() -> None:
         pool, np.array([[0.6, 0.4]]), OptimizerConfig(mert=MertConfig(n_restarts=0)), 1, 1
     )
     assert (result.trace[0], result.bleu) == (0, pytest.approx(100))
+
+
+def test_statistics_are_kept_small_with_room_for_differences() -> None:
+    counts = np.array([[0, 127], [3, 5]], np.int32)
+    assert (_small(counts).dtype, _small(counts).tolist()) == (np.int8, counts.tolist())
+    assert _small(counts + 1).dtype == _small(counts - 200).dtype == np.int16
+    assert _small(counts * 1000).dtype == np.int32
+    assert _small(counts / 2).dtype == np.float64
 
 
 def test_a_small_gain_is_taken() -> None:

@@ -140,11 +140,13 @@ def test_of_two_references_the_nearer_one_counts() -> None:
 def test_the_values_along_a_line_are_those_of_the_sums(metric: MetricChoice) -> None:
     rng = np.random.default_rng(1)
     n = {"bleu": 9, "chrf": 18}.get(metric.name, 2)
-    sums, changes = rng.integers(500, 1000, n), rng.integers(-20, 20, (7, n))
-    order = rng.permutation(7)
-    values = [metric.value(sums + changes[order[:k]].sum(axis=0)) for k in range(8)]
+    statistics = rng.integers(500, 1000, (9, n))
+    firsts, losers, winners = np.split(rng.integers(9, size=17).astype(np.int32), [3, 10])
+    sums = statistics[firsts].sum(axis=0)
+    changes = statistics[winners] - statistics[losers]
+    values = [metric.value(sums + changes[:k].sum(axis=0)) for k in range(8)]
     levels = [metric.level(float(value)) for value in values]
-    assert metric.along(sums, changes, order).tolist() == pytest.approx(levels)
+    assert metric.along(statistics, firsts, losers, winners).tolist() == pytest.approx(levels)
     better = [metric.sign * float(value) for value in values]
     assert np.argsort(levels).tolist() == np.argsort(better).tolist()
 
