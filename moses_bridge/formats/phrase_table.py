@@ -143,8 +143,9 @@ def blocks_of_rows(
                 block.first_line = line_number
             columns = line.split(BAR, FEWEST_COLUMNS)
             if columns[SOURCE] != last_column or len(columns) < FEWEST_COLUMNS:
-                source = split_row(line, path, line_number)[0].strip(BLANKS)
-                last_column = columns[SOURCE]
+                source, last_column = columns[SOURCE].strip(BLANKS), columns[SOURCE]
+                if not source or source.endswith(b"]") or len(columns) < FEWEST_COLUMNS:
+                    split_row(line, path, line_number)  # other rows pass all of its checks
                 if len(block.lines) >= min_rows and source != block.sources[-1]:
                     n_scores = _checked_number(score_columns, n_scores, path, block.first_line)
                     yield block

@@ -1,11 +1,12 @@
-"""Seconds of MERT with 20 restarts, next to `mert`: on the n-best list of a run, and on Moses's own files.
+"""Processor seconds of MERT with 20 restarts, next to `mert`: on the list of a run, and on Moses's own files.
 
-For the files of a Moses run (MOSES_GOLDEN, iterations 1 and 2) the wall time that `mert` took stands in
-its logs; where `mert` is installed it is timed here.
+For the files of a Moses run (MOSES_GOLDEN, iterations 1 and 2) the processor time of `mert` is in
+its logs; where `mert` is installed it is measured here.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -32,6 +33,7 @@ from tuning.pools.moses_pool import read_moses_pool, read_start
 from tuning.pools.nbest_pool import NBestPool, read_pool
 
 THREADS = 2
+UNIT = "processor s"
 OPTIONS = OptimizerConfig(mert=MertConfig(n_restarts=20))
 
 
@@ -48,32 +50,34 @@ def _on_list(nbest: Path, reference: Path) -> Result:
     pool = read_pool([nbest], References.read([reference]))
     start = np.full(len(pool.names), 1 / len(pool.names))
     optimize_mert(pool, start[None], OptimizerConfig(mert=MertConfig(n_restarts=0)), 1, 1)
-    started = time.perf_counter()
+    started = time.process_time()
     optimize_mert(pool, start[None], OPTIONS, 1, THREADS)
-    ours = time.perf_counter() - started
-    return Result(_work(pool), "mert.py", "mert", ours, _mert_seconds(pool, start), "s")
+    ours = time.process_time() - started
+    return Result(_work(pool), "mert.py", "mert", ours, _mert_seconds(pool, start), UNIT)
 
 
 def _on_golden(folder: Path) -> Iterator[Result]:
-    """Reading and search, as the wall times in the logs have both, for each iteration and all together."""
+    """Reading and search, as the times in the logs have both, for each iteration and all together."""
     sums = np.zeros(2)
     for iteration in (1, 2):
         runs = range(1, iteration + 1)
-        started = time.perf_counter()
+        started = time.process_time()
         pool = read_moses_pool(
             [folder / f"run{run}.features.dat.gz" for run in runs],
             [folder / f"run{run}.scores.dat.gz" for run in runs],
         )
         start = read_start(folder / f"run{iteration}.init.opt", pool)
         found = optimize_mert(pool, start[None], OPTIONS, 1, THREADS)
-        ours = time.perf_counter() - started
+        ours = time.process_time() - started
         log = (folder / f"iteration{iteration}.mert.log").read_text()
-        best, logged = re.findall(r"=> ([\d.]+)|Stopping.*Wall ([\d.]+)", log)
+        best, logged = re.findall(r"=> ([\d.]+)|Stopping.*CPU ([\d.]+)", log)
         theirs = _mert_seconds(pool, start) or float(logged[1])
         sums += ours, theirs
         work = f"iteration {iteration} of a Moses run with reading, BLEU {found.bleu:.2f}"
-        yield Result(work, "mert.py", f"mert, {100 * float(best[0]):.2f}", ours, theirs, "s")
-    yield Result("both iterations together", "mert.py", "mert", float(sums[0]), float(sums[1]), "s")
+        yield Result(work, "mert.py", f"mert, {100 * float(best[0]):.2f}", ours, theirs, UNIT)
+    yield Result(
+        "both iterations together", "mert.py", "mert", float(sums[0]), float(sums[1]), UNIT
+    )
 
 
 def _work(pool: NBestPool) -> str:
@@ -81,7 +85,7 @@ def _work(pool: NBestPool) -> str:
 
 
 def _mert_seconds(pool: NBestPool, start: np.ndarray) -> float | None:
-    """Wall time of Moses's program on the same hypotheses; None where it is not installed."""
+    """Processor time of Moses's program on the same hypotheses; None where it is not installed."""
     if not find_program("mert"):
         return None
     with TemporaryDirectory() as name:
@@ -90,14 +94,16 @@ def _mert_seconds(pool: NBestPool, start: np.ndarray) -> float | None:
         write_scores(folder / "s", _blocks(pool, ("BLEU",), pool.statistics))
         write_init_opt(folder / "i", [start, np.zeros_like(start), np.ones_like(start)])
         command = ["mert", "-d", str(len(pool.names)), "-n", "20", "--threads", str(THREADS)]
-        started = time.perf_counter()
+        before = os.times()
         subprocess.run(
             [*command, "--ffile", "f", "--scfile", "s", "--ifile", "i"],
             cwd=folder,
             check=True,
             capture_output=True,
         )
-        return time.perf_counter() - started
+        after = os.times()
+        used = after.children_user + after.children_system
+        return used - before.children_user - before.children_system
 
 
 def _blocks(pool: NBestPool, names: tuple[str, ...], values: np.ndarray) -> Iterator[DataBlock]:

@@ -117,7 +117,7 @@ def _highest(heights, first, behind):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _sort(points, n_points, slopes):  # type: ignore[no-untyped-def]
-    """Sort points by slope, those of equal slope in their order: by insertion, since few are far from their place."""
+    """Sort points by slope, those of equal slope in their order; by insertion, as most moves are short."""
     for place in range(1, n_points):
         point = points[place]
         slope = slopes[point]
@@ -202,7 +202,7 @@ def _rising_order(numbers):  # type: ignore[no-untyped-def]
     order, other_order = np.empty(n, np.int32), np.empty(n, np.int32)
     counts = np.zeros((N_DIGITS, 1 << DIGIT_BITS), np.int32)
     for place, bits in enumerate(numbers.view(np.int64)):
-        # As whole numbers without a sign, the bits of doubles are in order if those of negative ones are inverted.
+        # The bits of doubles are in order as whole numbers without a sign, those of negative ones inverted.
         keys[place] = bits ^ (bits >> 63 | SIGN)
         order[place] = place
         for digit in range(N_DIGITS):
@@ -224,7 +224,7 @@ def _rising_order(numbers):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _digit(key: Any, digit: int) -> int:
+def _digit(key: Any, digit: int) -> Any:
     """One of the digits of the upper half of a key, the lowest one first."""
     return np.int64(key >> np.uint64(64 - (N_DIGITS - digit) * DIGIT_BITS)) & DIGIT_MASK
 

@@ -55,7 +55,7 @@ class Metric(Protocol):
         Args:
             statistics: of the hypotheses, *Shape:* (n, n_statistics).
             firsts: the hypothesis of each sentence in the first interval, *Shape:* (n_sentences,).
-            losers: the one that wins up to each corner, from the first to the last corner, *Shape:* (n_corners,).
+            losers: the one that wins before each corner, the corners in their order, *Shape:* (n_corners,).
             winners: the one that wins behind it, *Shape:* (n_corners,).
 
         Returns:
