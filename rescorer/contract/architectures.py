@@ -21,14 +21,15 @@ from rescorer.contract.training import Prepared, TrainingSettings
 from rescorer.contract.vocabulary import Shortlists
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
     from moses_bridge.formats.ngram_scorer import NgramScorer
     from rescorer.contract.compute import Compute
     from rescorer.contract.target_generation import TargetGenerator
 
-# From numbers of some phrase pairs, *Shape:* (n,), to their values, *Shape:* (n,), with gradients.
-PhraseValues = Callable[[NDArray[np.int64]], "Tensor"]
+# From phrase pairs to their values under the network's weights of that moment, *Shape:* (n,), with gradients.
+PhraseValues = Callable[["Batch"], "Tensor"]
 
 # From phrases to what the network makes of each, *Shape:* (n, d), float32.
 Summaries = Callable[[Sequence[bytes]], NDArray[np.float32]]
@@ -55,8 +56,8 @@ class Architecture(Generic[Settings, Network]):
         embeddings: the vectors of the words of each side the network reads, row by id in the shortlist,
             *Shape:* (n_words, r); where words have vectors.
         summaries: of phrases of the language read by the network, where it makes one vector of a phrase.
-        phrase_values: of given phrase pairs by their numbers, through which gradients flow into the network,
-            where it can be trained on whole translations.
+        phrase_values: from the network and the type of its large products to the values of phrase pairs,
+            through which gradients flow into it, where it can be trained on whole translations.
     """
 
     data: DataKind
@@ -69,7 +70,7 @@ class Architecture(Generic[Settings, Network]):
     column_note: str = ""
     embeddings: Callable[[TrainedModel[Network]], Mapping[Side, NDArray[np.float32]]] | None = None
     summaries: Callable[[TrainedModel[Network], Compute], Summaries] | None = None
-    phrase_values: Callable[[TrainedModel[Network], Batch], PhraseValues] | None = None
+    phrase_values: Callable[[TrainedModel[Network], torch.dtype], PhraseValues] | None = None
 
 
 # Where each is: package.module, or package.module:NAME. A name is in the model directories that it made: an

@@ -95,12 +95,12 @@ def _on_cpu(factors: Tensor, tiles: Sequence[Tensor], bias: Tensor, product: Pro
         maxima = np.full(len(narrow), -np.inf, np.float32)
         sums = np.zeros(len(narrow), np.float32)
         for tile, addends in zip(tiles, biases, strict=True):
-            _add_tile(_numbers(product(narrow, tile)), addends, maxima, sums)
+            _add_tile(numpy_numbers(product(narrow, tile)), addends, maxima, sums)
         result[rows] = torch.from_numpy(maxima + np.log(sums))[: len(result[rows])]
     return result
 
 
-def _numbers(products: Tensor) -> NDArray[np.float32] | NDArray[np.uint16]:
+def numpy_numbers(products: Tensor) -> NDArray[np.float32] | NDArray[np.uint16]:
     """The same in NumPy; of bfloat16, which it does not have, the bits."""
     narrow = products.dtype == torch.bfloat16
     return (products.view(torch.uint16) if narrow else products).numpy()

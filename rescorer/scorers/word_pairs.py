@@ -193,12 +193,9 @@ def word_pairs_scorer(model: TrainedModel[WordPairs], compute: Compute) -> WordP
     return WordPairsScorer(model.network.to(compute.place), model.shortlists)
 
 
-def phrase_values(model: TrainedModel[WordPairs], pairs: Batch) -> PhraseValues:
-    """See `contract.Architecture`."""
-    (sources, source_lens), (targets, target_lens) = _encoded(model.shortlists, pairs)
-    return lambda rows: model.network.values(
-        (sources[rows], source_lens[rows]), (targets[rows], target_lens[rows])
-    )
+def phrase_values(model: TrainedModel[WordPairs], product_type: torch.dtype) -> PhraseValues:
+    """See `contract.Architecture`; there are no products."""
+    return lambda pairs: model.network.values(*_encoded(model.shortlists, pairs))
 
 
 def _encoded(shortlists: Shortlists, pairs: Batch) -> tuple[Phrases, Phrases]:

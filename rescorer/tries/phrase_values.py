@@ -2,14 +2,15 @@
 
 Each distinct prefix is computed once, as in `tries.loss`; there the gradient of a weighted sum is wanted, here
 the values come first, since a training on whole translations weighs pairs by what their translations are worth.
-When the weights are known, the gradient is that of the weighted sum, and pairs that weigh next to nothing, such
-as those of hypotheses that no one would choose, are left out of it.
+When the weights are known, the gradient is that of the weighted sum. The softmax's denominators are those of
+the values, and pairs that weigh next to nothing, such as those of hypotheses that no one would choose, are left
+out.
 """
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from dataclasses import replace
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -22,23 +23,28 @@ from rescorer.contract.batch import Batch
 from rescorer.contract.distinct import distinct_phrases
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists
-from rescorer.layers.log_sum_exp import log_sum_exp
+from rescorer.layers.compiled_gates import compile_gates
+from rescorer.layers.output_layer import ExactOutputLayer
+from rescorer.layers.predicted import Predicted
+from rescorer.layers.products import with_same_weights
+from rescorer.layers.softmax_gradient import softmax_gradients
 from rescorer.layers.step_linear import shared_steps
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
-from rescorer.tries.loss import pairs_loss, prefix_factors
+from rescorer.tries.loss import prefix_factors
 from rescorer.tries.prefix_tree import PrefixTree
-from rescorer.tries.recurrent import Carried, Inputs, Recurrent, Source, State, to_device
+from rescorer.tries.recurrent import to_device
 
 # Logits of this many prefixes and 15,000 words are 15 MB in float32.
 PREFIXES_AT_ONCE = 256
-# Weights below this share of the highest one are lost in the rounding of float32.
-LEAST_WEIGHT = 1e-7
+# Pairs that together have at most this share of all weights are left out of a gradient: its error by that is
+# not larger than that of its products, in float32 and in bfloat16.
+LEAST_SHARE, NARROW_SHARE = 1e-6, 1e-2
 
 
-def phrase_values(model: TrainedModel[Any], pairs: Batch) -> PhraseValues:
+def phrase_values(model: TrainedModel[Any], product_type: torch.dtype) -> PhraseValues:
     """Of a recurrent network; see `contract.Architecture`."""
-    encoded = _encoded(model.shortlists, pairs)
-    return lambda rows: log_probs(model.network, encoded, rows)
+    log_probs = log_probs_of(model.network, product_type)
+    return lambda pairs: log_probs(_encoded(model.shortlists, pairs))
 
 
 def _encoded(shortlists: Shortlists, pairs: Batch) -> EncodedPairs:
@@ -56,19 +62,20 @@ def _encoded(shortlists: Shortlists, pairs: Batch) -> EncodedPairs:
     )
 
 
-def log_probs(network: Any, data: EncodedPairs, rows: NDArray[np.int64]) -> Tensor:
-    """Natural log p(target | source) of some pairs, </s> included.
+def log_probs_of(network: Any, product_type: torch.dtype) -> Callable[[EncodedPairs], Tensor]:
+    """What gives natural log p(target | source) of pairs, </s> included, *Shape:* (n,).
 
     Args:
         network: predicts; a module that is a `Recurrent`.
-        data: all pairs.
-        rows: which of them, *Shape:* (n,).
-
-    Returns:
-        *Shape:* (n,).
+        product_type: of the products; a network in float64 computes in it.
     """
-    values: Tensor = _LogProbs.apply(network, data, rows, *network.parameters())  # type: ignore[no-untyped-call]
-    return values
+    own_type = network.output.weight.dtype
+    used = product_type if own_type == torch.float32 else own_type
+    reader = with_same_weights(network)
+    if own_type == torch.float32:
+        compile_gates(reader)
+    parameters = tuple(network.parameters())
+    return lambda data: _LogProbs.apply(network, reader, data, used, *parameters)  # type: ignore[no-untyped-call]
 
 
 class _LogProbs(torch.autograd.Function):
@@ -76,47 +83,76 @@ class _LogProbs(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, network: Any, data: EncodedPairs, rows: NDArray[np.int64], *parameters: Tensor
+        ctx: Any,
+        network: Any,
+        reader: Any,
+        data: EncodedPairs,
+        product_type: torch.dtype,
+        *parameters: Tensor,
     ) -> Tensor:
-        """The values, *Shape:* (n,)."""
-        ctx.network, ctx.data, ctx.rows = network, data, rows
-        return _values(network, data, rows)
+        """The values, *Shape:* (n,).
+
+        Args:
+            ctx: keeps what the gradient needs.
+            network: learns.
+            reader: the same network, made ready for computing without gradients.
+            data: the pairs.
+            product_type: of the products.
+            parameters: of the network.
+        """
+        with _steps_in(reader, product_type):
+            tree, factors = prefix_factors(reader, data, np.arange(len(data)))
+        pairs, prefixes, words = _steps(tree, data.targets)
+        layer = ExactOutputLayer(network.output, product_type)
+        places = to_device(prefixes, factors)
+        log_z = _log_z(layer, factors).index_select(0, places)
+        found = layer.log_probs(factors.index_select(0, places), log_z, to_device(words, factors))
+        ctx.network, ctx.data, ctx.product_type = network, data, product_type
+        ctx.pairs, ctx.log_z = pairs, log_z
+        return found.new_zeros(len(data)).index_add(0, to_device(pairs, factors), found)
 
     @staticmethod
     def backward(ctx: Any, *outputs: Tensor) -> tuple[Tensor | None, ...]:
         """The gradient of the weighted sum of the values."""
         weights = outputs[0].double().cpu().numpy()
-        least = LEAST_WEIGHT * np.abs(weights).max(initial=0)
-        chosen = np.flatnonzero(np.abs(weights) > least)
-        data = replace(ctx.data.part(ctx.rows[chosen]), weights=-weights[chosen])
-        parameters = list(ctx.network.parameters())
-        if not len(chosen):
-            return None, None, None, *(None for _ in parameters)
-        kind = parameters[0].dtype
-        # Shared steps compute in float32.
-        steps = shared_steps(ctx.network, kind) if kind == torch.float32 else nullcontext()
-        with torch.enable_grad(), steps:
-            loss = pairs_loss(ctx.network, data, np.arange(len(data)), kind)
-            gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
-        return None, None, None, *gradients
+        chosen = _chosen(np.abs(weights), ctx.product_type)
+        parameters = tuple(ctx.network.parameters())
+        if not chosen.any():
+            return None, None, None, None, *(None for _ in parameters)
+        output, rows = ctx.network.output, np.flatnonzero(chosen)
+        with torch.enable_grad(), _steps_in(ctx.network, ctx.product_type):
+            tree, factors = prefix_factors(ctx.network, ctx.data, rows)
+        pairs, prefixes, words = _steps(tree, ctx.data.targets[rows])
+        log_z = ctx.log_z.new_empty(len(factors))
+        log_z[to_device(prefixes, factors)] = ctx.log_z[
+            to_device(np.flatnonzero(chosen[ctx.pairs]), factors)
+        ]
+        order = np.argsort(prefixes, kind="stable")
+        predicted = Predicted(prefixes[order], words[order], weights[rows[pairs[order]]])
+        by = softmax_gradients(output, factors.detach(), log_z, predicted, ctx.product_type)
+        found = torch.autograd.grad(factors, parameters, by.rows, allow_unused=True)
+        of_output = {output.weight: by.weight, output.bias: by.bias}
+        gradients = (of_output.get(*both) for both in zip(parameters, found, strict=True))
+        return None, None, None, None, *gradients
 
 
-@torch.no_grad()
-def _values(
-    network: Recurrent[Source, State, Carried, Inputs],
-    data: EncodedPairs,
-    rows: NDArray[np.int64],
-) -> Tensor:
-    """Of each pair, *Shape:* (n,)."""
-    tree, factors = prefix_factors(network, data, rows)
-    pairs, prefixes, words = (
-        to_device(numbers, factors) for numbers in _steps(tree, data.targets[rows])
-    )
-    output = network.output
-    vectors = output.weight.index_select(0, words)
-    logits = (factors.index_select(0, prefixes) * vectors).sum(1) + output.bias[words]
-    found = logits - _log_z(output, factors).index_select(0, prefixes)
-    return found.new_zeros(len(rows)).index_add(0, pairs, found)
+def _steps_in(network: nn.Module, product_type: torch.dtype) -> AbstractContextManager[None]:
+    """Steps with products of a type; shared ones have sums of float32."""
+    return nullcontext() if product_type == torch.float64 else shared_steps(network, product_type)
+
+
+def _chosen(sizes: NDArray[np.float64], product_type: torch.dtype) -> NDArray[np.bool_]:
+    """Which pairs are learned from: all but the least ones that together weigh next to nothing.
+
+    Args:
+        sizes: of the pairs' weights, *Shape:* (n,).
+        product_type: of the products.
+    """
+    order = np.argsort(sizes, kind="stable")
+    share = NARROW_SHARE if product_type == torch.bfloat16 else LEAST_SHARE
+    is_chosen = np.empty(len(sizes), np.bool_)
+    is_chosen[order] = np.cumsum(sizes[order]) > share * sizes.sum()
+    return is_chosen
 
 
 def _steps(tree: PrefixTree, targets: NDArray[np.int32]) -> tuple[NDArray[np.int64], ...]:
@@ -128,9 +164,9 @@ def _steps(tree: PrefixTree, targets: NDArray[np.int32]) -> tuple[NDArray[np.int
     return np.nonzero(inside)[0], prefixes[inside], words
 
 
-def _log_z(output: nn.Linear, factors: Tensor) -> Tensor:
+def _log_z(layer: ExactOutputLayer, factors: Tensor) -> Tensor:
     """Log of the softmax's denominator behind each prefix, *Shape:* (n_nodes,)."""
     if factors.dtype == torch.float32:
-        return log_sum_exp(factors, output.weight, output.bias)
+        return layer.log_z(factors)
     parts = torch.split(factors, PREFIXES_AT_ONCE)
-    return torch.cat([torch.logsumexp(output(part), 1) for part in parts])
+    return torch.cat([torch.logsumexp(part @ layer.weight.T + layer.bias, 1) for part in parts])

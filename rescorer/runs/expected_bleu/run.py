@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor
 
 from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError
@@ -17,7 +15,6 @@ from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.textio import StrPath
 from rescorer.contract.architectures import ARCHITECTURES, PhraseValues, load
-from rescorer.contract.batch import Batch
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.models.model_card import write_model_card
 from rescorer.models.model_directory import fingerprint, load_model, save_model, written_files
@@ -80,11 +77,6 @@ def train_for_expected_bleu(
     """
     if out.resolve() == model.resolve():
         raise ConfigError(f"--out {out}: the model is read from there; name another directory")
-    if config.loop.product_type != "float32":
-        raise ConfigError(
-            f"loop.product_type is {config.loop.product_type}; training on lists computes in float32: "
-            "leave it out"
-        )
     read = (data.nbest, data.source, *data.references, *([data.groups] if data.groups else []))
     refuse_overwriting(written_files(out), read)
     with held_directory(out):
@@ -111,7 +103,9 @@ def _train(
         )
     lists = read_lists(data.nbest, data.source, data.references, data.groups)
     learned.network.to(device).train()
-    task = ExpectedBleuTask(_pair_values(learned, architecture.phrase_values), lists, config, seed)
+    types = config.loop.product_dtype, torch.float32
+    values = _pair_values(learned, *(architecture.phrase_values(learned, one) for one in types))
+    task = ExpectedBleuTask(values, lists, config, seed)
     with torch.no_grad():
         before = task.held_out_loss()
     settings = asdict(config)
@@ -135,11 +129,9 @@ def _train(
 
 
 def _pair_values(
-    learned: TrainedModel[Any], phrase_values: Callable[[TrainedModel[Any], Batch], PhraseValues]
+    learned: TrainedModel[Any], values: PhraseValues, exact_values: PhraseValues
 ) -> PairValues:
-    """The values of any phrase pairs under the network's weights of that moment."""
-
-    def values(pairs: Batch) -> Tensor:
-        return phrase_values(learned, learned.as_read(pairs))(np.arange(len(pairs)))
-
-    return values
+    """Values of any phrase pairs, the exact ones where no gradient is wanted."""
+    return lambda pairs: (values if torch.is_grad_enabled() else exact_values)(
+        learned.as_read(pairs)
+    )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -16,6 +17,9 @@ from rescorer.contract.distinct import distinct_phrases
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.zoo.cptm.joint_vocabulary import Encoded, JointVocabulary
 from rescorer.zoo.cptm.network import Cptm, similarities
+
+# From numbers of some pairs, *Shape:* (n,), to their values, *Shape:* (n,), with gradients.
+SomeValues = Callable[[NDArray[np.int64]], Tensor]
 
 
 @dataclass(frozen=True)
@@ -43,13 +47,14 @@ class PairPhrases:
         return network.codes(ids[used], lens[used])[which]
 
 
-def values_of(network: Cptm, words: JointVocabulary, pairs: Batch) -> PhraseValues:
+def values_of(network: Cptm, words: JointVocabulary, pairs: Batch) -> SomeValues:
     """What gives the values of some of the pairs under the network's weights of that moment."""
     source = PairPhrases.of(words, "source", pairs.sources)
     target = PairPhrases.of(words, "target", pairs.targets)
     return lambda rows: similarities(source.codes(network, rows), target.codes(network, rows))
 
 
-def phrase_values(model: TrainedModel[Cptm], pairs: Batch) -> PhraseValues:
-    """See `contract.Architecture`."""
-    return values_of(model.network, JointVocabulary.of(model.shortlists), pairs)
+def phrase_values(model: TrainedModel[Cptm], product_type: torch.dtype) -> PhraseValues:
+    """See `contract.Architecture`; its products are small, and float32."""
+    words = JointVocabulary.of(model.shortlists)
+    return lambda pairs: values_of(model.network, words, pairs)(np.arange(len(pairs)))

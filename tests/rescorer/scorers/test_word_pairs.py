@@ -74,7 +74,8 @@ def test_a_table_of_values_has_the_same(model: TrainedModel[WordPairs]) -> None:
 
 
 def test_gradients_count_the_pairs_of_words(model: TrainedModel[WordPairs]) -> None:
-    values = phrase_values(model, PAIRS)(np.array([1, 2, 1]))
+    chosen = [[side[pair] for pair in (1, 2, 1)] for side in (PAIRS.sources, PAIRS.targets)]
+    values = phrase_values(model, torch.float32)(Batch(*chosen))
     values.sum().backward()
     gradient = model.network.pair_weights.grad
     expected = np.zeros(256)
@@ -120,4 +121,4 @@ def test_a_number_of_weights_without_sense_is_refused(bits: int) -> None:
 def test_without_source_words_there_is_no_value(model: TrainedModel[WordPairs]) -> None:
     without = TrainedModel("word_pairs", model.network, Shortlists(None, SHORTLISTS.target), {})
     with pytest.raises(ValueError, match="need a source shortlist"):
-        phrase_values(without, PAIRS)
+        phrase_values(without, torch.float32)(PAIRS)
