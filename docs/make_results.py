@@ -12,7 +12,7 @@ import datetime
 import json
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from html import escape
 from pathlib import Path
@@ -183,15 +183,20 @@ def _whole_table(name: str, results: Path) -> str:
 
 
 def _domains(results: Path) -> str:
-    """What columns trained on a domain's text add to the best way of combining it with the table."""
-    tables = [_read(results, path.stem) for path in sorted(results.glob("domain-*-*.json"))]
-    names = [path.stem.removeprefix("domain-") for path in sorted(results.glob("domain-*-*.json"))]
-    header = ("text", *(row["system"] for row in tables[0]["rows"]))
-    rows = [
-        (name, *(_score_and_gain(row) for row in table["rows"]))
-        for name, table in zip(names, tables, strict=True)
-    ]
-    return _table(header, rows)
+    """What columns trained on a domain's text add to the best use of it, and the mean of each column's gain."""
+    paths = sorted(results.glob("domain-*-*.json"))
+    tables = {path.stem.removeprefix("domain-"): _read(results, path.stem) for path in paths}
+    systems = [row["system"] for row in next(iter(tables.values()))["rows"]]
+    rows = [(name, *map(_score_and_gain, table["rows"])) for name, table in tables.items()]
+    pooled = [("pooled", "", *(_pooled_gain(tables.values(), each) for each in systems[1:]))]
+    return _table(("text", "BLEU without a column", *systems[1:]), [*rows, *pooled])
+
+
+def _pooled_gain(tables: Iterable[Json], system: str) -> str:
+    found = [_contrast(table, system) for table in tables]
+    gains = np.array([(gain["delta"], *gain["interval"]) for gain in found])
+    mean, _ = fixed_effect(gains[:, 0], (gains[:, 2] - gains[:, 1]) / (2 * NORMAL_95))
+    return f"{mean.delta:+.2f} ({_interval(mean.interval)})"
 
 
 def _score_and_gain(row: Json) -> str:
