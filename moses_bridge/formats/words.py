@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
 _BLANKS_OF_C_ALONE = b"\x0b\x0c\r"
 
 
@@ -11,6 +17,20 @@ def split_words(line: bytes) -> list[bytes]:
     if len(line.translate(None, _BLANKS_OF_C_ALONE)) == len(line):
         return line.split()
     return [word for word in line.replace(b"\t", b" ").split(b" ") if word]
+
+
+def split_phrases(phrases: Sequence[bytes]) -> tuple[list[bytes], NDArray[np.int64]]:
+    """The words of many phrases, one after another, and how many each has, *Shape:* (n_phrases,)."""
+    text = b" ".join([*phrases, b""])
+    if len(text.translate(None, _BLANKS_OF_C_ALONE)) != len(text):
+        split = [split_words(phrase) for phrase in phrases]
+        return list(itertools.chain.from_iterable(split)), np.array([*map(len, split)], np.int64)
+    # A word begins behind a blank; each phrase has one behind it.
+    characters = np.frombuffer(b" " + text, np.uint8)
+    blank = (characters == 32) | (characters == 9) | (characters == 10)
+    n_begun = np.cumsum(np.concatenate([[0], blank[:-1] & ~blank[1:]]))
+    ends = np.cumsum(np.fromiter(map(len, phrases), np.int64, len(phrases)) + 1)
+    return text.split(), np.diff(n_begun[ends], prepend=0)
 
 
 def turned_words(line: bytes) -> bytes:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import StrPath, read_lines, write_lines
-from moses_bridge.formats.words import split_words
+from moses_bridge.formats.words import split_phrases, split_words
 from rescorer.contract.numbered_phrases import NumberedPhrases
 
 END = b"</s>"
@@ -71,8 +71,8 @@ class Vocabulary:
 
     def encode_words(self, words: Iterable[bytes], n_words: int = -1) -> NDArray[np.int32]:
         """The id of each word, *Shape:* (n_words,); quicker where their number is given."""
-        get, unknown = self._ids.get, self.unknown_id
-        return np.fromiter((get(word, unknown) for word in words), np.int32, n_words)
+        ids = map(self._ids.get, words, itertools.repeat(self.unknown_id))
+        return np.fromiter(ids, np.int32, n_words)
 
     def encode_phrases(
         self, phrases: Sequence[bytes]
@@ -96,9 +96,8 @@ class Vocabulary:
         """
         if isinstance(phrases, NumberedPhrases):
             return phrases.encoded(self)
-        split = [split_words(phrase) for phrase in phrases]
-        lens = np.fromiter(map(len, split), np.int64, len(split))
-        return self.encode_words(itertools.chain.from_iterable(split), int(lens.sum())), lens
+        words, lens = split_phrases(phrases)
+        return self.encode_words(words, len(words)), lens
 
     def n_unknown(self, phrases: Sequence[bytes]) -> NDArray[np.int64]:
         """Words outside the shortlist in each phrase, *Shape:* (n,)."""

@@ -12,8 +12,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from rescorer.layers.float_bits import sigmoid, tanh
+from rescorer.layers.float_bits import narrowed, sigmoid, tanh, widened
+from rescorer.layers.narrow_rows import narrow_rows, numpy_numbers, room_for_rows
+from rescorer.layers.products import narrow_product
 from rescorer.layers.units import GatedCarried, GatedState, GatedUnit
+
+# float32, or the bits of bfloat16.
+Numbers = NDArray[np.float32] | NDArray[np.uint16]
 
 
 class CompiledGatedUnit(GatedUnit):
@@ -30,12 +35,22 @@ class CompiledGatedUnit(GatedUnit):
         self.recurrent_gates = unit.recurrent_gates
         self.recurrent_candidate = unit.recurrent_candidate
 
+    def carry(self, state: GatedState) -> GatedCarried:
+        """See `GatedUnit.carry`; the products stay in the type they have."""
+        rows = narrow_rows(state.hidden, self.recurrent_gates.weight.dtype)
+        gates = narrow_product(self.recurrent_gates, rows)[: len(state.hidden)]
+        return GatedCarried(state.hidden, gates)
+
     def step(self, carried: GatedCarried, inputs: Tensor) -> GatedState:
         """See `GatedUnit.step`."""
-        known = inputs.numpy(), carried.gates.numpy(), carried.hidden.numpy()
-        reset, result = torch.empty_like(carried.hidden), torch.empty_like(carried.hidden)
-        _reset(*known, reset.numpy())
-        _next_hidden(*known, self.recurrent_candidate(reset).numpy(), result.numpy())
+        known = inputs.numpy(), numpy_numbers(carried.gates), carried.hidden.numpy()
+        reset = room_for_rows(carried.hidden, self.recurrent_candidate.weight.dtype)
+        _reset(*known, numpy_numbers(reset))
+        products, result = (
+            narrow_product(self.recurrent_candidate, reset),
+            torch.empty_like(carried.hidden),
+        )
+        _next_hidden(*known, numpy_numbers(products), result.numpy())
         return GatedState(result)
 
 
@@ -70,30 +85,31 @@ def sum_of_rows(table: Tensor, chosen: Tensor, other: Tensor, chosen_of_other: T
 @numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
 def _reset(
     inputs: NDArray[np.float32],
-    gates: NDArray[np.float32],
+    gates: Numbers,
     hidden: NDArray[np.float32],
-    out: NDArray[np.float32],
+    out: Numbers,
 ) -> None:
     """R h; see `GatedUnit.step` for the shapes."""
     for row in range(hidden.shape[0]):
         for k in range(hidden.shape[1]):
-            out[row, k] = sigmoid(inputs[row, k] + gates[row, k]) * hidden[row, k]
+            value = sigmoid(inputs[row, k] + widened(gates[row, k])) * hidden[row, k]
+            out[row, k] = narrowed(value, out[row, k])
 
 
 @numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
 def _next_hidden(
     inputs: NDArray[np.float32],
-    gates: NDArray[np.float32],
+    gates: Numbers,
     hidden: NDArray[np.float32],
-    products: NDArray[np.float32],
+    products: Numbers,
     out: NDArray[np.float32],
 ) -> None:
     """Z h + (1 - z) tanh(W x + U (r h)), with U (r h) the products, *Shape:* (n, d)."""
     d = hidden.shape[1]
     for row in range(hidden.shape[0]):
         for k in range(d):
-            update = sigmoid(inputs[row, d + k] + gates[row, d + k])
-            candidate = tanh(inputs[row, 2 * d + k] + products[row, k])
+            update = sigmoid(inputs[row, d + k] + widened(gates[row, d + k]))
+            candidate = tanh(inputs[row, 2 * d + k] + widened(products[row, k]))
             out[row, k] = candidate + update * (hidden[row, k] - candidate)
 
 

@@ -1,13 +1,15 @@
 """Log of the softmax's denominator, tile by tile: the logits of a whole vocabulary never exist.
 
 On a CPU the exponentials cost as much as the product when each operation walks the memory again, so
-a compiled loop sums those of a tile while it is in the cache: it goes over a row twice, first for the
-maximum, which is taken from the logits before the exponential.
+a compiled loop sums those of a tile while it is in the cache. What is taken from the logits before the
+exponential is the maximum of the row's first tile, and that of a later one only where the sum would grow large:
+so one pass over a tile is enough.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numba
 import numpy as np
@@ -17,11 +19,16 @@ from torch import Tensor
 
 from rescorer.layers import packed_linear
 from rescorer.layers.float_bits import bits_as_float, exp, float_as_bits, in_order, widened
-from rescorer.layers.narrow_rows import narrow_rows
+from rescorer.layers.narrow_rows import narrow_rows, numpy_numbers
 
-# A tile of logits, 1 MB in float32, stays in the processor's second cache until it has been summed.
-ROWS_AT_ONCE = 512
+# A tile of logits, 1 MB in bfloat16, stays in the processor's caches until it has been summed.
+ROWS_AT_ONCE = 1024
 WORDS_AT_ONCE = 512
+# Of a row without a tile yet: lower than all logits.
+NO_SHIFT = np.float32(-1e30)
+# Of exp(logit - shift) over a tile. A tile whose logits are all at the shift has less, so the next shift is
+# higher; no logit is above its shift by more than log 4,096 = 8.3, which costs less than a float's last place.
+LARGEST_SUM = np.float32(4096.0)
 # On a GPU a gigabyte of float32 logits at a time.
 DEVICE_LOGITS_AT_ONCE = 2**28
 
@@ -92,43 +99,54 @@ def _on_cpu(factors: Tensor, tiles: Sequence[Tensor], bias: Tensor, product: Pro
     for start in range(0, len(factors), ROWS_AT_ONCE):
         rows = slice(start, start + ROWS_AT_ONCE)
         narrow = narrow_rows(factors[rows], tiles[0].dtype)
-        maxima = np.full(len(narrow), -np.inf, np.float32)
-        sums = np.zeros(len(narrow), np.float32)
+        shifts, sums = np.full(len(narrow), NO_SHIFT), np.zeros(len(narrow), np.float32)
         for tile, addends in zip(tiles, biases, strict=True):
-            _add_tile(numpy_numbers(product(narrow, tile)), addends, maxima, sums)
-        result[rows] = torch.from_numpy(maxima + np.log(sums))[: len(result[rows])]
+            _add_tile(numpy_numbers(product(narrow, tile)), addends, shifts, sums)
+        result[rows] = torch.from_numpy(shifts + np.log(sums))[: len(result[rows])]
     return result
-
-
-def numpy_numbers(products: Tensor) -> NDArray[np.float32] | NDArray[np.uint16]:
-    """The same in NumPy; of bfloat16, which it does not have, the bits."""
-    narrow = products.dtype == torch.bfloat16
-    return (products.view(torch.uint16) if narrow else products).numpy()
 
 
 @numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
 def _add_tile(
     products: NDArray[np.float32] | NDArray[np.uint16],
     bias: NDArray[np.float32],
-    maxima: NDArray[np.float32],
+    shifts: NDArray[np.float32],
     sums: NDArray[np.float32],
 ) -> None:
-    """Add a tile of logits to each row's running sum of exp(logit - maximum).
+    """Add a tile of logits to each row's running sum of exp(logit - shift).
 
     Args:
         products: logits without bias, or the bits of their bfloat16, *Shape:* (n, words of the tile).
         bias: *Shape:* (words of the tile,).
-        maxima: the highest logit of each row, here and in the tiles before, *Shape:* (n,).
+        shifts: near the highest logit of each row, here and in the tiles before, *Shape:* (n,).
         sums: *Shape:* (n,).
     """
     for row in range(products.shape[0]):
-        highest = in_order(float_as_bits(maxima[row]))
-        for word in range(products.shape[1]):
-            logit = widened(products[row, word]) + bias[word]
-            highest = max(highest, in_order(float_as_bits(logit)))
-        maximum = bits_as_float(in_order(highest))
-        total = np.float32(0.0)
-        for word in range(products.shape[1]):
-            total += exp(widened(products[row, word]) + bias[word] - maximum)
-        sums[row] = sums[row] * np.exp(maxima[row] - maximum) + total
-        maxima[row] = maximum
+        shift, total = shifts[row], LARGEST_SUM
+        if shift != NO_SHIFT:
+            total = _sum(products[row], bias, shift)
+        if total >= LARGEST_SUM:
+            shift = _highest(products[row], bias)
+            total = _sum(products[row], bias, shift)
+            sums[row] *= exp(shifts[row] - shift)
+            shifts[row] = shift
+        sums[row] += total
+
+
+@numba.njit(inline="always")
+def _highest(products: Any, bias: Any) -> Any:
+    """The highest logit of a row."""
+    highest = in_order(float_as_bits(NO_SHIFT))
+    for word in range(len(products)):
+        logit = widened(products[word]) + bias[word]
+        highest = max(highest, in_order(float_as_bits(logit)))
+    return bits_as_float(in_order(highest))
+
+
+@numba.njit(inline="always")
+def _sum(products: Any, bias: Any, shift: Any) -> Any:
+    """The sum of a row's exp(logit - shift)."""
+    total = np.float32(0.0)
+    for word in range(len(products)):
+        total += exp(widened(products[word]) + bias[word] - shift)
+    return total

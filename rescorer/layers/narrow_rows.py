@@ -6,10 +6,12 @@ batches have thousands of different sizes fills gigabytes with kernels.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-# Few shapes, and at most 63 zero rows beside the 2,048 nodes computed at once; up to 64 rows at most 15.
+# Few shapes, and at most 63 zero rows beside the nodes computed at once; up to 64 rows at most 15.
 ROWS_STEP, FEW_ROWS_STEP = 64, 16
 
 
@@ -25,9 +27,23 @@ def narrow_rows(rows: Tensor, dtype: torch.dtype) -> Tensor:
     """
     if dtype != torch.bfloat16:
         return rows.to(dtype)
-    step = ROWS_STEP if len(rows) > ROWS_STEP else FEW_ROWS_STEP
-    n_rows = -(-len(rows) // step) * step
-    narrow = rows.new_empty(n_rows, rows.shape[1], dtype=dtype)
+    narrow = room_for_rows(rows, dtype)
     narrow[: len(rows)] = rows
-    narrow[len(rows) :] = 0
     return narrow
+
+
+def room_for_rows(like: Tensor, dtype: torch.dtype) -> Tensor:
+    """Room for as many rows as another tensor has, with the zero rows of `narrow_rows` behind it."""
+    n_rows, width = like.shape[0], like.shape[1]
+    if dtype == torch.bfloat16:
+        step = ROWS_STEP if n_rows > ROWS_STEP else FEW_ROWS_STEP
+        n_rows = -(-n_rows // step) * step
+    room = like.new_empty(n_rows, width, dtype=dtype)
+    room[len(like) :] = 0
+    return room
+
+
+def numpy_numbers(tensor: Tensor) -> NDArray[np.float32] | NDArray[np.uint16]:
+    """A tensor of the CPU in NumPy; of bfloat16, which it does not have, the bits."""
+    narrow = tensor.dtype == torch.bfloat16
+    return (tensor.view(torch.uint16) if narrow else tensor).numpy()

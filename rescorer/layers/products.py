@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from rescorer.layers import packed_linear
 from rescorer.layers.narrow_rows import narrow_rows
-from rescorer.layers.packed_linear import PackedLinear, is_faster
 
 Network = TypeVar("Network", bound=nn.Module)
-
-
-def product(rows: Tensor, weight: Tensor) -> Tensor:
-    """The product rows weight^T in the weight's type, returned as float32.
-
-    Args:
-        rows: *Shape:* (n, width).
-        weight: *Shape:* (n_out, width).
-
-    Returns:
-        *Shape:* (n, n_out).
-    """
-    return linear(narrow_rows(rows, weight.dtype), weight)[: len(rows)].float()
 
 
 def rounded(values: Tensor, dtype: torch.dtype) -> Tensor:
@@ -34,8 +21,10 @@ def rounded(values: Tensor, dtype: torch.dtype) -> Tensor:
     return values.to(dtype).float()
 
 
-class NarrowLinear(nn.Linear):
+class NarrowLinear(nn.Module):
     """A trained layer whose product is computed in another type; it is not trained further.
+
+    On a CPU the weights of products in bfloat16 are laid out for them once, which changes no bit.
 
     Args:
         layer: the trained one.
@@ -43,22 +32,39 @@ class NarrowLinear(nn.Linear):
     """
 
     def __init__(self, layer: nn.Linear, dtype: torch.dtype) -> None:
-        super().__init__(layer.in_features, layer.out_features, bias=False, device="meta")
-        self.weight = nn.Parameter(layer.weight.detach().to(dtype), requires_grad=False)
+        super().__init__()
+        self.in_features, self.out_features = layer.in_features, layer.out_features
+        self.weight = layer.weight.detach().to(dtype)
         self.addend = None if layer.bias is None else layer.bias.detach()
+        self._product: Callable[[Tensor, Tensor], Tensor] = linear
+        on_cpu = self.weight.device.type == "cpu"
+        if dtype == torch.bfloat16 and on_cpu and packed_linear.has_onednn():
+            self.weight = packed_linear.packed(self.weight)
+            self._product = packed_linear.product
 
     def forward(self, rows: Tensor) -> Tensor:
-        """The layer's output, *Shape:* (n, in_features) -> (n, out_features)."""
-        result = product(rows, self.weight)
+        """The layer's output in float32, *Shape:* (n, in_features) -> (n, out_features)."""
+        result = self.narrow(narrow_rows(rows, self.weight.dtype))[: len(rows)].float()
         return result if self.addend is None else result + self.addend
+
+    def narrow(self, rows: Tensor) -> Tensor:
+        """The product without the bias; see `narrow_product`."""
+        return self._product(rows, self.weight)
+
+
+def narrow_product(layer: nn.Module, rows: Tensor) -> Tensor:
+    """What a layer without a bias makes of rows that `narrow_rows` gave, in the type of its weight."""
+    result: Tensor = layer.narrow(rows) if isinstance(layer, NarrowLinear) else layer(rows)
+    return result
 
 
 def narrow_layers(module: object, names: Iterable[str], dtype: torch.dtype) -> None:
     """Replace each named layer of a module by a `NarrowLinear`, or a `PackedLinear` where that is faster."""
     for name in names:
         layer: nn.Linear = getattr(module, name)
-        packs = dtype == torch.float32 and is_faster(layer.weight)
-        setattr(module, name, PackedLinear(layer) if packs else NarrowLinear(layer, dtype))
+        packs = dtype == torch.float32 and packed_linear.is_faster(layer.weight)
+        kind = packed_linear.PackedLinear(layer) if packs else NarrowLinear(layer, dtype)
+        setattr(module, name, kind)
 
 
 def with_same_weights(network: Network) -> Network:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from rescorer.layers.float_bits import exp, narrowed, widened
-from rescorer.layers.log_sum_exp import WORDS_AT_ONCE, numpy_numbers
-from rescorer.layers.narrow_rows import narrow_rows
+from rescorer.layers.log_sum_exp import WORDS_AT_ONCE
+from rescorer.layers.narrow_rows import narrow_rows, numpy_numbers
 from rescorer.layers.predicted import Predicted
 
 # With WORDS_AT_ONCE a tile of 1 MB in bfloat16: the sums of products are added to seldom.

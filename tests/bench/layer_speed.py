@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from rescorer.layers.output_layer import ExactOutputLayer
+from rescorer.layers.products import NarrowLinear
 from rescorer.scorers.encdec.inference import EncDecScorer
 
 
@@ -32,7 +33,9 @@ def printed_layer_speeds(scorer: EncDecScorer) -> Iterator[None]:
     modules = dict(scorer.network._narrow.named_modules())
     layers = {name: layer for name, layer in modules.items() if hasattr(layer, "in_features")}
     for name, layer in layers.items():
-        layer.forward = timed(name, layer.in_features * layer.out_features, layer.forward)
+        method = "narrow" if isinstance(layer, NarrowLinear) else "forward"
+        compute = timed(name, layer.in_features * layer.out_features, getattr(layer, method))
+        setattr(layer, method, compute)
     output = scorer.layer
     assert isinstance(output, ExactOutputLayer)
     denominator = output.denominator
@@ -47,7 +50,8 @@ def printed_layer_speeds(scorer: EncDecScorer) -> Iterator[None]:
         torch.set_num_threads(n_threads)
         vars(output)["denominator"] = denominator
         for layer in layers.values():
-            del layer.forward
+            vars(layer).pop("narrow", None)
+            vars(layer).pop("forward", None)
     for name, spent in seconds.most_common():
         print(f"  {name}: {operations[name] / spent / 1e9:.0f} GFLOP/s, {spent / whole:.0%}")
     print(f"  around the products: {1 - seconds.total() / whole:.0%}")

@@ -15,8 +15,10 @@ from rescorer.contract.choices import Side
 from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.layers.compiled_gates import compile_gates, sum_of_rows
+from rescorer.layers.maxout import maxout_of_sum
+from rescorer.layers.narrow_rows import narrow_rows
 from rescorer.layers.output_layer import output_layer
-from rescorer.layers.products import narrow_layers, with_same_weights
+from rescorer.layers.products import narrow_layers, narrow_product, with_same_weights
 from rescorer.scorers.encdec.network import EncodedSources, EncoderDecoder, StepInputs
 from rescorer.tries.prefix_tree import build_prefix_tree
 from rescorer.tries.recurrent import to_device
@@ -41,7 +43,8 @@ class EncoderDecoderTables(WordTables[EncodedSources, Any, Any, StepInputs]):
         with_none = with_no_word(network.target_embedding.weight)
         self._source_inputs = network.encoder.inputs(network.source_embedding.weight)
         self._unit_inputs = network.decoder.inputs(with_none)
-        self._readout_inputs: Tensor = network.word_to_readout(with_none)
+        readout = network.word_to_readout(with_none) + network.hidden_to_readout.bias
+        self._readout_inputs: Tensor = readout
 
     def read(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> EncodedSources:
         """See `Recurrent.read`."""
@@ -60,10 +63,21 @@ class EncoderDecoderTables(WordTables[EncodedSources, Any, Any, StepInputs]):
             sum_of_rows(self._readout_inputs, words, source.readout, rows),
         )
 
+    def factors(self, state: Any, inputs: StepInputs, source: EncodedSources) -> Tensor:
+        """See `Recurrent.factors`; the bias of the readout is among its inputs."""
+        narrow, n_rows = self._narrow, len(state.hidden)
+        if state.hidden.device.type != "cpu":
+            return narrow.factors(state, inputs, source)
+        rows = narrow_rows(state.hidden, narrow.hidden_to_readout.weight.dtype)
+        products = narrow_product(narrow.hidden_to_readout, rows)
+        rows = maxout_of_sum(products, inputs.readout)
+        return narrow_product(narrow.readout_factor, rows)[:n_rows].float()
+
 
 def _in_precision(network: EncoderDecoder, dtype: torch.dtype) -> EncoderDecoder:
     """The same network with the products of the steps in a type; those of sources stay in float32."""
     narrow = with_same_weights(network)
+    narrow.hidden_to_readout.register_parameter("bias", None)  # is added to what is looked up
     for module, names in (
         (narrow.encoder, narrow.encoder.recurrent_layers),
         (narrow.decoder, narrow.decoder.recurrent_layers),

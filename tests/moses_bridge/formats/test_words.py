@@ -3,9 +3,10 @@ from __future__ import annotations
 import random
 import re
 
+import numpy as np
 import pytest
 
-from moses_bridge.formats.words import split_words
+from moses_bridge.formats.words import split_phrases, split_words
 
 
 @pytest.mark.parametrize(
@@ -31,3 +32,14 @@ def test_words_are_those_of_a_regular_expression() -> None:
         line = bytes(draw.choices(range(1, 256), k=9)) + bytes(draw.choices(b" \ta\r\x0b", k=9))
         line = line.replace(b"\n", b"")
         assert split_words(line) == re.findall(rb"[^ \t]+", line)
+
+
+@pytest.mark.parametrize("characters", [b"ab \t", b"ab \t\r\x0b\x0c"])
+@pytest.mark.parametrize("n_phrases", [0, 1, 200])
+def test_words_of_many_phrases_are_those_of_each(characters: bytes, n_phrases: int) -> None:
+    draw = random.Random(n_phrases)
+    phrases = [bytes(draw.choices(characters, k=draw.randint(0, 6))) for _ in range(n_phrases)]
+    words, sizes = split_phrases(phrases)
+    split = [re.findall(rb"[^ \t]+", phrase) for phrase in phrases]
+    assert words == [word for phrase in split for word in phrase]
+    assert sizes.dtype == np.int64 and sizes.tolist() == [len(phrase) for phrase in split]

@@ -9,6 +9,7 @@ from scipy.special import expit
 from torch import nn
 
 from rescorer.layers.compiled_gates import CompiledGatedUnit, compile_gates, sum_of_rows
+from rescorer.layers.products import narrow_layers
 from rescorer.layers.units import GatedState, GatedUnit, LstmUnit
 
 
@@ -31,6 +32,22 @@ def test_a_step(n_rows: int, d: int, scale: float) -> None:
     compiled = CompiledGatedUnit(unit)
     found = compiled.step(compiled.carry(GatedState(h)), compiled.inputs(x))
     np.testing.assert_allclose(found.hidden.numpy(), expected, atol=1e-6 * (1 + scale))
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("n_rows", [1, 65])
+def test_a_step_with_products_in_bfloat16(n_rows: int) -> None:
+    torch.manual_seed(3)
+    unit = GatedUnit(4, 7)
+    x, h = torch.randn(n_rows, 4), torch.randn(n_rows, 7)
+    narrow_layers(unit, unit.recurrent_layers, torch.bfloat16)
+    expected = unit.step(unit.carry(GatedState(h)), unit.inputs(x)).hidden
+    compiled = CompiledGatedUnit(unit)
+    carried = compiled.carry(GatedState(h))
+    assert carried.gates.dtype == torch.bfloat16 and len(carried.gates) == n_rows
+    found = compiled.step(carried, compiled.inputs(x)).hidden
+    torch.testing.assert_close(found, expected, atol=4e-3, rtol=0)
+    assert (found - expected).abs().mean() < 1e-5
 
 
 def test_gated_units_of_a_network_are_compiled() -> None:

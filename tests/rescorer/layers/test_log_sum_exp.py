@@ -49,6 +49,16 @@ def test_the_borders_of_tiles(dtype: torch.dtype, extra: int) -> None:
     np.testing.assert_allclose(found, logsumexp(logits, axis=1), atol=2e-5)
 
 
+@pytest.mark.parametrize("highest", [0, WORDS_AT_ONCE, 3 * WORDS_AT_ONCE])
+@pytest.mark.parametrize("lead", [1.0, 7.0, 9.0, 60.0, 1e4])
+def test_the_highest_logit_may_stand_in_any_tile(highest: int, lead: float) -> None:
+    bias = torch.linspace(-3, 3, 4 * WORDS_AT_ONCE)
+    bias[highest] = 3 + lead
+    found = log_sum_exp(torch.zeros(2, 3), torch.zeros(len(bias), 3), bias)
+    expected = np.full(2, logsumexp(bias.double().numpy()))
+    np.testing.assert_allclose(found.numpy(), expected, rtol=3e-7)
+
+
 def test_a_row_does_not_depend_on_the_others() -> None:
     generator = torch.Generator().manual_seed(4)
     factors, weight = (torch.randn(n, 8, generator=generator) for n in (70, 1500))

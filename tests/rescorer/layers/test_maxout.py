@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from rescorer.layers.maxout import maxout
+from rescorer.layers.maxout import maxout, maxout_of_sum
+from rescorer.layers.narrow_rows import narrow_rows
 
 
 def test_the_maximum_of_neighbours() -> None:
@@ -13,3 +14,20 @@ def test_the_maximum_of_neighbours() -> None:
 def test_an_odd_width_is_refused() -> None:
     with pytest.raises(RuntimeError):
         maxout(torch.zeros(2, 3))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("n_rows", [0, 1, 64, 65])
+def test_of_a_sum(dtype: torch.dtype, n_rows: int) -> None:
+    products, addends = torch.randn(n_rows, 10), torch.randn(n_rows, 10)
+    products = narrow_rows(products, dtype)
+    pairs = (products[:n_rows].double() + addends.double()).reshape(n_rows, 5, 2)
+    found = maxout_of_sum(products, addends)
+    assert found.shape == (len(products), 5) and not found[n_rows:].any()
+    expected = pairs.max(dim=2).values.float().to(dtype)
+    torch.testing.assert_close(found[:n_rows], expected, rtol=8e-3, atol=1e-6)
+
+
+def test_of_a_sum_of_an_odd_width_is_refused() -> None:
+    with pytest.raises(RuntimeError):
+        maxout_of_sum(torch.zeros(2, 3), torch.zeros(2, 3))

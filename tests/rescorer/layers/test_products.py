@@ -5,22 +5,28 @@ import pytest
 import torch
 from torch import nn
 
-from rescorer.layers.products import NarrowLinear, product, rounded
-
-
-def exact(rows: torch.Tensor, weight: torch.Tensor) -> np.ndarray:
-    return rows.double().numpy() @ weight.double().numpy().T
+from rescorer.layers.narrow_rows import narrow_rows
+from rescorer.layers.products import NarrowLinear, narrow_product, rounded
 
 
 @pytest.mark.parametrize("n_rows", [0, 1, 64, 65])
 @pytest.mark.parametrize(("dtype", "error"), [(torch.float32, 1e-5), (torch.bfloat16, 0.05)])
-def test_product(n_rows: int, dtype: torch.dtype, error: float) -> None:
-    generator = torch.Generator().manual_seed(n_rows)
-    rows, weight = (torch.randn(n, 16, generator=generator) for n in (n_rows, 11))
-    narrow = rounded(rows, dtype), weight.to(dtype)
-    found = product(rows, narrow[1])
-    assert (found.shape, found.dtype) == ((n_rows, 11), torch.float32)
-    np.testing.assert_allclose(found.numpy(), exact(*narrow), atol=error)
+def test_products_of_narrow_rows(n_rows: int, dtype: torch.dtype, error: float) -> None:
+    torch.manual_seed(n_rows)
+    layer, rows = nn.Linear(16, 11, bias=False), torch.randn(n_rows, 16)
+    weight = rounded(layer.weight.detach(), dtype).double().numpy()
+    expected = rounded(rows, dtype).double().numpy() @ weight.T
+    for made in (NarrowLinear(layer, dtype), layer.requires_grad_(False).to(dtype)):
+        found = narrow_product(made, narrow_rows(rows, dtype))
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found[:n_rows].float().numpy(), expected, atol=error)
+
+
+def test_a_row_does_not_depend_on_the_number_of_rows() -> None:
+    torch.manual_seed(2)
+    layer, rows = NarrowLinear(nn.Linear(33, 20), torch.bfloat16), torch.randn(200, 33)
+    alone = torch.cat([layer(rows[row : row + 1]) for row in range(200)])
+    torch.testing.assert_close(layer(rows), alone, atol=0, rtol=0)
 
 
 @pytest.mark.parametrize(
@@ -54,4 +60,4 @@ def test_the_bias_is_not_rounded() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_widths_that_do_not_fit_are_refused(dtype: torch.dtype) -> None:
     with pytest.raises(RuntimeError):
-        product(torch.ones(2, 3), torch.ones(4, 5, dtype=dtype))
+        NarrowLinear(nn.Linear(5, 4), dtype)(torch.ones(2, 3))

@@ -66,7 +66,7 @@ def test_the_network_itself_is_not_changed() -> None:
 
 @torch.inference_mode()
 def test_inputs_of_steps_are_those_of_the_network() -> None:
-    """The previous word of a first step is none."""
+    """The previous word of a first step is none; the bias of the readout is added to its inputs."""
     network = make_model().network
     tables = EncoderDecoderTables(network, torch.float32)
     ids, lens = SOURCE.encode_phrases([b"a", b"c b"])
@@ -75,8 +75,9 @@ def test_inputs_of_steps_are_those_of_the_network() -> None:
         torch.testing.assert_close(found, expected)
     words, rows = torch.tensor([-1, 0, 1, 3, -1]), torch.tensor([0, 0, 1, 1, 1])
     found, expected = (net.inputs(words, source, rows) for net in (tables, network))
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other)
+    torch.testing.assert_close(found.unit, expected.unit)
+    bias = network.hidden_to_readout.bias
+    torch.testing.assert_close(found.readout, expected.readout + bias)
 
 
 def test_without_the_denominator_values_are_sums_of_logits() -> None:
