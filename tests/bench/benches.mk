@@ -42,7 +42,7 @@ bench-long-tables: | $(INSTALL)
 bench-optimizers: $(B)/optimizers/table.json
 	@cat $(<D)/table.txt
 
-# Reading n-best lists and training for expected BLEU on them, which make table1 DOMAIN or make home leaves:
+# Reading n-best lists and training for expected BLEU on them, which make home or make domain leaves:
 # make bench-nbest-lists LISTS=lists.gz TEXT="text.en text.fr"
 bench-nbest-lists: $(B)/tables/rnn/moses.ini | $(INSTALL)
 	$(call bench,nbest_lists,$(LISTS) $(TEXT) $(B)/encdec)
