@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import UserError
 from moses_bridge.compiled.hash_table import hash_next, hash_number, n_slots, slot_of
 from moses_bridge.compiled.inner import inner
-from moses_bridge.compiled.prefetch import prefetch
 from moses_bridge.formats.ngram_scorer import Answer
 
 MAX_NGRAMS = 1 << 20  # 40 MB
@@ -124,9 +123,6 @@ def _enter(ngrams: Any, slots: Any, size: int) -> tuple[Any, Any]:
 def enter_ngrams(ngrams: Any, slots: Any, size: int, places: Any, new: Any) -> int:
     """Enter n-grams; return the number of new ones.
 
-    All slots are asked for before the first one is read, so that they come from memory side by side. Thousands
-    of n-grams at a time are too many for that.
-
     Args:
         ngrams: (n, width) int32.
         slots: see `_enter`.
@@ -136,7 +132,6 @@ def enter_ngrams(ngrams: Any, slots: Any, size: int, places: Any, new: Any) -> i
     """
     for i in range(len(ngrams)):
         places[i] = _code_of(ngrams[i])
-        prefetch(slots, 2 * slot_of(np.uint64(places[i]), len(slots)))
     n_new = 0
     for i in range(len(ngrams)):
         slot = _find(places[i], slots)
