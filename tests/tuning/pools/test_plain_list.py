@@ -52,7 +52,8 @@ def test_any_other_line_is_left_to_the_other_reader(line: bytes) -> None:
 def test_both_readers_make_the_same_pool(golden: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = golden / "mert"
     lists, references = sorted(folder.glob("run1.best*.out.gz")), [folder / "reference.fr"]
-    plain = [nbest_pool._read_plain(path, 1000) for path in lists]
+    n_sentences = len(references[0].read_bytes().splitlines())
+    plain = [nbest_pool._read_plain(path, n_sentences) for path in lists]
     assert all(found is not None and len(found.texts) > 1000 for found in plain)
     compiled = read_pool(lists, References.read(references))
     monkeypatch.setattr(nbest_pool, "_read_plain", lambda *_: None)

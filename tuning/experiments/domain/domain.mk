@@ -118,7 +118,7 @@ $(D)/best: $(D)/ways/table.json
 # and the other folds. A fold is a domain of its own, and its text is the rest.
 N_FOLDS ?= 5
 FOLDS := $(D)/folds
-EACH_FOLD := $(shell seq $(N_FOLDS))
+EACH_FOLD = $(shell seq $(N_FOLDS))
 # The table's rows for the domain's texts, since each fold combines them anew.
 GENERAL := $(D)/general
 ifdef BEST
