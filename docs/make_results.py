@@ -197,10 +197,8 @@ def _domains(results: Path) -> str:
 
 
 def _pooled_gain(tables: Sequence[Json], system: str) -> str:
-    found = [_contrast(table, system) for table in tables]
-    gains = np.array([(gain["delta"], *gain["interval"]) for gain in found])
-    mean, _ = fixed_effect(gains[:, 0], (gains[:, 2] - gains[:, 1]) / (2 * NORMAL_95))
-    return f"{mean.delta:+.2f} ({_interval(mean.interval)})"
+    pooled = _pool([_contrast(table, system) for table in tables])
+    return f"{pooled.mean:+.2f} ({_interval(pooled.interval)})"
 
 
 def _score_and_gain(row: Json) -> str:
@@ -270,7 +268,7 @@ def _gains_by_place(results: Path) -> str:
 
 
 class Pooled(NamedTuple):
-    """What the phrase network's column gains in the mean over all experiments, weighted by their errors.
+    """What a column gains in the mean over experiments, weighted by their errors.
 
     Attributes:
         n_experiments: their number.
@@ -290,7 +288,11 @@ def pooled_column(results: Path = RESULTS) -> Pooled:
     names = {
         path.stem for pattern in COLUMN_EXPERIMENTS for path in results.glob(f"{pattern}.json")
     }
-    found = [_contrast(_read(results, name), "+RNN") for name in names]
+    return _pool([_contrast(_read(results, name), "+RNN") for name in names])
+
+
+def _pool(found: Sequence[Json]) -> Pooled:
+    """The mean of the distinct ones of some gains, weighted by their errors."""
     gains = np.array(sorted({(gain["delta"], *gain["interval"]) for gain in found}))
     mean, q = fixed_effect(gains[:, 0], (gains[:, 2] - gains[:, 1]) / (2 * NORMAL_95))
     return Pooled(len(gains), mean.delta, mean.interval, q)
