@@ -51,8 +51,8 @@ def find_fields(text: Any, start: int, end: int) -> EntryFields:
     features_end = _field_end(text, features, end)
     total = min(features_end + BAR_LENGTH, end)
     total_end = _field_end(text, total, end)
-    sentence_id = _whole_number(text, start, number_end)
-    first, last = _without_blanks(text, total, total_end)
+    sentence_id = whole_number(text, start, number_end)
+    first, last = without_blanks(text, total, total_end)
     number = read_number(text, first, last)
     if features_end == end or number.end != last or not is_exact(number):
         return EntryFields(NOT_PLAIN, 0, 0, 0.0, end)
@@ -132,7 +132,8 @@ def _is_bar(text: Any, token: int, token_end: int, end: int) -> bool:
 
 
 @inner
-def _without_blanks(text: Any, start: int, end: int) -> tuple[int, int]:
+def without_blanks(text: Any, start: int, end: int) -> tuple[int, int]:
+    """Where text[start:end] begins and ends without the blanks around it."""
     while start < end and text[start] == BLANK:
         start += 1
     while end > start and text[end - 1] == BLANK:
@@ -141,9 +142,9 @@ def _without_blanks(text: Any, start: int, end: int) -> tuple[int, int]:
 
 
 @inner
-def _whole_number(text: Any, start: int, end: int) -> int:
+def whole_number(text: Any, start: int, end: int) -> int:
     """The number between blanks; NOT_PLAIN if it has anything but digits."""
-    first, last = _without_blanks(text, start, end)
+    first, last = without_blanks(text, start, end)
     number, behind = _digits(text, first, last)
     return number if behind == last else NOT_PLAIN
 

@@ -9,13 +9,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from moses_bridge.compiled.bytes_by_name import BLANK, NINE, ZERO
 from moses_bridge.compiled.inner import inner
-from moses_bridge.compiled.number_reader import digit, is_exact, read_number, value_of
+from moses_bridge.compiled.number_reader import is_exact, read_number, value_of
 from moses_bridge.compiled.scanning import line_end, next_token, same_bytes
+from moses_bridge.formats.nbest_fields import whole_number, without_blanks
 from moses_bridge.formats.row_columns import BAR_LENGTH, column_end
-
-MOST_DIGITS = 9  # of a sentence's number here; others are left to the reader of any list
 
 
 class PlainList(NamedTuple):
@@ -64,34 +62,15 @@ def _fill(data: Any, labels: Any, label_ends: Any, n_sentences: int, found: Plai
         text_end = column_end(data, text, end)
         features = min(text_end + BAR_LENGTH, end)
         features_end = column_end(data, features, end)
-        number = _whole_number(data, start, id_end)
+        number = whole_number(data, start, id_end)
         if features_end == end or not 0 <= number < n_sentences:
             return False
         if not _read_values(data, features, features_end, labels, label_ends, found.values[line]):
             return False
-        while text < text_end and data[text] == BLANK:
-            text += 1
-        while text_end > text and data[text_end - 1] == BLANK:
-            text_end -= 1
         found.sentence_ids[line] = number
-        found.text_starts[line], found.text_ends[line] = text, text_end
+        found.text_starts[line], found.text_ends[line] = without_blanks(data, text, text_end)
         start = end + 1
     return True
-
-
-@inner
-def _whole_number(data: Any, position: int, end: int) -> int:
-    """The number between blanks; -1 if there is anything else."""
-    start, position = next_token(data, position, end)
-    if not 0 < position - start <= MOST_DIGITS:
-        return -1
-    number = 0
-    for at in range(start, position):
-        if not ZERO <= data[at] <= NINE:
-            return -1
-        number = 10 * number + digit(data[at])
-    start, position = next_token(data, position, end)
-    return number if start == position else -1
 
 
 @inner
