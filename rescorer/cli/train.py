@@ -102,6 +102,12 @@ def _training_settings(
     type=OUTPUT_DIRECTORY,
     help="Directory in which to keep the pairs of the table for later trainings.",
 )
+@click.option(
+    "--start",
+    type=EXISTING_DIRECTORY,
+    help="Model directory of a network of this architecture to train further: it keeps its shortlists, sizes "
+    "and reading.  [default: a new network]",
+)
 @config_options(_training_settings)
 @click.option(
     "--minutes",
@@ -132,6 +138,7 @@ def train(
     links: Path | None,
     texts: tuple[Path, Path] | None,
     cache: Path | None,
+    start: Path | None,
     config: Path | None,
     minutes: float | None,
     epochs: int | None,
@@ -161,7 +168,7 @@ def train(
     with peers_on(choose_device(device)) as (peers, own_device):
         if not peers.is_first:
             quiet()
-        report = run_training(arch, asked, out, settings, resume, own_device, seed, peers)
+        report = run_training(arch, asked, out, settings, resume, own_device, seed, peers, start)
     if peers.is_first:
         click.echo(f"{out}: {_in_words(report, 'nats per word')}")
         print_note(f"next: {_next_command(arch, data, out)}")

@@ -47,7 +47,8 @@ class Architecture(Generic[Settings, Network]):
     Attributes:
         data: what it is trained on.
         settings: the dataclass that `rescorer train --config` reads.
-        prepare: reads the data and makes the network, from data, settings and seed.
+        prepare: reads the data and makes the network, from data, settings and seed; its shortlists are those
+            given with the data, if any.
         network: the network, its weights still to be loaded.
         scorer: of phrase pairs and sentence pairs.
         ngrams: of n-grams, where the search may ask the model.

@@ -7,6 +7,7 @@ from typing import Literal
 
 from moses_bridge.base.textio import StrPath
 from rescorer.contract.choices import Reading
+from rescorer.contract.vocabulary import Shortlists
 
 DataKind = Literal["phrase pairs", "text", "parallel text", "linked text"]
 
@@ -42,6 +43,7 @@ class Data:
         texts: source and target text whose words are counted for the shortlists of a model of phrase
             pairs; None counts those of the pairs.
         cache: a directory keeping the pairs of a phrase table for later trainings.
+        shortlists: those of the network that is trained further; None chooses them from the data.
     """
 
     path: StrPath
@@ -49,3 +51,4 @@ class Data:
     links: StrPath | None = None
     texts: tuple[StrPath, StrPath] | None = None
     cache: StrPath | None = None
+    shortlists: Shortlists | None = None

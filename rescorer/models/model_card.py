@@ -62,6 +62,8 @@ def _facts(training: Mapping[str, Any]) -> Iterator[str]:
         yield f"- Updates: {report['n_updates']:,} in {report['minutes']:.1f} minutes; {report['ended']}"
     if "seed" in training:
         yield f"- Seed: {training['seed']}"
+    if "start" in training:
+        yield f"- Trained further from a network whose files have the digest {training['start']}"
     if tuned := training.get("expected_bleu"):
         loss = tuned["report"]["held_out_loss"]
         held_out = "" if loss is None else f"; held-out expected sentence BLEU {-loss:.2f} of 100"

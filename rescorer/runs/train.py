@@ -20,6 +20,7 @@ from rescorer.contract.data import Data, DataKind
 from rescorer.contract.training import TrainingSettings
 from rescorer.models.model_card import write_model_card
 from rescorer.models.model_directory import save_model, written_files
+from rescorer.runs.start import Start
 from rescorer.training.loop import Trainer, TrainingReport
 from rescorer.training.peers import ALONE, Peers
 
@@ -40,6 +41,7 @@ def train(
     device: torch.device | str = "cpu",
     seed: int = 1,
     peers: Peers = ALONE,
+    start: Path | None = None,
 ) -> TrainingReport:
     """Train a network and write its model directory.
 
@@ -53,28 +55,37 @@ def train(
         seed: of weights, held-out data, order and samples; the same seed and settings give the same
             model, interrupted and resumed or not, where passes and not minutes limit the training.
         peers: the processes that train together; the first one writes.
+        start: model directory of a network of this architecture, which is trained further: it keeps its
+            shortlists, sizes and reading.
 
     Raises:
-        InputError: the data are malformed or there are none.
+        InputError: the data are malformed or there are none, or `start` is not a whole model.
         ConfigError: the interrupted training had other settings, other data are needed, or processes
-            have different ones; or data would be overwritten.
+            have different ones; or data or `start` would be overwritten; or `start` does not fit.
         UserError: another command writes into the directory.
     """
     read = (data.path, data.source, data.links, *(data.texts or ()))
+    given = [path for path in read if path is not None]
     with contextlib.ExitStack() as stack:
         stack.enter_context(peers.one_voice())
-        refuse_overwriting(written_files(out), [path for path in read if path is not None])
+        refuse_overwriting(written_files(out), [*given, *(written_files(start) if start else ())])
         peers.together(lambda: _hold(out, peers, stack), first_alone=False)
         entry = load(architecture)
         _check_kind(data, entry.data, architecture)
         _check_options(data, entry.data, architecture)
-        made = _made_of([path for path in read if path is not None]) if peers.is_first else {}
+        first = None if start is None else Start.load(start, architecture)
+        if first is not None:
+            settings, data = first.settings(settings), first.data(data)
+        made = _made_of(given) if peers.is_first else {}
         torch.manual_seed(seed)
         prepared = peers.together(
             lambda: entry.prepare(data, settings, seed), first_alone=data.cache is not None
         )
         network = prepared.network.to(device)
         fixed = {"config": _without_loop(settings), "seed": seed, "data": prepared.digest}
+        if first is not None:
+            first.give_weights(prepared)
+            fixed["start"] = first.digest
         peers.agree((fixed, asdict(settings.loop), resume), "data or settings")
         report = Trainer(network, prepared.task, settings.loop, out, fixed, peers).run(resume)
         if not peers.is_first:

@@ -93,8 +93,10 @@ def prepare(data: Data, config: CslmTrainingConfig, seed: int) -> Prepared:
         InputError: the text is empty.
     """
     sentences = read_text(data.path)
-    vocabulary = Vocabulary.from_counts(count_words(sentences), config.shortlist)
-    shortlists = Shortlists(None, vocabulary)
+    shortlists = data.shortlists or Shortlists(
+        None, Vocabulary.from_counts(count_words(sentences), config.shortlist)
+    )
+    vocabulary = shortlists.target
     network = empty_network(config, shortlists)
     if config.self_normalisation:
         network.start_normalised()

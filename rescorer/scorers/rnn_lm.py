@@ -177,13 +177,14 @@ def prepare(data: Data, config: RnnLmTrainingConfig, seed: int) -> Prepared:
     def sentences() -> Iterable[bytes]:
         return turned_lines(lines) if goes_right_to_left(config.reading) else lines
 
-    vocabulary = Vocabulary.from_counts(count_words(sentences()), config.shortlist)
-    shortlists = Shortlists(None, vocabulary)
+    shortlists = data.shortlists or Shortlists(
+        None, Vocabulary.from_counts(count_words(sentences()), config.shortlist)
+    )
     network = empty_network(config, shortlists)
     if config.self_normalisation:
         network.start_normalised()
     held_out = held_out_mask(len(lines), config.n_held_out, seed)
-    text = EncodedText(*mapped_text(vocabulary, sentences()))
+    text = EncodedText(*mapped_text(shortlists.target, sentences()))
     task = TextTask(network, text, held_out, config, seed)
     if not len(task.train_rows):
         raise InputError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ from rescorer.contract.vocabulary import Shortlists, count_words
 from rescorer.training.held_out import digest
 from rescorer.training.pairs.pair_pools import PairPools, open_pairs
 from rescorer.training.seeded_batch import SeededBatch
-from rescorer.training.shortlists import choose_shortlists
+from rescorer.training.shortlists import ChosenShortlists, choose_shortlists
 from rescorer.training.word_counts import WordCounts
 from rescorer.tries.pair_losses import PairWords, RecurrentLosses, RecurrentTrainingConfig
 from rescorer.tries.pair_task import PairLosses, PairTask, PairTrainingConfig
@@ -61,7 +61,7 @@ def prepare_pairs(
     """Read the pairs of a phrase table and make a network for their words.
 
     Args:
-        data: a phrase table; its distinct pairs are the data. Shortlists come from its `texts`.
+        data: a phrase table; its distinct pairs are the data. Shortlists come from its `texts`, unless given.
         config: settings.
         seed: of held-out pairs, order and samples.
         new_model: makes the network for these words.
@@ -74,24 +74,33 @@ def prepare_pairs(
     pairs = open_pairs(
         data.path, config.choice, config.pool_pairs, config.max_pairs, seed, data.cache
     )
-    texts = data.texts[::-1] if data.texts and reverses_sides(config.reading) else data.texts
     of_pairs = pairs.word_counts()
-    counts: Sequence[WordCounts] = of_pairs
-    if texts is not None:
-        counts = [WordCounts.of(count_words(read_lines(text))) for text in texts]
-    chosen = choose_shortlists(counts, config.shortlist, config.shortlist_coverage)
-    print_note(str(chosen))
-    shortlists = chosen.shortlists
+    shortlists = data.shortlists
+    record: dict[str, Any] = {}
+    if shortlists is None:
+        chosen = _chosen_shortlists(data, config, of_pairs)
+        print_note(str(chosen))
+        shortlists, record = chosen.shortlists, {"shortlists": chosen.record()}
     network, losses = new_model(PairWords.of(shortlists, of_pairs[1], sum(pairs.sizes)))
     pools = pairs.pools(shortlists, config.weighting)
     task = PooledPairTask(pools, config, seed, losses, whole_batches)
-    record = {
+    record |= {
         "n_pairs": sum(pairs.sizes),
         "held_out_words_per_pair": task.held_out_words_per_pair,
-        "shortlists": chosen.record(),
     }
-    words = () if texts is None else (word for side in shortlists if side for word in side.words)
+    words = (word for side in shortlists if data.texts and side for word in side.words)
     return Prepared(network, task, shortlists, digest(chain(pairs.content(), words)), record)
+
+
+def _chosen_shortlists(
+    data: Data, config: PairTrainingConfig, of_pairs: Sequence[WordCounts]
+) -> ChosenShortlists:
+    """The most frequent words of the texts, or of the pairs where there are none."""
+    counts = of_pairs
+    if data.texts is not None:
+        texts = data.texts[::-1] if reverses_sides(config.reading) else data.texts
+        counts = [WordCounts.of(count_words(read_lines(text))) for text in texts]
+    return choose_shortlists(counts, config.shortlist, config.shortlist_coverage)
 
 
 class PoolBatch(NamedTuple):

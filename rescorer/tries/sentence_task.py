@@ -125,7 +125,7 @@ def prepare_sentences(
     sides = text.sources, text.targets
     if reverses_sides(config.reading):
         sides = text.targets, text.sources
-    shortlists = Shortlists(
+    shortlists = data.shortlists or Shortlists(
         *(Vocabulary.from_counts(count_words(side), config.shortlist) for side in sides)
     )
     targets = turned_lines(sides[1]) if goes_right_to_left(config.reading) else sides[1]

@@ -396,6 +396,20 @@ def test_all_architectures_are_here() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_training_further_begins_with_the_weights(
+    name: str, table: Path, text: Path, trained_once: Trained, tmp_path: Path
+) -> None:
+    """A rate of 0 leaves them, and the shortlists of the data would be shorter ones."""
+    first = trained_once(name)
+    settings = replace(settings_of(name, learning_rate=0.0, n_epochs=1), shortlist=2)
+    train(name, data_of(name, table, text), tmp_path / "further", settings, start=first)
+    weights, further = (
+        load_file(folder / "model.safetensors") for folder in (first, tmp_path / "further")
+    )
+    assert all(torch.equal(further[key], weights[key]) for key in weights)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_the_engine_gives_what_the_plain_path_gives(name: str, trained: Trained) -> None:
     directory = trained(name)
     with torch.no_grad():

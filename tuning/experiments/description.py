@@ -96,6 +96,7 @@ class Network:
     Attributes:
         arch: its architecture; None takes the default of `rescorer train`.
         data: its training data; None for a network tuned from another one.
+        started_from: a network of the same architecture, trained on other data, that is trained further.
         tuned_from: the network tuned by `rescorer expected-bleu` on n-best lists of the training text, each
             fold of it translated by a system trained on the others.
         settings: its section of settings; None takes the one of its own name.
@@ -105,6 +106,7 @@ class Network:
 
     arch: str | None = None
     data: Data | None = None
+    started_from: NetworkName | None = None
     tuned_from: NetworkName | None = None
     settings: Section | None = None
     seed: int = 1
@@ -114,6 +116,13 @@ class Network:
         """Refuse a network without data, or with two kinds of it."""
         if (self.data is None) == (self.tuned_from is None):
             raise ConfigError("expected one of the keys 'data' and 'tuned_from'")
+        if self.started_from is not None and self.data is None:
+            raise ConfigError("'started_from' needs the key 'data'")
+
+    @property
+    def first(self) -> NetworkName | None:
+        """The network it begins with; None for a new one."""
+        return self.started_from or self.tuned_from
 
 
 @dataclass(frozen=True)
@@ -410,10 +419,17 @@ def _check_chains(experiment: Experiment, where: str) -> None:
     for name, network in experiment.networks.items():
         if name in BUILD_DIRECTORIES or name in experiment.tables:
             raise ConfigError(f"{where}: networks: {name}: something else in a build has this name")
-        first = network.tuned_from
-        if first is not None and experiment.networks[first].tuned_from is not None:
+        if network.first is None:
+            continue
+        first = experiment.networks[network.first]
+        if first.first is not None:
             raise ConfigError(
-                f"{where}: networks: {name}: {first!r} is tuned from another network itself"
+                f"{where}: networks: {name}: {network.first!r} begins with another network itself"
+            )
+        if network.started_from is not None and network.arch != first.arch:
+            raise ConfigError(
+                f"{where}: networks: {name}: arch is {network.arch!r}, expected {first.arch!r}, "
+                f"that of {network.first!r}"
             )
     for name, system in experiment.systems.items():
         if system.reranks is not None and experiment.systems[system.reranks].reranks is not None:

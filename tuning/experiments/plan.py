@@ -250,7 +250,11 @@ class _Planner:
             needs = [data.needs, config]
             command = f"OMP_NUM_THREADS=$(JOBS) $(STEP) $(BIN)/rescorer train {data.file}"
             arch = f"--arch {_word(network.arch)}" if network.arch else ""
-            options = _line(arch, data.options)
+            start = ""
+            if network.started_from is not None:
+                needs.append(self.network(network.started_from, seed))
+                start = f"--start $(B)/{self.directory(network.started_from, seed)}"
+            options = _line(arch, data.options, start)
         else:
             first = str(network.tuned_from)
             lists = self.lists_of_folds()
@@ -276,9 +280,7 @@ class _Planner:
 
     def is_per_seed(self, network: str) -> bool:
         entry = self.experiment.networks[network]
-        return entry.per_seed or (
-            entry.tuned_from is not None and self.is_per_seed(entry.tuned_from)
-        )
+        return entry.per_seed or (entry.first is not None and self.is_per_seed(entry.first))
 
     def directory(self, network: str, seed: int) -> str:
         return f"{network}-{seed}" if self.is_per_seed(network) else network

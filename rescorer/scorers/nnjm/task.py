@@ -39,7 +39,7 @@ def prepare(data: Data, config: NnjmTrainingConfig, seed: int) -> Prepared:
     """
     text = read_parallel_text(data)
     sides = (text.sources, text.targets)
-    shortlists = Shortlists(
+    shortlists = data.shortlists or Shortlists(
         *(Vocabulary.from_counts(count_words(side), config.shortlist) for side in sides)
     )
     network = empty_network(config, shortlists)

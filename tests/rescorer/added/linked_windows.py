@@ -91,7 +91,7 @@ def source_of(links: Sequence[bytes], n_words: int) -> list[int | None]:
 
 def prepare(data: Data, config: LinkedConfig, seed: int) -> Prepared:
     text = read_parallel_text(data)
-    shortlists = Shortlists(
+    shortlists = data.shortlists or Shortlists(
         *(
             Vocabulary.from_counts(count_words(side), config.shortlist)
             for side in (text.sources, text.targets)

@@ -134,7 +134,15 @@ def test_files_are_named_with_their_bases() -> None:
         (
             '[lists]\n[networks]\na = { tuned_from = "cslm", settings = "cslm" }\n'
             'b = { tuned_from = "a", settings = "cslm" }',
-            "networks: b: 'a' is tuned from another network itself",
+            "networks: b: 'a' begins with another network itself",
+        ),
+        (
+            '[x]\n[networks.x]\narch = "nnjm"\ndata = "target text"\nstarted_from = "cslm"',
+            "networks: x: arch is 'nnjm', expected 'cslm', that of 'cslm'",
+        ),
+        (
+            '[x]\n[networks.x]\ntuned_from = "cslm"\nstarted_from = "cslm"',
+            "networks: x: 'started_from' needs the key 'data'",
         ),
         ('[networks]\na = { tuned_from = "cslm", settings = "cslm" }', "unknown section 'lists'"),
         ('[columns]\nx = { network = "clsm" }', "unknown network 'clsm'; did you mean 'cslm'?"),

@@ -145,17 +145,26 @@ $(EACH_FOLD:%=$(FOLDS)/%/$(BEST)/lists.gz): $(FOLDS)/%/$(BEST)/lists.gz: $(FOLDS
 	    --nbest-size 50 --weights $(OF_BEST)/runs/start/weights.json --config $(OF_BEST)/config/lists.toml --jobs $(JOBS) $(call named,fold-$*)
 $(FOLDS)/$(BEST).gz: $(FOLDS)/folds $(EACH_FOLD:%=$(FOLDS)/%/$(BEST)/lists.gz)
 	$(BIN)/moses-bridge join-folds $^ --out $@
+# $(call of_best,GOALS,VARIABLES): what joins the best way. Networks of columns are those of the table alone.
+of_best = $(call of_domain,$(D)/$(BEST),$(D)/$(BEST)/model,$(1),NETWORKS=$(D)/without/$(notdir $(B)) LISTS=$(FOLDS)/$(BEST).gz \
+    TRAINED='$(CORPUS)/train.$(SOURCE) $(D)/corpus/train.$(SOURCE)' $(2))
+# $(call copied,TABLE): a table of the best way, beside that of the ways.
+copied = rm -rf $(@D); cp -r $(OF_BEST)/$(1) $(@D)
 $(D)/columns/table.json: $(FOLDS)/$(BEST).gz
 	+$(call of_table_alone,$(call of_seeds,$(DOMAIN_NETWORKS)),LISTS=$<)
-	+$(call of_domain,$(D)/$(BEST),$(D)/$(BEST)/model,domain/table.json,NETWORKS=$(D)/without/$(notdir $(B)) LISTS=$< \
-	    TRAINED='$(CORPUS)/train.$(SOURCE) $(D)/corpus/train.$(SOURCE)')
-	rm -rf $(@D)
-	cp -r $(OF_BEST)/domain $(@D)
+	+$(call of_best,domain/table.json)
+	$(call copied,domain)
+# The NNJM of the table's text is there already, and is not made anew from the domain's.
+$(D)/nnjm/table.json: $(D)/columns/table.json $(B)/nnjm/trained
+	ln -sfn $(abspath $(B))/nnjm $(OF_BEST)/nnjm
+	+$(call of_best,domain-nnjm/table.json,LINKS=$(D)/links/own --assume-old=$(OF_BEST)/nnjm/trained)
+	$(call copied,domain-nnjm)
 endif
 
 domain: $(D)/best
-	+$(MAKE) BEST=$$(cat $<) INSTALL= $(D)/columns/table.json
-	@cat $(D)/ways/table.txt; echo; echo "Columns beside $$(cat $<):"; cat $(D)/columns/table.txt
+	+$(MAKE) BEST=$$(cat $<) INSTALL= $(D)/columns/table.json $(D)/nnjm/table.json
+	@cat $(D)/ways/table.txt; echo; echo "Columns beside $$(cat $<):"; cat $(D)/columns/table.txt; \
+	    echo; echo 'NNJM:'; cat $(D)/nnjm/table.txt
 
 # The learning curve: what the columns add to the best way, by domain and by the size of its text. One point after the
 # other, since points share models.
