@@ -17,16 +17,18 @@ PACKAGES := moses_bridge rescorer tuning
 # processors, four at most, with 1.5 GB of memory for each; AT_ONCE=1 does one after the other. The processors
 # are divided among them: JOBS processes or threads a step.
 PROCESSORS := $(shell nproc)
-AT_ONCE := $(or $(AT_ONCE),$(if $(filter table1 networks sizes home domain domain-curve regimes bench-optimizers,$(MAKECMDGOALS)),$(shell \
+SEVERAL_STEPS := table1 networks sizes home best domain domain-curve regimes bench-optimizers
+AT_ONCE := $(or $(AT_ONCE),$(if $(filter $(SEVERAL_STEPS),$(MAKECMDGOALS)),$(shell \
     awk -v most=$$(($(PROCESSORS) < 4 ? $(PROCESSORS) : 4)) '/^MemAvailable/ { \
     n = int($$2 / 1.5e6); print n < 1 ? 1 : n < most ? n : most }' /proc/meminfo),1))
-MAKEFLAGS += $(if $(filter table1 networks sizes home domain domain-curve regimes bench-optimizers,$(MAKECMDGOALS)),--jobs=$(AT_ONCE))
+MAKEFLAGS += $(if $(filter $(SEVERAL_STEPS),$(MAKECMDGOALS)),--jobs=$(AT_ONCE))
 JOBS := $(or $(JOBS),$(shell echo $$((($(PROCESSORS) + $(AT_ONCE) - 1) / $(AT_ONCE)))))
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
-.PHONY: help install kenlm development check format notebook settings commands rooms results docs test test-all browser fuzz faults mutate table1 networks sizes home domain domain-curve regimes bench bench-build bench-significance bench-false-positives bench-optimizers bench-long-tables bench-paper-model bench-pretrained clean
+.PHONY: help install kenlm development check format notebook settings commands rooms results docs test test-all browser fuzz faults mutate table1 networks sizes home best domain domain-curve regimes bench bench-build bench-significance bench-false-positives bench-optimizers bench-long-tables bench-paper-model bench-pretrained clean
 help:
 	@echo 'make table1 [SCALE=tiny|small|full] [SOURCE=en] [TARGET=fr]   corpus to BLEU table'
 	@echo 'make home                                                  phrase models trained on lists of the whole training text'
+	@echo 'make best [SCALE=full]                                     the best system of everything, its lists reranked'
 	@echo 'make networks                                              rows of the table with a network for each tuning'
 	@echo 'make sizes                                                 RNN columns of 192, 512 and 1,000 units'
 	@echo 'make domain [ORIGIN=libreoffice] [SIZE=1000]               a little text of another domain, combined and in columns'

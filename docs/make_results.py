@@ -48,6 +48,9 @@ TAKEN = {
     "german": "table1-en-de/table.json",
     "ways-*": "domain/*/ways/table.json",
     "domain-*": "domain/*/columns/table.json",
+    "nnjm-*": "domain/*/nnjm/table.json",
+    "best": "best/table1/best/table.json",
+    "full-best": "best/table1-full/best/table.json",
     "regime-*": "regimes/*/table1/regime/table.json",
     "bench-*": "bench/*.json",
 }
@@ -183,17 +186,17 @@ def _whole_table(name: str, results: Path) -> str:
     return _rows_of(table, table["rows"])
 
 
-def _domains(results: Path) -> str:
-    """What columns trained on a domain's text add to the best use of it, and the mean of each column's gain."""
-    paths = sorted(results.glob("domain-*-*.json"))
-    tables = {path.stem.removeprefix("domain-"): _read(results, path.stem) for path in paths}
+def _domains(kind: str, results: Path) -> str:
+    """What columns or networks of a domain's text add to the best use of it, and the mean of each gain."""
+    paths = sorted(results.glob(f"{kind}-*-*.json"))
+    tables = {path.stem.removeprefix(f"{kind}-"): _read(results, path.stem) for path in paths}
     systems = [row["system"] for row in next(iter(tables.values()))["rows"]]
     rows = [(name, *map(_score_and_gain, table["rows"])) for name, table in tables.items()]
     # Texts of one domain share their test text: one of each counts.
     of_one_size = [table for name, table in tables.items() if name.endswith(POOLED_SIZE)]
     gains = (_pooled_gain(of_one_size, each) for each in systems[1:])
     rows.append(("pooled, 1,000 pairs", "", *gains))
-    return _table(("text", "BLEU without a column", *systems[1:]), rows)
+    return _table(("text", "BLEU without", *systems[1:]), rows)
 
 
 def _pooled_gain(tables: Sequence[Json], system: str) -> str:
@@ -392,9 +395,10 @@ def _two_digits(value: float) -> str:
 
 
 TABLES: Mapping[str, Callable[[Path], str]] = {
-    **{name: partial(_whole_table, name) for name in ("table1", "networks", "full", "sizes")},
+    **{name: partial(_whole_table, name) for name in ("table1", "networks", "full", "full-best", "sizes")},
     "table1-short": _first_table,
-    "domains": _domains,
+    "domains": partial(_domains, "domain"),
+    "domain-nnjms": partial(_domains, "nnjm"),
     "gains": _gains,
     "gains-by-place": _gains_by_place,
     "costs": _costs,

@@ -168,6 +168,7 @@ def test_a_build_is_taken_in_a_reduced_form(script: dict[str, Any], tmp_path: Pa
         "table1__table": table(),
         "table1__controls__table": table(),
         "domain__manpages-1000__columns__table": table(),
+        "domain__manpages-1000__nnjm__table": table(),
         "domain__manpages-1000__ways__table": table(),
         "regimes__5000-pairs__table1__regime__table": table(),
         "bench__scoring": json.dumps({"made": MADE, "results": [{"ratio": None}]}),
@@ -180,6 +181,7 @@ def test_a_build_is_taken_in_a_reduced_form(script: dict[str, Any], tmp_path: Pa
         "controls",
         "ways-manpages-1000",
         "domain-manpages-1000",
+        "nnjm-manpages-1000",
         "regime-5000-pairs",
         "bench-scoring",
     ]

@@ -7,6 +7,10 @@ in_build = $(MAKE) BUILD=$(1) EXPERIMENT='$(EXPERIMENT) $(EXPERIMENTS)/$(2)' INS
 networks: $(MODEL)/moses.ini | $(INSTALL)
 	+$(call in_build,$(BUILD)/networks,networks.toml,networks,MODEL=$(MODEL) CORPUS=$(CORPUS))
 
+# --- The best system of everything ------------------------------------------------------------------
+best: $(MODEL)/moses.ini | $(INSTALL)
+	+$(call in_build,$(BUILD)/best,best.toml,best,MODEL=$(MODEL) CORPUS=$(CORPUS))
+
 # --- The size of the network -------------------------------------------------------------------------
 sizes: $(MODEL)/moses.ini | $(INSTALL)
 	+$(call in_build,$(BUILD)/sizes,sizes.toml,sizes,MODEL=$(MODEL) CORPUS=$(CORPUS))

@@ -20,7 +20,8 @@ EXPERIMENTS = Path(__file__).resolve().parents[3] / "tuning" / "experiments"
 PIPELINE = EXPERIMENTS.parents[1] / "docs" / "pipeline.md"
 TINY = EXPERIMENTS / "tiny.toml"
 DOMAIN = [EXPERIMENTS / "small.toml", EXPERIMENTS / "domain" / "lists.toml"]
-ALL = {"tiny": [TINY], "full": [EXPERIMENTS / "full.toml"], "domain": DOMAIN}
+BEST = [EXPERIMENTS / "small.toml", EXPERIMENTS / "best.toml"]
+ALL = {"tiny": [TINY], "full": [EXPERIMENTS / "full.toml"], "domain": DOMAIN, "best": BEST}
 # What the Makefile gives a plan, as far as a test needs it.
 VARIABLES = """\
 PLAN := plan.mk
