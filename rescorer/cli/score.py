@@ -172,8 +172,6 @@ def score(
     """
     from rescorer.contract.compute import Compute
     from rescorer.models.scorer_choice import ScorerChoice
-    from rescorer.runs.agreement import table_agreement
-    from rescorer.tables.cluster_scoring import open_scoring, packed
     from rescorer.tables.column import ColumnConfig, parse_columns
     from rescorer.tables.rows import parse_shard
     from rescorer.tables.scored_table import score_table
@@ -186,6 +184,8 @@ def score(
     )
     scorers = choice.named()
     if unnormalized and not is_stream(table):
+        from rescorer.runs.agreement import table_agreement
+
         for model in models:
             _tell_log_z(model, unnormalized)
             agreement = table_agreement(model, str(table), seed, compute, trust_code)
@@ -200,6 +200,8 @@ def score(
     with contextlib.ExitStack() as stack:
         executor = None
         if address is not None:
+            from rescorer.tables.cluster_scoring import open_scoring, packed
+
             scoring = open_scoring(address, workers, device, packed(choice, scorers))
             executor = stack.enter_context(scoring)
         lines = score_table(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import torch
+from typing import TYPE_CHECKING
 
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.processors import processor_words
 from rescorer.contract.choices import Device, Precision
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+# PyTorch is loaded where a type or a device is asked for: a column without a network does not wait for it.
+if TYPE_CHECKING:
+    import torch
+
 BFLOAT16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16")
 
 
@@ -31,7 +33,7 @@ class Compute:
     @property
     def dtype(self) -> torch.dtype:
         """Type of the products."""
-        return DTYPES[self.precision]
+        return dtype_of(self.precision)
 
     @property
     def place(self) -> torch.device:
@@ -42,12 +44,21 @@ class Compute:
         return self.precision + (" unnormalized" if self.unnormalized else "")
 
 
+def dtype_of(precision: Precision) -> torch.dtype:
+    """PyTorch's type of products in this precision."""
+    import torch
+
+    return {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]
+
+
 def choose_device(device: Device) -> torch.device:
     """The device of a name; "auto" is a GPU if there is one.
 
     Raises:
         ConfigError: a GPU is requested and there is none.
     """
+    import torch
+
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if device == "cuda" and not torch.cuda.is_available():

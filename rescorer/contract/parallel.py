@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -45,6 +46,7 @@ def map_in_order(
     Each job computes on one thread: the items are independent, so processors are better used by
     more items than by sharing one, and a result does not depend on the number of threads. Items are
     read ahead of the jobs, so reading and what the caller does with a result overlap with them.
+    A function that computes with PyTorch has to have loaded it before.
     """
     with _one_thread_each(jobs) as pool:
         waiting: deque[Future[Result]] = deque()
@@ -62,8 +64,11 @@ def map_in_order(
 
 @contextlib.contextmanager
 def _one_thread_each(jobs: int) -> Iterator[ThreadPoolExecutor]:
-    import torch  # here, as above
-
+    torch = sys.modules.get("torch")
+    if torch is None:  # nothing to compute with it, so it is not loaded for this
+        with ThreadPoolExecutor(jobs) as pool:
+            yield pool
+        return
     n_threads = torch.get_num_threads()
     try:
         with ThreadPoolExecutor(jobs, initializer=torch.set_num_threads, initargs=(1,)) as pool:

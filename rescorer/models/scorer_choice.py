@@ -13,7 +13,6 @@ from rescorer.contract.scorer import NamedScorer
 from rescorer.models.controls import scorer_of_control
 from rescorer.models.ensemble import named_ensemble
 from rescorer.models.external_values import scorer_of_command, scorer_of_factory
-from rescorer.models.model_directory import scorer_of_model
 from rescorer.models.pretrained.choice import parse_name, scorer_of_pretrained
 from rescorer.models.pretrained.settings import PretrainedSettings
 
@@ -38,6 +37,9 @@ def scorer_of(
     """
     name = parse_name(model)
     if name is None:
+        # Here, since a control, a program or a function needs no PyTorch.
+        from rescorer.models.model_directory import scorer_of_model
+
         return scorer_of_model(model, compute, trust_code)
     return scorer_of_pretrained(name, settings or PretrainedSettings(), compute)
 

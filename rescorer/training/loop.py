@@ -19,7 +19,7 @@ from moses_bridge.base.errors import ConfigError, UserError
 from moses_bridge.base.json_files import record_of
 from moses_bridge.base.progress import Progress, print_note
 from rescorer.contract.choices import Precision
-from rescorer.contract.compute import DTYPES, fastest_precision
+from rescorer.contract.compute import dtype_of, fastest_precision
 from rescorer.contract.training import Task, TaskBatch
 from rescorer.training.log import LogRecord, NoLog, TrainingLog
 from rescorer.training.peers import ALONE, Peers
@@ -97,8 +97,9 @@ class LoopConfig:
         """Type of the layers' products."""
         if self.how.is_exact:
             return torch.float32
-        fastest = self.product_type == "fastest"
-        return DTYPES[fastest_precision() if fastest else self.product_type]
+        if self.product_type == "fastest":
+            return dtype_of(fastest_precision())
+        return dtype_of(self.product_type)
 
     @property
     def has_planned_end(self) -> bool:

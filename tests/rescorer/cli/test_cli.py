@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -270,6 +271,21 @@ def test_the_command_line_stands_beside_the_table(
     monkeypatch.setattr(sys, "argv", ["/bin/rescorer", "score", "a table"])
     assert run(folder, "score", "table.gz", "--out", "DIR/o", "--control", "length").exit_code == 0
     assert json.loads((folder / "o.json").read_bytes())["command"] == "rescorer score 'a table'"
+
+
+@pytest.mark.parametrize("column", [("--control", "length"), ("--values", "sed -u s/..*/-1/")])
+def test_a_column_without_a_network_loads_no_torch(folder: Path, column: tuple[str, str]) -> None:
+    """It takes longer to load than a short table takes to be scored."""
+    code = """
+import sys
+from rescorer.cli import main
+main(sys.argv[1:], standalone_mode=False)
+sys.exit("torch" in sys.modules)
+"""
+    out = folder / "out"
+    arguments = ["score", str(folder / "table.gz"), *column, "--out", str(out), "--jobs", "2"]
+    subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, check=True)
+    assert out.read_bytes().count(b"\n") == TABLE.count(b"\n")
 
 
 def test_a_reversed_model_generates_sources(folder: Path) -> None:
