@@ -395,7 +395,10 @@ def _two_digits(value: float) -> str:
 
 
 TABLES: Mapping[str, Callable[[Path], str]] = {
-    **{name: partial(_whole_table, name) for name in ("table1", "networks", "full", "full-best", "sizes")},
+    **{
+        name: partial(_whole_table, name)
+        for name in ("table1", "networks", "full", "full-best", "sizes")
+    },
     "table1-short": _first_table,
     "domains": partial(_domains, "domain"),
     "domain-nnjms": partial(_domains, "nnjm"),
