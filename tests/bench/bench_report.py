@@ -20,7 +20,7 @@ from playwright.sync_api import sync_playwright
 from results import Result, write_results
 
 from moses_bridge.base.textio import read_lines, write_lines
-from tuning.compare.systems import output_path
+from tuning.compare.translations import output_path
 from tuning.loop.run_directory import Iteration, TuningRun, save_run
 from tuning.report.page.contents import ReportInputs
 from tuning.report.page.write import write_report

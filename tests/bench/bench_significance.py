@@ -20,7 +20,7 @@ import numpy as np
 from moses_bridge.base.textio import read_lines, write_lines
 from moses_bridge.decoding.decoder import DecoderOptions
 from tuning.compare.significance import SystemOutputs, compare_outputs
-from tuning.compare.systems import translate_all
+from tuning.compare.translations import translate_all
 from tuning.loop.run_directory import load_run
 from tuning.loop.tuning_loop import TuningConfig, tune
 from tuning.optimisers.contract import MertConfig, OptimizerConfig

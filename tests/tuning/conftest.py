@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from moses_bridge.base.textio import write_lines
 from moses_bridge.decoding.decoder import DecoderConfig
 from moses_bridge.formats.tuning_data import read_init_opt
-from tuning.compare import systems
+from tuning.compare import translations
 from tuning.loop import rerank_run, tuning_loop
 from tuning.loop.run_directory import TuningRun
 from tuning.loop.tuning_loop import TuningConfig, tune
@@ -150,7 +150,7 @@ def open_fixed(
 
 @pytest.fixture
 def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FixedSystem:
-    for module in (tuning_loop, systems, rerank_run):
+    for module in (tuning_loop, translations, rerank_run):
         monkeypatch.setattr(module, "open_decoder", open_fixed)
     FixedDecoder.calls = 0
     files = FixedSystem(

@@ -317,7 +317,7 @@ def translate(
 
     Example: tuning translate base1 base2 base3 --source test.en
     """
-    from tuning.compare.systems import translate_runs
+    from tuning.compare.translations import translate_runs
 
     for output in translate_runs(runs, source, jobs, run_commands, cache).values():
         click.echo(output)

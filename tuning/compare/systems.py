@@ -1,22 +1,18 @@
-"""Tuned systems on a test text: translate with each run's weights, measure, compare."""
+"""Tuned systems on a test text: their translations measured and compared."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import groupby
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.base.config import AtLeast, check_limits, from_mapping
+from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import track
-from moses_bridge.decoding.decoder import Decoder, DecoderConfig, open_decoder
 from tuning.compare.comparison import (
     Comparison,
     Contrast,
@@ -34,17 +30,10 @@ from tuning.compare.significance import (
     compare_outputs,
     holm,
 )
+from tuning.compare.translations import output_path, refuse_new_commands, translate_all
 from tuning.compare.tuned_metrics import metrics_of_runs, tuned_metrics
 from tuning.compare.word_accuracy import count_words, word_accuracies
-from tuning.loop.list_features import ListFeatures
-from tuning.loop.run_directory import (
-    TuningRun,
-    check_unchanged,
-    file_hash,
-    load_run,
-    refuse_commands,
-)
-from tuning.loop.tuning_loop import decode_text
+from tuning.loop.run_directory import TuningRun, check_unchanged, file_hash, load_run
 from tuning.pools.bleu_stats import References, bleu, length_ratio, precisions
 from tuning.pools.metric_by_name import MetricChoice
 
@@ -113,7 +102,7 @@ def compare(
     paths = dict.fromkeys(path for members in systems.values() for path in members)
     all_runs = {path: load_run(path) for path in paths if not path.is_file()}
     if not config.run_commands:
-        _refuse_new_commands(all_runs, source)
+        refuse_new_commands(all_runs, source)
     check_unchanged(all_runs)
     for system, members in systems.items():
         _check_runs(system, members, all_runs)
@@ -301,99 +290,6 @@ def _check_runs(system: str, members: Sequence[Path], runs: Mapping[Path, Tuning
 
 def _in_words(shape: Mapping[str, int]) -> str:
     return ", ".join(f"{name} ({n_weights})" for name, n_weights in shape.items())
-
-
-def translate_runs(
-    directories: Sequence[Path],
-    source: Path,
-    jobs: int = 1,
-    run_commands: bool = False,
-    cache: Path | None = None,
-) -> dict[Path, Path]:
-    """Translate a text with the weights of each run; `compare` uses the outputs.
-
-    Args:
-        directories: of the runs.
-        source: tokenised text.
-        jobs: processes of the decoder.
-        run_commands: see `CompareConfig`.
-        cache: directory that keeps the loaded models, as in `open_decoder`.
-
-    Returns:
-        The output of each run.
-
-    Raises:
-        InputError: a run directory or the text is malformed.
-        ConfigError: a moses.ini, table or model is not the one tuned by a run, or a command would have to
-            be run without permission.
-    """
-    runs = {path: load_run(path) for path in directories}
-    if not run_commands:
-        _refuse_new_commands(runs, source)
-    check_unchanged(runs)
-    return translate_all(runs, source, jobs, run_commands, cache)
-
-
-def translate_all(
-    runs: Mapping[Path, TuningRun],
-    source: Path,
-    jobs: int,
-    run_commands: bool = False,
-    cache: Path | None = None,
-) -> dict[Path, Path]:
-    """The test output of each run, translated if missing; each system is loaded once.
-
-    Raises:
-        ConfigError: a run has commands, its text is not translated yet, and run_commands is False.
-    """
-    outputs = {directory: output_path(directory, source) for directory in runs}
-    if not run_commands:
-        _refuse_new_commands(runs, source)
-
-    def system_of(directory: Path) -> tuple[str, str]:
-        return runs[directory].ini, json.dumps(runs[directory].decoder)
-
-    for (ini, decoder_settings), members in groupby(sorted(runs, key=system_of), key=system_of):
-        missing = [directory for directory in members if not outputs[directory].exists()]
-        if missing:
-            config = from_mapping(DecoderConfig, json.loads(decoder_settings), ini)
-            with open_decoder(Path(ini), config, jobs, cache) as decoder:
-                _translate_runs(decoder, {path: runs[path] for path in missing}, source, outputs)
-    return outputs
-
-
-def _refuse_new_commands(runs: Mapping[Path, TuningRun], source: Path) -> None:
-    """Refuse commands of runs that have not translated a text yet.
-
-    It comes before the check that nothing has changed, which reads the files that commands name.
-    """
-    new = {path: run for path, run in runs.items() if not output_path(path, source).exists()}
-    refuse_commands(new)
-
-
-def _translate_runs(
-    decoder: Decoder, runs: Mapping[Path, TuningRun], source: Path, outputs: Mapping[Path, Path]
-) -> None:
-    """Translate with each run's weights; runs with the same features share their models."""
-
-    def features_of(directory: Path) -> str:
-        return json.dumps([asdict(feature) for feature in runs[directory].nbest_features])
-
-    for _, members in groupby(sorted(runs, key=features_of), key=features_of):
-        directories = list(members)
-        with ListFeatures(runs[directories[0]].nbest_features) as lists:
-            for directory in directories:
-                run, output = runs[directory], outputs[directory]
-                size, fixed = run.nbest_size, run.fixed_search
-                decode_text(decoder, source, output, None, run.weights, lists, size, fixed)
-
-
-def output_path(directory: Path, source: Path) -> Path:
-    """Where a run's test output is: a file named by text and weights, or the given file of translations."""
-    if directory.is_file():
-        return directory
-    state = file_hash(source) + file_hash(directory / "weights.json")
-    return directory / f"test-{hashlib.sha256(state.encode()).hexdigest()[:12]}.out"
 
 
 def digests(

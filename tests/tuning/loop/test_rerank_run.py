@@ -19,7 +19,7 @@ from moses_bridge.formats.moses_ini import read_ini
 from tests.tuning.conftest import CONFIG, FixedDecoder
 from tuning.cli import main
 from tuning.compare.scan.system import system_of_run
-from tuning.compare.systems import translate_runs
+from tuning.compare.translations import translate_runs
 from tuning.loop.nbest_choice import NBestFeature
 from tuning.loop.rerank_config import RerankConfig
 from tuning.loop.rerank_run import rerank_run

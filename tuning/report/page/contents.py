@@ -10,7 +10,7 @@ from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import print_note
 from moses_bridge.base.steps import own_version, read_steps
 from tuning.compare.comparison import Comparison, ResultRow
-from tuning.compare.systems import output_path
+from tuning.compare.translations import output_path
 from tuning.loop.run_directory import TuningRun
 from tuning.report.page.chart import Chart, Palette
 from tuning.report.page.learning_curve import networks_behind, read_learning_curve

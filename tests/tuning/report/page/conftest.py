@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tuning.compare.systems import CompareConfig, compare, output_path
+from tuning.compare.systems import CompareConfig, compare
+from tuning.compare.translations import output_path
 from tuning.loop.run_directory import Iteration, TuningRun, save_run
 from tuning.report.page.contents import ReportInputs
 from tuning.report.write import write_comparison

@@ -19,7 +19,7 @@ from markupsafe import escape
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.extras import MissingExtraError, extra_named
 from tuning.cli import main
-from tuning.compare.systems import output_path
+from tuning.compare.translations import output_path
 from tuning.report.page.contents import ReportInputs, gather
 from tuning.report.page.library import plotting_library
 from tuning.report.page.write import render, write_report
