@@ -44,7 +44,7 @@ EXPERIMENT_SECTIONS = {
     "cslm": ("cslm",),
     "nnjm": ("nnjm",),
     "rnn_lm": ("rnn_lm",),
-    "rnnsearch": ("rnnsearch",),
+    "rnnsearch": ("rnnsearch", "rnnsearch-back"),
     "word_pairs": ("pairs",),
 }
 HEADER = "| key | meaning | type | default | limits |\n|---|---|---|---|---|\n"
