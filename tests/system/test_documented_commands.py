@@ -174,6 +174,8 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run([*train, *quickly(train)])
         for language in ("en", "fr"):
             shutil.copy(f"dev.{language}", f"dom.{language}")
+        n_lines = len(Path("dom.en").read_text().splitlines())
+        Path("dom.links").write_text("0-0\n" * n_lines)
         for name in ("in", "out", "dev"):
             shutil.copytree("model", name)
     return folder
@@ -202,7 +204,7 @@ def prepared(page: Path, system: Path, folder: Path) -> None:
     given = {
         "README.md": ("model", *LISTED),
         "quickstart.md": ("model", "dev.en", "dev.fr", "test.en", "test.fr"),
-        "which.md": ("corpus", "model", "dev.en", "dev.fr", "dom.en", "dom.fr"),
+        "which.md": ("corpus", "model", "dev.en", "dev.fr", "dom.en", "dom.fr", "dom.links"),
         "index.md": ("model",),
         "from_moses.md": ("model",),
         "tutorial.md": ("corpus",),  # which its first command fetches
