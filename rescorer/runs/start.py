@@ -93,7 +93,9 @@ class Start:
                 "so its networks cannot be trained further"
             )
         prepared.network.load_state_dict(self.model.network.state_dict())
+        prepared.network.eval()
         with torch.no_grad():
             loss = prepared.task.held_out_loss()
+        prepared.network.train()
         if loss is not None:
             print_note(f"held-out loss of {self.directory}: {loss:.4g} nats per word")
