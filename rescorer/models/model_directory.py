@@ -106,14 +106,27 @@ def load_model(directory: Path, trust_code: bool = False) -> TrainedModel[Any]:
         )
     architecture = load(name)
     shortlists = _shortlists(directory, description)
-    settings = from_mapping(
-        architecture.settings, {"model": description["model"]}, str(directory / DESCRIPTION)
-    )
+    settings = settings_of_sizes(directory, description)
     network = _empty_network(architecture, settings, shortlists, directory)
     weights = load_tensors(directory / WEIGHTS)
     check_weights(network, weights, directory / WEIGHTS, TRAIN_AGAIN)
     network.load_state_dict(weights, assign=True)
     return TrainedModel(name, network.eval(), shortlists, description)
+
+
+def settings_of_sizes(directory: Path, description: Mapping[str, Any]) -> Any:
+    """Settings of a training whose `model` has the sizes of a network, all else the defaults.
+
+    Args:
+        directory: of the model.
+        description: its config.json.
+
+    Raises:
+        ConfigError: a size is unknown or malformed.
+    """
+    settings = load(description["architecture"]).settings
+    sizes = {"model": description["model"]}
+    return from_mapping(settings, sizes, str(directory / DESCRIPTION))
 
 
 class _SkipInit(TorchFunctionMode):

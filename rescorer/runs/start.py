@@ -8,14 +8,13 @@ from typing import Any
 
 import torch
 
-from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import print_note
 from rescorer.contract.data import Data
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.training import Prepared
-from rescorer.models.model_description import DESCRIPTION, read_description
-from rescorer.models.model_directory import fingerprint, load_model
+from rescorer.models.model_description import read_description
+from rescorer.models.model_directory import fingerprint, load_model, settings_of_sizes
 
 
 @dataclass(frozen=True)
@@ -58,9 +57,7 @@ class Start:
         Raises:
             ConfigError: they have others, which are not the defaults either.
         """
-        description = str(self.directory / DESCRIPTION)
-        sizes = {"model": self.model.description["model"]}
-        own = {"model": from_mapping(type(settings), sizes, description).model}
+        own = {"model": settings_of_sizes(self.directory, self.model.description).model}
         if hasattr(settings, "reading"):
             own["reading"] = self.model.training.reading
         for key, value in own.items():

@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 
-from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
@@ -17,7 +16,13 @@ from moses_bridge.base.textio import StrPath
 from rescorer.contract.architectures import ARCHITECTURES, PhraseValues, load
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.models.model_card import write_model_card
-from rescorer.models.model_directory import fingerprint, load_model, save_model, written_files
+from rescorer.models.model_directory import (
+    fingerprint,
+    load_model,
+    save_model,
+    settings_of_sizes,
+    written_files,
+)
 from rescorer.runs.expected_bleu.list_reader import read_lists
 from rescorer.runs.expected_bleu.task import ExpectedBleuConfig, ExpectedBleuTask, PairValues
 from rescorer.training.held_out import digest
@@ -119,7 +124,7 @@ def _train(
     report = Trainer(learned.network, task, config.loop, out, fixed, unit=UNIT).run(resume)
     record = {**fixed, "loop": loop, "report": asdict(report), "held_out_loss_before": before}
     description = learned.description
-    sizes = from_mapping(architecture.settings, {"model": description["model"]}, str(model)).model
+    sizes = settings_of_sizes(model, description).model
     training = {**description.get("training", {}), "expected_bleu": record}
     write_model_card(out, learned.architecture, training)
     save_model(
