@@ -60,6 +60,11 @@ TAKEN = {
 # Experiments in which the phrase network's column is added to a baseline, each with a network of its own. The
 # regime 60000-pairs is the default table, so it is counted once if both are of the same corpus.
 COLUMN_EXPERIMENTS = ("table1", "full", "german", "regime-*")
+# Tables of which the pages show all columns.
+WHOLE = (
+    *("table1", "networks", "full", "full-best", "sizes"),
+    *("german", "german-home", "german-best", "german-full"),
+)
 # The rows of the README's table: what one score gains, and two of them together.
 SHORT = ("+RNN", "+CSLM", "+NNJM", "+CSLM+NNJM")
 # The columns of the overview of gains: places of gains.json, and how they are headed.
@@ -398,10 +403,7 @@ def _two_digits(value: float) -> str:
 
 
 TABLES: Mapping[str, Callable[[Path], str]] = {
-    **{
-        name: partial(_whole_table, name)
-        for name in ("table1", "networks", "full", "full-best", "sizes")
-    },
+    **{name: partial(_whole_table, name) for name in WHOLE},
     "table1-short": _first_table,
     "domains": partial(_domains, "domain"),
     "domain-nnjms": partial(_domains, "nnjm"),
