@@ -63,7 +63,8 @@ def with_neural_model(work: Work, name: str, service: str) -> Result:
     neural = work.words_per_second(_options("builtin", f"{name}={service}"))
     plain = Work(work.ini, work.source, base).words_per_second(_options("builtin"))
     title = f"decode {N_LINES} lines, {name} in the search"
-    return Result(title, service, "the search without it", neural, plain, "words/s")
+    shown = " ".join(Path(word).name for word in service.split())
+    return Result(title, shown, "the search without it", neural, plain, "words/s")
 
 
 def _options(kind: DecoderKind, neural_lm: str | tuple[str, ...] = ()) -> DecoderConfig:

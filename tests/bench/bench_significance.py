@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from moses_bridge.base.textio import read_lines, write_lines
-from moses_bridge.decoding.decoder import DecoderOptions
+from moses_bridge.decoding.decoder import DecoderConfig
 from tuning.compare.significance import SystemOutputs, compare_outputs
 from tuning.compare.translations import translate_all
 from tuning.loop.run_directory import load_run
@@ -37,7 +37,7 @@ CONFIG = TuningConfig(
     patience=2,
     start_spread=0.3,
     search=OptimizerConfig(mert=MertConfig(n_restarts=6, n_directions=4)),
-    decoder=DecoderOptions(stack_size=50, pop_limit=100),
+    decoder=DecoderConfig(stack_size=50, pop_limit=100),
 )
 
 Outputs = dict[tuple[int, int], Statistics]

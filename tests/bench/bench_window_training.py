@@ -26,6 +26,7 @@ from rescorer.contract.data import Data
 from rescorer.scorers.nnjm.network import Nnjm
 from rescorer.scorers.nnjm.task import NnjmTrainingConfig, prepare
 from rescorer.training.loop import LoopConfig
+from rescorer.training.seeded_batch import SeededBatch
 from rescorer.windows.task import WindowTask
 
 LEARNING_RATE = 2e-3
@@ -79,7 +80,8 @@ class PlainTask(OurTask):
     def batches(self, epoch: int) -> list[Examples]:
         """The windows of each update."""
         order = np.random.default_rng((SEED, epoch)).permutation(len(self.task.train_rows))
-        return [Examples(rows, ()) for rows in np.array_split(order, len(order) // PEER_BATCH)]
+        parts = np.array_split(order, len(order) // PEER_BATCH)
+        return [Examples(*SeededBatch(rows, ())) for rows in parts]
 
     def loss(self, batch: Examples) -> tuple[Tensor, float]:
         """Summed loss and number of windows."""

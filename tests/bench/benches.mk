@@ -1,4 +1,5 @@
-# Benchmarks on the tables of `make table1`, read by the Makefile; peers that are not on the PATH are left out.
+# Benchmarks on the tables of `make table1`, read by the Makefile; peers that are not on the PATH are left out. With ROWS=10000000
+# the whole table is repeated until it has so many rows, where rows are read and written.
 RESULTS := $(abspath $(BUILD))/bench
 BENCH := cd tests/bench && $(abspath $(BIN))/python
 # $(call bench,NAME,FILES,OPTIONS): one benchmark and its results.
@@ -19,6 +20,7 @@ bench: $(B)/tables/rnn/moses.ini $(foreach name,baseline cslm nnjm,$(B)/runs/$(n
 	$(call bench,report,$(TRAINING))
 	$(call bench,busy_machine,$(FILTERED) $(B)/encdec)
 	$(call bench,tuning,$(FIRST_LISTS) $(DEV).$(TARGET))
+	$(call bench,tables,$(WHOLE_TABLE),$(ROWS))
 
 # Time and memory of a model for 1, 3 and 10 times a part of the corpus: some minutes.
 bench-build: $(TRAINING) | $(INSTALL)
