@@ -276,7 +276,7 @@ class BuiltinDecoder:
         given = {**model.ini.weights, **(weights or {})}
         neural = tuple(_only_weight(lm.name, given.pop(lm.name, ())) for lm in self._neural)
         weighted = make_weighted_model(model, self._lm_scores, model.weight_vector(given))
-        translator = Translator(model, weighted, limits)
+        translator = Translator(model, weighted, limits, model.sparse_weights(given))
         return Work(translator, nbest, NeuralWork(self._neural, neural) if neural else None)
 
     def _nbest_format(self, nbest_size: int) -> NBestFormat:

@@ -108,7 +108,8 @@ def _forced_translator(
     table_limit = ALL_ROWS if config.table_limit is None else config.table_limit
     model = load_model(ini, table_limit, config.distortion_limit)
     limits = Limits(1, 1, effective_distortion_limit(model.distortion_limit))
-    return ForcedTranslator(model, _weighted(model, weights), limits, targets)
+    sparse = model.sparse_weights(weights)
+    return ForcedTranslator(model, _weighted(model, weights), limits, targets, sparse)
 
 
 def score_entries(ini: Path, source: Path, nbest: Path, out: Path, weights: Weights | None) -> None:
@@ -129,7 +130,8 @@ def score_entries(ini: Path, source: Path, nbest: Path, out: Path, weights: Weig
     refuse_overwriting([out], [source, nbest, *read_ini(ini).files()])
     with CompilationNotice(*READING):
         model = load_model(ini, ALL_ROWS, None)
-        translator = Translator(model, _weighted(model, weights), NO_SEARCH)
+        sparse = model.sparse_weights(weights)
+        translator = Translator(model, _weighted(model, weights), NO_SEARCH, sparse)
         sources = list(read_lines(source))
         check_source(sources, model, source)
         lines = rescored_lines(translator, sources, nbest)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from moses_bridge.base.errors import InputError
@@ -20,6 +20,14 @@ LARGEST_INT = 2**31 - 1
 TABLE_LIMIT = "table-limit"
 GROUP_KIND, MIXTURE_KIND = "PhraseDictionaryGroup", "PhraseDictionaryMultiModel"
 OF_TABLES = (GROUP_KIND, MIXTURE_KIND)
+# Features with sparse values alone, each with a weight of its own by name; all others have scores.
+WORD_TRANSLATION = "WordTranslationFeature"
+SPARSE_KINDS = (
+    *("PhraseLengthFeature", "SourceWordDeletionFeature", "TargetWordInsertionFeature"),
+    WORD_TRANSLATION,
+)
+WEIGHT_FILE = "weight-file"
+PATHS = ("path", "source-path", "target-path")  # arguments of features that name files
 LIMITS = {
     "distortion-limit": -1,
     "max-phrase-length": 1,
@@ -45,8 +53,9 @@ class Feature:
 
     @property
     def n_scores(self) -> int:
-        """Number of values of the feature (num-features; 1 where it is not given)."""
-        return int(self.arguments.get("num-features", "1"))
+        """Number of values of the feature that are not sparse (num-features; 1 where it is not given)."""
+        default = "0" if self.kind in SPARSE_KINDS else "1"
+        return int(self.arguments.get("num-features", default))
 
 
 @dataclass(frozen=True)
@@ -82,9 +91,10 @@ class MosesIni:
     def files(self) -> list[Path]:
         """The files of the model that are there: those named in the ini, and the ini itself."""
         named = [
-            self.file(each.arguments["path"]) for each in self.features if "path" in each.arguments
+            each.arguments[key] for each in self.features for key in PATHS if key in each.arguments
         ]
-        return [self.path, *(file for path in named for file in _files_at(path))]
+        named += self.settings.get(WEIGHT_FILE, ())
+        return [self.path, *(file for path in named for file in _files_at(self.file(path)))]
 
     def feature(self, name: str) -> Feature:
         """The feature of a name.
@@ -311,12 +321,28 @@ def with_path(ini: MosesIni, feature_name: str, path: Path) -> MosesIni:
 
 
 def with_absolute_paths(ini: MosesIni) -> MosesIni:
-    """The ini with the relative paths of all features made absolute, for use from anywhere."""
+    """The ini with all relative paths made absolute, for use from anywhere."""
+    return _with_other_paths(ini, lambda path: ini.file(path).resolve())
+
+
+def _with_other_paths(ini: MosesIni, changed: Callable[[str], Path]) -> MosesIni:
+    """The ini with other paths in the place of all relative ones."""
+    lines = ini.lines
     for feature in ini.features:
-        path = Path(feature.arguments.get("path", "/"))
-        if not path.is_absolute():
-            ini = with_path(ini, feature.name, ini.file(str(path)).resolve())
-    return ini
+        paths = {key: feature.arguments.get(key, "/") for key in PATHS}
+        new = {
+            key: _whole_path(ini.path, changed(path))
+            for key, path in paths.items()
+            if not Path(path).is_absolute()
+        }
+        lines = _with_arguments(replace(ini, lines=lines), feature.name, new) if new else lines
+    lines = tuple(
+        _whole_path(ini.path, changed(text)).encode("utf-8", "surrogateescape")
+        if section == WEIGHT_FILE and text and not Path(text).is_absolute()
+        else line
+        for line, (section, text) in zip(lines, with_sections(lines), strict=True)
+    )
+    return ini if lines == ini.lines else parse_ini(lines, ini.path)
 
 
 def moved_to(ini: MosesIni, directory: Path) -> MosesIni:
@@ -331,12 +357,13 @@ def moved_to(ini: MosesIni, directory: Path) -> MosesIni:
     """
     if directory.resolve() == ini.path.resolve().parent:
         return ini
-    for feature in ini.features:
-        path = feature.arguments.get("path", "/")
-        if not Path(path).is_absolute() and not _is_of_working_directory(ini, path):
-            moved = os.path.relpath(ini.path.resolve().parent / path, directory.resolve())
-            ini = with_path(ini, feature.name, Path(moved))
-    return ini
+    old = ini.path.resolve().parent
+
+    def moved(path: str) -> Path:
+        is_beside = not _is_of_working_directory(ini, path)
+        return Path(os.path.relpath(old / path, directory.resolve()) if is_beside else path)
+
+    return _with_other_paths(ini, moved)
 
 
 def path_like(ini: MosesIni, feature: Feature, new: Path, directory: Path) -> Path:

@@ -38,7 +38,8 @@ def start_weights(ini: Path, added: Mapping[str, float], init_weights: Path | No
             raise ConfigError(f"{ini} has a feature {feature.name}; use another name")
     weights = {name: list(values) for name, values in parsed.weights.items()}
     for feature in parsed.features:
-        weights.setdefault(feature.name, [1.0] * feature.n_scores)
+        if feature.n_scores:
+            weights.setdefault(feature.name, [1.0] * feature.n_scores)
     weights |= {name: [weight] for name, weight in added.items()}
     if init_weights is not None:
         for name, values in read_weights(init_weights).items():

@@ -22,6 +22,7 @@ from moses_bridge.base.lock import held_directory
 from moses_bridge.decoding.cluster_decoder import ClusterDecoder
 from moses_bridge.decoding.decoder import Decoder, DecoderConfig, open_decoder
 from moses_bridge.formats.moses_ini import moved_to, parse_ini, read_ini, with_weights, write_ini
+from moses_bridge.formats.sparse_weights import sparse_weights
 from tuning.loop.iteration_files import Weights, read_optimised
 from tuning.loop.list_features import ListFeatures
 from tuning.loop.nbest_choice import NBestFeature, choose_best, search_weights
@@ -234,7 +235,9 @@ def write_tuned_ini(ini: Path, weights: Weights, out: Path) -> None:
         out: the ini to write.
     """
     parsed = moved_to(read_ini(ini), out.parent)
-    unweighted = [each.name for each in parsed.features if each.name not in parsed.weights]
+    unweighted = [
+        each.name for each in parsed.features if each.name not in parsed.weights and each.n_scores
+    ]
     added = [f"{name}= {' '.join(['1'] * len(weights[name]))}".encode() for name in unweighted]
     if added:
         parsed = parse_ini((*parsed.lines, b"[weight]", *added), ini)
@@ -288,6 +291,8 @@ class Loop:
         self.config = config
         self.run = run
         self.jobs = jobs
+        sparse = sparse_weights(read_ini(Path(run.ini)))
+        self.sparse = {name: [weight] for name, weight in sparse.items()}
 
     def run_to_end(self, start: Weights) -> None:
         """Iterate to the end; then the run has the weights to keep."""
@@ -349,9 +354,9 @@ class Loop:
         """Optimise the weights on the pool; the result is kept on disk for resuming."""
         path = self.out / f"iter{number:02}.optimised.json"
         if not path.exists():
-            starts = [weight_row(pool, iteration.weights)]
+            starts = [weight_row(pool, self.sparse | iteration.weights)]
             starts += [
-                weight_row(pool, earlier.weights)
+                weight_row(pool, self.sparse | earlier.weights)
                 for earlier in self.run.iterations[:-1]
                 if earlier.weights != iteration.weights
             ]
@@ -375,7 +380,7 @@ class Loop:
         return record.weights
 
     def frozen(self, weights: Weights, pool: NBestPool) -> tuple[str, ...]:
-        """Columns keeping their weight: frozen or left out by settings, or sparse (no weight in the ini)."""
+        """Columns keeping their weight: frozen or left out by settings, or sparse and not in [weight]."""
         sparse = (name for name in pool.names if name.rpartition("_")[0] not in weights)
         left_out = (name for name in self.config.left_out if name in pool.names)
         return (*self.config.search.frozen, *left_out, *sparse)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.builtin.decoder import feature_slots as slots
 from moses_bridge.builtin.decoder.table_groups import TABLE_KIND
-from moses_bridge.formats.moses_ini import OF_TABLES, Feature, MosesIni
+from moses_bridge.formats.moses_ini import OF_TABLES, SPARSE_KINDS, Feature, MosesIni
 
 LM_KIND, REORDERING_KIND = "KENLM", "LexicalReordering"
 ONLY_SLOT = {
@@ -18,7 +18,7 @@ ONLY_SLOT = {
     "PhrasePenalty": slots.PHRASE_PENALTY,
     "UnknownWordPenalty": slots.UNKNOWN_WORD,
 }
-KINDS = (*ONLY_SLOT, LM_KIND, TABLE_KIND, *OF_TABLES)
+KINDS = (*ONLY_SLOT, LM_KIND, TABLE_KIND, *OF_TABLES, *SPARSE_KINDS)
 OF_MANY_SCORES = (TABLE_KIND, *OF_TABLES, REORDERING_KIND)
 _ARPA = ". If its file is ARPA, KENLM reads it, with other scores of unknown words"
 _MIXTURE = ". moses-bridge combine makes one table of several"
@@ -44,14 +44,17 @@ class FeatureSlice:
     listed: bool
 
 
-def feature_slices(ini: MosesIni, tables: Sequence[Feature]) -> tuple[FeatureSlice, ...]:
+def feature_slices(
+    ini: MosesIni, tables: Sequence[Feature], n_sparse_sums: int
+) -> tuple[FeatureSlice, ...]:
     """The features of an ini in the order of Moses's n-best lists: stateful, then stateless.
 
     Args:
         ini: the ini.
         tables: its phrase tables in the order of `feature_slots`.
+        n_sparse_sums: 1 with sparse features, else 0; they have no place of their own.
     """
-    first_slots = _first_slots(ini, tables)
+    first_slots = _first_slots(ini, tables, n_sparse_sums)
     ordered = sorted(ini.features, key=lambda feature: feature.kind not in STATEFUL)
     return tuple(
         FeatureSlice(feature.name, first_slots[feature.name], _size(feature), _is_listed(feature))
@@ -59,12 +62,13 @@ def feature_slices(ini: MosesIni, tables: Sequence[Feature]) -> tuple[FeatureSli
     )
 
 
-def _first_slots(ini: MosesIni, tables: Sequence[Feature]) -> dict[str, int]:
-    found = {each.name: ONLY_SLOT[each.kind] for each in ini.features if each.kind in ONLY_SLOT}
+def _first_slots(ini: MosesIni, tables: Sequence[Feature], n_sparse_sums: int) -> dict[str, int]:
+    found = {each.name: ONLY_SLOT.get(each.kind, 0) for each in ini.features}
     place = slots.PHRASE_TABLE
     for table in tables:
         found[table.name] = place
         place += table.n_scores
+    place += n_sparse_sums
     for number, model in enumerate(ini.of_kind(LM_KIND)):
         found[model.name] = place + number - 1 if number else slots.LANGUAGE_MODEL
     return found
@@ -98,10 +102,11 @@ def check_features(ini: MosesIni) -> None:
                 f"{ini.path}: {n_of_kind} features of kind {feature.kind}; "
                 "the built-in decoder supports one (the decoder of Moses more)"
             )
-        if feature.kind not in OF_MANY_SCORES and feature.n_scores != 1:
+        n_scores = 0 if feature.kind in SPARSE_KINDS else 1
+        if feature.kind not in OF_MANY_SCORES and feature.n_scores != n_scores:
             raise ConfigError(
                 f"{ini.path}: {feature.name} has num-features={feature.n_scores}; "
-                f"in the built-in decoder {feature.kind} has one"
+                f"in the built-in decoder {feature.kind} has {n_scores}"
             )
         for key in ("input-factor", "output-factor", "factor"):
             if feature.arguments.get(key, "0") != "0":

@@ -2,7 +2,8 @@
 
 It may differ from that of the ini; `feature_slices` gives the position of each feature of an ini. Behind those
 of fixed sizes come the scores of the decoding paths' phrase tables and groups of tables, those of the tables in
-groups, whose values are 0, and then all language models but the first one.
+groups, whose values are 0, the weighted sum of all sparse values if there are any, and then all language
+models but the first one.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ PHRASE_TABLE = 11
 Vector = NDArray[np.float64]
 
 
-def n_features(n_table_scores: int, n_further_models: int) -> int:
+def n_features(n_table_scores: int, n_sparse_sums: int, n_further_models: int) -> int:
     """Length of a vector of features or weights.
 
     Args:
         n_table_scores: number of scores of all phrase tables and groups.
+        n_sparse_sums: 1 with sparse features, else 0.
         n_further_models: number of language models except the first one.
     """
-    return PHRASE_TABLE + n_table_scores + n_further_models
+    return PHRASE_TABLE + n_table_scores + n_sparse_sums + n_further_models

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -73,12 +73,14 @@ class ForcedTranslator(Translator):
         weighted: tables and weights for compiled code.
         limits: bounds of the search; only the distortion limit is used.
         targets: the translation of each line.
+        sparse_weights: see `Translator`.
     """
 
     def __init__(
-        self, model: Model, weighted: WeightedModel, limits: Limits, targets: Sequence[bytes]
-    ) -> None:
-        super().__init__(model, weighted, limits)
+        self, model: Model, weighted: WeightedModel, limits: Limits, targets: Sequence[bytes],
+        sparse_weights: Mapping[str, float] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(model, weighted, limits, sparse_weights)
         self._targets = targets
 
     def translate(self, sentence_id: int, line: bytes, nbest: NBestFormat | None) -> Translation:
@@ -172,6 +174,8 @@ def paths_of(
     features = np.array([_features(path, options, weighted) for path in paths])
     starts = np.cumsum([0, *map(len, paths)], dtype=np.int64)
     found = Paths(starts, np.concatenate(paths), features @ weighted.weights, features)
+    if sentence.sparse:
+        return sentence.sparse.with_sums(found, options)
     if not sentence.given:
         return found
     return add_given_scores(found, options, sentence.given, weighted.weights)

@@ -17,7 +17,7 @@ from moses_bridge.formats.phrase_table import to_number
 HONOURED = frozenset(
     (
         *("feature", "weight", "distortion-limit", "max-phrase-length"),
-        *("mapping", "decoding-graph-backoff"),
+        *("mapping", "decoding-graph-backoff", "weight-file"),
         *("stack", "cube-pruning-pop-limit", "beam-threshold", "early-distortion-cost"),
         *("drop-unknown", "mark-unknown", "unknown-word-prefix", "unknown-word-suffix"),
         *("input-factors", "factor-delimiter", "xml-input"),
@@ -83,7 +83,7 @@ ONLY_OFF = frozenset(
 REFUSED = frozenset(
     (
         *("alternate-weight-setting", "feature-add", "feature-name-overwrite", "feature-overwrite"),
-        *("placeholder-factor", "spe-aln", "spe-src", "spe-trg", "weight-add", "weight-file"),
+        *("placeholder-factor", "spe-aln", "spe-src", "spe-trg", "weight-add"),
         "weight-overwrite",
     )
 )

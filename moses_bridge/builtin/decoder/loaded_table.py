@@ -39,6 +39,7 @@ from moses_bridge.compiled.lexicon import Lexicon, LexiconTables, add_word, has_
 from moses_bridge.compiled.scanning import line_end, next_token, same_bytes
 from moses_bridge.formats.row_columns import (
     ALIGNMENT,
+    SPARSE,
     RowColumns,
     column_behind_scores,
     find_columns,
@@ -75,6 +76,8 @@ class TableRows(NamedTuple):
         words: int32, target word numbers.
         link_starts: (n_rows + 1,) int64, where a row's links start in `links`.
         links: uint8, the text of the fourth column.
+        sparse_starts: (n_rows + 1,) int64, where a row's text starts in `sparse`; empty if no row has one.
+        sparse: uint8, the text of the sixth column.
         scores: (n_rows, n_scores) float32, natural logarithms, at least -100.
     """
 
@@ -83,6 +86,8 @@ class TableRows(NamedTuple):
     words: NDArray[np.int32]
     link_starts: NDArray[np.int64]
     links: NDArray[np.uint8]
+    sparse_starts: NDArray[np.int64]
+    sparse: NDArray[np.uint8]
     scores: NDArray[np.float32]
 
 
@@ -168,14 +173,19 @@ def _empty_rows(data: NDArray[np.uint8], n_scores: int) -> TableRows:
         words=np.empty(len(data) // 2 + 1, np.int32),
         link_starts=np.zeros(n_rows + 1, np.int64),
         links=np.empty(len(data), np.uint8),
+        sparse_starts=np.zeros(n_rows + 1, np.int64),
+        sparse=np.empty(len(data), np.uint8),
         scores=np.empty((n_rows, n_scores), np.float32),
     )
 
 
 def _trimmed(rows: TableRows, n_rows: int) -> TableRows:
+    n_sparse = rows.sparse_starts[n_rows]
     return rows._replace(
         words=rows.words[: rows.word_starts[n_rows]].copy(),
         links=rows.links[: rows.link_starts[n_rows]].copy(),
+        sparse_starts=rows.sparse_starts if n_sparse else rows.sparse_starts[:0].copy(),
+        sparse=rows.sparse[:n_sparse].copy(),
     )
 
 
@@ -196,7 +206,21 @@ def _join_rows(parts: Sequence[TableRows]) -> TableRows:
         words=np.concatenate([part.words for part in parts]),
         link_starts=_join_starts([part.link_starts for part in parts]),
         links=np.concatenate([part.links for part in parts]),
+        sparse_starts=_join_sparse_starts(parts),
+        sparse=np.concatenate([part.sparse for part in parts]),
         scores=scores,
+    )
+
+
+def _join_sparse_starts(parts: Sequence[TableRows]) -> NDArray[np.int64]:
+    if not any(len(part.sparse) for part in parts):
+        return np.zeros(0, np.int64)
+    none = [np.zeros(len(part.nodes) + 1, np.int64) for part in parts]
+    return _join_starts(
+        [
+            part.sparse_starts if len(part.sparse) else no
+            for part, no in zip(parts, none, strict=True)
+        ]
     )
 
 
@@ -308,4 +332,11 @@ def _parse_columns(
         rows.links[n_links] = data[i]
         n_links += 1
     rows.link_starts[row + 1] = n_links
+    n_sparse = rows.sparse_starts[row]
+    sparse, sparse_end = column_behind_scores(data, columns, SPARSE)
+    sparse, _ = next_token(data, sparse, sparse_end)
+    for i in range(sparse, sparse_end):
+        rows.sparse[n_sparse] = data[i]
+        n_sparse += 1
+    rows.sparse_starts[row + 1] = n_sparse
     return int(parse_logs(data, columns.scores, columns.scores_end, rows.scores[row]))

@@ -31,6 +31,7 @@ from moses_bridge.builtin.decoder.ini_values import IniValues, read_values
 from moses_bridge.builtin.decoder.loaded_table import LoadedTable, TableFile, load_tables
 from moses_bridge.builtin.decoder.reordering_table import N_SCORES, read_reordering
 from moses_bridge.builtin.decoder.source_trie import longest_phrase
+from moses_bridge.builtin.decoder.sparse_model import SparseModel, check_names, sparse_model
 from moses_bridge.builtin.decoder.stored_files import ModelFiles, stored_files
 from moses_bridge.builtin.decoder.table_groups import TABLE_KIND
 from moses_bridge.builtin.decoder.table_members import Members, make_members
@@ -69,6 +70,7 @@ class Model:
         target_words: bytes of each target word; those of the first language model come first.
         source_ids: number of each word of the tables' sources.
         target_ids: number of each target word.
+        sparse: the sparse features, None if there are none.
         has_reordering: whether the ini has a reordering table.
         table_limits: number of translations of each path kept for a source phrase; 0 for all.
         distortion_limit: longest jump in words; negative for any.
@@ -86,6 +88,7 @@ class Model:
     target_words: list[bytes]
     source_ids: dict[bytes, int]
     target_ids: dict[bytes, int]
+    sparse: SparseModel | None
     has_reordering: bool
     table_limits: tuple[int, ...]
     distortion_limit: int
@@ -96,7 +99,7 @@ class Model:
         """Length of a feature vector."""
         n_models = max(1, len(self.ini.of_kind(LM_KIND)))
         n_scores = sum(feature.n_scores for feature in _table_features(self.ini))
-        return slots.n_features(n_scores, n_models - 1)
+        return slots.n_features(n_scores, int(self.sparse is not None), n_models - 1)
 
     def weight_vector(self, overwrite: Mapping[str, Sequence[float]] | None) -> slots.Vector:
         """The weight vector, *Shape:* (n_features,).
@@ -121,9 +124,27 @@ class Model:
             vector[feature.first : feature.first + feature.size] = values
         if not np.isfinite(vector).all():
             raise ConfigError(f"{self.ini.path}: a weight is not a finite number")
-        if given:
-            raise ConfigError(f"{self.ini.path}: weights of {', '.join(given)}: no such feature")
+        if self.sparse is not None:
+            vector[slots.PHRASE_TABLE + self.table.rows.scores.shape[1]] = 1.0
+        check_names(self.ini, given)
         return vector
+
+    def sparse_weights(self, overwrite: Mapping[str, Sequence[float]] | None) -> dict[str, float]:
+        """The weights of sparse values by name, those of the ini where `overwrite` has no other.
+
+        Raises:
+            ConfigError: `overwrite` has several weights for one.
+        """
+        if self.sparse is None:
+            return {}
+        names = {feature.name for feature in self.features}
+        given = {name: row for name, row in (overwrite or {}).items() if name not in names}
+        for name, row in given.items():
+            if len(row) != 1:
+                raise ConfigError(
+                    f"{self.ini.path}: {len(row)} weights of {name}, which has 1 score"
+                )
+        return {**self.sparse.weights, **{name: row[0] for name, row in given.items()}}
 
 
 def load_model(
@@ -167,7 +188,8 @@ def load_model(
     )
     lm, *others = lms
     source_words = words_of(table.source_words)
-    features = feature_slices(ini, _in_order_of_slots(paths))
+    sparse = sparse_model(ini, paths, table, target_words, values.xml_input not in WITHOUT_GIVEN)
+    features = feature_slices(ini, _in_order_of_slots(paths), int(sparse is not None))
     return Model(
         ini=ini,
         values=values,
@@ -185,6 +207,7 @@ def load_model(
         target_words=target_words,
         source_ids={word: number for number, word in enumerate(source_words)},
         target_ids={word: number for number, word in enumerate(target_words)},
+        sparse=sparse,
         has_reordering=bool(ini.of_kind(REORDERING_KIND)),
         table_limits=limits.tables if table_limit is None else (table_limit,) * len(paths),
         distortion_limit=limits.distortion if distortion_limit is None else distortion_limit,
@@ -284,6 +307,10 @@ def _read_reordering(
     if not ini.of_kind(REORDERING_KIND):
         return np.zeros((len(table.rows.nodes), N_SCORES), np.float32)
     feature = ini.of_kind(REORDERING_KIND)[0]
+    if sparse := [key for key in feature.arguments if key.startswith("sparse-")]:
+        raise ConfigError(
+            f"{ini.path}: {feature.name} has {sparse[0]}; the built-in decoder has no sparse reordering"
+        )
     kind = feature.arguments.get("type", "")
     if not REORDERING_TYPE.fullmatch(kind):
         raise ConfigError(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from moses_bridge.builtin.decoder.lattice import Paths, words_of_options
 from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, Options
+from moses_bridge.builtin.decoder.sparse_values import SentenceValues
 from moses_bridge.formats.alignment import parse_links
 from moses_bridge.formats.marked_text import Given
 from moses_bridge.formats.nbest import escape_bars
@@ -50,11 +51,13 @@ class SentenceOptions:
         options: its translation options.
         names: the words that are not target words of the model, by their numbers in this sentence.
         given: the translations that the sentence gives.
+        sparse: the sparse values of its options, None if the model has none.
     """
 
     options: Options
     names: Mapping[int, bytes]
     given: tuple[Given, ...] = ()
+    sparse: SentenceValues | None = None
 
 
 def sentence_texts(model: Model, sentence: SentenceOptions, paths: Paths) -> list[bytes]:
@@ -105,10 +108,11 @@ def nbest_lines(
     """
     template, columns = _feature_template(model, added)
     values = np.column_stack([paths.features[:, columns], *added.values()]).tolist()
+    sparse = sentence.sparse.fields(paths, sentence.options) if sentence.sparse else None
     totals = paths.totals.tolist()
     lines = []
     for i, text in enumerate(texts):
-        features = template % tuple(values[i])
+        features = template % tuple(values[i]) + (sparse[i] if sparse else b"")
         words = escape_bars(text)
         line = b"%d ||| %b  ||| %b ||| %g" % (sentence_id, words, features, totals[i])
         if nbest.segmentation or nbest.alignment:

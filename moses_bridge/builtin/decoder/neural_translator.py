@@ -292,7 +292,8 @@ def _raised_translator(translator: Translator, raised: float) -> Translator:
     weights[LANGUAGE_MODEL] += raised
     choices = no_choices(model.table, model.table_limits, model.members)
     weighted = translator.weighted._replace(choices=choices, weights=weights)
-    return Translator(model, weighted, translator.limits)
+    sparse = translator.sparse.weights if translator.sparse else None
+    return Translator(model, weighted, translator.limits, sparse)
 
 
 def _nothing() -> None:

@@ -108,6 +108,28 @@ def choose_for_sentence(source: Any, max_words: int, model: WeightedModel) -> No
 
 
 @njit(cache=True)
+def spans_to_choose(source: Any, max_words: int, model: WeightedModel) -> Any:
+    """The source phrases of a sentence without choices: node, first word and number of words, *Shape:* (n, 3).
+
+    Args:
+        source: see `choose_for_sentence`.
+        max_words: see there.
+        model: tables and weights.
+    """
+    nodes = _span_nodes(source, max_words, model)
+    spans = np.empty((nodes.size, 3), np.int64)
+    n_spans = 0
+    for start in range(nodes.shape[0]):
+        for length in range(1, max_words + 1):
+            node = nodes[start, length - 1]
+            if node != NO_NODE and not model.choices.done[node]:
+                spans[n_spans, 0] = node
+                spans[n_spans, 1], spans[n_spans, 2] = start, length
+                n_spans += 1
+    return spans[:n_spans]
+
+
+@njit(cache=True)
 def make_options(source: Any, copies: Any, max_words: int, model: WeightedModel) -> Options:
     """The options of a sentence.
 

@@ -29,9 +29,11 @@ from moses_bridge.builtin.decoder.options import (
     Options,
     choose_for_sentence,
     make_options,
+    raise_options,
 )
 from moses_bridge.builtin.decoder.search import Limits, make_workspace, search
 from moses_bridge.builtin.decoder.source_text import source_text
+from moses_bridge.builtin.decoder.sparse_values import SentenceValues, SparseValues
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel
 from moses_bridge.formats.marked_text import MarkedText
 
@@ -48,12 +50,20 @@ class Translator:
         model: tables.
         weighted: tables and weights for compiled code.
         limits: bounds of the search.
+        sparse_weights: weights of sparse values, those of the ini by default.
     """
 
-    def __init__(self, model: Model, weighted: WeightedModel, limits: Limits) -> None:
+    def __init__(
+        self, model: Model, weighted: WeightedModel, limits: Limits,
+        sparse_weights: Mapping[str, float] | None = None,
+    ) -> None:  # fmt: skip
         self.model = model
         self.weighted = weighted
         self.limits = limits
+        self.sparse = None
+        if model.sparse is not None:
+            weights = model.sparse.weights if sparse_weights is None else sparse_weights
+            self.sparse = SparseValues(model.sparse, weights, weighted)
         self._room = 0
         self.work = make_workspace(
             limits, model.max_phrase_words, model.lm.order, model.further.width
@@ -62,9 +72,11 @@ class Translator:
 
     def choose(self, line: bytes) -> None:
         """Choose the options of all phrases of a line; see `choose_for_sentence`."""
-        choose_for_sentence(
-            self._source(self.words(line)), self.model.max_phrase_words, self.weighted
-        )
+        words = self.words(line)
+        source, max_words = self._source(words), self.model.max_phrase_words
+        if self.sparse:
+            self.sparse.prepare(source, words, max_words)
+        choose_for_sentence(source, max_words, self.weighted)
 
     def translate(self, sentence_id: int, line: bytes, nbest: NBestFormat | None) -> Translation:
         """The best translation, and the lines of the n-best list (none for an empty sentence).
@@ -102,7 +114,14 @@ class Translator:
             return None
         ids, names = self._target_ids(text)
         copies = np.array([self._copy(word, ids) for word in text.words], np.int32)
-        return SentenceOptions(self._options(text, copies, ids), names, text.given)
+        if not self.sparse:
+            return SentenceOptions(self._options(text, copies, ids), names, text.given)
+        self.choose(line)
+        sparse = SentenceValues(self.sparse, text.words, names)
+        options = self._options(text, copies, ids)
+        return SentenceOptions(
+            raise_options(options, sparse.added(options))[0], names, sparse=sparse
+        )
 
     def words(self, line: bytes) -> tuple[bytes, ...]:
         """The source words of a line."""
@@ -117,6 +136,8 @@ class Translator:
         finals = groups.members[groups.starts[first_group] : groups.starts[end_group]]
         size, n_pops = (1, 1) if nbest is None else (nbest.size, nbest.n_pops)
         paths: Paths = best_paths(finals, size, n_pops, hyps, sentence.options, self.weighted)
+        if sentence.sparse:
+            return sentence.sparse.with_sums(paths, sentence.options)
         if not sentence.given:
             return paths
         return add_given_scores(paths, sentence.options, sentence.given, self.weighted.weights)

@@ -117,7 +117,7 @@ def make_weighted_model(
     """
     table, lm = model.table, model.lm
     return WeightedModel(
-        rows=_rows_to_choose(table.rows, model.members),
+        rows=_rows_to_choose(table.rows, model),
         members=model.members,
         trie=table.trie,
         first_rows=table.first_rows,
@@ -142,11 +142,15 @@ def make_weighted_model(
     )
 
 
-def _rows_to_choose(rows: TableRows, members: Members) -> TableRows:
-    """The rows, with groups with empty scores; unwritten pages need no memory."""
-    if not members.has_groups:
+def _rows_to_choose(rows: TableRows, model: Model) -> TableRows:
+    """The rows: with groups with empty scores, whose pages need no memory; with sparse features with a sum."""
+    if model.sparse:
+        sums = np.zeros(len(rows.nodes), np.float32)
+        return rows._replace(scores=np.column_stack([rows.scores, sums]))
+    if not model.members.has_groups:
         return rows
-    return rows._replace(scores=np.zeros((len(rows.nodes), len(members.defaults)), np.float32))
+    n_scores = len(model.members.defaults)
+    return rows._replace(scores=np.zeros((len(rows.nodes), n_scores), np.float32))
 
 
 def _no_phrases_alone(rows: TableRows) -> PhrasesAlone:

@@ -248,7 +248,8 @@ def _with_weights(table: TableEntry, reading: _Reading) -> TableEntry:
 
 def _check_weights(tables: Sequence[TableEntry], reading: _Reading) -> None:
     for name, line_number in reading.weight_lines.items():
-        if name not in reading.n_scores and reading.v1_line is None:
+        is_known = name in reading.n_scores or name.partition("_")[0] in reading.n_scores  # sparse
+        if not is_known and reading.v1_line is None:
             reading.add_fault(
                 line_number,
                 f"weights of {name}",

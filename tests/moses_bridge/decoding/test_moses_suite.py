@@ -6,6 +6,7 @@ so the pop limit is large.
 
 from __future__ import annotations
 
+import gzip
 import math
 import os
 import re
@@ -22,7 +23,9 @@ CONFIG = DecoderConfig(kind="builtin", pop_limit=100_000)
 Stored = dict[int, list[tuple[str, dict[str, list[float]]]]]
 
 
-def decode(name: str, folder: Path, replaced: Mapping[str, str]) -> tuple[list[str], Path]:
+def decode(
+    name: str, folder: Path, replaced: Mapping[str, str], size: int = 10
+) -> tuple[list[str], Path]:
     """The translations of a test's sentences, and its n-best list; the ini has some parts replaced."""
     test = Path(SUITE, "tests", name)
     text = (test / "moses.ini").read_text()
@@ -34,7 +37,7 @@ def decode(name: str, folder: Path, replaced: Mapping[str, str]) -> tuple[list[s
     ini, out, nbest = (folder / file for file in ("moses.ini", "out", "nbest"))
     ini.write_text(text)
     with open_decoder(ini, CONFIG, 1) as decoder:
-        decoder.decode(test / "to-translate.txt", out, None, nbest, 10)
+        decoder.decode(test / "to-translate.txt", out, None, nbest, size)
     return out.read_text().split("\n")[:-1], nbest
 
 
@@ -49,7 +52,7 @@ def stored_nbest(name: str) -> Stored:
     text = Path(SUITE, "tests", name, "truth", "results.txt").read_text()
     lists: Stored = {}
     for number, line in re.findall(r"(?m)^TRANSLATION_(\d+)_NBEST_\d+=(.*)", text):
-        words, features = line.split("|||")[:2]
+        words, features = re.sub(" +", " ", line.replace("- ", "-")).split("|||")[:2]
         lists.setdefault(int(number), []).append((words.strip(), values_of(features)))
     return lists
 
@@ -106,6 +109,61 @@ def test_given_translations_have_the_scores_of_moses(name: str, tmp_path: Path) 
             assert values["PhraseDictionaryMemory0"] == pytest.approx(
                 stored_values["PhraseDictionaryBinary0"], abs=1e-4
             )
+
+
+def test_sparse_features_have_the_values_of_moses(tmp_path: Path) -> None:
+    """The best entry of each of the words of Moses's list of 100; a table without its second target factor."""
+    name = "phrase.sparse-features"
+    table, whole = tmp_path / "table", f"{SUITE}/tests/{name}/phrase-table.0-0,1.1.1.gz"
+    rows = [
+        line.split(" ||| ")
+        for line in gzip.decompress(Path(whole).read_bytes()).decode().split("\n")
+    ]
+    table.write_text(
+        "\n".join(
+            " ||| ".join([row[0], re.sub(r"\|\S+", "", row[1]), *row[2:]])
+            for row in rows
+            if row[1:]
+        )
+    )
+    replaced = {
+        "PhraseDictionaryBinary": "PhraseDictionaryMemory",
+        f"{SUITE}/tests/{name}/phrase-table.0-0,1.1.1": str(table),
+        "output-factor=0,1": "output-factor=0",
+    }
+    found, nbest = decode(name, tmp_path, replaced, 100)
+    assert found == stored(name, "TRANSLATION")
+    expected: dict[str, dict[str, list[float]]] = {}
+    for words, values in stored_nbest(name)[0]:
+        expected.setdefault(words, values)
+    ours = dict(nbest_of(nbest)[0])
+    assert len(expected) > 60 and {*expected} <= {*ours}
+    for words, values in expected.items():
+        assert {*ours[words]} - {*values} == set()
+        for feature, row in values.items():
+            assert ours[words][feature] == pytest.approx(row, rel=1e-3, abs=1e-3)
+
+
+def test_deleted_words_have_the_values_of_moses(tmp_path: Path) -> None:
+    name = "phrase.source-word-deletion.nbest"
+    lists = stored_nbest(name)
+    model = tmp_path / "lm.arpa"
+    model.write_text(sentence_model(lists))
+    _, nbest = decode(name, tmp_path, {f"{SUITE}/lm/europarl.en.srilm.gz": str(model)}, 100)
+    ours = nbest_of(nbest)
+    feature = "SourceWordDeletionFeature0"
+    n_values = 0
+    for number, expected in lists.items():
+        best = dict(reversed(expected))
+        for words, values in ours[number]:
+            if words in best:
+                sparse = [
+                    {k: v for k, v in each.items() if feature in k and v != [0.0]}
+                    for each in (values, best[words])
+                ]
+                assert sparse[0] == sparse[1]
+                n_values += len(sparse[0])
+    assert n_values > 10
 
 
 def sentence_model(lists: Stored) -> str:

@@ -451,10 +451,18 @@ def test_the_optimiser_starts_from_the_weights_of_all_iterations(
     assert given == [[start], [good, start], [bad, start, good]]
 
 
-def test_the_optimiser_starts_from_0_for_a_feature_without_weights(
-    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("weight_file", "weight"), [("", 0.0), ("WT_a~b 0.25\nWT_c~d 1\n", 0.25)])
+def test_the_optimiser_has_the_weights_of_sparse_features_that_the_ini_has(
+    system: FixedSystem,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    weight_file: str,
+    weight: float,
 ) -> None:
     plain, given = system.decoder.decode, []
+    (tmp_path / "sparse").write_text(weight_file)
+    with system["moses.ini"].open("a") as ini:
+        ini.write(f"\n[weight-file]\n{tmp_path / 'sparse'}\n")
 
     def decode(self: Any, *arguments: Any) -> None:
         plain(self, *arguments)
@@ -468,7 +476,7 @@ def test_the_optimiser_starts_from_0_for_a_feature_without_weights(
     monkeypatch.setattr(system.decoder, "decode", decode)
     monkeypatch.setattr(loop, "load_optimizer", lambda name: optimize)
     system.run(tmp_path / "run")
-    assert given == [{"Distortion0_0": 0.5, "LM0_0": 0.5, "WT_a~b_0": 0.0}]
+    assert given == [{"Distortion0_0": 0.5, "LM0_0": 0.5, "WT_a~b_0": weight}]
 
 
 def test_the_oracle_is_the_best_hypothesis_of_each_sentence() -> None:

@@ -48,7 +48,7 @@ def test_what_is_as_moses_has_it_or_changes_nothing_is_taken(text: str) -> None:
         ("[output-factors]\n0\n1", "\\[output-factors\\] is 0, 1"),
         ("[time-out]\n5", "\\[time-out\\] is 5"),
         ("[alternate-weight-setting]\nid=a", "no \\[alternate-weight-setting\\]"),
-        ("[weight-file]\nsparse", "no \\[weight-file\\]; remove it"),
+        ("[weight-add]\nsparse", "no \\[weight-add\\]; remove it"),
         ("[constraint]\nfile", "does not know \\[constraint\\]"),
         ("[distortion-limits]\n3", "does not know .*; did you mean \\[distortion-limit\\]"),
         ("[dl]\n3", "does not know \\[dl\\]; did you mean \\[distortion-limit\\]"),
@@ -77,7 +77,7 @@ def test_a_language_model_with_two_scores_is_refused(toy_ini: Path) -> None:
     text = toy_ini.read_text().replace("LM0= 0.4", "LM0= 0.4 0.1")
     toy_ini.write_text(text.replace("KENLM ", "KENLM num-features=2 oov-feature=1 "))
     with pytest.raises(
-        ConfigError, match="LM0 has num-features=2; in the built-in decoder KENLM has one"
+        ConfigError, match="LM0 has num-features=2; in the built-in decoder KENLM has 1"
     ):
         load_model(toy_ini, None, None)
 

@@ -60,6 +60,13 @@ def faults(
     return [(fault.line, fault.found) for fault in ini_faults(folder / "moses.ini", report)]
 
 
+def test_weights_of_sparse_features_are_no_fault(folder: Path) -> None:
+    """A name is that of a feature up to its first "_" (StaticData::CheckWeights)."""
+    assert faults(folder, V2.replace("LM0= 0.5", "LM0= 0.5\nTM0_rare= 0.1"), table="table.gz") == []
+    found = faults(folder, V2.replace("LM0= 0.5", "LM0= 0.5\nTM9_rare= 0.1"), table="table.gz")
+    assert found == [(11, "weights of TM9_rare")]
+
+
 @pytest.mark.parametrize("ini", [V2.replace("table.gz", "table"), V1])
 def test_inis_that_fit(folder: Path, ini: str) -> None:
     assert faults(folder, ini) == []

@@ -1,0 +1,133 @@
+"""The sparse features of a moses.ini: what is counted of a phrase pair, and the values of phrase tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from moses_bridge.base.errors import ConfigError
+from moses_bridge.builtin.decoder.decoding_paths import DecodingPath
+from moses_bridge.builtin.decoder.loaded_table import LoadedTable
+from moses_bridge.builtin.decoder.sparse_features import (
+    PhrasePair,
+    SparseFeature,
+    sparse_feature,
+)
+from moses_bridge.builtin.decoder.table_groups import TABLE_KIND
+from moses_bridge.formats.alignment import parse_links
+from moses_bridge.formats.moses_ini import SPARSE_KINDS, Feature, MosesIni
+from moses_bridge.formats.phrase_table import to_number
+from moses_bridge.formats.sparse_weights import sparse_weights
+from moses_bridge.formats.words import split_words
+
+MOST_SHOWN = 5  # names in an error
+
+
+@dataclass(frozen=True)
+class SparseModel:
+    """The sparse features of an ini.
+
+    Attributes:
+        features: those that count something of a phrase pair.
+        tables: the name of each phrase table, which begins those of its values.
+        listed: how the names of those values begin that n-best lists have.
+        table: the phrase tables.
+        target_words: bytes of each target word.
+        weights: the weight of each value that the ini has one for.
+    """
+
+    features: tuple[SparseFeature, ...]
+    tables: tuple[str, ...]
+    listed: tuple[str, ...]
+    table: LoadedTable
+    target_words: Sequence[bytes]
+    weights: Mapping[str, float]
+
+    def pair(self, row: int, source: Sequence[bytes]) -> PhrasePair:
+        """The phrase pair of a row."""
+        rows = self.table.rows
+        words = rows.words[rows.word_starts[row] : rows.word_starts[row + 1]].tolist()
+        text = rows.links[rows.link_starts[row] : rows.link_starts[row + 1]].tobytes()
+        links = parse_links(text, "phrase table", row + 1)
+        return PhrasePair(source, [self.target_words[word] for word in words], links)
+
+    def of_table(self, row: int) -> dict[str, float]:
+        """The values that the table has for a row; of equal names the last one, and 0 for what is no number."""
+        rows = self.table.rows
+        if not len(rows.sparse_starts):
+            return {}
+        text = rows.sparse[rows.sparse_starts[row] : rows.sparse_starts[row + 1]].tobytes()
+        tokens = split_words(text)
+        owner = self.tables[int(np.searchsorted(self.table.first_rows, row, "right")) - 1]
+        return {
+            value_name(owner, end): 0.0 if math.isnan(number := to_number(value)) else number
+            for end, value in zip(tokens[::2], tokens[1::2], strict=False)
+        }
+
+
+def sparse_model(
+    ini: MosesIni, paths: Sequence[DecodingPath], table: LoadedTable, target_words: Sequence[bytes],
+    xml_input: bool,
+) -> SparseModel | None:  # fmt: skip
+    """The sparse features of an ini; None if neither a feature nor a row of its tables has any.
+
+    Args:
+        ini: the ini.
+        paths: its decoding paths. Sparse scores of tables in groups are left out.
+        table: its phrase tables.
+        target_words: bytes of each target word.
+        xml_input: whether sentences may give translations themselves.
+
+    Raises:
+        ConfigError: there are sparse features beside a group of tables or given translations, one looks at more
+            than a phrase pair, or a weight in [weight] belongs to no feature. (Those of a file are let pass.)
+        InputError: a file of weights or words cannot be read.
+    """
+    features = [each for each in ini.features if each.kind in SPARSE_KINDS]
+    weights = sparse_weights(ini)
+    check_names(ini, [name for name in ini.weights if name in weights])
+    if xml_input or any(path.group for path in paths):
+        if features or weights:
+            beside = "given translations ([xml-input])" if xml_input else "a group of phrase tables"
+            raise ConfigError(
+                f"{ini.path}: the built-in decoder has no sparse features beside {beside}"
+            )
+        return None
+    if not features and not len(table.rows.sparse):
+        return None
+    tables = [path.feature for path in paths]
+    return SparseModel(
+        tuple(sparse_feature(ini, each) for each in features),
+        tuple(each.name for each in tables),
+        tuple(f"{each.name}_" for each in (*features, *tables) if _is_listed(each)),
+        table,
+        target_words,
+        weights,
+    )
+
+
+def _is_listed(feature: Feature) -> bool:
+    """Whether n-best lists have it; as in Moses, what cannot be tuned is left out."""
+    return feature.arguments.get("tuneable", "true") == "true"
+
+
+def value_name(owner: str, end: bytes) -> str:
+    """The name of a sparse value."""
+    return f"{owner}_{end.decode('utf-8', 'surrogateescape')}"
+
+
+def check_names(ini: MosesIni, names: Iterable[str]) -> None:
+    """Refuse weights of sparse values that no feature can have.
+
+    Raises:
+        ConfigError: a name does not begin with that of a sparse feature or phrase table and "_".
+    """
+    kinds = (*SPARSE_KINDS, TABLE_KIND)
+    begins = tuple(f"{each.name}_" for each in ini.features if each.kind in kinds)
+    unknown = [name for name in names if not name.startswith(begins)]
+    if unknown:
+        shown = ", ".join(unknown[:MOST_SHOWN]) + (" ..." if len(unknown) > MOST_SHOWN else "")
+        raise ConfigError(f"{ini.path}: weights of {shown}: no such feature")

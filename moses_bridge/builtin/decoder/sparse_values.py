@@ -1,0 +1,165 @@
+"""The sparse features of a model in the search: weighted sums of phrase pairs, and the values in n-best lists.
+
+The search knows one number of a row, the weighted sum of those sparse values that count when the translations
+of a source phrase are chosen; it is one more score, with the weight 1. What counts later is added to options.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_bridge.builtin.decoder.feature_slots import PHRASE_TABLE
+from moses_bridge.builtin.decoder.lattice import Paths
+from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, Options, spans_to_choose
+from moses_bridge.builtin.decoder.sparse_features import PhrasePair, SparseFeature
+from moses_bridge.builtin.decoder.sparse_model import SparseModel, value_name
+from moses_bridge.builtin.decoder.weighted_model import WeightedModel
+
+Values = Mapping[str, float]
+LINKS_OF_UNKNOWN = ((0, 0),)  # TranslationOptionCollection::ProcessOneUnknownWord
+
+
+class SparseValues:
+    """The sparse features under weights.
+
+    Args:
+        model: the features.
+        weights: the weight of each value; those that are missing have 0.
+        weighted: tables and weights; the last score of its rows is made here.
+    """
+
+    def __init__(self, model: SparseModel, weights: Values, weighted: WeightedModel) -> None:
+        self.model, self.weights = model, weights
+        self.weighted = weighted
+        self._sums = weighted.rows.scores[:, -1]
+        begins = [name for name, weight in weights.items() if weight]
+        with_weight = [
+            each
+            for each in model.features
+            if any(name.startswith(f"{each.name}_") for name in begins)
+        ]
+        self._choosing = [each for each in with_weight if each.chooses]
+        self._added = [each for each in with_weight if not each.chooses]
+        self._added_sums = np.full(len(self._sums), math.nan if self._added else 0.0)
+
+    def prepare(self, source: NDArray[np.int32], words: Sequence[bytes], max_words: int) -> None:
+        """Make the sums of all rows of source phrases whose translations are not yet chosen.
+
+        Args:
+            source: (n_words,) the source words; see `make_options`.
+            words: the same.
+            max_words: length of the longest source phrase, in words.
+        """
+        table = self.model.table
+        for node, start, length in spans_to_choose(source, max_words, self.weighted).tolist():
+            phrase = words[start : start + length]
+            for row in table.node_rows[table.node_starts[node] : table.node_starts[node + 1]]:
+                values = self.model.of_table(row)
+                if self._choosing:
+                    values |= counts(self._choosing, self.model.pair(row, phrase))
+                self._sums[row] = self.sum(values)
+
+    def sum(self, values: Values) -> float:
+        """The weighted sum of values."""
+        return sum(self.weights.get(name, 0.0) * value for name, value in values.items())
+
+    def added(self, row: int, pair: Callable[[], PhrasePair]) -> float:
+        """What an option has beside the sum of its row; an unknown word has no row, and all of it here."""
+        if row == UNKNOWN_ROW:
+            return self.sum(counts([*self._choosing, *self._added], pair()))
+        if math.isnan(self._added_sums[row]):
+            self._added_sums[row] = self.sum(counts(self._added, pair()))
+        return float(self._added_sums[row])
+
+
+class SentenceValues:
+    """The sparse values of the options of a sentence.
+
+    Args:
+        of_model: the features under weights.
+        words: the source words.
+        names: the words that are not target words of the model, by their numbers in this sentence.
+    """
+
+    def __init__(
+        self, of_model: SparseValues, words: Sequence[bytes], names: Mapping[int, bytes]
+    ) -> None:
+        self._of_model, self._words, self._names = of_model, words, names
+        self._known: dict[tuple[int, int], dict[str, float]] = {}
+
+    def added(self, options: Options) -> NDArray[np.float64]:
+        """What each option has beside the sum of its row, *Shape:* (n_options,)."""
+        return np.array(
+            [
+                self._of_model.added(row, partial(self._pair, option, options))
+                for option, row in enumerate(options.rows.tolist())
+            ]
+        )
+
+    def with_sums(self, paths: Paths, options: Options) -> Paths:
+        """The paths with all sums in their features and totals."""
+        features = paths.features.copy()
+        place = PHRASE_TABLE + self._of_model.model.table.rows.scores.shape[1]
+        for i, values in enumerate(self.of_paths(paths, options)):
+            features[i, place] = self._of_model.sum(values)
+        return paths._replace(features=features, totals=features @ self._of_model.weighted.weights)
+
+    def of_paths(self, paths: Paths, options: Options) -> list[dict[str, float]]:
+        """The values of each path."""
+        ends = paths.phrase_starts.tolist()
+        of_phrases = [self._values(option, options) for option in paths.options.tolist()]
+        found = []
+        for first, end in pairwise(ends):
+            values: dict[str, float] = defaultdict(float)
+            for of_phrase in of_phrases[first:end]:
+                for name, value in of_phrase.items():
+                    values[name] += value
+            found.append(values)
+        return found
+
+    def fields(self, paths: Paths, options: Options) -> list[bytes]:
+        """The values of each path as n-best lists have them behind all others, by name."""
+        begins = self._of_model.model.listed
+        return [
+            "".join(f" {name}= {values[name]:g}" for name in sorted(values) if name.startswith(begins))
+            .encode("utf-8", "surrogateescape")
+            for values in self.of_paths(paths, options)
+        ]  # fmt: skip
+
+    def _values(self, option: int, options: Options) -> dict[str, float]:
+        row = int(options.rows[option])
+        key = row, int(options.starts[option])
+        if key not in self._known:
+            model = self._of_model.model
+            values = {} if row == UNKNOWN_ROW else model.of_table(row)
+            self._known[key] = values | counts(model.features, self._pair(option, options))
+        return self._known[key]
+
+    def _pair(self, option: int, options: Options) -> PhrasePair:
+        row = int(options.rows[option])
+        source = self._words[options.starts[option] : options.ends[option]]
+        if row != UNKNOWN_ROW:
+            return self._of_model.model.pair(row, source)
+        first, end = options.word_starts[option : option + 2]
+        known, names = self._of_model.model.target_words, self._names
+        words = [
+            known[word] if word < len(known) else names[word]
+            for word in options.words[first:end].tolist()
+        ]
+        return PhrasePair(source, words, LINKS_OF_UNKNOWN if words else ())
+
+
+def counts(features: Sequence[SparseFeature], pair: PhrasePair) -> dict[str, float]:
+    """How often each name is found in a phrase pair."""
+    found: dict[str, float] = defaultdict(float)
+    for feature in features:
+        for end in feature.of_pair(pair):
+            found[value_name(feature.name, end)] += 1.0
+    return found
