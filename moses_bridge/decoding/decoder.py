@@ -439,10 +439,12 @@ def _check_overwrite(ini: MosesIni, weights: Weights) -> None:
 
 
 def _n_weights(ini: MosesIni, name: str) -> int:
-    """Weights of a feature; without a weight line Moses takes 1 for each of its values."""
+    """Weights of a feature, of which Moses takes 1 for each value without a line; or 1, of a sparse value."""
     if name in ini.weights:
         return len(ini.weights[name])
-    return sum(feature.n_scores for feature in ini.features if feature.name == name)
+    is_sparse = any(name.startswith(f"{feature.name}_") for feature in ini.features)
+    found = [feature.n_scores for feature in ini.features if feature.name == name]
+    return sum(found) if found or not is_sparse else 1
 
 
 def _overwrite_text(weights: Weights) -> str:

@@ -90,11 +90,18 @@ class MosesIni:
 
     def files(self) -> list[Path]:
         """The files of the model that are there: those named in the ini, and the ini itself."""
-        named = [
-            each.arguments[key] for each in self.features for key in PATHS if key in each.arguments
+        named = (self.file(path) for _, path in self.named_files())
+        return [self.path, *(file for path in named for file in _files_at(path))]
+
+    def named_files(self) -> list[tuple[str, str]]:
+        """What names a file, a feature or the section of weights, and the path as it stands there."""
+        of_features = [
+            (each.name, each.arguments[key])
+            for each in self.features
+            for key in PATHS
+            if key in each.arguments
         ]
-        named += self.settings.get(WEIGHT_FILE, ())
-        return [self.path, *(file for path in named for file in _files_at(self.file(path)))]
+        return of_features + [(WEIGHT_FILE, path) for path in self.settings.get(WEIGHT_FILE, ())]
 
     def feature(self, name: str) -> Feature:
         """The feature of a name.
@@ -318,6 +325,21 @@ def with_path(ini: MosesIni, feature_name: str, path: Path) -> MosesIni:
     return parse_ini(
         _with_arguments(ini, feature_name, {"path": _whole_path(ini.path, path)}), ini.path
     )
+
+
+def with_weight_file(ini: MosesIni, path: Path) -> MosesIni:
+    """The ini with another file in the place of its [weight-file].
+
+    Raises:
+        InputError: the path holds a blank or "#", which Moses cuts.
+    """
+    new = _whole_path(ini.path, path).encode("utf-8", "surrogateescape")
+    sections = with_sections(ini.lines)
+    lines = [
+        new if section == WEIGHT_FILE and text else line
+        for line, (section, text) in zip(ini.lines, sections, strict=True)
+    ]
+    return parse_ini(tuple(lines), ini.path)
 
 
 def with_absolute_paths(ini: MosesIni) -> MosesIni:

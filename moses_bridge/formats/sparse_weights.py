@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 
 from moses_bridge.base.errors import InputError, shown
-from moses_bridge.base.textio import read_lines
+from moses_bridge.base.textio import read_lines, write_lines
 from moses_bridge.formats.moses_ini import WEIGHT_FILE, MosesIni
 from moses_bridge.formats.phrase_table import to_number
 from moses_bridge.formats.words import split_words
@@ -15,14 +16,18 @@ from moses_bridge.formats.words import split_words
 def sparse_weights(ini: MosesIni) -> dict[str, float]:
     """The weights of an ini that are of no feature by its name; those of [weight] replace those of the file.
 
+    As in Moses, the file may have more: a name without that of a feature and "_" before it is let pass.
+
     Raises:
         InputError: there are several files, the file is malformed, or such a name has several weights.
     """
     files = ini.settings.get(WEIGHT_FILE, ())
     if len(files) > 1:
         raise InputError(ini.path, None, f"{len(files)} lines of [{WEIGHT_FILE}]", "one file")
-    weights = read_weight_file(ini.resolve(files[0])) if files else {}
     names = {feature.name for feature in ini.features}
+    begins = tuple(f"{name}_" for name in names)
+    in_file = read_weight_file(ini.resolve(files[0])) if files else {}
+    weights = {name: weight for name, weight in in_file.items() if name.startswith(begins)}
     for name, values in ini.weights.items():
         if name not in names:
             if len(values) != 1:
@@ -51,3 +56,9 @@ def read_weight_file(path: Path) -> dict[str, float]:
             raise InputError(path, line_number, shown(line), expected)
         weights[words[0].decode("utf-8", "surrogateescape")] = value
     return weights
+
+
+def write_weight_file(path: Path, weights: Mapping[str, float]) -> None:
+    """Write such a file."""
+    lines = [f"{name} {weight!r}" for name, weight in weights.items()]
+    write_lines(path, [line.encode("utf-8", "surrogateescape") for line in lines])

@@ -32,6 +32,7 @@ from tuning.pools.metric_name import MetricName
 WEIGHTS_NAME = "weights.json"
 RUN_NAME = "run.json"
 INI_NAME = "moses.ini"
+SPARSE_NAME = "sparse-weights"
 WEIGHTS_FILE = "the weights.json of a tuning run"
 NAMES_SHOWN = 10
 MOST_ENTRIES = 1000  # in a directory whose files are hashed: that of a model has about ten
@@ -225,9 +226,11 @@ def refuse_written(out: Path, read: Iterable[Path]) -> None:
         read: the inputs.
 
     Raises:
-        ConfigError: moses.ini, weights.json or run.json of the directory is an input.
+        ConfigError: moses.ini, sparse-weights, weights.json or run.json of the directory is an input.
     """
-    refuse_overwriting([out / name for name in (INI_NAME, WEIGHTS_NAME, RUN_NAME)], read)
+    refuse_overwriting(
+        [out / name for name in (INI_NAME, SPARSE_NAME, WEIGHTS_NAME, RUN_NAME)], read
+    )
 
 
 def check_unchanged(runs: Mapping[Path, TuningRun]) -> None:
@@ -291,10 +294,9 @@ def fingerprint_ini(path: Path) -> dict[str, str]:
     """
     ini = read_ini(path)
     hashes = {"ini": file_hash(path)}
-    for feature in ini.features:
-        if "path" in feature.arguments:
-            for file in _model_files(path, ini.resolve(feature.arguments["path"])):
-                hashes[f"{feature.name}/{file.name}"] = file_hash(file)
+    for name, named in ini.named_files():
+        for file in _model_files(path, ini.resolve(named)):
+            hashes[f"{name}/{file.name}"] = file_hash(file)
     return hashes
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.formats.moses_ini import read_ini
+from moses_bridge.formats.sparse_weights import sparse_weights
 from moses_bridge.formats.weights import read_weights
 from tuning.loop.iteration_files import Weights
 from tuning.pools.nbest_pool import column_names, grouped_weights
@@ -21,7 +22,7 @@ def start_weights(ini: Path, added: Mapping[str, float], init_weights: Path | No
 
     If a feature has more columns than in the other run, the further ones start at 0, so that all systems
     started from one run have the same first n-best lists. A feature of the ini without a weight line has 1
-    for each score, as in Moses and the built-in decoder.
+    for each score, as in Moses and the built-in decoder. Sparse values have those of the [weight-file].
 
     Args:
         ini: the ini.
@@ -37,6 +38,7 @@ def start_weights(ini: Path, added: Mapping[str, float], init_weights: Path | No
         if feature.name in added:
             raise ConfigError(f"{ini} has a feature {feature.name}; use another name")
     weights = {name: list(values) for name, values in parsed.weights.items()}
+    weights |= {name: [weight] for name, weight in sparse_weights(parsed).items()}
     for feature in parsed.features:
         if feature.n_scores:
             weights.setdefault(feature.name, [1.0] * feature.n_scores)

@@ -21,13 +21,22 @@ from moses_bridge.base.json_files import read_json, write_json
 from moses_bridge.base.lock import held_directory
 from moses_bridge.decoding.cluster_decoder import ClusterDecoder
 from moses_bridge.decoding.decoder import Decoder, DecoderConfig, open_decoder
-from moses_bridge.formats.moses_ini import moved_to, parse_ini, read_ini, with_weights, write_ini
-from moses_bridge.formats.sparse_weights import sparse_weights
+from moses_bridge.formats.moses_ini import (
+    WEIGHT_FILE,
+    moved_to,
+    parse_ini,
+    read_ini,
+    with_weight_file,
+    with_weights,
+    write_ini,
+)
+from moses_bridge.formats.sparse_weights import sparse_weights, write_weight_file
 from tuning.loop.iteration_files import Weights, read_optimised
 from tuning.loop.list_features import ListFeatures
 from tuning.loop.nbest_choice import NBestFeature, choose_best, search_weights
 from tuning.loop.run_directory import (
     INI_NAME,
+    SPARSE_NAME,
     Iteration,
     TuningRun,
     best_iteration,
@@ -227,14 +236,16 @@ def tune(
 def write_tuned_ini(ini: Path, weights: Weights, out: Path) -> None:
     """Write an ini with tuned weights; features without a weight line get one at the end.
 
-    Relative paths lead from the directory of the new ini to the same files.
+    Relative paths lead from the directory of the new ini to the same files. Sparse values with weights in the
+    [weight-file] have them in a new one beside the new ini.
 
     Args:
         ini: the ini to read.
         weights: weights by feature; those of features not in the ini are ignored.
         out: the ini to write.
     """
-    parsed = moved_to(read_ini(ini), out.parent)
+    old = read_ini(ini)
+    parsed = moved_to(old, out.parent)
     unweighted = [
         each.name for each in parsed.features if each.name not in parsed.weights and each.n_scores
     ]
@@ -242,6 +253,14 @@ def write_tuned_ini(ini: Path, weights: Weights, out: Path) -> None:
     if added:
         parsed = parse_ini((*parsed.lines, b"[weight]", *added), ini)
     tuned = {name: values for name, values in weights.items() if name in parsed.weights}
+    sparse = [name for name in sparse_weights(old) if name in weights and name not in tuned]
+    if sparse:
+        new, is_absolute = (
+            out.with_name(SPARSE_NAME),
+            Path(old.settings[WEIGHT_FILE][0]).is_absolute(),
+        )
+        write_weight_file(new, {name: weights[name][0] for name in sparse})
+        parsed = with_weight_file(parsed, new.resolve() if is_absolute else Path(SPARSE_NAME))
     write_ini(with_weights(parsed, tuned), out)
 
 
@@ -291,8 +310,6 @@ class Loop:
         self.config = config
         self.run = run
         self.jobs = jobs
-        sparse = sparse_weights(read_ini(Path(run.ini)))
-        self.sparse = {name: [weight] for name, weight in sparse.items()}
 
     def run_to_end(self, start: Weights) -> None:
         """Iterate to the end; then the run has the weights to keep."""
@@ -354,9 +371,9 @@ class Loop:
         """Optimise the weights on the pool; the result is kept on disk for resuming."""
         path = self.out / f"iter{number:02}.optimised.json"
         if not path.exists():
-            starts = [weight_row(pool, self.sparse | iteration.weights)]
+            starts = [weight_row(pool, iteration.weights)]
             starts += [
-                weight_row(pool, self.sparse | earlier.weights)
+                weight_row(pool, earlier.weights)
                 for earlier in self.run.iterations[:-1]
                 if earlier.weights != iteration.weights
             ]
@@ -380,7 +397,7 @@ class Loop:
         return record.weights
 
     def frozen(self, weights: Weights, pool: NBestPool) -> tuple[str, ...]:
-        """Columns keeping their weight: frozen or left out by settings, or sparse and not in [weight]."""
+        """Columns keeping their weight: frozen or left out by settings, or sparse (no weight in the ini)."""
         sparse = (name for name in pool.names if name.rpartition("_")[0] not in weights)
         left_out = (name for name in self.config.left_out if name in pool.names)
         return (*self.config.search.frozen, *left_out, *sparse)

@@ -566,6 +566,13 @@ def test_moses_may_be_given_weights_of_a_feature_without_a_weight_line(stand_in:
         search.command(Path("in"), {"TranslationModel0": [1]})
 
 
+def test_moses_gets_weights_of_sparse_values(stand_in: Path) -> None:
+    search = MosesDecoder(Path("moses"), read_ini(stand_in), DecoderConfig(), 1)
+    assert search.command(Path("in"), {"LM0_a": [0.5]})[-1] == "LM0_a= 0.5"
+    with pytest.raises(ConfigError, match="2 weights of LM0_a"):
+        search.command(Path("in"), {"LM0_a": [0.5, 1.0]})
+
+
 def test_moses_gets_no_weights_that_fit_no_feature(stand_in: Path) -> None:
     search = MosesDecoder(Path("moses"), read_ini(stand_in), DecoderConfig(), 1)
     with pytest.raises(ConfigError, match="LM0"):

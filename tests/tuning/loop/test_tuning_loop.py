@@ -17,6 +17,7 @@ from moses_bridge.base.textio import read_lines, write_lines
 from moses_bridge.decoding import decoder
 from moses_bridge.decoding.decoder import DecoderConfig
 from moses_bridge.formats.moses_ini import read_ini
+from moses_bridge.formats.sparse_weights import sparse_weights
 from tests.tuning.conftest import CONFIG
 from tuning.compare.systems import CompareConfig, compare
 from tuning.loop import tuning_loop as loop
@@ -451,32 +452,35 @@ def test_the_optimiser_starts_from_the_weights_of_all_iterations(
     assert given == [[start], [good, start], [bad, start, good]]
 
 
-@pytest.mark.parametrize(("weight_file", "weight"), [("", 0.0), ("WT_a~b 0.25\nWT_c~d 1\n", 0.25)])
-def test_the_optimiser_has_the_weights_of_sparse_features_that_the_ini_has(
-    system: FixedSystem,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    weight_file: str,
-    weight: float,
+def test_sparse_features_of_the_weight_file_are_tuned(
+    system: FixedSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain, given = system.decoder.decode, []
-    (tmp_path / "sparse").write_text(weight_file)
+    """Those that the file lacks are not, nor is what belongs to no feature of the ini."""
+    plain, given, decoded = system.decoder.decode, [], []
+    (tmp_path / "sparse").write_text("LM0_a~b 0.25\nOther_a 1\n")
     with system["moses.ini"].open("a") as ini:
         ini.write(f"\n[weight-file]\n{tmp_path / 'sparse'}\n")
 
     def decode(self: Any, *arguments: Any) -> None:
         plain(self, *arguments)
+        decoded.append(arguments[2])
         lines = list(read_lines(arguments[3]))
-        write_lines(arguments[3], [line.replace(b"LM0=", b"WT_a~b= 1 LM0=") for line in lines])
+        added = [line.replace(b"LM0=", b"LM0_a~b= 1 LM0_c~d= 1 LM0=") for line in lines]
+        write_lines(arguments[3], added)
 
     def optimize(pool: NBestPool, starts: NDArray[np.float64], *_: object) -> OptimizerResult:
         given.append(dict(zip(pool.names, starts[0].tolist(), strict=True)))
-        return OptimizerResult(dict(given[0]), 101.0)
+        return OptimizerResult(given[0] | {"LM0_a~b_0": -0.5, "LM0_c~d_0": 3.0}, 101.0)
 
     monkeypatch.setattr(system.decoder, "decode", decode)
     monkeypatch.setattr(loop, "load_optimizer", lambda name: optimize)
-    system.run(tmp_path / "run")
-    assert given == [{"Distortion0_0": 0.5, "LM0_0": 0.5, "WT_a~b_0": weight}]
+    system.run(tmp_path / "run", config=replace(system.config, keep="last"))
+    start = {"Distortion0_0": 0.5, "LM0_0": 0.5, "LM0_a~b_0": 0.25, "LM0_c~d_0": 0.0}
+    assert given[0] == start
+    assert decoded[1] == {"Distortion0": [0.5], "LM0": [0.5], "LM0_a~b": [-0.5]}
+    tuned = read_ini(tmp_path / "run" / "moses.ini")
+    assert sparse_weights(tuned) == {"LM0_a~b": -0.5}
+    assert (tmp_path / "sparse").read_text() == "LM0_a~b 0.25\nOther_a 1\n"
 
 
 def test_the_oracle_is_the_best_hypothesis_of_each_sentence() -> None:
