@@ -8,14 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.errors import ConfigError, InputError, shown
 from moses_bridge.builtin.decoder.decoding_paths import DecodingPath
 from moses_bridge.builtin.decoder.loaded_table import LoadedTable
-from moses_bridge.builtin.decoder.sparse_features import (
-    PhrasePair,
-    SparseFeature,
-    sparse_feature,
-)
+from moses_bridge.builtin.decoder.sparse_features import PhrasePair, SparseFeature, sparse_feature
 from moses_bridge.builtin.decoder.table_groups import TABLE_KIND
 from moses_bridge.formats.alignment import parse_links
 from moses_bridge.formats.moses_ini import SPARSE_KINDS, Feature, MosesIni
@@ -47,11 +43,18 @@ class SparseModel:
     weights: Mapping[str, float]
 
     def pair(self, row: int, source: Sequence[bytes]) -> PhrasePair:
-        """The phrase pair of a row."""
+        """The phrase pair of a row.
+
+        Raises:
+            InputError: its links are malformed, or lead out of the phrases.
+        """
         rows = self.table.rows
         words = rows.words[rows.word_starts[row] : rows.word_starts[row + 1]].tolist()
         text = rows.links[rows.link_starts[row] : rows.link_starts[row + 1]].tobytes()
         links = parse_links(text, "phrase table", row + 1)
+        if any(place[0] >= len(source) or place[1] >= len(words) for place in links):
+            found = f"the links {shown(text)} of {len(source)} and {len(words)} words"
+            raise InputError("phrase table", row + 1, found, "links within the phrases")
         return PhrasePair(source, [self.target_words[word] for word in words], links)
 
     def of_table(self, row: int) -> dict[str, float]:

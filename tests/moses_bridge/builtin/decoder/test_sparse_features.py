@@ -268,3 +268,11 @@ def test_a_weight_that_is_no_number_is_refused_with_its_line(ini: Path, line: st
         InputError, match=f"weights:3: found '?{line}.*, expected the name of a sparse"
     ):
         load_model(ini, None, None)
+
+
+def test_a_link_that_leads_out_of_its_phrases_is_refused(ini: Path) -> None:
+    ini.with_name("table").write_text(TABLE.replace("0.5 ||| 0-0", "0.5 ||| 0-1"))
+    with pytest.raises(
+        InputError, match=r"phrase table:1: found the links .*0-1.* of 1 and 1 words"
+    ):
+        decoded(ini)
