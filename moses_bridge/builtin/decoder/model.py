@@ -18,6 +18,7 @@ from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.progress import Progress
 from moses_bridge.builtin.decoder import feature_slots as slots
 from moses_bridge.builtin.decoder.decoding_paths import DecodingPath, decoding_paths
+from moses_bridge.builtin.decoder.feature_arguments import check_arguments
 from moses_bridge.builtin.decoder.feature_slices import (
     LM_KIND,
     REORDERING_KIND,
@@ -170,6 +171,7 @@ def load_model(
     check_settings(ini)
     values = read_values(ini)
     check_features(ini)
+    check_arguments(ini)
     paths = decoding_paths(ini)
     n_models = max(len(_table_features(ini)), len(ini.of_kind(LM_KIND)))
     if values.xml_input not in WITHOUT_GIVEN and n_models > 1:
@@ -307,10 +309,6 @@ def _read_reordering(
     if not ini.of_kind(REORDERING_KIND):
         return np.zeros((len(table.rows.nodes), N_SCORES), np.float32)
     feature = ini.of_kind(REORDERING_KIND)[0]
-    if sparse := [key for key in feature.arguments if key.startswith("sparse-")]:
-        raise ConfigError(
-            f"{ini.path}: {feature.name} has {sparse[0]}; the built-in decoder has no sparse reordering"
-        )
     kind = feature.arguments.get("type", "")
     if not REORDERING_TYPE.fullmatch(kind):
         raise ConfigError(

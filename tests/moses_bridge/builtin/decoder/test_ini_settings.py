@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.builtin.decoder import ini_settings
 from moses_bridge.builtin.decoder.ini_settings import check_settings
 from moses_bridge.builtin.decoder.model import load_model
@@ -80,6 +80,44 @@ def test_a_language_model_with_two_scores_is_refused(toy_ini: Path) -> None:
         ConfigError, match="LM0 has num-features=2; in the built-in decoder KENLM has 1"
     ):
         load_model(toy_ini, None, None)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("Distortion\n", "Distortion sparse=1\n", "Distortion0 with sparse=1"),
+        (
+            "num-features=6 type",
+            "default-scores=1,1,1,1,1,1 type",
+            "LexicalReordering0 with default-sc",
+        ),
+        ("num-features=6 type", "sparse-phrase=1 type", "LexicalReordering0 with sparse-phrase=1"),
+        ("PhrasePenalty\n", "PhrasePenalty per-phrase-table=true\n", "with per-phrase-table=true"),
+        ("num-features=1 path", "num-features=1 tabel-limit=5 path", "did you mean 'table-limit'"),
+        (
+            "factor=0 path=lm",
+            "factor=0 tuneable-components=1 path=lm",
+            "LM0 with tuneable-components",
+        ),
+    ],
+)
+def test_an_argument_that_would_be_left_out_is_refused_with_its_line(
+    toy_ini: Path, old: str, new: str, told: str
+) -> None:
+    """All but a misspelt one change scores or lists in Moses."""
+    text = toy_ini.read_text()
+    assert text.count(old) == 1
+    toy_ini.write_text(text.replace(old, new))
+    with pytest.raises(InputError, match=told):
+        load_model(toy_ini, None, None)
+
+
+def test_arguments_without_effect_pass(toy_ini: Path) -> None:
+    text = toy_ini.read_text().replace(
+        "path=lm.arpa", "lazyken=1 load=read verbosity=1 path=lm.arpa"
+    )
+    toy_ini.write_text(text.replace("path=table", "cache-size=5 filterable=true path=table"))
+    assert load_model(toy_ini, None, None).n_features == 12
 
 
 def test_without_a_distortion_limit_there_is_none_as_in_moses(toy_ini: Path) -> None:
