@@ -117,3 +117,25 @@ def test_a_table_of_many_phrases_takes_no_room_for_words_that_it_does_not_have(
     assert (
         len(words.tables.starts) == len(pairs.source_words.starts) == len(Lexicon().tables.starts)
     )
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0), (1, 1), (0, 0)])
+def test_sparse_scores_stay_with_their_rows_beside_other_tables(
+    tmp_path: Path, order: tuple[int, ...]
+) -> None:
+    """Without any there are no places of them either."""
+    texts = (
+        b"x ||| a ||| 1 ||| 0-0\ny ||| b ||| 1\n",
+        b"x ||| a ||| 1 ||| ||| ||| u 1\r\ny ||| b ||| 1\n",
+    )
+    files = []
+    for i, kind in enumerate(order):
+        (tmp_path / f"table{i}").write_bytes(texts[kind])
+        files.append(TableFile(tmp_path / f"table{i}", 1))
+    rows = load_tables(files, Lexicon([])).rows
+    expected = [text for kind in order for text in ([b"u 1", b""] if kind else [b"", b""])]
+    if not any(order):
+        assert len(rows.sparse_starts) == len(rows.sparse) == 0
+        return
+    found = [rows.sparse[i:j].tobytes().strip() for i, j in itertools.pairwise(rows.sparse_starts)]
+    assert found == expected
