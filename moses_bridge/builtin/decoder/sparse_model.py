@@ -58,17 +58,23 @@ class SparseModel:
         return PhrasePair(source, [self.target_words[word] for word in words], links)
 
     def of_table(self, row: int) -> dict[str, float]:
-        """The values that the table has for a row; of equal names the last one, and 0 for what is no number."""
+        """The values that the table has for a row, of equal names the last one.
+
+        As in Moses (ScoreComponentCollection::Assign), what is no number is 0, and nothing behind it is read.
+        """
         rows = self.table.rows
         if not len(rows.sparse_starts):
             return {}
         text = rows.sparse[rows.sparse_starts[row] : rows.sparse_starts[row + 1]].tobytes()
         tokens = split_words(text)
         owner = self.tables[int(np.searchsorted(self.table.first_rows, row, "right")) - 1]
-        return {
-            value_name(owner, end): 0.0 if math.isnan(number := to_number(value)) else number
-            for end, value in zip(tokens[::2], tokens[1::2], strict=False)
-        }
+        values = {}
+        for end, value in zip(tokens[::2], tokens[1::2], strict=False):
+            number = to_number(value)
+            values[value_name(owner, end)] = 0.0 if math.isnan(number) else number
+            if math.isnan(number):
+                break
+        return values
 
 
 def sparse_model(

@@ -27,7 +27,7 @@ from tests.moses_bridge.builtin.decoder.conftest import ARPA
 TABLE = """\
 u ||| a ||| 0.5 ||| 0-0 ||| ||| good 1.5 rare -1
 u ||| b a ||| 0.4 ||| 0-1 ||| |||
-u ||| c ||| 0.3 ||| 0-0 ||| ||| good 4 odd x
+u ||| c ||| 0.3 ||| 0-0 ||| ||| good 4 odd x good 9
 u v ||| a b ||| 0.2 ||| 0-0 |||
 v ||| b ||| 0.3 ||| |||
 v w ||| b a b ||| 0.25 ||| 0-0 1-2 ||| ||| rare 2
@@ -146,6 +146,7 @@ def sparse_by_hand(phrases: list[tuple[str, str]]) -> dict[str, float]:
             ]
             names += [f"swd_{word if word == 'v' else 'OTHER'}" for word in unlinked[0]]
             names += [f"TargetWordInsertionFeature0_{word}" for word in unlinked[1]]
+        scores = scores.removesuffix(" good 9")  # behind what is no number
         given = dict(zip(scores.split()[::2], scores.split()[1::2], strict=True))
         for name in names:
             values[name] = values.get(name, 0.0) + 1
