@@ -202,7 +202,7 @@ def _whole_table(name: str, results: Path) -> str:
 
 def _domains(kind: str, results: Path) -> str:
     """What columns or networks of a domain's text add to the best use of it, and the mean of each gain."""
-    paths = sorted(results.glob(f"{kind}-*-*.json"))
+    paths = sorted(results.glob(f"{kind}-*-*.json"), key=_origin_and_size)
     tables = {path.stem.removeprefix(f"{kind}-"): _read(results, path.stem) for path in paths}
     systems = [row["system"] for row in next(iter(tables.values()))["rows"]]
     rows = [(name, *map(_score_and_gain, table["rows"])) for name, table in tables.items()]
@@ -211,6 +211,12 @@ def _domains(kind: str, results: Path) -> str:
     gains = (_pooled_gain(of_one_size, each) for each in systems[1:])
     rows.append(("pooled, 1,000 pairs", "", *gains))
     return _table(("text", "BLEU without", *systems[1:]), rows)
+
+
+def _origin_and_size(path: Path) -> tuple[str, int]:
+    """The domain of a result, and how many of its pairs there were."""
+    origin, _, size = path.stem.rpartition("-")
+    return origin, int(size)
 
 
 def _pooled_gain(tables: Sequence[Json], system: str) -> str:

@@ -11,6 +11,7 @@ from moses_bridge.base.errors import InputError
 from moses_bridge.formats.alignment import format_links, parse_links
 from moses_bridge.formats.moses_ini import read_ini, with_added_scores, write_ini
 from moses_bridge.formats.nbest import format_entry, parse_features, read_nbest
+from moses_bridge.formats.sparse_weights import read_weight_file
 from moses_bridge.formats.tuning_data import read_features, read_init_opt, read_scores
 from moses_bridge.formats.weights import read_weights
 from moses_bridge.tables.check.ini import ini_faults
@@ -136,6 +137,7 @@ def test_files_of_tuning(
         (lambda: list(read_scores(path)), SCORES),
         (lambda: read_init_opt(path), [b"1 2", b"0 0", b"1 1"]),
         (lambda: read_weights(path), WEIGHTS),
+        (lambda: read_weight_file(path), [b"# name, weight", b"wt_a~b 0.5", b"pl_s1 -1e-3"]),
     ]
     outcomes: Counter[str] = Counter()
     for number in range(n_cases):
