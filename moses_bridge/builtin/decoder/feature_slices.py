@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.builtin.decoder import feature_slots as slots
+from moses_bridge.builtin.decoder.ini_values import to_switch
 from moses_bridge.builtin.decoder.table_groups import TABLE_KIND
 from moses_bridge.formats.moses_ini import OF_TABLES, SPARSE_KINDS, Feature, MosesIni
 
@@ -83,6 +84,17 @@ def _is_listed(feature: Feature) -> bool:
     return _size(feature) > 0 and feature.arguments.get("tuneable", default) == "true"
 
 
+def _n_scores(ini: MosesIni, feature: Feature) -> int:
+    """How many scores a feature has that is not of OF_MANY_SCORES.
+
+    The first language model may count words that it does not know as its second score (oov-feature).
+    """
+    if feature.kind in SPARSE_KINDS:
+        return 0
+    is_first = feature in ini.of_kind(LM_KIND)[:1]
+    return 2 if is_first and to_switch(feature.arguments.get("oov-feature", "0")) else 1
+
+
 def check_features(ini: MosesIni) -> None:
     """Refuse features that the built-in decoder does not have.
 
@@ -102,7 +114,7 @@ def check_features(ini: MosesIni) -> None:
                 f"{ini.path}: {n_of_kind} features of kind {feature.kind}; "
                 "the built-in decoder supports one (the decoder of Moses more)"
             )
-        n_scores = 0 if feature.kind in SPARSE_KINDS else 1
+        n_scores = _n_scores(ini, feature)
         if feature.kind not in OF_MANY_SCORES and feature.n_scores != n_scores:
             raise ConfigError(
                 f"{ini.path}: {feature.name} has num-features={feature.n_scores}; "

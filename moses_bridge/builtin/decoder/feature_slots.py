@@ -15,10 +15,13 @@ REORDERING = 0
 N_REORDERING = 6
 DISTORTION = 6
 LANGUAGE_MODEL = 7
-WORD_PENALTY = 8
-PHRASE_PENALTY = 9
-UNKNOWN_WORD = 10
-PHRASE_TABLE = 11
+UNKNOWN_TO_MODEL = (
+    8  # words that the first language model does not know; its second score (oov-feature)
+)
+WORD_PENALTY = 9
+PHRASE_PENALTY = 10
+UNKNOWN_WORD = 11
+PHRASE_TABLE = 12
 
 Vector = NDArray[np.float64]
 

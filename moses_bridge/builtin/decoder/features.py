@@ -15,6 +15,7 @@ from moses_bridge.builtin.decoder.feature_slots import (
     PHRASE_PENALTY,
     PHRASE_TABLE,
     REORDERING,
+    UNKNOWN_TO_MODEL,
     UNKNOWN_WORD,
     WORD_PENALTY,
 )
@@ -66,6 +67,8 @@ def score_path(rows: Any, starts: Any, ends: Any, words: Any, model: WeightedMod
         values[DISTORTION] = -_early_costs(starts, ends)
     values[PHRASE_PENALTY] = len(rows)
     values[WORD_PENALTY] = -len(words)
+    for word in words:
+        values[UNKNOWN_TO_MODEL] += word >= model.lm.n_words
     values[LANGUAGE_MODEL] = LN10 * sentence_log10(words, model.lm)
     contexts = np.empty(further.places[-1], np.int32)
     for i in range(n_further):

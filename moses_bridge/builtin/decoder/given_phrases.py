@@ -19,6 +19,7 @@ from moses_bridge.builtin.decoder.options import (
     make_options,
     raise_options,
 )
+from moses_bridge.builtin.decoder.phrase_choice import unknown_to_model
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel
 from moses_bridge.formats.marked_text import Given
 
@@ -140,6 +141,7 @@ def _given_options(
             weights[PHRASE_TABLE:].mean() * log_probs[option]
             - weights[WORD_PENALTY] * length
             + weights[PHRASE_PENALTY]
+            + unknown_to_model(words, word_starts[option], word_starts[option + 1], model)
         )
         fill_lm_scores(option, model, options, context)
     return options

@@ -25,6 +25,7 @@ from moses_bridge.builtin.decoder.phrase_choice import (
     choose,
     further_alone,
     stateless_score,
+    unknown_to_model,
 )
 from moses_bridge.builtin.decoder.source_trie import NO_NODE, ROOT, child_of
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel, lm_word
@@ -211,7 +212,7 @@ def _fill(nodes: Any, copies: Any, model: WeightedModel, options: Options) -> No
 def _fill_known(option: int, row: int, model: WeightedModel, options: Options) -> None:
     rows, weights = model.rows, model.weights
     options.rows[option] = row
-    options.stateless_scores[option] = stateless_score(rows, row, weights)
+    options.stateless_scores[option] = stateless_score(row, model)
     for i in range(6):
         options.reordering[option, i] = weights[i] * model.reordering[row, i]
     place = options.word_starts[option]
@@ -231,7 +232,9 @@ def _fill_unknown(option: int, word: int, model: WeightedModel, options: Options
         options.words[place] = word
         place += 1
         score -= weights[WORD_PENALTY]
-    options.stateless_scores[option] = score + weights[PHRASE_PENALTY]
+    first = options.word_starts[option]
+    score += weights[PHRASE_PENALTY] + unknown_to_model(options.words, first, place, model)
+    options.stateless_scores[option] = score
     options.word_starts[option + 1] = place
 
 

@@ -15,10 +15,10 @@ from moses_bridge.builtin.decoder.feature_slots import (
     LANGUAGE_MODEL,
     PHRASE_PENALTY,
     PHRASE_TABLE,
+    UNKNOWN_TO_MODEL,
     WORD_PENALTY,
 )
 from moses_bridge.builtin.decoder.further_models import no_contexts, phrase_score
-from moses_bridge.builtin.decoder.loaded_table import TableRows
 from moses_bridge.builtin.decoder.table_members import NO_ROW, NodeRows, join_rows
 from moses_bridge.builtin.decoder.weighted_model import UNKNOWN_SIZE, WeightedModel, lm_word
 from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
@@ -26,18 +26,30 @@ from moses_bridge.compiled.inner import inner, inner_maker
 
 
 @inner
-def stateless_score(rows: TableRows, row: int, weights: Any) -> float:
+def stateless_score(row: int, model: WeightedModel) -> float:
     """Weighted sum of the stateless features of a row."""
-    score = _penalties(rows, row, weights)
-    for i in range(rows.scores.shape[1]):
-        score += weights[PHRASE_TABLE + i] * rows.scores[row, i]
+    score = _penalties(row, model)
+    for i in range(model.rows.scores.shape[1]):
+        score += model.weights[PHRASE_TABLE + i] * model.rows.scores[row, i]
     return float(score)
 
 
 @inner
-def _penalties(rows: TableRows, row: int, weights: Any) -> float:
-    n_words = rows.word_starts[row + 1] - rows.word_starts[row]
-    return float(weights[PHRASE_PENALTY] - weights[WORD_PENALTY] * n_words)
+def _penalties(row: int, model: WeightedModel) -> float:
+    rows, weights = model.rows, model.weights
+    first, last = rows.word_starts[row], rows.word_starts[row + 1]
+    score = weights[PHRASE_PENALTY] - weights[WORD_PENALTY] * (last - first)
+    return float(score + unknown_to_model(rows.words, first, last, model))
+
+
+@inner
+def unknown_to_model(words: Any, first: int, last: int, model: WeightedModel) -> float:
+    """The weighted number of words[first:last] that the first language model does not know."""
+    weight, n_unknown = model.weights[UNKNOWN_TO_MODEL], 0
+    if weight != 0.0:
+        for i in range(first, last):
+            n_unknown += words[i] >= model.lm.n_words
+    return float(weight * n_unknown)
 
 
 @inner
@@ -95,7 +107,7 @@ def choose(node: int, model: WeightedModel) -> None:
         scores = scores[: len(numbers)]
     for i in range(len(numbers)):
         row = numbers[i]
-        scores[i] = stateless_score(model.rows, row, model.weights)
+        scores[i] = stateless_score(row, model)
         scores[i] += _weighted_lm(row, model, context)
         scores[i] += further_alone(row, model, contexts)
     ranking = np.argsort(-scores, kind="mergesort")
@@ -118,7 +130,7 @@ def _joined(numbers: Any, model: WeightedModel, context: Any, contexts: Any) -> 
     parts = np.full((n_rows, model.members.shares.shape[1]), NO_ROW, np.int64)
     found = NodeRows(numbers, np.empty(n_rows), np.zeros(n_rows, np.int64), parts)
     for i in range(n_rows):
-        found.alone[i] = _penalties(model.rows, numbers[i], model.weights)
+        found.alone[i] = _penalties(numbers[i], model)
         found.alone[i] += _weighted_lm(numbers[i], model, context)
         found.alone[i] += further_alone(numbers[i], model, contexts)
     join_rows(found, model.rows, model.first_rows, model.members, model.weights)

@@ -11,6 +11,10 @@ from moses_bridge.builtin.decoder import feature_slots as slots
 from moses_bridge.builtin.decoder.features import score_path
 from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
+from moses_bridge.decoding.decoder import DecoderConfig, open_decoder
+from moses_bridge.decoding.given_translations import score_entries
+from moses_bridge.formats.moses_ini import read_ini
+from moses_bridge.formats.nbest import parse_features, read_nbest
 
 Pairs = dict[tuple[str, str], tuple[float, ...]]
 
@@ -57,3 +61,34 @@ def test_behind_an_unknown_word_there_are_no_scores_of_its_reordering(
     table = sorted(pairs)
     found = features(toy, [-1, table.index(("u", "a"))], [(0, 1), (1, 2)], "x a")
     assert found[:6] == pytest.approx([math.log(pairs["u", "a"][1]), 0, 0, 0, 0, 0], abs=1e-6)
+
+
+@pytest.mark.parametrize("text", ["u v w\n", "x u b\n", "w x\n"])
+def test_the_second_score_of_a_language_model_counts_its_unknown_words(
+    toy_ini: Path, text: str
+) -> None:
+    """LanguageModel::oov-feature of Moses: of the table's words, "c"; of copied words, all but "a" and "b"."""
+    ini = toy_ini.read_text().replace("LM0= 0.4", "LM0= 0.4 -0.7")
+    toy_ini.write_text(ini.replace("KENLM ", "KENLM num-features=2 oov-feature=1 "))
+    source, out, nbest = (toy_ini.with_name(name) for name in ("source", "out", "nbest"))
+    source.write_text(text)
+    config = DecoderConfig(kind="builtin", nbest_factor=0, segmentation=True)
+    with open_decoder(toy_ini, config, 1) as decoder:
+        decoder.decode(source, out, None, nbest, 50)
+    entries = list(read_nbest(nbest))
+    assert len(entries) >= 2
+    for entry in entries:
+        values = parse_features(entry, nbest)
+        n_unknown = sum(word not in (b"a", b"b") for word in entry.words.split())
+        assert values["LM0"][1] == n_unknown
+        weights = read_ini(toy_ini).weights
+        n_copied = text.split().count("x") + text.split().count("b")
+        total = -100 * n_copied + sum(
+            weight * value
+            for name, row in values.items()
+            for weight, value in zip(weights[name], row, strict=True)
+        )
+        assert entry.total == pytest.approx(total, abs=2e-3)
+    again = toy_ini.with_name("again")
+    score_entries(toy_ini, source, nbest, again, None)
+    assert again.read_bytes() == nbest.read_bytes()

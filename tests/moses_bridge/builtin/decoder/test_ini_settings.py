@@ -73,9 +73,10 @@ def test_a_model_with_a_refused_section_is_not_loaded(toy_ini: Path) -> None:
         load_model(toy_ini, None, None)
 
 
-def test_a_language_model_with_two_scores_is_refused(toy_ini: Path) -> None:
+@pytest.mark.parametrize("arguments", ["num-features=2", "num-features=2 oov-feature=0"])
+def test_a_language_model_with_two_scores_is_refused(toy_ini: Path, arguments: str) -> None:
     text = toy_ini.read_text().replace("LM0= 0.4", "LM0= 0.4 0.1")
-    toy_ini.write_text(text.replace("KENLM ", "KENLM num-features=2 oov-feature=1 "))
+    toy_ini.write_text(text.replace("KENLM ", f"KENLM {arguments} "))
     with pytest.raises(
         ConfigError, match="LM0 has num-features=2; in the built-in decoder KENLM has 1"
     ):
@@ -117,7 +118,7 @@ def test_arguments_without_effect_pass(toy_ini: Path) -> None:
         "path=lm.arpa", "lazyken=1 load=read verbosity=1 path=lm.arpa"
     )
     toy_ini.write_text(text.replace("path=table", "cache-size=5 filterable=true path=table"))
-    assert load_model(toy_ini, None, None).n_features == 12
+    assert load_model(toy_ini, None, None).n_features == 13
 
 
 def test_without_a_distortion_limit_there_is_none_as_in_moses(toy_ini: Path) -> None:
