@@ -6,7 +6,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from moses_bridge.base.errors import InputError
@@ -349,22 +349,21 @@ def with_absolute_paths(ini: MosesIni) -> MosesIni:
 
 def _with_other_paths(ini: MosesIni, changed: Callable[[str], Path]) -> MosesIni:
     """The ini with other paths in the place of all relative ones."""
-    lines = ini.lines
+    new = {
+        path: place
+        for _, path in ini.named_files()
+        if not Path(path).is_absolute() and (place := changed(path)) != Path(path)
+    }
     for feature in ini.features:
-        paths = {key: feature.arguments.get(key, "/") for key in PATHS}
-        new = {
-            key: _whole_path(ini.path, changed(path))
-            for key, path in paths.items()
-            if not Path(path).is_absolute()
+        paths = {key: feature.arguments.get(key, "") for key in PATHS}
+        moved = {
+            key: _whole_path(ini.path, new[path]) for key, path in paths.items() if path in new
         }
-        lines = _with_arguments(replace(ini, lines=lines), feature.name, new) if new else lines
-    lines = tuple(
-        _whole_path(ini.path, changed(text)).encode("utf-8", "surrogateescape")
-        if section == WEIGHT_FILE and text and not Path(text).is_absolute()
-        else line
-        for line, (section, text) in zip(lines, with_sections(lines), strict=True)
-    )
-    return ini if lines == ini.lines else parse_ini(lines, ini.path)
+        if moved:
+            ini = parse_ini(_with_arguments(ini, feature.name, moved), ini.path)
+    for path in ini.settings.get(WEIGHT_FILE, ()):
+        ini = with_weight_file(ini, new[path]) if path in new else ini
+    return ini
 
 
 def moved_to(ini: MosesIni, directory: Path) -> MosesIni:

@@ -19,7 +19,7 @@ from moses_bridge.builtin.decoder.sparse_features import (
 )
 from moses_bridge.decoding.decoder import DecoderConfig, open_decoder
 from moses_bridge.decoding.given_translations import force_translations, score_entries
-from moses_bridge.formats.moses_ini import read_ini, with_absolute_paths
+from moses_bridge.formats.moses_ini import moved_to, read_ini, with_absolute_paths
 from moses_bridge.formats.nbest import parse_segmentation, read_nbest
 from moses_bridge.formats.sparse_weights import sparse_weights
 from tests.moses_bridge.builtin.decoder.conftest import ARPA
@@ -229,6 +229,11 @@ def test_a_moved_ini_finds_its_files(ini: Path) -> None:
     assert moved.settings["weight-file"] == (str(ini.with_name("weights").resolve()),)
     assert ini.with_name("words").resolve() in moved.files()
     assert sparse_weights(moved) == SPARSE
+    other = moved_to(read_ini(ini), ini.parent / "runs")
+    assert other.settings["weight-file"] == ("../weights",)
+    assert other.feature("swd").arguments["path"] == "../words"
+    ini.write_text(ini.read_text().replace("path=words", "path=./words"))
+    assert moved_to(read_ini(ini), ini.parent).lines == read_ini(ini).lines
 
 
 @pytest.mark.parametrize(
