@@ -146,11 +146,9 @@ def test_a_mixture_has_the_mean_probabilities(
     """The first table's share of each score; a table without the translation has the probability 0."""
     ini = write_model(tmp_path)
     text = ini.read_text().replace("PhraseDictionaryGroup", "PhraseDictionaryMultiModel")
-    text = text.replace("members=One,Two num-features=4", "components=One,Two num-features=2")
-    text = text.replace("Both= 0.300 0.100 0.200 0.050", "Both= 0.3 0.1")
-    ini.write_text(
-        text.replace("table-limit=0\n", f"table-limit=0 mode=interpolate lambda={shares}\n")
-    )
+    mixture = f"components=One,Two num-features=2 mode=interpolate lambda={shares}"
+    text = text.replace("members=One,Two num-features=4", mixture)
+    ini.write_text(text.replace("Both= 0.300 0.100 0.200 0.050", "Both= 0.3 0.1"))
     found = dict(chosen(load_model(ini, None, None), "u"))
     assert found.keys() == {"a", "b", "a b", "c"}
     mean = [first * 0.5 + (1 - first) * 0.8, second * 0.25 + (1 - second) * 0.6]
