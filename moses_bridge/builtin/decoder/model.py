@@ -126,7 +126,7 @@ class Model:
         if not np.isfinite(vector).all():
             raise ConfigError(f"{self.ini.path}: a weight is not a finite number")
         if self.sparse is not None:
-            vector[slots.PHRASE_TABLE + self.table.rows.scores.shape[1]] = 1.0
+            vector[self.sparse.place] = 1.0
         check_names(self.ini, given)
         return vector
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from moses_bridge.base.errors import ConfigError, InputError, shown
 from moses_bridge.builtin.decoder.decoding_paths import DecodingPath
+from moses_bridge.builtin.decoder.feature_slots import PHRASE_TABLE
 from moses_bridge.builtin.decoder.loaded_table import LoadedTable
 from moses_bridge.builtin.decoder.sparse_features import PhrasePair, SparseFeature, sparse_feature
 from moses_bridge.builtin.decoder.table_groups import TABLE_KIND
@@ -41,6 +42,11 @@ class SparseModel:
     table: LoadedTable
     target_words: Sequence[bytes]
     weights: Mapping[str, float]
+
+    @property
+    def place(self) -> int:
+        """Where the weighted sum of all values is in the decoder's vectors, behind the scores of the tables."""
+        return PHRASE_TABLE + int(self.table.rows.scores.shape[1])
 
     def pair(self, row: int, source: Sequence[bytes]) -> PhrasePair:
         """The phrase pair of a row.

@@ -15,7 +15,6 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_bridge.builtin.decoder.feature_slots import PHRASE_TABLE
 from moses_bridge.builtin.decoder.lattice import Paths
 from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, Options, spans_to_choose
 from moses_bridge.builtin.decoder.sparse_features import PhrasePair, SparseFeature
@@ -106,7 +105,7 @@ class SentenceValues:
     def with_sums(self, paths: Paths, options: Options) -> Paths:
         """The paths with all sums in their features and totals."""
         features = paths.features.copy()
-        place = PHRASE_TABLE + self._of_model.model.table.rows.scores.shape[1]
+        place = self._of_model.model.place
         for i, values in enumerate(self.of_paths(paths, options)):
             features[i, place] = self._of_model.sum(values)
         return paths._replace(features=features, totals=features @ self._of_model.weighted.weights)
