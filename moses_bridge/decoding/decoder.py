@@ -40,6 +40,7 @@ from moses_bridge.formats.moses_ini import (
     format_weight,
     member_names,
     read_ini,
+    sparse_beginnings,
     with_absolute_paths,
     write_ini,
 )
@@ -442,7 +443,7 @@ def _n_weights(ini: MosesIni, name: str) -> int:
     """Weights of a feature, of which Moses takes 1 for each value without a line; or 1, of a sparse value."""
     if name in ini.weights:
         return len(ini.weights[name])
-    is_sparse = any(name.startswith(f"{feature.name}_") for feature in ini.features)
+    is_sparse = name.startswith(sparse_beginnings(ini.features))
     found = [feature.n_scores for feature in ini.features if feature.name == name]
     return sum(found) if found or not is_sparse else 1
 

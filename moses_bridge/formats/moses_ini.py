@@ -21,11 +21,9 @@ TABLE_LIMIT = "table-limit"
 GROUP_KIND, MIXTURE_KIND = "PhraseDictionaryGroup", "PhraseDictionaryMultiModel"
 OF_TABLES = (GROUP_KIND, MIXTURE_KIND)
 # Features with sparse values alone, each with a weight of its own by name; all others have scores.
-WORD_TRANSLATION = "WordTranslationFeature"
-SPARSE_KINDS = (
-    *("PhraseLengthFeature", "SourceWordDeletionFeature", "TargetWordInsertionFeature"),
-    WORD_TRANSLATION,
-)
+PHRASE_LENGTH, WORD_TRANSLATION = "PhraseLengthFeature", "WordTranslationFeature"
+WORD_DELETION, WORD_INSERTION = "SourceWordDeletionFeature", "TargetWordInsertionFeature"
+SPARSE_KINDS = (PHRASE_LENGTH, WORD_DELETION, WORD_INSERTION, WORD_TRANSLATION)
 WEIGHT_FILE = "weight-file"
 PATHS = ("path", "source-path", "target-path")  # arguments of features that name files
 LIMITS = {
@@ -287,6 +285,11 @@ def with_added_scores(
             replaced = slice(end - n_replaced, end)
             changed = _with_scores_of_group(changed, group, replaced, initial_weights)
     return changed
+
+
+def sparse_beginnings(features: Iterable[Feature]) -> tuple[str, ...]:
+    """How the names of the features' sparse values begin, as `str.startswith` takes it."""
+    return tuple(f"{feature.name}_" for feature in features)
 
 
 def member_names(group: Feature) -> list[str]:

@@ -81,10 +81,17 @@ def has_scores(row: RowColumns) -> bool:
 @inner
 def column_behind_scores(text: Any, row: RowColumns, column: int) -> tuple[int, int]:
     """Where a column behind the scores begins and ends, `ALIGNMENT` or a later one."""
-    begin, end = row.scores, row.scores_end
-    for _ in range(column - SCORES):
-        begin = _behind_bar(end, row.end)
-        end = column_end(text, begin, row.end)
+    begin, end = further_column(text, row.scores_end, row.end, column - SCORES)
+    return begin, end
+
+
+@inner
+def further_column(text: Any, end: int, row_end: int, n_columns: int) -> tuple[int, int]:
+    """Where the column begins and ends that is n_columns, 1 or more, behind one that ends at `end`."""
+    begin = end
+    for _ in range(n_columns):
+        begin = _behind_bar(end, row_end)
+        end = column_end(text, begin, row_end)
     return begin, end
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.textio import read_lines, write_lines
-from moses_bridge.formats.moses_ini import WEIGHT_FILE, MosesIni
+from moses_bridge.formats.moses_ini import WEIGHT_FILE, MosesIni, sparse_beginnings
 from moses_bridge.formats.phrase_table import to_number
 from moses_bridge.formats.words import split_words
 
@@ -25,7 +25,7 @@ def sparse_weights(ini: MosesIni) -> dict[str, float]:
     if len(files) > 1:
         raise InputError(ini.path, None, f"{len(files)} lines of [{WEIGHT_FILE}]", "one file")
     names = {feature.name for feature in ini.features}
-    begins = tuple(f"{name}_" for name in names)
+    begins = sparse_beginnings(ini.features)
     in_file = read_weight_file(ini.resolve(files[0])) if files else {}
     weights = {name: weight for name, weight in in_file.items() if name.startswith(begins)}
     for name, values in ini.weights.items():

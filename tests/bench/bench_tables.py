@@ -26,13 +26,16 @@ def main(table: Path, out: Path, least_rows: int) -> None:
     n_times = max(1, -(-least_rows // rows_of_table))
     n_rows = rows_of_table * n_times
     with TemporaryDirectory() as folder:
-        long, new = Path(folder, "long.gz"), shlex.quote(f"{folder}/new.gz")
+        long, new = Path(folder, "long.gz"), Path(folder, "new.gz")
         with long.open("wb") as stream:
             for _ in range(n_times):
                 stream.write(table.read_bytes())
         rescorer = Path(sys.executable).with_name("rescorer")
-        ours = processor_seconds(f"{rescorer} score --control length --jobs 1 {long} --out {new}")
-        peer = processor_seconds(f"gzip -dc {long} | gzip -6 > {new}")
+        score = [rescorer, "score", long, "--control", "length", "--jobs", "1", "--out", new]
+        ours = processor_seconds(shlex.join(map(str, score)))
+        peer = processor_seconds(
+            f"gzip -dc {shlex.quote(str(long))} | gzip -6 > {shlex.quote(str(new))}"
+        )
     work = f"read and write {n_rows:,} rows, the start included"
     names = "rescorer score --control length", "gzip -dc into gzip -6"
     write_results([Result(work, *names, ours, peer, "processor s")], out)

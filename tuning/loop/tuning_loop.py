@@ -255,11 +255,9 @@ def write_tuned_ini(ini: Path, weights: Weights, out: Path) -> None:
     tuned = {name: values for name, values in weights.items() if name in parsed.weights}
     sparse = [name for name in sparse_weights(old) if name in weights and name not in tuned]
     if sparse:
-        new, is_absolute = (
-            out.with_name(SPARSE_NAME),
-            Path(old.settings[WEIGHT_FILE][0]).is_absolute(),
-        )
+        new = out.with_name(SPARSE_NAME)
         write_weight_file(new, {name: weights[name][0] for name in sparse})
+        is_absolute = Path(old.settings[WEIGHT_FILE][0]).is_absolute()
         parsed = with_weight_file(parsed, new.resolve() if is_absolute else Path(SPARSE_NAME))
     write_ini(with_weights(parsed, tuned), out)
 

@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from moses_bridge.base.config import nearest
 from moses_bridge.base.errors import InputError
-from moses_bridge.formats.moses_ini import OF_TABLES, WORD_TRANSLATION, MosesIni, line_of
+from moses_bridge.builtin.decoder.feature_slices import LM_KIND, REORDERING_KIND
+from moses_bridge.builtin.decoder.table_groups import TABLE_KIND
+from moses_bridge.formats.moses_ini import (
+    OF_TABLES,
+    WORD_DELETION,
+    WORD_INSERTION,
+    WORD_TRANSLATION,
+    MosesIni,
+    line_of,
+)
 
 OF_ALL = (
     *("num-features", "tuneable", "verbosity", "filterable"),
@@ -17,11 +26,11 @@ OF_ALL = (
 FACTORS = ("input-factor", "output-factor")
 WORDS = ("factor", "path")
 OF_KINDS = {
-    "KENLM": ("factor", "path", "order", "lazyken", "load", "oov-feature"),
-    "PhraseDictionaryMemory": (*FACTORS, "path", "table-limit", "cache-size"),
-    "LexicalReordering": (*FACTORS, "path", "type"),
-    "SourceWordDeletionFeature": WORDS,
-    "TargetWordInsertionFeature": WORDS,
+    LM_KIND: ("factor", "path", "order", "lazyken", "load", "oov-feature"),
+    TABLE_KIND: (*FACTORS, "path", "table-limit", "cache-size"),
+    REORDERING_KIND: (*FACTORS, "path", "type"),
+    WORD_DELETION: WORDS,
+    WORD_INSERTION: WORDS,
     WORD_TRANSLATION: (
         *(*FACTORS, "simple", "ignore-punctuation", "source-path", "target-path"),
         *("source-context", "target-context", "domain-trigger", "texttype"),

@@ -58,7 +58,12 @@ def feature_slices(
     first_slots = _first_slots(ini, tables, n_sparse_sums)
     ordered = sorted(ini.features, key=lambda feature: feature.kind not in STATEFUL)
     return tuple(
-        FeatureSlice(feature.name, first_slots[feature.name], _size(feature), _is_listed(feature))
+        FeatureSlice(
+            feature.name,
+            first_slots[feature.name],
+            _size(feature),
+            _size(feature) > 0 and is_listed(feature),
+        )
         for feature in ordered
     )
 
@@ -79,9 +84,10 @@ def _size(feature: Feature) -> int:
     return slots.N_REORDERING if feature.kind == REORDERING_KIND else feature.n_scores
 
 
-def _is_listed(feature: Feature) -> bool:
+def is_listed(feature: Feature) -> bool:
+    """Whether n-best lists have its values: as in Moses, what cannot be tuned is left out."""
     default = "false" if feature.kind == "UnknownWordPenalty" else "true"
-    return _size(feature) > 0 and feature.arguments.get("tuneable", default) == "true"
+    return feature.arguments.get("tuneable", default) == "true"
 
 
 def _n_scores(ini: MosesIni, feature: Feature) -> int:

@@ -43,6 +43,7 @@ from moses_bridge.formats.row_columns import (
     RowColumns,
     column_behind_scores,
     find_columns,
+    further_column,
     has_scores,
 )
 
@@ -215,11 +216,10 @@ def _join_rows(parts: Sequence[TableRows]) -> TableRows:
 def _join_sparse_starts(parts: Sequence[TableRows]) -> NDArray[np.int64]:
     if not any(len(part.sparse) for part in parts):
         return np.zeros(0, np.int64)
-    none = [np.zeros(len(part.nodes) + 1, np.int64) for part in parts]
     return _join_starts(
         [
-            part.sparse_starts if len(part.sparse) else no
-            for part, no in zip(parts, none, strict=True)
+            part.sparse_starts if len(part.sparse) else np.zeros_like(part.link_starts)
+            for part in parts
         ]
     )
 
@@ -326,17 +326,19 @@ def _parse_columns(
         n_words += 1
         start, position = next_token(data, position, columns.target_end)
     rows.word_starts[row + 1] = n_words
-    n_links = rows.link_starts[row]
     links, links_end = column_behind_scores(data, columns, ALIGNMENT)
-    for i in range(links, links_end):
-        rows.links[n_links] = data[i]
-        n_links += 1
-    rows.link_starts[row + 1] = n_links
-    n_sparse = rows.sparse_starts[row]
-    sparse, sparse_end = column_behind_scores(data, columns, SPARSE)
+    _keep(data, links, links_end, row, rows.link_starts, rows.links)
+    sparse, sparse_end = further_column(data, links_end, columns.end, SPARSE - ALIGNMENT)
     sparse, _ = next_token(data, sparse, sparse_end)
-    for i in range(sparse, sparse_end):
-        rows.sparse[n_sparse] = data[i]
-        n_sparse += 1
-    rows.sparse_starts[row + 1] = n_sparse
+    _keep(data, sparse, sparse_end, row, rows.sparse_starts, rows.sparse)
     return int(parse_logs(data, columns.scores, columns.scores_end, rows.scores[row]))
+
+
+@inner
+def _keep(data: Any, first: int, last: int, row: int, starts: Any, texts: Any) -> None:
+    """Put data[first:last] behind the texts of the rows before."""
+    place = starts[row]
+    for i in range(first, last):
+        texts[place] = data[i]
+        place += 1
+    starts[row + 1] = place

@@ -14,7 +14,14 @@ from typing import NamedTuple
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.textio import read_lines
 from moses_bridge.builtin.decoder.ini_values import to_switch
-from moses_bridge.formats.moses_ini import WORD_TRANSLATION, Feature, MosesIni
+from moses_bridge.formats.moses_ini import (
+    PHRASE_LENGTH,
+    WORD_DELETION,
+    WORD_INSERTION,
+    WORD_TRANSLATION,
+    Feature,
+    MosesIni,
+)
 
 # Switches of WordTranslationFeature that need more than the phrase pair.
 OF_CONTEXT = ("source-context", "target-context", "domain-trigger")
@@ -69,11 +76,11 @@ def sparse_feature(ini: MosesIni, feature: Feature) -> SparseFeature:
 
 
 def _counting(ini: MosesIni, feature: Feature) -> Callable[[PhrasePair], Iterable[bytes]]:
-    if feature.kind == "PhraseLengthFeature":
+    if feature.kind == PHRASE_LENGTH:
         return phrase_lengths
-    if feature.kind == "SourceWordDeletionFeature":
+    if feature.kind == WORD_DELETION:
         return partial(deleted_words, known=_word_list(ini, feature, "path"))
-    if feature.kind == "TargetWordInsertionFeature":
+    if feature.kind == WORD_INSERTION:
         return partial(inserted_words, known=_word_list(ini, feature, "path"))
     for switch in OF_CONTEXT:
         if _switch(ini, feature, switch, "0"):

@@ -10,12 +10,13 @@ import numpy as np
 
 from moses_bridge.base.errors import ConfigError, InputError, shown
 from moses_bridge.builtin.decoder.decoding_paths import DecodingPath
+from moses_bridge.builtin.decoder.feature_slices import is_listed
 from moses_bridge.builtin.decoder.feature_slots import PHRASE_TABLE
 from moses_bridge.builtin.decoder.loaded_table import LoadedTable
 from moses_bridge.builtin.decoder.sparse_features import PhrasePair, SparseFeature, sparse_feature
 from moses_bridge.builtin.decoder.table_groups import TABLE_KIND
 from moses_bridge.formats.alignment import parse_links
-from moses_bridge.formats.moses_ini import SPARSE_KINDS, Feature, MosesIni
+from moses_bridge.formats.moses_ini import SPARSE_KINDS, MosesIni, sparse_beginnings
 from moses_bridge.formats.phrase_table import to_number
 from moses_bridge.formats.sparse_weights import sparse_weights
 from moses_bridge.formats.words import split_words
@@ -117,16 +118,11 @@ def sparse_model(
     return SparseModel(
         tuple(sparse_feature(ini, each) for each in features),
         tuple(each.name for each in tables),
-        tuple(f"{each.name}_" for each in (*features, *tables) if _is_listed(each)),
+        sparse_beginnings(filter(is_listed, (*features, *tables))),
         table,
         target_words,
         weights,
     )
-
-
-def _is_listed(feature: Feature) -> bool:
-    """Whether n-best lists have it; as in Moses, what cannot be tuned is left out."""
-    return feature.arguments.get("tuneable", "true") == "true"
 
 
 def value_name(owner: str, end: bytes) -> str:
@@ -141,7 +137,7 @@ def check_names(ini: MosesIni, names: Iterable[str]) -> None:
         ConfigError: a name does not begin with that of a sparse feature or phrase table and "_".
     """
     kinds = (*SPARSE_KINDS, TABLE_KIND)
-    begins = tuple(f"{each.name}_" for each in ini.features if each.kind in kinds)
+    begins = sparse_beginnings(each for each in ini.features if each.kind in kinds)
     unknown = [name for name in names if not name.startswith(begins)]
     if unknown:
         shown = ", ".join(unknown[:MOST_SHOWN]) + (" ..." if len(unknown) > MOST_SHOWN else "")

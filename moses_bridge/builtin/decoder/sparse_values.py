@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -38,14 +37,14 @@ class SparseValues:
         self.model, self.weights = model, weights
         self.weighted = weighted
         self._sums = weighted.rows.scores[:, -1]
-        begins = [name for name, weight in weights.items() if weight]
-        with_weight = [
+        weighed = [name for name, weight in weights.items() if weight]
+        self._features = [
             each
             for each in model.features
-            if any(name.startswith(f"{each.name}_") for name in begins)
+            if any(name.startswith(f"{each.name}_") for name in weighed)
         ]
-        self._choosing = [each for each in with_weight if each.chooses]
-        self._added = [each for each in with_weight if not each.chooses]
+        self._choosing = [each for each in self._features if each.chooses]
+        self._added = [each for each in self._features if not each.chooses]
         self._added_sums = np.full(len(self._sums), math.nan if self._added else 0.0)
 
     def prepare(self, source: NDArray[np.int32], words: Sequence[bytes], max_words: int) -> None:
@@ -69,13 +68,15 @@ class SparseValues:
         """The weighted sum of values."""
         return sum(self.weights.get(name, 0.0) * value for name, value in values.items())
 
-    def added(self, row: int, pair: Callable[[], PhrasePair]) -> float:
-        """What an option has beside the sum of its row; an unknown word has no row, and all of it here."""
-        if row == UNKNOWN_ROW:
-            return self.sum(counts([*self._choosing, *self._added], pair()))
+    def added(self, row: int, source: Sequence[bytes]) -> float:
+        """What a row, a translation of `source`, has beside its sum."""
         if math.isnan(self._added_sums[row]):
-            self._added_sums[row] = self.sum(counts(self._added, pair()))
+            self._added_sums[row] = self.sum(counts(self._added, self.model.pair(row, source)))
         return float(self._added_sums[row])
+
+    def of_unknown(self, pair: PhrasePair) -> float:
+        """All that a copied word has, which is in no row."""
+        return self.sum(counts(self._features, pair))
 
 
 class SentenceValues:
@@ -91,26 +92,25 @@ class SentenceValues:
         self, of_model: SparseValues, words: Sequence[bytes], names: Mapping[int, bytes]
     ) -> None:
         self._of_model, self._words, self._names = of_model, words, names
-        self._known: dict[tuple[int, int], dict[str, float]] = {}
+        self._known: dict[tuple[int, int], dict[str, float]] = {}  # by row and first source word
 
     def added(self, options: Options) -> NDArray[np.float64]:
         """What each option has beside the sum of its row, *Shape:* (n_options,)."""
-        return np.array(
-            [
-                self._of_model.added(row, partial(self._pair, option, options))
-                for option, row in enumerate(options.rows.tolist())
-            ]
-        )
+        return np.array([self._added(option, options) for option in range(len(options.rows))])
 
     def with_sums(self, paths: Paths, options: Options) -> Paths:
         """The paths with all sums in their features and totals."""
         features = paths.features.copy()
-        place = self._of_model.model.place
-        for i, values in enumerate(self.of_paths(paths, options)):
-            features[i, place] = self._of_model.sum(values)
+        sums = {
+            option: self._of_model.sum(self._values(option, options))
+            for option in np.unique(paths.options).tolist()
+        }
+        of_phrases = np.array([sums[option] for option in paths.options.tolist()])
+        of_paths = np.add.reduceat(of_phrases, paths.phrase_starts[:-1])
+        features[:, self._of_model.model.place] = of_paths
         return paths._replace(features=features, totals=features @ self._of_model.weighted.weights)
 
-    def of_paths(self, paths: Paths, options: Options) -> list[dict[str, float]]:
+    def _of_paths(self, paths: Paths, options: Options) -> list[dict[str, float]]:
         """The values of each path."""
         ends = paths.phrase_starts.tolist()
         of_phrases = [self._values(option, options) for option in paths.options.tolist()]
@@ -129,8 +129,14 @@ class SentenceValues:
         return [
             "".join(f" {name}= {values[name]:g}" for name in sorted(values) if name.startswith(begins))
             .encode("utf-8", "surrogateescape")
-            for values in self.of_paths(paths, options)
+            for values in self._of_paths(paths, options)
         ]  # fmt: skip
+
+    def _added(self, option: int, options: Options) -> float:
+        row = int(options.rows[option])
+        if row == UNKNOWN_ROW:
+            return self._of_model.of_unknown(self._pair(option, options))
+        return self._of_model.added(row, self._source(option, options))
 
     def _values(self, option: int, options: Options) -> dict[str, float]:
         row = int(options.rows[option])
@@ -142,8 +148,7 @@ class SentenceValues:
         return self._known[key]
 
     def _pair(self, option: int, options: Options) -> PhrasePair:
-        row = int(options.rows[option])
-        source = self._words[options.starts[option] : options.ends[option]]
+        row, source = int(options.rows[option]), self._source(option, options)
         if row != UNKNOWN_ROW:
             return self._of_model.model.pair(row, source)
         first, end = options.word_starts[option : option + 2]
@@ -153,6 +158,9 @@ class SentenceValues:
             for word in options.words[first:end].tolist()
         ]
         return PhrasePair(source, words, LINKS_OF_UNKNOWN if words else ())
+
+    def _source(self, option: int, options: Options) -> Sequence[bytes]:
+        return self._words[options.starts[option] : options.ends[option]]
 
 
 def counts(features: Sequence[SparseFeature], pair: PhrasePair) -> dict[str, float]:

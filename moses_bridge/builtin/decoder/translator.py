@@ -116,7 +116,6 @@ class Translator:
         copies = np.array([self._copy(word, ids) for word in text.words], np.int32)
         if not self.sparse:
             return SentenceOptions(self._options(text, copies, ids), names, text.given)
-        self.choose(line)
         sparse = SentenceValues(self.sparse, text.words, names)
         options = self._options(text, copies, ids)
         return SentenceOptions(
@@ -158,6 +157,8 @@ class Translator:
         self, text: MarkedText, copies: NDArray[np.int32], ids: Mapping[bytes, int]
     ) -> Options:
         source, max_words = self._source(text.words), self.model.max_phrase_words
+        if self.sparse:
+            self.sparse.prepare(source, text.words, max_words)
         if not text.given:
             options: Options = make_options(source, copies, max_words, self.weighted)
             return options
