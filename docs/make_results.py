@@ -360,11 +360,11 @@ def _machines(results: Path) -> str:
 
 
 def _costs(results: Path) -> str:
-    """Hours of one processor by the rows of a phrase table, computed from measured rates."""
+    """Time by the rows of a phrase table, computed from measured rates; training and scoring by the clock."""
     read = {each["rows"]: each for each in _read(results, "long-tables")["results"]}
     header = ["rows", "reading it", "memory of a training"]
-    header += [f"{PASSES} passes, d={d}" for d in TRAINING_RATES]
-    header += [f"scoring, d={d}" for d in SCORING_RATES]
+    header += [f"{PASSES} passes, d={d}, two cores" for d in TRAINING_RATES]
+    header += [f"scoring, d={d}, two cores" for d in SCORING_RATES]
     rates = [
         [_rate(results, f"bench-{kind}", *work) for work in works.values()]
         for kind, works in (("training", TRAINING_RATES), ("scoring", SCORING_RATES))
@@ -382,10 +382,10 @@ def _costs(results: Path) -> str:
 
 
 def _text_costs(results: Path) -> str:
-    """Hours of one processor for a pass over text, by its target words, computed from measured rates."""
+    """Time of a pass over text by its target words, computed from measured rates: two cores, and one thread."""
     works = {
-        "NNJM": ("bench-window_training", "train an NNJM", "bfloat16"),
-        "RNNsearch": (
+        "NNJM, two cores": ("bench-window_training", "train an NNJM", "bfloat16"),
+        "RNNsearch, one thread": (
             *("bench-sentences", "train on sentence pairs, d=320"),
             "bfloat16, sampled softmax",
         ),
