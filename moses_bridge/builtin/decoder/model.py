@@ -32,7 +32,12 @@ from moses_bridge.builtin.decoder.ini_values import IniValues, read_values
 from moses_bridge.builtin.decoder.loaded_table import LoadedTable, TableFile, load_tables
 from moses_bridge.builtin.decoder.reordering_table import N_SCORES, read_reordering
 from moses_bridge.builtin.decoder.source_trie import longest_phrase
-from moses_bridge.builtin.decoder.sparse_model import SparseModel, check_names, sparse_model
+from moses_bridge.builtin.decoder.sparse_model import (
+    SparseModel,
+    check_names,
+    refuse_neighbours,
+    sparse_model,
+)
 from moses_bridge.builtin.decoder.stored_files import ModelFiles, stored_files
 from moses_bridge.builtin.decoder.table_groups import TABLE_KIND
 from moses_bridge.builtin.decoder.table_members import Members, make_members
@@ -134,10 +139,8 @@ class Model:
         """The weights of sparse values by name, those of the ini where `overwrite` has no other.
 
         Raises:
-            ConfigError: `overwrite` has several weights for one.
+            ConfigError: `overwrite` has several weights for one, or some where the decoder has no such values.
         """
-        if self.sparse is None:
-            return {}
         names = {feature.name for feature in self.features}
         given = {name: row for name, row in (overwrite or {}).items() if name not in names}
         for name, row in given.items():
@@ -145,6 +148,10 @@ class Model:
                 raise ConfigError(
                     f"{self.ini.path}: {len(row)} weights of {name}, which has 1 score"
                 )
+        if given:
+            refuse_neighbours(self.ini, self.values.xml_input not in WITHOUT_GIVEN)
+        if self.sparse is None:
+            return {}
         return {**self.sparse.weights, **{name: row[0] for name, row in given.items()}}
 
 

@@ -16,7 +16,7 @@ from moses_bridge.builtin.decoder.loaded_table import LoadedTable
 from moses_bridge.builtin.decoder.sparse_features import PhrasePair, SparseFeature, sparse_feature
 from moses_bridge.builtin.decoder.table_groups import TABLE_KIND
 from moses_bridge.formats.alignment import parse_links
-from moses_bridge.formats.moses_ini import SPARSE_KINDS, MosesIni, sparse_beginnings
+from moses_bridge.formats.moses_ini import OF_TABLES, SPARSE_KINDS, MosesIni, sparse_beginnings
 from moses_bridge.formats.phrase_table import to_number
 from moses_bridge.formats.sparse_weights import sparse_weights
 from moses_bridge.formats.words import split_words
@@ -105,14 +105,9 @@ def sparse_model(
     features = [each for each in ini.features if each.kind in SPARSE_KINDS]
     weights = sparse_weights(ini)
     check_names(ini, [name for name in ini.weights if name in weights])
-    if xml_input or any(path.group for path in paths):
-        if features or weights:
-            beside = "given translations ([xml-input])" if xml_input else "a group of phrase tables"
-            raise ConfigError(
-                f"{ini.path}: the built-in decoder has no sparse features beside {beside}"
-            )
-        return None
-    if not features and not len(table.rows.sparse):
+    if features or weights:
+        refuse_neighbours(ini, xml_input)
+    if neighbour(ini, xml_input) or not (features or len(table.rows.sparse)):
         return None
     tables = [path.feature for path in paths]
     return SparseModel(
@@ -123,6 +118,27 @@ def sparse_model(
         target_words,
         weights,
     )
+
+
+def neighbour(ini: MosesIni, xml_input: bool) -> str:
+    """What of the ini the decoder has no sparse features beside; "" for nothing."""
+    if xml_input:
+        return "given translations ([xml-input])"
+    has_group = any(feature.kind in OF_TABLES for feature in ini.features)
+    return "a group of phrase tables" if has_group else ""
+
+
+def refuse_neighbours(ini: MosesIni, xml_input: bool) -> None:
+    """Refuse sparse features, or weights of their values, where the decoder has none.
+
+    Raises:
+        ConfigError: there is a group of tables or there are given translations.
+    """
+    beside = neighbour(ini, xml_input)
+    if beside:
+        raise ConfigError(
+            f"{ini.path}: the built-in decoder has no sparse features beside {beside}"
+        )
 
 
 def value_name(owner: str, end: bytes) -> str:

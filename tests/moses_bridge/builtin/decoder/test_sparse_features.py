@@ -55,6 +55,18 @@ Distortion0= 0.2
 LM0= 0.4
 wt_u~a= 0.7
 """
+PLAIN = """\
+[feature]
+UnknownWordPenalty
+WordPenalty
+PhraseDictionaryMemory name=TM num-features=1 path=table
+Distortion
+"""
+GROUP = """\
+PhraseDictionaryGroup name=G num-features=1 members=TM
+[mapping]
+0 T 1
+"""
 WEIGHTS = """\
 # name and weight
 pl_s1 0.1
@@ -265,6 +277,25 @@ def test_what_is_not_there_is_refused(ini: Path, old: str, new: str, told: str) 
     ini.write_text(INI.format(limit=20).replace(old, new))
     with pytest.raises((ConfigError, InputError), match=told):
         load_model(ini, None, None)
+
+
+@pytest.mark.parametrize(
+    ("rest", "told"), [(GROUP, "a group of phrase tables"), ("[xml-input]\ninclusive\n", "given")]
+)
+def test_weights_are_refused_where_there_are_no_such_values(
+    ini: Path, rest: str, told: str
+) -> None:
+    ini.write_text(PLAIN + rest)
+    model = load_model(ini, None, None)
+    assert model.sparse_weights({"TM": [0.1]}) == {}
+    with pytest.raises(ConfigError, match=f"no sparse features beside {told}"):
+        model.sparse_weights({"TM": [0.1], "TM_good": [2.0]})
+
+
+def test_weights_of_values_that_no_row_has_change_nothing(ini: Path) -> None:
+    ini.write_text(PLAIN)
+    ini.with_name("table").write_text("u ||| a ||| 0.5 ||| 0-0\n")
+    assert load_model(ini, None, None).sparse_weights({"TM_good": [2.0]}) == {}
 
 
 @pytest.mark.parametrize("line", ["pl_s1", "pl_s1 much", "pl_s1 nan"])
