@@ -41,6 +41,11 @@ class IniValues:
     factor_delimiter: bytes = b"|"
     xml_input: str = "pass-through"
 
+    @property
+    def takes_given(self) -> bool:
+        """Whether sentences may give translations themselves."""
+        return self.xml_input not in ("pass-through", "ignore")
+
 
 def read_values(ini: MosesIni) -> IniValues:
     """Read the sections of an ini accepted by `check_settings`.

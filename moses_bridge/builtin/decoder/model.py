@@ -56,7 +56,6 @@ REORDERING_TYPE = re.compile(r"(wbe-|phrase-)?msd-bidirectional-fe(-allff)?")
 DEFAULT_TABLE_LIMIT = 20  # moses/TranslationModel/PhraseDictionary.cpp
 DEFAULT_DISTORTION_LIMIT = -1  # no limit, as in Moses (moses/parameters/ReorderingOptions.cpp)
 DEFAULT_MAX_PHRASE_WORDS = 20  # moses/TypeDef.h
-WITHOUT_GIVEN = ("pass-through", "ignore")  # of [xml-input]
 MAX_WINDOW = 60  # the search has 64 bits for the coverage after the first gap
 
 
@@ -149,7 +148,7 @@ class Model:
                     f"{self.ini.path}: {len(row)} weights of {name}, which has 1 score"
                 )
         if given:
-            refuse_neighbours(self.ini, self.values.xml_input not in WITHOUT_GIVEN)
+            refuse_neighbours(self.ini, self.values.takes_given)
         if self.sparse is None:
             return {}
         return {**self.sparse.weights, **{name: row[0] for name, row in given.items()}}
@@ -181,7 +180,7 @@ def load_model(
     check_arguments(ini)
     paths = decoding_paths(ini)
     n_models = max(len(_table_features(ini)), len(ini.of_kind(LM_KIND)))
-    if values.xml_input not in WITHOUT_GIVEN and n_models > 1:
+    if values.takes_given and n_models > 1:
         raise ConfigError(
             f"{ini.path}: [xml-input] is {values.xml_input} beside several tables or language models; "
             "the built-in decoder needs one of each"
@@ -197,7 +196,7 @@ def load_model(
     )
     lm, *others = lms
     source_words = words_of(table.source_words)
-    sparse = sparse_model(ini, paths, table, target_words, values.xml_input not in WITHOUT_GIVEN)
+    sparse = sparse_model(ini, paths, table, target_words, values.takes_given)
     features = feature_slices(ini, _in_order_of_slots(paths), int(sparse is not None))
     return Model(
         ini=ini,
@@ -273,7 +272,7 @@ def _table_files(ini: MosesIni, paths: Sequence[DecodingPath]) -> list[TableFile
 
 def _max_phrase_words(table: LoadedTable, values: IniValues, limit: int) -> int:
     """Length of the longest source phrase; a given translation may be of more words than any in the table."""
-    in_table = longest_phrase(table.trie) if values.xml_input in WITHOUT_GIVEN else limit
+    in_table = limit if values.takes_given else longest_phrase(table.trie)
     return max(1, min(in_table, limit, MAX_WINDOW))
 
 

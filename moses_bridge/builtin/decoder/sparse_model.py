@@ -86,7 +86,7 @@ class SparseModel:
 
 def sparse_model(
     ini: MosesIni, paths: Sequence[DecodingPath], table: LoadedTable, target_words: Sequence[bytes],
-    xml_input: bool,
+    takes_given: bool,
 ) -> SparseModel | None:  # fmt: skip
     """The sparse features of an ini; None if neither a feature nor a row of its tables has any.
 
@@ -95,7 +95,7 @@ def sparse_model(
         paths: its decoding paths. Sparse scores of tables in groups are left out.
         table: its phrase tables.
         target_words: bytes of each target word.
-        xml_input: whether sentences may give translations themselves.
+        takes_given: whether sentences may give translations themselves.
 
     Raises:
         ConfigError: there are sparse features beside a group of tables or given translations, one looks at more
@@ -106,8 +106,8 @@ def sparse_model(
     weights = sparse_weights(ini)
     check_names(ini, [name for name in ini.weights if name in weights])
     if features or weights:
-        refuse_neighbours(ini, xml_input)
-    if neighbour(ini, xml_input) or not (features or len(table.rows.sparse)):
+        refuse_neighbours(ini, takes_given)
+    if _neighbour(ini, takes_given) or not (features or len(table.rows.sparse)):
         return None
     tables = [path.feature for path in paths]
     return SparseModel(
@@ -120,21 +120,21 @@ def sparse_model(
     )
 
 
-def neighbour(ini: MosesIni, xml_input: bool) -> str:
+def _neighbour(ini: MosesIni, takes_given: bool) -> str:
     """What of the ini the decoder has no sparse features beside; "" for nothing."""
-    if xml_input:
+    if takes_given:
         return "given translations ([xml-input])"
     has_group = any(feature.kind in OF_TABLES for feature in ini.features)
     return "a group of phrase tables" if has_group else ""
 
 
-def refuse_neighbours(ini: MosesIni, xml_input: bool) -> None:
+def refuse_neighbours(ini: MosesIni, takes_given: bool) -> None:
     """Refuse sparse features, or weights of their values, where the decoder has none.
 
     Raises:
         ConfigError: there is a group of tables or there are given translations.
     """
-    beside = neighbour(ini, xml_input)
+    beside = _neighbour(ini, takes_given)
     if beside:
         raise ConfigError(
             f"{ini.path}: the built-in decoder has no sparse features beside {beside}"
