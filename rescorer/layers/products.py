@@ -24,7 +24,7 @@ def rounded(values: Tensor, dtype: torch.dtype) -> Tensor:
 class NarrowLinear(nn.Module):
     """A trained layer whose product is computed in another type; it is not trained further.
 
-    On a CPU the weights of products in bfloat16 are laid out for them once, which changes no bit.
+    Where oneDNN computes the products in bfloat16, the weights are laid out for it once, which changes no bit.
 
     Args:
         layer: the trained one.
@@ -37,8 +37,7 @@ class NarrowLinear(nn.Module):
         self.weight = layer.weight.detach().to(dtype)
         self.addend = None if layer.bias is None else layer.bias.detach()
         self._product: Callable[[Tensor, Tensor], Tensor] = linear
-        on_cpu = self.weight.device.type == "cpu"
-        if dtype == torch.bfloat16 and on_cpu and packed_linear.has_onednn():
+        if packed_linear.is_onednn_anyway(self.weight):
             self.weight = packed_linear.packed(self.weight)
             self._product = packed_linear.product
 

@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import nn
 
+from rescorer.layers import packed_linear
 from rescorer.layers.narrow_rows import narrow_rows
 from rescorer.layers.products import NarrowLinear, narrow_product, rounded
 
@@ -48,6 +49,15 @@ def test_a_narrow_layer_is_the_trained_one(bias: bool, dtype: torch.dtype, error
     narrow = NarrowLinear(layer, dtype)
     torch.testing.assert_close(narrow(rows), layer(rows).detach(), atol=error, rtol=0)
     assert narrow.weight.dtype == dtype and not narrow.weight.requires_grad
+
+
+def test_a_processor_without_the_instructions_has_the_same_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(4)
+    layer, rows = nn.Linear(9, 5), torch.randn(17, 9)
+    here = NarrowLinear(layer, torch.bfloat16)(rows)
+    monkeypatch.setattr(packed_linear, "is_onednn_anyway", lambda weight: False)
+    there = NarrowLinear(layer, torch.bfloat16)(rows)
+    torch.testing.assert_close(there, here, atol=0.02, rtol=0)
 
 
 def test_the_bias_is_not_rounded() -> None:
