@@ -51,7 +51,9 @@ def test_a_narrow_layer_is_the_trained_one(bias: bool, dtype: torch.dtype, error
     assert narrow.weight.dtype == dtype and not narrow.weight.requires_grad
 
 
-def test_a_processor_without_the_instructions_has_the_same_products(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_processor_without_the_instructions_has_the_same_products(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     torch.manual_seed(4)
     layer, rows = nn.Linear(9, 5), torch.randn(17, 9)
     here = NarrowLinear(layer, torch.bfloat16)(rows)
