@@ -37,8 +37,8 @@ PRECISION = click.option(
     type=choice_of(Precision),
     default="float32",
     show_default=True,
-    help="Number format of matrix products; sums and the softmax are always float32. bfloat16 is faster where the "
-    "processor has instructions for it, and slower elsewhere.",
+    help="Number format of matrix products; sums and the softmax are always float32. bfloat16 is faster "
+    "where the processor has instructions for it, and slower elsewhere.",
 )
 UNNORMALIZED = click.option(
     "--unnormalized",

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from rescorer.layers.output_layer import start_normalised
-from rescorer.windows.windowed import first_layer_tables
+from rescorer.windows.first_layer import first_layer, first_layer_tables
 
 # Cho et al. (2014), section 4.1.2.
 INITIAL_RANGE = 0.01
@@ -82,7 +82,7 @@ class FeedForward(nn.Module):
         Returns:
             *Shape:* (n, d2), or (n, d1) where there is no second one.
         """
-        return above_first(self.first(self.embedding(windows).flatten(1)), self.second)
+        return above_first(first_layer(self.embedding.weight, self.first, windows), self.second)
 
     def log_probs(self, windows: Tensor, words: Tensor) -> Tensor:
         """Natural log of p(word | window).

@@ -23,8 +23,8 @@ from rescorer.layers import packed_linear
 from rescorer.layers.float_bits import narrowed, widened
 from rescorer.layers.narrow_rows import ROWS_STEP
 from rescorer.windows.feed_forward import FeedForward
+from rescorer.windows.first_layer import first_layer_tables
 from rescorer.windows.ngrams import first_of_each
-from rescorer.windows.windowed import first_layer_tables
 
 # First layers of this many rows stay in the processor's second cache until they are multiplied.
 ROWS_AT_ONCE = 2048

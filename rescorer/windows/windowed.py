@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import torch
 from torch import Tensor, nn
 
 # So many rows are computed at once: their hidden layers stay in the processor's cache.
@@ -31,16 +30,3 @@ class Windowed(Protocol):
         Returns:
             *Shape:* (n, w).
         """
-
-
-def first_layer_tables(vectors: Tensor, weight: Tensor) -> list[Tensor]:
-    """A first layer's share of each word at each place of the window, *Shape:* width x (words, d).
-
-    Devlin et al. (2014), section 2.4: the layer is a sum over places, so a look-up replaces its product.
-
-    Args:
-        vectors: of the words, *Shape:* (words, r).
-        weight: of the layer, which reads the vectors of a window side by side, *Shape:* (d, width r).
-    """
-    with torch.inference_mode():
-        return [vectors @ block.T for block in torch.split(weight, vectors.shape[1], dim=1)]

@@ -27,6 +27,7 @@ from rescorer.scorers.nnjm.network import Nnjm
 from rescorer.scorers.nnjm.task import NnjmTrainingConfig, prepare
 from rescorer.training.loop import LoopConfig
 from rescorer.training.seeded_batch import SeededBatch
+from rescorer.windows.feed_forward import above_first
 from rescorer.windows.task import WindowTask
 
 LEARNING_RATE = 2e-3
@@ -87,7 +88,8 @@ class PlainTask(OurTask):
         """Summed loss and number of windows."""
         rows = torch.from_numpy(self.task.train_rows[batch.rows]).long()
         network = self.task.network
-        logits = network.output(network.hidden(rows[:, :-1]))
+        first = network.first(network.embedding(rows[:, :-1]).flatten(1))
+        logits = network.output(above_first(first, network.second))
         return cross_entropy(logits, rows[:, -1], reduction="sum"), float(len(rows))
 
 

@@ -76,5 +76,5 @@ def test_numbers_of_other_words_are_refused() -> None:
 
 
 def test_windows_of_another_width_are_refused() -> None:
-    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+    with pytest.raises(RuntimeError, match="windows of 4 words of 3 numbers"):
         make_network().hidden(torch.zeros(2, 4, dtype=torch.long))
