@@ -132,8 +132,8 @@ format: development
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 # The notebook of docs/examples is run, docs/settings.md made from the dataclasses of settings, docs/commands.md from the commands, docs/images/rooms.svg from the
-# imports, and the tables of README and docs from docs/results, where those of a finished build are taken first; `make
-# test` compares.
+# imports, and the tables and pictures of gains in README and docs from docs/results, where those of a finished build are
+# taken first; `make test` compares.
 notebook settings commands rooms results: development
 	$(BIN)/python docs/make_$@.py $(if $(filter results,$@),--take $(BUILD))
 

@@ -1,4 +1,4 @@
-"""Write the tables of results into README.md and the pages, and a picture, from docs/results/*.json.
+"""Write the tables of results into README.md and the pages, and pictures of gains, from docs/results/*.json.
 
 A page names a table between two comments, `<!-- results: NAME -->` and `<!-- end -->`; what stands between them
 is made here. `--take BUILD` first takes the results of a finished build into docs/results, reduced to what is
@@ -28,7 +28,7 @@ DOCS = Path(__file__).resolve().parent
 RESULTS = DOCS / "results"
 README = DOCS.parent / "README.md"
 PAGES = (README, *(DOCS / name for name in ("results.md", "benchmarks.md", "which.md")))
-PICTURE = DOCS / "images" / "gains.svg"
+IMAGES = DOCS / "images"
 BLOCK = re.compile(r"<!-- results: ([\w-]+) -->\n(.*?)<!-- end -->", re.DOTALL)
 LINE_WIDTH = 120  # of a page's prose
 NORMAL_95 = 1.96  # standard errors from the middle of a 95% interval to its end
@@ -202,8 +202,7 @@ def _whole_table(name: str, results: Path) -> str:
 
 def _domains(kind: str, results: Path) -> str:
     """What columns or networks of a domain's text add to the best use of it, and the mean of each gain."""
-    paths = sorted(results.glob(f"{kind}-*-*.json"), key=_origin_and_size)
-    tables = {path.stem.removeprefix(f"{kind}-"): _read(results, path.stem) for path in paths}
+    tables = _tables(results, f"{kind}-*-*")
     systems = [row["system"] for row in next(iter(tables.values()))["rows"]]
     rows = [(name, *map(_score_and_gain, table["rows"])) for name, table in tables.items()]
     # Texts of one domain share their test text: one of each counts.
@@ -213,10 +212,14 @@ def _domains(kind: str, results: Path) -> str:
     return _table(("text", "BLEU without", *systems[1:]), rows)
 
 
-def _origin_and_size(path: Path) -> tuple[str, int]:
-    """The domain of a result, and how many of its pairs there were."""
-    origin, _, size = path.stem.rpartition("-")
-    return origin, int(size)
+def _tables(results: Path, pattern: str) -> dict[str, Json]:
+    """The tables of a pattern by what follows its first word, numbers in them by size."""
+    paths = sorted(results.glob(f"{pattern}.json"), key=_by_size)
+    return {path.stem.partition("-")[2]: _read(results, path.stem) for path in paths}
+
+
+def _by_size(path: Path) -> str:
+    return re.sub(r"\d+", lambda number: number[0].zfill(9), path.stem)
 
 
 def _pooled_gain(tables: Sequence[Json], system: str) -> str:
@@ -433,10 +436,11 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
 }
 
 
-# --- The picture ------------------------------------------------------------------------------------
+# --- The pictures -----------------------------------------------------------------------------------
 
 # Pixels: the axis goes from LEFT to RIGHT, one row is below another.
-LEFT, RIGHT, TOP, ROW = 140, 530, 58, 34
+LEFT, RIGHT, TOP, ROW = 170, 530, 58, 34
+LINES = 8  # of half a BLEU at most; a wider picture has one for each BLEU
 SVG = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 560 {height}" width="560" height="{height}"
  font-family="system-ui, 'Segoe UI', Roboto, 'Noto Sans', sans-serif" font-size="15" role="img">
 <title>{title}</title>
@@ -444,48 +448,100 @@ SVG = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 560 {height}" widt
 {body}
 </svg>
 """
-INK, MUTED, GRID, FAR = "#1d2430", "#5b6472", "#dfe3e8", "#1f5f8b"
+INK, MUTED, GRID, BESIDE = "#1d2430", "#5b6472", "#dfe3e8", "#1f5f8b"
 
 
-def gains_picture(results: Path = RESULTS) -> str:
-    """The gains of the README's rows with their intervals, SVG; also far from the training text, if known."""
-    rows = [row for row in _read(results, "table1")["rows"] if row["system"] in SHORT]
-    gains = [(row["system"], row["against_baseline"], _far_gain(row)) for row in rows]
-    ends = [end for _, *both in gains for gain in both if gain for end in gain["interval"]]
+class Bars(NamedTuple):
+    """A row of a picture.
+
+    Attributes:
+        name: of the row.
+        gain: delta and interval.
+        beside: the same of what is shown below it; None for nothing.
+    """
+
+    name: str
+    gain: Json
+    beside: Json | None
+
+
+def pictures(results: Path = RESULTS) -> dict[str, str]:
+    """The SVG of each picture of gains, by the name of its file."""
+    default = [
+        Bars(row["system"], row["against_baseline"], (row.get("far") or {}).get("against_baseline"))
+        for row in _read(results, "table1")["rows"]
+        if row["system"] in SHORT
+    ]
+    domains, regimes = _tables(results, "domain-*-*"), _tables(results, "regime-*")
+    other_domain = {
+        f"table {name} them": _read(results, f"domain-{name}") for name in ("without", "with")
+    }
+    above = "BLEU above the tuned baseline"
+    return {
+        "gains": picture(
+            f"{above}, default table", default, "sentences far from the training text"
+        ),
+        "domain-gains": picture(
+            "BLEU that both columns add to a domain's best",
+            _bars(domains, "+both for BLEU"),
+            "noise",
+        ),
+        "rnn-gains": picture(f"{above}: the RNN's column", _bars(regimes, "+RNN"), "noise"),
+        "rnn-bleu-gains": picture(
+            f"{above}: trained on lists", _bars(other_domain, "+RNN for BLEU"), "noise"
+        ),
+    }
+
+
+def _bars(tables: Mapping[str, Json], system: str) -> list[Bars]:
+    """What a system gains in each table, beside the control."""
+    return [
+        Bars(name, _contrast(table, system), _contrast(table, table["control"]))
+        for name, table in tables.items()
+    ]
+
+
+def picture(title: str, rows: Sequence[Bars], beside: str) -> str:
+    """Gains with their 95% intervals, one row below another, as SVG; `beside` says what is blue."""
+    shown = (gain for row in rows for gain in (row.gain, row.beside) if gain)
+    ends = [end for gain in shown for end in _ends(gain)]
     low, high = min(0.0, *ends), max(0.0, *ends)
 
     def x(bleu: float) -> float:
         return round(LEFT + (RIGHT - LEFT) * (bleu - low) / (high - low), 1)
 
-    has_far = any(far for *_, far in gains)
-    bottom = TOP + ROW * len(gains)
-    title = "BLEU above the tuned baseline, default table, with 95% intervals"
+    has_beside = any(row.beside for row in rows)
+    bottom = TOP + ROW * len(rows)
+    title = f"{title}, with 95% intervals"
     body = [_text(20, 26, title, INK), *_grid(x, low, high, bottom)]
-    for place, (system, gain, far) in enumerate(gains):
+    for place, row in enumerate(rows):
         y = TOP + ROW * place + ROW // 2
-        body.append(_text(20, y + 5, system, INK))
-        body += _bar(x, y - 5 * bool(far), gain, INK)
-        body += _bar(x, y + 6, far, FAR) if far else []
-    if has_far:
-        body.append(_text(20, bottom + 40, "blue: sentences far from the training text", FAR))
-    return SVG.format(height=bottom + (54 if has_far else 34), title=title, body="\n".join(body))
-
-
-def _far_gain(row: Json) -> Json | None:
-    return row["far"]["against_baseline"] if row.get("far") else None
+        body.append(_text(20, y + 5, row.name, INK))
+        body += _bar(x, y - 5 * bool(row.beside), row.gain, INK)
+        body += _bar(x, y + 6, row.beside, BESIDE) if row.beside else []
+    if has_beside:
+        body.append(_text(20, bottom + 40, f"blue: {beside}", BESIDE))
+    return SVG.format(height=bottom + (54 if has_beside else 34), title=title, body="\n".join(body))
 
 
 def _grid(x: Callable[[float], float], low: float, high: float, bottom: int) -> Iterator[str]:
-    """A line and a number for each half BLEU."""
-    for half in range(int(np.ceil(2 * low)), int(np.floor(2 * high)) + 1):
-        place = x(half / 2)
-        colour = MUTED if half == 0 else GRID
+    """A line and a number for each half BLEU, or each whole one."""
+    step = 0.5 if high - low <= LINES / 2 else 1.0
+    for number in range(int(np.ceil(low / step)), int(np.floor(high / step)) + 1):
+        place = x(number * step)
+        colour = GRID if number else MUTED
         yield f'<path d="M{place} {TOP}V{bottom}" stroke="{colour}"/>'
-        yield _text(place, bottom + 18, f"{half / 2:+.1f}" if half else "0", MUTED, "middle")
+        yield _text(place, bottom + 18, f"{number * step:+.1f}" if number else "0", MUTED, "middle")
+
+
+def _ends(gain: Json) -> Sequence[float]:
+    """Of its interval, or the gain alone where the interval is not known."""
+    return gain["interval"] or [gain["delta"]]
 
 
 def _bar(x: Callable[[float], float], y: int, gain: Json, colour: str) -> list[str]:
-    low, high = gain["interval"]
+    ends = _ends(gain)
+    low, high = ends[0], ends[-1]
     return [
         f'<path d="M{x(low)} {y}H{x(high)}" stroke="{colour}" stroke-width="2"/>',
         f'<circle cx="{x(gain["delta"])}" cy="{y}" r="4.5" fill="{colour}"/>',
@@ -559,12 +615,13 @@ def main() -> None:
         for name in take(build, RESULTS) if build else []:
             print(f"taken: {(RESULTS / name).relative_to(DOCS.parent)}.json")
         texts = {page: rendered(page, page.read_text(encoding="utf-8")) for page in PAGES}
-        picture = gains_picture()
+        images = pictures()
     except InputError as error:
         raise SystemExit(f"make_results.py: error: {error}") from error
     for page, text in texts.items():
         page.write_text(text, encoding="utf-8")
-    PICTURE.write_text(picture, encoding="utf-8")
+    for name, image in images.items():
+        (IMAGES / f"{name}.svg").write_text(image, encoding="utf-8")
 
 
 if __name__ == "__main__":
