@@ -15,8 +15,9 @@ BIN := $(VENV)/bin
 PACKAGES := moses_bridge rescorer tuning
 # `make table1` works on several steps at a time, since a tuning keeps one processor busy: as many as there are
 # processors, four at most, with 1.5 GB of memory for each; AT_ONCE=1 does one after the other. The processors
-# are divided among them: JOBS processes or threads a step.
-PROCESSORS := $(shell nproc)
+# are divided among them: JOBS processes or threads a step. nproc would answer with OMP_NUM_THREADS, which limits
+# the threads of one process.
+PROCESSORS := $(shell env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)
 SEVERAL_STEPS := table1 networks sizes home best domain domain-curve regimes bench-optimizers
 AT_ONCE := $(or $(AT_ONCE),$(if $(filter $(SEVERAL_STEPS),$(MAKECMDGOALS)),$(shell \
     awk -v most=$$(($(PROCESSORS) < 4 ? $(PROCESSORS) : 4)) '/^MemAvailable/ { \

@@ -21,6 +21,7 @@ bench: $(B)/tables/rnn/moses.ini $(foreach name,baseline cslm nnjm,$(B)/runs/$(n
 	$(call bench,busy_machine,$(FILTERED) $(B)/encdec)
 	$(call bench,tuning,$(FIRST_LISTS) $(DEV).$(TARGET))
 	$(call bench,tables,$(WHOLE_TABLE),$(ROWS))
+	$(call bench,extraction,$(TRAINING) $(LINKS))
 
 # Time and memory of a model for 1, 3 and 10 times a part of the corpus: some minutes.
 bench-build: $(TRAINING) | $(INSTALL)
