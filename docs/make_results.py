@@ -84,7 +84,7 @@ SCORING_RATES = {
     "192": ("score phrase pairs, d=192", "tries, float32"),
     "1,000": ("score phrase pairs, d=1000", "tries, float32"),
 }
-POOLED_SIZE = "-1000"  # of a little text of another domain
+POOLED_SIZES = (1000, 4000)  # of a little text of another domain: those of all three
 TABLE_ROWS = (1_000_000, 10_000_000, 100_000_000)
 PASSES = 2  # over the distinct pairs
 # What some benchmarks compare our way with that is no peer.
@@ -205,10 +205,11 @@ def _domains(kind: str, results: Path) -> str:
     tables = _tables(results, f"{kind}-*-*")
     systems = [row["system"] for row in next(iter(tables.values()))["rows"]]
     rows = [(name, *map(_score_and_gain, table["rows"])) for name, table in tables.items()]
-    # Texts of one domain share their test text: one of each counts.
-    of_one_size = [table for name, table in tables.items() if name.endswith(POOLED_SIZE)]
-    gains = (_pooled_gain(of_one_size, each) for each in systems[1:])
-    rows.append(("pooled, 1,000 pairs", "", *gains))
+    # Texts of one domain share their test text: one of each counts in a mean.
+    for size in POOLED_SIZES:
+        of_one_size = [table for name, table in tables.items() if name.endswith(f"-{size}")]
+        gains = (_pooled_gain(of_one_size, each) for each in systems[1:])
+        rows.append((f"pooled, {size:,} pairs", "", *gains))
     return _table(("text", "BLEU without", *systems[1:]), rows)
 
 
