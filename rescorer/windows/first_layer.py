@@ -112,7 +112,7 @@ def _places(windows: Tensor, width: int) -> list[_Place]:
     ]
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@numba.njit(cache=True, error_model="numpy")
 def _add_looked_up(shares: NDArray[Any], which: NDArray[np.int64], sums: NDArray[Any]) -> None:
     """Add to each window's sum its word's share, *Shape:* (m, d), (n,), (n, d)."""
     for row in range(len(which)):
@@ -121,7 +121,7 @@ def _add_looked_up(shares: NDArray[Any], which: NDArray[np.int64], sums: NDArray
             total[unit] += share[unit]
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@numba.njit(cache=True, error_model="numpy")
 def _add_to_words(gradient: NDArray[Any], which: NDArray[np.int64], sums: NDArray[Any]) -> None:
     """Add to each word's sum the gradients of its windows, *Shape:* (n, d), (n,), (m, d)."""
     for row in range(len(which)):
