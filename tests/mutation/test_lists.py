@@ -31,7 +31,8 @@ def test_every_module_of_tuning_and_of_the_scoring_engine_is_mutated() -> None:
         "rescorer/tables/block_scoring.py",
         "rescorer/tables/scored_table.py",
     }
-    # Commands and renderers have tests of whole texts, in which a mutant is one other word.
+    # Commands and renderers have tests of whole texts, in which a mutant is one other word; protocols
+    # are not run.
     left_out = {
         "tuning/optimisers/contract.py",
         "tuning/optimisers/by_name.py",
