@@ -118,7 +118,7 @@ def open_cluster(
         else:
             _check_address(address)
             own = {}
-        with _sigterm_kept():
+        with _sigterm_kept(), _searched_as_here():
             try:
                 ray.init(address, log_to_driver=False, logging_level=logging.CRITICAL, **own)
             except Exception as error:  # a machine that is too busy is a bare Exception to Ray
@@ -173,6 +173,17 @@ def _sigterm_kept() -> Iterator[None]:
     finally:
         if is_main:
             signal.signal(signal.SIGTERM, before)
+
+
+def _searched_as_here() -> contextlib.AbstractContextManager[None]:
+    """While connecting: be elsewhere, unless this process looks for modules in its working directory.
+
+    Ray puts the working directory ahead of its workers' installed packages. In a clone of this project they would
+    run the source instead, and compile it anew.
+    """
+    here = os.getcwd()
+    is_searched = any(os.path.abspath(folder) == here for folder in sys.path)
+    return contextlib.nullcontext() if is_searched else contextlib.chdir(os.sep)
 
 
 def _end_processes_of(folder: Path) -> None:
