@@ -92,12 +92,13 @@ def score_block(run: Run, scorers: Sequence[NamedScorer], block: Block) -> Score
 
 def _values(run: Run, scorers: Sequence[NamedScorer], block: Block) -> NDArray[np.float64]:
     """The value of each column in the log-linear model, *Shape:* (n_rows, n_columns)."""
+    forms = [FORMS.get(column) for column in run.config.columns]  # None counts unknown words
     values = []
     for n_earlier, named in enumerate(scorers):
-        own = _own_values(run, named, block)
-        for column in run.config.columns:
-            if column != "unknown-words":
-                values.append(FORMS[column](block, own))
+        own = _own_values(run, named, block) if any(forms) else np.empty(0)
+        for form in forms:
+            if form is not None:
+                values.append(form(block, own))
             elif n_earlier == 0 and named.scorer.shortlist is not None:
                 n_unknown = named.scorer.shortlist.n_unknown(block.targets)
                 values.append(n_unknown.astype(np.float64))

@@ -132,7 +132,7 @@ class Column:
     Attributes:
         network: the network scoring the rows.
         control: a control instead of a network, with one table for each seed.
-        unknown_words: add the counts of unknown words too.
+        unknown_words: add the counts of the words unknown to the network, instead of its scores.
     """
 
     network: NetworkName | None = None

@@ -317,7 +317,7 @@ class _Planner:
             model = f"$(NETWORKS)/{self.directory(column.network, seed)}"
             needs = [f"{model}/trained", before]
             options = _line(
-                f"--model {model}", "--columns sum,unknown-words" if column.unknown_words else ""
+                f"--model {model}", "--columns unknown-words" if column.unknown_words else ""
             )
         name = "+".join(columns) + (f"-{seed}" if any(map(self.is_seeded, columns)) else "")
         line = _line(

@@ -217,7 +217,7 @@ def test_values_at_the_ends_of_the_range_are_not_cut(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("columns", [("sum",), ("per-word",), ("unknown-words",)])
+@pytest.mark.parametrize("columns", [("sum",), ("unknown-words", "per-word")])
 def test_the_first_value_that_is_not_finite_is_refused_with_model_and_pair(
     tmp_path: Path, value: float, columns: tuple[Column, ...]
 ) -> None:
@@ -326,6 +326,16 @@ def test_unknown_words_of_a_language_model_are_counted(table: Path, tmp_path: Pa
     add_columns(SourceTable.open(str(table)), str(out), [named], config)
     last = [row.split(b"|||")[2].split()[-1] for row in out.read_bytes().splitlines()]
     np.testing.assert_allclose(np.log([float(x) for x in last]), [0, 1, 1, 0, 0], atol=1e-6)
+
+
+def test_unknown_words_alone_are_counted_without_the_network(table: Path, tmp_path: Path) -> None:
+    scorer = Given()  # which has a value of no pair
+    scorer.shortlist = AllButX([])  # type: ignore[assignment]
+    named, config = NamedScorer("counts", scorer, "1"), ColumnConfig(columns=("unknown-words",))
+    out = tmp_path / "out"
+    add_columns(SourceTable.open(str(table)), str(out), [named], config)
+    last = [row.split(b"|||")[2].split()[-1] for row in out.read_bytes().splitlines()]
+    np.testing.assert_allclose(np.log([float(x) for x in last]), [1, 1, 0, 0, 0], atol=1e-6)
 
 
 def test_floored_rows_are_counted(tmp_path: Path) -> None:

@@ -89,14 +89,14 @@ def test_the_system_of_three_lines_in_the_documentation_has_its_rules(tmp_path: 
     assert after.keys() - before.keys() == {*runs, "$(B)/runs/nnjm-wp.translated"}
     run = after[runs[1]]
     assert run.needs == (
-        "$(B)/tables/rnn-wp/moses.ini",
+        "$(B)/tables/rnn+wp/moses.ini",
         "$(B)/runs/start/weights.json",
         "$(B)/nnjm/trained",
         "$(CONFIG)/tune.toml",
     )
     assert run.recipe == (
         "$(FRESH)",
-        "$(STEP) $(TUNE) --ini $(B)/tables/rnn-wp/moses.ini --out $(@D) --seed 2 "
+        "$(STEP) $(TUNE) --ini $(B)/tables/rnn+wp/moses.ini --out $(@D) --seed 2 "
         "--init-weights $(B)/runs/start/weights.json --config $(CONFIG)/tune.toml "
         '--neural-lm "NNJM0=$(BIN)/rescorer serve $(B)/nnjm --unnormalized" $(call named,nnjm-wp-2)',
     )
