@@ -178,8 +178,8 @@ def _sigterm_kept() -> Iterator[None]:
 def _searched_as_here() -> contextlib.AbstractContextManager[None]:
     """While connecting: be elsewhere, unless this process looks for modules in its working directory.
 
-    Ray puts the working directory ahead of its workers' installed packages. In a clone of this project they would
-    run the source instead, and compile it anew.
+    Ray puts the working directory ahead of its workers' installed packages. In a clone of this project they
+    would run the source instead, and compile it anew.
     """
     here = os.getcwd()
     is_searched = any(os.path.abspath(folder) == here for folder in sys.path)

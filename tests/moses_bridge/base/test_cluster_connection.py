@@ -83,14 +83,16 @@ def test_a_handler_of_sigterm_stays(ray_address: str) -> None:
 def test_workers_look_for_modules_where_the_command_does(
     is_searched: bool, ray_address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ray itself lets them look in its working directory first: in a clone of the source, at another copy of it."""
+    """Ray itself lets them look in its working directory first: in a clone, at the source."""
     (tmp_path / "lying_about.py").touch()
     monkeypatch.chdir(tmp_path)
     if is_searched:
         monkeypatch.syspath_prepend(tmp_path)
     with open_cluster(ray_address, 1) as cluster:
         assert Path.cwd() == tmp_path
-        found = cluster.map_in_order(lambda: lambda name: find_spec(name) is not None, ["lying_about"])
+        found = cluster.map_in_order(
+            lambda: lambda name: find_spec(name) is not None, ["lying_about"]
+        )
         assert [*found] == [is_searched]
 
 
