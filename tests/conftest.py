@@ -26,6 +26,10 @@ os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 # Networks of tests are small, and with -n there are as many processes as processors.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# Processes that tests start run the installed packages too, not those of the working directory, which they
+# would also compile anew.
+os.environ.setdefault("PYTHONSAFEPATH", "1")
+
 # Outputs of Moses on generated text; they are part of the repository.
 SMALL = Path(__file__).resolve().parent / "data" / "moses"
 # The same files made of real text, in a folder of their own.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -26,5 +27,6 @@ def test_each_script_can_be_imported() -> None:
     names = [path.stem for path in sorted(BENCH.glob("bench_*.py"))]
     assert len(names) > 15
     command = [sys.executable, "-c", PROGRAM, *names]
-    ended = subprocess.run(command, cwd=BENCH, check=False, capture_output=True, text=True)
+    there = {**os.environ, "PYTHONPATH": str(BENCH)}
+    ended = subprocess.run(command, env=there, check=False, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 import shutil
 import subprocess
@@ -104,8 +105,15 @@ def tree(tmp_path: Path) -> Path:
 
 def asked(program: Path) -> list[str]:
     """Commit and whether it was changed, as the program at a place says."""
-    command = [sys.executable, "-c", ASK]
-    result = subprocess.run(command, cwd=program, check=True, capture_output=True, text=True)
+    here = {**os.environ, "PYTHONPATH": "."}
+    result = subprocess.run(
+        [sys.executable, "-c", ASK],
+        cwd=program,
+        env=here,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     return result.stdout.split()
 
 
