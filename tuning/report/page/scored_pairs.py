@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from bisect import bisect_right
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,9 +92,8 @@ def sample_scored_pairs(table: Path, n_points: int, seed: int) -> ScoredSample:
         track_lines(read_lines(table), f"report: {table.name}", table), start=1
     ):
         n_rows = number
-        lowest = max(
-            (each for each in CLASSES if each <= joint_count_or_zero(line)), default=CLASSES[0]
-        )
+        count = joint_count_or_zero(line)
+        lowest = CLASSES[max(0, bisect_right(CLASSES, count) - 1)]
         seen[lowest] += 1
         kept = drawn[lowest]
         if len(kept) < room:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from sacrebleu.metrics.chrf import CHRF
 
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import read_lines
-from tuning.pools.bleu_stats import References, Statistics, log_sentence_bleu
+from tuning.pools.bleu_stats import References, Statistics, log_sentence_bleu, read_references
+from tuning.pools.chrf import CHRF, ChrfReferences
 from tuning.report.page.differences import Span, changed_words
 
 
@@ -84,21 +84,24 @@ def read_translated_text(
     Raises:
         InputError: a file is missing or has another number of lines.
     """
-    counted = References.read(references, source)
-    statistics = np.array([counted.output_statistics(path) for path in outputs.values()])
+    counted = read_references(references, source)
+    of_bleu, of_chrf = References(counted), ChrfReferences(counted)
+    statistics = np.array([of_bleu.output_statistics(path) for path in outputs.values()])
     bleu = 100 * np.exp([log_sentence_bleu(rows) for rows in statistics])
+    chrf = CHRF.value(np.array([of_chrf.output_statistics(path) for path in outputs.values()]))
     texts = [_words_of(path) for path in (source, *references, *outputs.values())]
     n_given = 1 + len(references)
     sentences = []
     with Progress("report: sentences", len(counted), "sentences") as progress:
         for number, lines in enumerate(zip(*texts, strict=True)):
             given, translated = lines[:n_given], lines[n_given:]
-            scores = _Scores([" ".join(words) for words in given[1:]])
+            scored = zip(translated, bleu[:, number], chrf[:, number], strict=True)
             made = [
-                scores.output(words, translated[0], float(bleu[system, number]))
-                for system, words in enumerate(translated)
+                Output(" ".join(words), float(b), float(c), *changed_words(translated[0], words))
+                for words, b, c in scored
             ]
-            sentences.append(TranslatedSentence(" ".join(given[0]), scores.references, made))
+            shown = [" ".join(words) for words in given]
+            sentences.append(TranslatedSentence(shown[0], shown[1:], made))
             progress.update()
     return TranslatedText([*outputs], sentences, statistics)
 
@@ -106,21 +109,3 @@ def read_translated_text(
 def _words_of(path: Path) -> list[list[str]]:
     lines = (line.decode("utf-8", "replace") for line in read_lines(path))
     return [[word for word in line.split(" ") if word] for line in lines]
-
-
-class _Scores:
-    """Scores of one sentence; systems often agree, and then chrF is counted once."""
-
-    _chrf = CHRF()
-
-    def __init__(self, references: list[str]) -> None:
-        self.references = references
-        self._known: dict[str, float] = {}
-
-    def output(self, words: Sequence[str], first: Sequence[str], bleu: float) -> Output:
-        text = " ".join(words)
-        if text not in self._known:
-            score = self._chrf.sentence_score(text, self.references).score
-            self._known[text] = float(score)
-        gone, added = changed_words(first, words)
-        return Output(text, bleu, self._known[text], gone, added)
