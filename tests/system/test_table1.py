@@ -151,7 +151,7 @@ def texts_of_another_domain(folder: Path) -> None:
         for language, side in zip(("en", "fr"), zip(*pairs, strict=True), strict=True):
             text = "".join(f"new {line}\n" for line in side)
             (folder / f"{part}.{language}").write_text(text)
-        documents = (f"document {number // 4}\n" for number in range(n_sentences))
+        documents = (f"document {number // 20}\n" for number in range(n_sentences))
         (folder / f"{part}.groups").write_text("".join(documents))
 
 
@@ -188,9 +188,10 @@ def test_a_text_of_another_domain_joins_in_several_ways(corpus: Path, tmp_path: 
 def test_lists_of_a_text_are_made_by_systems_that_have_not_seen_its_documents(
     corpus: Path, tmp_path: Path
 ) -> None:
+    """Of two documents, so in two folds."""
     made = tmp_path / "domain" / "libreoffice-40"
     texts_of_another_domain(made.with_name("libreoffice"))
-    arguments = ("SIZE=40", "SEEDS=1", "N_FOLDS=2", "BEST=fill-up")
+    arguments = ("SIZE=40", "SEEDS=1", "BEST=fill-up")
     told = run_make(corpus, tmp_path, *arguments, goal=str(made / "folds/fill-up.gz"))
     assert told.returncode == 0, told.stdout + told.stderr
     with gzip.open(made / "folds/fill-up.gz", "rb") as lists:
