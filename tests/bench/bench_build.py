@@ -38,7 +38,7 @@ SEED = 1
 POLL_SECONDS = 0.05
 SETTINGS = "pairs_at_once = {}\noccurrences_at_once = 65536\nngrams_at_once = 65536\n"
 STAGES = {LINKS_NAME: "word links", REORDERING_NAME: "tables", LANGUAGE_MODEL_NAME: "n-grams"}
-COMMAND = (sys.executable, "-c", "from moses_bridge.cli import main; main()", "build")
+COMMAND = (sys.executable, "-P", "-c", "from moses_bridge.cli import main; main()", "build")
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,13 @@ def rows_per_second(model: Path, folder: Path) -> float:
 
 def rescorer(*arguments: object) -> str:
     """Run the command; what it prints on standard output."""
-    command = [sys.executable, "-c", "from rescorer.cli import main; main()", *map(str, arguments)]
+    command = [
+        sys.executable,
+        "-P",
+        "-c",
+        "from rescorer.cli import main; main()",
+        *map(str, arguments),
+    ]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 

@@ -92,7 +92,7 @@ def measured(model: Path, folder: Path) -> tuple[float, float]:
     """Peak memory in MiB, and hypotheses a second, the start of the command included."""
     options = ["--source", folder / "source", "--feature", "NN0", "--out", folder / "scored"]
     arguments = ["nbest", folder / "nbest", "--model", model, *options, "--precision", "bfloat16"]
-    command = [sys.executable, "-c", PROGRAM, *map(str, arguments)]
+    command = [sys.executable, "-P", "-c", PROGRAM, *map(str, arguments)]
     start = time.monotonic()
     told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     seconds = time.monotonic() - start

@@ -89,7 +89,7 @@ def main() -> None:
     table = folder / f"rows-{n_rows}.gz"
     make_table(table, n_rows)
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    command = [sys.executable, "-c", PROGRAM, str(table)]
+    command = [sys.executable, "-P", "-c", PROGRAM, str(table)]
     printed = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout.split()
     seconds = time.perf_counter() - start
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

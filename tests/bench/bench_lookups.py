@@ -15,7 +15,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -62,8 +64,8 @@ class Work:
     """
 
     title: str
-    model: TrainedModel[FeedForward]
-    scorer: Callable[[TrainedModel[FeedForward], Compute], WindowNgramScorer]
+    model: TrainedModel[Any]
+    scorer: Callable[[TrainedModel[Any], Compute], WindowNgramScorer]
     sources: list[bytes]
     around: NDArray[np.int32]
 
@@ -100,8 +102,8 @@ def works(source: list[bytes], target: list[bytes]) -> Iterator[Work]:
     for sizes, layers in ((NnjmConfig(), "two hidden layers"), (ONE_LAYER, "one hidden layer")):
         nnjm = empty_nnjm(NnjmTrainingConfig(model=sizes), shortlists).eval()
         around = place_windows(sources, shortlists, sizes)[0]
-        model = TrainedModel("nnjm", nnjm, shortlists, DESCRIPTION)
-        yield Work(f"NNJM, {layers}", model, nnjm_ngram_scorer, sources, around)
+        trained = TrainedModel("nnjm", nnjm, shortlists, DESCRIPTION)
+        yield Work(f"NNJM, {layers}", trained, nnjm_ngram_scorer, sources, around)
     cslm = empty_cslm(CslmTrainingConfig(), shortlists).eval()
     model = TrainedModel("cslm", cslm, shortlists, DESCRIPTION)
     yield Work("CSLM", model, cslm_ngram_scorer, sources, np.zeros((1, 0), np.int32))
@@ -113,16 +115,16 @@ def measure(work: Work, target: list[bytes]) -> Iterator[Result]:
         scorer = work.service(precision)
         for n in BATCHES:
             rows = work.rows(scorer, target, n)
-            peer = speed(lambda rows=rows: plain_logits(work, rows), n)
+            peer = speed(partial(plain_logits, work, rows), n)
             title = f"{work.title}, raw, {n:,} at once"
-            ours = speed(lambda scorer=scorer, rows=rows: scorer.estimates(rows), n)
+            ours = speed(partial(scorer.estimates, rows), n)
             yield Result(title, precision, "plain PyTorch, logits", ours, peer, "look-ups/s")
             piped = through_a_pipe(scorer, work.sources, rows)
             yield Result(title, f"{precision}, piped", "not piped", piped, ours, "look-ups/s")
         rows = work.rows(scorer, target, EXACT_BATCH)
         exact = work.service(precision, unnormalized=False)
-        ours = speed(lambda exact=exact, rows=rows: exact.log_probs(rows), EXACT_BATCH)
-        peer = speed(lambda rows=rows: plain_log_probs(work, rows), EXACT_BATCH)
+        ours = speed(partial(exact.log_probs, rows), EXACT_BATCH)
+        peer = speed(partial(plain_log_probs, work, rows), EXACT_BATCH)
         title = f"{work.title}, exact, {EXACT_BATCH:,} at once"
         yield Result(title, precision, "plain PyTorch, full softmax", ours, peer, "look-ups/s")
 
@@ -130,7 +132,8 @@ def measure(work: Work, target: list[bytes]) -> Iterator[Result]:
 @torch.inference_mode()
 def plain_logits(work: Work, rows: Rows) -> torch.Tensor:
     """The words' logits with the network's own layers."""
-    network, words = work.model.network, torch.from_numpy(rows[:, -1]).long()
+    network: FeedForward = work.model.network
+    words = torch.from_numpy(rows[:, -1]).long()
     hidden = network.hidden(work.windows(rows))
     return (hidden * network.output.weight[words]).sum(1) + network.output.bias[words]
 
@@ -138,9 +141,8 @@ def plain_logits(work: Work, rows: Rows) -> torch.Tensor:
 @torch.inference_mode()
 def plain_log_probs(work: Work, rows: Rows) -> torch.Tensor:
     """The words' log-probabilities with the network's own layers."""
-    return work.model.network.log_probs(
-        work.windows(rows), torch.from_numpy(rows[:, -1].copy()).long()
-    )
+    network: FeedForward = work.model.network
+    return network.log_probs(work.windows(rows), torch.from_numpy(rows[:, -1].copy()).long())
 
 
 def speed(work: Callable[[], object], n: int) -> float:

@@ -83,7 +83,7 @@ def training(model: TrainedModel[Any], lists: StoredLists) -> Iterator[Result]:
 
 def gradient_seconds(task: ExpectedBleuTask, batch: Any) -> float:
     """Time of the gradient of an update."""
-    return seconds(lambda: task.loss(batch)[0].backward())
+    return seconds(lambda: task.loss(batch)[0].backward())  # type: ignore[no-untyped-call]
 
 
 def read_by(model: TrainedModel[Any], values: PhraseValues) -> PairValues:

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -90,13 +91,13 @@ def main() -> None:
     nbest, source, train_source, train_target, out, *n_sentences = sys.argv[1:]
     torch.set_num_threads(1)
     pairs = pairs_of(nbest, Path(source), int(n_sentences[0]) if n_sentences else 10)
-    text = [
+    source_text, target_text = (
         [line.decode() for line in islice(read_lines(path), N_TRAIN)]
         for path in (train_source, train_target)
-    ]
+    )
     with tempfile.TemporaryDirectory() as folder:
         marian, converted = Path(folder, "marian"), Path(folder, "ct2")
-        write_marian(marian, *text, N_PIECES, OPUS)
+        write_marian(marian, source_text, target_text, N_PIECES, OPUS)
         TransformersConverter(str(marian), copy_files=FILES).convert(str(converted))
         scorer = load_hugging_face(marian, PretrainedSettings(), Compute(device="cpu"), True)
         plain = AutoModelForSeq2SeqLM.from_pretrained(marian).eval()
@@ -123,7 +124,7 @@ def main() -> None:
             "hypotheses/s",
         )
         for size in BATCHES
-        for found, _ in [speed(lambda size=size: loop(plain, subwords, pairs, size), values)]
+        for found, _ in [speed(partial(loop, plain, subwords, pairs, size), values)]
     ]
     results += [
         Result(

@@ -212,8 +212,8 @@ def n_products(work: Work) -> float:
 def n_products_padded(work: Work) -> float:
     """Multiply-adds a row if each pair is computed alone, padding not counted."""
     sources, targets = work.pairs
-    source_steps = np.mean([source.count(b" ") + 2 for source in sources])
-    target_steps = np.mean([len(target.split()) + 1 for target in targets])
+    source_steps = float(np.mean([source.count(b" ") + 2 for source in sources]))
+    target_steps = float(np.mean([len(target.split()) + 1 for target in targets]))
     return products(work, source_steps, 1, target_steps)
 
 

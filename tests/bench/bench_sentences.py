@@ -10,8 +10,9 @@ from __future__ import annotations
 import itertools
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -145,7 +146,7 @@ def padded(annotations: torch.Tensor, longest: int) -> torch.Tensor:
 
 def training(data: Data) -> list[Result]:
     """Target words a second, our ways against plain PyTorch."""
-    ways = {
+    ways: dict[str, dict[str, Any]] = {
         "float32, whole softmax": {"n_sampled": 0, "loop": {"product_type": "float32"}},
         "bfloat16, whole softmax": {"n_sampled": 0, "loop": {"product_type": "bfloat16"}},
         "bfloat16, sampled softmax": {"loop": {"product_type": "bfloat16"}},
@@ -176,7 +177,8 @@ def peer_loss(peer: GruSearch, task: SentenceTask) -> Callable[[object], torch.T
         n_words = torch.from_numpy(data.target_lens[rows] + 1)
         source = torch.from_numpy(data.sources[rows, : int(lens.max())]).long()
         target = torch.from_numpy(data.targets[rows, : int(n_words.max())]).long()
-        return -peer(peer.encode(source, lens), lens, target, n_words).sum()
+        log_probs: torch.Tensor = peer(peer.encode(source, lens), lens, target, n_words)
+        return -log_probs.sum()
 
     return loss
 
@@ -188,15 +190,16 @@ def training_speed(
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-4, fused=True)
     batches = task.batches(0)[: N_UPDATES + 1]
 
-    def update(batch: object) -> None:
-        optimizer.zero_grad(set_to_none=True)
-        (loss(batch) / 2048).backward()
-        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-        optimizer.step()
+    def updates(batches: Iterable[object]) -> None:
+        for batch in batches:
+            optimizer.zero_grad(set_to_none=True)
+            (loss(batch) / 2048).backward()  # type: ignore[no-untyped-call]
+            torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+            optimizer.step()
 
-    update(batches[0])
+    updates(batches[:1])
     n_words = sum(int((task.data.target_lens[batch.rows] + 1).sum()) for batch in batches[1:])
-    return n_words / seconds(lambda: [update(batch) for batch in batches[1:]])
+    return n_words / seconds(lambda: updates(batches[1:]))
 
 
 if __name__ == "__main__":

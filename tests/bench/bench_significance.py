@@ -144,4 +144,5 @@ def _shares(pairs: Iterable[Pair]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:5]), sys.argv[5], Path(sys.argv[6]))
+    ini, start, dev, test = map(Path, sys.argv[1:5])
+    main(ini, start, dev, test, sys.argv[5], Path(sys.argv[6]))

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count, pairwise
 from pathlib import Path
-from typing import TypeAlias
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -51,7 +51,19 @@ HELD_OUT_PAIRS = 500
 SEED = 1
 
 Rows = NDArray[np.int64]
-Task: TypeAlias = "PairTask | PaddedTask"
+
+
+class Task(Protocol):
+    """Batches and losses of a training, ours or a peer's."""
+
+    def batches(self, epoch: int) -> list[SeededBatch]:
+        """The items of each update of an epoch."""
+
+    def loss(self, batch: SeededBatch) -> tuple[Tensor, float]:
+        """Summed loss of a batch, and the number of its words."""
+
+    def held_out_loss(self) -> float | None:
+        """Nats per word; None if nothing is held out."""
 
 
 @dataclass
@@ -134,7 +146,8 @@ def trained(
 ) -> Curve:
     """Train for so long, or until the held-out loss is as low as the goal."""
     optimizer = torch.optim.Adam(network.parameters(), betas=(0.9, 0.99), fused=True)
-    task.loss(task.batches(0)[0])[0].backward()  # compiles what there is to compile
+    # Compiles what there is to compile.
+    task.loss(task.batches(0)[0])[0].backward()  # type: ignore[no-untyped-call]
     curve, clock = Curve([(0.0, held_out_loss(task))]), 0.0
     with Progress("train and measure", int(seconds), "seconds") as progress:
         for batch in endless(task):
@@ -164,7 +177,7 @@ def update(
 ) -> None:
     """One update with the loss per word, as `rescorer train` makes it."""
     optimizer.zero_grad(set_to_none=True)
-    (loss / n_words).backward()
+    (loss / n_words).backward()  # type: ignore[no-untyped-call]
     nn.utils.clip_grad_norm_(network.parameters(), LoopConfig.clip_norm)
     optimizer.step()
 
@@ -260,14 +273,12 @@ def measure(work: Work) -> Iterator[Result]:
         for peer, other in peers.items():
             speeds = curve.pairs_per_second, other.pairs_per_second
             yield Result(work.title, name, peer, *speeds, "pairs/s")
-            times = curve.seconds_to(goal), other.seconds_to(goal)
-            if None in times:
-                print(
-                    f"{goal:.3f} nats/word not reached in {LIMIT_SECONDS:.0f} s: {name}, {peer}: {times}"
-                )
+            ours, theirs = curve.seconds_to(goal), other.seconds_to(goal)
+            if ours is None or theirs is None:
+                print(f"{goal:.3f} nats/word not reached in {LIMIT_SECONDS:.0f} s: {name}, {peer}")
             else:
                 title = f"{work.title}, to {goal:.3f} nats/word"
-                yield Result(title, name, peer, *times, "s")
+                yield Result(title, name, peer, ours, theirs, "s")
 
 
 def product_types() -> list[Precision]:

@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
-from bench_training import LIMIT_SECONDS, PEER_SECONDS, SEED, Curve, product_types, trained
-from numpy.typing import NDArray
+from bench_training import LIMIT_SECONDS, PEER_SECONDS, SEED, product_types, trained
 from results import Result, write_results
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -35,28 +33,8 @@ PEER_BATCH = 256
 HELD_OUT_SENTENCES = 500
 
 
-@dataclass(frozen=True)
-class Examples:
-    """The windows of an update: a `SeededBatch` that has a length.
-
-    Attributes:
-        rows: their numbers, *Shape:* (n,).
-        seed: of the sample.
-        part: of parts, the first one.
-        others: of other parts, none.
-    """
-
-    rows: NDArray[np.int64]
-    seed: tuple[int, ...]
-    part: int
-    others: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-
-class OurTask:
-    """The batches and losses of `rescorer train`.
+class PlainTask:
+    """The windows of a training of ours, with a full softmax.
 
     Args:
         task: has them.
@@ -66,25 +44,13 @@ class OurTask:
         self.task = task
         self.held_out_loss = task.held_out_loss
 
-    def batches(self, epoch: int) -> list[Examples]:
-        """The windows of each update."""
-        return [Examples(*batch) for batch in self.task.batches(epoch)]
-
-    def loss(self, batch: Examples) -> tuple[Tensor, float]:
-        """Summed loss and number of windows."""
-        return self.task.loss(batch)
-
-
-class PlainTask(OurTask):
-    """The same windows with a full softmax."""
-
-    def batches(self, epoch: int) -> list[Examples]:
+    def batches(self, epoch: int) -> list[SeededBatch]:
         """The windows of each update."""
         order = np.random.default_rng((SEED, epoch)).permutation(len(self.task.train_rows))
         parts = np.array_split(order, len(order) // PEER_BATCH)
-        return [Examples(*SeededBatch(rows, ())) for rows in parts]
+        return [SeededBatch(rows, ()) for rows in parts]
 
-    def loss(self, batch: Examples) -> tuple[Tensor, float]:
+    def loss(self, batch: SeededBatch) -> tuple[Tensor, float]:
         """Summed loss and number of windows."""
         rows = torch.from_numpy(self.task.train_rows[batch.rows]).long()
         network = self.task.network
@@ -99,30 +65,25 @@ def prepared(data: Data, product_type: Precision) -> tuple[Nnjm, WindowTask]:
     config = NnjmTrainingConfig(n_held_out=HELD_OUT_SENTENCES, loop=loop)
     torch.manual_seed(SEED)
     ready = prepare(data, config, SEED)
+    assert isinstance(ready.network, Nnjm) and isinstance(ready.task, WindowTask)
     return ready.network, ready.task
-
-
-def curve(task: type[OurTask], data: Data, product_type: Precision, goal: float) -> Curve:
-    """How a training goes, to the goal or until time is up."""
-    network, windows = prepared(data, product_type)
-    seconds = PEER_SECONDS if goal == -np.inf else LIMIT_SECONDS
-    return trained(network, task(windows), LEARNING_RATE, seconds, goal)
 
 
 def measure(data: Data) -> Iterator[Result]:
     """Speed, then time to the goal, of each type of our products against the peer."""
-    peer, plain = "plain PyTorch, full softmax", curve(PlainTask, data, "float32", -np.inf)
-    goal = min(loss for _, loss in plain.points)
+    network, task = prepared(data, "float32")
+    plain = trained(network, PlainTask(task), LEARNING_RATE, PEER_SECONDS, -np.inf)
+    peer, goal = "plain PyTorch, full softmax", min(loss for _, loss in plain.points)
     for product_type in product_types():
-        ours = curve(OurTask, data, product_type, goal)
+        ours = trained(*prepared(data, product_type), LEARNING_RATE, LIMIT_SECONDS, goal)
         speeds = ours.pairs_per_second, plain.pairs_per_second
         yield Result("train an NNJM", product_type, peer, *speeds, "examples/s")
-        times = ours.seconds_to(goal), plain.seconds_to(goal)
-        if times[0] is None or times[1] is None:
+        seconds, peer_seconds = ours.seconds_to(goal), plain.seconds_to(goal)
+        if seconds is None or peer_seconds is None:
             print(f"{goal:.3f} nats/word not reached in {LIMIT_SECONDS:.0f} s: {product_type}")
         else:
             title = f"train an NNJM to {goal:.3f} nats/word"
-            yield Result(title, product_type, peer, *times, "s")
+            yield Result(title, product_type, peer, seconds, peer_seconds, "s")
 
 
 def main(target: Path, source: Path, links: Path, out: Path) -> None:

@@ -69,7 +69,7 @@ class GruSearch(nn.Module):
             readouts.append(self.readout(torch.cat([hidden, vectors[:, step], context], dim=1)))
             hidden = self.decoder(torch.cat([vectors[:, step], context], dim=1), hidden)
         inside = torch.arange(target.shape[1]) < lens_out.unsqueeze(1)
-        maxout = torch.stack(readouts, 1)[inside].unflatten(1, (-1, 2)).amax(2)
+        maxout = torch.stack(readouts, 1)[inside].unflatten(1, (-1, 2)).amax(2)  # type: ignore[no-untyped-call]
         log_probs = -nn.functional.cross_entropy(
             self.output(maxout), target[inside], reduction="none"
         )

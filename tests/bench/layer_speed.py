@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,7 +18,7 @@ from rescorer.scorers.encdec.inference import EncDecScorer
 @contextmanager
 def printed_layer_speeds(scorer: EncDecScorer) -> Iterator[None]:
     """Print GFLOP/s and share of the time of each layer, computed with one thread."""
-    seconds, operations = Counter[str](), Counter[str]()
+    seconds, operations = defaultdict[str, float](float), defaultdict[str, int](int)
 
     def timed(name: str, width: int, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def call(rows: Any) -> Any:
@@ -30,7 +30,7 @@ def printed_layer_speeds(scorer: EncDecScorer) -> Iterator[None]:
 
         return call
 
-    modules = dict(scorer.network._narrow.named_modules())
+    modules = dict(vars(scorer.network)["_narrow"].named_modules())
     layers = {name: layer for name, layer in modules.items() if hasattr(layer, "in_features")}
     for name, layer in layers.items():
         method = "narrow" if isinstance(layer, NarrowLinear) else "forward"
@@ -52,6 +52,6 @@ def printed_layer_speeds(scorer: EncDecScorer) -> Iterator[None]:
         for layer in layers.values():
             vars(layer).pop("narrow", None)
             vars(layer).pop("forward", None)
-    for name, spent in seconds.most_common():
+    for name, spent in sorted(seconds.items(), key=lambda each: -each[1]):
         print(f"  {name}: {operations[name] / spent / 1e9:.0f} GFLOP/s, {spent / whole:.0%}")
-    print(f"  around the products: {1 - seconds.total() / whole:.0%}")
+    print(f"  around the products: {1 - sum(seconds.values()) / whole:.0%}")

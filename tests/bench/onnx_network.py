@@ -76,6 +76,7 @@ class _Graph:
         """c, *Shape:* (n, d)."""
         vectors = self.node("Gather", self.weight(network.source_embedding.weight), "source")
         unit = network.encoder
+        assert isinstance(unit, GatedUnit)
         _, last = self.gru(unit, unit.input.weight, vectors, "source_steps", "")
         return self.node("Tanh", self.linear(network.summary, last))
 
@@ -94,6 +95,7 @@ class _Graph:
         inputs = self.node("Concat", vectors, repeated, axis=2)
         start = self.node("Tanh", self.linear(network.decoder_start_layer, summary))
         start = self.node("Unsqueeze", start, self.constant([0]))
+        assert isinstance(network.decoder, GatedUnit)
         states, _ = self.gru(network.decoder, weight, inputs, "", start)
         return states
 
@@ -133,9 +135,8 @@ class _Graph:
     def linear(self, layer: nn.Linear, rows: str) -> str:
         """Rows times the layer's weight, and its bias if it has one."""
         product = self.node("MatMul", rows, self.weight(layer.weight.T))
-        if layer.bias is None:
-            return product
-        return self.node("Add", product, self.weight(layer.bias))
+        bias: Tensor | None = layer.bias
+        return product if bias is None else self.node("Add", product, self.weight(bias))
 
     def node(self, kind: str, *inputs: str, **attributes: object) -> str:
         """One operation."""
@@ -169,7 +170,8 @@ class _Graph:
         opset = [helper.make_opsetid("", OPSET)]
         model = helper.make_model(graph, opset_imports=opset, ir_version=IR_VERSION)
         checker.check_model(model)
-        return model.SerializeToString()
+        serialized: bytes = model.SerializeToString()
+        return serialized
 
 
 def _update_first(rows: Tensor) -> Tensor:

@@ -93,10 +93,10 @@ def _run(table: Path, model: Path, jobs: int, device: str) -> tuple[float, float
 
     What the system says of child processes has the memory of their parent in it.
     """
-    options = ["--model", model, "--out", table.with_name("new.gz"), "--jobs", str(jobs)]
-    command = [sys.executable, "-c", PROGRAM, "score", table, *options, "--device", device]
+    options = ["--model", model, "--out", table.with_name("new.gz"), "--device", device]
+    command = [sys.executable, "-P", "-c", PROGRAM, "score", table, *options, "--jobs", jobs]
     started = time.perf_counter()
-    ended = subprocess.run(command, check=True, capture_output=True, text=True)
+    ended = subprocess.run([*map(str, command)], check=True, capture_output=True, text=True)
     seconds = time.perf_counter() - started
     peak = re.search(r"VmHWM:\s*(\d+) kB", ended.stdout)
     assert peak is not None
@@ -121,7 +121,8 @@ class LookUps:
     needs_links = False
 
     def __init__(self, shortlists: Shortlists) -> None:
-        self.source, self.shortlist = shortlists
+        assert shortlists.source is not None
+        self.source, self.shortlist = shortlists.source, shortlists.target
 
     def values(self, batch: Batch) -> NDArray[np.float64]:
         """Numbers with as many digits as real ones, *Shape:* (n,)."""
