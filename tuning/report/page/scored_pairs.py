@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from bisect import bisect_right
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,7 +92,7 @@ def sample_scored_pairs(table: Path, n_points: int, seed: int) -> ScoredSample:
     ):
         n_rows = number
         count = joint_count_or_zero(line)
-        lowest = CLASSES[max(0, bisect_right(CLASSES, count) - 1)]
+        lowest = max((each for each in CLASSES if each <= count), default=CLASSES[0])
         seen[lowest] += 1
         kept = drawn[lowest]
         if len(kept) < room:

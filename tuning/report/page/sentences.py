@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from moses_bridge.base.progress import Progress
 from moses_bridge.base.textio import read_lines
@@ -85,10 +86,10 @@ def read_translated_text(
         InputError: a file is missing or has another number of lines.
     """
     counted = read_references(references, source)
-    of_bleu, of_chrf = References(counted), ChrfReferences(counted)
+    of_bleu = References(counted)
     statistics = np.array([of_bleu.output_statistics(path) for path in outputs.values()])
     bleu = 100 * np.exp([log_sentence_bleu(rows) for rows in statistics])
-    chrf = CHRF.value(np.array([of_chrf.output_statistics(path) for path in outputs.values()]))
+    chrf = _chrf_of(outputs.values(), ChrfReferences(counted))
     texts = [_words_of(path) for path in (source, *references, *outputs.values())]
     n_given = 1 + len(references)
     sentences = []
@@ -104,6 +105,17 @@ def read_translated_text(
             sentences.append(TranslatedSentence(shown[0], shown[1:], made))
             progress.update()
     return TranslatedText([*outputs], sentences, statistics)
+
+
+def _chrf_of(outputs: Iterable[Path], references: ChrfReferences) -> NDArray[np.float64]:
+    """ChrF of each line, *Shape:* (n_systems, n_sentences); where systems agree it is counted once."""
+    rows: dict[tuple[int, bytes], int] = {}
+    places = [
+        [rows.setdefault(line, len(rows)) for line in enumerate(read_lines(path))]
+        for path in outputs
+    ]
+    of_each: NDArray[np.float64] = CHRF.value(references.statistics(rows))[np.array(places)]
+    return of_each
 
 
 def _words_of(path: Path) -> list[list[str]]:
