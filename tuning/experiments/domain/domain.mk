@@ -115,13 +115,14 @@ $(D)/best: $(D)/ways/table.json
 # --- Columns beside the best way, BEST
 
 # This way knows the new text by heart. So each fold of it, by document, is translated by what the way makes of the table
-# and the other folds. A fold is a domain of its own, and its text is the rest. Few documents make fewer folds.
-N_FOLDS ?= $(shell sort -u $(DOMAINS)/$(ORIGIN)/train-$(SIZE).groups | head -n 5 | wc -l)
+# and the other folds. A fold is a domain of its own, and its text is the rest.
 FOLDS := $(D)/folds
-EACH_FOLD = $(shell seq $(N_FOLDS))
 # The table's rows for the domain's texts, since each fold combines them anew.
 GENERAL := $(D)/general
 ifdef BEST
+# Few documents make fewer folds.
+N_FOLDS := $(or $(N_FOLDS),$(shell sort -u $(DOMAINS)/$(ORIGIN)/train-$(SIZE).groups | head -n 5 | wc -l))
+EACH_FOLD := $(shell seq $(N_FOLDS))
 OF_BEST := $(D)/$(BEST)/$(notdir $(B))
 $(GENERAL)/moses.ini: $(MODEL)/moses.ini $(DOMAIN_TEXTS)
 	$(BIN)/moses-bridge filter --ini $< $(DOMAIN_TEXTS:%=--source %) --out $(@D) $(call named,general)
