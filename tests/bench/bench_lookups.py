@@ -102,11 +102,11 @@ def works(source: list[bytes], target: list[bytes]) -> Iterator[Work]:
     for sizes, layers in ((NnjmConfig(), "two hidden layers"), (ONE_LAYER, "one hidden layer")):
         nnjm = empty_nnjm(NnjmTrainingConfig(model=sizes), shortlists).eval()
         around = place_windows(sources, shortlists, sizes)[0]
-        trained = TrainedModel("nnjm", nnjm, shortlists, DESCRIPTION)
-        yield Work(f"NNJM, {layers}", trained, nnjm_ngram_scorer, sources, around)
+        of_nnjm = TrainedModel("nnjm", nnjm, shortlists, DESCRIPTION)
+        yield Work(f"NNJM, {layers}", of_nnjm, nnjm_ngram_scorer, sources, around)
     cslm = empty_cslm(CslmTrainingConfig(), shortlists).eval()
-    model = TrainedModel("cslm", cslm, shortlists, DESCRIPTION)
-    yield Work("CSLM", model, cslm_ngram_scorer, sources, np.zeros((1, 0), np.int32))
+    of_cslm = TrainedModel("cslm", cslm, shortlists, DESCRIPTION)
+    yield Work("CSLM", of_cslm, cslm_ngram_scorer, sources, np.zeros((1, 0), np.int32))
 
 
 def measure(work: Work, target: list[bytes]) -> Iterator[Result]:

@@ -275,7 +275,8 @@ def measure(work: Work) -> Iterator[Result]:
             yield Result(work.title, name, peer, *speeds, "pairs/s")
             ours, theirs = curve.seconds_to(goal), other.seconds_to(goal)
             if ours is None or theirs is None:
-                print(f"{goal:.3f} nats/word not reached in {LIMIT_SECONDS:.0f} s: {name}, {peer}")
+                seconds = f"{name}: {ours}, {peer}: {theirs}"
+                print(f"{goal:.3f} nats/word not reached in {LIMIT_SECONDS:.0f} s; {seconds}")
             else:
                 title = f"{work.title}, to {goal:.3f} nats/word"
                 yield Result(title, name, peer, ours, theirs, "s")

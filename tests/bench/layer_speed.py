@@ -12,7 +12,7 @@ import torch
 
 from rescorer.layers.output_layer import ExactOutputLayer
 from rescorer.layers.products import NarrowLinear
-from rescorer.scorers.encdec.inference import EncDecScorer
+from rescorer.scorers.encdec.inference import EncDecScorer, EncoderDecoderTables
 
 
 @contextmanager
@@ -30,7 +30,9 @@ def printed_layer_speeds(scorer: EncDecScorer) -> Iterator[None]:
 
         return call
 
-    modules = dict(vars(scorer.network)["_narrow"].named_modules())
+    network = scorer.network
+    assert isinstance(network, EncoderDecoderTables)
+    modules: dict[str, Any] = dict(network._narrow.named_modules())
     layers = {name: layer for name, layer in modules.items() if hasattr(layer, "in_features")}
     for name, layer in layers.items():
         method = "narrow" if isinstance(layer, NarrowLinear) else "forward"

@@ -217,7 +217,7 @@ def test_values_at_the_ends_of_the_range_are_not_cut(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("columns", [("sum",), ("unknown-words", "per-word")])
+@pytest.mark.parametrize("columns", [("sum",), ("per-word",), ("unknown-words", "per-word")])
 def test_the_first_value_that_is_not_finite_is_refused_with_model_and_pair(
     tmp_path: Path, value: float, columns: tuple[Column, ...]
 ) -> None:
