@@ -16,8 +16,8 @@ BUILD_MODEL = $(BIN)/moses-bridge build --source-language $(SOURCE) --target-lan
 of_domain = $(MAKE) BUILD=$(1) MODEL=$(2) CORPUS=$(D)/corpus INSTALL= JOBS=$(JOBS) \
     EXPERIMENT='$(EXPERIMENT) $(DOMAIN_FILES)/lists.toml' $(4) $(3:%=$(1)/$(notdir $(B))/%)
 SEEDS_OF_ROWS := $(or $(SEEDS),1 2 3)
-FIRST_NETWORKS := word_pairs encdec
-DOMAIN_NETWORKS := pairs-bleu rnn-bleu
+FIRST_NETWORKS := word_pairs cptm encdec
+DOMAIN_NETWORKS := pairs-bleu cptm-bleu rnn-bleu
 # $(call runs_of,WAY): the tunings of a way, as `tuning compare` takes them.
 runs_of = $(subst $(space),$(comma),$(SEEDS_OF_ROWS:%=$(D)/$(1)/$(notdir $(B))/runs/baseline-%))
 
