@@ -25,7 +25,9 @@ PHRASE_LENGTH, WORD_TRANSLATION = "PhraseLengthFeature", "WordTranslationFeature
 WORD_DELETION, WORD_INSERTION = "SourceWordDeletionFeature", "TargetWordInsertionFeature"
 SPARSE_KINDS = (PHRASE_LENGTH, WORD_DELETION, WORD_INSERTION, WORD_TRANSLATION)
 WEIGHT_FILE = "weight-file"
-PATHS = ("path", "source-path", "target-path")  # arguments of features that name files
+# Arguments of features that name files: these, and those that begin so.
+PATHS = ("path", "source-path", "target-path", "sparse-weights")
+PATHS_BEGIN = ("sparse-words-", "sparse-clusters-")
 LIMITS = {
     "distortion-limit": -1,
     "max-phrase-length": 1,
@@ -54,6 +56,11 @@ class Feature:
         """Number of values of the feature that are not sparse (num-features; 1 where it is not given)."""
         default = "0" if self.kind in SPARSE_KINDS else "1"
         return int(self.arguments.get("num-features", default))
+
+    @property
+    def file_arguments(self) -> tuple[str, ...]:
+        """The arguments that name files."""
+        return tuple(key for key in self.arguments if key in PATHS or key.startswith(PATHS_BEGIN))
 
 
 @dataclass(frozen=True)
@@ -96,8 +103,7 @@ class MosesIni:
         of_features = [
             (each.name, each.arguments[key])
             for each in self.features
-            for key in PATHS
-            if key in each.arguments
+            for key in each.file_arguments
         ]
         return of_features + [(WEIGHT_FILE, path) for path in self.settings.get(WEIGHT_FILE, ())]
 
@@ -358,7 +364,7 @@ def _with_other_paths(ini: MosesIni, changed: Callable[[str], Path]) -> MosesIni
         if not Path(path).is_absolute() and (place := changed(path)) != Path(path)
     }
     for feature in ini.features:
-        paths = {key: feature.arguments.get(key, "") for key in PATHS}
+        paths = {key: feature.arguments[key] for key in feature.file_arguments}
         moved = {
             key: _whole_path(ini.path, new[path]) for key, path in paths.items() if path in new
         }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from moses_bridge.base.config import nearest
 from moses_bridge.base.errors import InputError
 from moses_bridge.builtin.decoder.feature_slices import LM_KIND, REORDERING_KIND
+from moses_bridge.builtin.decoder.sparse_reordering import SWITCHES, names_list
 from moses_bridge.builtin.decoder.table_groups import TABLE_KIND
 from moses_bridge.formats.moses_ini import (
     OF_TABLES,
@@ -28,7 +29,7 @@ WORDS = ("factor", "path")
 OF_KINDS = {
     LM_KIND: ("factor", "path", "order", "lazyken", "load", "oov-feature"),
     TABLE_KIND: (*FACTORS, "path", "table-limit", "cache-size"),
-    REORDERING_KIND: (*FACTORS, "path", "type"),
+    REORDERING_KIND: (*FACTORS, "path", "type", *SWITCHES),
     WORD_DELETION: WORDS,
     WORD_INSERTION: WORDS,
     WORD_TRANSLATION: (
@@ -49,7 +50,8 @@ def check_arguments(ini: MosesIni) -> None:
     for feature in ini.features:
         known = (*OF_ALL, *OF_KINDS.get(feature.kind, ()))
         for key in feature.arguments:
-            if key not in known and feature.kind not in OF_TABLES:
+            is_known = key in known or (feature.kind == REORDERING_KIND and names_list(key))
+            if not is_known and feature.kind not in OF_TABLES:
                 found = f"{feature.name} with {key}={feature.arguments[key]}"
                 expected = f"the arguments of a {feature.kind} that the built-in decoder has"
                 raise InputError(

@@ -26,7 +26,7 @@ from moses_bridge.builtin.decoder.further_models import (
     word_log10,
 )
 from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, UNKNOWN_SCORE
-from moses_bridge.builtin.decoder.search import orientation
+from moses_bridge.builtin.decoder.orientations import orientation
 from moses_bridge.builtin.decoder.weighted_model import LanguageModel, WeightedModel, lm_word
 from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
 from moses_bridge.compiled.inner import inner, inner_maker

@@ -23,7 +23,8 @@ from moses_bridge.builtin.decoder.nbest_lines import (
     sentence_texts,
 )
 from moses_bridge.builtin.decoder.options import Options
-from moses_bridge.builtin.decoder.search import Limits, orientation
+from moses_bridge.builtin.decoder.orientations import DISCONTINUOUS, orientation, words_between
+from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.translator import Translation, Translator
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel
 from moses_bridge.formats.words import split_words
@@ -128,6 +129,9 @@ class ForcedTranslator(Translator):
             options.stateless_scores[option] + options.reordering[option, kind]
         )
         score += state.scores[kind]
+        if kind == DISCONTINUOUS:
+            first, last = words_between(state.start, state.end, start, end)
+            score += float(options.between[last] - options.between[first])
         early = self.weighted.early_distortion
         jump = early_cost(state.end, gap, start, end) if early else abs(start - state.end)
         score -= float(self.weighted.weights[DISTORTION]) * jump

@@ -50,6 +50,8 @@ class Options(NamedTuple):
         stateless_scores: weighted sum of the stateless features.
         estimates: stateless score plus the weighted scores of all language models for the phrase alone.
         reordering: (n, 6) weighted reordering scores.
+        between: (n_words + 1,) weighted scores of source words between two phrases that are apart, summed over
+            all words before each.
         word_starts: (n + 1,) int32, indices of `words`, `lm_words` and `suffix_scores`.
         words: int32, target words.
         lm_words: int32, their numbers in the first language model.
@@ -68,6 +70,7 @@ class Options(NamedTuple):
     stateless_scores: NDArray[np.float64]
     estimates: NDArray[np.float64]
     reordering: NDArray[np.float64]
+    between: NDArray[np.float64]
     word_starts: NDArray[np.int32]
     words: NDArray[np.int32]
     lm_words: NDArray[np.int32]
@@ -154,6 +157,7 @@ def make_options(source: Any, copies: Any, max_words: int, model: WeightedModel)
         stateless_scores=np.empty(n_options),
         estimates=np.empty(n_options),
         reordering=np.zeros((n_options, 6)),
+        between=np.zeros(len(source) + 1),
         word_starts=np.zeros(n_options + 1, np.int32),
         words=np.empty(n_target_words, np.int32),
         lm_words=np.empty(n_target_words, np.int32),
@@ -321,6 +325,7 @@ def raise_options(options: Options, added: Any) -> tuple[Options, Any, Any]:
         stateless_scores=(options.stateless_scores + added)[order],
         estimates=(options.estimates + added)[order],
         reordering=np.empty((n_options, 6)),
+        between=options.between,
         word_starts=np.zeros(n_options + 1, np.int32),
         words=np.empty(len(options.words), np.int32),
         lm_words=np.empty(len(options.words), np.int32),

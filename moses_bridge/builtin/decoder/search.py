@@ -29,6 +29,7 @@ from moses_bridge.builtin.decoder.hypotheses import (
     close_stack,
 )
 from moses_bridge.builtin.decoder.options import Options
+from moses_bridge.builtin.decoder.orientations import DISCONTINUOUS, orientation, words_between
 from moses_bridge.builtin.decoder.weighted_model import LanguageModel
 from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
 from moses_bridge.compiled.hash_table import FREE, add_key, hash_number, n_slots, slot_of
@@ -352,17 +353,6 @@ def _is_new(cells: Cells, edge: int, x: int, y: int) -> bool:
     return bool(add_key(cells.seen, key))
 
 
-@njit(cache=True)
-def orientation(previous_start: int, previous_end: int, start: int, end: int) -> int:
-    """The orientation of a phrase to the previous one; ends are exclusive.
-
-    It is 0 for monotone, 1 for swap, 2 for discontinuous (LRModel::GetOrientation of Moses, msd).
-    """
-    if start == previous_end:
-        return 0
-    return 1 if end == previous_start else 2
-
-
 @inlined
 def _score_cell(
     cell: int, options: Options, lm: LanguageModel, weights: Any, limits: Limits,
@@ -378,6 +368,9 @@ def _score_cell(
     score -= weights[DISTORTION] * _jump(hyp, start, end, limits, hyps)
     if hyps.options[hyp] >= 0:
         score += options.reordering[hyps.options[hyp], 3 + kind]
+    if kind == DISCONTINUOUS:
+        first, last = words_between(hyps.starts[hyp], hyps.ends[hyp], start, end)
+        score += options.between[last] - options.between[first]
     score += _lm_score(cell, hyp, option, options, lm, weights, last_stack, hyps, cells)
     if lm.further.masks.size:
         score += _further_score(cell, hyp, option, options, lm, weights, last_stack, hyps, cells)

@@ -155,6 +155,7 @@ def _join_options(options: Sequence[Options]) -> Options:
         stateless_scores=np.concatenate([each.stateless_scores for each in options]),
         estimates=np.concatenate([each.estimates for each in options]),
         reordering=np.concatenate([each.reordering for each in options]),
+        between=np.concatenate([each.between for each in options]),
         word_starts=np.concatenate([each.word_starts for each in options]),
         words=np.concatenate([each.words for each in options]),
         lm_words=np.concatenate([each.lm_words for each in options]),
@@ -241,6 +242,9 @@ def _options_of(sentence: int, searches: Searches) -> Options:
         stateless_scores=options.stateless_scores[first:end],
         estimates=options.estimates[first:end],
         reordering=options.reordering[first:end],
+        between=options.between[
+            parts.words[sentence] + sentence : parts.words[sentence + 1] + sentence + 1
+        ],
         word_starts=options.word_starts[first + sentence : end + sentence + 1],
         words=options.words[first_word:end_word],
         lm_words=options.lm_words[first_word:end_word],

@@ -10,10 +10,11 @@ import numpy as np
 
 from moses_bridge.base.errors import ConfigError, InputError, shown
 from moses_bridge.builtin.decoder.decoding_paths import DecodingPath
-from moses_bridge.builtin.decoder.feature_slices import is_listed
+from moses_bridge.builtin.decoder.feature_slices import REORDERING_KIND, is_listed
 from moses_bridge.builtin.decoder.feature_slots import PHRASE_TABLE
 from moses_bridge.builtin.decoder.loaded_table import LoadedTable
 from moses_bridge.builtin.decoder.sparse_features import PhrasePair, SparseFeature, sparse_feature
+from moses_bridge.builtin.decoder.sparse_reordering import SparseReordering, sparse_reordering
 from moses_bridge.builtin.decoder.table_groups import TABLE_KIND
 from moses_bridge.formats.alignment import parse_links
 from moses_bridge.formats.moses_ini import OF_TABLES, SPARSE_KINDS, MosesIni, sparse_beginnings
@@ -30,6 +31,7 @@ class SparseModel:
 
     Attributes:
         features: those that count something of a phrase pair.
+        reordering: those of the reordering table; None if it has none.
         tables: the name of each phrase table, which begins those of its values.
         listed: how the names of those values begin that n-best lists have.
         table: the phrase tables.
@@ -38,6 +40,7 @@ class SparseModel:
     """
 
     features: tuple[SparseFeature, ...]
+    reordering: SparseReordering | None
     tables: tuple[str, ...]
     listed: tuple[str, ...]
     table: LoadedTable
@@ -103,17 +106,20 @@ def sparse_model(
         InputError: a file of weights or words cannot be read.
     """
     features = [each for each in ini.features if each.kind in SPARSE_KINDS]
+    reordering = sparse_reordering(ini)
     weights = sparse_weights(ini)
     check_names(ini, [name for name in ini.weights if name in weights])
-    if features or weights:
+    if features or reordering or weights:
         refuse_neighbours(ini, takes_given)
-    if _neighbour(ini, takes_given) or not (features or len(table.rows.sparse)):
+    if _neighbour(ini, takes_given) or not (features or reordering or len(table.rows.sparse)):
         return None
     tables = [path.feature for path in paths]
+    owners = (*features, *ini.of_kind(REORDERING_KIND), *tables)
     return SparseModel(
         tuple(sparse_feature(ini, each) for each in features),
+        reordering,
         tuple(each.name for each in tables),
-        sparse_beginnings(filter(is_listed, (*features, *tables))),
+        sparse_beginnings(filter(is_listed, owners)),
         table,
         target_words,
         weights,
@@ -150,9 +156,9 @@ def check_names(ini: MosesIni, names: Iterable[str]) -> None:
     """Refuse weights of sparse values that no feature can have.
 
     Raises:
-        ConfigError: a name does not begin with that of a sparse feature or phrase table and "_".
+        ConfigError: a name does not begin with that of a sparse feature or a table and "_".
     """
-    kinds = (*SPARSE_KINDS, TABLE_KIND)
+    kinds = (*SPARSE_KINDS, REORDERING_KIND, TABLE_KIND)
     begins = sparse_beginnings(each for each in ini.features if each.kind in kinds)
     unknown = [name for name in names if not name.startswith(begins)]
     if unknown:

@@ -1,14 +1,15 @@
 """The sparse features of a model in the search: weighted sums of phrase pairs, and the values in n-best lists.
 
 The search knows one number of a row, the weighted sum of those sparse values that count when the translations
-of a source phrase are chosen; it is one more score, with the weight 1. What counts later is added to options.
+of a source phrase are chosen; it is one more score, with the weight 1. What counts later is added to options;
+what depends on the orientation of phrases is added to the weighted scores of reordering.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -16,8 +17,16 @@ from numpy.typing import NDArray
 
 from moses_bridge.builtin.decoder.lattice import Paths
 from moses_bridge.builtin.decoder.options import UNKNOWN_ROW, Options, spans_to_choose
+from moses_bridge.builtin.decoder.orientations import DISCONTINUOUS
 from moses_bridge.builtin.decoder.sparse_features import PhrasePair, SparseFeature
 from moses_bridge.builtin.decoder.sparse_model import SparseModel, value_name
+from moses_bridge.builtin.decoder.sparse_reordering import (
+    BEFORE,
+    BETWEEN,
+    N_ORIENTATIONS,
+    NEXT,
+    ReorderingSums,
+)
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel
 
 Values = Mapping[str, float]
@@ -46,6 +55,7 @@ class SparseValues:
         self._choosing = [each for each in self._features if each.chooses]
         self._added = [each for each in self._features if not each.chooses]
         self._added_sums = np.full(len(self._sums), math.nan if self._added else 0.0)
+        self.reordering = ReorderingSums(model.reordering, weights) if model.reordering else None
 
     def prepare(self, source: NDArray[np.int32], words: Sequence[bytes], max_words: int) -> None:
         """Make the sums of all rows of source phrases whose translations are not yet chosen.
@@ -98,6 +108,26 @@ class SentenceValues:
         """What each option has beside the sum of its row, *Shape:* (n_options,)."""
         return np.array([self._added(option, options) for option in range(len(options.rows))])
 
+    def add_reordering(self, options: Options) -> None:
+        """Add the sums of sparse features of reordering to the scores of options, which are changed."""
+        sums = self._of_model.reordering
+        if sums is None:
+            return
+        source = list(self._words)
+        words = [self._target_word(word) for word in options.words.tolist()]
+        first, end = options.word_starts[:-1], options.word_starts[1:]
+        has_words = end > first
+        for what, place in ((NEXT, 0), (BEFORE, N_ORIENTATIONS)):
+            scores = options.reordering[:, place : place + N_ORIENTATIONS]
+            scores += sums.of_words(what, b"src", b"first", source)[options.starts]
+            scores += sums.of_words(what, b"src", b"last", source)[options.ends - 1]
+            if words:
+                of_first = sums.of_words(what, b"tgt", b"first", words)
+                of_last = sums.of_words(what, b"tgt", b"last", words)
+                scores[has_words] += of_first[first[has_words]] + of_last[end[has_words] - 1]
+        of_gaps = sums.of_words(BETWEEN, b"src", b"first", source)[:, DISCONTINUOUS]
+        options.between[1:] = np.cumsum(of_gaps)
+
     def with_sums(self, paths: Paths, options: Options) -> Paths:
         """The paths with all sums in their features and totals."""
         features = paths.features.copy()
@@ -105,8 +135,10 @@ class SentenceValues:
             option: self._of_model.sum(self._values(option, options))
             for option in np.unique(paths.options).tolist()
         }
-        of_phrases = np.array([sums[option] for option in paths.options.tolist()])
+        of_phrases = np.array([sums[option] for option in paths.options.tolist()], np.float64)
         of_paths = np.add.reduceat(of_phrases, paths.phrase_starts[:-1])
+        if self._of_model.reordering:
+            of_paths += [self._of_model.sum(each) for each in self._reordering(paths, options)]
         features[:, self._of_model.model.place] = of_paths
         return paths._replace(features=features, totals=features @ self._of_model.weighted.weights)
 
@@ -114,14 +146,26 @@ class SentenceValues:
         """The values of each path."""
         ends = paths.phrase_starts.tolist()
         of_phrases = [self._values(option, options) for option in paths.options.tolist()]
+        of_reordering = self._reordering(paths, options)
         found = []
-        for first, end in pairwise(ends):
-            values: dict[str, float] = defaultdict(float)
+        for (first, end), reordering in zip(pairwise(ends), of_reordering, strict=True):
+            values: dict[str, float] = defaultdict(float, reordering)
             for of_phrase in of_phrases[first:end]:
                 for name, value in of_phrase.items():
                     values[name] += value
             found.append(values)
         return found
+
+    def _reordering(self, paths: Paths, options: Options) -> Iterator[dict[str, float]]:
+        """The values of each path that are of the reordering table."""
+        features = self._of_model.model.reordering
+        for first, end in pairwise(paths.phrase_starts.tolist()):
+            phrases = (
+                (int(options.starts[i]), int(options.ends[i]), self._pair(i, options))
+                for i in paths.options[first:end].tolist()
+            )
+            ends = features.of_derivation(self._words, phrases) if features else ()
+            yield _counted((features.name, name) for name in ends) if features else {}
 
     def fields(self, paths: Paths, options: Options) -> list[bytes]:
         """The values of each path as n-best lists have them behind all others, by name."""
@@ -152,12 +196,12 @@ class SentenceValues:
         if row != UNKNOWN_ROW:
             return self._of_model.model.pair(row, source)
         first, end = options.word_starts[option : option + 2]
-        known, names = self._of_model.model.target_words, self._names
-        words = [
-            known[word] if word < len(known) else names[word]
-            for word in options.words[first:end].tolist()
-        ]
+        words = [self._target_word(word) for word in options.words[first:end].tolist()]
         return PhrasePair(source, words, LINKS_OF_UNKNOWN if words else ())
+
+    def _target_word(self, word: int) -> bytes:
+        known = self._of_model.model.target_words
+        return known[word] if word < len(known) else self._names[word]
 
     def _source(self, option: int, options: Options) -> Sequence[bytes]:
         return self._words[options.starts[option] : options.ends[option]]
@@ -165,8 +209,12 @@ class SentenceValues:
 
 def counts(features: Sequence[SparseFeature], pair: PhrasePair) -> dict[str, float]:
     """How often each name is found in a phrase pair."""
+    return _counted((feature.name, end) for feature in features for end in feature.of_pair(pair))
+
+
+def _counted(names: Iterable[tuple[str, bytes]]) -> dict[str, float]:
+    """How often each name is there; its two parts are the feature's name and the end."""
     found: dict[str, float] = defaultdict(float)
-    for feature in features:
-        for end in feature.of_pair(pair):
-            found[value_name(feature.name, end)] += 1.0
+    for owner, end in names:
+        found[value_name(owner, end)] += 1.0
     return found

@@ -118,9 +118,9 @@ class Translator:
             return SentenceOptions(self._options(text, copies, ids), names, text.given)
         sparse = SentenceValues(self.sparse, text.words, names)
         options = self._options(text, copies, ids)
-        return SentenceOptions(
-            raise_options(options, sparse.added(options))[0], names, sparse=sparse
-        )
+        options = raise_options(options, sparse.added(options))[0]
+        sparse.add_reordering(options)
+        return SentenceOptions(options, names, sparse=sparse)
 
     def words(self, line: bytes) -> tuple[bytes, ...]:
         """The source words of a line."""

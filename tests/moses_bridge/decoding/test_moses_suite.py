@@ -74,8 +74,13 @@ def nbest_of(path: Path) -> Stored:
 
 @pytest.mark.parametrize(
     "name",
-    ["phrase.lexicalized-reordering", "phrase.early-distortion-cost.kenlm", "phrase.multimodel"],
-)  # fmt: skip
+    [
+        "phrase.lexicalized-reordering",
+        "phrase.lexicalized-reordering-sparse",
+        "phrase.early-distortion-cost.kenlm",
+        "phrase.multimodel",
+    ],
+)
 def test_translations_and_scores_are_those_of_moses(name: str, tmp_path: Path) -> None:
     """Of the last sentence of phrase.multimodel nothing is stored."""
     found, nbest = decode(name, tmp_path, {})

@@ -51,6 +51,7 @@ def options() -> Options:
         stateless_scores=none,
         estimates=none,
         reordering=REORDERING,
+        between=np.zeros(N_WORDS + 1),
         word_starts=np.zeros(N_OPTIONS + 1, np.int32),
         words=counts,
         lm_words=counts,

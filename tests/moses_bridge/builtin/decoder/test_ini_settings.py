@@ -92,7 +92,11 @@ def test_a_language_model_with_two_scores_is_refused(toy_ini: Path, arguments: s
             "default-scores=1,1,1,1,1,1 type",
             "LexicalReordering0 with default-sc",
         ),
-        ("num-features=6 type", "sparse-phrase=1 type", "LexicalReordering0 with sparse-phrase=1"),
+        (
+            "num-features=6 type",
+            "sparse-weights=f type",
+            "LexicalReordering0 with sparse-weights=f",
+        ),
         ("PhrasePenalty\n", "PhrasePenalty per-phrase-table=true\n", "with per-phrase-table=true"),
         ("num-features=1 path", "num-features=1 tabel-limit=5 path", "did you mean 'table-limit'"),
         (

@@ -56,6 +56,7 @@ def one_word_options(n: int, first_word: int) -> Options:
         stateless_scores=np.zeros(n),
         estimates=np.zeros(n),
         reordering=np.zeros((n, 6)),
+        between=np.zeros(2),
         word_starts=np.arange(n + 1, dtype=np.int32),
         words=np.arange(first_word, first_word + n, dtype=np.int32),
         lm_words=np.zeros(n, np.int32),

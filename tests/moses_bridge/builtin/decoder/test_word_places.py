@@ -48,6 +48,7 @@ def options_of(table: LoadedTable, rows: list[int], starts: list[int], ends: lis
         stateless_scores=none,
         estimates=none,
         reordering=np.zeros((len(rows), 6)),
+        between=np.zeros(max(ends) + 1),
         word_starts=np.cumsum([0, *map(len, words)]).astype(np.int32),
         words=np.concatenate(words),
         lm_words=np.zeros(0, np.int32),
