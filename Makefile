@@ -23,6 +23,8 @@ AT_ONCE := $(or $(AT_ONCE),$(if $(filter $(SEVERAL_STEPS),$(MAKECMDGOALS)),$(she
     awk -v most=$$(($(PROCESSORS) < 4 ? $(PROCESSORS) : 4)) '/^MemAvailable/ { \
     n = int($$2 / 1.5e6); print n < 1 ? 1 : n < most ? n : most }' /proc/meminfo),1))
 MAKEFLAGS += $(if $(filter $(SEVERAL_STEPS),$(MAKECMDGOALS)),--jobs=$(AT_ONCE))
+# KenLM is compiled beside what the commands need.
+MAKEFLAGS += $(if $(filter install development check test test-all,$(MAKECMDGOALS)),--jobs=2)
 JOBS := $(or $(JOBS),$(shell echo $$((($(PROCESSORS) + $(AT_ONCE) - 1) / $(AT_ONCE)))))
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
 .PHONY: help install kenlm development check format notebook settings commands rooms results docs test test-all browser fuzz faults mutate table1 networks sizes home best domain domain-curve regimes bench bench-build bench-significance bench-false-positives bench-optimizers bench-long-tables bench-paper-model bench-pretrained clean
@@ -77,7 +79,7 @@ $(VENV)/torch.stamp: constraints.txt | $(VENV)/bin/python
 
 # $(call packages,EXPRESSION): installs what it names in the project's table p of pyproject.toml.
 packages = $(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print(*$(1), sep="\n")' \
-    > $(VENV)/requirements.txt && $(PIP_INSTALL) -r $(VENV)/requirements.txt
+    > $(VENV)/$(@F).txt && $(PIP_INSTALL) -r $(VENV)/$(@F).txt
 
 $(VENV)/dependencies.stamp: pyproject.toml constraints.txt $(VENV)/torch.stamp
 	@echo 'Installing the dependencies into $(VENV)'
@@ -123,7 +125,8 @@ $(VENV)/warm.stamp: $(VENV)/package.stamp
 	@touch $@
 
 # --- Checks ------------------------------------------------------------------------------------
-check: development
+# They read the source, so they wait for nothing that is compiled.
+check: $(VENV)/development.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -154,7 +157,7 @@ test-all: development browser
 
 # The tests of the page want Chromium and are skipped without it; what cannot be installed is left.
 CHROMIUM := chromium chromium-browser google-chrome
-browser:
+browser: | $(VENV)/kenlm.stamp  # which may use apt, too
 	@for name in $(CHROMIUM); do ! command -v $$name >/dev/null || exit 0; done; \
 	[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || exit 0; \
 	echo 'Installing Chromium for the tests of the page'; \
