@@ -25,6 +25,7 @@ from tuning.pools.edit_rates import CER, WORD_ACCURACY, CerReferences, WordAccur
 from tuning.pools.metric_by_name import MetricChoice
 from tuning.pools.ter import TER, TerReferences
 
+N_REAL = 3000  # sacreBLEU takes 6 ms a sentence for TER
 WORDS = ["a", "ab", "abc", "é", "日本", ".", "&apos;", "A", "longer-word", "b"]
 texts = st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join)
 sentences = st.lists(
@@ -78,15 +79,15 @@ def test_ter_is_sacrebleus(sentences: Sentences) -> None:
 
 
 @pytest.mark.slow
-def test_on_ten_thousand_real_sentences_the_metrics_are_sacrebleus() -> None:
+def test_on_thousands_of_real_sentences_the_metrics_are_sacrebleus() -> None:
     """Each target against the one before it and a changed copy of itself; made up where there is no corpus."""
     corpus = LARGE.parent / "data" / "debian-en-fr" / "train.fr.gz"
     rng = random.Random(1)
     if corpus.exists():
         with gzip.open(corpus, "rt", encoding="utf-8") as lines:
-            real = [line.rstrip("\n") for line in islice(lines, 10_000)]
+            real = [line.rstrip("\n") for line in islice(lines, N_REAL)]
     else:
-        real = [" ".join(rng.choices(WORDS, k=rng.randint(1, 30))) for _ in range(10_000)]
+        real = [" ".join(rng.choices(WORDS, k=rng.randint(1, 30))) for _ in range(N_REAL)]
     changed = [
         " ".join(word for word in text.split() if rng.random() > 0.2) or "x" for text in real
     ]
