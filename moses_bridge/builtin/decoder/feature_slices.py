@@ -24,6 +24,9 @@ OF_MANY_SCORES = (TABLE_KIND, *OF_TABLES, REORDERING_KIND)
 _ARPA = ". If its file is ARPA, KENLM reads it, with other scores of unknown words"
 _MIXTURE = ". moses-bridge combine makes one table of several"
 HINTS = {"IRSTLM": _ARPA, "SRILM": _ARPA, "PhraseDictionaryMultiModelCounts": _MIXTURE}
+BINARY_TABLES = (
+    *("PhraseDictionaryBinary", "PhraseDictionaryCompact", "PhraseDictionaryOnDisk", "ProbingPT"),
+)
 STATEFUL = (REORDERING_KIND, "Distortion", LM_KIND)
 
 
@@ -101,6 +104,16 @@ def _n_scores(ini: MosesIni, feature: Feature) -> int:
     return 2 if is_first and to_switch(feature.arguments.get("oov-feature", "0")) else 1
 
 
+def _hint(ini: MosesIni, feature: Feature) -> str:
+    """What to do about a kind of feature that is not built in; "" if nothing is known."""
+    if feature.kind not in BINARY_TABLES:
+        return HINTS.get(feature.kind, "")
+    # Binary tables have names of their own behind the path, so their text is often beside them.
+    text = ini.file(feature.arguments.get("path", "").removesuffix(".minphr"))
+    path = text if text.is_file() else "the text table that it was made from"
+    return f". It reads text tables: write {TABLE_KIND} there, with path={path}"
+
+
 def check_features(ini: MosesIni) -> None:
     """Refuse features that the built-in decoder does not have.
 
@@ -112,7 +125,7 @@ def check_features(ini: MosesIni) -> None:
         if feature.kind not in KINDS:
             raise ConfigError(
                 f"{ini.path}: the built-in decoder has no feature {feature.kind}; "
-                f"it has {', '.join(KINDS)}{HINTS.get(feature.kind, '')}"
+                f"it has {', '.join(KINDS)}{_hint(ini, feature)}"
             )
         n_of_kind = len(ini.of_kind(feature.kind))
         if feature.kind in ONLY_SLOT and n_of_kind > 1:

@@ -343,11 +343,17 @@ def numbers(fields: list[str]) -> list[float]:
         ("0 T 0", "0 T 0\n0 G 0", "mapping"),
         ("[distortion-limit]\n6", "[time-out]\n5", "time-out"),
         ("KENLM name=LM0", "SRILM name=LM0", "no feature SRILM; .* KENLM reads it"),
+        (
+            "PhraseDictionaryMemory",
+            "PhraseDictionaryCompact",
+            "Memory there, with path={folder}/table$",
+        ),
+        ("Distortion\n", "ProbingPT path=pt\n", "with path=the text table that it was made from"),
     ],
 )
 def test_what_the_builtin_decoder_lacks_is_named(toy: Path, old: str, new: str, told: str) -> None:
     text = toy.read_text()
-    old, new = (change.replace("{folder}", str(toy.parent)) for change in (old, new))
+    old, new, told = (each.replace("{folder}", str(toy.parent)) for each in (old, new, told))
     assert text.count(old) == 1
     toy.write_text(text.replace(old, new))
     with pytest.raises(ConfigError, match=told):
