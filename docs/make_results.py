@@ -203,14 +203,21 @@ def _whole_table(name: str, results: Path) -> str:
 def _domains(kind: str, results: Path) -> str:
     """What columns or networks of a domain's text add to the best use of it, and the mean of each gain."""
     tables = _tables(results, f"{kind}-*-*")
-    systems = [row["system"] for row in next(iter(tables.values()))["rows"]]
-    rows = [(name, *map(_score_and_gain, table["rows"])) for name, table in tables.items()]
+    systems = max((_systems(table) for table in tables.values()), key=len)
+    rows = []
+    for name, table in tables.items():
+        found = {row["system"]: _score_and_gain(row) for row in table["rows"]}
+        rows.append((name, *(found.get(system, "") for system in systems)))
     # Texts of one domain share their test text: one of each counts in a mean.
     for size in POOLED_SIZES:
         of_one_size = [table for name, table in tables.items() if name.endswith(f"-{size}")]
         gains = (_pooled_gain(of_one_size, each) for each in systems[1:])
         rows.append((f"pooled, {size:,} pairs", "", *gains))
     return _table(("text", "BLEU without", *systems[1:]), rows)
+
+
+def _systems(table: Json) -> list[str]:
+    return [row["system"] for row in table["rows"]]
 
 
 def _tables(results: Path, pattern: str) -> dict[str, Json]:
@@ -224,6 +231,9 @@ def _by_size(path: Path) -> str:
 
 
 def _pooled_gain(tables: Sequence[Json], system: str) -> str:
+    """The mean gain of a system; "" if not all tables have it."""
+    if not all(system in _systems(table) for table in tables):
+        return ""
     pooled = _pool([_contrast(table, system) for table in tables])
     return f"{pooled.mean:+.2f} ({_interval(pooled.interval)})"
 
