@@ -13,16 +13,14 @@ from scipy.special import log_softmax, softmax
 
 from moses_bridge.base.errors import ConfigError
 from rescorer.contract.vocabulary import Vocabulary
-from rescorer.scorers.cslm import Cslm, CslmConfig
+from rescorer.scorers.cslm import Cslm
 from rescorer.training.loop import LoopConfig
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.windows import task as module
 from rescorer.windows.mapped_rows import WindowRows
 from rescorer.windows.ngrams import sentence_ngrams
 from rescorer.windows.task import WindowTask, WindowTrainingConfig
-
-SIZES = CslmConfig(context_words=3, embedding_width=5, first_width=11, second_width=7)
-WORDS = [b"a", b"b", b"c", b"d"]
+from tests.rescorer.scorers.test_cslm import SIZES, WORDS, numpy_log_prob
 
 
 @pytest.fixture
@@ -31,21 +29,6 @@ def model() -> Cslm:
     network = Cslm(SIZES, len(WORDS) + 2)
     torch.nn.init.normal_(network.output.bias)
     return network
-
-
-def numpy_log_prob(network: Cslm, ids: list[int], end_id: int) -> float:
-    """Sum of log softmax over the words of a sentence and </s>, written from the equations."""
-    p = {name: value.detach().double().numpy() for name, value in network.named_parameters()}
-    history = [network.start_id] * SIZES.context_words
-    total = 0.0
-    for word in [*ids, end_id]:
-        x = np.concatenate([p["embedding.weight"][i] for i in history])
-        first = np.maximum(0, p["first.weight"] @ x + p["first.bias"])
-        second = np.maximum(0, p["second.weight"] @ first + p["second.bias"])
-        logits = p["output.weight"] @ second + p["output.bias"]
-        total += logits[word] - np.log(np.exp(logits).sum())
-        history = [*history[1:], word]
-    return total
 
 
 def make_task(network: Cslm, sentences: list[bytes], config: WindowTrainingConfig) -> WindowTask:
