@@ -30,7 +30,7 @@ def read_json(path: Path) -> Any:
     try:
         text = path.read_bytes()
     except OSError as error:
-        raise InputError(path, None, str(error), "a JSON file") from error
+        raise InputError(path, None, error.strerror or str(error), "a JSON file") from error
     except ValueError as error:  # a name with a zero byte
         raise InputError(repr(str(path)), None, str(error), "a JSON file") from error
     return parse_json(text, path)

@@ -141,8 +141,10 @@ def _prepare(
     tokenized = _tokenize(_with_words(list(pairs), dropped), source, target, config.jobs)
     cleaned = _without_repeats(_clean(tokenized, config, dropped), dropped)
     if not cleaned:
+        left_out = ", ".join(f"{reason}: {n:,}" for reason, n in dropped.items() if n)
         raise UserError(
-            f"no sentence pair of {source}-{target} is left after cleaning: {dict(dropped)}"
+            f"no sentence pair of {source}-{target} is left after cleaning"
+            + (f"; left out: {left_out}" if left_out else "; the origin has none")
         )
     parts = split_parts(cleaned, config, dropped)
     smaller = nested_texts(

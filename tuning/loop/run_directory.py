@@ -360,4 +360,4 @@ def file_hash(path: Path) -> str:
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
-        raise InputError(path, None, str(error), "a readable file") from error
+        raise InputError(path, None, error.strerror or str(error), "a readable file") from error

@@ -116,7 +116,8 @@ class NeuralTranslator:
         self._features = features
         self._weighted = [i for i, feature in enumerate(features) if feature.weight]
         self._reads_source = any(feature.scorer.reads_source for feature in features)
-        self._raised = sum(f.weight for f in features if not f.scorer.reads_source)
+        # A float also without such a model: another type would compile the search once more.
+        self._raised = sum((f.weight for f in features if not f.scorer.reads_source), 0.0)
         self._translator = _raised_translator(translator, self._raised)
         widths = self._model.lm.order, self._model.further.width
         self._memories = [Memory(translator.limits, *widths) for _ in range(N_GROUPS)]
