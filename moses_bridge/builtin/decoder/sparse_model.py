@@ -14,7 +14,11 @@ from moses_bridge.builtin.decoder.feature_slices import REORDERING_KIND, is_list
 from moses_bridge.builtin.decoder.feature_slots import PHRASE_TABLE
 from moses_bridge.builtin.decoder.loaded_table import LoadedTable
 from moses_bridge.builtin.decoder.sparse_features import PhrasePair, SparseFeature, sparse_feature
-from moses_bridge.builtin.decoder.sparse_reordering import SparseReordering, sparse_reordering
+from moses_bridge.builtin.decoder.sparse_reordering import (
+    SparseReordering,
+    sparse_arguments,
+    sparse_reordering,
+)
 from moses_bridge.builtin.decoder.table_groups import TABLE_KIND
 from moses_bridge.formats.alignment import parse_links
 from moses_bridge.formats.moses_ini import OF_TABLES, SPARSE_KINDS, MosesIni, sparse_beginnings
@@ -158,8 +162,10 @@ def check_names(ini: MosesIni, names: Iterable[str]) -> None:
     Raises:
         ConfigError: a name does not begin with that of a sparse feature or a table and "_".
     """
-    kinds = (*SPARSE_KINDS, REORDERING_KIND, TABLE_KIND)
-    begins = sparse_beginnings(each for each in ini.features if each.kind in kinds)
+    kinds = (*SPARSE_KINDS, TABLE_KIND)
+    begins = sparse_beginnings(
+        each for each in ini.features if each.kind in kinds or sparse_arguments(each)
+    )
     unknown = [name for name in names if not name.startswith(begins)]
     if unknown:
         shown = ", ".join(unknown[:MOST_SHOWN]) + (" ..." if len(unknown) > MOST_SHOWN else "")

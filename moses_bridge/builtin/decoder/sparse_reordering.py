@@ -99,7 +99,7 @@ def sparse_reordering(ini: MosesIni) -> SparseReordering | None:
         InputError: a list cannot be read, or a line of classes has no class.
     """
     for feature in ini.of_kind(REORDERING_KIND):
-        keys = [key for key in feature.arguments if key.startswith("sparse-")]
+        keys = sparse_arguments(feature)
         if keys:
             counted = frozenset(SWITCHES[key] for key in keys if key in SWITCHES)
             if not counted:
@@ -107,6 +107,11 @@ def sparse_reordering(ini: MosesIni) -> SparseReordering | None:
                 raise ConfigError(f"{ini.path}: {found}")
             return SparseReordering(feature.name, counted, _lists(ini, feature))
     return None
+
+
+def sparse_arguments(feature: Feature) -> list[str]:
+    """The arguments of a feature that are of its sparse features."""
+    return [key for key in feature.arguments if key.startswith("sparse-")]
 
 
 def names_list(key: str) -> bool:

@@ -212,6 +212,15 @@ def test_what_is_not_there_is_refused(
         load_model(ini, None, None)
 
 
+def test_weights_of_a_table_without_such_features_are_refused(ini: Path) -> None:
+    text = (
+        ini.read_text().replace(f" {SWITCHES} {LISTS}", "").replace("[weight-file]\nweights\n", "")
+    )
+    ini.write_text(f"{text}LexicalReordering0_phr-src-first-top-u-0= 1\n")
+    with pytest.raises(ConfigError, match=r"weights of LexicalReordering0_phr.*: no such feature"):
+        load_model(ini, None, None)
+
+
 def test_a_word_without_a_class_is_refused_with_its_line(ini: Path) -> None:
     ini.with_name("classes").write_text("u\t7\nv\n")
     with pytest.raises(InputError, match=r"classes:2: found 'v', expected a word, a tab"):
