@@ -31,6 +31,7 @@ from rescorer.runs.expected_bleu.task import ExpectedBleuConfig
 from rescorer.scorers.encdec.task import EncDecTrainingConfig
 from rescorer.scorers.nnjm.task import NnjmTrainingConfig
 from rescorer.scorers.word_pairs import WordPairsTrainingConfig
+from rescorer.zoo.cptm.task import CptmTrainingConfig
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SCRIPT = DOCS / "make_settings.py"
@@ -235,6 +236,7 @@ def test_settings_of_another_domain_are_settings_that_there_are() -> None:
     kinds = {
         "encdec": EncDecTrainingConfig,
         "word_pairs": WordPairsTrainingConfig,
+        "cptm": CptmTrainingConfig,
         "lists": DecoderConfig,
         "expected_bleu": ExpectedBleuConfig,
         "expected_bleu_linear": ExpectedBleuConfig,

@@ -191,7 +191,7 @@ def test_one_fold_is_refused() -> None:
 
 def test_networks_of_another_build_are_not_trained_again(tmp_path: Path) -> None:
     other = tmp_path / "other"
-    for name in ("encdec", "cptm", "rnn-bleu", "pairs-bleu"):
+    for name in ("encdec", "cptm", "rnn-bleu", "pairs-bleu", "cptm-bleu"):
         for seed in (1, 2, 3):
             (other / f"{name}-{seed}").mkdir(parents=True)
             (other / f"{name}-{seed}" / "trained").touch()
