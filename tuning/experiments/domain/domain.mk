@@ -179,3 +179,4 @@ domain-curve:
 	$(call gains,rnn,+RNN for BLEU)
 	$(call gains,pairs,+word pairs for BLEU)
 	$(call gains,both,+both for BLEU)
+	$(call gains,cptm,+CPTM for BLEU)
