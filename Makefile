@@ -23,8 +23,8 @@ AT_ONCE := $(or $(AT_ONCE),$(if $(filter $(SEVERAL_STEPS),$(MAKECMDGOALS)),$(she
     awk -v most=$$(($(PROCESSORS) < 4 ? $(PROCESSORS) : 4)) '/^MemAvailable/ { \
     n = int($$2 / 1.5e6); print n < 1 ? 1 : n < most ? n : most }' /proc/meminfo),1))
 MAKEFLAGS += $(if $(filter $(SEVERAL_STEPS),$(MAKECMDGOALS)),--jobs=$(AT_ONCE))
-# KenLM, what the commands need, and what the checks need, beside each other.
-MAKEFLAGS += $(if $(filter install development check test test-all,$(MAKECMDGOALS)),--jobs=3)
+# KenLM is compiled beside what the commands need.
+MAKEFLAGS += $(if $(filter install development check test test-all,$(MAKECMDGOALS)),--jobs=2)
 JOBS := $(or $(JOBS),$(shell echo $$((($(PROCESSORS) + $(AT_ONCE) - 1) / $(AT_ONCE)))))
 SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.toml') pyproject.toml setup.cfg
 .PHONY: help install kenlm development check format notebook settings commands rooms results docs test test-all browser fuzz faults mutate table1 networks sizes home best domain domain-curve regimes bench bench-build bench-significance bench-false-positives bench-optimizers bench-long-tables bench-paper-model bench-pretrained clean
