@@ -364,9 +364,10 @@ def _with_other_paths(ini: MosesIni, changed: Callable[[str], Path]) -> MosesIni
         if not Path(path).is_absolute() and (place := changed(path)) != Path(path)
     }
     for feature in ini.features:
-        paths = {key: feature.arguments[key] for key in feature.file_arguments}
         moved = {
-            key: _whole_path(ini.path, new[path]) for key, path in paths.items() if path in new
+            key: _whole_path(ini.path, new[feature.arguments[key]])
+            for key in feature.file_arguments
+            if feature.arguments[key] in new
         }
         if moved:
             ini = parse_ini(_with_arguments(ini, feature.name, moved), ini.path)

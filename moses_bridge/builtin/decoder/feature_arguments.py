@@ -9,7 +9,7 @@ from __future__ import annotations
 from moses_bridge.base.config import nearest
 from moses_bridge.base.errors import InputError
 from moses_bridge.builtin.decoder.feature_slices import LM_KIND, REORDERING_KIND
-from moses_bridge.builtin.decoder.sparse_reordering import SWITCHES, names_list
+from moses_bridge.builtin.decoder.sparse_reordering import known_arguments
 from moses_bridge.builtin.decoder.table_groups import TABLE_KIND
 from moses_bridge.formats.moses_ini import (
     OF_TABLES,
@@ -29,7 +29,7 @@ WORDS = ("factor", "path")
 OF_KINDS = {
     LM_KIND: ("factor", "path", "order", "lazyken", "load", "oov-feature"),
     TABLE_KIND: (*FACTORS, "path", "table-limit", "cache-size"),
-    REORDERING_KIND: (*FACTORS, "path", "type", *SWITCHES),
+    REORDERING_KIND: (*FACTORS, "path", "type"),
     WORD_DELETION: WORDS,
     WORD_INSERTION: WORDS,
     WORD_TRANSLATION: (
@@ -48,10 +48,9 @@ def check_arguments(ini: MosesIni) -> None:
         InputError: a feature has such an argument; the message names the nearest one that it may have.
     """
     for feature in ini.features:
-        known = (*OF_ALL, *OF_KINDS.get(feature.kind, ()))
+        known = (*OF_ALL, *OF_KINDS.get(feature.kind, ()), *known_arguments(feature))
         for key in feature.arguments:
-            is_known = key in known or (feature.kind == REORDERING_KIND and names_list(key))
-            if not is_known and feature.kind not in OF_TABLES:
+            if key not in known and feature.kind not in OF_TABLES:
                 found = f"{feature.name} with {key}={feature.arguments[key]}"
                 expected = f"the arguments of a {feature.kind} that the built-in decoder has"
                 raise InputError(

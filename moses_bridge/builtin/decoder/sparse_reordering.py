@@ -8,8 +8,9 @@ moses/FF/LexicalReordering/SparseReordering.cpp.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,19 @@ SWITCHES = {"sparse-phrase": NEXT, "sparse-stack": BEFORE, "sparse-between": BET
 OF_LISTS = re.compile(r"sparse-(words|clusters)-(source|target)-([^-]+)")
 SIDES = {"source": b"src", "target": b"tgt"}
 Labels = Mapping[bytes, bytes]  # what a name has of a word: b"LIST-WORD" or b"LIST-cluster_CLASS"
+
+
+class PlacedPair(NamedTuple):
+    """A phrase pair in a sentence.
+
+    Attributes:
+        start, end: its source words, start..end-1.
+        pair: the pair.
+    """
+
+    start: int
+    end: int
+    pair: PhrasePair
 
 
 @dataclass(frozen=True)
@@ -55,28 +69,27 @@ class SparseReordering:
             if word in labels:
                 yield b"-".join((side, place, labels[word]))
 
-    def of_derivation(
-        self, source: Sequence[bytes], phrases: Iterable[tuple[int, int, PhrasePair]]
+    def of_step(
+        self, source: Sequence[bytes], before: PlacedPair | None, now: PlacedPair
     ) -> Iterator[bytes]:
-        """What is counted in a translation: the ends of the names of its values, once for each 1.
+        """What is counted where one phrase follows another: the ends of the names, once for each 1.
 
         Args:
             source: the words of the sentence.
-            phrases: its phrases in the target's order: first source word, end behind the last one, pair.
+            before: the phrase before; None at the start.
+            now: the phrase.
         """
-        last_start, last_end, last_pair = -1, 0, None
-        for start, end, pair in phrases:
-            kind = orientation(last_start, last_end, start, end)
-            counted = [(NEXT, label) for label in self._of_pair(pair)]
-            if last_pair:
-                counted += [(BEFORE, label) for label in self._of_pair(last_pair)]
-            if kind == DISCONTINUOUS:
-                words = source[slice(*words_between(last_start, last_end, start, end))]
-                counted += [(BETWEEN, label) for label in self._of_gap(words)]
-            for what, label in counted:
-                if what in self.counted:
-                    yield b"%s-%s-%d" % (what, label, kind)
-            last_start, last_end, last_pair = start, end, pair
+        last_start, last_end = (before.start, before.end) if before else (-1, 0)
+        kind = orientation(last_start, last_end, now.start, now.end)
+        counted = [(NEXT, label) for label in self._of_pair(now.pair)]
+        if before:
+            counted += [(BEFORE, label) for label in self._of_pair(before.pair)]
+        if kind == DISCONTINUOUS:
+            words = source[slice(*words_between(last_start, last_end, now.start, now.end))]
+            counted += [(BETWEEN, label) for label in self._of_gap(words)]
+        for what, label in counted:
+            if what in self.counted:
+                yield b"%s-%s-%d" % (what, label, kind)
 
     def _of_pair(self, pair: PhrasePair) -> Iterator[bytes]:
         for side, words in ((b"src", pair.source), (b"tgt", pair.target)):
@@ -114,9 +127,10 @@ def sparse_arguments(feature: Feature) -> list[str]:
     return [key for key in feature.arguments if key.startswith("sparse-")]
 
 
-def names_list(key: str) -> bool:
-    """Whether an argument of a reordering table names a list of words, or of their classes."""
-    return OF_LISTS.fullmatch(key) is not None
+def known_arguments(feature: Feature) -> list[str]:
+    """Those that this module reads: the switches, and lists of words or of their classes."""
+    lists = [key for key in feature.arguments if OF_LISTS.fullmatch(key)]
+    return [*SWITCHES, *lists] if feature.kind == REORDERING_KIND else []
 
 
 def _lists(ini: MosesIni, feature: Feature) -> dict[bytes, list[Labels]]:

@@ -25,11 +25,16 @@ from moses_bridge.builtin.decoder.sparse_reordering import (
     BETWEEN,
     N_ORIENTATIONS,
     NEXT,
+    PlacedPair,
     ReorderingSums,
+    SparseReordering,
 )
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel
 
 Values = Mapping[str, float]
+Key = tuple[int, int]  # row and first source word of an option
+NO_OPTION = -1
+NO_KEY = -1, -1
 LINKS_OF_UNKNOWN = ((0, 0),)  # TranslationOptionCollection::ProcessOneUnknownWord
 
 
@@ -102,7 +107,8 @@ class SentenceValues:
         self, of_model: SparseValues, words: Sequence[bytes], names: Mapping[int, bytes]
     ) -> None:
         self._of_model, self._words, self._names = of_model, words, names
-        self._known: dict[tuple[int, int], dict[str, float]] = {}  # by row and first source word
+        self._known: dict[Key, dict[str, float]] = {}
+        self._known_steps: dict[tuple[Key, Key], dict[str, float]] = {}
 
     def added(self, options: Options) -> NDArray[np.float64]:
         """What each option has beside the sum of its row, *Shape:* (n_options,)."""
@@ -113,18 +119,17 @@ class SentenceValues:
         sums = self._of_model.reordering
         if sums is None:
             return
-        source = list(self._words)
-        words = [self._target_word(word) for word in options.words.tolist()]
-        first, end = options.word_starts[:-1], options.word_starts[1:]
-        has_words = end > first
+        distinct, numbers = np.unique(options.words, return_inverse=True)
+        source, words = self._words, [self._target_word(word) for word in distinct.tolist()]
+        has_words = np.diff(options.word_starts) > 0
+        firsts = numbers[options.word_starts[:-1][has_words]]
+        lasts = numbers[options.word_starts[1:][has_words] - 1]
         for what, place in ((NEXT, 0), (BEFORE, N_ORIENTATIONS)):
             scores = options.reordering[:, place : place + N_ORIENTATIONS]
             scores += sums.of_words(what, b"src", b"first", source)[options.starts]
             scores += sums.of_words(what, b"src", b"last", source)[options.ends - 1]
-            if words:
-                of_first = sums.of_words(what, b"tgt", b"first", words)
-                of_last = sums.of_words(what, b"tgt", b"last", words)
-                scores[has_words] += of_first[first[has_words]] + of_last[end[has_words] - 1]
+            scores[has_words] += sums.of_words(what, b"tgt", b"first", words)[firsts]
+            scores[has_words] += sums.of_words(what, b"tgt", b"last", words)[lasts]
         of_gaps = sums.of_words(BETWEEN, b"src", b"first", source)[:, DISCONTINUOUS]
         options.between[1:] = np.cumsum(of_gaps)
 
@@ -137,8 +142,9 @@ class SentenceValues:
         }
         of_phrases = np.array([sums[option] for option in paths.options.tolist()], np.float64)
         of_paths = np.add.reduceat(of_phrases, paths.phrase_starts[:-1])
-        if self._of_model.reordering:
-            of_paths += [self._of_model.sum(each) for each in self._reordering(paths, options)]
+        of_paths += [
+            sum(map(self._of_model.sum, steps)) for steps in self._steps_of_paths(paths, options)
+        ]
         features[:, self._of_model.model.place] = of_paths
         return paths._replace(features=features, totals=features @ self._of_model.weighted.weights)
 
@@ -146,26 +152,43 @@ class SentenceValues:
         """The values of each path."""
         ends = paths.phrase_starts.tolist()
         of_phrases = [self._values(option, options) for option in paths.options.tolist()]
-        of_reordering = self._reordering(paths, options)
+        of_steps = self._steps_of_paths(paths, options)
         found = []
-        for (first, end), reordering in zip(pairwise(ends), of_reordering, strict=True):
-            values: dict[str, float] = defaultdict(float, reordering)
-            for of_phrase in of_phrases[first:end]:
-                for name, value in of_phrase.items():
+        for (first, end), steps in zip(pairwise(ends), of_steps, strict=True):
+            values: dict[str, float] = defaultdict(float)
+            for of_part in (*of_phrases[first:end], *steps):
+                for name, value in of_part.items():
                     values[name] += value
             found.append(values)
         return found
 
-    def _reordering(self, paths: Paths, options: Options) -> Iterator[dict[str, float]]:
-        """The values of each path that are of the reordering table."""
+    def _steps_of_paths(self, paths: Paths, options: Options) -> Iterator[list[dict[str, float]]]:
+        """The values of the reordering table of each step of each path; none without such features."""
         features = self._of_model.model.reordering
         for first, end in pairwise(paths.phrase_starts.tolist()):
-            phrases = (
-                (int(options.starts[i]), int(options.ends[i]), self._pair(i, options))
-                for i in paths.options[first:end].tolist()
-            )
-            ends = features.of_derivation(self._words, phrases) if features else ()
-            yield _counted((features.name, name) for name in ends) if features else {}
+            steps = pairwise((NO_OPTION, *paths.options[first:end].tolist()))
+            yield [self._of_step(features, *step, options) for step in steps] if features else []
+
+    def _of_step(
+        self, features: SparseReordering, before: int, option: int, options: Options
+    ) -> dict[str, float]:
+        """The values of an option that follows another one, or NO_OPTION."""
+        keys = self._key(before, options), self._key(option, options)
+        if keys not in self._known_steps:
+            last = None if before == NO_OPTION else self._placed(before, options)
+            ends = features.of_step(self._words, last, self._placed(option, options))
+            self._known_steps[keys] = _counted((features.name, end) for end in ends)
+        return self._known_steps[keys]
+
+    def _placed(self, option: int, options: Options) -> PlacedPair:
+        span = int(options.starts[option]), int(options.ends[option])
+        return PlacedPair(*span, self._pair(option, options))
+
+    def _key(self, option: int, options: Options) -> Key:
+        """What tells options apart, also when they are sorted anew."""
+        if option == NO_OPTION:
+            return NO_KEY
+        return int(options.rows[option]), int(options.starts[option])
 
     def fields(self, paths: Paths, options: Options) -> list[bytes]:
         """The values of each path as n-best lists have them behind all others, by name."""
@@ -184,7 +207,7 @@ class SentenceValues:
 
     def _values(self, option: int, options: Options) -> dict[str, float]:
         row = int(options.rows[option])
-        key = row, int(options.starts[option])
+        key = self._key(option, options)
         if key not in self._known:
             model = self._of_model.model
             values = {} if row == UNKNOWN_ROW else model.of_table(row)

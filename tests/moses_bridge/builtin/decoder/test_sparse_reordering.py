@@ -13,7 +13,7 @@ import pytest
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.builtin.decoder.model import load_model
 from moses_bridge.builtin.decoder.sparse_features import PhrasePair
-from moses_bridge.builtin.decoder.sparse_reordering import sparse_reordering
+from moses_bridge.builtin.decoder.sparse_reordering import PlacedPair, sparse_reordering
 from moses_bridge.decoding.decoder import DecoderConfig, open_decoder
 from moses_bridge.decoding.given_translations import force_translations, score_entries
 from moses_bridge.formats.moses_ini import moved_to, read_ini
@@ -178,7 +178,7 @@ def test_names_are_those_of_moses(ini: Path) -> None:
     features = sparse_reordering(read_ini(ini))
     assert features is not None
     pair = PhrasePair((b"w",), (b"a", b"c"), ())
-    assert sorted(features.of_derivation([b"x", b"w"], [(1, 2, pair)])) == [
+    assert sorted(features.of_step([b"x", b"w"], None, PlacedPair(1, 2, pair))) == [
         b"btn-src-first-c-cluster_9-2",
         b"phr-src-first-c-cluster_8-2",
         b"phr-src-first-top-w-2",
