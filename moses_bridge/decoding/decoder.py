@@ -123,10 +123,6 @@ class Decoder(Protocol):
         trace: TracebackType | None,
     ) -> None: ...
 
-    def feature_names(self) -> list[tuple[str, int]]:
-        """Name and number of values of each feature, in the order of n-best lists."""
-        ...
-
     def decode(
         self,
         source: Path,
@@ -226,11 +222,6 @@ class BuiltinDecoder:
     def __exit__(self, *_: object) -> None:
         """End the processes of neural models."""
         self.scorers.end()
-
-    def feature_names(self) -> list[tuple[str, int]]:
-        """See `Decoder`."""
-        names = [(column.name, column.size) for column in self._model.features if column.listed]
-        return [*names, *((lm.name, 1) for lm in self._neural)]
 
     def decode(
         self,
@@ -339,16 +330,6 @@ class MosesDecoder:
     def __exit__(self, *_: object) -> None:
         """Remove the ini written for Moses."""
         self._written.close()
-
-    def feature_names(self) -> list[tuple[str, int]]:
-        """See `Decoder`."""
-        printed = run_program([str(self._program), "-f", str(self._ini_path), "-show-weights"])
-        features = [line.split() for line in printed.decode("utf-8", "replace").split("\n")]
-        return [
-            (words[0].removesuffix("="), len(words) - 1)
-            for words in features
-            if words and words[0].endswith("=")
-        ]
 
     def decode(
         self,

@@ -53,9 +53,6 @@ class FixedDecoder:
 
     calls = 0
 
-    def feature_names(self) -> list[tuple[str, int]]:
-        return [("Distortion0", 1), ("LM0", 1)]
-
     def decode(
         self,
         source: Path,

@@ -76,7 +76,6 @@ class Model:
         source_ids: number of each word of the tables' sources.
         target_ids: number of each target word.
         sparse: the sparse features, None if there are none.
-        has_reordering: whether the ini has a reordering table.
         table_limits: number of translations of each path kept for a source phrase; 0 for all.
         distortion_limit: longest jump in words; negative for any.
         max_phrase_words: length of the longest source phrase, in words.
@@ -94,7 +93,6 @@ class Model:
     source_ids: dict[bytes, int]
     target_ids: dict[bytes, int]
     sparse: SparseModel | None
-    has_reordering: bool
     table_limits: tuple[int, ...]
     distortion_limit: int
     max_phrase_words: int
@@ -216,7 +214,6 @@ def load_model(
         source_ids={word: number for number, word in enumerate(source_words)},
         target_ids={word: number for number, word in enumerate(target_words)},
         sparse=sparse,
-        has_reordering=bool(ini.of_kind(REORDERING_KIND)),
         table_limits=limits.tables if table_limit is None else (table_limit,) * len(paths),
         distortion_limit=limits.distortion if distortion_limit is None else distortion_limit,
         max_phrase_words=_max_phrase_words(table, values, limits.phrase_words),

@@ -18,7 +18,7 @@ NONE = Measures(-0.12, 39.898, 40.404, 0.9875, 0.0, 0.0)
 PLAIN = Measures(-0.12, 39.94, 40.78, 0.98, 0.042, 0.19)
 EQUAL = Measures(-0.1316, 40.13, 40.69, 0.9875, 0.232, 0.21)
 ALONE = Measures(-0.13, 39.96, 40.05, 0.998, 0.06, 0.1)
-POINTS = [ScanPoint(0.0, NONE, NONE, True, 1), ScanPoint(0.01, PLAIN, EQUAL, True, 3)]
+POINTS = [ScanPoint(0.0, NONE, NONE, True), ScanPoint(0.01, PLAIN, EQUAL, True)]
 EXAMPLE = Scan("rnn/moses.ini", "TM0_4", "WordPenalty0_0", 0.2, 500, POINTS, [ALONE])
 
 

@@ -100,14 +100,12 @@ class ScanPoint:
         plain: the output with all other weights unchanged.
         equal: the output at the length of weight 0.
         has_length: whether that length was reached; if not, `equal` is the output nearest to it.
-        n_decodings: number of decodings needed.
     """
 
     weight: float
     plain: Measures
     equal: Measures
     has_length: bool
-    n_decodings: int
 
 
 @dataclass(frozen=True)
@@ -250,7 +248,7 @@ def _point(
     found = at_length(tried, base.length)
     has_length = abs(found.length - base.length) <= max(config.length_tolerance, ROUNDING)
     plain, equal = _measures(tried[0], base), _measures(found, base)
-    return ScanPoint(weight, plain, equal, has_length, len(tried))
+    return ScanPoint(weight, plain, equal, has_length)
 
 
 def _measures(decoding: Decoding, base: Decoding) -> Measures:
