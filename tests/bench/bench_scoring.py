@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import torch
@@ -42,9 +45,14 @@ N_ROWS = {256: 65_536, 1000: 32_768}
 PEER_ROWS = {256: 6_000, 1000: 1_000}
 BLOCK_ROWS = 8192
 PEER_BATCH = 512
+# A single pass over so few rows varies by a tenth and more.
+N_ROUNDS = 5
 PEAK_SIZE = 2048
 N_JOBS = n_processors()
 BY_LAYER = ("tries, float32", "tries, bfloat16")
+
+# Gives natural log p of rows, and rows a second.
+Run = Callable[[], tuple[NDArray[np.float64], float]]
 
 
 @dataclass(frozen=True)
@@ -99,38 +107,53 @@ def picked(
 
 def measure(work: Work, peaks: dict[torch.dtype, float]) -> list[Result]:
     """Ours in each way against each peer."""
-    exact, plain_speed = timed_peer(work, work.network.log_probs)
-    _, gru_speed = timed_peer(work, GruNetwork(work.network).log_probs)
-    peers = {"padded batches": plain_speed, "torch.nn.GRU": gru_speed} | onnx_speed(work, exact)
+    ways = scorers(work)
+    peers = {
+        "padded batches": work.network.log_probs,
+        "torch.nn.GRU": GruNetwork(work.network).log_probs,
+    } | onnx_peer(work)
+    runs = {name: partial(timed_peer, work, log_probs) for name, log_probs in peers.items()}
+    values, speeds = in_turn(runs | {name: partial(timed, work, way) for name, _, way in ways})
+    exact = values["padded batches"]
+    if "onnxruntime" in values:
+        print(f"onnxruntime: {np.abs(values['onnxruntime'] - exact).max():.2g} nats off at most")
     needed, done = n_products(work), n_products_padded(work)
     print(f"{work.title}: {needed / 1e6:.1f}M multiply-adds a row needed, {done / 1e6:.1f}M padded")
-    results = []
-    for name, dtype, scorer in scorers(work):
-        found, speed = timed(work, scorer)
-        share = 2 * needed * speed / peaks[dtype]
+    for name, dtype, scorer in ways:
+        found = values[name][work.sample]
+        share = 2 * needed * speeds[name] / peaks[dtype]
         print(
-            f"{name}: {np.abs(found[work.sample] - exact).mean():.2g} nats from the peer,"
-            f" Spearman {spearmanr(found[work.sample], exact).statistic:.6f},"
+            f"{name}: {np.abs(found - exact).mean():.2g} nats from the peer,"
+            f" Spearman {spearmanr(found, exact).statistic:.6f},"
             f" {share:.0%} of the {peaks[dtype] / 1e9:.0f} GFLOP/s of a large product"
         )
         if name in BY_LAYER:
             with printed_layer_speeds(scorer):
                 scorer.values(Batch(work.blocks[0].sources, work.blocks[0].targets))
-        for peer, peer_speed in peers.items():
-            results.append(Result(work.title, name, peer, speed, peer_speed, "rows/s"))
-    return results
+    return [
+        Result(work.title, name, peer, speeds[name], speeds[peer], "rows/s")
+        for name, _, _ in ways
+        for peer in peers
+    ]
 
 
-def onnx_speed(work: Work, exact: NDArray[np.float64]) -> dict[str, float]:
-    """Rows a second of onnxruntime by its name; nothing where it is not installed."""
+def in_turn(runs: Mapping[str, Run]) -> tuple[dict[str, NDArray[np.float64]], dict[str, float]]:
+    """Values of each run, and the median of its speeds; what the machine does beside meets all runs alike."""
+    rounds = [{name: run() for name, run in runs.items()} for _ in range(N_ROUNDS)]
+    return (
+        {name: rounds[0][name][0] for name in runs},
+        {name: median(one[name][1] for one in rounds) for name in runs},
+    )
+
+
+def onnx_peer(work: Work) -> dict[str, LogProbs]:
+    """onnxruntime by its name; nothing where it is not installed."""
     if not (find_spec("onnx") and find_spec("onnxruntime")):
         print("onnxruntime is left out: it needs the packages onnx and onnxruntime")
         return {}
     from onnx_network import OnnxNetwork
 
-    found, speed = timed_peer(work, OnnxNetwork(work.network).log_probs)
-    print(f"onnxruntime: {np.abs(found - exact).max():.2g} nats from the peer at most")
-    return {"onnxruntime": speed}
+    return {"onnxruntime": OnnxNetwork(work.network).log_probs}
 
 
 def from_file_to_file(work: Work, model_directory: Path) -> Result:
