@@ -2,7 +2,8 @@
 
 The peer is `moses` on the same lines. For the stored system of a Moses run (MOSES_GOLDEN) the speed of
 that run stands beside it where `moses` is not installed. With a neural model in the search,
-the peer is the search without it.
+the peer is the search without it. What the first lines ask of a model is remembered, so other lines are timed
+than those that compile and load.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,7 +25,7 @@ from moses_bridge.base.textio import read_lines, write_lines
 from moses_bridge.decoding.decoder import DecoderConfig, Weights, open_decoder
 from moses_bridge.formats.weights import read_weights
 
-N_LINES = 300
+N_FIRST_LINES, N_LINES = 200, 800
 # Neural models and how they are asked: the CSLM for exact values, the NNJM for raw ones.
 SERVICES = {"CSLM0": "", "NNJM0": " --unnormalized"}
 RESCORER = Path(sys.executable).with_name("rescorer")
@@ -33,17 +34,18 @@ STACK, POP_LIMIT = 200, 400
 
 @dataclass(frozen=True)
 class Work:
-    """A system, a text and weights."""
+    """A system, a text, lines translated before it, which compile and load, and weights."""
 
     ini: Path
+    first_lines: Path
     source: Path
     weights: Weights | None = None
 
     def words_per_second(self, options: DecoderConfig) -> float:
-        """Speed of the second of two translations, the first of which compiles and loads."""
+        """Speed on the text."""
         n_words = sum(len(line.split()) for line in read_lines(self.source))
         with TemporaryDirectory() as folder, open_decoder(self.ini, options, 1) as decoder:
-            decoder.decode(self.source, Path(folder) / "first", self.weights, None, 1)
+            decoder.decode(self.first_lines, Path(folder) / "first", self.weights, None, 1)
             started = time.perf_counter()
             decoder.decode(self.source, Path(folder) / "second", self.weights, None, 1)
             return n_words / (time.perf_counter() - started)
@@ -61,7 +63,7 @@ def with_neural_model(work: Work, name: str, service: str) -> Result:
     assert work.weights
     base = {feature: value for feature, value in work.weights.items() if feature != name}
     neural = work.words_per_second(_options("builtin", f"{name}={service}"))
-    plain = Work(work.ini, work.source, base).words_per_second(_options("builtin"))
+    plain = replace(work, weights=base).words_per_second(_options("builtin"))
     title = f"decode {N_LINES} lines, {name} in the search"
     shown = " ".join(Path(word).name for word in service.split())
     return Result(title, shown, "the search without it", neural, plain, "words/s")
@@ -81,7 +83,7 @@ def stored_speed(folder: Path) -> float:
 
 
 def main(source: Path, out: Path, runs: Sequence[Path], models: Sequence[str]) -> None:
-    """Measure on the first lines of a text, with the systems and the weights of tuning runs.
+    """Measure on lines of a text, with the systems and the weights of tuning runs.
 
     Args:
         source: the text.
@@ -91,17 +93,20 @@ def main(source: Path, out: Path, runs: Sequence[Path], models: Sequence[str]) -
     """
     settings = f"stack {STACK}, pop limit {POP_LIMIT}"
     with TemporaryDirectory() as folder:
-        lines = Path(folder) / "source"
-        write_lines(lines, list(read_lines(source))[:N_LINES])
-        plain = Work(runs[0] / "moses.ini", lines)
+        first_lines, lines = Path(folder) / "first", Path(folder) / "source"
+        text = list(read_lines(source))
+        write_lines(first_lines, text[:N_FIRST_LINES])
+        write_lines(lines, text[N_FIRST_LINES : N_FIRST_LINES + N_LINES])
+        plain = Work(runs[0] / "moses.ini", first_lines, lines)
         results = [next_to_moses(plain, f"decode {N_LINES} lines, {settings}", None)]
         for (name, options), run, model in zip(SERVICES.items(), runs, models, strict=True):
-            work = Work(run / "moses.ini", lines, read_weights(run / "weights.json"))
+            work = Work(run / "moses.ini", first_lines, lines, read_weights(run / "weights.json"))
             for precision in ("float32", "bfloat16"):
                 service = f"{RESCORER} serve {model} --precision {precision}{options}"
                 results.append(with_neural_model(work, name, service))
     if (golden := GOLDEN / "decode").is_dir():
-        stored = Work(golden / "moses.ini", golden / "input.en")
+        # Without a model nothing is remembered, and the stored speed is that of all lines.
+        stored = Work(golden / "moses.ini", golden / "input.en", golden / "input.en")
         title = f"decode the lines of a Moses run, {settings}"
         results.append(next_to_moses(stored, title, stored_speed(golden)))
     write_results(results, out)
