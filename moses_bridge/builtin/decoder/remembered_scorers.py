@@ -2,7 +2,9 @@
 
 A tuning translates the same text again and again, and its last decodings ask for hardly an n-gram that an
 earlier one did not ask for. `NgramMemo` holds what a few sentences ask for, in a table that fits the cache of
-the processor; what is new to it is looked up here before the model computes it.
+the processor; what is new to it is looked up here before the model computes it. Of sentences that were not read
+before, a model that sees them is asked for nothing that is known: their values are put aside, and entered when
+one of them is read again, so a text that is translated once costs no table.
 """
 
 from __future__ import annotations
@@ -54,6 +56,8 @@ class RememberedScorer:
         self._scorer = scorer
         self._ids: dict[bytes, int] = {}
         self._places = np.zeros(0, np.int64)
+        self._sentences: set[int] = set()
+        self._are_new = False
         self._log_probs, self._estimates = _Values(max_ngrams), _Values(max_ngrams)
 
     def encode(self, words: Sequence[bytes]) -> NDArray[np.int32]:
@@ -67,6 +71,9 @@ class RememberedScorer:
         if self.reads_source:
             codes = [_place_codes(source) for source in sources]
             self._places = np.concatenate([np.zeros(0, np.int64), *codes])
+            sentences = {int(code) for of_sentence in codes for code in of_sentence[:1]}
+            self._are_new = self._sentences.isdisjoint(sentences)
+            self._sentences |= sentences
         return self._scorer.read(sources)
 
     def log_probs(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
@@ -89,6 +96,8 @@ class RememberedScorer:
         known: _Values,
     ) -> Answer:
         codes = _codes_of(ngrams, self._places)
+        if self._are_new and len(codes):
+            return _put_aside(begin(ngrams), codes, known)
         values, new = known.look_up(codes)
         if not len(new):
             return lambda: values
@@ -102,29 +111,56 @@ class RememberedScorer:
         return wait
 
 
+def _put_aside(answer: Answer, codes: NDArray[np.int64], known: _Values) -> Answer:
+    """An answer whose values are known behind it."""
+
+    def wait() -> NDArray[np.float32]:
+        values = answer()
+        known.put_aside(codes, values)
+        return values
+
+    return wait
+
+
 class _Values:
     """Values by hashes of 63 bits; among eight million, two have equal hashes with a probability of 4e-6."""
 
     def __init__(self, max_ngrams: int) -> None:
         self._max_ngrams, self._size = max_ngrams, 0
         self._codes, self._values = _room(FIRST_ROOM)
+        self._aside: list[tuple[NDArray[np.int64], NDArray[np.float32]]] = []
+        self._n_aside = 0
 
     def look_up(self, codes: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """See `_look_up`."""
+        self._make_room(self._n_aside)
+        for some_codes, some_values in self._aside:
+            self._size += _enter(some_codes, some_values, self._codes, self._values)
+        self._aside, self._n_aside = [], 0
         values, new = _look_up(codes, self._codes, self._values)
         return values, new
 
+    def put_aside(self, codes: NDArray[np.int64], values: NDArray[np.float32]) -> None:
+        """Keep values until the next look-up, which enters them; if there are too many, these alone."""
+        if self._n_aside + len(codes) > self._max_ngrams:
+            self._aside, self._n_aside = [], 0
+        self._aside.append((codes, values))
+        self._n_aside += len(codes)
+
     def enter(self, codes: NDArray[np.int64], values: NDArray[np.float32]) -> None:
         """Keep values; if there are too many, these alone."""
-        if self._size + len(codes) > self._max_ngrams:
-            self._size = 0
-            self._codes, self._values = _room(max(FIRST_ROOM, len(codes)))
-        elif 2 * (self._size + len(codes)) > len(self._codes):
-            known = self._codes != FREE
-            old = self._codes[known], self._values[known]
-            self._codes, self._values = _room(self._size + len(codes))
-            _enter(*old, self._codes, self._values)
+        self._make_room(len(codes))
         self._size += _enter(codes, values, self._codes, self._values)
+
+    def _make_room(self, n_ngrams: int) -> None:
+        """Make room for more values; if there would be too many, forget all."""
+        if self._size + n_ngrams > self._max_ngrams:
+            self._size = 0
+            self._codes, self._values = _room(max(FIRST_ROOM, n_ngrams))
+        elif 2 * (self._size + n_ngrams) > len(self._codes):
+            old = self._codes, self._values
+            self._codes, self._values = _room(self._size + n_ngrams)
+            _enter_again(*old, self._codes, self._values)
 
 
 def _room(n_ngrams: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -206,3 +242,12 @@ def _enter(codes: Any, values: Any, known: Any, of_known: Any) -> int:
         n_new += known[slot] == FREE
         known[slot], of_known[slot] = codes[i], values[i]
     return n_new
+
+
+@njit(cache=True)
+def _enter_again(known: Any, of_known: Any, larger: Any, of_larger: Any) -> None:
+    """Enter all values of a table into a larger one that is empty."""
+    for i in range(len(known)):
+        if known[i] != FREE:
+            slot = find_key(larger, known[i])
+            larger[slot], of_larger[slot] = known[i], of_known[i]

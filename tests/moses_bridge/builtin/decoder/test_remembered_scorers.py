@@ -80,6 +80,24 @@ def test_what_is_known_is_not_asked_again_in_another_order_of_sentences(reads_so
     assert len(remembered.estimates(ngrams[:0, int(not reads_source) :])) == 0
 
 
+def test_among_sentences_read_before_new_ones_are_asked_for() -> None:
+    """What new sentences ask for is put aside at first; a known one beside them has it entered."""
+    scorer = Scorer(reads_source=True)
+    remembered = RememberedScorer(scorer)
+    ngrams = drawn(reads_source=True, seed=3)
+    remembered.read(FIRST)
+    expected = remembered.estimates(ngrams)
+    remembered.read((b"a third sentence",))
+    remembered.estimates(ngrams[ngrams[:, 0] < 4])
+    of_first = ngrams[:, 0] < 5  # "this is a sentence" and its end
+    remembered.read((FIRST[0], b"a new one"))
+    asked = sum(scorer.asked)
+    np.testing.assert_array_equal(remembered.estimates(ngrams[of_first]), expected[of_first])
+    assert sum(scorer.asked) == asked
+    remembered.estimates(ngrams)
+    assert sum(scorer.asked) == asked + sum(~of_first)
+
+
 def test_nothing_is_known_after_a_failure() -> None:
     scorer = Scorer(False)
     remembered = RememberedScorer(scorer)
