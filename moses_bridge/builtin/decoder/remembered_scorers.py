@@ -2,9 +2,9 @@
 
 A tuning translates the same text again and again, and its last decodings ask for hardly an n-gram that an
 earlier one did not ask for. `NgramMemo` holds what a few sentences ask for, in a table that fits the cache of
-the processor; what is new to it is looked up here before the model computes it. Of sentences that were not read
-before, a model that sees them is asked for nothing that is known: their values are put aside, and entered when
-one of them is read again, so a text that is translated once costs no table.
+the processor; what is new to it is looked up here before the model computes it. To a model that sees the source,
+all n-grams of sentences read for the first time are new: nothing is looked up then, and values are entered into
+the table at the next look-up, so a text that is translated once costs no table.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class RememberedScorer:
         if self.reads_source:
             codes = [_place_codes(source) for source in sources]
             self._places = np.concatenate([np.zeros(0, np.int64), *codes])
-            sentences = {int(code) for of_sentence in codes for code in of_sentence[:1]}
+            sentences = {int(of_sentence[0]) for of_sentence in codes}
             self._are_new = self._sentences.isdisjoint(sentences)
             self._sentences |= sentences
         return self._scorer.read(sources)
@@ -96,30 +96,23 @@ class RememberedScorer:
         known: _Values,
     ) -> Answer:
         codes = _codes_of(ngrams, self._places)
-        if self._are_new and len(codes):
-            return _put_aside(begin(ngrams), codes, known)
-        values, new = known.look_up(codes)
-        if not len(new):
+        values, new = _all_new(codes) if self._are_new else known.look_up(codes)
+        new_codes = codes[new]
+        if not len(new_codes):
             return lambda: values
         answer = begin(ngrams[new])
 
         def wait() -> NDArray[np.float32]:
             values[new] = answer()
-            known.enter(codes[new], values[new])
+            known.enter(new_codes, values[new])
             return values
 
         return wait
 
 
-def _put_aside(answer: Answer, codes: NDArray[np.int64], known: _Values) -> Answer:
-    """An answer whose values are known behind it."""
-
-    def wait() -> NDArray[np.float32]:
-        values = answer()
-        known.put_aside(codes, values)
-        return values
-
-    return wait
+def _all_new(codes: NDArray[np.int64]) -> tuple[NDArray[np.float32], slice]:
+    """As `_Values.look_up` where nothing is known."""
+    return np.empty(len(codes), np.float32), slice(None)
 
 
 class _Values:
@@ -140,17 +133,12 @@ class _Values:
         values, new = _look_up(codes, self._codes, self._values)
         return values, new
 
-    def put_aside(self, codes: NDArray[np.int64], values: NDArray[np.float32]) -> None:
-        """Keep values until the next look-up, which enters them; if there are too many, these alone."""
+    def enter(self, codes: NDArray[np.int64], values: NDArray[np.float32]) -> None:
+        """Keep values, aside until the next look-up; if there are too many, these alone."""
         if self._n_aside + len(codes) > self._max_ngrams:
             self._aside, self._n_aside = [], 0
         self._aside.append((codes, values))
         self._n_aside += len(codes)
-
-    def enter(self, codes: NDArray[np.int64], values: NDArray[np.float32]) -> None:
-        """Keep values; if there are too many, these alone."""
-        self._make_room(len(codes))
-        self._size += _enter(codes, values, self._codes, self._values)
 
     def _make_room(self, n_ngrams: int) -> None:
         """Make room for more values; if there would be too many, forget all."""
@@ -160,7 +148,7 @@ class _Values:
         elif 2 * (self._size + n_ngrams) > len(self._codes):
             old = self._codes, self._values
             self._codes, self._values = _room(self._size + n_ngrams)
-            _enter_again(*old, self._codes, self._values)
+            _enter(*old, self._codes, self._values)
 
 
 def _room(n_ngrams: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -235,19 +223,12 @@ def _look_up(codes: Any, known: Any, of_known: Any) -> tuple[Any, Any]:
 
 @njit(cache=True)
 def _enter(codes: Any, values: Any, known: Any, of_known: Any) -> int:
-    """Enter values by their hashes; return the number of new ones."""
+    """Enter values by their hashes, which may be a table's with free slots; return the number of new ones."""
     n_new = 0
     for i in range(len(codes)):
+        if codes[i] == FREE:
+            continue
         slot = find_key(known, codes[i])
         n_new += known[slot] == FREE
         known[slot], of_known[slot] = codes[i], values[i]
     return n_new
-
-
-@njit(cache=True)
-def _enter_again(known: Any, of_known: Any, larger: Any, of_larger: Any) -> None:
-    """Enter all values of a table into a larger one that is empty."""
-    for i in range(len(known)):
-        if known[i] != FREE:
-            slot = find_key(larger, known[i])
-            larger[slot], of_larger[slot] = known[i], of_known[i]
