@@ -2,9 +2,9 @@
 
 A tuning translates the same text again and again, and its last decodings ask for hardly an n-gram that an
 earlier one did not ask for. `NgramMemo` holds what a few sentences ask for, in a table that fits the cache of
-the processor; what is new to it is looked up here before the model computes it. To a model that sees the source,
-all n-grams of sentences read for the first time are new: nothing is looked up then, and values are entered into
-the table at the next look-up, so a text that is translated once costs no table.
+the processor; what is new to it is looked up here before the model computes it. To a model that sees the
+source, all n-grams of sentences read for the first time are new: nothing is looked up then, and values are
+entered into the table at the next look-up, so a text that is translated once costs no table.
 """
 
 from __future__ import annotations
