@@ -75,7 +75,7 @@ class NgramScorer(Protocol):
         """The model's number of each target word, *Shape:* (n_words,)."""
 
     def read(self, sources: Sequence[bytes]) -> int:
-        """Take the source sentences of the n-grams to come.
+        """Take the source sentences of the n-grams to come, also if it does not see them.
 
         Returns:
             The number of their places: all words, and the end of each sentence behind its words, counted
@@ -231,6 +231,8 @@ class ScorerProcess:
         Raises:
             ToolError: the command counts other places.
         """
+        if not self.reads_source:
+            return n_places(sources)
         payload = b"".join(source + b"\n" for source in sources)
         found = int(np.frombuffer(self._ask(SOURCES, payload, 4), "<i4")[0])
         if found != n_places(sources):

@@ -185,11 +185,11 @@ class NeuralFeature:
         ids = dict(zip(new, self.scorer.encode(new).tolist(), strict=True))
         none, end_id = np.zeros(0, np.int32), self.scorer.end_id
         words = [FeatureWords(self._ids(s, ids), none, end_id, 0, ALL_WORDS) for s in sentences]
+        self.scorer.read(lines)
         if not self.scorer.reads_source:
             return words
         self._log_probs.forget()
         self._estimates.forget()
-        self.scorer.read(lines)
         lengths = np.array([sentence.options.n_words for sentence in sentences])
         ends = np.cumsum(lengths + 1) - 1
         return [

@@ -2,9 +2,10 @@
 
 A tuning translates the same text again and again, and its last decodings ask for hardly an n-gram that an
 earlier one did not ask for. `NgramMemo` holds what a few sentences ask for, in a table that fits the cache of
-the processor; what is new to it is looked up here before the model computes it. To a model that sees the
-source, all n-grams of sentences read for the first time are new: nothing is looked up then, and values are
-entered into the table at the next look-up, so a text that is translated once costs no table.
+the processor; what is new to it is looked up here before the model computes it. While all sentences are read
+for the first time nothing is looked up, and values are entered into the table at the next look-up, so a text
+that is translated once costs no table: to a model that sees the source all of its n-grams are new, and of those
+that another one is asked for, so few are known that looking for them takes longer than computing them.
 """
 
 from __future__ import annotations
@@ -68,12 +69,12 @@ class RememberedScorer:
 
     def read(self, sources: Sequence[bytes]) -> int:
         """See `NgramScorer`."""
+        codes = [_place_codes(source) for source in sources]
+        sentences = {int(of_sentence[0]) for of_sentence in codes}
+        self._are_new = self._sentences.isdisjoint(sentences)
+        self._sentences |= sentences
         if self.reads_source:
-            codes = [_place_codes(source) for source in sources]
             self._places = np.concatenate([np.zeros(0, np.int64), *codes])
-            sentences = {int(of_sentence[0]) for of_sentence in codes}
-            self._are_new = self._sentences.isdisjoint(sentences)
-            self._sentences |= sentences
         return self._scorer.read(sources)
 
     def log_probs(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:

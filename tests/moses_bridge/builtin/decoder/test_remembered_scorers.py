@@ -80,6 +80,20 @@ def test_what_is_known_is_not_asked_again_in_another_order_of_sentences(reads_so
     assert len(remembered.estimates(ngrams[:0, int(not reads_source) :])) == 0
 
 
+@pytest.mark.parametrize("reads_source", [False, True])
+def test_nothing_is_looked_up_in_sentences_read_for_the_first_time(reads_source: bool) -> None:
+    scorer = Scorer(reads_source)
+    remembered = RememberedScorer(scorer)
+    ngrams = drawn(reads_source, seed=4)
+    remembered.read(FIRST)
+    for _ in range(2):
+        remembered.estimates(ngrams)
+    assert scorer.asked == [500, 500]
+    remembered.read(FIRST)
+    remembered.estimates(ngrams)
+    assert scorer.asked == [500, 500]
+
+
 def test_among_sentences_read_before_new_ones_are_asked_for() -> None:
     """What new sentences ask for is put aside at first; a known one beside them has it entered."""
     scorer = Scorer(reads_source=True)
