@@ -19,6 +19,7 @@ from moses_bridge.builtin.decoder.entry_scores import rescored_lines
 from moses_bridge.builtin.decoder.forced import ForcedTranslator
 from moses_bridge.builtin.decoder.model import Model, load_model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
+from moses_bridge.builtin.decoder.remembered_scorers import RememberedScorers
 from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.source_text import check_source
 from moses_bridge.builtin.decoder.translator import (
@@ -29,7 +30,6 @@ from moses_bridge.builtin.decoder.weighted_model import WeightedModel, make_weig
 from moses_bridge.compiled.notice import CompilationNotice
 from moses_bridge.decoding.decoder import READING, SEARCH, DecoderConfig, Weights
 from moses_bridge.formats.moses_ini import read_ini
-from moses_bridge.formats.ngram_scorer import ScorerProcesses
 from moses_bridge.formats.words import split_words
 
 ALL_ROWS = 0  # as table limit
@@ -92,7 +92,7 @@ def force_translations(
         text_file = stack.enter_context(open_write(out))
         nbest_file = stack.enter_context(open_write(nbest)) if nbest is not None else None
         progress = stack.enter_context(Progress("decode", len(lines)))
-        results = translate_lines(Work(translator, form), sources, jobs, ScorerProcesses())
+        results = translate_lines(Work(translator, form), sources, jobs, RememberedScorers())
         for line, (text, entries) in zip(sources, results, strict=True):
             text_file.write(text + b"\n")
             n_missed += not text and bool(split_words(line))

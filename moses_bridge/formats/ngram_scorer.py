@@ -6,7 +6,8 @@ the number preceding the first word of a sentence, that of the end of a sentence
 previous word not known yet (-1 if it has none), and 1 if it sees the source, else 0. Then it
 answers requests, each one letter, a uint32 with the number of bytes that follow, and those bytes:
 
-    W  words, joined by newlines           an int32 for each word, its number
+    W  words, joined by newlines           an int32 for each word, its number; the same in each
+                                           process of the command
     S  source sentences, each ended by a   an int32, the number of their places: all words, and behind
        newline, their words between blanks each sentence its end, are counted from 0
     N  int32 numbers, ORDER an n-gram,     a float32 for each n-gram, natural log p(last word |
@@ -22,11 +23,13 @@ It ends when its input does. "ngram-scorer 1 ORDER START END" is the same withou
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import struct
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import IO, Protocol, Self, runtime_checkable
@@ -184,8 +187,23 @@ def as_texts(neural_lm: Sequence[str] | str | None) -> tuple[str, ...]:
     return (neural_lm,) if isinstance(neural_lm, str) else (*(neural_lm or ()),)
 
 
+class LostScorer(Exception):
+    """A scorer failed in a process that did not start it, so that another one must ask for its exit status.
+
+    Args:
+        pid: of the scorer's process.
+        what: what was found.
+    """
+
+    def __init__(self, pid: int, what: str) -> None:
+        super().__init__(pid, what)
+        self.pid, self.what = pid, what
+
+
 class ScorerProcess:
     """An `NgramScorer` in a process of its own, from `with` to the end of the block.
+
+    A process forked meanwhile may ask it, one at a time; of a failure it raises `LostScorer`.
 
     Args:
         command: the program and its arguments.
@@ -196,6 +214,7 @@ class ScorerProcess:
 
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
+        self._started_by = os.getpid()
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         try:
             self._process = subprocess.Popen(
@@ -236,7 +255,7 @@ class ScorerProcess:
         payload = b"".join(source + b"\n" for source in sources)
         found = int(np.frombuffer(self._ask(SOURCES, payload, 4), "<i4")[0])
         if found != n_places(sources):
-            raise self._failure(f"found {found} source places, expected {n_places(sources)}")
+            raise self._lost_or_failed(f"found {found} source places, expected {n_places(sources)}")
         return found
 
     def log_probs(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
@@ -263,7 +282,7 @@ class ScorerProcess:
         name, _, rest = line.partition(b" ")
         version, *numbers = rest.split() or [b""]
         if name != GREETING or len(numbers) != N_NUMBERS.get(version, -1):
-            raise self._failure(
+            raise self._lost_or_failed(
                 f"found {line!r}, expected a line {GREETING.decode()} 2 ORDER START END OPEN SOURCE"
             )
         found = [int(number) for number in numbers]
@@ -279,19 +298,28 @@ class ScorerProcess:
             self._process.stdin.write(kind + SIZE.pack(len(payload)) + payload)
             self._process.stdin.flush()
         except OSError as error:
-            raise self._failure(str(error)) from error
+            raise self._lost_or_failed(str(error)) from error
 
     def _receive(self, n_bytes: int) -> bytes:
         assert self._process.stdout is not None
         answer = self._process.stdout.read(n_bytes)
         if len(answer) < n_bytes:
-            raise self._failure("the answer breaks off")
+            raise self._lost_or_failed("the answer breaks off")
         return answer
 
-    def _failure(self, what: str) -> ToolError:
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
+    def failure(self, what: str) -> ToolError:
+        """End it; its own words, or what was found, as an error."""
         self._end()
         told = error_tail(self._stderr).strip()
         return ToolError(self._command, self._process.returncode, told or what)
+
+    def _lost_or_failed(self, what: str) -> ToolError | LostScorer:
+        return self.failure(what) if os.getpid() == self._started_by else LostScorer(self.pid, what)
 
     def _end(self) -> None:
         """Close its input, which makes it end, and wait; it is killed if it takes long."""
@@ -310,7 +338,7 @@ class ScorerProcesses:
     """Processes of scorers, each started at its first use and kept until the end of the block."""
 
     def __init__(self) -> None:
-        self._started: dict[tuple[str, ...], ScorerProcess] = {}
+        self._started: dict[tuple[tuple[str, ...], int], ScorerProcess] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -319,15 +347,32 @@ class ScorerProcesses:
         """End them."""
         self.end()
 
-    def of(self, command: tuple[str, ...]) -> ScorerProcess:
-        """The process of a command.
+    def start(self, commands: Sequence[tuple[str, ...]], n_processes: int) -> None:
+        """Start processes of each command, all at once.
 
         Raises:
             ToolError: see `ScorerProcess`.
         """
-        if command not in self._started:
-            self._started[command] = ScorerProcess(command)
-        return self._started[command]
+        wanted = [(command, number) for command in commands for number in range(n_processes)]
+        with ThreadPoolExecutor(max(1, len(wanted))) as threads:
+            started = [threads.submit(self.of, *one) for one in wanted]
+        for one in started:
+            one.result()
+
+    def of(self, command: tuple[str, ...], number: int = 0) -> ScorerProcess:
+        """The process of a command with this number.
+
+        Raises:
+            ToolError: see `ScorerProcess`.
+        """
+        if (command, number) not in self._started:
+            self._started[command, number] = ScorerProcess(command)
+        return self._started[command, number]
+
+    def failure(self, lost: LostScorer) -> ToolError:
+        """The failure of one of these processes that another process noticed, with its exit status."""
+        (process,) = [each for each in self._started.values() if each.pid == lost.pid]
+        return process.failure(lost.what)
 
     def end(self) -> None:
         """End them; later calls start new ones."""

@@ -11,31 +11,23 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
+from multiprocessing.queues import SimpleQueue
 from typing import Protocol
 
 from moses_bridge.base.errors import InputError, UserError
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.neural_feature import NeuralFeature
 from moses_bridge.builtin.decoder.neural_translator import NeuralTranslator
+from moses_bridge.builtin.decoder.remembered_scorers import Command, News, RememberedScorers
 from moses_bridge.builtin.decoder.translator import Translation, Translator
 from moses_bridge.builtin.decoder.word_places import check_links
-from moses_bridge.formats.ngram_scorer import NeuralLm, NgramScorer, NoScorer, ScorerProcesses
+from moses_bridge.formats.ngram_scorer import LostScorer, NeuralLm, NgramScorer, NoScorer
 
 LINES_PER_TASK = 4  # few, so that no process waits long for the last one
 LINES_PER_NEURAL_TASK = 64  # at least: more lines mean larger batches of the neural model
 MOST_LINES_PER_NEURAL_TASK = 512  # among many lines, those of similar length are searched together
 NEURAL_TASKS_PER_PROCESS = 3  # several, so that no process waits long for the last one
 SECONDS_BETWEEN_LOOKS = 1.0  # at the parent process
-
-
-class Scorers(Protocol):
-    """The scorers of commands, kept until their end."""
-
-    def of(self, command: tuple[str, ...]) -> NgramScorer:
-        """The scorer of a command, started at its first use."""
-
-    def end(self) -> None:
-        """End the processes of all scorers."""
 
 
 class BatchTranslator(Protocol):
@@ -94,11 +86,16 @@ class Work:
         """Least number of lines translated at a time."""
         return LINES_PER_TASK if self.neural is None else LINES_PER_NEURAL_TASK
 
-    def open(self, processes: Scorers) -> BatchTranslator:
-        """A translator for this process, with scorers from `processes`."""
+    @property
+    def commands(self) -> list[Command]:
+        """The commands of the neural models."""
+        return [] if self.neural is None else [lm.command for lm in self.neural.lms]
+
+    def open(self, remembered: RememberedScorers, number: int = 0) -> BatchTranslator:
+        """A translator for this process, with its number among those that translate the text."""
         if self.neural is None:
             return self.translator
-        scorers = [processes.of(lm.command) for lm in self.neural.lms]
+        scorers = [remembered.of(command, number) for command in self.commands]
         if any(scorer.reads_source for scorer in scorers):
             self._check_links()
         return self.neural.start(self.translator, scorers)
@@ -123,7 +120,7 @@ class Work:
 
 
 def translate_lines(
-    work: Work, lines: Sequence[bytes], jobs: int, scorers: Scorers
+    work: Work, lines: Sequence[bytes], jobs: int, scorers: RememberedScorers
 ) -> Iterator[Translation]:
     """Yield the translation and the n-best lines of each line, in order.
 
@@ -131,8 +128,7 @@ def translate_lines(
         work: the translator and its settings.
         lines: the lines to translate.
         jobs: number of processes; with 1 this process translates all lines.
-        scorers: scorer processes of this process, kept after the call; those of other processes end with
-            the call.
+        scorers: scorers of the neural models, kept after the call.
 
     Raises:
         UserError: a neural model's command fails, or it sees the source and the table has no good word
@@ -141,20 +137,18 @@ def translate_lines(
     size = _task_size(work, len(lines), jobs)
     firsts = range(0, len(lines), size)
     batches = [lines[first : first + size] for first in firsts]
-    if jobs == 1 or len(batches) <= 1:
-        yield from _translate_here(work, firsts, batches, scorers)
-        return
-    _prepare(work, lines)
-    with ProcessPoolExecutor(
-        jobs, mp_context=get_context("fork"), initializer=_share, initargs=(work, os.getpid())
-    ) as pool:
-        try:
-            for translations in pool.map(_translate_shared, firsts, batches):
-                yield from translations
-        except BrokenProcessPool as error:
-            raise UserError(
-                "a process of the decoder was killed, perhaps for want of memory; use fewer jobs"
-            ) from error
+    n_processes = min(jobs, len(batches))
+    try:
+        if n_processes > 1:
+            _prepare(work, lines, n_processes, scorers)
+            yield from _translate_side_by_side(work, firsts, batches, n_processes, scorers)
+        else:
+            translator = work.open(scorers)
+            for first, batch in zip(firsts, batches, strict=True):
+                yield from translator.translate_batch(first, batch, work.nbest)
+    except BaseException:
+        scorers.end()  # one may have an unread answer
+        raise
 
 
 def _task_size(work: Work, n_lines: int, jobs: int) -> int:
@@ -165,37 +159,51 @@ def _task_size(work: Work, n_lines: int, jobs: int) -> int:
     return min(MOST_LINES_PER_NEURAL_TASK, max(work.lines_per_task, share))
 
 
-def _translate_here(
-    work: Work, firsts: Sequence[int], batches: Sequence[Sequence[bytes]], scorers: Scorers
-) -> Iterator[Translation]:
-    """Translate in this process. If it stops early, end the scorers: one may have an unread answer."""
+def _translate_side_by_side(
+    work: Work, firsts: Sequence[int], batches: Sequence[Sequence[bytes]], n_processes: int,
+    scorers: RememberedScorers,
+) -> Iterator[Translation]:  # fmt: skip
+    """Translate in processes forked from this one; what they ask of the models is kept here."""
+    context = get_context("fork")
+    numbers = context.SimpleQueue()
+    for number in range(n_processes):
+        numbers.put(number)
+    shared = work, scorers, numbers, os.getpid()
     try:
-        translator = work.open(scorers)
-        for first, batch in zip(firsts, batches, strict=True):
-            yield from translator.translate_batch(first, batch, work.nbest)
-    except BaseException:
-        scorers.end()
-        raise
+        with ProcessPoolExecutor(n_processes, context, _share, shared) as pool:
+            for translations, news in pool.map(_translate_shared, firsts, batches):
+                scorers.put_aside(news)
+                yield from translations
+    except LostScorer as lost:
+        raise scorers.failure(lost) from lost
+    except BrokenProcessPool as error:
+        raise UserError(
+            "a process of the decoder was killed, perhaps for want of memory; use fewer jobs"
+        ) from error
 
 
-def _prepare(work: Work, lines: Sequence[bytes]) -> None:
+def _prepare(
+    work: Work, lines: Sequence[bytes], n_processes: int, scorers: RememberedScorers
+) -> None:
     """Do common work once, before the processes start: choose the phrase pairs, compile the search.
 
-    With neural models, the choice depends on whether they see the source; only a process that has started
-    them knows.
+    With neural models, the choice depends on whether they see the source, and is left to each process.
     """
     if work.neural is None:
         for line in lines:
             work.translator.choose(line)
+    else:
+        scorers.start(work.commands, n_processes)
+        work.open(scorers)
     work.compile()
 
 
-_shared: list[Work] = []
+_shared: list[tuple[Work, RememberedScorers, int]] = []
 _opened: list[BatchTranslator] = []
 
 
-def _share(work: Work, parent: int) -> None:
-    _shared[:] = [work]
+def _share(work: Work, scorers: RememberedScorers, numbers: SimpleQueue[int], parent: int) -> None:
+    _shared[:] = [(work, scorers, numbers.get())]
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
@@ -206,8 +214,12 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _translate_shared(first_id: int, lines: Sequence[bytes]) -> list[Translation]:
-    """Translate in a process of the pool; the scorers it starts end with it."""
+def _translate_shared(
+    first_id: int, lines: Sequence[bytes]
+) -> tuple[list[Translation], dict[Command, News]]:
+    """Translate in a process of the pool; what the neural models were asked for goes with the translations."""
+    ((work, scorers, number),) = _shared
     if not _opened:
-        _opened.append(_shared[0].open(ScorerProcesses()))
-    return _opened[0].translate_batch(first_id, lines, _shared[0].nbest)
+        _opened.append(work.open(scorers, number))
+    translations = _opened[0].translate_batch(first_id, lines, work.nbest)
+    return translations, scorers.take_news()

@@ -2,23 +2,28 @@
 
 A tuning translates the same text again and again, and its last decodings ask for hardly an n-gram that an
 earlier one did not ask for. `NgramMemo` holds what a few sentences ask for, in a table that fits the cache of
-the processor; what is new to it is looked up here before the model computes it. While all sentences are read
-for the first time nothing is looked up, and values are entered into the table at the next look-up, so a text
-that is translated once costs no table: to a model that sees the source all of its n-grams are new, and of those
-that another one is asked for, so few are known that looking for them takes longer than computing them.
+the processor; what is new to it is looked up here before the model computes it. What a text asks for is put
+aside, and entered into the table before the next text. While all sentences are read for the first time nothing
+is looked up, so a text that is translated once costs no table: to a model that sees the source all of its
+n-grams are new, and of those that another one is asked for, so few are known that looking for them takes
+longer than computing them.
+
+Several processes may translate a text. Each has a process of the model to itself, and the table as it was
+before the text; what it puts aside goes back to the process that forked it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.base.errors import ToolError, UserError, shown
 from moses_bridge.compiled.hash_table import (
     FREE,
     GOLDEN,
@@ -30,8 +35,8 @@ from moses_bridge.compiled.hash_table import (
 )
 from moses_bridge.formats.ngram_scorer import (
     Answer,
+    LostScorer,
     NgramScorer,
-    ScorerProcess,
     ScorerProcesses,
     begin_estimates,
     n_places,
@@ -40,39 +45,49 @@ from moses_bridge.formats.ngram_scorer import (
 MAX_NGRAMS = 1 << 23  # 200 MB
 FIRST_ROOM = 1 << 14
 CODE_BITS = np.uint64(2**63 - 1)
+Command = tuple[str, ...]
 
 
 class RememberedScorer:
     """An `NgramScorer` computing each value once: of an n-gram, and at a place of a sentence if it sees those.
 
     Args:
-        scorer: the model; a value must depend on nothing else.
-        max_ngrams: how many estimates, and how many exact values, are kept; if there would be more, all are
-            forgotten.
+        scorer: a process of the model; a value must depend on nothing else.
+        known: what is known of the model.
+        number: of the process.
     """
 
-    def __init__(self, scorer: NgramScorer, max_ngrams: int = MAX_NGRAMS) -> None:
+    def __init__(self, scorer: NgramScorer, known: KnownValues, number: int = 0) -> None:
         self.order, self.start_id, self.end_id = scorer.order, scorer.start_id, scorer.end_id
         self.open_id, self.reads_source = scorer.open_id, scorer.reads_source
-        self._scorer = scorer
-        self._ids: dict[bytes, int] = {}
+        self._scorer, self._known = scorer, known
+        self._word_ids = known.word_ids.setdefault(number, {})
         self._places = np.zeros(0, np.int64)
-        self._sentences: set[int] = set()
         self._are_new = False
-        self._log_probs, self._estimates = _Values(max_ngrams), _Values(max_ngrams)
 
     def encode(self, words: Sequence[bytes]) -> NDArray[np.int32]:
-        """See `NgramScorer`."""
-        new = [word for word in dict.fromkeys(words) if word not in self._ids]
-        self._ids.update(zip(new, self._scorer.encode(new).tolist(), strict=True))
-        return np.array([self._ids[word] for word in words], np.int32)
+        """See `NgramScorer`.
+
+        Raises:
+            UserError: the model numbers words otherwise than in its first process.
+        """
+        ids, first_ids = self._word_ids, self._known.word_ids.get(0, self._word_ids)
+        new = [word for word in dict.fromkeys(words) if word not in ids]
+        ids.update(zip(new, self._scorer.encode(new).tolist(), strict=True))
+        for word in new:
+            if first_ids.get(word, ids[word]) != ids[word]:
+                raise UserError(
+                    f"two processes of a neural model number the word {shown(word)} {first_ids[word]} and "
+                    f"{ids[word]}, expected one number in all; use one job"
+                )
+        return np.array([ids[word] for word in words], np.int32)
 
     def read(self, sources: Sequence[bytes]) -> int:
         """See `NgramScorer`."""
         codes = [_place_codes(source) for source in sources]
         sentences = {int(of_sentence[0]) for of_sentence in codes}
-        self._are_new = self._sentences.isdisjoint(sentences)
-        self._sentences |= sentences
+        self._are_new = self._known.sentences.isdisjoint(sentences)
+        self._known.new_sentences |= sentences
         if self.reads_source:
             self._places = np.concatenate([np.zeros(0, np.int64), *codes])
         return self._scorer.read(sources)
@@ -80,7 +95,7 @@ class RememberedScorer:
     def log_probs(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
         """See `NgramScorer`."""
         begin = partial(partial, self._scorer.log_probs)
-        return self._begin(begin, ngrams, self._log_probs)()
+        return self._begin(begin, ngrams, self._known.log_probs)()
 
     def estimates(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
         """See `NgramScorer`."""
@@ -88,13 +103,13 @@ class RememberedScorer:
 
     def begin_estimates(self, ngrams: NDArray[np.int32]) -> Answer:
         """See `BeginsEstimates`."""
-        return self._begin(partial(begin_estimates, self._scorer), ngrams, self._estimates)
+        return self._begin(partial(begin_estimates, self._scorer), ngrams, self._known.estimates)
 
     def _begin(
         self,
         begin: Callable[[NDArray[np.int32]], Answer],
         ngrams: NDArray[np.int32],
-        known: _Values,
+        known: ValueTable,
     ) -> Answer:
         codes = _codes_of(ngrams, self._places)
         values, new = _all_new(codes) if self._are_new else known.look_up(codes)
@@ -105,80 +120,173 @@ class RememberedScorer:
 
         def wait() -> NDArray[np.float32]:
             values[new] = answer()
-            known.enter(new_codes, values[new])
+            known.put_aside(new_codes, values[new])
             return values
 
         return wait
 
 
 def _all_new(codes: NDArray[np.int64]) -> tuple[NDArray[np.float32], slice]:
-    """As `_Values.look_up` where nothing is known."""
+    """As `ValueTable.look_up` where nothing is known."""
     return np.empty(len(codes), np.float32), slice(None)
 
 
-class _Values:
-    """Values by hashes of 63 bits; among eight million, two have equal hashes with a probability of 4e-6."""
+class Values(NamedTuple):
+    """Values by hashes of n-grams, *Shape:* (n,) each."""
+
+    codes: NDArray[np.int64]
+    values: NDArray[np.float32]
+
+
+class ValueTable:
+    """Values by hashes of 63 bits; among eight million, two have equal hashes with a probability of 4e-6.
+
+    Args:
+        max_ngrams: the largest number of values; if there would be more, all are forgotten.
+    """
 
     def __init__(self, max_ngrams: int) -> None:
         self._max_ngrams, self._size = max_ngrams, 0
-        self._codes, self._values = _room(FIRST_ROOM)
-        self._aside: list[tuple[NDArray[np.int64], NDArray[np.float32]]] = []
+        self._entered = _room(FIRST_ROOM)
+        self._aside: list[Values] = []
         self._n_aside = 0
 
     def look_up(self, codes: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """See `_look_up`."""
-        self._make_room(self._n_aside)
-        for some_codes, some_values in self._aside:
-            self._size += _enter(some_codes, some_values, self._codes, self._values)
-        self._aside, self._n_aside = [], 0
-        values, new = _look_up(codes, self._codes, self._values)
+        """Look among the entered values; see `_look_up`."""
+        values, new = _look_up(codes, *self._entered)
         return values, new
 
-    def enter(self, codes: NDArray[np.int64], values: NDArray[np.float32]) -> None:
-        """Keep values, aside until the next look-up; if there are too many, these alone."""
+    def put_aside(self, codes: NDArray[np.int64], values: NDArray[np.float32]) -> None:
+        """Keep values to be entered; if there are too many, these alone."""
         if self._n_aside + len(codes) > self._max_ngrams:
-            self._aside, self._n_aside = [], 0
-        self._aside.append((codes, values))
+            self.take_aside()
+        self._aside.append(Values(codes, values))
         self._n_aside += len(codes)
+
+    def take_aside(self) -> Values:
+        """The values that were put aside, which are forgotten here."""
+        none = Values(np.empty(0, np.int64), np.empty(0, np.float32))
+        codes, values = zip(none, *self._aside, strict=True)
+        self._aside, self._n_aside = [], 0
+        return Values(np.concatenate(codes), np.concatenate(values))
+
+    def enter(self) -> None:
+        """Enter what was put aside."""
+        if not self._n_aside:
+            return
+        self._make_room(self._n_aside)
+        self._size += _enter(*self.take_aside(), *self._entered)
 
     def _make_room(self, n_ngrams: int) -> None:
         """Make room for more values; if there would be too many, forget all."""
         if self._size + n_ngrams > self._max_ngrams:
             self._size = 0
-            self._codes, self._values = _room(max(FIRST_ROOM, n_ngrams))
-        elif 2 * (self._size + n_ngrams) > len(self._codes):
-            old = self._codes, self._values
-            self._codes, self._values = _room(self._size + n_ngrams)
-            _enter(*old, self._codes, self._values)
+            self._entered = _room(max(FIRST_ROOM, n_ngrams))
+        elif 2 * (self._size + n_ngrams) > len(self._entered.codes):
+            old = self._entered
+            self._entered = _room(self._size + n_ngrams)
+            _enter(*old, *self._entered)
 
 
-def _room(n_ngrams: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Slots for hashes, and for the value of each."""
+def _room(n_ngrams: int) -> Values:
+    """Free slots."""
     codes = np.full(n_slots(n_ngrams), FREE, np.int64)
-    return codes, np.empty(len(codes), np.float32)
+    return Values(codes, np.empty(len(codes), np.float32))
+
+
+class News(NamedTuple):
+    """What a text adds to `KnownValues`: numbers of its sentences, and values."""
+
+    sentences: set[int]
+    log_probs: Values
+    estimates: Values
+
+
+class KnownValues:
+    """What is known of a model.
+
+    Args:
+        max_ngrams: how many exact values, and how many estimates, are kept; see `ValueTable`.
+
+    Attributes:
+        word_ids: the model's numbers of target words, by the number of the process asked.
+        sentences: a number for each sentence of earlier texts.
+        new_sentences: the same for the text that is being translated.
+        log_probs: exact values.
+        estimates: estimates.
+    """
+
+    def __init__(self, max_ngrams: int = MAX_NGRAMS) -> None:
+        self.word_ids: dict[int, dict[bytes, int]] = {}
+        self.sentences: set[int] = set()
+        self.new_sentences: set[int] = set()
+        self.log_probs, self.estimates = ValueTable(max_ngrams), ValueTable(max_ngrams)
+
+    def enter(self) -> None:
+        """Enter what was put aside: from now on it is of an earlier text."""
+        self.sentences |= self.new_sentences
+        self.new_sentences = set()
+        self.log_probs.enter()
+        self.estimates.enter()
+
+    def take_news(self) -> News:
+        """What was put aside, which is forgotten here."""
+        sentences, self.new_sentences = self.new_sentences, set()
+        return News(sentences, self.log_probs.take_aside(), self.estimates.take_aside())
+
+    def put_aside(self, news: News) -> None:
+        """Keep what another process took."""
+        self.new_sentences |= news.sentences
+        self.log_probs.put_aside(*news.log_probs)
+        self.estimates.put_aside(*news.estimates)
 
 
 class RememberedScorers:
-    """The scorer of each command, its process started at its first use and kept with its values."""
+    """The scorers of commands: their processes, started at their first use and kept, and what is known."""
 
     def __init__(self) -> None:
         self._processes = ScorerProcesses()
-        self._remembered: dict[ScorerProcess, RememberedScorer] = {}
+        self._known: dict[Command, KnownValues] = {}
 
-    def of(self, command: tuple[str, ...]) -> NgramScorer:
-        """The scorer of a command.
+    def start(self, commands: Sequence[Command], n_processes: int) -> None:
+        """Start processes of each command, all at once.
 
         Raises:
             ToolError: see `ScorerProcess`.
         """
-        process = self._processes.of(command)
-        if process not in self._remembered:
-            self._remembered[process] = RememberedScorer(process)
-        return self._remembered[process]
+        self._processes.start(commands, n_processes)
+
+    def of(self, command: Command, number: int = 0) -> NgramScorer:
+        """The scorer of a command for the next text; what it was asked for earlier is known.
+
+        Args:
+            command: the command.
+            number: of its process.
+
+        Raises:
+            ToolError: see `ScorerProcess`.
+        """
+        scorer = self._processes.of(command, number)
+        known = self._known.setdefault(command, KnownValues())
+        known.enter()
+        return RememberedScorer(scorer, known, number)
+
+    def take_news(self) -> dict[Command, News]:
+        """What the text has added in this process until now; it is forgotten here."""
+        return {command: known.take_news() for command, known in self._known.items()}
+
+    def put_aside(self, news: Mapping[Command, News]) -> None:
+        """Keep what was added in another process for the next text."""
+        for command, of_command in news.items():
+            self._known[command].put_aside(of_command)
+
+    def failure(self, lost: LostScorer) -> ToolError:
+        """The failure that another process noticed; see `ScorerProcesses`."""
+        return self._processes.failure(lost)
 
     def end(self) -> None:
         """End the processes and forget; later calls start new ones."""
-        self._remembered.clear()
+        self._known.clear()
         self._processes.end()
 
 

@@ -10,10 +10,11 @@ from moses_bridge.builtin.decoder import batches
 from moses_bridge.builtin.decoder.batches import NeuralWork, Work, translate_lines
 from moses_bridge.builtin.decoder.model import Model
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
+from moses_bridge.builtin.decoder.remembered_scorers import RememberedScorers
 from moses_bridge.builtin.decoder.search import Limits
 from moses_bridge.builtin.decoder.translator import Translator
 from moses_bridge.builtin.decoder.weighted_model import make_weighted_model
-from moses_bridge.formats.ngram_scorer import NeuralLm, ScorerProcesses
+from moses_bridge.formats.ngram_scorer import NeuralLm
 
 LINES = [b"u v w", b"", b"x", b"w v u", b"u " * 30] * 4
 
@@ -27,12 +28,12 @@ def work(toy: Model) -> Work:
 
 
 def test_processes_give_what_one_gives_in_order(work: Work) -> None:
-    alone = list(translate_lines(work, LINES, 1, ScorerProcesses()))
-    assert list(translate_lines(work, LINES, 2, ScorerProcesses())) == alone
+    alone = list(translate_lines(work, LINES, 1, RememberedScorers()))
+    assert list(translate_lines(work, LINES, 2, RememberedScorers())) == alone
     for number, (line, (text, entries)) in enumerate(zip(LINES, alone, strict=True)):
         assert bool(text) == bool(line)
         assert all(entry.startswith(b"%d ||| " % number) for entry in entries)
-    assert list(translate_lines(work, [], 2, ScorerProcesses())) == []
+    assert list(translate_lines(work, [], 2, RememberedScorers())) == []
 
 
 def test_a_killed_process_is_told(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,7 +43,7 @@ def test_a_killed_process_is_told(work: Work, monkeypatch: pytest.MonkeyPatch) -
     die.__qualname__, die.__module__ = "_translate_shared", batches.__name__
     monkeypatch.setattr(batches, "_translate_shared", die)
     with pytest.raises(UserError, match="killed, perhaps for want of memory; use fewer jobs"):
-        list(translate_lines(work, LINES, 2, ScorerProcesses()))
+        list(translate_lines(work, LINES, 2, RememberedScorers()))
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -50,7 +51,7 @@ def test_a_scorer_that_fails_is_told_from_any_process(work: Work, jobs: int) -> 
     lm = NeuralLm("CSLM0", ("sh", "-c", "echo no model >&2; exit 4"))
     neural = Work(work.translator, None, NeuralWork((lm,), (0.5,)))
     with pytest.raises(ToolError, match="status 4: no model"):
-        list(translate_lines(neural, LINES * 4, jobs, ScorerProcesses()))
+        list(translate_lines(neural, LINES * 4, jobs, RememberedScorers()))
 
 
 @pytest.mark.parametrize(

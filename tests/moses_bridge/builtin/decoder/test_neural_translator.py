@@ -57,6 +57,17 @@ class RandomScorer:
         self.table = -generator.exponential(2, (6,) * order).astype(np.float32)
         self.noise = noise * generator.normal(size=(6,) * order).astype(np.float32)
         self.n_dependent: list[int] = []
+        self.told = ""
+
+    def tell(self, file: str) -> None:
+        """Append the start, and each request for values, to a file."""
+        self.told = file
+        self._append("start")
+
+    def _append(self, line: str) -> None:
+        if self.told:
+            with open(self.told, "a") as stream:
+                stream.write(f"{line}\n")
 
     def read(self, sources: Sequence[bytes]) -> int:
         return n_places(sources)
@@ -67,6 +78,7 @@ class RandomScorer:
 
     def log_probs(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
         self.n_dependent.append(len(ngrams))
+        self._append(f"{len(ngrams)} values")
         return self.table[tuple(ngrams.T)]
 
     def estimates(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
@@ -259,7 +271,10 @@ SCRIPT = """import sys
 sys.path.insert(0, {folder!r})
 from test_neural_translator import RandomScorer
 from moses_bridge.formats.ngram_scorer import serve_ngrams
-serve_ngrams(RandomScorer(3), sys.stdin.buffer, sys.stdout.buffer)
+scorer = RandomScorer(3)
+if len(sys.argv) > 1:  # a file that tells the start and each request for values
+    scorer.tell(sys.argv[1])
+serve_ngrams(scorer, sys.stdin.buffer, sys.stdout.buffer)
 """
 
 
@@ -293,6 +308,27 @@ def test_a_decoder_starts_a_scorer_once_for_all_texts(ini: Path, command: str) -
         assert starts.read_bytes() == b"\n"
     plain = replace(options, neural_lm=command)
     assert found == [run(ini, b"u v w\n", plain, 1, 0.3), run(ini, b"w u\nx v\n", plain, 1, 0.7)]
+
+
+def test_processes_keep_their_scorers_and_what_was_asked_of_any(ini: Path, command: str) -> None:
+    """Under the same weights the second decoding asks for nothing, whichever process has which lines."""
+    asked = ini.parent / "asked"
+    asks = f"{command.removeprefix('CSLM0=')} {asked}"
+    options = DecoderConfig(kind="builtin", stack_size=5, pop_limit=10, neural_lm=f"CSLM0={asks}")
+    source, out, nbest = (ini.parent / name for name in ("in", "out", "nbest"))
+    source.write_bytes(
+        b"".join(
+            b" ".join([*line]) + b"\n" for line in itertools.product(*[[b"u", b"v", b"w"]] * 5)
+        )
+    )
+    found = []
+    with open_decoder(ini, options, 2) as search:
+        for _ in range(2):
+            search.decode(source, out, {"CSLM0": [0.3]}, nbest, 20)
+            found.append((out.read_bytes(), nbest.read_bytes(), asked.read_bytes()))
+    assert found[0] == found[1]
+    starts = [line for line in found[0][2].split(b"\n") if line == b"start"]
+    assert len(starts) == 2
 
 
 def test_a_scorer_that_dies_between_texts_is_told(ini: Path) -> None:

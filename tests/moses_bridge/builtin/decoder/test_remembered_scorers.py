@@ -10,7 +10,11 @@ import pytest
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import UserError
-from moses_bridge.builtin.decoder.remembered_scorers import RememberedScorer, RememberedScorers
+from moses_bridge.builtin.decoder.remembered_scorers import (
+    KnownValues,
+    RememberedScorer,
+    RememberedScorers,
+)
 
 FIRST, SECOND = (b"this is a sentence", b"and one more"), (b"and one more", b"this is a sentence")
 
@@ -53,24 +57,28 @@ def drawn(reads_source: bool, seed: int) -> NDArray[np.int32]:
 @pytest.mark.parametrize("reads_source", [False, True])
 @pytest.mark.parametrize("max_ngrams", [1 << 20, 700])
 def test_each_value_is_that_of_the_model(reads_source: bool, max_ngrams: int) -> None:
-    plain = Scorer(reads_source)
-    remembered = RememberedScorer(Scorer(reads_source), max_ngrams)
+    plain, known = Scorer(reads_source), KnownValues(max_ngrams)
+    remembered = RememberedScorer(Scorer(reads_source), known)
     for sources in (FIRST, SECOND, FIRST):
         assert remembered.read(sources) == plain.read(sources) == 9
         for seed in range(4):
             ngrams = drawn(reads_source, seed)
             np.testing.assert_array_equal(remembered.estimates(ngrams), plain.estimates(ngrams))
             np.testing.assert_array_equal(remembered.log_probs(ngrams), plain.log_probs(ngrams))
+        known.enter()
 
 
 @pytest.mark.parametrize("reads_source", [False, True])
-def test_what_is_known_is_not_asked_again_in_another_order_of_sentences(reads_source: bool) -> None:
-    scorer = Scorer(reads_source)
-    remembered = RememberedScorer(scorer)
+def test_what_an_earlier_text_asked_for_is_not_asked_again_in_another_order_of_sentences(
+    reads_source: bool,
+) -> None:
+    scorer, known = Scorer(reads_source), KnownValues()
+    remembered = RememberedScorer(scorer, known)
     ngrams = drawn(True, 1)
     remembered.read(FIRST)
     remembered.estimates(ngrams[:, int(not reads_source) :])
     assert scorer.asked == [500]
+    known.enter()
     remembered.read(SECOND)
     ngrams[:, 0] = (ngrams[:, 0] + 4) % 9  # the same places of the same sentences, moved
     remembered.estimates(ngrams[:, int(not reads_source) :])
@@ -81,28 +89,30 @@ def test_what_is_known_is_not_asked_again_in_another_order_of_sentences(reads_so
 
 
 @pytest.mark.parametrize("reads_source", [False, True])
-def test_nothing_is_looked_up_in_sentences_read_for_the_first_time(reads_source: bool) -> None:
-    scorer = Scorer(reads_source)
-    remembered = RememberedScorer(scorer)
+def test_nothing_is_looked_up_in_sentences_of_no_earlier_text(reads_source: bool) -> None:
+    scorer, known = Scorer(reads_source), KnownValues()
+    remembered = RememberedScorer(scorer, known)
     ngrams = drawn(reads_source, seed=4)
-    remembered.read(FIRST)
     for _ in range(2):
+        remembered.read(FIRST)
         remembered.estimates(ngrams)
     assert scorer.asked == [500, 500]
+    known.enter()
+    remembered.read((b"a third sentence", b"a fourth, another one"))
+    remembered.estimates(ngrams)
+    assert scorer.asked == [500, 500, 500]
     remembered.read(FIRST)
     remembered.estimates(ngrams)
-    assert scorer.asked == [500, 500]
+    assert scorer.asked == [500, 500, 500]
 
 
-def test_among_sentences_read_before_new_ones_are_asked_for() -> None:
-    """What new sentences ask for is put aside at first; a known one beside them has it entered."""
-    scorer = Scorer(reads_source=True)
-    remembered = RememberedScorer(scorer)
+def test_among_sentences_of_earlier_texts_new_ones_are_asked_for() -> None:
+    scorer, known = Scorer(reads_source=True), KnownValues()
+    remembered = RememberedScorer(scorer, known)
     ngrams = drawn(reads_source=True, seed=3)
     remembered.read(FIRST)
     expected = remembered.estimates(ngrams)
-    remembered.read((b"a third sentence",))
-    remembered.estimates(ngrams[ngrams[:, 0] < 4])
+    known.enter()
     of_first = ngrams[:, 0] < 5  # "this is a sentence" and its end
     remembered.read((FIRST[0], b"a new one"))
     asked = sum(scorer.asked)
@@ -112,9 +122,45 @@ def test_among_sentences_read_before_new_ones_are_asked_for() -> None:
     assert sum(scorer.asked) == asked + sum(~of_first)
 
 
+def test_what_another_process_asked_for_is_known_in_the_next_text() -> None:
+    scorer, known = Scorer(reads_source=True), KnownValues()
+    others = [KnownValues(), KnownValues()]
+    for other, seed in zip(others, (5, 6), strict=True):
+        remembered = RememberedScorer(Scorer(reads_source=True), other, number=seed)
+        remembered.read(FIRST)
+        remembered.estimates(drawn(True, seed))
+        remembered.log_probs(drawn(True, seed)[:20])
+        known.put_aside(other.take_news())
+        assert [len(values) for values in other.take_news()[1:]] == [2, 2]
+        assert not len(other.take_news().estimates.codes)
+    known.enter()
+    remembered = RememberedScorer(scorer, known)
+    remembered.read(SECOND)
+    for seed in (5, 6):
+        ngrams = drawn(True, seed)
+        ngrams[:, 0] = (ngrams[:, 0] + 4) % 9
+        plain = Scorer(reads_source=True)
+        plain.read(SECOND)
+        np.testing.assert_array_equal(remembered.estimates(ngrams), plain.estimates(ngrams))
+        np.testing.assert_array_equal(
+            remembered.log_probs(ngrams[:20]), plain.log_probs(ngrams[:20])
+        )
+    assert not scorer.asked
+
+
+def test_processes_that_number_words_differently_are_told() -> None:
+    known = KnownValues()
+    RememberedScorer(Scorer(False), known).encode([b"one", b"two"])
+    second = RememberedScorer(Scorer(False), known, number=1)
+    second.encode([b"one", b"two", b"three"])
+    third = RememberedScorer(Scorer(False), known, number=2)
+    with pytest.raises(UserError, match="number the word 'two' 1 and 0, expected one"):
+        third.encode([b"two"])
+
+
 def test_nothing_is_known_after_a_failure() -> None:
-    scorer = Scorer(False)
-    remembered = RememberedScorer(scorer)
+    scorer, known = Scorer(False), KnownValues()
+    remembered = RememberedScorer(scorer, known)
     ngrams = drawn(False, 2)
 
     def fail(_: NDArray[np.int32]) -> NDArray[np.float32]:
@@ -124,17 +170,25 @@ def test_nothing_is_known_after_a_failure() -> None:
     with pytest.raises(UserError, match="today"):
         remembered.estimates(ngrams)
     del scorer.estimates  # type: ignore[method-assign]
+    known.enter()
     np.testing.assert_array_equal(remembered.estimates(ngrams), scorer.estimates(ngrams))
 
 
-def test_a_scorer_is_kept_until_its_process_ends(tmp_path: Path) -> None:
-    ends = tmp_path / "ends"
-    script = f"echo ngram-scorer 1 2 0 0; cat > /dev/null; echo end >> {ends}"
+def test_processes_and_what_is_known_are_kept_until_the_end(tmp_path: Path) -> None:
+    starts, ends = tmp_path / "starts", tmp_path / "ends"
+    script = (
+        f"echo start >> {starts}; echo ngram-scorer 1 2 0 0; cat > /dev/null; echo end >> {ends}"
+    )
     command = ("sh", "-c", script)
     scorers = RememberedScorers()
-    first = scorers.of(command)
-    assert scorers.of(command) is first
+    scorers.start([command], 3)
+    for number in (0, 2, 0):
+        scorers.of(command, number)
+    assert starts.read_text() == "start\n" * 3
+    scorers.put_aside(scorers.take_news())
     scorers.end()
-    assert ends.read_text() == "end\n"
-    assert scorers.of(command) is not first
+    assert ends.read_text() == "end\n" * 3
+    assert not scorers.take_news()
+    scorers.of(command)
+    assert starts.read_text() == "start\n" * 4
     scorers.end()
