@@ -148,6 +148,20 @@ def test_what_another_process_asked_for_is_known_in_the_next_text() -> None:
     assert not scorer.asked
 
 
+def test_of_more_values_than_are_kept_the_first_stay_known() -> None:
+    scorer, known = Scorer(reads_source=False), KnownValues(max_ngrams=700)
+    remembered = RememberedScorer(scorer, known)
+    for seed in (7, 8):
+        remembered.read((b"sentence %d" % seed,))
+        remembered.estimates(drawn(False, seed))
+        known.enter()
+    for seed, n_more in ((7, 0), (8, 300)):
+        asked = sum(scorer.asked)
+        remembered.read((b"sentence %d" % seed,))
+        remembered.estimates(drawn(False, seed))
+        assert (sum(scorer.asked) > asked + n_more) == bool(n_more)
+
+
 def test_processes_that_number_words_differently_are_told() -> None:
     known = KnownValues()
     RememberedScorer(Scorer(False), known).encode([b"one", b"two"])
