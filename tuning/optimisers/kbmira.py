@@ -148,19 +148,21 @@ def _hope_and_fear(lists, sentence, weights, background, work):  # type: ignore[
         values = lists.gains[first:]
     else:
         _background_bleus(lists, sentence, background, values, work[2:])
+    kinds = lists.kinds[first : first + n_hypotheses]
     hope = fear = 0
     hope_value = fear_value = -np.inf
     for i in range(n_hypotheses):
-        if scores[i] + values[i] > hope_value:
-            hope, hope_value = i, scores[i] + values[i]
-        if scores[i] - values[i] > fear_value:
-            fear, fear_value = i, scores[i] - values[i]
-    return first + hope, first + fear, values[hope] - values[fear]
+        value = values[kinds[i]]
+        if scores[i] + value > hope_value:
+            hope, hope_value = i, scores[i] + value
+        if scores[i] - value > fear_value:
+            fear, fear_value = i, scores[i] - value
+    return first + hope, first + fear, values[kinds[hope]] - values[kinds[fear]]
 
 
 @inner
 def _background_bleus(lists, sentence, background, values, work):  # type: ignore[no-untyped-def]
-    """BLEU (0 to 1) of each hypothesis amid past sentences, times reference words (Chiang et al. 2008).
+    """BLEU (0 to 1) of each distinct statistics amid past ones, times reference words (Chiang et al. 2008).
 
     Short loops over one column each, since the compiler makes vector operations of those.
 
@@ -168,25 +170,25 @@ def _background_bleus(lists, sentence, background, values, work):  # type: ignor
         lists: `SentenceColumns`.
         sentence: its number.
         background: statistics of past sentences, *Shape:* (9,).
-        values: gets the BLEUs, *Shape:* (at least the sentence's hypotheses,).
-        work: room, *Shape:* (WORK_ROWS, at least the sentence's hypotheses).
+        values: gets the BLEUs, *Shape:* (at least the sentence's kinds,).
+        work: room, *Shape:* (WORK_ROWS, at least the sentence's kinds).
     """
-    first, end = lists.offsets[sentence], lists.offsets[sentence + 1]
-    n_hypotheses = end - first
+    first, end = lists.kind_offsets[sentence], lists.kind_offsets[sentence + 1]
+    n_kinds = end - first
     lengths = lists.lengths[first:end]
     first_totals = lists.total_offsets[sentence]
     n_totals = lists.total_offsets[sentence + 1] - first_totals
     amid, of_each = work[0], work[1]
-    for i in range(n_hypotheses):
+    for i in range(n_kinds):
         values[i] = 1.0
     for order in range(MAX_ORDER):
         for k in range(n_totals):
             amid[k] = lists.totals[first_totals + k, order] + background[2 * order + 1]
-        for i in range(n_hypotheses):
+        for i in range(n_kinds):
             of_each[i] = amid[lengths[i]]
-        at, past = MAX_ORDER * first + order * n_hypotheses, background[2 * order]
-        matches = lists.matches[at : at + n_hypotheses]
-        for i in range(n_hypotheses):
+        at, past = MAX_ORDER * first + order * n_kinds, background[2 * order]
+        matches = lists.matches[at : at + n_kinds]
+        for i in range(n_kinds):
             values[i] *= np.divide(matches[i] + past, of_each[i])
     penalties, n_words = work[0], work[1]
     for k in range(n_totals):
@@ -194,7 +196,7 @@ def _background_bleus(lists, sentence, background, values, work):  # type: ignor
         n_own_words = lists.totals[first_totals + k, 0] + background[1]
         penalties[k] = np.exp(min(0.0, 1.0 - n_reference_words / n_own_words))
         n_words[k] = n_reference_words
-    for i in range(n_hypotheses):
+    for i in range(n_kinds):
         values[i] = np.sqrt(np.sqrt(values[i]))
-    for i in range(n_hypotheses):
+    for i in range(n_kinds):
         values[i] = values[i] * penalties[lengths[i]] * n_words[lengths[i]]

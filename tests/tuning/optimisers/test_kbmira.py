@@ -45,10 +45,10 @@ def pool_of_choices(n_sentences: int) -> NBestPool:
 @njit
 def background_bleus(lists, sentence, background):  # type: ignore[no-untyped-def]
     """Compiled code alone can call the function."""
-    n_hypotheses = lists.offsets[sentence + 1] - lists.offsets[sentence]
-    values = np.empty(n_hypotheses)
-    _background_bleus(lists, sentence, background, values, np.empty((WORK_ROWS, n_hypotheses)))
-    return values
+    kinds = lists.kinds[lists.offsets[sentence] : lists.offsets[sentence + 1]]
+    values = np.empty(len(kinds))
+    _background_bleus(lists, sentence, background, values, np.empty((WORK_ROWS, len(kinds))))
+    return values[kinds]
 
 
 def background_bleu(statistics: list[int], background: Numbers) -> float:
