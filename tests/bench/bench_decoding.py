@@ -3,7 +3,7 @@
 The peer is `moses` on the same lines. For the stored system of a Moses run (MOSES_GOLDEN) the speed of
 that run stands beside it where `moses` is not installed. With a neural model in the search,
 the peer is the search without it. What the first lines ask of a model is remembered, so other lines are timed
-than those that compile and load.
+than those that compile and load. As in a tuning, lines are also translated again, by one process and by two.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class Work:
     source: Path
     weights: Weights | None = None
 
-    def words_per_second(self, options: DecoderConfig) -> float:
+    def words_per_second(self, options: DecoderConfig, jobs: int = 1) -> float:
         """Speed on the text."""
         n_words = sum(len(line.split()) for line in read_lines(self.source))
-        with TemporaryDirectory() as folder, open_decoder(self.ini, options, 1) as decoder:
+        with TemporaryDirectory() as folder, open_decoder(self.ini, options, jobs) as decoder:
             decoder.decode(self.first_lines, Path(folder) / "first", self.weights, None, 1)
             started = time.perf_counter()
             decoder.decode(self.source, Path(folder) / "second", self.weights, None, 1)
@@ -67,6 +67,17 @@ def with_neural_model(work: Work, name: str, service: str) -> Result:
     title = f"decode {N_LINES} lines, {name} in the search"
     shown = " ".join(Path(word).name for word in service.split())
     return Result(title, shown, "the search without it", neural, plain, "words/s")
+
+
+def again_by_two(work: Work, name: str, service: str) -> Result:
+    """Translating a text again by two processes against one."""
+    again, options = (
+        replace(work, first_lines=work.source),
+        _options("builtin", f"{name}={service}"),
+    )
+    one, two = (again.words_per_second(options, jobs) for jobs in (1, 2))
+    title = f"decode {N_LINES} lines again, {name} in the search"
+    return Result(title, "two processes", "one process", two, one, "words/s")
 
 
 def _options(kind: DecoderKind, neural_lm: str | tuple[str, ...] = ()) -> DecoderConfig:
@@ -104,6 +115,7 @@ def main(source: Path, out: Path, runs: Sequence[Path], models: Sequence[str]) -
             for precision in ("float32", "bfloat16"):
                 service = f"{RESCORER} serve {model} --precision {precision}{options}"
                 results.append(with_neural_model(work, name, service))
+            results.append(again_by_two(work, name, service))
     if (golden := GOLDEN / "decode").is_dir():
         # Without a model nothing is remembered, and the stored speed is that of all lines.
         stored = Work(golden / "moses.ini", golden / "input.en", golden / "input.en")
