@@ -369,13 +369,24 @@ def test_processes_with_a_scorer_each_give_a_line_for_any_line(ini: Path, comman
     assert len((ini.parent / "plain").read_bytes().split(b"\n")) == len(lines) + 1
 
 
+DIES = """import struct, sys
+print('ngram-scorer 1 2 0 0', flush=True)
+while sys.stdin.buffer.read(1) in {answered!r}:
+    n_bytes = struct.unpack('<I', sys.stdin.buffer.read(4))[0]
+    n_words = sys.stdin.buffer.read(n_bytes).count(b'\\n') + 1
+    sys.stdout.buffer.write(bytes(4 * n_words))
+    sys.stdout.buffer.flush()
+sys.exit('no memory left')
+"""
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_scorer_that_dies_is_told_in_its_own_words(ini: Path, tmp_path: Path, jobs: int) -> None:
+@pytest.mark.parametrize("answered", [(), (b"W",)])
+def test_a_scorer_that_dies_is_told_in_its_own_words(
+    ini: Path, tmp_path: Path, jobs: int, answered: tuple[bytes, ...]
+) -> None:
     script = tmp_path / "dies.py"
-    script.write_text(
-        "import sys\nprint('ngram-scorer 1 2 0 0', flush=True)\nsys.stdin.buffer.read(1)\n"
-        "sys.exit('no memory left')\n"
-    )
+    script.write_text(DIES.format(answered=answered))
     options = DecoderConfig(kind="builtin", neural_lm=f"CSLM0={sys.executable} {script}")
     with pytest.raises(UserError, match=r"dies\.py.*status 1.*no memory left"):
         run(ini, b"u v w\n" * 99, options, jobs, 0.3)
