@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 
 from golden import GOLDEN
@@ -25,7 +26,7 @@ from moses_bridge.base.textio import read_lines, write_lines
 from moses_bridge.decoding.decoder import DecoderConfig, Weights, open_decoder
 from moses_bridge.formats.weights import read_weights
 
-N_FIRST_LINES, N_LINES = 200, 800
+N_FIRST_LINES, N_LINES, N_ROUNDS = 200, 800, 3
 # Neural models and how they are asked: the CSLM for exact values, the NNJM for raw ones.
 SERVICES = {"CSLM0": "", "NNJM0": " --unnormalized"}
 RESCORER = Path(sys.executable).with_name("rescorer")
@@ -51,9 +52,18 @@ class Work:
             return n_words / (time.perf_counter() - started)
 
 
+def speeds_in_turn(*runs: tuple[Work, DecoderConfig, int]) -> list[float]:
+    """The median speed of each, measured in turn, since a machine has slow and fast minutes."""
+    rounds = [
+        [work.words_per_second(options, jobs) for work, options, jobs in runs]
+        for _ in range(N_ROUNDS)
+    ]
+    return [median(speeds) for speeds in zip(*rounds, strict=True)]
+
+
 def next_to_moses(work: Work, title: str, stored: float | None) -> Result:
     """The search against `moses`, or against a stored speed of it."""
-    ours = work.words_per_second(_options("builtin"))
+    (ours,) = speeds_in_turn((work, _options("builtin"), 1))
     theirs = work.words_per_second(_options("moses")) if find_program("moses") else stored
     return Result(title, "built-in, 1 process", "moses", ours, theirs, "words/s")
 
@@ -62,8 +72,10 @@ def with_neural_model(work: Work, name: str, service: str) -> Result:
     """The search with a neural model against that without."""
     assert work.weights
     base = {feature: value for feature, value in work.weights.items() if feature != name}
-    neural = work.words_per_second(_options("builtin", f"{name}={service}"))
-    plain = replace(work, weights=base).words_per_second(_options("builtin"))
+    neural, plain = speeds_in_turn(
+        (work, _options("builtin", f"{name}={service}"), 1),
+        (replace(work, weights=base), _options("builtin"), 1),
+    )
     title = f"decode {N_LINES} lines, {name} in the search"
     shown = " ".join(Path(word).name for word in service.split())
     return Result(title, shown, "the search without it", neural, plain, "words/s")
@@ -75,7 +87,7 @@ def again_by_two(work: Work, name: str, service: str) -> Result:
         replace(work, first_lines=work.source),
         _options("builtin", f"{name}={service}"),
     )
-    one, two = (again.words_per_second(options, jobs) for jobs in (1, 2))
+    one, two = speeds_in_turn((again, options, 1), (again, options, 2))
     title = f"decode {N_LINES} lines again, {name} in the search"
     return Result(title, "two processes", "one process", two, one, "words/s")
 
