@@ -353,7 +353,8 @@ class ScorerProcesses:
         Raises:
             ToolError: see `ScorerProcess`.
         """
-        wanted = [(command, number) for command in commands for number in range(n_processes)]
+        distinct = dict.fromkeys(commands)  # two features may be of one command
+        wanted = [(command, number) for command in distinct for number in range(n_processes)]
         with ThreadPoolExecutor(max(1, len(wanted))) as threads:
             started = [threads.submit(self.of, *one) for one in wanted]
         for one in started:

@@ -83,10 +83,8 @@ def with_neural_model(work: Work, name: str, service: str) -> Result:
 
 def again_by_two(work: Work, name: str, service: str) -> Result:
     """Translating a text again by two processes against one."""
-    again, options = (
-        replace(work, first_lines=work.source),
-        _options("builtin", f"{name}={service}"),
-    )
+    again = replace(work, first_lines=work.source)
+    options = _options("builtin", f"{name}={service}")
     one, two = speeds_in_turn((again, options, 1), (again, options, 2))
     title = f"decode {N_LINES} lines again, {name} in the search"
     return Result(title, "two processes", "one process", two, one, "words/s")

@@ -49,7 +49,9 @@ Command = tuple[str, ...]
 
 
 class RememberedScorer:
-    """An `NgramScorer` computing each value once: of an n-gram, and at a place of a sentence if it sees those.
+    """An `NgramScorer` that computes no value again that an earlier text asked for.
+
+    A value is one of an n-gram, and of a place of a sentence if the model sees those.
 
     Args:
         scorer: a process of the model; a value must depend on nothing else.

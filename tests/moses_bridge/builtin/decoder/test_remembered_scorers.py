@@ -195,7 +195,7 @@ def test_processes_and_what_is_known_are_kept_until_the_end(tmp_path: Path) -> N
     )
     command = ("sh", "-c", script)
     scorers = RememberedScorers()
-    scorers.start([command], 3)
+    scorers.start([command, command], 3)
     for number in (0, 2, 0):
         scorers.of(command, number)
     assert starts.read_text() == "start\n" * 3
