@@ -164,11 +164,14 @@ class _Layer:
         alpha: float,
         wants_gradients: bool,
     ) -> None:
-        self.weight = weight.to(product_type)
+        self.is_compiled = weight.device.type == "cpu" and weight.dtype == torch.float32
+        # A sample has another number of words each time: oneDNN would compile three kernels for each, 5 ms.
+        self.weight = (
+            narrow_rows(weight, product_type) if self.is_compiled else weight.to(product_type)
+        )
         self.bias = bias
         self.alpha = alpha
         self.wants_gradients = wants_gradients
-        self.is_compiled = weight.device.type == "cpu" and weight.dtype == torch.float32
 
     def results(
         self, rows: Tensor, child_rows: Tensor, child_words: Tensor, child_weights: Tensor
@@ -203,12 +206,12 @@ class _Layer:
 
     @torch.no_grad()
     def _result(self, block: _Block) -> _Result:
-        n_rows = len(block.rows)
+        n_rows, n_words = len(block.rows), len(self.bias)
         product_rows = narrow_rows(block.rows, self.weight.dtype)
         products = product_rows @ self.weight.T
         if self.is_compiled:
             loss, bias = self._compiled_gradients(block, products[:n_rows])
-            products[n_rows:] = 0
+            products[n_rows:], products[:, n_words:] = 0, 0
             by_logits = products
         else:
             loss, by_logits = self._logit_gradients(block, products[:n_rows])
@@ -216,7 +219,8 @@ class _Layer:
             by_logits = narrow_rows(by_logits, self.weight.dtype)
         if not self.wants_gradients:
             return _Result(loss, ())
-        return _Result(loss, ((by_logits @ self.weight)[:n_rows], by_logits.T @ product_rows, bias))
+        by_weight = (by_logits.T @ product_rows)[:n_words]
+        return _Result(loss, ((by_logits @ self.weight)[:n_rows], by_weight, bias))
 
     def _logit_gradients(self, block: _Block, products: Tensor) -> tuple[Tensor, Tensor]:
         """Loss, and its derivative by the logits, *Shape:* (n, V)."""
@@ -288,8 +292,11 @@ def _gradients_of_bfloat16(
     weights: NDArray[np.float32],
     bias_gradient: NDArray[np.float32],
 ) -> float:
-    """Loss of a block; a row at a time is widened, so that it stays in the cache."""
-    logits = np.empty(products.shape[1], np.float32)
+    """Loss of a block; a row at a time is widened, so that it stays in the cache.
+
+    Behind the words there may be columns of no word.
+    """
+    logits = np.empty(len(bias), np.float32)
     loss = 0.0
     for row in range(products.shape[0]):
         for word in range(len(logits)):

@@ -25,20 +25,24 @@ def narrow_rows(rows: Tensor, dtype: torch.dtype) -> Tensor:
     Returns:
         *Shape:* (n or more, width).
     """
-    if dtype != torch.bfloat16:
+    if n_narrow_rows(len(rows), dtype) == len(rows):
         return rows.to(dtype)
     narrow = room_for_rows(rows, dtype)
     narrow[: len(rows)] = rows
     return narrow
 
 
+def n_narrow_rows(n_rows: int, dtype: torch.dtype) -> int:
+    """The number of rows that `narrow_rows` makes of so many."""
+    if dtype != torch.bfloat16:
+        return n_rows
+    step = ROWS_STEP if n_rows > ROWS_STEP else FEW_ROWS_STEP
+    return -(-n_rows // step) * step
+
+
 def room_for_rows(like: Tensor, dtype: torch.dtype) -> Tensor:
     """Room for as many rows as another tensor has, with the zero rows of `narrow_rows` behind it."""
-    n_rows, width = like.shape[0], like.shape[1]
-    if dtype == torch.bfloat16:
-        step = ROWS_STEP if n_rows > ROWS_STEP else FEW_ROWS_STEP
-        n_rows = -(-n_rows // step) * step
-    room = like.new_empty(n_rows, width, dtype=dtype)
+    room = like.new_empty(n_narrow_rows(len(like), dtype), like.shape[1], dtype=dtype)
     room[len(like) :] = 0
     return room
 
