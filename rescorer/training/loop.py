@@ -20,7 +20,9 @@ from moses_bridge.base.json_files import record_of
 from moses_bridge.base.progress import Progress, print_note
 from rescorer.contract.choices import Precision
 from rescorer.contract.compute import dtype_of, fastest_precision
+from rescorer.contract.parallel import keep_freed_memory
 from rescorer.contract.training import Task, TaskBatch
+from rescorer.training.gradient_norm import clip_gradients
 from rescorer.training.log import LogRecord, NoLog, TrainingLog
 from rescorer.training.peers import ALONE, Peers
 from rescorer.training.recipes import RECIPES, Recipe, RecipeName
@@ -210,6 +212,7 @@ class Trainer(Generic[TaskBatch]):
                 "set loop.n_epochs or loop.max_minutes"
             )
         self._check_parts()
+        keep_freed_memory()
         self.directory.mkdir(parents=True, exist_ok=True)
         resumed = resume and self.peers.together(self._resume, first_alone=False)
         self.peers.agree(self.report.n_updates, "a saved state")
@@ -287,7 +290,7 @@ class Trainer(Generic[TaskBatch]):
                 "train with a lower learning_rate"
             )
         self.peers.sum_gradients(self.network.parameters())
-        nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip_norm)
+        clip_gradients(self.network.parameters(), self.config.clip_norm)
         self.optimizer.step()
         self.report.n_updates += 1
         return loss_per_word

@@ -31,6 +31,7 @@ from rescorer.contract.choices import Precision
 from rescorer.contract.compute import fastest_precision
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.encdec.task import EncDecTrainingConfig, empty_network
+from rescorer.training.gradient_norm import clip_gradients
 from rescorer.training.loop import LoopConfig
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.pairs.pair_pools import open_pairs
@@ -178,7 +179,7 @@ def update(
     """One update with the loss per word, as `rescorer train` makes it."""
     optimizer.zero_grad(set_to_none=True)
     (loss / n_words).backward()  # type: ignore[no-untyped-call]
-    nn.utils.clip_grad_norm_(network.parameters(), LoopConfig.clip_norm)
+    clip_gradients(network.parameters(), LoopConfig.clip_norm)
     optimizer.step()
 
 
