@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -16,7 +19,31 @@ MAXOUT_PIECES = 2
 def maxout(pieces: Tensor) -> Tensor:
     """The maximum of each two neighbours, *Shape:* (n, 2 m) -> (n, m)."""
     width = pieces.shape[1] // MAXOUT_PIECES
-    return pieces.view(len(pieces), width, MAXOUT_PIECES).amax(dim=2)
+    pairs = pieces.view(len(pieces), width, MAXOUT_PIECES)
+    if pieces.device.type != "cpu" or pieces.dtype != torch.float32:
+        return pairs.amax(dim=2)
+    result: Tensor = _Maxout.apply(pairs)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _Maxout(torch.autograd.Function):
+    """The maximum of each pair in one pass, and the gradient in another one: equal numbers have a half each."""
+
+    @staticmethod
+    def forward(ctx: Any, pairs: Tensor) -> Tensor:
+        """The maxima, *Shape:* (n, m, 2) -> (n, m)."""
+        ctx.save_for_backward(pairs)
+        result = pairs.new_empty(pairs.shape[:2])
+        _maxima(pairs.detach().numpy(), result.numpy())
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, *outputs: Tensor) -> Tensor:
+        """The gradient by the pairs."""
+        (pairs,) = ctx.saved_tensors
+        result = torch.empty_like(pairs)
+        _by_pairs(pairs.detach().numpy(), outputs[0].contiguous().numpy(), result.numpy())
+        return result
 
 
 def maxout_of_sum(products: Tensor, addends: Tensor) -> Tensor:
@@ -47,3 +74,25 @@ def _maxout_of_sum(
             one = widened(products[row, 2 * k]) + addends[row, 2 * k]
             other = widened(products[row, 2 * k + 1]) + addends[row, 2 * k + 1]
             out[row, k] = narrowed(one if one > other else other, out[row, k])
+
+
+@numba.njit(nogil=True, cache=True)
+def _maxima(pairs: NDArray[np.float32], out: NDArray[np.float32]) -> None:
+    """See `_Maxout.forward`."""
+    for row in range(out.shape[0]):
+        for k in range(out.shape[1]):
+            one, other = pairs[row, k, 0], pairs[row, k, 1]
+            out[row, k] = one if one > other else other
+
+
+@numba.njit(nogil=True, cache=True)
+def _by_pairs(
+    pairs: NDArray[np.float32], by_maxima: NDArray[np.float32], out: NDArray[np.float32]
+) -> None:
+    """See `_Maxout.backward`."""
+    none, half = np.float32(0.0), np.float32(0.5)
+    for row in range(by_maxima.shape[0]):
+        for k in range(by_maxima.shape[1]):
+            one, other, value = pairs[row, k, 0], pairs[row, k, 1], by_maxima[row, k]
+            out[row, k, 0] = value if one > other else none if one < other else half * value
+            out[row, k, 1] = value if one < other else none if one > other else half * value

@@ -39,7 +39,7 @@ class _Shared(torch.autograd.Function):
         """The weight in a type."""
         ctx.steps = steps
         ctx.set_materialize_grads(False)
-        return weight.detach().to(dtype, copy=True)
+        return weight.view_as(weight) if dtype == weight.dtype else weight.to(dtype)
 
     @staticmethod
     def backward(ctx: Any, *outputs: Tensor | None) -> tuple[Tensor | None, None, None]:
@@ -47,53 +47,69 @@ class _Shared(torch.autograd.Function):
         steps: _Steps = ctx.steps
         if not steps.rows:
             return None, None, None
-        rows, gradients = torch.cat(steps.rows), torch.cat(steps.gradients)
-        rows, gradients = (narrow_rows(part, part.dtype) for part in (rows, gradients))
+        rows, gradients = _all_rows(steps.rows), _all_rows(steps.gradients)
         return (gradients.T @ rows).float(), None, None
 
 
+def _all_rows(parts: list[Tensor]) -> Tensor:
+    """The rows of all steps, with zero rows of `narrow_rows` behind them."""
+    rows = parts[0] if len(parts) == 1 else torch.cat(parts)
+    return narrow_rows(rows, rows.dtype)
+
+
 class _Product(torch.autograd.Function):
-    """The product of the rows of one step."""
+    """The layer's output for the rows of one step."""
 
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, shared: Tensor, steps: _Steps) -> Tensor:
-        """The product as float32, *Shape:* (n, in) -> (n, out)."""
+    def forward(
+        ctx: Any, rows: Tensor, shared: Tensor, bias: Tensor | None, steps: _Steps
+    ) -> Tensor:
+        """The output as float32, *Shape:* (n, in) -> (n, out)."""
         narrow = narrow_rows(rows.detach(), shared.dtype)
         ctx.save_for_backward(narrow, shared)
-        ctx.steps, ctx.n_rows = steps, len(rows)
-        return linear(narrow, shared)[: len(rows)].float()
+        ctx.steps, ctx.n_rows, ctx.has_bias = steps, len(rows), bias is not None
+        product = linear(narrow, shared)[: len(rows)]
+        return product.float() if bias is None else product + bias
 
     @staticmethod
-    def backward(ctx: Any, *outputs: Tensor) -> tuple[Tensor, None, None]:
-        """The gradient by the rows; what the weight's needs is kept."""
+    def backward(ctx: Any, *outputs: Tensor) -> tuple[Tensor | None, ...]:
+        """The gradients by the rows and the bias; what the weight's needs is kept."""
         narrow, shared = ctx.saved_tensors
         gradients = narrow_rows(outputs[0], shared.dtype)
         ctx.steps.rows.append(narrow)
         ctx.steps.gradients.append(gradients)
-        return (gradients @ shared)[: ctx.n_rows].float(), None, None
+        by_bias = outputs[0].sum(0) if ctx.has_bias else None
+        return (gradients @ shared)[: ctx.n_rows].float(), None, by_bias, None
 
 
 class StepLinear(nn.Linear):
-    """A linear layer; within `shared_steps` its weight is made ready once for all steps."""
+    """A linear layer; within `shared_steps` its weight is made ready once for all steps.
 
+    Attributes:
+        shared_type: of the products, if steps share the weight.
+    """
+
+    shared_type: torch.dtype | None = None
     _shared: tuple[Tensor, _Steps] | None = None
 
     def forward(self, rows: Tensor) -> Tensor:
         """The layer's output, *Shape:* (n, in_features) -> (n, out_features)."""
-        if self._shared is None:
+        if self.shared_type is None:
             return super().forward(rows)
-        product: Tensor = _Product.apply(rows, *self._shared)  # type: ignore[no-untyped-call]
-        return product if self.bias is None else product + self.bias
+        if self._shared is None:
+            self._shared = self._share(self.shared_type)
+        shared, steps = self._shared
+        output: Tensor = _Product.apply(rows, shared, self.bias, steps)  # type: ignore[no-untyped-call]
+        return output
 
-    def share(self, dtype: torch.dtype) -> None:
-        """Make the weight ready for products in a type."""
+    def _share(self, dtype: torch.dtype) -> tuple[Tensor, _Steps]:
         steps = _Steps()
         shared: Tensor = _Shared.apply(self.weight, steps, dtype)  # type: ignore[no-untyped-call]
-        self._shared = shared, steps
+        return shared, steps
 
-    def release(self) -> None:
-        """Forget what `share` made."""
-        self._shared = None
+    def use(self, shared_type: torch.dtype | None) -> None:
+        """Share the weight among the steps from now on, for products in a type; None for no more."""
+        self.shared_type, self._shared = shared_type, None
 
 
 @contextlib.contextmanager
@@ -107,8 +123,8 @@ def shared_steps(network: nn.Module, dtype: torch.dtype) -> Iterator[None]:
     layers = [layer for layer in network.modules() if isinstance(layer, StepLinear)]
     try:
         for layer in layers:
-            layer.share(dtype)
+            layer.use(dtype)
         yield
     finally:
         for layer in layers:
-            layer.release()
+            layer.use(None)

@@ -9,7 +9,7 @@ Notation: n rows; d = hidden_width, r = embedding_width, f = factor_width, V = s
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
 
@@ -35,7 +35,7 @@ from rescorer.training.held_out import digest, held_out_mask
 from rescorer.training.mapped_text import mapped_text
 from rescorer.training.text import read_text, turned_lines
 from rescorer.tries.generation import generator_with
-from rescorer.tries.recurrent import plain_log_probs
+from rescorer.tries.recurrent import plain_log_probs, unit_states
 from rescorer.tries.scoring import TrieScorer
 from rescorer.tries.text_task import EncodedText, TextTask, TextTrainingConfig
 from rescorer.tries.word_tables import WordTables
@@ -135,6 +135,12 @@ class RnnLm(nn.Module):
     def step(self, carried: Any, inputs: WordInputs, source: NoSource) -> Any:
         """See `Recurrent.step`."""
         return self.unit.step(carried, inputs.unit)
+
+    def states(
+        self, start: Any, parents: Sequence[NDArray[np.int64]], inputs: WordInputs, source: NoSource
+    ) -> Any:
+        """See `StatesAtOnce.states`."""
+        return unit_states(self.unit, start, parents, inputs.unit)
 
     def factors(self, state: Any, inputs: WordInputs, source: NoSource) -> Tensor:
         """F h, *Shape:* (n, f), or h itself, *Shape:* (n, d)."""

@@ -22,10 +22,7 @@ from rescorer.tries.recurrent import (
     Recurrent,
     Source,
     State,
-    carried_by,
-    carried_once,
-    joined,
-    split,
+    network_states,
     to_device,
 )
 
@@ -110,13 +107,8 @@ def _factors(
     words = np.concatenate([np.full(len(roots), NO_WORD), tree.words])
     groups = to_device(np.concatenate(sources), weight)
     inputs = network.inputs(to_device(words, weight), source, groups)
-    state, states = network.start(source), []
-    level_inputs = split(inputs, [len(roots), *tree.sizes])
-    for level_parents, part in zip(parents, level_inputs, strict=True):
-        carried, which = carried_once(network.carry, state, to_device(level_parents, weight))
-        state = network.step(carried_by(carried, which), part, source)
-        states.append(state)
-    return network.factors(joined(states), inputs, source)
+    states = network_states(network, network.start(source), parents, inputs, source)
+    return network.factors(states, inputs, source)
 
 
 def _children(tree: PrefixTree, weights: NDArray[np.float64]) -> Predicted:

@@ -8,14 +8,15 @@ LSTM has two fields where a gated unit has one, and an attention keeps its annot
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from rescorer.layers.units import Unit
+from rescorer.layers.gated_levels import gated_states, has_compiled_levels
+from rescorer.layers.units import GatedUnit, Unit
 from rescorer.tries.prefix_tree import PrefixTree
 
 # The previous word of a first step: there is none.
@@ -65,6 +66,23 @@ class Recurrent(Protocol[Source, State, Carried, Inputs]):
 
     def factors(self, state: State, inputs: Inputs, source: Source) -> Tensor:
         """What is multiplied with the output weight, *Shape:* (n, w)."""
+
+
+@runtime_checkable
+class StatesAtOnce(Protocol):
+    """A network that finds the states of a whole trie faster than step by step."""
+
+    def states(
+        self, start: Any, parents: Sequence[NDArray[np.int64]], inputs: Any, source: Any
+    ) -> Any:
+        """The states of all nodes, level by level.
+
+        Args:
+            start: the states before the first level.
+            parents: of the nodes of each level, in the level before, rising; of the first one in `start`.
+            inputs: of all nodes, level by level.
+            source: all sources.
+        """
 
 
 def take(fields: Fields, rows: Tensor) -> Fields:
@@ -128,6 +146,61 @@ def carried_by(carried: Carried, which: Tensor) -> Carried:
     return carried if len(which) == len(carried[0]) else take(carried, which)
 
 
+def network_states(
+    network: Recurrent[Source, State, Carried, Inputs],
+    start: State,
+    parents: Sequence[NDArray[np.int64]],
+    inputs: Inputs,
+    source: Source,
+) -> State:
+    """The states of all nodes of a trie, level by level; see `StatesAtOnce.states`."""
+    if isinstance(network, StatesAtOnce):
+        return cast(State, network.states(start, parents, inputs, source))
+    state, states = start, []
+    level_inputs = split(inputs, [*map(len, parents)])
+    for of_level, part in zip(parents, level_inputs, strict=True):
+        carried, which = carried_once(network.carry, state, to_device(of_level, state[0]))
+        state = network.step(carried_by(carried, which), part, source)
+        states.append(state)
+    return joined(states)
+
+
+def unit_states(
+    unit: Unit[State, Carried], start: State, parents: Sequence[NDArray[np.int64]], inputs: Tensor
+) -> State:
+    """The states of all nodes of a tree, level by level, where nothing but a unit makes the steps.
+
+    Args:
+        unit: makes the steps.
+        start: the states before the first level.
+        parents: of the nodes of each level, in the level before, rising; of the first one in `start`.
+        inputs: `Unit.inputs` of all nodes, level by level, *Shape:* (n_nodes, any).
+    """
+    if has_compiled_levels(unit, inputs):
+        return unit.state(gated_states(cast(GatedUnit, unit), start[0], parents, inputs))
+    state, states = start, []
+    for of_level, level_inputs in zip(
+        parents, torch.split(inputs, [*map(len, parents)]), strict=True
+    ):
+        carried, which = carried_once(unit.carry, state, to_device(of_level, inputs))
+        parts = _carried_parts(carried, which, level_inputs)
+        state = joined([unit.step(part, part_inputs) for part, part_inputs in parts])
+        states.append(state)
+    return joined(states)
+
+
+def _carried_parts(
+    carried: Carried, which: Tensor, inputs: Tensor
+) -> Iterator[tuple[Carried, Tensor]]:
+    """Pieces of what `carried_once` gave, one row a child, and of the children's inputs."""
+    if len(which) == len(carried[0]):
+        for *part, part_inputs in pieces(*carried, inputs):
+            yield _like(carried, part), part_inputs
+    else:
+        for rows, part_inputs in pieces(which, inputs):
+            yield take(carried, rows), part_inputs
+
+
 def last_states(unit: Unit[State, Carried], tree: PrefixTree, inputs: Tensor) -> State:
     """The state behind the last word of each row of a tree with one root.
 
@@ -136,14 +209,9 @@ def last_states(unit: Unit[State, Carried], tree: PrefixTree, inputs: Tensor) ->
         tree: the rows, none of them empty.
         inputs: `Unit.inputs` of the words of all nodes, level by level, *Shape:* (n_nodes, any).
     """
-    state, states = unit.start(tree.n_groups), []
-    for level, level_inputs in zip(tree.levels, torch.split(inputs, tree.sizes), strict=True):
-        carried, which = carried_once(unit.carry, state, to_device(level.parents, inputs))
-        state = joined(
-            [unit.step(take(carried, rows), part) for rows, part in pieces(which, level_inputs)]
-        )
-        states.append(state)
-    return take(joined(states), to_device(tree.last_nodes, inputs))
+    parents = [level.parents for level in tree.levels]
+    states = unit_states(unit, unit.start(tree.n_groups), parents, inputs)
+    return take(states, to_device(tree.last_nodes, inputs))
 
 
 def to_device(numbers: NDArray[np.int32] | NDArray[np.int64], beside: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ Notation: batch or n rows; d = hidden_width, r = embedding_width, m = maxout_wid
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
@@ -26,7 +27,13 @@ from rescorer.layers.output_layer import start_normalised
 from rescorer.layers.step_linear import StepLinear
 from rescorer.layers.units import UnitName, new_unit
 from rescorer.tries.prefix_tree import PrefixTree, build_prefix_tree
-from rescorer.tries.recurrent import last_states, plain_log_probs, to_device, word_vectors
+from rescorer.tries.recurrent import (
+    last_states,
+    plain_log_probs,
+    to_device,
+    unit_states,
+    word_vectors,
+)
 
 # Standard deviation of the initial weights, Cho et al. (2014), section 4.1.
 INITIAL_DEVIATION = 0.01
@@ -169,6 +176,16 @@ class EncoderDecoder(nn.Module):
     def step(self, carried: Any, inputs: StepInputs, source: EncodedSources) -> Any:
         """h'_t."""
         return self.decoder.step(carried, inputs.unit)
+
+    def states(
+        self,
+        start: Any,
+        parents: Sequence[NDArray[np.int64]],
+        inputs: StepInputs,
+        source: EncodedSources,
+    ) -> Any:
+        """See `StatesAtOnce.states`."""
+        return unit_states(self.decoder, start, parents, inputs.unit)
 
     def factors(self, state: Any, inputs: StepInputs, source: EncodedSources) -> Tensor:
         """G_l s_t, *Shape:* (n, r)."""

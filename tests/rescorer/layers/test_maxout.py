@@ -11,9 +11,24 @@ def test_the_maximum_of_neighbours() -> None:
     assert maxout(torch.tensor([[1.0, 3.0, -2.0, -5.0]])).tolist() == [[3.0, -2.0]]
 
 
-def test_an_odd_width_is_refused() -> None:
+@pytest.mark.parametrize("n_rows", [0, 1, 70])
+def test_compiled_loops_are_the_maximum_of_pytorch(n_rows: int) -> None:
+    pieces = torch.randn(n_rows, 10)
+    pieces[:, 4:6] = 0.5
+    weights = torch.randn(n_rows, 5)
+    found, expected = pieces.clone().requires_grad_(), pieces.clone().requires_grad_()
+    maxima = maxout(found)
+    assert torch.equal(maxima, expected.view(n_rows, 5, 2).amax(dim=2))
+    (maxima * weights).sum().backward()
+    (expected.view(n_rows, 5, 2).amax(dim=2) * weights).sum().backward()
+    assert found.grad is not None and expected.grad is not None
+    assert torch.equal(found.grad, expected.grad)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_an_odd_width_is_refused(dtype: torch.dtype) -> None:
     with pytest.raises(RuntimeError):
-        maxout(torch.zeros(2, 3))
+        maxout(torch.zeros(2, 3, dtype=dtype))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
