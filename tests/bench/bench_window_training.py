@@ -21,6 +21,7 @@ from torch.nn.functional import cross_entropy
 
 from rescorer.contract.choices import Precision
 from rescorer.contract.data import Data
+from rescorer.contract.parallel import keep_freed_memory
 from rescorer.scorers.nnjm.network import Nnjm
 from rescorer.scorers.nnjm.task import NnjmTrainingConfig, prepare
 from rescorer.training.loop import LoopConfig
@@ -71,6 +72,7 @@ def prepared(data: Data, product_type: Precision) -> tuple[Nnjm, WindowTask]:
 
 def measure(data: Data) -> Iterator[Result]:
     """Speed, then time to the goal, of each type of our products against the peer."""
+    keep_freed_memory()  # as `rescorer train` does
     network, task = prepared(data, "float32")
     plain = trained(network, PlainTask(task), LEARNING_RATE, PEER_SECONDS, -np.inf)
     peer, goal = "plain PyTorch, full softmax", min(loss for _, loss in plain.points)
