@@ -13,12 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from rescorer.layers.float_bits import narrowed, sigmoid, tanh, widened
-from rescorer.layers.narrow_rows import narrow_rows, numpy_numbers, room_for_rows
+from rescorer.layers.narrow_rows import Numbers, narrow_rows, numpy_numbers, room_for_rows
 from rescorer.layers.products import narrow_product
 from rescorer.layers.units import GatedCarried, GatedState, GatedUnit
-
-# float32, or the bits of bfloat16.
-Numbers = NDArray[np.float32] | NDArray[np.uint16]
 
 
 class CompiledGatedUnit(GatedUnit):

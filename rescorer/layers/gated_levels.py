@@ -1,8 +1,8 @@
 """States of a gated unit over the levels of a tree, with gradients, in compiled loops: for training on a CPU.
 
-Autograd has a node for each operation of each level, hundreds of small ones an update, and beside fast products
-they are half of the time. Here all levels are one operation, whose gradient is written out. A parent's products
-are computed once for all its children, and the gradient of a weight is one product over all levels.
+Autograd has a node for each operation of each level, hundreds of small ones an update. They take up to a fifth
+of the time beside fast products. Here all levels are one operation with its gradient written out. The products
+of a parent are computed once for all its children, and the gradient of a weight is one product over all levels.
 
 Notation: N nodes, level by level; d = hidden_width; a node with the inputs a, b and c and its parent's state h
 has the state z h + (1 - z) g, with r = sigmoid(a + U_r h), z = sigmoid(b + U_z h) and g = tanh(c + U (r h)):
@@ -21,11 +21,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rescorer.layers.float_bits import narrowed, sigmoid, tanh, widened
-from rescorer.layers.narrow_rows import n_narrow_rows, numpy_numbers
+from rescorer.layers.narrow_rows import Numbers, n_narrow_rows, numpy_numbers
 from rescorer.layers.units import GatedUnit
-
-# float32, or the bits of bfloat16.
-Numbers = NDArray[np.float32] | NDArray[np.uint16]
 
 
 def has_compiled_levels(unit: object, inputs: Tensor) -> bool:

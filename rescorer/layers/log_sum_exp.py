@@ -19,7 +19,7 @@ from torch import Tensor
 
 from rescorer.layers import packed_linear
 from rescorer.layers.float_bits import bits_as_float, exp, float_as_bits, in_order, widened
-from rescorer.layers.narrow_rows import narrow_rows, numpy_numbers
+from rescorer.layers.narrow_rows import Numbers, narrow_rows, numpy_numbers
 
 # A tile of logits, 1 MB in bfloat16, stays in the processor's caches until it has been summed.
 ROWS_AT_ONCE = 1024
@@ -108,7 +108,7 @@ def _on_cpu(factors: Tensor, tiles: Sequence[Tensor], bias: Tensor, product: Pro
 
 @numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
 def _add_tile(
-    products: NDArray[np.float32] | NDArray[np.uint16],
+    products: Numbers,
     bias: NDArray[np.float32],
     shifts: NDArray[np.float32],
     sums: NDArray[np.float32],

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rescorer.layers.float_bits import narrowed, widened
-from rescorer.layers.narrow_rows import numpy_numbers, room_for_rows
+from rescorer.layers.narrow_rows import Numbers, numpy_numbers, room_for_rows
 
 MAXOUT_PIECES = 2
 
@@ -64,9 +64,9 @@ def maxout_of_sum(products: Tensor, addends: Tensor) -> Tensor:
 
 @numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
 def _maxout_of_sum(
-    products: NDArray[np.float32] | NDArray[np.uint16],
+    products: Numbers,
     addends: NDArray[np.float32],
-    out: NDArray[np.float32] | NDArray[np.uint16],
+    out: Numbers,
 ) -> None:
     """See `maxout_of_sum`."""
     for row in range(addends.shape[0]):

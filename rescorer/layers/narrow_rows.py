@@ -13,6 +13,8 @@ from torch import Tensor
 
 # Few shapes, and at most 63 zero rows beside the nodes computed at once; up to 64 rows at most 15.
 ROWS_STEP, FEW_ROWS_STEP = 64, 16
+# float32, or the bits of bfloat16.
+Numbers = NDArray[np.float32] | NDArray[np.uint16]
 
 
 def narrow_rows(rows: Tensor, dtype: torch.dtype) -> Tensor:
@@ -47,7 +49,7 @@ def room_for_rows(like: Tensor, dtype: torch.dtype) -> Tensor:
     return room
 
 
-def numpy_numbers(tensor: Tensor) -> NDArray[np.float32] | NDArray[np.uint16]:
+def numpy_numbers(tensor: Tensor) -> Numbers:
     """A tensor of the CPU in NumPy; of bfloat16, which it does not have, the bits."""
     narrow = tensor.dtype == torch.bfloat16
     return (tensor.view(torch.uint16) if narrow else tensor).numpy()

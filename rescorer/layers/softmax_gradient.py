@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from rescorer.layers.float_bits import exp, narrowed, widened
 from rescorer.layers.log_sum_exp import WORDS_AT_ONCE
-from rescorer.layers.narrow_rows import narrow_rows, numpy_numbers
+from rescorer.layers.narrow_rows import Numbers, narrow_rows, numpy_numbers
 from rescorer.layers.predicted import Predicted
 
 # With WORDS_AT_ONCE a tile of 1 MB in bfloat16: the sums of products are added to seldom.
@@ -127,7 +127,7 @@ def _by_logits(products: Tensor, bias: Tensor, rows: _Rows, first: int) -> Tenso
 
 @numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
 def _compiled_by_logits(
-    products: NDArray[np.float32] | NDArray[np.uint16],
+    products: Numbers,
     bias: NDArray[np.float32],
     log_z: NDArray[np.float32],
     row_weights: NDArray[np.float32],

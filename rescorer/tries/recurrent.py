@@ -156,13 +156,11 @@ def network_states(
     """The states of all nodes of a trie, level by level; see `StatesAtOnce.states`."""
     if isinstance(network, StatesAtOnce):
         return cast(State, network.states(start, parents, inputs, source))
-    state, states = start, []
-    level_inputs = split(inputs, [*map(len, parents)])
-    for of_level, part in zip(parents, level_inputs, strict=True):
-        carried, which = carried_once(network.carry, state, to_device(of_level, state[0]))
-        state = network.step(carried_by(carried, which), part, source)
-        states.append(state)
-    return joined(states)
+
+    def step(carried: Carried, which: Tensor, part: Inputs) -> State:
+        return network.step(carried_by(carried, which), part, source)
+
+    return _by_levels(network.carry, step, start, parents, split(inputs, [*map(len, parents)]))
 
 
 def unit_states(
@@ -178,13 +176,34 @@ def unit_states(
     """
     if has_compiled_levels(unit, inputs):
         return unit.state(gated_states(cast(GatedUnit, unit), start[0], parents, inputs))
+
+    def step(carried: Carried, which: Tensor, part: Tensor) -> State:
+        return joined([unit.step(*one) for one in _carried_parts(carried, which, part)])
+
+    level_inputs = torch.split(inputs, [*map(len, parents)])
+    return _by_levels(unit.carry, step, start, parents, level_inputs)
+
+
+def _by_levels(
+    carry: Callable[[State], Carried],
+    step: Callable[[Carried, Tensor, Any], State],
+    start: State,
+    parents: Sequence[NDArray[np.int64]],
+    inputs: Sequence[Any],
+) -> State:
+    """The states of all nodes, level by level.
+
+    Args:
+        carry: gives the products of some states.
+        step: gives the states of a level from what `carried_once` gave and the level's inputs.
+        start: the states before the first level.
+        parents: of the nodes of each level.
+        inputs: of each level.
+    """
     state, states = start, []
-    for of_level, level_inputs in zip(
-        parents, torch.split(inputs, [*map(len, parents)]), strict=True
-    ):
-        carried, which = carried_once(unit.carry, state, to_device(of_level, inputs))
-        parts = _carried_parts(carried, which, level_inputs)
-        state = joined([unit.step(part, part_inputs) for part, part_inputs in parts])
+    for of_level, part in zip(parents, inputs, strict=True):
+        carried, which = carried_once(carry, state, to_device(of_level, state[0]))
+        state = step(carried, which, part)
         states.append(state)
     return joined(states)
 
