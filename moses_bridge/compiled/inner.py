@@ -13,15 +13,22 @@ counts, since numba compiles a function that says nothing as it compiles the one
 
 An array is passed as seven numbers, so a call with the tables of a search as arguments pushes some
 hundreds of them. `inlined` is for functions called by the innermost loops with many arrays and too long for
-LLVM to inline by itself.
+LLVM to inline by itself. All take their indices as unsigned numbers (`unsigned_indices`).
 """
 
 from __future__ import annotations
 
 from numba import njit
 
-inner = njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
-inner_maker = njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=True)
-inlined = njit(
-    cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False, forceinline=True
+from moses_bridge.compiled.unsigned_indices import Compiler
+
+inner = njit(
+    cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False, pipeline_class=Compiler
 )
+inner_maker = njit(
+    cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=True, pipeline_class=Compiler
+)
+inlined = njit(
+    cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False, forceinline=True,
+    pipeline_class=Compiler,
+)  # fmt: skip

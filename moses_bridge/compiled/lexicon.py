@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.compiled.hash_table import FREE, hash_bytes, n_slots, slot_of
 from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.unsigned_indices import compiled
 
 # Initial room, doubled when it is full: enough for a small table without growing.
 FEWEST_WORDS, FEWEST_BYTES = 1024, 1 << 16
@@ -144,7 +144,7 @@ def has_room(tables: LexiconTables, n_bytes: int) -> bool:
     return bool(n_words + n_bytes < len(tables.starts) and n_used + n_bytes < len(tables.text))
 
 
-@njit(cache=True)
+@compiled
 def _add_all(tables: LexiconTables, data: Any, ends: Any) -> None:
     start = 0
     for end in ends:

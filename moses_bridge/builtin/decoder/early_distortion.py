@@ -6,10 +6,10 @@ A phrase away from the first gap makes a jump back necessary. This cost counts t
 
 from __future__ import annotations
 
-from numba import njit
+from moses_bridge.compiled.unsigned_indices import compiled
 
 
-@njit(cache=True)
+@compiled
 def early_cost(previous_end: int, gap: int, start: int, end: int) -> int:
     """The cost of translating words start..end-1 next, in words.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from moses_bridge.builtin.decoder.early_distortion import early_cost
 from moses_bridge.builtin.decoder.feature_slots import (
@@ -30,9 +29,10 @@ from moses_bridge.builtin.decoder.orientations import orientation
 from moses_bridge.builtin.decoder.weighted_model import LanguageModel, WeightedModel, lm_word
 from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
 from moses_bridge.compiled.inner import inner, inner_maker
+from moses_bridge.compiled.unsigned_indices import compiled
 
 
-@njit(cache=True)
+@compiled
 def score_path(rows: Any, starts: Any, ends: Any, words: Any, model: WeightedModel) -> Any:
     """The feature vector of a translation, *Shape:* (n_features,), in the order of `feature_slots`.
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.compiled.inner import inner, inner_maker
+from moses_bridge.compiled.unsigned_indices import compiled
 
 # At least the search's MAX_WINDOW, the limit of gaps and source phrases. For sentences of up to LONGEST_SPAN
 # words, the future costs equal those of Moses's table of all spans to the last bit. Longer sentences have other
@@ -70,7 +70,7 @@ def combine_spans(costs: FutureCosts) -> None:
             tails[start] = best
 
 
-@njit(cache=True)
+@compiled
 def combined(costs: FutureCosts) -> FutureCosts:
     """The same costs after `combine_spans`."""
     combine_spans(costs)

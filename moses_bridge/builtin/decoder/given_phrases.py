@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.builtin.decoder.feature_slots import PHRASE_PENALTY, PHRASE_TABLE, WORD_PENALTY
@@ -21,6 +20,7 @@ from moses_bridge.builtin.decoder.options import (
 )
 from moses_bridge.builtin.decoder.phrase_choice import unknown_to_model
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel
+from moses_bridge.compiled.unsigned_indices import compiled
 from moses_bridge.formats.marked_text import Given
 
 FIRST_GIVEN_ROW = UNKNOWN_ROW - 1  # translation i of a sentence has the row FIRST_GIVEN_ROW - i
@@ -109,7 +109,7 @@ def _stays(
     return any(words[i : i + len(sought)] == sought for i in range(len(words)))
 
 
-@njit(cache=True)
+@compiled
 def _given_options(
     spans: Any, word_starts: Any, words: Any, log_probs: Any, n_words: int, max_words: int,
     model: WeightedModel,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.builtin.decoder.options import Options
@@ -17,6 +16,7 @@ from moses_bridge.compiled.hash_table import (
     slot_of,
 )
 from moses_bridge.compiled.inner import inlined, inner_maker
+from moses_bridge.compiled.unsigned_indices import compiled
 
 NONE = -1
 
@@ -176,7 +176,7 @@ def same_future(options: Options, hyps: Hypotheses, one: int, other: int) -> boo
     return True
 
 
-@njit(cache=True)
+@compiled
 def close_stack(
     n_covered: int, first: int, stack_size: int, options: Options, hyps: Hypotheses, groups: Groups
 ) -> None:

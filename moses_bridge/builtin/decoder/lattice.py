@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.builtin.decoder.features import score_path
@@ -20,6 +19,7 @@ from moses_bridge.compiled.hash_table import (
     hash_number,
 )
 from moses_bridge.compiled.inner import inner, inner_maker
+from moses_bridge.compiled.unsigned_indices import compiled
 
 
 class Paths(NamedTuple):
@@ -62,7 +62,7 @@ class PathHeap(NamedTuple):
     hyps: NDArray[np.int32]
 
 
-@njit(cache=True)
+@compiled
 def best_paths(
     finals: Any, n_best: int, n_pops: int, hyps: Hypotheses, options: Options, model: WeightedModel
 ) -> Paths:
@@ -229,7 +229,7 @@ def _collect(
     return paths
 
 
-@njit(cache=True)
+@compiled
 def words_of_options(phrases: Any, options: Options) -> Any:
     """The concatenated target words of options, *Shape:* (n_words,) int32."""
     n_words = 0

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.base.textio import PIECE_BYTES
@@ -37,6 +36,7 @@ from moses_bridge.compiled.bytes_by_name import NEWLINE
 from moses_bridge.compiled.inner import inner
 from moses_bridge.compiled.lexicon import Lexicon, LexiconTables, add_word, has_room
 from moses_bridge.compiled.scanning import line_end, next_token, same_bytes
+from moses_bridge.compiled.unsigned_indices import compiled
 from moses_bridge.formats.row_columns import (
     ALIGNMENT,
     SPARSE,
@@ -268,7 +268,7 @@ def _rows_by_node(
     return starts, np.argsort(nodes, kind="stable").astype(np.int64)
 
 
-@njit(cache=True)
+@compiled
 def _parse_rows(
     data: Any, position: int, row: int, rows: TableRows,
     source_words: LexiconTables, target_words: LexiconTables, trie: TrieTables,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.builtin.decoder.ngram_memo import enter_ngrams
 from moses_bridge.builtin.decoder.options import Options
 from moses_bridge.builtin.decoder.searches import LastPhrases
 from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.unsigned_indices import compiled
 
 
 class FeatureWords(NamedTuple):
@@ -52,7 +52,7 @@ class StackWords(NamedTuple):
     contexts: NDArray[np.int32]
 
 
-@njit(cache=True)
+@compiled
 def stack_starts(n_covered: int, n_dependent: int, added: LastPhrases) -> Any:
     """Where the n-grams of each hypothesis of open stacks start in `stack_ngrams`, (n_hypotheses + 1,).
 
@@ -74,7 +74,7 @@ def stack_starts(n_covered: int, n_dependent: int, added: LastPhrases) -> Any:
     return starts
 
 
-@njit(cache=True)
+@compiled
 def stack_ngrams(
     n_covered: int, starts: Any, words: StackWords, added: LastPhrases, slots: Any, size: int
 ) -> tuple[Any, Any]:
@@ -133,7 +133,7 @@ def _fill_ngrams(
             place += 1
 
 
-@njit(cache=True)
+@compiled
 def option_ngrams(words: FeatureWords, open_id: int, order: int, options: Options) -> Any:
     """The n-grams of all options in isolation, *Shape:* (n_target_words, row width).
 
@@ -156,7 +156,7 @@ def option_ngrams(words: FeatureWords, open_id: int, order: int, options: Option
     return ngrams
 
 
-@njit(cache=True)
+@compiled
 def option_sums(values: Any, n_left_out: int, options: Options) -> Any:
     """Sum the values of the words of each option, except its first ones, *Shape:* (n_options,).
 
@@ -173,7 +173,7 @@ def option_sums(values: Any, n_left_out: int, options: Options) -> Any:
     return sums
 
 
-@njit(cache=True)
+@compiled
 def path_ngrams(
     phrase_starts: Any, phrases: Any, ids: Any, start_id: int, end_id: int, order: int,
     options: Options,
@@ -237,7 +237,7 @@ def _move_on(word: int, context: Any) -> None:
         context[n_context - 1] = word
 
 
-@njit(cache=True)
+@compiled
 def add_values(
     weight: float, values: Any, places: Any, starts: Any, closed: Any, added: LastPhrases,
     totals: Any,

@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import UserError
 from moses_bridge.compiled.hash_table import hash_next, hash_number, n_slots, slot_of
 from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.unsigned_indices import compiled
 from moses_bridge.formats.ngram_scorer import Answer
 
 MAX_NGRAMS = 1 << 20  # 40 MB
@@ -106,7 +106,7 @@ class NgramMemo:
         self._size, self._values[:size] = size, values
 
 
-@njit(cache=True)
+@compiled
 def _enter(ngrams: Any, slots: Any, size: int) -> tuple[Any, Any]:
     """Enter n-grams; return the place of each, new ones behind the others, and the new ones.
 
@@ -144,7 +144,7 @@ def enter_ngrams(ngrams: Any, slots: Any, size: int, places: Any, new: Any) -> i
     return n_new
 
 
-@njit(cache=True)
+@compiled
 def _enter_again(old: Any, slots: Any) -> None:
     for i in range(len(old)):
         if old[i, 0] != NO_CODE:

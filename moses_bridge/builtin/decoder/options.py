@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.builtin.decoder.feature_slots import (
@@ -31,6 +30,7 @@ from moses_bridge.builtin.decoder.source_trie import NO_NODE, ROOT, child_of
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel, lm_word
 from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
 from moses_bridge.compiled.inner import inner, inner_maker
+from moses_bridge.compiled.unsigned_indices import compiled
 
 UNKNOWN_SCORE = -100.0  # UnknownWordPenaltyProducer::EvaluateInIsolation: the floor of scores
 UNKNOWN_ROW = -1
@@ -95,7 +95,7 @@ def _span_nodes(source: Any, max_words: int, model: WeightedModel) -> Any:
     return nodes
 
 
-@njit(cache=True)
+@compiled
 def choose_for_sentence(source: Any, max_words: int, model: WeightedModel) -> None:
     """Make the choices of all source phrases of a sentence, so that worker processes share them.
 
@@ -111,7 +111,7 @@ def choose_for_sentence(source: Any, max_words: int, model: WeightedModel) -> No
             choose(node, model)
 
 
-@njit(cache=True)
+@compiled
 def spans_to_choose(source: Any, max_words: int, model: WeightedModel) -> Any:
     """The source phrases of a sentence without choices: node, first word and number of words, *Shape:* (n, 3).
 
@@ -133,7 +133,7 @@ def spans_to_choose(source: Any, max_words: int, model: WeightedModel) -> Any:
     return spans[:n_spans]
 
 
-@njit(cache=True)
+@compiled
 def make_options(source: Any, copies: Any, max_words: int, model: WeightedModel) -> Options:
     """The options of a sentence.
 
@@ -302,7 +302,7 @@ def _fill_future_costs(options: Options) -> None:
     combine_spans(costs)
 
 
-@njit(cache=True)
+@compiled
 def raise_options(options: Options, added: Any) -> tuple[Options, Any, Any]:
     """Add scores to options, and sort those of each span again.
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from numba import njit
+from moses_bridge.compiled.unsigned_indices import compiled
 
 DISCONTINUOUS = 2  # the phrases are apart, or in no order
 
 
-@njit(cache=True)
+@compiled
 def orientation(previous_start: int, previous_end: int, start: int, end: int) -> int:
     """The orientation of a phrase to the previous one; ends are exclusive.
 
@@ -18,7 +18,7 @@ def orientation(previous_start: int, previous_end: int, start: int, end: int) ->
     return 1 if end == previous_start else DISCONTINUOUS
 
 
-@njit(cache=True)
+@compiled
 def words_between(previous_start: int, previous_end: int, start: int, end: int) -> tuple[int, int]:
     """The source words between a phrase and the previous one, first and end; all ends are exclusive."""
     if previous_end <= start:

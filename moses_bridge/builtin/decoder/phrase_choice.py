@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from moses_bridge.builtin.decoder.feature_slots import (
     LANGUAGE_MODEL,
@@ -23,6 +22,7 @@ from moses_bridge.builtin.decoder.table_members import NO_ROW, NodeRows, join_ro
 from moses_bridge.builtin.decoder.weighted_model import UNKNOWN_SIZE, WeightedModel, lm_word
 from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
 from moses_bridge.compiled.inner import inner, inner_maker
+from moses_bridge.compiled.unsigned_indices import compiled
 
 
 @inner
@@ -90,7 +90,7 @@ def further_alone(row: int, model: WeightedModel, contexts: Any) -> float:
     return float(model.further_scores[row])
 
 
-@njit(cache=True)
+@compiled
 def choose(node: int, model: WeightedModel) -> None:
     """Fill the choices of one trie node, best first; rows with equal scores are in the order of the tables.
 

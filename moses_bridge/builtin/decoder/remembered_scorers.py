@@ -20,7 +20,6 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ToolError, UserError, shown
@@ -33,6 +32,7 @@ from moses_bridge.compiled.hash_table import (
     n_slots,
     slot_of,
 )
+from moses_bridge.compiled.unsigned_indices import compiled
 from moses_bridge.formats.ngram_scorer import (
     Answer,
     LostScorer,
@@ -292,7 +292,7 @@ def _place_codes(source: bytes) -> NDArray[np.int64]:
     return (first + places * GOLDEN).view(np.int64)
 
 
-@njit(cache=True)
+@compiled
 def _codes_of(ngrams: Any, places: Any) -> Any:
     """A hash of at least 0 for each n-gram, (n, width) -> (n,); `places` has the numbers of source places."""
     codes = np.empty(len(ngrams), np.int64)
@@ -307,7 +307,7 @@ def _codes_of(ngrams: Any, places: Any) -> Any:
     return codes
 
 
-@njit(cache=True)
+@compiled
 def _look_up(codes: Any, known: Any, of_known: Any) -> tuple[Any, Any]:
     """The values of hashes, (n,), and the numbers of those that are not known."""
     values, new = np.empty(len(codes), np.float32), np.empty(len(codes), np.int64)
@@ -325,7 +325,7 @@ def _look_up(codes: Any, known: Any, of_known: Any) -> tuple[Any, Any]:
     return values, new[:n_new]
 
 
-@njit(cache=True)
+@compiled
 def _enter(codes: Any, values: Any, known: Any, of_known: Any) -> int:
     """Enter values by their hashes, which may be a table's with free slots; return the number of new ones."""
     n_new = 0

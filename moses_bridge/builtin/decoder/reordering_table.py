@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.base.textio import StrPath
@@ -23,6 +22,7 @@ from moses_bridge.compiled.hash_table import FREE, hash_next, hash_number, n_slo
 from moses_bridge.compiled.inner import inner
 from moses_bridge.compiled.lexicon import LexiconTables, find_word
 from moses_bridge.compiled.scanning import line_end, next_token
+from moses_bridge.compiled.unsigned_indices import compiled
 from moses_bridge.formats.row_columns import find_columns, has_scores
 
 N_SCORES = 6  # monotone, swap, discontinuous; towards the previous phrase, then towards the next
@@ -100,7 +100,7 @@ def _is_row(rows: TableRows, row: int, node: int, words: Any, n_words: int) -> b
     return True
 
 
-@njit(cache=True)
+@compiled
 def _enter_rows(rows: TableRows, finder: RowFinder) -> None:
     for row in range(len(rows.nodes)):
         first, last = rows.word_starts[row], rows.word_starts[row + 1]
@@ -135,7 +135,7 @@ def _target_words(data: Any, position: int, end: int, words: LexiconTables, out:
     return n_words
 
 
-@njit(cache=True)
+@compiled
 def _parse_rows(
     data: Any, rows: TableRows, finder: RowFinder, source_words: LexiconTables,
     target_words: LexiconTables, trie: TrieTables, scores: Any,

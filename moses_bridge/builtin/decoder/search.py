@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.builtin.decoder.early_distortion import early_cost
@@ -34,6 +33,7 @@ from moses_bridge.builtin.decoder.weighted_model import LanguageModel
 from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
 from moses_bridge.compiled.hash_table import FREE, add_key, hash_number, n_slots, slot_of
 from moses_bridge.compiled.inner import inlined, inner
+from moses_bridge.compiled.unsigned_indices import compiled
 
 BEAM = float(np.log(1e-5))  # beam-threshold, default of Moses
 
@@ -153,7 +153,7 @@ def make_workspace(limits: Limits, max_words: int, order: int, further_width: in
     return Workspace(edges, cells)
 
 
-@njit(cache=True)
+@compiled
 def search(
     options: Options, lm: LanguageModel, weights: Any, limits: Limits,
     hyps: Hypotheses, groups: Groups, work: Workspace,
@@ -165,7 +165,7 @@ def search(
         close_stack(n_covered, first, limits.stack_size, options, hyps, groups)
 
 
-@njit(cache=True)
+@compiled
 def start_search(options: Options, lm: LanguageModel, hyps: Hypotheses, groups: Groups) -> None:
     """Make the stack of the empty hypothesis."""
     hyps.size[0] = 0
@@ -181,7 +181,7 @@ def start_search(options: Options, lm: LanguageModel, hyps: Hypotheses, groups: 
     groups.stack_starts[1] = 1
 
 
-@njit(cache=True)
+@compiled
 def open_stack(
     n_covered: int, options: Options, lm: LanguageModel, weights: Any, limits: Limits,
     hyps: Hypotheses, groups: Groups, work: Workspace,

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.builtin.decoder.future_costs import FutureCosts
@@ -26,6 +25,7 @@ from moses_bridge.builtin.decoder.search import Limits, Workspace, open_stack, s
 from moses_bridge.builtin.decoder.weighted_model import LanguageModel
 from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
 from moses_bridge.compiled.inner import inner, inner_maker
+from moses_bridge.compiled.unsigned_indices import compiled
 
 
 class Parts(NamedTuple):
@@ -259,7 +259,7 @@ def _options_of(sentence: int, searches: Searches) -> Options:
     )
 
 
-@njit(cache=True)
+@compiled
 def start_searches(searches: Searches, lm: LanguageModel) -> None:
     """Make the stacks of the empty hypotheses; see `start_search`."""
     for i in range(len(searches.firsts)):
@@ -267,7 +267,7 @@ def start_searches(searches: Searches, lm: LanguageModel) -> None:
         start_search(options, lm, _hypotheses_of(i, searches), _groups_of(i, searches))
 
 
-@njit(cache=True)
+@compiled
 def next_stacks(
     n_covered: int,
     values: Any,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.compiled.hash_table import FREE, find_key
 from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.unsigned_indices import compiled
 
 ROOT = 0
 NO_NODE = -1
@@ -78,7 +78,7 @@ def trie_has_room(tables: TrieTables, n_nodes: int) -> bool:
     return bool(2 * (tables.sizes[0] + n_nodes) < len(tables.keys))
 
 
-@njit(cache=True)
+@compiled
 def _copy(old: TrieTables, new: TrieTables) -> None:
     for slot in range(len(old.keys)):
         if old.keys[slot] != FREE:
@@ -93,7 +93,7 @@ def longest_phrase(tables: TrieTables) -> int:
     return int(phrase_lengths(tables).max())
 
 
-@njit(cache=True)
+@compiled
 def phrase_lengths(tables: TrieTables) -> Any:
     """Number of words of each node's phrase, *Shape:* (n_nodes,) int64."""
     # a child's number is greater than its parent's

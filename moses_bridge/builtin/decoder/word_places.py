@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError, shown
@@ -25,6 +24,7 @@ from moses_bridge.builtin.decoder.source_trie import phrase_lengths
 from moses_bridge.compiled.bytes_by_name import MINUS, NINE, ZERO
 from moses_bridge.compiled.inner import inner, inner_maker
 from moses_bridge.compiled.scanning import next_token
+from moses_bridge.compiled.unsigned_indices import compiled
 
 NO_LINK = -1
 NO_ROW = -1
@@ -85,7 +85,7 @@ def _check_any_link(rows: TableRows, path: Path, first: int, end: int) -> None:
         )
 
 
-@njit(cache=True)
+@compiled
 def _first_bad_link(rows: TableRows, source_lengths: Any) -> tuple[int, int, int]:
     """The row of the first bad link, and its start and end in `links`; NO_ROW if all are good."""
     for row in range(len(rows.nodes)):
@@ -121,7 +121,7 @@ def _read_whole(text: Any, start: int, end: int) -> int:
     return value
 
 
-@njit(cache=True)
+@compiled
 def option_places(rows: TableRows, options: Options) -> WordPlaces:
     """The places of all words of a sentence's options.
 
@@ -197,7 +197,7 @@ def _nearest_linked(linked: Any, i: int) -> int:
     return NO_LINK
 
 
-@njit(cache=True)
+@compiled
 def path_places(phrase_starts: Any, phrases: Any, linked: Any, options: Options) -> Any:
     """The places of all words of whole translations, each with its `</s>`, *Shape:* (n_ngrams,) int32.
 

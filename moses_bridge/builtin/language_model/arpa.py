@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.base import textio
@@ -17,6 +16,7 @@ from moses_bridge.compiled.hash_table import FREE
 from moses_bridge.compiled.inner import inner
 from moses_bridge.compiled.lexicon import LexiconTables, find_slot, words_of, words_within
 from moses_bridge.compiled.number_reader import NO_NUMBER, read_number, value_of
+from moses_bridge.compiled.unsigned_indices import compiled
 
 COUNT_LINE = re.compile(rb"ngram\s+(\d+)\s*=\s*(\d+)\s*")
 MAX_ORDER = 16  # longer n-grams are in no model; a header announcing them is damaged
@@ -159,7 +159,7 @@ def _parse_number(data: Any, start: int, end: int) -> tuple[float, bool]:
     return value_of(number), number.end != NO_NUMBER and number.end == end
 
 
-@njit(cache=True)
+@compiled
 def _parse_section(
     data: Any, position: int, section: NGrams, words: LexiconTables
 ) -> tuple[int, int, int]:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.base import textio
@@ -15,6 +14,7 @@ from moses_bridge.base.progress import Progress
 from moses_bridge.builtin.language_model.arpa import Arpa, NGrams
 from moses_bridge.compiled.bytes_by_name import BLANK, MINUS, NEWLINE, POINT, TAB, ZERO
 from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.unsigned_indices import compiled
 
 ROWS_AT_ONCE = 1 << 16  # some 3 MB of text
 N_DECIMALS = 7  # what a float32 between 1 and 10 holds
@@ -115,7 +115,7 @@ def _put_number(text: Any, end: int, number: float) -> int:
     return end
 
 
-@njit(cache=True)
+@compiled
 def _format_rows(text: Any, words: PackedWords, ids: Any, log_probs: Any, backoffs: Any) -> int:
     """Write the lines into `text` and return the number of bytes."""
     end = 0

@@ -50,6 +50,7 @@ from moses_bridge.builtin.language_model.kenlm_binary import (
 )
 from moses_bridge.compiled.hash_table import FREE, hash_number, slot_of
 from moses_bridge.compiled.inner import inlined, inner
+from moses_bridge.compiled.unsigned_indices import compiled
 
 LN10 = 2.302585092994046
 UNKNOWN_LOG10_PROB = -100.0
@@ -298,7 +299,7 @@ def _insert_missing_suffix(tables: LmTables, ids: Any, first: int, last: int) ->
     return node, n_new
 
 
-@njit(cache=True)
+@compiled
 def _insert_section(tables: LmTables, section: NGrams, n_used: int) -> tuple[int, int, int]:
     """Enter the n-grams of one order; return the problem, its row, and the number of slots taken."""
     ids, log_probs, backoffs = section.ids, section.log_probs, section.backoffs
@@ -324,7 +325,7 @@ def _insert_section(tables: LmTables, section: NGrams, n_used: int) -> tuple[int
     return GOOD, 0, n_used
 
 
-@njit(cache=True)
+@compiled
 def _insert_codes(tables: LmTables, section: CodedNGrams) -> int:
     """Enter the n-grams of one order of a model with codes; return the problem."""
     for row in range(len(section.codes)):
@@ -379,7 +380,7 @@ def lm_score_matched(
     return log_prob, n_new, n_matched
 
 
-@njit(cache=True)
+@compiled
 def lm_score(
     tables: LmTables, context: Any, n_context: int, word: int, new_context: Any
 ) -> tuple[float, int]:
@@ -399,7 +400,7 @@ def lm_score(
     return log_prob, n_new
 
 
-@njit(cache=True)
+@compiled
 def _score_ids(tables: LmTables, ids: Any, bos_id: int, order: int) -> tuple[Any, Any]:
     context = np.zeros(max(1, order - 1), np.int32)
     context[0] = bos_id
@@ -413,7 +414,7 @@ def _score_ids(tables: LmTables, ids: Any, bos_id: int, order: int) -> tuple[Any
     return log_probs, lengths
 
 
-@njit(cache=True)
+@compiled
 def _sum_sentences(
     tables: LmTables, ids: Any, lengths: Any, markers: tuple[int, int], order: int
 ) -> Any:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError, InputError
@@ -35,6 +34,7 @@ from moses_bridge.builtin.language_model.kenlm_binary import is_kenlm_binary
 from moses_bridge.builtin.language_model.lm_index import LmIndex, LmTables, lm_score_matched
 from moses_bridge.builtin.language_model.tokens import words_of_line
 from moses_bridge.builtin.language_model.united_ngrams import UnitedNGrams, unite
+from moses_bridge.compiled.unsigned_indices import compiled
 
 BOS_WORD, EOS_WORD = b"<s>", b"</s>"
 LEAST_MASS = 1e-7  # what is left for unlisted words, below which it is rounding
@@ -207,7 +207,7 @@ def _log10(values: NDArray[np.float64]) -> NDArray[np.float32]:
     return np.asarray(np.log10(np.maximum(values, 10.0**LOWEST_LOG10)), np.float32)
 
 
-@njit(cache=True)
+@compiled
 def _log10_probs(tables: LmTables, ids: Any) -> Any:
     """Log10 probability of the last word behind the others, (n,)."""
     n_rows, order = ids.shape
