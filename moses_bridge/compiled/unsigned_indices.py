@@ -2,7 +2,7 @@
 
 In Python an index below 0 counts from the end of an array, so numba compares each one with 0 before it reads
 or writes. In loops that read a number here and there from many arrays, as the search does, these comparisons
-take an eighth of the time. Compiled by `Compiler`, a function takes its indices as unsigned numbers, so one
+take a tenth of the time. Compiled by `Compiler`, a function takes its indices as unsigned numbers, so one
 below 0 is an address outside the array: write `a[len(a) - 1]` for the last one. A constant index may be
 negative still.
 
