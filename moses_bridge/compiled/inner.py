@@ -18,17 +18,15 @@ LLVM to inline by itself. All take their indices as unsigned numbers (`unsigned_
 
 from __future__ import annotations
 
+from functools import partial
+
 from numba import njit
 
 from moses_bridge.compiled.unsigned_indices import Compiler
 
-inner = njit(
-    cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False, pipeline_class=Compiler
+_unwrapped = partial(
+    njit, cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=Compiler
 )
-inner_maker = njit(
-    cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=True, pipeline_class=Compiler
-)
-inlined = njit(
-    cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False, forceinline=True,
-    pipeline_class=Compiler,
-)  # fmt: skip
+inner = _unwrapped(_nrt=False)
+inner_maker = _unwrapped(_nrt=True)
+inlined = _unwrapped(_nrt=False, forceinline=True)

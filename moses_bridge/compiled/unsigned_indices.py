@@ -1,10 +1,9 @@
-"""Indices of arrays are never negative: compiled code need not ask.
+"""Indices of arrays as unsigned numbers, so that compiled code need not ask whether they are negative.
 
 In Python an index below 0 counts from the end of an array, so numba compares each one with 0 before it reads
 or writes. In loops that read a number here and there from many arrays, as the search does, these comparisons
 take a tenth of the time. Compiled by `Compiler`, a function takes its indices as unsigned numbers, so one
-below 0 is an address outside the array: write `a[len(a) - 1]` for the last one. A constant index may be
-negative still.
+below 0 is an address outside the array. Only a constant may still be negative: `a[-1]`.
 
 `numba.config.BOUNDSCHECK` (NUMBA_BOUNDSCHECK=1) makes each index outside its array an error.
 """

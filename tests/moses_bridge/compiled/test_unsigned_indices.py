@@ -12,6 +12,7 @@ from moses_bridge.compiled.unsigned_indices import Compiler, compiled
 def _gather(numbers: Any, table: Any, places: Any) -> float:
     """Every kind of index that compiled code uses."""
     total = numbers[-1] + table[0, -1]
+    numbers[-1], table[0, -1] = 0.5, 2.5
     for i in range(len(places)):
         place = places[i]
         total += numbers[place] + table[place, i] + table[i, 1:][place]
