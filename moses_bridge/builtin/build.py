@@ -34,8 +34,8 @@ REORDERING_NAME = "reordering-table.wbe-msd-bidirectional-fe.gz"
 LANGUAGE_MODEL_NAME = "lm.arpa.gz"
 INI_NAME = "moses.ini"
 # The compiled parts, and their number of functions with numba 0.68.
-EXTRACTION = "the extraction of phrases (10 s to a minute)", 90
-ARPA_OUTPUT = "the output of language models (some seconds)", 11
+EXTRACTION = "the extraction of phrases (10 s to a minute)", 52
+ARPA_OUTPUT = "the output of language models (some seconds)", 5
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """How functions called only by compiled code are compiled.
 
 Without the wrappers that make them callable from Python, compiling the decoder for the first time
-takes two thirds of the time. The result is kept in numba's cache, like all others. A test calling
-such a function directly from Python ends the whole process, so it has to wrap it in one of its own.
+takes two thirds of the time, and their code becomes a part of their callers' (`linked_code`), with which it is
+kept in numba's cache. A test calling such a function directly from Python ends the whole process, so it has
+to wrap it in one of its own.
 
 numba counts the references to every array that a function is given, takes from a tuple or slices: one
 atomic addition and one subtraction each. It seldom sees that they cancel out, and in the search this took
@@ -22,10 +23,10 @@ from functools import partial
 
 from numba import njit
 
-from moses_bridge.compiled.unsigned_indices import Compiler
+from moses_bridge.compiled.linked_code import LinkedCompiler
 
 _unwrapped = partial(
-    njit, cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=Compiler
+    njit, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=LinkedCompiler
 )
 inner = _unwrapped(_nrt=False)
 inner_maker = _unwrapped(_nrt=True)

@@ -68,4 +68,4 @@ def _unsigned(index: types.Type) -> types.Type:
     return types.uintp if index in types.signed_domain else index
 
 
-compiled = njit(cache=True, pipeline_class=Compiler)
+compiled = njit(cache=True, no_cfunc_wrapper=True, pipeline_class=Compiler)

@@ -47,8 +47,8 @@ from moses_bridge.formats.moses_ini import (
 from moses_bridge.formats.ngram_scorer import NeuralLm, as_texts
 
 # The compiled parts, and their number of functions with numba 0.68.
-READING = "the reading of a model (10 s to a minute)", 122
-SEARCH = "the search of the built-in decoder (half a minute to two)", 128
+READING = "the reading of a model (10 s to a minute)", 93
+SEARCH = "the search of the built-in decoder (20 s to a minute)", 200
 DEFAULT_STACK_SIZE, DEFAULT_POP_LIMIT = 200, 400
 Weights = Mapping[str, Sequence[float]]
 

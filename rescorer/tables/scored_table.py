@@ -28,7 +28,7 @@ from rescorer.tables.run import Content, Counts, Run, bad_rows_of, read_run, sid
 from rescorer.tables.source_table import SourceTable
 
 # The compiled code, and the number of its functions with numba 0.68.
-ROW_BYTES = "the reading and writing of rows (some seconds)", 24
+ROW_BYTES = "the reading and writing of rows (some seconds)", 14
 
 
 def score_table(

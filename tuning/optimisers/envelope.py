@@ -64,7 +64,7 @@ def _ends(slopes, offsets):  # type: ignore[no-untyped-def]
                 least = line
             if slopes[line] >= slopes[greatest]:
                 greatest = line
-        ends[sentence] = least, greatest
+        ends[sentence, 0], ends[sentence, 1] = least, greatest
     return ends
 
 

@@ -87,9 +87,13 @@ def _averages(lists, features, orders, start, least, most):  # type: ignore[no-u
     weights = start.copy()
     total = np.zeros_like(weights)
     averages = np.empty((len(orders) + 1, len(weights)))
-    averages[0] = start
     background = np.ones(lists.statistics.shape[1])
-    work = np.empty((2 + WORK_ROWS, np.diff(lists.offsets).max()))
+    longest = 0
+    for sentence in range(len(lists.offsets) - 1):
+        longest = max(longest, lists.offsets[sentence + 1] - lists.offsets[sentence])
+    work = np.empty((2 + WORK_ROWS, longest))
+    for i in range(len(weights)):
+        averages[0, i] = start[i]
     n_steps = 0
     for epoch in range(len(orders)):
         for sentence in orders[epoch]:
@@ -101,7 +105,8 @@ def _averages(lists, features, orders, start, least, most):  # type: ignore[no-u
             for i in range(len(weights)):
                 total[i] += weights[i]
             n_steps += 1
-        averages[epoch + 1] = total / n_steps
+        for i in range(len(weights)):
+            averages[epoch + 1, i] = total[i] / n_steps
     return averages
 
 

@@ -112,7 +112,8 @@ def _distinct(rows, offsets):  # type: ignore[no-untyped-def]
     for sentence in range(len(offsets) - 1):
         first = n_distinct
         for row in range(offsets[sentence], offsets[sentence + 1]):
-            distinct[n_distinct] = rows[row]
+            for column in range(rows.shape[1]):
+                distinct[n_distinct, column] = rows[row, column]
             place = first
             while not _are_equal(distinct[place], rows[row]):
                 place += 1

@@ -19,7 +19,7 @@ from tuning.pools.metric import Counts, SummedMetric, TextReferences, Values, un
 
 MAX_ORDER = 6
 BETA_SQUARED = 4.0  # recall counts twice as much as precision
-WHAT_IS_COMPILED, N_COMPILED = "the count of character n-grams (some seconds)", 10
+WHAT_IS_COMPILED, N_COMPILED = "the count of character n-grams (some seconds)", 5
 CHARACTERS_A_WORD = 6  # about, with the blank behind it, for gains in words
 
 

@@ -16,6 +16,7 @@ from moses_bridge.compiled.hash_table import (
     slot_of,
 )
 from moses_bridge.compiled.inner import inlined, inner_maker
+from moses_bridge.compiled.ranking import ranking
 from moses_bridge.compiled.unsigned_indices import compiled
 
 NONE = -1
@@ -192,15 +193,16 @@ def close_stack(
     """
     winners = _recombine(first, options, hyps)
     estimates = np.empty(len(winners))
+    n_coverages = 0
     for i in range(len(winners)):
-        estimates[i] = -hyps.estimates[winners[i]]
-    ranking = np.argsort(estimates, kind="mergesort")
+        estimates[i] = hyps.estimates[winners[i]]
+        n_coverages = max(n_coverages, hyps.coverages[winners[i]] + 1)
+    ranked = ranking(estimates)
     if n_covered < options.n_words:
-        ranking = ranking[:stack_size]
-    n_coverages = hyps.coverages[first : hyps.size[0]].max() + 1 if len(winners) else 0
+        ranked = ranked[:stack_size]
     sizes = np.zeros(n_coverages, np.int32)
     examples = np.empty(n_coverages, np.int32)
-    for i in ranking:
+    for i in ranked:
         coverage = hyps.coverages[winners[i]]
         sizes[coverage] += 1
         examples[coverage] = winners[i]
@@ -214,7 +216,7 @@ def close_stack(
             groups.starts[group + 1] = groups.starts[group] + sizes[coverage]
             group += 1
     groups.stack_starts[n_covered + 1] = group
-    for i in ranking:
+    for i in ranked:
         coverage = hyps.coverages[winners[i]]
         groups.members[places[coverage]] = winners[i]
         places[coverage] += 1

@@ -19,6 +19,7 @@ from moses_bridge.compiled.hash_table import (
     hash_number,
 )
 from moses_bridge.compiled.inner import inner, inner_maker
+from moses_bridge.compiled.ranking import ranking
 from moses_bridge.compiled.unsigned_indices import compiled
 
 
@@ -153,12 +154,19 @@ def _push_deviants(
 @inner_maker
 def _forget_worst(heap: PathHeap, n_heap: int, n_kept: int) -> int:
     """Keep the best n_kept entries, sorted and so a heap."""
-    ranking = np.argsort(-heap.scores[:n_heap], kind="mergesort")[:n_kept]
-    heap.scores[:n_kept] = heap.scores[ranking]
-    heap.parents[:n_kept] = heap.parents[ranking]
-    heap.depths[:n_kept] = heap.depths[ranking]
-    heap.hyps[:n_kept] = heap.hyps[ranking]
+    ranked = ranking(heap.scores[:n_heap])[:n_kept]
+    _move_to_front(heap.scores, ranked)
+    _move_to_front(heap.parents, ranked)
+    _move_to_front(heap.depths, ranked)
+    _move_to_front(heap.hyps, ranked)
     return n_kept
+
+
+@inner_maker
+def _move_to_front(values: Any, places: Any) -> None:
+    moved = values[places]
+    for i in range(len(moved)):
+        values[i] = moved[i]
 
 
 @inner
@@ -221,11 +229,13 @@ def _collect(
         for j in range(n_phrases):
             phrases[j] = hyps.options[taken[chosen[i], n_phrases - 1 - j]]
         paths.phrase_starts[i + 1] = first + n_phrases
-        paths.features[i] = score_path(
+        features = score_path(
             options.rows[phrases], options.starts[phrases], options.ends[phrases],
             words_of_options(phrases, options), model,
         )  # fmt: skip
-        paths.totals[i] = (paths.features[i] * model.weights).sum()
+        for j in range(len(features)):
+            paths.features[i, j] = features[j]
+        paths.totals[i] = (features * model.weights).sum()
     return paths
 
 

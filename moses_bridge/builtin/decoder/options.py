@@ -30,6 +30,7 @@ from moses_bridge.builtin.decoder.source_trie import NO_NODE, ROOT, child_of
 from moses_bridge.builtin.decoder.weighted_model import WeightedModel, lm_word
 from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
 from moses_bridge.compiled.inner import inner, inner_maker
+from moses_bridge.compiled.ranking import ranking
 from moses_bridge.compiled.unsigned_indices import compiled
 
 UNKNOWN_SCORE = -100.0  # UnknownWordPenaltyProducer::EvaluateInIsolation: the floor of scores
@@ -336,7 +337,8 @@ def raise_options(options: Options, added: Any) -> tuple[Options, Any, Any]:
     word_order = np.empty(len(options.words), np.int64)
     place = 0
     for option in range(n_options):
-        raised.reordering[option] = options.reordering[order[option]]
+        for i in range(6):
+            raised.reordering[option, i] = options.reordering[order[option], i]
         for word in range(
             options.word_starts[order[option]], options.word_starts[order[option] + 1]
         ):
@@ -357,5 +359,7 @@ def _raised_order(options: Options, added: Any) -> Any:
     estimates = options.estimates + added
     for span in range(len(options.span_starts) - 1):
         first, last = options.span_starts[span], options.span_starts[span + 1]
-        order[first:last] = first + np.argsort(-estimates[first:last], kind="mergesort")
+        ranked = ranking(estimates[first:last])
+        for i in range(last - first):
+            order[first + i] = first + ranked[i]
     return order

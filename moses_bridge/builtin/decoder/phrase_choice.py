@@ -22,6 +22,7 @@ from moses_bridge.builtin.decoder.table_members import NO_ROW, NodeRows, join_ro
 from moses_bridge.builtin.decoder.weighted_model import UNKNOWN_SIZE, WeightedModel, lm_word
 from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
 from moses_bridge.compiled.inner import inner, inner_maker
+from moses_bridge.compiled.ranking import ranking
 from moses_bridge.compiled.unsigned_indices import compiled
 
 
@@ -110,9 +111,8 @@ def choose(node: int, model: WeightedModel) -> None:
         scores[i] = stateless_score(row, model)
         scores[i] += _weighted_lm(row, model, context)
         scores[i] += further_alone(row, model, contexts)
-    ranking = np.argsort(-scores, kind="mergesort")
     n_kept = np.zeros(len(model.choices.table_limits), np.int64)
-    _keep_best(node, numbers, ranking, model, n_kept)
+    _keep_best(node, numbers, ranking(scores), model, n_kept)
 
 
 @inner
@@ -138,11 +138,11 @@ def _joined(numbers: Any, model: WeightedModel, context: Any, contexts: Any) -> 
 
 
 @inner
-def _keep_best(node: int, numbers: Any, ranking: Any, model: WeightedModel, n_kept: Any) -> None:
+def _keep_best(node: int, numbers: Any, ranked: Any, model: WeightedModel, n_kept: Any) -> None:
     """Choose the best rows of each path, as many as its limit; n_kept counts them."""
     choices, place = model.choices, model.choices.starts[node]
-    for i in range(len(ranking)):
-        row = numbers[ranking[i]]
+    for i in range(len(ranked)):
+        row = numbers[ranked[i]]
         path = 0
         while row >= model.first_rows[model.members.first_tables[path + 1]]:
             path += 1

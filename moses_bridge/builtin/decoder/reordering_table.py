@@ -156,7 +156,8 @@ def _parse_rows(
         if node != NO_NODE and n_words >= 0:
             row = finder.slots[_slot_of(rows, finder, node, words, n_words)]
             while row != FREE:
-                scores[row] = values
+                for i in range(len(values)):
+                    scores[row, i] = values[i]
                 row = finder.earlier[row]
         position = end + 1
         n_read += 1

@@ -120,7 +120,9 @@ def _find_pairs(
 @inner_maker
 def _larger(found: Any) -> Any:
     larger = np.empty((2 * len(found), 5), np.int32)
-    larger[: len(found)] = found
+    for row in range(len(found)):
+        for i in range(5):
+            larger[row, i] = found[row, i]
     return larger
 
 
