@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from importlib.util import find_spec
+from multiprocessing import get_context
 from pathlib import Path
+from runpy import run_module
+from tempfile import NamedTemporaryFile, TemporaryDirectory
 
 from moses_bridge.base.command import command
+from moses_bridge.base.errors import ToolError, UserError
 from moses_bridge.base.extras import MODULES, Extra
 from moses_bridge.base.processors import n_processors
-from moses_bridge.base.programs import run_program
+from moses_bridge.base.programs import error_tail
 from moses_bridge.base.progress import Progress
 
 SOURCE, TARGET = "a b .\nb a .\n" * 4, "x y .\ny x .\n" * 4
@@ -76,10 +81,6 @@ CHAINS = (
         f"{TUNING} --out {{folder}}/kbmira --optimizer kbmira",
         f"{TUNING} --out {{folder}}/pro --optimizer pro",
         f"{TUNING} --out {{folder}}/xbleu --optimizer xbleu",
-        f"{TRAINING} {{folder}}/text.fr --source {{folder}}/text.en --links {{folder}}/links --arch nnjm "
-        "--config {folder}/nnjm.toml --out {folder}/nnjm",
-        f"{TUNING} --out {{folder}}/search "
-        "--neural-lm 'NNJM0={python} rescorer serve {folder}/nnjm --unnormalized'",
     ),
     (
         f"{TRAINING} {{folder}}/phrase-table --out {{folder}}/rnn",
@@ -87,6 +88,10 @@ CHAINS = (
         "moses-bridge build --corpus {folder}/text --source-language en --target-language fr "
         "--out {folder}/model",
         "tuning evaluate {folder}/text.fr --reference {folder}/text.fr",
+        f"{TRAINING} {{folder}}/text.fr --source {{folder}}/text.en --links {{folder}}/links --arch nnjm "
+        "--config {folder}/nnjm.toml --out {folder}/nnjm",
+        f"{TUNING} --out {{folder}}/search "
+        "--neural-lm 'NNJM0={python} rescorer serve {folder}/nnjm --unnormalized'",
     ),
 )
 
@@ -106,10 +111,11 @@ def compile_all(n_jobs: int | None = None) -> None:
 
     Raises:
         ToolError: a command failed.
+        UserError: a process died.
     """
     chains = [[line for line in chain if _is_installed(line)] for chain in CHAINS]
     with (
-        tempfile.TemporaryDirectory() as folder,
+        TemporaryDirectory() as folder,
         Progress("compile", sum(map(len, chains)), "commands") as progress,
         ThreadPoolExecutor(n_jobs or n_processors()) as pool,
     ):
@@ -125,11 +131,38 @@ def _is_installed(line: str) -> bool:
 
 
 def _run(chain: Sequence[str], folder: str, progress: Progress) -> None:
+    """Run the commands of a chain in one process, where each finds what those before it loaded and compiled."""
     places = {"folder": folder, "python": shlex.join(PYTHON)}
-    for line in chain:
-        program, *arguments = (part.format_map(places) for part in shlex.split(line))
-        run_program([*PYTHON, program.replace("-", "_"), *arguments])
-        progress.update()
+    with (
+        NamedTemporaryFile(dir=folder) as messages,
+        ProcessPoolExecutor(1, get_context("spawn"), _write_to, (messages.name,)) as process,
+    ):
+        for line in chain:
+            words = [part.format_map(places) for part in shlex.split(line)]
+            try:
+                status = process.submit(_run_here, words).result()
+            except BrokenProcessPool:
+                raise UserError(f"{shlex.join(words)}: the process died") from None
+            if status != 0:
+                raise ToolError(words, status, error_tail(messages))
+            progress.update()
+
+
+def _write_to(path: str) -> None:
+    """Make a file the standard output and error of this process and of its children."""
+    with open(path, "wb") as file:
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(file.fileno(), stream.fileno())
+
+
+def _run_here(words: Sequence[str]) -> int:
+    """Run a command in this process, and return its exit status."""
+    sys.argv = list(words)
+    try:
+        run_module(words[0].replace("-", "_"), run_name="__main__")
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
 
 
 @command

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_bridge.base.errors import ToolError
+from moses_bridge.base.errors import ToolError, UserError
 from rescorer.cli import warm
 
 
@@ -16,12 +16,20 @@ def test_a_command_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> No
         warm.compile_all(1)
 
 
+def test_a_process_that_dies_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "dying.py").write_text("import os\nos._exit(3)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(warm, "CHAINS", (("dying now",),))
+    with pytest.raises(UserError, match="dying now: the process died"):
+        warm.compile_all(1)
+
+
 def test_commands_without_their_packages_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warm, "find_spec", lambda module: None)
-    monkeypatch.setattr(warm, "run_program", lambda arguments: ran.append(arguments[3]))
+    monkeypatch.setattr(warm, "_run", lambda chain, folder, progress: ran.extend(chain))
     ran: list[str] = []
     warm.compile_all(1)
-    assert set(ran) == {"rescorer"}
+    assert {line.split()[0] for line in ran} == {"rescorer"}
 
 
 def test_the_installed_packages_are_compiled_and_not_those_of_the_working_directory(
