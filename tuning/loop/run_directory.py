@@ -246,12 +246,17 @@ def check_unchanged(runs: Mapping[Path, TuningRun]) -> None:
             one of its features.
         ConfigError: a file has changed.
     """
-    found = {run.ini: fingerprint_ini(Path(run.ini)) for run in runs.values() if run.hashes}
+    hashed = [run for run in runs.values() if run.hashes]
+    of_inis = {ini: fingerprint_ini(Path(ini)) for ini in {run.ini for run in hashed}}
+    commands = {command for run in hashed for command in run.commands().items()}
+    of_commands = {command: fingerprint_commands(dict([command])) for command in commands}
     for directory, run in runs.items():
         hashes = {key: value for key, value in run.hashes.items() if key == "ini" or "/" in key}
-        now = found.get(run.ini, {})
+        now: dict[str, str] = {}
         if run.hashes:
-            now = now | fingerprint_commands(run.commands())
+            now |= of_inis[run.ini]
+            for command in run.commands().items():
+                now |= of_commands[command]
         changed = sorted(key for key in hashes | now if hashes.get(key) != now.get(key))
         if changed:
             raise ConfigError(

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from moses_bridge.base.errors import ConfigError, InputError
+from tuning.loop import run_directory
 from tuning.loop.iteration_files import Weights, read_optimised
 from tuning.loop.nbest_choice import NBestFeature
 from tuning.loop.run_directory import (
@@ -198,6 +199,26 @@ def test_of_many_changed_files_some_are_named(tmp_path: Path) -> None:
         check_unchanged({tmp_path: run})
     named = ", ".join(f"T0/{number:02}" for number in range(10))
     assert f"{tmp_path}: {named} and 21 others changed since the tuning" in str(raised.value)
+
+
+def test_a_model_of_several_runs_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tmp_path / "model"
+    model.write_bytes(b"1")
+    ini = tmp_path / "moses.ini"
+    ini.write_text("[feature]\nDistortion\n[weight]\nDistortion0= 1\n")
+    runs = {tmp_path / str(number): run_of({"Distortion0": [0.5]}, []) for number in range(3)}
+    for run in runs.values():
+        run.ini, run.nbest_features = str(ini), [NBestFeature("X0", f"score {model}")]
+        run.hashes = {"ini": sha(ini.read_bytes()), f"X0/{model}": sha(b"1")}
+    runs[tmp_path / "2"].hashes = {}  # as of a version that kept none
+    read: list[Path] = []
+    monkeypatch.setattr(
+        run_directory, "file_hash", lambda path: read.append(path) or file_hash(path)
+    )
+    check_unchanged(runs)
+    assert read == [ini, model]
 
 
 def test_commands_of_runs_are_refused(tmp_path: Path) -> None:
