@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -263,7 +264,14 @@ def bootstrap_deviation(statistics: Statistics, n_samples: int, seed: int) -> fl
         n_samples: number of test sets drawn with replacement.
         seed: seed of the draws.
     """
-    rng = np.random.default_rng(seed)
-    n_sentences = len(statistics)
-    counts = rng.multinomial(n_sentences, np.full(n_sentences, 1 / n_sentences), n_samples)
+    counts = _resampled(len(statistics), n_samples, seed)
     return float(bleu(counts @ statistics).std(ddof=1))
+
+
+@lru_cache(
+    maxsize=2
+)  # of a comparison: the whole text, and what has no near copy in the training text
+def _resampled(n_sentences: int, n_samples: int, seed: int) -> NDArray[np.int64]:
+    """How often each test set drawn with replacement has each sentence, *Shape:* (n_samples, n_sentences)."""
+    rng = np.random.default_rng(seed)
+    return rng.multinomial(n_sentences, np.full(n_sentences, 1 / n_sentences), n_samples)
