@@ -268,9 +268,8 @@ def bootstrap_deviation(statistics: Statistics, n_samples: int, seed: int) -> fl
     return float(bleu(counts @ statistics).std(ddof=1))
 
 
-@lru_cache(
-    maxsize=2
-)  # of a comparison: the whole text, and what has no near copy in the training text
+# Two are of one comparison: of the whole text, and of the sentences without a near copy in the training text.
+@lru_cache(maxsize=2)
 def _resampled(n_sentences: int, n_samples: int, seed: int) -> NDArray[np.int64]:
     """How often each test set drawn with replacement has each sentence, *Shape:* (n_samples, n_sentences)."""
     rng = np.random.default_rng(seed)

@@ -76,8 +76,8 @@ class NgramMemo:
             A function waiting for the values of all places, and the place of each n-gram, (n,).
         """
         if self._size + n_ngrams > self._max_ngrams:
-            self._make_room(max(FIRST_ROOM, n_ngrams))
-        elif self._size + n_ngrams > len(self._values):
+            self.forget()
+        if self._size + n_ngrams > len(self._values):
             self._grow(2 * (self._size + n_ngrams))
         first = self._size
         places, new = enter(self._slots, first)
