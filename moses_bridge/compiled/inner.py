@@ -15,6 +15,9 @@ counts, since numba compiles a function that says nothing as it compiles the one
 An array is passed as seven numbers, so a call with the tables of a search as arguments pushes some
 hundreds of them. `inlined` is for functions called by the innermost loops with many arrays and too long for
 LLVM to inline by itself. All take their indices as unsigned numbers (`unsigned_indices`).
+
+Loops set a slice from an array or a tuple, here and in all compiled functions: `a[i:j] = b` makes numba compile
+the message of an error about shapes, with its Unicode, for two seconds in each process.
 """
 
 from __future__ import annotations
