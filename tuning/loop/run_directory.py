@@ -7,6 +7,7 @@ import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -246,17 +247,16 @@ def check_unchanged(runs: Mapping[Path, TuningRun]) -> None:
             one of its features.
         ConfigError: a file has changed.
     """
-    hashed = [run for run in runs.values() if run.hashes]
-    of_inis = {ini: fingerprint_ini(Path(ini)) for ini in {run.ini for run in hashed}}
-    commands = {command for run in hashed for command in run.commands().items()}
-    of_commands = {command: fingerprint_commands(dict([command])) for command in commands}
+    inis = dict.fromkeys(run.ini for run in runs.values() if run.hashes)
+    of_inis = {ini: fingerprint_ini(Path(ini)) for ini in inis}
+    of_command = cache(lambda name, command: fingerprint_commands({name: command}))
     for directory, run in runs.items():
         hashes = {key: value for key, value in run.hashes.items() if key == "ini" or "/" in key}
         now: dict[str, str] = {}
         if run.hashes:
             now |= of_inis[run.ini]
-            for command in run.commands().items():
-                now |= of_commands[command]
+            for name, command in run.commands().items():
+                now |= of_command(name, command)
         changed = sorted(key for key in hashes | now if hashes.get(key) != now.get(key))
         if changed:
             raise ConfigError(

@@ -168,7 +168,8 @@ def read_hypotheses(
         if number != sentence:
             sentence, starts = number, texts.starts[first + 1 : first + texts.n_texts + 1]
             ngrams = reference_ngrams(texts.numbers, starts)
-            lens[:] = starts[1:] - starts[:-1]
+            for i in range(len(lens)):
+                lens[i] = starts[i + 1] - starts[i]
             _begin_run(block, number)
         bleu = bleu_of(ngrams, lens, room.words, n_words, matches)
         _append(block, total, bleu, n_segments)
