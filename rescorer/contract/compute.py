@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.processors import processor_words
@@ -13,6 +17,10 @@ from rescorer.contract.choices import Device, Precision
 if TYPE_CHECKING:
     import torch
 
+# NVIDIA's manual of cuBLAS, "Results reproducibility": one of two sizes of work space.
+CUBLAS_SPACE = ":4096:8"
+# Of threads on a GPU. The rows of a table came no faster with more, and each has gigabytes of logits there.
+GPU_TURNS = threading.BoundedSemaphore(2)
 BFLOAT16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16")
 
 
@@ -70,3 +78,36 @@ def fastest_precision() -> Precision:
     """bfloat16 where the processor has instructions for it, else float32."""
     native = not processor_words().isdisjoint(BFLOAT16_INSTRUCTIONS)
     return "bfloat16" if native else "float32"
+
+
+def turn(device: torch.device) -> contextlib.AbstractContextManager[object]:
+    """What a thread that scores holds while it computes: a GPU serves few threads at a time.
+
+    Args:
+        device: that computes.
+    """
+    return contextlib.nullcontext() if device.type == "cpu" else GPU_TURNS
+
+
+@contextlib.contextmanager
+def repeatable_sums(device: torch.device) -> Iterator[None]:
+    """Let a GPU sum in an order that does not change from run to run; a CPU does so here without being told.
+
+    Args:
+        device: what computes until the end.
+    """
+    import torch
+
+    if device.type == "cpu":
+        yield
+        return
+    deterministic: Any = torch.utils.deterministic
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", CUBLAS_SPACE)
+    before = torch.are_deterministic_algorithms_enabled(), deterministic.fill_uninitialized_memory
+    torch.use_deterministic_algorithms(True)
+    deterministic.fill_uninitialized_memory = False  # else each new tensor is filled with NaN first
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0])
+        deterministic.fill_uninitialized_memory = before[1]

@@ -126,10 +126,11 @@ def summed_loss(
     """The loss of `SummedLoss`; natural log, summed.
 
     Raises:
-        IndexError: a child's word or row is not there.
+        IndexError: a child's word or row is not there. On a GPU PyTorch tells it, later.
     """
-    _check(child_words, len(weight))
-    _check(child_rows, len(rows))
+    if rows.device.type == "cpu":
+        _check(child_words, len(weight))
+        _check(child_rows, len(rows))
     if torch.is_grad_enabled():
         loss: Tensor = SummedLoss.apply(  # type: ignore[no-untyped-call]
             rows, weight, bias, child_rows, child_words, child_weights, product_type, alpha
@@ -191,8 +192,9 @@ class _Layer:
         row_weights = torch.zeros(len(rows), dtype=rows.dtype, device=rows.device)
         row_weights.index_add_(0, child_rows, child_weights)
         starts = range(0, len(rows), size)
-        bounds = torch.searchsorted(child_rows, torch.tensor([*starts], device=rows.device))
-        cuts = [*bounds.tolist(), len(child_rows)]
+        later = torch.tensor(starts[1:], device=rows.device)
+        bounds = torch.searchsorted(child_rows, later).tolist() if len(later) else []
+        cuts = [0, *bounds, len(child_rows)]
         return [
             _Block(
                 rows[start : start + size],

@@ -18,7 +18,7 @@ Numbers = NDArray[np.float32] | NDArray[np.uint16]
 
 
 def narrow_rows(rows: Tensor, dtype: torch.dtype) -> Tensor:
-    """The rows in a type; in bfloat16 with zero rows behind them, up to a multiple of a step.
+    """The rows in a type; in bfloat16 on a CPU with zero rows behind them, up to a multiple of a step.
 
     Args:
         rows: *Shape:* (n, width).
@@ -27,7 +27,7 @@ def narrow_rows(rows: Tensor, dtype: torch.dtype) -> Tensor:
     Returns:
         *Shape:* (n or more, width).
     """
-    if n_narrow_rows(len(rows), dtype) == len(rows):
+    if rows.device.type != "cpu" or n_narrow_rows(len(rows), dtype) == len(rows):
         return rows.to(dtype)
     narrow = room_for_rows(rows, dtype)
     narrow[: len(rows)] = rows

@@ -21,9 +21,14 @@ def clip_gradients(weights: Iterable[nn.Parameter], limit: float) -> None:
         weights: with or without gradients.
         limit: of the norm.
     """
-    gradients = [weight.grad for weight in weights if weight.grad is not None]
-    if not gradients:
+    learned = [weight for weight in weights if weight.grad is not None]
+    if not learned:
         return
+    if learned[0].device.type != "cpu":
+        # There PyTorch has one operation for all of them, and does not wait for the norm.
+        nn.utils.clip_grad_norm_(learned, limit)
+        return
+    gradients = [weight.grad for weight in learned if weight.grad is not None]
     norm = torch.linalg.vector_norm(torch.stack([*map(torch.linalg.vector_norm, gradients)]))
     scale = limit / (norm + EPSILON)
     if not scale >= 1:

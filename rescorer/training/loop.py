@@ -19,7 +19,7 @@ from moses_bridge.base.errors import ConfigError, UserError
 from moses_bridge.base.json_files import record_of
 from moses_bridge.base.progress import Progress, print_note
 from rescorer.contract.choices import Precision
-from rescorer.contract.compute import dtype_of, fastest_precision
+from rescorer.contract.compute import dtype_of, fastest_precision, repeatable_sums
 from rescorer.contract.parallel import keep_freed_memory
 from rescorer.contract.training import Task, TaskBatch
 from rescorer.training.gradient_norm import clip_gradients
@@ -219,7 +219,8 @@ class Trainer(Generic[TaskBatch]):
         self.peers.share(self.network.state_dict().values())
         if not resumed and self.peers.is_first:
             (self.directory / TRAINING_STATE).unlink(missing_ok=True)
-        with closing(self._new_log()) as log:
+        device = next(self.network.parameters()).device
+        with closing(self._new_log()) as log, repeatable_sums(device):
             self._train(log)
         self.report.ended = self._end() or ""
         self._save()

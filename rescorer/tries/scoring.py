@@ -9,8 +9,8 @@ Notation: w width of the output layer's input; S distinct sources; n rows of a b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Generic, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rescorer.contract.batch import Batch
+from rescorer.contract.compute import turn
 from rescorer.contract.distinct import distinct
 from rescorer.contract.scorer import WordLogProbs
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
@@ -42,6 +43,10 @@ from rescorer.tries.recurrent import (
 SOURCE_WORDS_AT_ONCE = 32_768
 
 
+# On the device that computes, or on the host.
+Values = TypeVar("Values", Tensor, NDArray[np.float64])
+
+
 class _Predictions(NamedTuple):
     """What predicts the next word of some nodes.
 
@@ -54,22 +59,22 @@ class _Predictions(NamedTuple):
     log_z: Tensor
 
 
-class _Depth(NamedTuple):
+class _Depth(NamedTuple, Generic[Values]):
     """The nodes of one target level (of depth 0: the roots), and the rows that end in it.
 
     Attributes:
         parents: of each node in the level before, *Shape:* (n_nodes,).
-        log_probs: natural log p(word of the node | prefix), float64, 0 for roots, *Shape:* (n_nodes,).
+        log_probs: natural log p(word of the node | prefix), 0 for roots, *Shape:* (n_nodes,).
         rows: that end here, *Shape:* (n_rows,).
         ends: the node of each of them, *Shape:* (n_rows,).
-        end_log_probs: natural log p(</s> | prefix) of each of them, float64, *Shape:* (n_rows,).
+        end_log_probs: natural log p(</s> | prefix) of each of them, *Shape:* (n_rows,).
     """
 
     parents: NDArray[np.int64]
-    log_probs: NDArray[np.float64]
+    log_probs: Values
     rows: NDArray[np.int64]
     ends: NDArray[np.int64]
-    end_log_probs: NDArray[np.float64]
+    end_log_probs: Values
 
 
 class TrieScorer(Generic[Source, State, Carried, Inputs]):
@@ -102,7 +107,8 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
 
     def values(self, batch: Batch) -> NDArray[np.float64]:
         """Natural log p(target | source), </s> included; see `contract.Scorer`."""
-        return np.concatenate([np.zeros(0), *map(self._values, self._parts(batch))])
+        with turn(self.network.output.weight.device):
+            return np.concatenate([np.zeros(0), *map(self._values, self._parts(batch))])
 
     def _parts(self, batch: Batch) -> Iterator[Batch]:
         """The pairs in runs whose distinct sources have not too many words; a source too long is alone."""
@@ -126,7 +132,7 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
     def _values(self, batch: Batch) -> NDArray[np.float64]:
         tree, source = self._read(batch)
         result, prefixes = np.empty(len(tree.lens)), np.zeros(tree.n_groups)
-        for depth in self._walk(tree, source):
+        for depth in _on_host(self._walk(tree, source)):
             prefixes = prefixes[depth.parents] + depth.log_probs
             result[depth.rows] = prefixes[depth.ends] + depth.end_log_probs
         return result
@@ -135,7 +141,8 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
         """Natural log of each word given the words before; see `contract.WordScorer`."""
         found, n_pairs = [WordLogProbs(np.zeros(0), np.zeros(0, np.int64))], 0
         for part in self._parts(batch):
-            one = self._word_log_probs(part)
+            with turn(self.network.output.weight.device):
+                one = self._word_log_probs(part)
             found.append(one._replace(pairs=one.pairs + n_pairs))
             n_pairs += len(part)
         return WordLogProbs(*map(np.concatenate, zip(*found, strict=True)))
@@ -144,7 +151,7 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
     def _word_log_probs(self, batch: Batch) -> WordLogProbs:
         tree, source = self._read(batch)
         by_place = np.zeros((len(tree.lens), len(tree.levels) + 1))
-        for number, depth in enumerate(self._walk(tree, source)):
+        for number, depth in enumerate(_on_host(self._walk(tree, source))):
             by_place[depth.rows, number] = depth.end_log_probs
             if number:
                 through = np.flatnonzero(tree.lens >= number)
@@ -170,23 +177,28 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
         different, groups = distinct(sources)
         return vocabulary.encode_phrases(different), groups
 
-    def _walk(self, tree: PrefixTree, source: Source) -> Iterator[_Depth]:
+    def _walk(self, tree: PrefixTree, source: Source) -> Iterator[_Depth[Tensor]]:
         """Level by level, the roots first."""
         roots = np.arange(tree.n_groups)
         state = self.network.start(source)
         groups = to_device(roots, self.network.output.weight)
         no_words = torch.full_like(groups, NO_WORD)
-        state, predictions = self._advance(state, groups, no_words, groups, source)
-        yield self._depth(tree, 0, roots, np.zeros(len(roots)), predictions)
+        state, predictions = self._advance(state, roots, no_words, groups, source)
+        yield self._depth(tree, 0, roots, torch.zeros_like(predictions.log_z), predictions)
         for number, level in enumerate(tree.levels, start=1):
             parents, words = to_device(level.parents, groups), to_device(level.words, groups)
             log_probs = self._log_probs(predictions, parents, words)
             groups = groups[parents]
-            state, predictions = self._advance(state, parents, words, groups, source)
+            state, predictions = self._advance(state, level.parents, words, groups, source)
             yield self._depth(tree, number, level.parents, log_probs, predictions)
 
     def _advance(
-        self, state: State, parents: Tensor, words: Tensor, groups: Tensor, source: Source
+        self,
+        state: State,
+        parents: NDArray[np.int64],
+        words: Tensor,
+        groups: Tensor,
+        source: Source,
     ) -> tuple[State, _Predictions]:
         """States and predictions of a level, from the states of the level above."""
         network = self.network
@@ -204,21 +216,30 @@ class TrieScorer(Generic[Source, State, Carried, Inputs]):
         tree: PrefixTree,
         number: int,
         parents: NDArray[np.int64],
-        log_probs: NDArray[np.float64],
+        log_probs: Tensor,
         predictions: _Predictions,
-    ) -> _Depth:
+    ) -> _Depth[Tensor]:
         """A level with </s> behind the rows that end in it."""
         rows, nodes = tree.rows_ending(number)
         ends = to_device(nodes, predictions.log_z)
         words = torch.full_like(ends, Vocabulary.end_id)
         return _Depth(parents, log_probs, rows, nodes, self._log_probs(predictions, ends, words))
 
-    def _log_probs(
-        self, predictions: _Predictions, nodes: Tensor, words: Tensor
-    ) -> NDArray[np.float64]:
+    def _log_probs(self, predictions: _Predictions, nodes: Tensor, words: Tensor) -> Tensor:
         """Natural log p(word | prefix) for pairs of a node and a word, *Shape:* (n,)."""
         parts = [
             self.layer.log_probs(*take(predictions, node), word)
             for node, word in pieces(nodes, words)
         ]
-        return torch.cat(parts).double().cpu().numpy()
+        return torch.cat(parts)
+
+
+def _on_host(depths: Iterable[_Depth[Tensor]]) -> Iterator[_Depth[NDArray[np.float64]]]:
+    """The same with float64 in the host's memory: a GPU is waited for once, not twice a level."""
+    every = list(depths)
+    columns = [column for depth in every for column in (depth.log_probs, depth.end_log_probs)]
+    whole = torch.cat(columns).double().cpu().numpy()
+    parts = iter(np.split(whole, np.cumsum([*map(len, columns)])[:-1]))
+    for depth in every:
+        log_probs, end_log_probs = next(parts), next(parts)
+        yield _Depth(depth.parents, log_probs, depth.rows, depth.ends, end_log_probs)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rescorer.contract.batch import Batch
+from rescorer.contract.compute import turn
 from rescorer.contract.scorer import WordLogProbs
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.layers.output_layer import OutputLayer
@@ -68,7 +69,9 @@ class WindowScorer:
             return WordLogProbs(np.zeros(0), np.zeros(0, np.int64))
         rows, pairs = self.fill(batch)
         distinct, inverse = distinct_rows(rows)
-        return WordLogProbs(window_log_probs(self.network, self.layer, distinct)[inverse], pairs)
+        with turn(self.network.output.weight.device):
+            log_probs = window_log_probs(self.network, self.layer, distinct)
+        return WordLogProbs(log_probs[inverse], pairs)
 
 
 @torch.inference_mode()

@@ -31,6 +31,7 @@ from whole_command import measure_command
 from moses_bridge.base.processors import n_processors
 from moses_bridge.formats.phrase_table import Block, read_blocks
 from rescorer.contract.batch import Batch
+from rescorer.contract.choices import Device
 from rescorer.contract.compute import Compute
 from rescorer.contract.parallel import map_in_order
 from rescorer.contract.trained_model import TrainedModel
@@ -44,10 +45,9 @@ from rescorer.tries.prefix_tree import build_prefix_tree
 N_ROWS = {256: 65_536, 1000: 32_768}
 PEER_ROWS = {256: 6_000, 1000: 1_000}
 BLOCK_ROWS = 8192
-PEER_BATCH = 512
 # A single pass over so few rows varies by a tenth and more.
 N_ROUNDS = 5
-PEAK_SIZE = 2048
+PEAK_SIZE: dict[Device, int] = {"cpu": 2048, "cuda": 8192}
 N_JOBS = n_processors()
 BY_LAYER = ("tries, float32", "tries, bfloat16")
 
@@ -57,13 +57,25 @@ Run = Callable[[], tuple[NDArray[np.float64], float]]
 
 @dataclass(frozen=True)
 class Work:
-    """Rows to score under a network, and some of them for the peers, which take longer."""
+    """Rows to score under a network, and some of them for the peers, which take longer.
+
+    Attributes:
+        network: whose values are wanted.
+        source: its words.
+        target: its words.
+        blocks: rows of a table.
+        sample: numbers of the peers' rows.
+        device: where all is computed.
+        peer_batch: pairs that a peer computes at once.
+    """
 
     network: EncoderDecoder
     source: Vocabulary
     target: Vocabulary
     blocks: list[Block]
     sample: NDArray[np.int64]
+    device: Device = "cpu"
+    peer_batch: int = 512
 
     @property
     def title(self) -> str:
@@ -109,9 +121,11 @@ def measure(work: Work, peaks: dict[torch.dtype, float]) -> list[Result]:
     """Ours in each way against each peer."""
     ways = scorers(work)
     peers = {
-        "padded batches": work.network.log_probs,
-        "torch.nn.GRU": GruNetwork(work.network).log_probs,
-    } | onnx_peer(work)
+        "padded batches": work.network.to(work.device).log_probs,
+        "torch.nn.GRU": GruNetwork(work.network).to(work.device).log_probs,
+    }
+    if work.device == "cpu":
+        peers |= onnx_peer(work)
     runs = {name: partial(timed_peer, work, log_probs) for name, log_probs in peers.items()}
     values, speeds = in_turn(runs | {name: partial(timed, work, way) for name, _, way in ways})
     exact = values["padded batches"]
@@ -127,7 +141,7 @@ def measure(work: Work, peaks: dict[torch.dtype, float]) -> list[Result]:
             f" Spearman {spearmanr(found, exact).statistic:.6f},"
             f" {share:.0%} of the {peaks[dtype] / 1e9:.0f} GFLOP/s of a large product"
         )
-        if name in BY_LAYER:
+        if name in BY_LAYER and work.device == "cpu":
             with printed_layer_speeds(scorer):
                 scorer.values(Batch(work.blocks[0].sources, work.blocks[0].targets))
     return [
@@ -170,9 +184,9 @@ def from_file_to_file(work: Work, model_directory: Path) -> Result:
 def scorers(work: Work) -> list[tuple[str, torch.dtype, EncDecScorer]]:
     """Our ways; the last one has other values, unless the network is self-normalised."""
     ways = {
-        "tries, float32": Compute("float32", "cpu"),
-        "tries, bfloat16": Compute("bfloat16", "cpu"),
-        "tries, unnormalised": Compute("float32", "cpu", unnormalized=True),
+        "tries, float32": Compute("float32", work.device),
+        "tries, bfloat16": Compute("bfloat16", work.device),
+        "tries, unnormalised": Compute("float32", work.device, unnormalized=True),
     }
     return [(name, compute.dtype, scorer_of(work, compute)) for name, compute in ways.items()]
 
@@ -205,16 +219,13 @@ def timed_peer(work: Work, log_probs: LogProbs) -> tuple[NDArray[np.float64], fl
         range(len(sources)), key=lambda i: (sources[i].count(b" "), targets[i].count(b" "))
     )
     result = np.empty(len(sources))
-    for start in range(0, len(order), PEER_BATCH):
-        rows = order[start : start + PEER_BATCH]
+    for start in range(0, len(order), work.peer_batch):
+        rows = order[start : start + work.peer_batch]
         source_ids, source_lens = work.source.encode_phrases([sources[i] for i in rows])
         target_ids, target_lens = work.target.encode_phrases([targets[i] for i in rows])
-        result[rows] = log_probs(
-            torch.from_numpy(source_ids).long(),
-            torch.from_numpy(source_lens),
-            torch.from_numpy(target_ids).long(),
-            torch.from_numpy(target_lens),
-        ).numpy()
+        given = (source_ids, source_lens, target_ids, target_lens)
+        tensors = (torch.from_numpy(numbers).long().to(work.device) for numbers in given)
+        result[rows] = log_probs(*tensors).cpu().numpy()
     return result, len(result) / (time.perf_counter() - started)
 
 
@@ -251,14 +262,15 @@ def products(work: Work, source_steps: float, n_sources: float, target_steps: fl
     )
 
 
-def peak(dtype: torch.dtype) -> float:
+def peak(dtype: torch.dtype, device: Device = "cpu") -> float:
     """Floating-point operations a second of a large product."""
-    one, other = (torch.randn(PEAK_SIZE, PEAK_SIZE).to(dtype) for _ in range(2))
+    size = PEAK_SIZE[device]
+    one, other = (torch.randn(size, size).to(dtype).to(device) for _ in range(2))
     best = 0.0
     for _ in range(8):
         started = time.perf_counter()
-        one @ other
-        best = max(best, 2 * PEAK_SIZE**3 / (time.perf_counter() - started))
+        (one @ other)[0, 0].item()  # a GPU is waited for
+        best = max(best, 2 * size**3 / (time.perf_counter() - started))
     return best
 
 

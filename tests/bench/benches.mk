@@ -55,5 +55,8 @@ bench-pretrained: $(FIRST_LISTS) $(DEV).$(SOURCE) $(TRAINING) | $(INSTALL)
 	$(call bench,pretrained,$(FIRST_LISTS) $(DEV).$(SOURCE) $(TRAINING))
 
 # The paper's sizes want a GPU: make bench-paper-model SCALE=full DEVICE=cuda
+bench-paper-model: DEVICE ?= cpu
 bench-paper-model: $(MODEL)/moses.ini | $(INSTALL)
-	$(BENCH) bench_paper_model.py $(abspath $(MODEL)/phrase-table.gz) $(RESULTS) $(or $(DEVICE),cpu) $(or $(MINUTES),600)
+	$(BENCH) bench_window_training.py $(abspath $(CORPUS)/train.$(TARGET) $(CORPUS)/train.$(SOURCE) $(LINKS)) \
+	    $(RESULTS)/window_training_$(DEVICE).json $(DEVICE)
+	$(BENCH) bench_paper_model.py $(abspath $(MODEL)/phrase-table.gz) $(RESULTS) $(DEVICE) $(or $(MINUTES),600)

@@ -31,7 +31,8 @@ class GruNetwork(nn.Module):
         """Natural log p of each pair, *Shape:* (batch,)."""
         network = self.network
         states, _ = self.encoder(network.source_embedding(source))
-        summary = network.context(states[torch.arange(len(source)), source_lens])
+        numbers = torch.arange(len(source), device=source.device)
+        summary = network.context(states[numbers, source_lens])
         vectors = network.target_embedding(target).roll(1, dims=1)
         repeated = summary.unsqueeze(1).expand(-1, target.shape[1], -1)
         start = torch.tanh(network.decoder_start_layer(summary)).unsqueeze(0)
@@ -40,5 +41,5 @@ class GruNetwork(nn.Module):
         maxout = pieces.unflatten(2, (-1, MAXOUT_PIECES)).amax(dim=3)
         logits = network.output(network.readout_factor(maxout))
         chosen = torch.log_softmax(logits, dim=2).gather(2, target.unsqueeze(2)).squeeze(2)
-        inside = torch.arange(target.shape[1]) <= target_lens.unsqueeze(1)
+        inside = torch.arange(target.shape[1], device=target.device) <= target_lens.unsqueeze(1)
         return (chosen * inside).sum(dim=1)

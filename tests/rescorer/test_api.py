@@ -46,7 +46,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("api")
     (folder / "table").write_bytes(TABLE)
     (folder / "config.toml").write_text(CONFIG)
-    train = ["train", folder / "table", "--config", folder / "config.toml", "--out"]
+    config = folder / "config.toml"
+    train = ["train", folder / "table", "--device", "cpu", "--config", config, "--out"]
     run(*train, folder / "rnn")
     run(*train, folder / "reversed", "--reading", "reversed-sides")
     return folder
@@ -130,7 +131,8 @@ def test_a_table_read_scored_and_written_is_what_the_command_writes(
     assert (tmp_path / "same").read_bytes() == TABLE
     lines = rescorer.rescore(folder / "table", tmp_path / "scored", [model])
     assert any(str(tmp_path / "scored") in line for line in lines)
-    run("score", folder / "table", "--model", folder / "rnn", "--out", tmp_path / "by_command")
+    own = ("--model", folder / "rnn", "--device", "cpu")
+    run("score", folder / "table", *own, "--out", tmp_path / "by_command")
     assert lines_of(tmp_path / "scored") == lines_of(tmp_path / "by_command")
     frame["score2"] = np.exp(model.score(frame["source"], frame["target"]))
     rescorer.write_table(frame, tmp_path / "by_hand")

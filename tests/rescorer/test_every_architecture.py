@@ -23,6 +23,7 @@ from moses_bridge.base.errors import ConfigError, InputError
 from rescorer.cli import main
 from rescorer.contract.architectures import ARCHITECTURES, load
 from rescorer.contract.batch import Batch
+from rescorer.contract.choices import Device
 from rescorer.contract.compute import Compute
 from rescorer.contract.data import Data
 from rescorer.contract.scorer import Scorer, WordScorer
@@ -108,13 +109,15 @@ Trained = Callable[[str], Path]
 
 
 @pytest.fixture(scope="session")
-def trained_once(table: Path, text: Path, tmp_path_factory: pytest.TempPathFactory) -> Trained:
+def trained_once(
+    device: Device, table: Path, text: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Trained:
     """One training for each architecture: a directory that no test may change."""
     folder = tmp_path_factory.mktemp("trained")
 
     @cache
     def make(name: str) -> Path:
-        train(name, data_of(name, table, text), folder / name, settings_of(name))
+        train(name, data_of(name, table, text), folder / name, settings_of(name), device=device)
         if name == "word_pairs":
             draw_weights(folder / name)
         return folder / name
@@ -133,15 +136,16 @@ Uninterrupted = Callable[[str], tuple[TrainingReport, Path]]
 
 @pytest.fixture(scope="session")
 def uninterrupted(
-    table: Path, text: Path, tmp_path_factory: pytest.TempPathFactory
+    device: Device, table: Path, text: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Uninterrupted:
     """One training for each architecture that keeps its state after each update, as interrupted ones do."""
     folder = tmp_path_factory.mktemp("uninterrupted")
 
     @cache
     def make(name: str) -> tuple[TrainingReport, Path]:
+        data, out = data_of(name, table, text), folder / name
         settings = settings_of(name, checkpoint_minutes=0.0)
-        return train(name, data_of(name, table, text), folder / name, settings), folder / name
+        return train(name, data, out, settings, device=device), out
 
     return make
 
@@ -397,12 +401,13 @@ def test_all_architectures_are_here() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_training_further_begins_with_the_weights(
-    name: str, table: Path, text: Path, trained_once: Trained, tmp_path: Path
+    name: str, device: Device, table: Path, text: Path, trained_once: Trained, tmp_path: Path
 ) -> None:
     """A rate of 0 leaves them, and the shortlists of the data would be shorter ones."""
     first = trained_once(name)
     settings = replace(settings_of(name, learning_rate=0.0, n_epochs=1), shortlist=2)
-    train(name, data_of(name, table, text), tmp_path / "further", settings, start=first)
+    data, out = data_of(name, table, text), tmp_path / "further"
+    train(name, data, out, settings, device=device, start=first)
     weights, further = (
         load_file(folder / "model.safetensors") for folder in (first, tmp_path / "further")
     )
@@ -410,18 +415,20 @@ def test_training_further_begins_with_the_weights(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_engine_gives_what_the_plain_path_gives(name: str, trained: Trained) -> None:
+def test_the_engine_gives_what_the_plain_path_gives(
+    name: str, device: Device, trained: Trained
+) -> None:
     directory = trained(name)
     with torch.no_grad():
         expected = PLAIN[name](load_model(directory), batch_of())
-    found = scorer_of_model(directory, Compute()).scorer.values(batch_of())
+    found = scorer_of_model(directory, Compute(device=device)).scorer.values(batch_of())
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert found.std() > 0.1
 
 
 @pytest.mark.parametrize("name", WORD_NAMES)
-def test_words_add_up_to_their_pairs(name: str, trained: Trained) -> None:
-    scorer = scorer_of_model(trained(name), Compute()).scorer
+def test_words_add_up_to_their_pairs(name: str, device: Device, trained: Trained) -> None:
+    scorer = scorer_of_model(trained(name), Compute(device=device)).scorer
     assert isinstance(scorer, WordScorer)
     log_probs, pairs = scorer.word_log_probs(batch_of())
     n_words = [len(target.split()) + 1 for _, target in PAIRS]
@@ -435,9 +442,9 @@ def test_words_add_up_to_their_pairs(name: str, trained: Trained) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_bfloat16_is_near(name: str, trained: Trained) -> None:
+def test_bfloat16_is_near(name: str, device: Device, trained: Trained) -> None:
     exact, near = (
-        scorer_of_model(trained(name), Compute(precision)).scorer.values(batch_of())
+        scorer_of_model(trained(name), Compute(precision, device)).scorer.values(batch_of())
         for precision in ("float32", "bfloat16")
     )
     np.testing.assert_allclose(near, exact, atol=0.1)
@@ -446,9 +453,15 @@ def test_bfloat16_is_near(name: str, trained: Trained) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("block_rows", "jobs"), [(1, 1), (9, 2), (1000, 3)])
 def test_a_table_does_not_depend_on_its_blocks(
-    name: str, block_rows: int, jobs: int, trained: Trained, table: Path, tmp_path: Path
+    name: str,
+    block_rows: int,
+    jobs: int,
+    device: Device,
+    trained: Trained,
+    table: Path,
+    tmp_path: Path,
 ) -> None:
-    named = scorer_of_model(trained(name), Compute())
+    named = scorer_of_model(trained(name), Compute(device=device))
     config = ColumnConfig(("sum", "unknown-words"), block_rows=block_rows, jobs=jobs)
     out = tmp_path / "new.gz"
     report = add_columns(SourceTable.open(str(table)), str(out), [named], config)
@@ -485,6 +498,7 @@ class Stopped(Exception):
 def test_an_interrupted_training_ends_as_an_uninterrupted_one(
     name: str,
     n_updates: int,
+    device: Device,
     uninterrupted: Uninterrupted,
     table: Path,
     text: Path,
@@ -504,8 +518,8 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(
     with monkeypatch.context() as patch:
         patch.setattr(loop_module.Trainer, "_update", stopping)
         with pytest.raises(Stopped):
-            train(name, data, tmp_path / "part", settings)
-    continued = train(name, data, tmp_path / "part", settings, resume=True)
+            train(name, data, tmp_path / "part", settings, device=device)
+    continued = train(name, data, tmp_path / "part", settings, resume=True, device=device)
     assert replace(continued, minutes=0) == replace(whole, minutes=0)
     assert whole.n_updates > n_updates
     paths = directory, tmp_path / "part"
@@ -516,7 +530,7 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(
 
 @pytest.mark.parametrize("name", LEARNING_NAMES)
 def test_training_lowers_the_held_out_loss(
-    name: str, table: Path, text: Path, tmp_path: Path
+    name: str, device: Device, table: Path, text: Path, tmp_path: Path
 ) -> None:
     data = data_of(name, table, text)
     settings = settings_of(name, n_epochs=80, learning_rate=4e-3, warmup_updates=10)
@@ -524,7 +538,7 @@ def test_training_lowers_the_held_out_loss(
     torch.manual_seed(1)
     with torch.no_grad():
         before = architecture.prepare(data, settings, 1).task.held_out_loss()
-    report = train(name, data, tmp_path / "m", settings)
+    report = train(name, data, tmp_path / "m", settings, device=device)
     assert before is not None and report.held_out_loss is not None
     assert report.held_out_loss < before - 0.1
     assert report.ended
@@ -532,9 +546,9 @@ def test_training_lowers_the_held_out_loss(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_nbest_list_gets_a_feature(
-    name: str, trained: Trained, text: Path, tmp_path: Path
+    name: str, device: Device, trained: Trained, text: Path, tmp_path: Path
 ) -> None:
-    scorer = scorer_of_model(trained(name), Compute()).scorer
+    scorer = scorer_of_model(trained(name), Compute(device=device)).scorer
     nbest, out = tmp_path / "nbest", tmp_path / "new"
     nbest.write_bytes(
         b"".join(
@@ -732,7 +746,9 @@ def test_an_unknown_architecture_names_the_nearest() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_vectors_of_words_and_phrases_are_those_of_each(name: str, trained: Trained) -> None:
+def test_vectors_of_words_and_phrases_are_those_of_each(
+    name: str, device: Device, trained: Trained
+) -> None:
     """A vector for each word of a shortlist; that of a phrase does not depend on the others."""
     model, architecture = load_model(trained(name)), load(name)
     embeddings = architecture.embeddings(model) if architecture.embeddings else {}
@@ -740,6 +756,6 @@ def test_vectors_of_words_and_phrases_are_those_of_each(name: str, trained: Trai
         shortlist = getattr(model.shortlists, side)
         assert len(vectors) == len(shortlist) and vectors.dtype == np.float32
     if architecture.summaries:
-        summaries = architecture.summaries(model, Compute(device="cpu"))
+        summaries = architecture.summaries(model, Compute(device=device))
         alone = np.concatenate([summaries([source]) for source in SOURCES])
         np.testing.assert_allclose(summaries(SOURCES[::-1])[::-1], alone, atol=1e-6)

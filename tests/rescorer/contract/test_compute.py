@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,14 @@ import torch
 
 from moses_bridge.base import processors
 from moses_bridge.base.errors import ConfigError
-from rescorer.contract.compute import Compute, choose_device, fastest_precision
+from rescorer.contract.compute import (
+    GPU_TURNS,
+    Compute,
+    choose_device,
+    fastest_precision,
+    repeatable_sums,
+    turn,
+)
 from rescorer.training.loop import LoopConfig
 
 
@@ -84,3 +92,25 @@ def test_a_gpu_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ConfigError, match="no CUDA device here"):
         choose_device("cuda")
+
+
+def test_a_gpu_serves_two_threads_at_a_time() -> None:
+    gpu, cpu = torch.device("cuda"), torch.device("cpu")
+    with turn(gpu), turn(gpu), turn(cpu), turn(cpu):
+        assert not GPU_TURNS.acquire(blocking=False)
+    with turn(gpu):
+        assert GPU_TURNS.acquire(blocking=False)
+        GPU_TURNS.release()
+
+
+def test_sums_of_a_gpu_are_repeatable_while_it_trains(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "environ", {})
+    with repeatable_sums(torch.device("cpu")):
+        assert not torch.are_deterministic_algorithms_enabled()
+    with pytest.raises(ValueError, match="a fault"), repeatable_sums(torch.device("cuda")):
+        assert torch.are_deterministic_algorithms_enabled()
+        assert not torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
+        assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
+        raise ValueError("a fault")
+    assert not torch.are_deterministic_algorithms_enabled()
+    assert torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]

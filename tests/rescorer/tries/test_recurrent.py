@@ -80,7 +80,7 @@ def test_products_of_a_parent_are_computed_once(
         asked.extend(state.cell.neg().tolist())
         return TwoFields(10 * state.hidden, 10 * state.cell)
 
-    parents = torch.tensor([0, 0, 2, 2, 2, 5])
+    parents = np.array([0, 0, 2, 2, 2, 5])
     carried, which = carried_once(carry, numbered(0, 6), parents)
     assert asked == [0, 2, 5]
     assert_rows(take(carried, which), [0, 0, 20, 20, 20, 50])

@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 from moses_bridge.base.errors import ConfigError
 from rescorer.cli import main
 from rescorer.contract.batch import Batch
+from rescorer.contract.choices import Device
 from rescorer.contract.compute import Compute
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import load_model, save_model, scorer_of_model
@@ -20,7 +21,7 @@ from rescorer.runs.expected_bleu.run import ListText, train_for_expected_bleu
 from rescorer.runs.expected_bleu.task import ExpectedBleuConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.training import loop as loop_module
-from rescorer.training.loop import LoopConfig
+from rescorer.training.loop import LoopConfig, TrainingReport
 from rescorer.zoo.bae.network import Bae, BaeConfig
 from rescorer.zoo.cptm.network import Cptm, CptmConfig
 
@@ -61,8 +62,9 @@ def text_of(folder: Path) -> ListText:
     return ListText(folder / "nbest", folder / "source", [folder / "reference"])
 
 
-def test_right_phrases_rise_above_wrong_ones(folder: Path) -> None:
-    before, report = train_for_expected_bleu(folder / "m", text_of(folder), folder / "n", CONFIG)
+def test_right_phrases_rise_above_wrong_ones(device: Device, folder: Path) -> None:
+    given = folder / "m", text_of(folder), folder / "n", CONFIG
+    before, report = train_for_expected_bleu(*given, device=device)
     assert before is not None and report.held_out_loss is not None
     assert before > -70 and report.held_out_loss < -90
     values = scorer_of_model(folder / "n", Compute()).scorer.values(
@@ -72,7 +74,7 @@ def test_right_phrases_rise_above_wrong_ones(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_an_encoder_decoder_learns_the_same(reverse: bool, folder: Path) -> None:
+def test_an_encoder_decoder_learns_the_same(reverse: bool, device: Device, folder: Path) -> None:
     """One that predicts the source is asked for the pairs with their sides swapped."""
     words = [Vocabulary([b"a", b"b"]), Vocabulary([b"x", b"y"])]
     shortlists = Shortlists(*(words[::-1] if reverse else words))
@@ -80,7 +82,8 @@ def test_an_encoder_decoder_learns_the_same(reverse: bool, folder: Path) -> None
     network.initialise(None)
     training = {"config": {"reverse_sides": reverse}}
     save_model(folder / "e", "encdec", network, network.config, shortlists, training)
-    _, report = train_for_expected_bleu(folder / "e", text_of(folder), folder / "n", CONFIG)
+    given = folder / "e", text_of(folder), folder / "n", CONFIG
+    _, report = train_for_expected_bleu(*given, device=device)
     assert report.held_out_loss is not None and report.held_out_loss < -90
     values = scorer_of_model(folder / "n", Compute()).scorer.values(
         Batch([b"a", b"a", b"b", b"b"], [b"x", b"y", b"y", b"x"])
@@ -122,9 +125,13 @@ class Stopped(Exception):
 
 
 def test_an_interrupted_training_ends_as_an_uninterrupted_one(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    device: Device, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = train_for_expected_bleu(folder / "m", text_of(folder), folder / "whole", CONFIG)
+    def trained(name: str, resume: bool = False) -> tuple[float | None, TrainingReport]:
+        given = folder / "m", text_of(folder), folder / name, CONFIG, resume
+        return train_for_expected_bleu(*given, device=device)
+
+    whole = trained("whole")
     update, done = loop_module.Trainer._update, []
 
     def stopping(self: Any, asked: Any) -> float:
@@ -136,9 +143,9 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(
     with monkeypatch.context() as patch:
         patch.setattr(loop_module.Trainer, "_update", stopping)
         with pytest.raises(Stopped):
-            train_for_expected_bleu(folder / "m", text_of(folder), folder / "part", CONFIG)
+            trained("part")
     assert not (folder / "part/model.safetensors").exists()
-    again = train_for_expected_bleu(folder / "m", text_of(folder), folder / "part", CONFIG, True)
+    again = trained("part", resume=True)
     assert again[0] == whole[0] and replace(again[1], minutes=0) == replace(whole[1], minutes=0)
     one, other = (load_file(folder / part / "model.safetensors") for part in ("whole", "part"))
     for key, tensor in one.items():

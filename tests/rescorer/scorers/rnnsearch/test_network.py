@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError
 from rescorer.contract.batch import Batch
+from rescorer.contract.choices import Precision
 from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
@@ -43,9 +44,9 @@ def make_pairs(n: int, seed: int, longest: int = 9) -> Batch:
     )
 
 
-def scores(network: RnnSearch, batch: Batch, precision: str = "float32") -> Array:
+def scores(network: RnnSearch, batch: Batch, precision: Precision = "float32") -> Array:
     model = TrainedModel("rnnsearch", network, Shortlists(SOURCE, TARGET), {})
-    return rnnsearch_scorer(model, Compute(precision)).values(batch)
+    return rnnsearch_scorer(model, Compute(precision, "cpu")).values(batch)
 
 
 def sigma(x: Array) -> Array:
