@@ -70,7 +70,8 @@ class PairTrainingConfig:
             make up (Cho et al. 2014, section 4.1: 0.93), 0 for none. `--texts` names the text to
             count; without it these are the words of the phrase pairs.
         n_held_out: pairs not learned from.
-        batch_pairs: pairs of an update; 0 takes 64 with the recipe "paper", 512 otherwise.
+        batch_pairs: pairs of an update; 0 takes 64 with the recipe "paper", 512 otherwise. A GPU learns 4,096
+            six times as fast, for which a `learning_rate` of 4e-3 was good.
         batching: "sources" puts all targets of a source into one batch, so that they share work. "parts"
             puts four of them at a time, so that a batch is more varied. "pairs" draws pairs at random, as
             in the paper. "auto" takes "parts" with the recipe "adam", "pairs" with "paper".
