@@ -70,8 +70,18 @@ def choose_device(device: Device) -> torch.device:
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if device == "cuda" and not torch.cuda.is_available():
-        raise ConfigError("no CUDA device here: leave --device out, or use --device cpu")
+        raise ConfigError(
+            f"no CUDA device here: {_why_no_gpu(torch)}. Leave --device out, or use --device cpu"
+        )
     return torch.device(device)
+
+
+def _why_no_gpu(torch: Any) -> str:
+    """What a user whose machine has a GPU may look for."""
+    if torch.version.cuda is None:
+        return f"PyTorch {torch.__version__} is a build for CPUs alone"
+    built = f"PyTorch {torch.__version__}, built for CUDA {torch.version.cuda}, finds none"
+    return f"{built} (nvidia-smi tells the newest CUDA that the driver knows)"
 
 
 def fastest_precision() -> Precision:
@@ -93,6 +103,8 @@ def turn(device: torch.device) -> contextlib.AbstractContextManager[object]:
 def repeatable_sums(device: torch.device) -> Iterator[None]:
     """Let a GPU sum in an order that does not change from run to run; a CPU does so here without being told.
 
+    PyTorch warns of an operation that has no such order: one of somebody's own network may be so.
+
     Args:
         device: what computes until the end.
     """
@@ -103,11 +115,11 @@ def repeatable_sums(device: torch.device) -> Iterator[None]:
         return
     deterministic: Any = torch.utils.deterministic
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", CUBLAS_SPACE)
-    before = torch.are_deterministic_algorithms_enabled(), deterministic.fill_uninitialized_memory
-    torch.use_deterministic_algorithms(True)
+    before = torch.get_deterministic_debug_mode(), deterministic.fill_uninitialized_memory
+    torch.use_deterministic_algorithms(True, warn_only=True)
     deterministic.fill_uninitialized_memory = False  # else each new tensor is filled with NaN first
     try:
         yield
     finally:
-        torch.use_deterministic_algorithms(before[0])
+        torch.set_deterministic_debug_mode(before[0])
         deterministic.fill_uninitialized_memory = before[1]

@@ -12,10 +12,12 @@ import torch
 from click.testing import CliRunner, Result
 
 from rescorer.cli import main
+from rescorer.cli.train import _on_gpu
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import save_model
-from rescorer.scorers.cslm import Cslm, CslmConfig
+from rescorer.scorers.cslm import Cslm, CslmConfig, CslmTrainingConfig
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
+from rescorer.scorers.encdec.task import EncDecTrainingConfig
 from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchConfig
 
 TABLE = b"a b ||| x y ||| 0.5 1 ||| 0-0 1-1\na b ||| z ||| 0.5 1 |||\nb ||| y ||| 0.1 0.2 ||| 0-0\n"
@@ -255,6 +257,21 @@ def test_train_says_why_it_ended(folder: Path) -> None:
     )
     scored = run(folder, "score", "table.gz", "--out", "DIR/o", "--model", "DIR/m")
     assert scored.exit_code == 0, scored.output
+
+
+@pytest.mark.parametrize(
+    ("settings", "advice"),
+    [
+        (EncDecTrainingConfig(), "; batch_pairs = 4096 instead of 512 makes better use of it"),
+        (EncDecTrainingConfig(batch_pairs=5000), ""),
+        (CslmTrainingConfig(), ""),
+    ],
+)
+def test_train_tells_the_gpu(
+    settings: object, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_name", "the {0.type} chip".format)
+    assert _on_gpu(torch.device("cuda"), settings) == f"training on the cuda chip{advice}"
 
 
 def test_train_without_an_end_is_refused(folder: Path) -> None:

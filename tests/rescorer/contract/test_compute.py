@@ -90,8 +90,13 @@ def test_devices(
 
 def test_a_gpu_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(ConfigError, match="no CUDA device here"):
-        choose_device("cuda")
+    for version, reason in (
+        (None, "is a build for CPUs alone. Leave --device out"),
+        ("13.0", r"built for CUDA 13.0, finds none \(nvidia-smi tells the newest CUDA"),
+    ):
+        monkeypatch.setattr(torch.version, "cuda", version)
+        with pytest.raises(ConfigError, match=f"no CUDA device here: PyTorch .*{reason}"):
+            choose_device("cuda")
 
 
 def test_a_gpu_serves_two_threads_at_a_time() -> None:
