@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from moses_bridge.base.progress import Progress
 from rescorer.contract.choices import Precision
-from rescorer.contract.compute import fastest_precision
+from rescorer.contract.compute import fastest_precision, repeatable_sums
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.encdec.task import EncDecTrainingConfig, empty_network
 from rescorer.training.gradient_norm import clip_gradients
@@ -267,7 +267,8 @@ class Work:
         """Train in our way."""
         network = self.network()
         task = self.task(network, product_type)
-        return self._trained(network, task, self.conditions.limit_seconds, goal)
+        with repeatable_sums(torch.device(self.conditions.device)):
+            return self._trained(network, task, self.conditions.limit_seconds, goal)
 
     def plain(self) -> Curve:
         """Train pair by pair."""
