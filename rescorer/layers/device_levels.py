@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rescorer.layers.gated_levels import are_first_children
 from rescorer.layers.units import GatedUnit
 
 
@@ -66,8 +67,7 @@ def _levels(
     """The levels; their numbers go to the device together, since each transfer is waited for."""
     slices, columns, node, head, n_before = [], list[NDArray[np.int64]](), 0, 0, n_start
     for of_nodes in parents:
-        is_first = np.ones(len(of_nodes), np.bool_)
-        is_first[1:] = of_nodes[1:] != of_nodes[:-1]
+        is_first = are_first_children(of_nodes)
         firsts = np.flatnonzero(is_first)
         places = np.full(n_before, len(firsts))
         places[of_nodes[firsts]] = np.arange(len(firsts))

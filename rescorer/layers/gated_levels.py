@@ -68,6 +68,13 @@ def _check(start: Tensor, parents: Sequence[NDArray[np.int64]], inputs: Tensor) 
             raise ValueError(f"parents {of_level[0]} to {of_level[-1]} of {n_before}")
 
 
+def are_first_children(parents: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which nodes of a level are the first of a parent; from their parents, rising, *Shape:* (n,) -> (n,)."""
+    are_first = np.ones(len(parents), np.bool_)
+    are_first[1:] = parents[1:] != parents[:-1]
+    return are_first
+
+
 class _Level(NamedTuple):
     """The nodes of a level and those of the level before that have children, called heads.
 
@@ -90,9 +97,7 @@ def _levels(parents: Sequence[NDArray[np.int64]], dtype: torch.dtype) -> list[_L
     levels, node, node_row, head_row = [], 0, 0, 0
     for of_nodes in parents:
         n_nodes = len(of_nodes)
-        is_first = np.ones(n_nodes, np.bool_)
-        is_first[1:] = of_nodes[1:] != of_nodes[:-1]
-        firsts = np.append(np.flatnonzero(is_first), n_nodes)
+        firsts = np.append(np.flatnonzero(are_first_children(of_nodes)), n_nodes)
         node_end = node_row + n_narrow_rows(n_nodes, dtype)
         head_end = head_row + n_narrow_rows(len(firsts) - 1, dtype)
         nodes = slice(node, node + n_nodes)

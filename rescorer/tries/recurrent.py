@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from rescorer.layers.device_levels import device_states, has_device_levels
-from rescorer.layers.gated_levels import gated_states, has_compiled_levels
+from rescorer.layers.gated_levels import are_first_children, gated_states, has_compiled_levels
 from rescorer.layers.units import GatedUnit, Unit
 from rescorer.tries.prefix_tree import PrefixTree
 
@@ -131,8 +131,7 @@ def carried_once(
         The parents' states with their products, and which of them each child has,
         *Shape:* (n_children,).
     """
-    is_first = np.ones(len(parents), np.bool_)
-    is_first[1:] = parents[1:] != parents[:-1]
+    is_first = are_first_children(parents)
     distinct = parents[is_first]
     if len(distinct) == len(state[0]):
         parts = [_like(state, part) for part in pieces(*state)]

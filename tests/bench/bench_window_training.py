@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from rescorer.contract.choices import Precision
+from rescorer.contract.compute import repeatable_sums
 from rescorer.contract.data import Data
 from rescorer.contract.parallel import keep_freed_memory
 from rescorer.scorers.nnjm.network import Nnjm
@@ -83,7 +84,8 @@ def measure(data: Data, conditions: Conditions) -> Iterator[Result]:
     peer, goal = "plain PyTorch, full softmax", min(loss for _, loss in plain.points)
     for product_type in product_types():
         own, limit = prepared(data, product_type, device), conditions.limit_seconds
-        ours = trained(*own, LEARNING_RATE, limit, goal, conditions)
+        with repeatable_sums(torch.device(device)):
+            ours = trained(*own, LEARNING_RATE, limit, goal, conditions)
         speeds = ours.pairs_per_second, plain.pairs_per_second
         yield Result(work, product_type, peer, *speeds, "examples/s")
         times = ours.seconds_to(goal), plain.seconds_to(goal)

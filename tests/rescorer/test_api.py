@@ -45,8 +45,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table, a model of its pairs that the command trained, and one that reads them reversed."""
     folder = tmp_path_factory.mktemp("api")
     (folder / "table").write_bytes(TABLE)
-    (folder / "config.toml").write_text(CONFIG)
     config = folder / "config.toml"
+    config.write_text(CONFIG)
     train = ["train", folder / "table", "--device", "cpu", "--config", config, "--out"]
     run(*train, folder / "rnn")
     run(*train, folder / "reversed", "--reading", "reversed-sides")
