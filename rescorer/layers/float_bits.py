@@ -101,24 +101,24 @@ def tanh(x: Any) -> Any:
 
 
 def widened(number: Any) -> Any:
-    """The float32 of a number: a float32 or, as uint16, the bits of a bfloat16."""
+    """The value of a number: of a float itself, of a uint16 the bfloat16 of which it is the bits."""
     raise NotImplementedError("for compiled code only")
 
 
 def narrowed(number: Any, like: Any) -> Any:
-    """A float32 in the form of another number: itself, or the bits of its nearest bfloat16."""
+    """A float in the form of another number: itself, or the bits of its nearest bfloat16."""
     raise NotImplementedError("for compiled code only")
 
 
 @overload(widened, strict=False)
 def _widened(number: Any) -> Any:
-    if number == numba.float32:
+    if isinstance(number, numba.types.Float):
         return lambda number: number
     return lambda number: from_bfloat16(number)
 
 
 @overload(narrowed, strict=False)
 def _narrowed(number: Any, like: Any) -> Any:
-    if like == numba.float32:
+    if isinstance(like, numba.types.Float):
         return lambda number, like: number
     return lambda number, like: to_bfloat16(number)

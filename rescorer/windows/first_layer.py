@@ -1,10 +1,11 @@
 """The first layer over windows of words: a sum over places, in which each word has a share of its own at each.
 
-Notation: n windows of k words, r width of a word's vector, d width of the layer.
+Notation: n windows of k words, m different words at a place, r width of a word's vector, d width of the layer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numba
@@ -14,6 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import embedding
+
+from rescorer.layers.float_bits import narrowed, widened
+from rescorer.layers.narrow_rows import n_narrow_rows, numpy_numbers
 
 
 def first_layer_tables(vectors: Tensor, weight: Tensor) -> list[Tensor]:
@@ -33,8 +37,7 @@ def first_layer(vectors: Tensor, layer: nn.Linear, windows: Tensor) -> Tensor:
     """The layer's output for windows, of which gradients by vectors, weight and bias are known.
 
     On a CPU a word that several windows have at the same place is multiplied once, and sums of looked-up rows
-    take the place of the other products: 2,048 windows of running text have some 700 words at a place.
-    Products in bfloat16 are so fast that the sums would take what is saved, so they are made of whole windows.
+    take the place of the other products: 4,096 windows of running text have some 1,000 words at a place.
 
     Args:
         vectors: of the words, *Shape:* (words, r).
@@ -42,13 +45,13 @@ def first_layer(vectors: Tensor, layer: nn.Linear, windows: Tensor) -> Tensor:
         windows: numbers of words, *Shape:* (n, k).
 
     Returns:
-        *Shape:* (n, d).
+        In the type of the products, which is autocast's where that is on, *Shape:* (n, d).
 
     Raises:
         IndexError: a word has no vector.
         RuntimeError: the layer reads another number of words.
     """
-    if windows.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
+    if windows.device.type != "cpu":
         result: Tensor = layer(embedding(windows, vectors).flatten(1))
         return result
     if windows.shape[1] * vectors.shape[1] != layer.in_features:
@@ -56,7 +59,9 @@ def first_layer(vectors: Tensor, layer: nn.Linear, windows: Tensor) -> Tensor:
             f"windows of {windows.shape[1]} words of {vectors.shape[1]} numbers, "
             f"but the layer reads {layer.in_features} numbers"
         )
-    result = _SumOverPlaces.apply(vectors, layer.weight, layer.bias, windows)  # type: ignore[no-untyped-call]
+    narrow = torch.is_autocast_enabled("cpu")
+    dtype = torch.get_autocast_dtype("cpu") if narrow else vectors.dtype
+    result = _SumOverPlaces.apply(vectors, layer.weight, layer.bias, windows, dtype)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -66,65 +71,126 @@ class _Place(NamedTuple):
     Attributes:
         words: the different ones there, *Shape:* (m,).
         which: of these, by window, *Shape:* (n,).
+        rows: of all places together those that are this place's in products, *Shape:* (m or more,).
         columns: of the layer's weight.
     """
 
     words: Tensor
     which: NDArray[np.int64]
+    rows: slice
     columns: slice
 
 
 class _SumOverPlaces(torch.autograd.Function):
-    """See `first_layer`."""
+    """See `first_layer`; products are in a type, sums in that of the vectors."""
 
     @staticmethod
-    def forward(ctx: Any, vectors: Tensor, weight: Tensor, bias: Tensor, windows: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, vectors: Tensor, weight: Tensor, bias: Tensor, windows: Tensor, dtype: torch.dtype
+    ) -> Tensor:
         """The sums, *Shape:* (n, d)."""
-        ctx.places = _places(windows, vectors.shape[1])
-        ctx.save_for_backward(vectors, weight)
-        result = bias.repeat(len(windows), 1)
-        for place in ctx.places:
-            shares = embedding(place.words, vectors) @ weight[:, place.columns].T
-            _add_looked_up(shares.numpy(), place.which, result.numpy())
+        ctx.places = places = list(_places(windows, vectors, dtype))
+        n_rows = places[-1].rows.stop
+        ctx.rows = vectors.new_zeros(n_rows, vectors.shape[1], dtype=dtype)
+        ctx.weight, ctx.like = weight.to(dtype), vectors
+        shares = ctx.rows.new_empty(n_rows, len(weight))
+        for place in places:
+            rows = ctx.rows[place.rows]
+            rows[: len(place.words)] = embedding(place.words, vectors)
+            torch.mm(rows, ctx.weight[:, place.columns].T, out=shares[place.rows])
+        result: Tensor = shares.new_empty(len(windows), len(weight))
+        which = np.stack([place.which + place.rows.start for place in places])
+        _add_shares(numpy_numbers(shares), which, bias.numpy(), numpy_numbers(result))
         return result
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         """Gradients by vectors, weight and bias."""
-        vectors, weight = ctx.saved_tensors
         gradient = gradient.contiguous()
-        by_vectors, by_weight = torch.zeros_like(vectors), torch.empty_like(weight)
+        by_vectors = torch.zeros_like(ctx.like)
+        by_weight = by_vectors.new_empty(ctx.weight.shape)
         for place in ctx.places:
-            by_shares = gradient.new_zeros(len(place.words), len(weight))
-            _add_to_words(gradient.numpy(), place.which, by_shares.numpy())
-            by_weight[:, place.columns] = by_shares.T @ embedding(place.words, vectors)
-            by_vectors.index_add_(0, place.words, by_shares @ weight[:, place.columns])
-        return by_vectors, by_weight, gradient.sum(0), None
+            rows = ctx.rows[place.rows]
+            by_shares = gradient.new_zeros(len(rows), gradient.shape[1])
+            sums = by_vectors.new_empty(gradient.shape[1]).numpy()
+            _sum_by_word(numpy_numbers(gradient), place.which, sums, numpy_numbers(by_shares))
+            by_weight[:, place.columns] = by_shares.T @ rows
+            by_words = by_shares @ ctx.weight[:, place.columns]
+            by_vectors.index_add_(0, place.words, by_words[: len(place.words)].to(by_vectors.dtype))
+        return by_vectors, by_weight, gradient.sum(0, dtype=by_vectors.dtype), None, None
 
 
-def _places(windows: Tensor, width: int) -> list[_Place]:
-    columns = windows.T.numpy()
-    found = (np.unique(column, return_inverse=True) for column in columns)
-    return [
-        _Place(torch.from_numpy(words), which, slice(number * width, (number + 1) * width))
-        for number, (words, which) in enumerate(found)
-    ]
+def _places(windows: Tensor, vectors: Tensor, dtype: torch.dtype) -> Iterator[_Place]:
+    """The places of windows, whose rows are behind one another."""
+    numbers, (n_vectors, width) = windows.numpy(), vectors.shape
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < n_vectors:
+        raise IndexError(f"a word has no vector: there are {n_vectors}")
+    start = 0
+    for place, column in enumerate(numbers.T):
+        number_of = np.zeros(n_vectors, np.int64)
+        number_of[column] = 1
+        words = np.flatnonzero(number_of)
+        number_of[words] = np.arange(len(words))
+        end = start + n_narrow_rows(len(words), dtype)
+        columns = slice(place * width, (place + 1) * width)
+        yield _Place(torch.from_numpy(words), number_of[column], slice(start, end), columns)
+        start = end
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _add_looked_up(shares: NDArray[Any], which: NDArray[np.int64], sums: NDArray[Any]) -> None:
-    """Add to each window's sum its word's share, *Shape:* (m, d), (n,), (n, d)."""
-    for row in range(len(which)):
-        share, total = shares[which[row]], sums[row]
-        for unit in range(len(total)):
-            total[unit] += share[unit]
+def _add_shares(
+    shares: NDArray[Any], which: NDArray[np.int64], bias: NDArray[Any], out: NDArray[Any]
+) -> None:
+    """The bias and, of each place, the share of a window's word.
+
+    Args:
+        shares: of the words at their places, *Shape:* (all m together, d).
+        which: of these, *Shape:* (k, n).
+        bias: *Shape:* (d,).
+        out: *Shape:* (n, d).
+    """
+    sums = np.empty_like(bias)
+    for row in range(len(out)):
+        sums[:] = bias
+        for place in range(len(which)):
+            share = shares[which[place, row]]
+            for unit in range(len(sums)):
+                sums[unit] += widened(share[unit])
+        total = out[row]
+        for unit in range(len(sums)):
+            total[unit] = narrowed(sums[unit], total[unit])
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _add_to_words(gradient: NDArray[Any], which: NDArray[np.int64], sums: NDArray[Any]) -> None:
-    """Add to each word's sum the gradients of its windows, *Shape:* (n, d), (n,), (m, d)."""
-    for row in range(len(which)):
-        values, total = gradient[row], sums[which[row]]
-        for unit in range(len(total)):
-            total[unit] += values[unit]
+def _sum_by_word(
+    gradient: NDArray[Any], which: NDArray[np.int64], sums: NDArray[Any], out: NDArray[Any]
+) -> None:
+    """The sum of the gradients of each word's windows.
+
+    Args:
+        gradient: *Shape:* (n, d).
+        which: word of each window; each word has one, *Shape:* (n,).
+        sums: room for those of a word, *Shape:* (d,).
+        out: *Shape:* (m or more, d).
+    """
+    ends = np.zeros(len(out) + 1, np.int64)
+    for word in which:
+        ends[word + 1] += 1
+    ends[:] = np.cumsum(ends)
+    windows = np.empty(len(which), np.int64)
+    for window in range(len(which)):
+        windows[ends[which[window]]] = window
+        ends[which[window]] += 1
+    start = 0
+    for word in range(len(out)):
+        for unit in range(len(sums)):
+            sums[unit] = 0
+        for position in range(start, ends[word]):
+            values = gradient[windows[position]]
+            for unit in range(len(sums)):
+                sums[unit] += widened(values[unit])
+        start = ends[word]
+        total = out[word]
+        for unit in range(len(sums)):
+            total[unit] = narrowed(sums[unit], total[unit])

@@ -69,14 +69,21 @@ def test_the_layer_is_its_equation() -> None:
     np.testing.assert_allclose(found, side_by_side @ weight.T + bias, atol=1e-12)
 
 
-def test_products_in_bfloat16_are_those_of_pytorch() -> None:
+def test_products_in_bfloat16_are_those_of_float64_within_its_rounding() -> None:
     vectors, layer, windows = made()
-    vectors, layer = vectors.float(), layer.float()
+    leaves = [vectors, layer.weight, layer.bias]
+    expected = layer(embedding(windows, vectors).flatten(1))
+    factors = torch.randn_like(expected)
+    gradients = torch.autograd.grad(expected, leaves, factors)
+    vectors, layer = vectors.detach().float().requires_grad_(), layer.float()
     with torch.autocast("cpu", torch.bfloat16):
         found = first_layer(vectors, layer, windows)
-        expected = layer(embedding(windows, vectors).flatten(1))
     assert found.dtype == torch.bfloat16
-    torch.testing.assert_close(found, expected, atol=0, rtol=0)
+    ours = torch.autograd.grad(found.double(), [vectors, layer.weight, layer.bias], factors)
+    for narrow, exact in zip((found, *ours), (expected, *gradients), strict=True):
+        # Of 8 bits: factors, shares and sums are rounded.
+        assert (narrow - exact).norm() <= 2**-7 * exact.norm()
+    assert all(gradient.dtype == torch.float32 for gradient in ours)
 
 
 @pytest.mark.parametrize("word", [-1, 9])
