@@ -21,7 +21,7 @@ from torch.nn.functional import linear
 
 from rescorer.layers import packed_linear
 from rescorer.layers.float_bits import narrowed, widened
-from rescorer.layers.narrow_rows import ROWS_STEP
+from rescorer.layers.narrow_rows import ROWS_STEP, numpy_numbers
 from rescorer.windows.feed_forward import FeedForward
 from rescorer.windows.first_layer import first_layer_tables
 from rescorer.windows.ngrams import first_of_each
@@ -86,17 +86,17 @@ class HiddenLayers:
         return compute(rows, firsts, bases), which
 
     def _on_cpu(self, rows: NDArray[np.int32], firsts: NDArray[np.int32], bases: Tensor) -> Tensor:
-        tables = numbers(self.tables)
+        tables = numpy_numbers(self.tables)
         if self.second is None:
             first = torch.empty(len(firsts), self.tables.shape[2], dtype=self.dtype)
-            _sum_first_layer(rows, firsts, bases.numpy(), tables, numbers(first))
+            _sum_first_layer(rows, firsts, bases.numpy(), tables, numpy_numbers(first))
             return first
         result = torch.empty(len(firsts), self.second.width, dtype=self.dtype)
         size = min(ROWS_AT_ONCE, _filled(len(firsts)))
         first = torch.empty(size, self.tables.shape[2], dtype=self.dtype)
         for start in range(0, len(firsts), ROWS_AT_ONCE):
             part = firsts[start : start + ROWS_AT_ONCE]
-            _sum_first_layer(rows, part, bases.numpy(), tables, numbers(first))
+            _sum_first_layer(rows, part, bases.numpy(), tables, numpy_numbers(first))
             # Of few shapes: see `narrow_rows`. Rows behind the part are ignored.
             result[start : start + len(part)] = self._last(first[: _filled(len(part))])[: len(part)]
         return result
@@ -150,12 +150,6 @@ def bases_of(network: FeedForward, around: NDArray[np.int32]) -> Tensor:
     first = network.first
     vectors = network.embedding(torch.from_numpy(around).long().to(first.weight.device)).flatten(1)
     return linear(vectors, first.weight[:, first.in_features - vectors.shape[1] :], first.bias)
-
-
-def numbers(tensor: Tensor) -> NDArray[Any]:
-    """A tensor for compiled code, bfloat16 as its bits."""
-    narrow = tensor.dtype == torch.bfloat16
-    return np.asarray(tensor.view(torch.uint16).numpy() if narrow else tensor.numpy())
 
 
 def _with_mean(table: Tensor, history: History) -> Tensor:

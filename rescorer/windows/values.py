@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from rescorer.layers.float_bits import widened
+from rescorer.layers.narrow_rows import numpy_numbers
 from rescorer.layers.output_layer import OutputLayer
-from rescorer.windows.hidden_layers import HiddenLayers, numbers
+from rescorer.windows.hidden_layers import HiddenLayers
 
 
 class Values(Protocol):
@@ -51,7 +52,8 @@ class RawValues:
         words = rows[:, -1]
         if hidden.device.type == "cpu":
             result = np.empty(len(rows), np.float32)
-            _logits(numbers(hidden), which, words, numbers(self.weight), self.bias.numpy(), result)
+            weight = numpy_numbers(self.weight)
+            _logits(numpy_numbers(hidden), which, words, weight, self.bias.numpy(), result)
             return result
         chosen = torch.from_numpy(words.astype(np.int64)).to(hidden.device)
         rows_of = hidden[torch.from_numpy(which).to(hidden.device)].float()
