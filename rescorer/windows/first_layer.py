@@ -17,7 +17,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import embedding
 
 from rescorer.layers.float_bits import narrowed, widened
-from rescorer.layers.narrow_rows import n_narrow_rows, numpy_numbers
+from rescorer.layers.narrow_rows import n_narrow_rows, narrow_rows, numpy_numbers
 
 
 def first_layer_tables(vectors: Tensor, weight: Tensor) -> list[Tensor]:
@@ -90,14 +90,12 @@ class _SumOverPlaces(torch.autograd.Function):
     ) -> Tensor:
         """The sums, *Shape:* (n, d)."""
         ctx.places = places = list(_places(windows, vectors, dtype))
-        n_rows = places[-1].rows.stop
-        ctx.rows = vectors.new_zeros(n_rows, vectors.shape[1], dtype=dtype)
-        ctx.weight, ctx.like = weight.to(dtype), vectors
-        shares = ctx.rows.new_empty(n_rows, len(weight))
-        for place in places:
-            rows = ctx.rows[place.rows]
-            rows[: len(place.words)] = embedding(place.words, vectors)
-            torch.mm(rows, ctx.weight[:, place.columns].T, out=shares[place.rows])
+        rows = [narrow_rows(embedding(place.words, vectors), dtype) for place in places]
+        weight = weight.to(dtype)
+        ctx.save_for_backward(vectors, weight, *rows)
+        shares = weight.new_empty(places[-1].rows.stop, len(weight))
+        for place, of_words in zip(places, rows, strict=True):
+            torch.mm(of_words, weight[:, place.columns].T, out=shares[place.rows])
         result: Tensor = shares.new_empty(len(windows), len(weight))
         which = np.stack([place.which + place.rows.start for place in places])
         _add_shares(numpy_numbers(shares), which, bias.numpy(), numpy_numbers(result))
@@ -107,16 +105,16 @@ class _SumOverPlaces(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         """Gradients by vectors, weight and bias."""
+        vectors, weight, *rows = ctx.saved_tensors
         gradient = gradient.contiguous()
-        by_vectors = torch.zeros_like(ctx.like)
-        by_weight = by_vectors.new_empty(ctx.weight.shape)
-        for place in ctx.places:
-            rows = ctx.rows[place.rows]
-            by_shares = gradient.new_zeros(len(rows), gradient.shape[1])
-            sums = by_vectors.new_empty(gradient.shape[1]).numpy()
+        by_vectors = torch.zeros_like(vectors)
+        by_weight = vectors.new_empty(weight.shape)
+        sums = vectors.new_empty(len(weight)).numpy()
+        for place, of_words in zip(ctx.places, rows, strict=True):
+            by_shares = gradient.new_empty(len(of_words), len(weight))
             _sum_by_word(numpy_numbers(gradient), place.which, sums, numpy_numbers(by_shares))
-            by_weight[:, place.columns] = by_shares.T @ rows
-            by_words = by_shares @ ctx.weight[:, place.columns]
+            by_weight[:, place.columns] = by_shares.T @ of_words
+            by_words = by_shares @ weight[:, place.columns]
             by_vectors.index_add_(0, place.words, by_words[: len(place.words)].to(by_vectors.dtype))
         return by_vectors, by_weight, gradient.sum(0, dtype=by_vectors.dtype), None, None
 
@@ -184,8 +182,7 @@ def _sum_by_word(
         ends[which[window]] += 1
     start = 0
     for word in range(len(out)):
-        for unit in range(len(sums)):
-            sums[unit] = 0
+        sums[:] = 0
         for position in range(start, ends[word]):
             values = gradient[windows[position]]
             for unit in range(len(sums)):

@@ -86,6 +86,15 @@ def test_products_in_bfloat16_are_those_of_float64_within_its_rounding() -> None
     assert all(gradient.dtype == torch.float32 for gradient in ours)
 
 
+def test_a_weight_that_changed_before_its_gradient_is_refused() -> None:
+    vectors, layer, windows = made()
+    found = first_layer(vectors, layer, windows)
+    with torch.no_grad():
+        layer.weight += 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        found.sum().backward()
+
+
 @pytest.mark.parametrize("word", [-1, 9])
 def test_a_word_without_a_vector_is_refused(word: int) -> None:
     vectors, layer, windows = made()
