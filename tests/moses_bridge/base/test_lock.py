@@ -24,9 +24,10 @@ from moses_bridge.base.textio import remove_unfinished
 
 Held = Callable[[Path], AbstractContextManager[None]]
 HOLDER = """\
-import os, sys, time
+import os, signal, sys, time
 from pathlib import Path
 from moses_bridge.base.lock import held_directory, held_file
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
 with {0}(Path(sys.argv[1])):
     {1}
     print("held", pid, sep="\\n", flush=True)
