@@ -43,9 +43,11 @@ help:
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 # INSTALL= (empty) takes the virtual environment as it is.
 INSTALL ?= install
-# What a step of `make table1` waits for: the commands, and before a tuning what they compile. So text and model are
-# made meanwhile, and KenLM, which no step needs, is not compiled.
+# What a step of `make table1` waits for: the commands with what text and model need, before a network all packages,
+# before a tuning what they compile. So text and model are made meanwhile, and KenLM, which no step needs, is not
+# compiled.
 COMMANDS := $(if $(INSTALL),$(VENV)/package.stamp)
+LIBRARIES := $(if $(INSTALL),$(VENV)/dependencies.stamp)
 COMPILED := $(if $(INSTALL),$(VENV)/warm.stamp)
 # Compiling every module takes half of an installation; Python compiles those that are used.
 PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install -q --no-compile -c constraints.txt
@@ -63,9 +65,21 @@ $(VENV)/bin/python:
 	@echo 'Making the virtual environment $(VENV)'
 	@$(PYTHON) -m venv $(VENV)
 
+# $(call packages,EXPRESSION): installs what it names in the project's table p of pyproject.toml.
+packages = $(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print(*$(1), sep="\n")' \
+    > $(VENV)/$(@F).txt && $(PIP_INSTALL) -r $(VENV)/$(@F).txt
+
+# First what text and model need, which is a third of all, then the commands, then the rest: one pip at a time.
+FIRST_TIME := $(if $(wildcard $(VENV)/package.stamp),,$(VENV)/package.stamp)
+$(VENV)/first.stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo 'Installing the first packages into $(VENV)'
+	@$(PIP_INSTALL) setuptools wheel
+	@$(call packages,[name for name in p["dependencies"] if not name.startswith("torch")] + p["optional-dependencies"]["build"])
+	@touch $@
+
 # Without an NVIDIA GPU the CPU build of PyTorch is wanted, since the default one brings gigabytes
 # of CUDA libraries: first from where pip looks, then from PyTorch's own index, which uv knows.
-$(VENV)/torch.stamp: constraints.txt | $(VENV)/bin/python
+$(VENV)/torch.stamp: constraints.txt | $(VENV)/first.stamp $(FIRST_TIME)
 	@echo 'Installing PyTorch $(TORCH)'
 	@if command -v nvidia-smi >/dev/null; then \
 	    $(PIP_INSTALL) 'torch==$(TORCH)'; \
@@ -77,13 +91,8 @@ $(VENV)/torch.stamp: constraints.txt | $(VENV)/bin/python
 	fi
 	@touch $@
 
-# $(call packages,EXPRESSION): installs what it names in the project's table p of pyproject.toml.
-packages = $(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print(*$(1), sep="\n")' \
-    > $(VENV)/$(@F).txt && $(PIP_INSTALL) -r $(VENV)/$(@F).txt
-
 $(VENV)/dependencies.stamp: pyproject.toml constraints.txt $(VENV)/torch.stamp
-	@echo 'Installing the dependencies into $(VENV)'
-	@$(PIP_INSTALL) setuptools wheel
+	@echo 'Installing the other packages'
 	@$(call packages,p["dependencies"] + p["optional-dependencies"]["all"])
 	@touch $@
 
@@ -111,7 +120,7 @@ $(VENV)/development.stamp: $(VENV)/dependencies.stamp
 	@touch $@
 
 # What numba has kept of functions whose classes have other names now cannot be read: it is removed.
-$(VENV)/package.stamp: $(VENV)/dependencies.stamp $(SOURCES)
+$(VENV)/package.stamp: $(VENV)/first.stamp $(SOURCES)
 	@rm -rf build/lib build/bdist.*
 	@find $(PACKAGES:%=$(VENV)/lib/python*/site-packages/%) -name '*.nb[ic]' -delete 2>/dev/null || true
 	@echo 'Installing rescorer'
@@ -119,7 +128,7 @@ $(VENV)/package.stamp: $(VENV)/dependencies.stamp $(SOURCES)
 	@touch $@
 
 # Otherwise commands side by side would each compile the same at their first use.
-$(VENV)/warm.stamp: $(VENV)/package.stamp
+$(VENV)/warm.stamp: $(VENV)/package.stamp $(VENV)/dependencies.stamp
 	@echo 'Compiling what the commands need (a minute or two)'
 	@$(BIN)/rescorer warm
 	@touch $@

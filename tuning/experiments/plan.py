@@ -24,8 +24,9 @@ FOLDS = "$(B)/folds"
 LISTS_OF_FOLDS = "$(B)/lists/folds.gz"
 LANGUAGES = "--source-language $(SOURCE) --target-language $(TARGET)"
 REPORT = "$(B)/report.html"
-# What is installed before a step: the commands; before tunings side by side also what they would all compile.
-COMMANDS, COMPILED = "$(COMMANDS)", "$(COMPILED)"
+# What is installed before a step: the commands and what text and model need; all packages; before tunings side
+# by side also what they would all compile.
+COMMANDS, LIBRARIES, COMPILED = "$(COMMANDS)", "$(LIBRARIES)", "$(COMPILED)"
 
 
 @dataclass(frozen=True)
@@ -275,7 +276,7 @@ class _Planner:
             "$(FRESH)",
             line,
             "@touch $@",
-            install=COMMANDS if network.data else "",
+            install=LIBRARIES if network.data else "",
         )
 
     def is_per_seed(self, network: str) -> bool:
@@ -425,7 +426,7 @@ class _Planner:
             model = f"$(B)/{self.directory(shown.maps, seed)}"
             needs = [self.network(shown.maps, seed), FILTERED_INI]
             line = f"$(STEP) $(BIN)/rescorer map {model} $(FILTERED) --out $(@D) {_told_by('maps')}"
-            phrases = self.add("$(B)/maps/phrases.json", needs, line, install=COMMANDS)
+            phrases = self.add("$(B)/maps/phrases.json", needs, line, install=LIBRARIES)
             self.add("$(B)/maps/words.json", [phrases])
         columns = (f"--scored {ini.replace('moses.ini', 'phrase-table.gz')}" for ini in scored)
         self.add(
