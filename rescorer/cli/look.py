@@ -22,6 +22,7 @@ from moses_bridge.base.command import (
 )
 from moses_bridge.base.config import with_options
 from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.memory import loading
 from rescorer.cli.options import (
     DEVICE,
     FORM,
@@ -284,9 +285,10 @@ def draw_map(
 
     Example: rescorer map rnn model/phrase-table.gz --out maps
     """
-    from rescorer.contract.compute import Compute
-    from rescorer.views.learned import Learned
-    from rescorer.views.maps import MapConfig, draw_maps, kinds_of
+    with loading():
+        from rescorer.contract.compute import Compute
+        from rescorer.views.learned import Learned
+        from rescorer.views.maps import MapConfig, draw_maps, kinds_of
 
     options = {"n_words": words, "n_phrases": phrases, "n_zooms": zooms}
     config = with_options(MapConfig(side=side, colour=colour, seed=seed), options)

@@ -23,6 +23,7 @@ from moses_bridge.base.command import (
     command_line,
 )
 from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.memory import keep_freed_memory, loading
 from moses_bridge.base.textio import is_stream
 from moses_bridge.formats.nbest import check_feature_name
 from rescorer.cli.options import (
@@ -170,11 +171,12 @@ def score(
     Example: rescorer score model/phrase-table.gz --model rnn --out rnn/phrase-table.gz
     --ini model/moses.ini --ini-out rnn/moses.ini
     """
-    from rescorer.contract.compute import Compute
-    from rescorer.models.scorer_choice import ScorerChoice
-    from rescorer.tables.column import ColumnConfig, parse_columns
-    from rescorer.tables.rows import parse_shard
-    from rescorer.tables.scored_table import score_table
+    with loading():
+        from rescorer.contract.compute import Compute
+        from rescorer.models.scorer_choice import ScorerChoice
+        from rescorer.tables.column import ColumnConfig, parse_columns
+        from rescorer.tables.rows import parse_shard
+        from rescorer.tables.scored_table import score_table
 
     check_workers(address, workers)
     compute = Compute(precision, device if address is None else "auto", unnormalized)
@@ -305,10 +307,11 @@ def nbest(
 
     Example: rescorer nbest dev.nbest --source dev.en --model cslm --feature CSLM0 --out new.nbest
     """
-    from rescorer.contract.compute import Compute
-    from rescorer.models.ensemble import ensemble
-    from rescorer.models.scorer_choice import refuse_settings, scorer_of
-    from rescorer.tables.nbest import add_feature
+    with loading():
+        from rescorer.contract.compute import Compute
+        from rescorer.models.ensemble import ensemble
+        from rescorer.models.scorer_choice import refuse_settings, scorer_of
+        from rescorer.tables.nbest import add_feature
 
     check_feature_name(feature)
     if per_word and per_word_feature:
@@ -353,13 +356,15 @@ def serve(
 
     Example: moses-bridge decode --neural-lm "CSLM0=rescorer serve cslm" ...
     """
-    import torch
+    with loading():
+        import torch
 
-    from moses_bridge.formats.ngram_scorer import serve_ngrams
-    from rescorer.contract.compute import Compute
-    from rescorer.models.model_directory import ngram_scorer_of_model
+        from moses_bridge.formats.ngram_scorer import serve_ngrams
+        from rescorer.contract.compute import Compute
+        from rescorer.models.model_directory import ngram_scorer_of_model
 
     torch.set_num_threads(jobs)
+    keep_freed_memory()
     compute = Compute(precision, device, unnormalized)
     scorer = ngram_scorer_of_model(model, compute, trust_code)
     _tell_log_z(model, unnormalized)

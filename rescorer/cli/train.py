@@ -20,6 +20,7 @@ from moses_bridge.base.command import (
 )
 from moses_bridge.base.config import load_config, with_options
 from moses_bridge.base.duration import duration
+from moses_bridge.base.memory import loading
 from rescorer.cli.options import DEVICE, RESUME, SEED, TRUST_CODE
 from rescorer.contract.choices import Device, Reading
 
@@ -162,11 +163,12 @@ def train(
 
     Example: rescorer train model/phrase-table.gz --out rnn
     """
-    from moses_bridge.base.progress import print_note, quiet
-    from rescorer.contract.compute import choose_device
-    from rescorer.contract.data import Data
-    from rescorer.runs.train import train as run_training
-    from rescorer.training.peers import peers_on
+    with loading():
+        from moses_bridge.base.progress import print_note, quiet
+        from rescorer.contract.compute import choose_device
+        from rescorer.contract.data import Data
+        from rescorer.runs.train import train as run_training
+        from rescorer.training.peers import peers_on
 
     settings = _training_settings(config, arch, minutes, epochs, hidden_width, reading)
     asked = Data(data, source, links, texts, cache)

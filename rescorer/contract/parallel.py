@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import sys
 from collections import deque
@@ -18,9 +17,6 @@ Result = TypeVar("Result")
 # Turns of libgomp's waiting loop, some microseconds: a training of d=256 on two idle cores has 4,800 pairs a
 # second (5,400 if threads spin without end, 3,500 if never), beside a busy process 3,300 (without end: 900).
 SPINS = "1000"
-# Numbers of glibc's malloc.h, and bytes.
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-MOST_KEPT, MOST_KEPT_BEFORE_2_35 = 2**29, 2**25
 
 
 def let_waiting_threads_sleep() -> None:
@@ -32,20 +28,6 @@ def let_waiting_threads_sleep() -> None:
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
-
-
-def keep_freed_memory() -> None:
-    """Let this process keep the memory that it frees, where the C library is glibc; to be called by trainings.
-
-    By default glibc gives large pieces back to the system and gets them anew, cleared page by page, in each
-    update: a tenth of the time of an NNJM's training.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is None:
-        return
-    # The first threshold is for pieces that come from the system directly; glibc before 2.35 has a limit.
-    if mallopt(M_MMAP_THRESHOLD, MOST_KEPT) or mallopt(M_MMAP_THRESHOLD, MOST_KEPT_BEFORE_2_35):
-        mallopt(M_TRIM_THRESHOLD, MOST_KEPT)
 
 
 def compute_on_one_thread() -> None:

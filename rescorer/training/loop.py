@@ -17,10 +17,10 @@ from torch import Tensor, nn
 from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError, UserError
 from moses_bridge.base.json_files import record_of
+from moses_bridge.base.memory import keep_freed_memory
 from moses_bridge.base.progress import Progress, print_note
 from rescorer.contract.choices import Precision
 from rescorer.contract.compute import dtype_of, fastest_precision, repeatable_sums
-from rescorer.contract.parallel import keep_freed_memory
 from rescorer.contract.training import Task, TaskBatch
 from rescorer.training.gradient_norm import clip_gradients
 from rescorer.training.log import LogRecord, NoLog, TrainingLog

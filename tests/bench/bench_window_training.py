@@ -19,10 +19,10 @@ from results import Result, write_results
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from moses_bridge.base.memory import keep_freed_memory
 from rescorer.contract.choices import Precision
 from rescorer.contract.compute import repeatable_sums
 from rescorer.contract.data import Data
-from rescorer.contract.parallel import keep_freed_memory
 from rescorer.scorers.nnjm.network import Nnjm
 from rescorer.scorers.nnjm.task import NnjmTrainingConfig, prepare
 from rescorer.training.loop import LoopConfig

@@ -22,6 +22,7 @@ from moses_bridge.base.command import (
 )
 from moses_bridge.base.config import load_config, with_options
 from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.memory import loading
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.provenance import provenance
 from tuning.cli.options import REFERENCE, SEED, SOURCE, run_commands_option
@@ -317,7 +318,8 @@ def translate(
 
     Example: tuning translate base1 base2 base3 --source test.en
     """
-    from tuning.compare.translations import translate_runs
+    with loading():
+        from tuning.compare.translations import translate_runs
 
     for output in translate_runs(runs, source, jobs, run_commands, cache).values():
         click.echo(output)

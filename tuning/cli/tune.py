@@ -29,6 +29,7 @@ from moses_bridge.base.command import (
 )
 from moses_bridge.base.config import load_config, with_options
 from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.memory import loading
 from moses_bridge.base.provenance import provenance
 from tuning.cli.options import (
     METRIC,
@@ -155,11 +156,12 @@ def tune(
 
     Example: tuning tune --ini moses.ini --source dev.en --reference dev.fr --out run1 --seed 1
     """
-    from moses_bridge.base.cluster import open_cluster
-    from moses_bridge.base.steps import LOG_NAME, recorded_step
-    from tuning.loop.nbest_choice import NBestFeature
-    from tuning.loop.tuning_loop import Workers
-    from tuning.loop.tuning_loop import tune as run_tuning
+    with loading():
+        from moses_bridge.base.cluster import open_cluster
+        from moses_bridge.base.steps import LOG_NAME, recorded_step
+        from tuning.loop.nbest_choice import NBestFeature
+        from tuning.loop.tuning_loop import Workers
+        from tuning.loop.tuning_loop import tune as run_tuning
 
     check_workers(address, workers)
     settings = _tuning_settings(

@@ -15,6 +15,7 @@ from multiprocessing.queues import SimpleQueue
 from typing import Protocol
 
 from moses_bridge.base.errors import InputError, UserError
+from moses_bridge.base.memory import keep_freed_memory
 from moses_bridge.builtin.decoder.nbest_lines import NBestFormat
 from moses_bridge.builtin.decoder.neural_feature import NeuralFeature
 from moses_bridge.builtin.decoder.neural_translator import NeuralTranslator
@@ -95,6 +96,7 @@ class Work:
         """A translator for this process, with its number among those that translate the text."""
         if self.neural is None:
             return self.translator
+        keep_freed_memory()  # each text has tables of n-grams that grow
         scorers = [remembered.of(command, number) for command in self.commands]
         if any(scorer.reads_source for scorer in scorers):
             self._check_links()

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import platform
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -10,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from rescorer.contract.parallel import keep_freed_memory, map_in_order
+from rescorer.contract.parallel import map_in_order
 
 
 def test_an_error_in_a_job_is_raised() -> None:
@@ -72,33 +69,3 @@ def test_each_job_computes_on_one_thread_and_the_caller_as_before() -> None:
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(n_threads)
-
-
-FAULTS = """
-import resource, numpy
-from rescorer.contract.parallel import keep_freed_memory
-
-def faults():
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    pieces = [numpy.ones(2_000_000) for _ in range(3)]
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-
-given_back = [faults() for _ in range(4)][-1]
-keep_freed_memory()
-print(given_back, [faults() for _ in range(4)][-1])
-"""
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library is not glibc")
-def test_freed_memory_is_kept() -> None:
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", FAULTS], capture_output=True, text=True, check=True
-    )
-    given_back, kept = map(int, done.stdout.split())
-    # 48 MB are 11,719 pages of 4 kB, or fewer larger ones.
-    assert given_back > 20 and kept < given_back / 4
-
-
-def test_another_c_library_keeps_its_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rescorer.contract.parallel.ctypes.CDLL", lambda name: object())
-    keep_freed_memory()

@@ -1,0 +1,90 @@
+"""What is loaded, and memory that is freed."""
+
+from __future__ import annotations
+
+import gc
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from moses_bridge.base.memory import keep_freed_memory, loading
+
+FAULTS = """
+import resource, numpy
+from moses_bridge.base.memory import keep_freed_memory
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    pieces = [numpy.ones(2_000_000) for _ in range(3)]
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+given_back = [faults() for _ in range(4)][-1]
+keep_freed_memory()
+print(given_back, [faults() for _ in range(4)][-1])
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library is not glibc")
+def test_freed_memory_is_kept() -> None:
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", FAULTS], capture_output=True, text=True, check=True
+    )
+    given_back, kept = map(int, done.stdout.split())
+    # 48 MB are 11,719 pages of 4 kB, or fewer larger ones.
+    assert given_back > 20 and kept < given_back / 4
+
+
+def test_another_c_library_keeps_its_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moses_bridge.base.memory.ctypes.CDLL", lambda name: object())
+    keep_freed_memory()
+
+
+def printed(program: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+LOADED = """
+import gc
+from moses_bridge.base.memory import loading
+
+with loading():
+    import numpy
+    assert not gc.isenabled()
+frozen = gc.get_freeze_count()
+with loading():
+    import numpy
+print(gc.isenabled(), frozen > 10_000, gc.get_freeze_count() == frozen)
+"""
+
+
+def test_what_is_loaded_is_not_swept() -> None:
+    assert printed(LOADED) == "True True True\n"
+
+
+# Python closes the file when it sweeps its own objects at the end: those of the module and its function.
+OWN = """
+from moses_bridge.base.memory import loading
+
+with loading():
+    import numpy
+exec("log = open({path!r}, 'w')\\ndef tell(text):\\n    log.write(text)", own := {{}})
+own["tell"]("told")
+"""
+
+
+def test_files_of_a_module_that_is_loaded_later_are_complete(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    printed(OWN.format(path=str(path)))
+    assert path.read_text() == "told"
+
+
+def test_garbage_is_collected_after_an_error_as_before() -> None:
+    with pytest.raises(ImportError), loading():
+        raise ImportError
+    assert gc.isenabled()
