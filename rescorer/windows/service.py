@@ -16,7 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import UserError
-from moses_bridge.formats.ngram_scorer import n_places
+from moses_bridge.formats.ngram_scorer import n_places, row_width
 from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import SPECIALS, Vocabulary
@@ -102,12 +102,26 @@ class WindowNgramScorer:
         rows = np.ascontiguousarray(ngrams, np.int32)
         if not len(rows):
             return np.zeros(0, np.float32)
-        if self.reads_source:
-            _check(rows[:, 0], len(self._bases), "source place", "ask for S before N and E")
-        of_history = rows[:, int(self.reads_source) : -1]
-        _check(of_history, self.open_id + 1, "previous word", "the model's numbers come from W")
-        _check(rows[:, -1], len(self._shortlist), "word", "the model's numbers come from W")
+        row, column = _first_outside(rows, self._n_allowed())
+        if row >= 0:
+            raise self._no_such(int(column), int(rows[row, column]))
         return way(rows, self._bases)
+
+    def _n_allowed(self) -> NDArray[np.int64]:
+        """How many numbers there are in each column of the rows."""
+        places = [len(self._bases)] if self.reads_source else []
+        words = [self.open_id + 1] * (self.order - 1)
+        return np.array([*places, *words, len(self._shortlist)])
+
+    def _no_such(self, column: int, found: int) -> UserError:
+        """The error for a number that is none of its column."""
+        what, hint = "previous word", "the model's numbers come from W"
+        if column == 0 and self.reads_source:
+            what, hint = "source place", "ask for S before N and E"
+        elif column == row_width(self) - 1:
+            what = "word"
+        last = self._n_allowed()[column] - 1
+        return UserError(f"found the {what} {found}, expected 0 to {last}: {hint}")
 
 
 def window_ngram_scorer(
@@ -165,18 +179,11 @@ def _ways(
     return Ways(normalised, NormalisedValues(quick, estimated))
 
 
-def _check(numbers: NDArray[np.int32], n_allowed: int, what: str, hint: str) -> None:
-    lowest, highest = _range(np.atleast_2d(numbers))
-    if lowest < 0 or highest >= n_allowed:
-        found = lowest if lowest < 0 else highest
-        raise UserError(f"found the {what} {found}, expected 0 to {n_allowed - 1}: {hint}")
-
-
 @njit(cache=True, nogil=True)
-def _range(numbers: Any) -> tuple[int, int]:
-    """The lowest and the highest one."""
-    lowest, highest = 0, -1
-    for row in numbers:
-        for number in row:
-            lowest, highest = min(lowest, number), max(highest, number)
-    return lowest, highest
+def _first_outside(rows: Any, n_allowed: Any) -> tuple[int, int]:
+    """Row and column of the first number that is not from 0 to below what its column allows; -1 if all are."""
+    for row in range(len(rows)):
+        for column in range(len(n_allowed)):
+            if not 0 <= rows[row, column] < n_allowed[column]:
+                return row, column
+    return -1, -1
