@@ -30,6 +30,7 @@ class Hypotheses(NamedTuple):
         previous, options: int32, the extended hypothesis and the option; -1 for the empty hypothesis.
         starts, ends: int32, source words of the last phrase: starts..ends-1 (-1, 0 for the empty one).
         scores: weighted score; estimates: the same plus the future cost.
+        lm_scores: the first language model's part of what the last phrase adds to the score.
         coverages: int32, number of the coverage within the stack.
         windows, gaps: uint64 and int32, the coverage; see `Groups`.
         contexts: (n, order - 1) int32, contexts of the first language model, most recent word first.
@@ -46,6 +47,7 @@ class Hypotheses(NamedTuple):
     ends: NDArray[np.int32]
     scores: NDArray[np.float64]
     estimates: NDArray[np.float64]
+    lm_scores: NDArray[np.float64]
     coverages: NDArray[np.int32]
     windows: NDArray[np.uint64]
     gaps: NDArray[np.int32]
@@ -94,6 +96,7 @@ def make_hypotheses(
         ends=np.empty(n, np.int32),
         scores=np.empty(n),
         estimates=np.empty(n),
+        lm_scores=np.empty(n),
         coverages=np.empty(n, np.int32),
         windows=np.empty(n, np.uint64),
         gaps=np.empty(n, np.int32),

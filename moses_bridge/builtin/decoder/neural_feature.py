@@ -146,22 +146,38 @@ class NeuralFeature:
 
     def path_values(
         self,
-        words: FeatureWords,
-        linked: NDArray[np.int32],
-        sentence: SentenceOptions,
-        paths: Paths,
-    ) -> NDArray[np.float64]:
-        """The exact values of whole translations, *Shape:* (n_paths,).
+        words: Sequence[FeatureWords],
+        linked: Sequence[NDArray[np.int32]],
+        sentences: Sequence[SentenceOptions],
+        paths: Sequence[Paths],
+    ) -> list[NDArray[np.float64]]:
+        """The exact values of whole translations of some sentences, *Shape:* (n_paths,) each.
 
         Args:
-            words: words of the sentence's options.
+            words: words of each sentence's options.
             linked: linked places of these words; see `WordPlaces`.
-            sentence: the sentence.
-            paths: its translations.
+            sentences: the sentences.
+            paths: the translations of each.
 
         Raises:
             UserError: the scorer fails, or a value is not finite.
         """
+        found = list(map(self._path_ngrams, words, linked, sentences, paths))
+        log_probs = self._log_probs(np.concatenate([ngrams for ngrams, _ in found]))
+        ends = np.cumsum([len(ngrams) for ngrams, _ in found])
+        of_each = np.split(log_probs.astype(np.float64), ends[:-1])
+        return [
+            np.add.reduceat(v, starts[:-1]) for v, (_, starts) in zip(of_each, found, strict=True)
+        ]
+
+    def _path_ngrams(
+        self,
+        words: FeatureWords,
+        linked: NDArray[np.int32],
+        sentence: SentenceOptions,
+        paths: Paths,
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The n-grams of translations of a sentence, and where those of each start."""
         scorer, options = self.scorer, sentence.options
         ngrams, starts = path_ngrams(
             paths.phrase_starts, paths.options, words.ids, scorer.start_id, scorer.end_id,
@@ -171,8 +187,7 @@ class NeuralFeature:
             places = path_places(paths.phrase_starts, paths.options, linked, options)
             first = words.end_place - options.n_words
             ngrams = np.column_stack([first + places, ngrams]).astype(np.int32)
-        log_probs = self._log_probs(ngrams).astype(np.float64)
-        return np.add.reduceat(log_probs, starts[:-1])
+        return ngrams, starts
 
     def _words(
         self,

@@ -117,8 +117,14 @@ class NeuralTranslator:
         self._weighted = [i for i, feature in enumerate(features) if feature.weight]
         self._reads_source = any(feature.scorer.reads_source for feature in features)
         # A float also without such a model: another type would compile the search once more.
-        self._raised = sum((f.weight for f in features if not f.scorer.reads_source), 0.0)
-        self._translator = _raised_translator(translator, self._raised)
+        raised = sum((f.weight for f in features if not f.scorer.reads_source), 0.0)
+        weight = self._weights[LANGUAGE_MODEL] + raised
+        if (
+            weight == 0
+        ):  # the n-gram model is left out of the scores then, so no part of it stands in
+            raised, weight = 0.0, 1.0
+        self._stand_in_share = float(raised / weight)
+        self._translator = _raised_translator(translator, raised)
         widths = self._model.lm.order, self._model.further.width
         self._memories = [Memory(translator.limits, *widths) for _ in range(N_GROUPS)]
 
@@ -157,8 +163,16 @@ class NeuralTranslator:
             if (part := prepared[k::N_GROUPS])
         ]
         self._fill_all(groups)
+        paths = [
+            self._paths(each, i // N_GROUPS, groups[i % N_GROUPS], nbest)
+            for i, each in enumerate(prepared)
+        ]
+        if nbest is None:
+            of_each = zip(prepared, paths, strict=True)
+            return [(sentence_texts(self._model, s.sentence, p)[0], []) for s, p in of_each]
+        values = self._path_values(prepared, paths)
         return [
-            self._finish(ids[i], each, i // N_GROUPS, groups[i % N_GROUPS], nbest)
+            self._listed(ids[i], each.sentence, paths[i], values[i], nbest)
             for i, each in enumerate(prepared)
         ]
 
@@ -230,7 +244,7 @@ class NeuralTranslator:
         """Close the open stacks of a group with their values, and open the next ones."""
         translator, searches = self._translator, group.searches
         next_stacks(
-            n_covered, group.totals, self._raised, searches, translator.weighted.lm,
+            n_covered, group.totals, self._stand_in_share, searches, translator.weighted.lm,
             translator.weighted.weights, translator.limits, translator.work,
         )  # fmt: skip
         group.totals = np.zeros(int((searches.hyps.size - searches.firsts).sum()))
@@ -249,17 +263,32 @@ class NeuralTranslator:
 
         return wait
 
-    def _finish(
-        self, sentence_id: int, prepared: _Prepared, place: int, group: _Group,
-        nbest: NBestFormat | None,
+    def _paths(
+        self, prepared: _Prepared, place: int, group: _Group, nbest: NBestFormat | None
+    ) -> Paths:
+        """The translations of a sentence, the group's one of this place."""
+        hyps, groups = hypotheses_of(place, group.searches), groups_of(place, group.searches)
+        return self._translator.paths(prepared.sentence, hyps, groups, nbest)
+
+    def _path_values(
+        self, prepared: Sequence[_Prepared], paths: Sequence[Paths]
+    ) -> list[dict[str, NDArray[np.float64]]]:
+        """The exact values of the translations of each sentence, by feature; a request for all sentences."""
+        linked, sentences = [each.linked for each in prepared], [each.sentence for each in prepared]
+        values: list[dict[str, NDArray[np.float64]]] = [{} for _ in prepared]
+        for number, feature in enumerate(self._features):
+            words = [each.values[number].words for each in prepared]
+            found = feature.path_values(words, linked, sentences, paths)
+            for of_sentence, added in zip(values, found, strict=True):
+                of_sentence[feature.name] = added
+        return values
+
+    def _listed(
+        self, sentence_id: int, sentence: SentenceOptions, paths: Paths,
+        values: Mapping[str, NDArray[np.float64]], nbest: NBestFormat,
     ) -> Translation:  # fmt: skip
-        sentence, searches = prepared.sentence, group.searches
-        hyps, groups = hypotheses_of(place, searches), groups_of(place, searches)
-        paths = self._translator.paths(sentence, hyps, groups, nbest)
+        """The best path, and the n-best lines, in the order that the neural values make."""
         texts = sentence_texts(self._model, sentence, paths)
-        if nbest is None:
-            return texts[0], []
-        values = self._path_values(prepared, paths)
         totals = paths.features @ self._weights
         for feature in self._features:
             totals = totals + feature.weight * values[feature.name]
@@ -270,14 +299,6 @@ class NeuralTranslator:
         return texts[0], nbest_lines(
             self._model, sentence_id, sentence, listed, ranked, nbest, added
         )
-
-    def _path_values(self, prepared: _Prepared, paths: Paths) -> dict[str, NDArray[np.float64]]:
-        return {
-            feature.name: feature.path_values(
-                values.words, prepared.linked, prepared.sentence, paths
-            )
-            for feature, values in zip(self._features, prepared.values, strict=True)
-        }
 
 
 def _of_like_length(sentences: Mapping[int, SentenceOptions]) -> list[list[int]]:

@@ -88,6 +88,7 @@ class Cells(NamedTuple):
     Attributes:
         edges, xs, ys: the edge, and the indices of the hypothesis and the option in it.
         scores: weighted score so far; estimates: the same plus the future cost.
+        lm_scores: see `Hypotheses`.
         contexts: (n_cells, order - 1) contexts of the first language model; context_sizes: their lengths.
         further_contexts: (n_cells, width) contexts of the further ones.
         heap, keys: the heap of cells, and their estimates.
@@ -99,6 +100,7 @@ class Cells(NamedTuple):
     ys: NDArray[np.int32]
     scores: NDArray[np.float64]
     estimates: NDArray[np.float64]
+    lm_scores: NDArray[np.float64]
     contexts: NDArray[np.int32]
     context_sizes: NDArray[np.int32]
     further_contexts: NDArray[np.int32]
@@ -143,6 +145,7 @@ def make_workspace(limits: Limits, max_words: int, order: int, further_width: in
         ys=np.empty(n_cells, np.int32),
         scores=np.empty(n_cells),
         estimates=np.empty(n_cells),
+        lm_scores=np.empty(n_cells),
         contexts=np.empty((n_cells, max(1, order - 1)), np.int32),
         context_sizes=np.empty(n_cells, np.int32),
         further_contexts=np.empty((n_cells, further_width), np.int32),
@@ -371,7 +374,9 @@ def _score_cell(
     if kind == DISCONTINUOUS:
         first, last = words_between(hyps.starts[hyp], hyps.ends[hyp], start, end)
         score += options.between[last] - options.between[first]
-    score += _lm_score(cell, hyp, option, options, lm, weights, last_stack, hyps, cells)
+    of_words = _lm_score(cell, hyp, option, options, lm, weights, last_stack, hyps, cells)
+    cells.lm_scores[cell] = of_words
+    score += of_words
     if lm.further.masks.size:
         score += _further_score(cell, hyp, option, options, lm, weights, last_stack, hyps, cells)
     cells.scores[cell] = score
@@ -432,6 +437,7 @@ def _keep(cell: int, options: Options, hyps: Hypotheses, edges: Edges, cells: Ce
         options.starts[option], options.ends[option], cells.scores[cell], cells.estimates[cell],
     )  # fmt: skip
     target = edges.targets[edge]
+    hyps.lm_scores[hyp] = cells.lm_scores[cell]
     hyps.coverages[hyp] = target
     hyps.windows[hyp], hyps.gaps[hyp] = edges.windows[target], edges.gaps[target]
     hyps.context_sizes[hyp] = cells.context_sizes[cell]

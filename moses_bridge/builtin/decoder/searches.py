@@ -23,7 +23,6 @@ from moses_bridge.builtin.decoder.hypotheses import (
 from moses_bridge.builtin.decoder.options import Options
 from moses_bridge.builtin.decoder.search import Limits, Workspace, open_stack, start_search
 from moses_bridge.builtin.decoder.weighted_model import LanguageModel
-from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
 from moses_bridge.compiled.inner import inner, inner_maker
 from moses_bridge.compiled.unsigned_indices import compiled
 
@@ -193,6 +192,7 @@ def hypotheses_of(sentence: int, searches: Searches) -> Hypotheses:
         ends=hyps.ends[first:end],
         scores=hyps.scores[first:end],
         estimates=hyps.estimates[first:end],
+        lm_scores=hyps.lm_scores[first:end],
         coverages=hyps.coverages[first:end],
         windows=hyps.windows[first:end],
         gaps=hyps.gaps[first:end],
@@ -271,7 +271,7 @@ def start_searches(searches: Searches, lm: LanguageModel) -> None:
 def next_stacks(
     n_covered: int,
     values: Any,
-    raised: float,
+    stand_in_share: float,
     searches: Searches,
     lm: LanguageModel,
     weights: Any,
@@ -286,14 +286,13 @@ def next_stacks(
     Args:
         n_covered: number of covered words of the stacks to open.
         values: (n_hypotheses,) weighted neural values of the last phrase of each hypothesis of the open stacks.
-        raised: the part of the first n-gram model's weight that was a stand-in for neural models.
+        stand_in_share: how much of the first n-gram model's weight is a stand-in for neural models.
         searches: the searches.
         lm: the n-gram models.
         weights: the weight vector.
         limits: bounds of the search.
         work: memory for a stack.
     """
-    context = np.zeros(max(1, lm.order - 1), np.int32)
     n_closed = n_covered - 1
     place = 0
     for i in range(len(searches.firsts)):
@@ -301,10 +300,8 @@ def next_stacks(
         options, first = _options_of(i, searches), searches.firsts[i]
         stand_ins = searches.stand_ins[searches.parts.options[i] : searches.parts.options[i + 1]]
         n_hyps = hyps.size[0] - first if n_closed else 0
-        _replace_stand_ins(
-            n_closed, first, values[place : place + n_hyps], stand_ins, raised, options, lm, hyps,
-            context,
-        )  # fmt: skip
+        of_hyps = values[place : place + n_hyps]
+        _replace_stand_ins(first, of_hyps, stand_ins, stand_in_share, hyps)
         place += n_hyps
         if 0 < n_closed <= options.n_words:
             close_stack(n_closed, first, limits.stack_size, options, hyps, groups)
@@ -315,34 +312,11 @@ def next_stacks(
 
 @inner
 def _replace_stand_ins(
-    n_covered: int, first: int, values: Any, stand_ins: Any, raised: float, options: Options,
-    lm: LanguageModel, hyps: Hypotheses, context: Any,
-) -> None:  # fmt: skip
+    first: int, values: Any, stand_ins: Any, stand_in_share: float, hyps: Hypotheses
+) -> None:
     """Replace the stand-ins by the neural values in the scores of an open stack."""
     for i in range(len(values)):
         hyp = first + i
-        change = values[i] - stand_ins[hyps.options[hyp]]
-        if raised != 0:
-            is_last = n_covered == options.n_words
-            change -= raised * LN10 * _added_log10(hyp, is_last, options, lm, hyps, context)
+        change = values[i] - stand_ins[hyps.options[hyp]] - stand_in_share * hyps.lm_scores[hyp]
         hyps.scores[hyp] += change
         hyps.estimates[hyp] += change
-
-
-@inner
-def _added_log10(
-    hyp: int, is_last: bool, options: Options, lm: LanguageModel, hyps: Hypotheses, context: Any
-) -> float:
-    """The first n-gram model's log10 probability of the words added by a hypothesis."""
-    previous, option = hyps.previous[hyp], hyps.options[hyp]
-    n_context = hyps.context_sizes[previous]
-    for i in range(n_context):
-        context[i] = hyps.contexts[previous, i]
-    total = 0.0
-    for i in range(options.word_starts[option], options.word_starts[option + 1]):
-        log_prob, n_context = lm_score(lm.tables, context, n_context, options.lm_words[i], context)
-        total += log_prob
-    if is_last:
-        log_prob, n_context = lm_score(lm.tables, context, n_context, lm.eos_id, context)
-        total += log_prob
-    return total
