@@ -321,11 +321,16 @@ class ScorerProcess:
     def _lost_or_failed(self, what: str) -> ToolError | LostScorer:
         return self.failure(what) if os.getpid() == self._started_by else LostScorer(self.pid, what)
 
-    def _end(self) -> None:
-        """Close its input, which makes it end, and wait; it is killed if it takes long."""
-        assert self._process.stdin is not None and self._process.stdout is not None
+    def close_input(self) -> None:
+        """Let it end; nothing can be asked any more."""
+        assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
+
+    def _end(self) -> None:
+        """Close its input and wait until it ends; it is killed if it takes long."""
+        assert self._process.stdout is not None
+        self.close_input()
         self._process.stdout.close()
         try:
             self._process.wait(PATIENCE_SECONDS)
@@ -376,10 +381,10 @@ class ScorerProcesses:
         return process.failure(lost.what)
 
     def end(self) -> None:
-        """End them; later calls start new ones."""
+        """End them, side by side; later calls start new ones."""
         with contextlib.ExitStack() as stack:
             while self._started:
-                stack.enter_context(self._started.popitem()[1])
+                stack.enter_context(self._started.popitem()[1]).close_input()
 
 
 def serve_ngrams(scorer: NgramScorer, requests: IO[bytes], answers: IO[bytes]) -> None:

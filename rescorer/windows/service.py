@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numba import njit
 from numpy.typing import NDArray
+from torch import Tensor
 
 from moses_bridge.base.errors import UserError
 from moses_bridge.formats.ngram_scorer import n_places, row_width
@@ -28,6 +29,8 @@ from rescorer.windows.values import NormalisedValues, RawValues, Values
 WindowNetwork = TypeVar("WindowNetwork", bound=FeedForward)
 Around = Callable[[Sequence[bytes]], NDArray[np.int32]]
 NOTHING = np.zeros((1, 0), np.int32)
+# Numbers of the first layer, 64 MB: a tuning comes back to the same sentences in each of its decodings.
+MOST_KEPT = 2**24
 
 
 class Ways(NamedTuple):
@@ -70,6 +73,7 @@ class WindowNgramScorer:
         self.reads_source = around is not None
         self._network, self._shortlist, self._around = network, shortlist, around
         self._bases = bases_of(network, NOTHING[: 0 if self.reads_source else 1])
+        self._bases_of: dict[tuple[bytes, ...], Tensor] = {}
 
     def encode(self, words: Sequence[bytes]) -> NDArray[np.int32]:
         """See `NgramScorer`."""
@@ -79,7 +83,13 @@ class WindowNgramScorer:
         """See `NgramScorer`."""
         if self._around is None:
             return n_places(sources)
-        self._bases = bases_of(self._network, self._around(sources))
+        text = tuple(sources)
+        if text not in self._bases_of:
+            bases = bases_of(self._network, self._around(sources))
+            if sum(map(torch.numel, self._bases_of.values())) + bases.numel() > MOST_KEPT:
+                self._bases_of.clear()
+            self._bases_of[text] = bases
+        self._bases = self._bases_of[text]
         return len(self._bases)
 
     def log_probs(self, ngrams: NDArray[np.int32]) -> NDArray[np.float32]:

@@ -28,6 +28,8 @@ from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.scorers.nnjm.inference import nnjm_ngram_scorer, nnjm_scorer
 from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig
 from rescorer.scorers.nnjm.task import NnjmTrainingConfig, empty_network
+from rescorer.windows import service
+from rescorer.windows.hidden_layers import bases_of
 from rescorer.windows.ngrams import sentence_ngrams
 from rescorer.windows.service import WindowNgramScorer
 
@@ -250,6 +252,29 @@ def test_places_of_no_source_are_refused() -> None:
     scorer = nnjm_ngram_scorer(nnjm(), Compute(device="cpu"))
     with pytest.raises(UserError, match=r"found the source place 0, expected .*ask for S before"):
         scorer.log_probs(np.array([[0, 42, 42, 1]], np.int32))
+
+
+@pytest.mark.parametrize(("room", "n_computed"), [(2**20, 2), (0, 4)])
+def test_sentences_that_were_read_before_are_known_while_there_is_room(
+    room: int, n_computed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed = []
+
+    def counted(network: Any, around: np.ndarray) -> torch.Tensor:
+        computed.append(len(around))
+        return bases_of(network, around)
+
+    scorer = nnjm_ngram_scorer(nnjm(), Compute(device="cpu"))
+    monkeypatch.setattr(service, "MOST_KEPT", room)
+    monkeypatch.setattr(service, "bases_of", counted)
+    rows, _ = linked_rows(scorer)
+    texts = [SOURCES, SOURCES[::-1], SOURCES, SOURCES, SOURCES[::-1]]
+    values = []
+    for sources in texts:
+        assert scorer.read(sources) == 8
+        values.append(scorer.log_probs(rows))
+    assert len(computed) == n_computed
+    assert [np.array_equal(values[0], each) for each in values] == [True, False, True, True, False]
 
 
 def saved(folder: Path, training: dict[str, Any]) -> Path:

@@ -243,7 +243,9 @@ def derivations(words: list[str]) -> Iterator[list[tuple[str, float]]]:
             yield [target, *rest]
 
 
-def test_a_batch_gives_what_its_sentences_give_and_asks_twice_a_stack_and_once_for_lists(model: Model) -> None:
+def test_a_batch_gives_what_its_sentences_give_and_asks_twice_a_stack_and_once_for_lists(
+    model: Model,
+) -> None:
     scorer = RandomScorer(3)
     whole = neural(model, NARROW, scorer, 0.5).translate_batch(0, SOURCES, LIST)
     longest = max(len(source.split()) for source in SOURCES)
