@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import zlib
 from collections.abc import Iterable, Iterator, Sized
 from pathlib import Path
@@ -16,6 +17,7 @@ Chunk = TypeVar("Chunk", bound=Sized)
 GZIP = b"\x1f\x8b"
 GZIP_HEADER = 16 + zlib.MAX_WBITS
 BYTES_SEEN = 1 << 20
+LINES_BEFORE_TOLD, SECONDS_BEFORE_TOLD = 256, 0.1
 
 
 class LineProgress(Progress):
@@ -51,9 +53,15 @@ def track_lines(
 ) -> Iterator[Item]:
     """Yield the lines of a file, showing the number consumed."""
     with LineProgress(label, path, unit) as progress:
+        n_new, last_told = 0, time.monotonic()
         for line in lines:
             yield line
-            progress.update()
+            n_new += 1
+            # Telling each line would be a quarter of a filter's time.
+            if n_new == LINES_BEFORE_TOLD or time.monotonic() - last_told > SECONDS_BEFORE_TOLD:
+                progress.update(n_new)
+                n_new, last_told = 0, time.monotonic()
+        progress.update(n_new)
 
 
 def track_blocks(blocks: Iterable[Chunk], label: str, path: StrPath) -> Iterator[Chunk]:

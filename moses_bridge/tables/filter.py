@@ -25,7 +25,7 @@ from moses_bridge.formats.phrase_table import (
     refuse_rule,
     source_column,
 )
-from moses_bridge.formats.row_columns import FEWEST_COLUMNS
+from moses_bridge.formats.row_columns import BAR, FEWEST_COLUMNS
 from moses_bridge.formats.words import split_words
 
 MAX_PHRASE_WORDS = 7  # the longest phrases that Moses extracts by default
@@ -111,16 +111,17 @@ def usable_rows(table: StrPath, phrases: SourcePhrases, n_columns: int = 2) -> I
     Raises:
         InputError: a row to keep has fewer columns, a row has none, or the table is hierarchical.
     """
-    last_column, usable = None, False
+    # Most rows have the source of the row before.
+    beginning, usable = None, False
     rows = track_lines(read_lines(table), f"filter {Path(table).name}", table)
     for line_number, row in enumerate(rows, start=1):
-        column = source_column(row)
-        if column != last_column:
+        if beginning is None or not row.startswith(beginning):
+            column = source_column(row)
             if n_columns_of(row) == 1:
                 raise _too_few_columns(table, line_number, 1, n_columns)
             if b"]" in column:
                 refuse_rule(columns_of(row), table, line_number)
-            last_column, usable = column, split_words(column) in phrases
+            beginning, usable = column + BAR, split_words(column) in phrases
         if usable:
             if n_columns_of(row) < n_columns:
                 raise _too_few_columns(table, line_number, n_columns_of(row), n_columns)

@@ -165,9 +165,10 @@ def compare(
 
     Example: tuning compare Baseline=b1,b2,b3 +RNN=r1,r2,r3 --source test.en --reference test.fr --out cmp
     """
-    from tuning.compare.systems import compare as compare_systems
-    from tuning.compare.systems import digests
-    from tuning.report.write import write_comparison, written_files
+    with loading():
+        from tuning.compare.systems import compare as compare_systems
+        from tuning.compare.systems import digests
+        from tuning.report.write import write_comparison, written_files
 
     texts = [source, *references, *training, *training_targets]
     texts += [] if groups is None else [groups]

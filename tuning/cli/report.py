@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from moses_bridge.base.command import DIRECTORY, INPUT_FILE, OUTPUT_FILE, command
+from moses_bridge.base.memory import loading
 from tuning.cli.options import SEED
 
 
@@ -93,8 +94,9 @@ def report(
 
     Example: tuning report --comparison cmp/table.json --source test.en --reference test.fr --out report.html
     """
-    from tuning.report.page.contents import ReportInputs
-    from tuning.report.page.write import write_report
+    with loading():
+        from tuning.report.page.contents import ReportInputs
+        from tuning.report.page.write import write_report
 
     inputs = ReportInputs(
         runs=runs,

@@ -67,14 +67,19 @@ def word_accuracies(
 
 def _count(output: Path, reference: Path, frequencies: Mapping[bytes, int]) -> NDArray[np.int64]:
     """Right words, words of the output and of the reference by class, *Shape:* (n_classes, 3)."""
-    counts = [[0, 0, 0] for _ in FEWEST]
+    matched, found, expected = Counter[bytes](), Counter[bytes](), Counter[bytes]()
     for line, model in zip(read_lines(output), read_lines(reference), strict=True):
-        found, expected = Counter(_words(line)), Counter(_words(model))
-        for word in found.keys() | expected.keys():
-            own = counts[bisect_right(FEWEST, frequencies.get(word, 0)) - 1]
-            own[MATCHED] += min(found[word], expected[word])
-            own[OUTPUT] += found[word]
-            own[REFERENCE] += expected[word]
+        of_line, of_model = Counter(_words(line)), Counter(_words(model))
+        found.update(of_line)
+        expected.update(of_model)
+        for word in of_line.keys() & of_model.keys():
+            matched[word] += min(of_line[word], of_model[word])
+    counts = [[0, 0, 0] for _ in FEWEST]
+    for word in found.keys() | expected.keys():
+        own = counts[bisect_right(FEWEST, frequencies.get(word, 0)) - 1]
+        own[MATCHED] += matched[word]
+        own[OUTPUT] += found[word]
+        own[REFERENCE] += expected[word]
     return np.array(counts, np.int64)
 
 
