@@ -57,7 +57,7 @@ from moses_bridge.builtin.decoder.word_places import WordPlaces, option_places
 
 NO_PLACES = np.zeros(0, np.int32)
 N_GROUPS = 2  # groups of sentences: one is searched while the other is scored
-SIDE_BY_SIDE = 64  # largest number of sentences searched together
+SIDE_BY_SIDE = 128  # largest number of sentences searched together
 
 
 @dataclass(frozen=True)
