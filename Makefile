@@ -255,8 +255,6 @@ table1: $(TABLES) $(B)/report.html
 	@[ ! -e $(STEPS) ] || { $(BIN)/moses-bridge steps $(STEPS); echo; }
 	@echo 'The same with charts and translations: $(B)/report.html'
 
-# $(call last,FILES): what `make table1` needs before a step that others do not wait for.
-last = $(if $(filter table1,$(MAKECMDGOALS)),$(1))
 # $(call named,NAME): what a step tells, line by line behind its name, since other steps tell something too.
 named = |& sed -u 's|^|$(1): |' >&2
 

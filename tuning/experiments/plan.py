@@ -6,7 +6,6 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 
 from moses_bridge.base.errors import ConfigError
@@ -97,7 +96,7 @@ def plan_text(experiment: Experiment) -> str:
     files that the plan itself was made from.
     """
     files = [str(path) for path in experiment.files]
-    pages = _on_page(experiment)
+    pages = [name for name, table in experiment.tables.items() if table.page]
     lines = [HEADER.format(files=" ".join(files))]
     # As with gcc -MP, a removed file is no error: the plan is made again without it.
     lines += [f"$(PLAN) $(CONFIG)/.stamp: {' '.join(files)}\n", *(f"{name}:\n" for name in files)]
@@ -106,11 +105,6 @@ def plan_text(experiment: Experiment) -> str:
     if experiment.page.maps is not None:
         lines += ["MAPS ?= $(B)/maps/words.json $(B)/maps/phrases.json\n"]
     return "".join(lines) + "".join(f"\n{rule}" for rule in plan_rules(experiment))
-
-
-def _on_page(experiment: Experiment) -> list[str]:
-    """The tables of the page."""
-    return [name for name, table in experiment.tables.items() if table.page]
 
 
 def write_plan(experiment: Experiment, out: Path) -> None:
@@ -425,7 +419,6 @@ class _Planner:
         return self.add(_table_file(name), needs, line)
 
     def page(self) -> None:
-        """The page; its maps are drawn beside the last translations, which keep one processor busy."""
         shown = self.experiment.page
         seed = self.experiment.seeds.runs[0]
         scored = [self.scored((column,), seed) for column in shown.columns]
@@ -433,11 +426,7 @@ class _Planner:
             model = f"$(B)/{self.directory(shown.maps, seed)}"
             needs = [self.network(shown.maps, seed), FILTERED_INI]
             line = f"$(STEP) $(BIN)/rescorer map {model} $(FILTERED) --out $(@D) {_told_by('maps')}"
-            shown_tables = map(self.experiment.rows, _on_page(self.experiment))
-            systems = dict.fromkeys(chain.from_iterable(shown_tables))
-            tunings = [self.run(system, seed) for system in systems for seed in self.seeds(system)]
-            after = f"{LIBRARIES} $(call last,{_line(*tunings)})"
-            phrases = self.add("$(B)/maps/phrases.json", needs, line, install=after)
+            phrases = self.add("$(B)/maps/phrases.json", needs, line, install=LIBRARIES)
             self.add("$(B)/maps/words.json", [phrases])
         columns = (f"--scored {ini.replace('moses.ini', 'phrase-table.gz')}" for ini in scored)
         self.add(
