@@ -69,7 +69,8 @@ $(VENV)/bin/python:
 packages = $(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print(*$(1), sep="\n")' \
     > $(VENV)/$(@F).txt && $(PIP_INSTALL) -r $(VENV)/$(@F).txt
 
-# First what text and model need, which is a third of all, then the commands, then the rest: one pip at a time.
+# First what text and model need, which is a third of all, then the commands, then the rest. PyTorch waits for the
+# commands in a new environment alone: later it would make `make check` install them after each edit.
 FIRST_TIME := $(if $(wildcard $(VENV)/package.stamp),,$(VENV)/package.stamp)
 $(VENV)/first.stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo 'Installing the first packages into $(VENV)'

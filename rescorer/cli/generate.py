@@ -15,6 +15,7 @@ from moses_bridge.base.command import (
     command,
 )
 from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.memory import loading
 from rescorer.cli.options import DEVICE, FORM, TRUST_CODE
 from rescorer.contract.choices import Device, OutputFormat
 
@@ -109,10 +110,11 @@ def generate(
 
     Example: rescorer generate rnn phrases.en -n 5 --table model/phrase-table.gz
     """
-    from rescorer.contract.compute import Compute
-    from rescorer.contract.target_generation import GenerationConfig
-    from rescorer.models.model_directory import generator_of_model, model_reverses_sides
-    from rescorer.views.generated_phrases import generate_phrases
+    with loading():
+        from rescorer.contract.compute import Compute
+        from rescorer.contract.target_generation import GenerationConfig
+        from rescorer.models.model_directory import generator_of_model, model_reverses_sides
+        from rescorer.views.generated_phrases import generate_phrases
 
     config = GenerationConfig(
         n=number,
@@ -187,12 +189,13 @@ def translate(
 
     Example: rescorer translate rnn test.en --out test.rnn.fr --nbest test.nbest.gz --nbest-size 20
     """
-    from rescorer.contract.compute import Compute
-    from rescorer.contract.target_generation import GenerationConfig
-    from rescorer.models.model_directory import translator_of_model
-    from rescorer.models.unknown_words import NO_LEXICON, read_lexicon
-    from rescorer.views.translation import NBestOutput
-    from rescorer.views.translation import translate as run_translation
+    with loading():
+        from rescorer.contract.compute import Compute
+        from rescorer.contract.target_generation import GenerationConfig
+        from rescorer.models.model_directory import translator_of_model
+        from rescorer.models.unknown_words import NO_LEXICON, read_lexicon
+        from rescorer.views.translation import NBestOutput
+        from rescorer.views.translation import translate as run_translation
 
     config = GenerationConfig(
         n=nbest_size,

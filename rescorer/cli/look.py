@@ -103,9 +103,10 @@ def neighbors(
 
     Example: rescorer neighbors rnn model/phrase-table.gz --word house --phrase "of the"
     """
-    from rescorer.contract.compute import Compute
-    from rescorer.views.learned import Learned
-    from rescorer.views.neighbors import phrase_neighbors, word_neighbors
+    with loading():
+        from rescorer.contract.compute import Compute
+        from rescorer.views.learned import Learned
+        from rescorer.views.neighbors import phrase_neighbors, word_neighbors
 
     if not words and not phrases:
         raise ConfigError("nothing is asked for: name a --word or a --phrase")
@@ -202,11 +203,12 @@ def preferences(
 
     Example: rescorer preferences model/phrase-table.gz --model RNN=rnn --out preferences.md
     """
-    from rescorer.contract.compute import Compute
-    from rescorer.views.preference_files import check_names, write_preferences
-    from rescorer.views.preference_text import to_markdown
-    from rescorer.views.preferences import PreferencesConfig
-    from rescorer.views.preferences import preferences as draw
+    with loading():
+        from rescorer.contract.compute import Compute
+        from rescorer.views.preference_files import check_names, write_preferences
+        from rescorer.views.preference_text import to_markdown
+        from rescorer.views.preferences import PreferencesConfig
+        from rescorer.views.preferences import preferences as draw
 
     check_names(outs)
     options = {
@@ -328,10 +330,11 @@ def perplexity(
 
     Example: rescorer perplexity rnn_lm cslm model/lm.arpa.gz dev.fr
     """
-    from rescorer.contract.compute import Compute
-    from rescorer.contract.data import Data
-    from rescorer.models.scorer_choice import refuse_settings
-    from rescorer.views.perplexity import load_text_model, perplexities
+    with loading():
+        from rescorer.contract.compute import Compute
+        from rescorer.contract.data import Data
+        from rescorer.models.scorer_choice import refuse_settings
+        from rescorer.views.perplexity import load_text_model, perplexities
 
     compute = Compute(precision, device)
     settings = pretrained_settings()
@@ -408,13 +411,14 @@ def align(
 
     Example: rescorer align rnnsearch dev.en dev.fr --out dev.links --pictures attention --draw 1,2,5
     """
-    from rescorer.contract.compute import Compute
-    from rescorer.views.alignment import (
-        AttentionPictures,
-        attention_reader_of_model,
-        read_pairs,
-    )
-    from rescorer.views.alignment import align as align_pairs
+    with loading():
+        from rescorer.contract.compute import Compute
+        from rescorer.views.alignment import (
+            AttentionPictures,
+            attention_reader_of_model,
+            read_pairs,
+        )
+        from rescorer.views.alignment import align as align_pairs
 
     numbers = _line_numbers(draw)
     if bool(numbers) != (pictures is not None):

@@ -248,8 +248,9 @@ def expected_bleu(
 
     Example: rescorer expected-bleu cptm train.nbest.gz --source train.en --reference train.fr --out cptm-bleu
     """
-    from rescorer.contract.compute import choose_device
-    from rescorer.runs.expected_bleu.run import UNIT, ListText, train_for_expected_bleu
+    with loading():
+        from rescorer.contract.compute import choose_device
+        from rescorer.runs.expected_bleu.run import UNIT, ListText, train_for_expected_bleu
 
     settings = _expected_bleu_settings(config, minutes, epochs)
     lists = ListText(nbest, source, references, groups)

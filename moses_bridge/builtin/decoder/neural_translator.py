@@ -119,9 +119,7 @@ class NeuralTranslator:
         # A float also without such a model: another type would compile the search once more.
         raised = sum((f.weight for f in features if not f.scorer.reads_source), 0.0)
         weight = self._weights[LANGUAGE_MODEL] + raised
-        if (
-            weight == 0
-        ):  # the n-gram model is left out of the scores then, so no part of it stands in
+        if weight == 0:  # it would not be in the scores at all, so nothing stands in
             raised, weight = 0.0, 1.0
         self._stand_in_share = float(raised / weight)
         self._translator = _raised_translator(translator, raised)

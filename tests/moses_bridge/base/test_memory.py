@@ -12,6 +12,14 @@ import pytest
 
 from moses_bridge.base.memory import keep_freed_memory, loading
 
+
+def printed(program: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
 FAULTS = """
 import resource, numpy
 from moses_bridge.base.memory import keep_freed_memory
@@ -29,10 +37,7 @@ print(given_back, [faults() for _ in range(4)][-1])
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library is not glibc")
 def test_freed_memory_is_kept() -> None:
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", FAULTS], capture_output=True, text=True, check=True
-    )
-    given_back, kept = map(int, done.stdout.split())
+    given_back, kept = map(int, printed(FAULTS).split())
     # 48 MB are 11,719 pages of 4 kB, or fewer larger ones.
     assert given_back > 20 and kept < given_back / 4
 
@@ -40,13 +45,6 @@ def test_freed_memory_is_kept() -> None:
 def test_another_c_library_keeps_its_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moses_bridge.base.memory.ctypes.CDLL", lambda name: object())
     keep_freed_memory()
-
-
-def printed(program: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True
-    )
-    return done.stdout
 
 
 LOADED = """
