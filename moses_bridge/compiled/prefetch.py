@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import types
+from numba import config, types
 from numba.core.cgutils import int32_t, ir, voidptr_t
 from numba.extending import intrinsic
 
 
 @intrinsic
-def prefetch(context: Any, array: Any, row: Any) -> Any:
-    """Begin to read the row of an array that has this number, without waiting (LLVM's llvm.prefetch)."""
+def _begin_to_read(context: Any, array: Any, row: Any) -> Any:
+    """LLVM's llvm.prefetch."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         of_array = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -25,3 +25,11 @@ def prefetch(context: Any, array: Any, row: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, types.intp), generate
+
+
+def _nothing(array: Any, row: int) -> None:
+    """Python without a compiler (NUMBA_DISABLE_JIT=1) reads nothing ahead."""
+
+
+# prefetch(array, row): begin to read the row of an array that has this number, without waiting.
+prefetch = _nothing if config.DISABLE_JIT else _begin_to_read

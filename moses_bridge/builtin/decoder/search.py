@@ -30,7 +30,7 @@ from moses_bridge.builtin.decoder.hypotheses import (
 from moses_bridge.builtin.decoder.options import Options
 from moses_bridge.builtin.decoder.orientations import DISCONTINUOUS, orientation, words_between
 from moses_bridge.builtin.decoder.weighted_model import LanguageModel
-from moses_bridge.builtin.language_model.lm_index import LN10, lm_score
+from moses_bridge.builtin.language_model.lm_index import LN10, lm_score, read_ahead
 from moses_bridge.compiled.hash_table import FREE, add_key, hash_number, n_slots, slot_of
 from moses_bridge.compiled.inner import inlined, inner
 from moses_bridge.compiled.unsigned_indices import compiled
@@ -67,7 +67,8 @@ class Edges(NamedTuple):
         hyps: numbers of hypotheses.
         windows, gaps, future_costs: for each coverage, the covered words after the first gap, the first gap,
             and the future cost; see `Groups`.
-        slots: hash table from a window to its coverage.
+        slots: hash table from a window to its coverage; free between stacks.
+        places: for each coverage, its slot.
     """
 
     hyp_starts: NDArray[np.int32]
@@ -80,6 +81,7 @@ class Edges(NamedTuple):
     gaps: NDArray[np.int32]
     future_costs: NDArray[np.float64]
     slots: NDArray[np.int32]
+    places: NDArray[np.int32]
 
 
 class Cells(NamedTuple):
@@ -138,6 +140,7 @@ def make_workspace(limits: Limits, max_words: int, order: int, further_width: in
         gaps=np.empty(n_edges, np.int32),
         future_costs=np.empty(n_edges),
         slots=np.full(n_slots(n_edges), FREE, np.int32),
+        places=np.empty(n_edges, np.int32),
     )
     cells = Cells(
         edges=np.empty(n_cells, np.int32),
@@ -207,7 +210,6 @@ def _find_edges(
     groups: Groups, edges: Edges,
 ) -> int:  # fmt: skip
     """Collect the edges into a stack, and return their number."""
-    edges.slots[:] = FREE
     n_edges, n_targets, n_hyps = 0, 0, 0
     for length in range(1, min(options.max_words, n_covered) + 1):
         stack = n_covered - length
@@ -239,6 +241,8 @@ def _find_edges(
                 edges.targets[n_edges] = target
                 n_hyps += n_kept
                 n_edges += 1
+    for target in range(n_targets):
+        edges.slots[edges.places[target]] = FREE
     return n_edges
 
 
@@ -292,7 +296,7 @@ def _target(
         if edges.windows[edges.slots[slot]] == window:
             return int(edges.slots[slot]), n_targets
         slot = (slot + 1) & mask
-    edges.slots[slot] = n_targets
+    edges.slots[slot], edges.places[n_targets] = n_targets, slot
     edges.windows[n_targets], edges.gaps[n_targets] = window, gap
     edges.future_costs[n_targets] = _future_cost(window, gap, options)
     return n_targets, n_targets + 1
@@ -323,6 +327,8 @@ def _pop_cells(
     n_heap, best = 0, -np.inf
     for cell in range(n_edges):
         cells.edges[cell], cells.xs[cell], cells.ys[cell] = cell, 0, 0
+        _read_ahead(cell, 0, 0, options, lm, hyps, edges)
+    for cell in range(n_edges):
         _score_cell(cell, options, lm, weights, limits, last_stack, hyps, edges, cells)
         n_heap = _push(cells, n_heap, cell)
     n_cells = n_edges
@@ -334,6 +340,8 @@ def _pop_cells(
         if cells.estimates[cell] >= best + limits.beam:
             best = max(best, cells.estimates[cell])
             _keep(cell, options, hyps, edges, cells)
+        if n_heap > 0:
+            _read_next(cells.heap[0], options, lm, hyps, edges, cells)
         edge, x, y = cells.edges[cell], cells.xs[cell], cells.ys[cell]
         for step in range(2):
             next_x, next_y = x + step, y + 1 - step
@@ -343,6 +351,32 @@ def _pop_cells(
                 _score_cell(n_cells, options, lm, weights, limits, last_stack, hyps, edges, cells)
                 n_heap = _push(cells, n_heap, n_cells)
                 n_cells += 1
+
+
+@inlined
+def _read_next(
+    cell: int, options: Options, lm: LanguageModel, hyps: Hypotheses, edges: Edges, cells: Cells
+) -> None:
+    """Begin to read for the neighbours of the cell that is best now: it is likely to be taken next."""
+    edge, x, y = cells.edges[cell], cells.xs[cell], cells.ys[cell]
+    if x + 1 < edges.hyp_sizes[edge]:
+        _read_ahead(edge, x + 1, y, options, lm, hyps, edges)
+    if y + 1 < edges.option_sizes[edge]:
+        _read_ahead(edge, x, y + 1, options, lm, hyps, edges)
+
+
+@inlined
+def _read_ahead(
+    edge: int, x: int, y: int, options: Options, lm: LanguageModel, hyps: Hypotheses, edges: Edges
+) -> None:
+    """Begin to read what the score of a cell needs first of the language model.
+
+    An option without words reads for those of the next one, if there is one: comparing costs less here.
+    """
+    hyp, option = edges.hyps[edges.hyp_starts[edge] + x], edges.option_starts[edge] + y
+    first = options.word_starts[option]
+    if first < len(options.lm_words):
+        read_ahead(lm.tables, hyps.contexts[hyp, 0], options.lm_words[first])
 
 
 @inlined

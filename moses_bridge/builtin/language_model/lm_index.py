@@ -50,6 +50,7 @@ from moses_bridge.builtin.language_model.kenlm_binary import (
 )
 from moses_bridge.compiled.hash_table import FREE, hash_number, slot_of
 from moses_bridge.compiled.inner import inlined, inner
+from moses_bridge.compiled.prefetch import prefetch
 from moses_bridge.compiled.unsigned_indices import compiled
 
 LN10 = 2.302585092994046
@@ -398,6 +399,13 @@ def lm_score(
     """
     log_prob, n_new, _ = lm_score_matched(tables, context, n_context, word, new_context)
     return log_prob, n_new
+
+
+@inlined
+def read_ahead(tables: LmTables, previous: int, word: int) -> None:
+    """Begin to read the node of the words `previous` and `word`, for an `lm_score` soon, without waiting."""
+    slot = slot_of(hash_number(_key(tables, word, previous)), tables.mask + 1)
+    prefetch(tables.entries, 2 * (tables.n_words + slot))
 
 
 @compiled

@@ -55,8 +55,30 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def decoded(folder: Path, disabled: str) -> tuple[bytes, bytes]:
-    arguments = ["--ini", "moses.ini", "--source", "in", "--out", "out", "--nbest", "list"]
+SCORER = """import sys
+import numpy as np
+from moses_bridge.formats.ngram_scorer import NO_ID, serve_ngrams, n_places
+
+class Scorer:
+    order, start_id, end_id, open_id, reads_source = 2, 0, 1, NO_ID, False
+
+    def read(self, sources):
+        return n_places(sources)
+
+    def encode(self, words):
+        return np.array([len(word) + 1 for word in words], np.int32)
+
+    def log_probs(self, ngrams):
+        return (-0.5 - ngrams[:, 0] - 2 * ngrams[:, 1]).astype(np.float32)
+
+    estimates = log_probs
+
+serve_ngrams(Scorer(), sys.stdin.buffer, sys.stdout.buffer)
+"""
+
+
+def decoded(folder: Path, disabled: str, *more: str) -> tuple[bytes, bytes]:
+    arguments = ["--ini", "moses.ini", "--source", "in", "--out", "out", "--nbest", "list", *more]
     command = [sys.executable, "-c", "from moses_bridge.cli import main; main()", "decode"]
     done = subprocess.run(
         [*command, *arguments, "--jobs", "1"],
@@ -80,6 +102,17 @@ def test_translations_and_scores_are_the_same(folder: Path) -> None:
     table = [math.log(0.306) + math.log(0.12345678901), math.log(0.01) + math.log(2.718)]
     assert found[9:] == pytest.approx(table, abs=1e-5)
     assert (text, entries) == decoded(folder, "0")
+
+
+def test_a_neural_model_has_the_same_values(folder: Path) -> None:
+    (folder / "scorer.py").write_text(SCORER)
+    (folder / "weights").write_text('{"NN0": [0.1]}')
+    model = ["--neural-lm", f"NN0={sys.executable} scorer.py", "--weights", "weights"]
+    text, entries = decoded(folder, "1", *model)
+    # <s> a b </s>: numbers 0, 2, 2, 1.
+    of_best = -0.5 * 3 - (0 + 2 + 2) - 2 * (2 + 2 + 1)
+    assert f"NN0= {of_best:g} ".encode() in entries.split(b"\n")[0]
+    assert (text, entries) == decoded(folder, "0", *model)
 
 
 @pytest.mark.parametrize("score", ["1e400", "0.5x", "-0.5"])
