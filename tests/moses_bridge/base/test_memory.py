@@ -26,7 +26,7 @@ from moses_bridge.base.memory import keep_freed_memory
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    pieces = [numpy.ones(2_000_000) for _ in range(3)]
+    pieces = [numpy.ones(5_000_000) for _ in range(3)]
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 given_back = [faults() for _ in range(4)][-1]
@@ -38,8 +38,8 @@ print(given_back, [faults() for _ in range(4)][-1])
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library is not glibc")
 def test_freed_memory_is_kept() -> None:
     given_back, kept = map(int, printed(FAULTS).split())
-    # 48 MB are 11,719 pages of 4 kB, or fewer larger ones.
-    assert given_back > 20 and kept < given_back / 4
+    # Pieces of 40 MB, since glibc may keep smaller ones by itself: 29,297 pages of 4 kB, or fewer larger ones.
+    assert given_back > 50 and kept < given_back / 4
 
 
 def test_another_c_library_keeps_its_ways(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +54,7 @@ from moses_bridge.base.memory import loading
 with loading():
     import numpy
     assert not gc.isenabled()
-frozen = gc.get_freeze_count()
+frozen, own = gc.get_freeze_count(), [[] for _ in range(100)]
 with loading():
     import numpy
 print(gc.isenabled(), frozen > 10_000, gc.get_freeze_count() == frozen)

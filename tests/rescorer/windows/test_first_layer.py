@@ -99,7 +99,7 @@ def test_a_weight_that_changed_before_its_gradient_is_refused() -> None:
 def test_a_word_without_a_vector_is_refused(word: int) -> None:
     vectors, layer, windows = made()
     windows[7, 1] = word
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError, match="a word has no vector: there are 9"):
         first_layer(vectors, layer, windows)
 
 

@@ -35,6 +35,20 @@ def test_the_memo_asks_for_each_ngram_once_and_may_forget() -> None:
     assert sum(asked) <= 1
 
 
+def test_all_are_forgotten_when_there_would_be_too_many() -> None:
+    asked: list[int] = []
+
+    def values_of(ngrams: NDArray[np.int32]) -> NDArray[np.float32]:
+        asked.extend(ngrams[:, 0].tolist())
+        return ngrams[:, 0].astype(np.float32)
+
+    memo = NgramMemo(at_once(values_of), max_ngrams=4)
+    for ngrams, new in (([1, 2], [1, 2]), ([1, 2], []), ([3], [3]), ([1, 2], [1, 2])):
+        asked.clear()
+        assert memo(np.array(ngrams, np.int32)[:, None]).tolist() == ngrams
+        assert asked == new
+
+
 def test_each_ngram_is_asked_for_once_however_many_there_are() -> None:
     asked: list[tuple[int, ...]] = []
 
@@ -45,7 +59,7 @@ def test_each_ngram_is_asked_for_once_however_many_there_are() -> None:
     memo = NgramMemo(at_once(values_of))
     ngrams = np.random.default_rng(1).integers(0, 300, (60_000, 2), dtype=np.int32)
     for part in np.split(ngrams, 6):
-        memo(part)
+        memo(np.concatenate([part, ngrams[:1]]))
     assert len(asked) == len(set(asked)) == len(np.unique(ngrams, axis=0))
 
 

@@ -14,6 +14,7 @@ from moses_bridge.builtin.decoder.remembered_scorers import (
     KnownValues,
     RememberedScorer,
     RememberedScorers,
+    ValueTable,
 )
 
 FIRST, SECOND = (b"this is a sentence", b"and one more"), (b"and one more", b"this is a sentence")
@@ -160,6 +161,26 @@ def test_of_more_values_than_are_kept_the_first_stay_known() -> None:
         remembered.read((b"sentence %d" % seed,))
         remembered.estimates(drawn(False, seed))
         assert (sum(scorer.asked) > asked + n_more) == bool(n_more)
+
+
+def test_a_table_that_grows_keeps_its_values() -> None:
+    codes = np.random.default_rng(3).integers(0, 1 << 62, 60_000)
+    values, table = np.arange(60_000, dtype=np.float32), ValueTable(60_000)
+    for part in np.split(np.arange(60_000), [5_000, 25_000]):
+        table.put_aside(codes[part], values[part])
+        table.enter()
+    found, new = table.look_up(codes)
+    assert not len(new)
+    np.testing.assert_array_equal(found, values)
+
+
+def test_a_table_keeps_as_many_values_as_it_may_have() -> None:
+    codes, table = np.arange(1, 7), ValueTable(5)
+    for part in ([0, 1, 2], [3, 4], [5]):
+        table.put_aside(codes[part], codes[part].astype(np.float32))
+    table.enter()
+    found, new = table.look_up(codes)
+    assert new.tolist() == [5] and found[:5].tolist() == [1, 2, 3, 4, 5]
 
 
 def test_processes_that_number_words_differently_are_told() -> None:
