@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.compiled.bytes_by_name import BLANK, NEWLINE
 from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.kept_code import njit
 from moses_bridge.compiled.number_reader import NO_NUMBER, is_exact, read_number, value_of
 
 LARGEST_EXPONENT = 290  # with a mantissa below 10^18 the number stays below 10^308, so it is finite
@@ -40,7 +40,7 @@ def plain_numbers(rows: bytes, n_columns: int) -> NDArray[np.float64] | None:
     return values if _read_plain(np.frombuffer(rows, np.uint8), values) else None
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _are_plain(text: NDArray[np.uint8], n_columns: int) -> bool:
     at = 0
     while at < len(text):
@@ -59,7 +59,7 @@ def _are_plain(text: NDArray[np.uint8], n_columns: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _read_plain(text: NDArray[np.uint8], values: NDArray[np.float64]) -> bool:
     at = 0
     for row in range(values.shape[0]):

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit, types
+from numba import types
 from numba.core import ir
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
 from numba.core.typed_passes import NopythonRewrites
 from numba.core.typing.templates import Signature
+
+from moses_bridge.compiled.kept_code import njit
 
 
 @register_pass(mutates_CFG=False, analysis_only=False)
@@ -68,4 +70,4 @@ def _unsigned(index: types.Type) -> types.Type:
     return types.uintp if index in types.signed_domain else index
 
 
-compiled = njit(cache=True, no_cfunc_wrapper=True, pipeline_class=Compiler)
+compiled = njit(no_cfunc_wrapper=True, pipeline_class=Compiler)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.compiled.bytes_by_name import BAR as BAR_BYTE
 from moses_bridge.compiled.bytes_by_name import BLANK, CARRIAGE_RETURN, TAB
 from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.kept_code import njit
 from moses_bridge.compiled.scanning import line_end
 
 BAR = b"|||"
@@ -143,7 +143,7 @@ def insert_scores(rows: bytes, added: bytes) -> bytes:
     return result
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _insert_scores(rows: NDArray[np.uint8], added: NDArray[np.uint8]) -> Any:
     result = np.empty(len(rows) + len(added), np.uint8)
     n_written = row = text = 0

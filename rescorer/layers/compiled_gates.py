@@ -6,12 +6,12 @@ are no gradients, so this is for trained units.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from moses_bridge.compiled.kept_code import njit
 from rescorer.layers.float_bits import narrowed, sigmoid, tanh, widened
 from rescorer.layers.narrow_rows import Numbers, narrow_rows, numpy_numbers, room_for_rows
 from rescorer.layers.products import narrow_product
@@ -79,7 +79,7 @@ def sum_of_rows(table: Tensor, chosen: Tensor, other: Tensor, chosen_of_other: T
     return result
 
 
-@numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+@njit(nogil=True, fastmath=True, error_model="numpy")
 def _reset(
     inputs: NDArray[np.float32],
     gates: Numbers,
@@ -93,7 +93,7 @@ def _reset(
             out[row, k] = narrowed(value, out[row, k])
 
 
-@numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+@njit(nogil=True, fastmath=True, error_model="numpy")
 def _next_hidden(
     inputs: NDArray[np.float32],
     gates: Numbers,
@@ -110,7 +110,7 @@ def _next_hidden(
             out[row, k] = candidate + update * (hidden[row, k] - candidate)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _add_rows(
     table: NDArray[np.float32],
     chosen: NDArray[np.int64],

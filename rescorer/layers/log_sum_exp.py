@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from moses_bridge.compiled.kept_code import njit
 from rescorer.layers import packed_linear
 from rescorer.layers.float_bits import bits_as_float, exp, float_as_bits, in_order, widened
 from rescorer.layers.narrow_rows import Numbers, narrow_rows, numpy_numbers
@@ -106,7 +107,7 @@ def _on_cpu(factors: Tensor, tiles: Sequence[Tensor], bias: Tensor, product: Pro
     return result
 
 
-@numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+@njit(nogil=True, fastmath=True, error_model="numpy")
 def _add_tile(
     products: Numbers,
     bias: NDArray[np.float32],

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from moses_bridge.compiled.kept_code import njit
 from rescorer.contract.parallel import map_in_order
 from rescorer.layers.float_bits import exp, from_bfloat16, highest, to_bfloat16
 from rescorer.layers.narrow_rows import narrow_rows
@@ -283,7 +284,7 @@ def _row_gradient(
     return loss + row_weight * (np.log(exponentials) + alpha * log_z * log_z)
 
 
-@numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+@njit(nogil=True, fastmath=True, error_model="numpy")
 def _gradients_of_bfloat16(
     products: NDArray[np.uint16],
     bias: NDArray[np.float32],
@@ -312,7 +313,7 @@ def _gradients_of_bfloat16(
     return loss
 
 
-@numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+@njit(nogil=True, fastmath=True, error_model="numpy")
 def _gradients_of_float32(
     products: NDArray[np.float32],
     bias: NDArray[np.float32],

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from moses_bridge.compiled.kept_code import njit
 from rescorer.layers.float_bits import narrowed, widened
 from rescorer.layers.narrow_rows import Numbers, numpy_numbers, room_for_rows
 
@@ -62,7 +62,7 @@ def maxout_of_sum(products: Tensor, addends: Tensor) -> Tensor:
     return result
 
 
-@numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+@njit(nogil=True, fastmath=True, error_model="numpy")
 def _maxout_of_sum(
     products: Numbers,
     addends: NDArray[np.float32],
@@ -76,7 +76,7 @@ def _maxout_of_sum(
             out[row, k] = narrowed(one if one > other else other, out[row, k])
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _maxima(pairs: NDArray[np.float32], out: NDArray[np.float32]) -> None:
     """See `_Maxout.forward`."""
     for row in range(out.shape[0]):
@@ -85,7 +85,7 @@ def _maxima(pairs: NDArray[np.float32], out: NDArray[np.float32]) -> None:
             out[row, k] = one if one > other else other
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _by_pairs(
     pairs: NDArray[np.float32], by_maxima: NDArray[np.float32], out: NDArray[np.float32]
 ) -> None:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from moses_bridge.compiled.kept_code import njit
 from rescorer.layers import packed_linear
 from rescorer.layers.float_bits import narrowed, widened
 from rescorer.layers.narrow_rows import ROWS_STEP, numpy_numbers
@@ -162,7 +163,7 @@ def _filled(n_rows: int) -> int:
     return -(-n_rows // ROWS_STEP) * ROWS_STEP
 
 
-@numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+@njit(nogil=True, fastmath=True, error_model="numpy")
 def _sum_first_layer(rows: Any, chosen: Any, bases: Any, tables: Any, out: Any) -> None:
     """Rectified sums of base and table rows.
 

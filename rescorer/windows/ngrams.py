@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.compiled.hash_table import FREE, hash_next, hash_number, n_slots, slot_of
 from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.kept_code import njit
 
 
 def sentence_ngrams(
@@ -95,7 +95,7 @@ def first_of_each(
     return firsts[: _enter(rows, width, slots, firsts, which)], which
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _enter(rows: Any, width: int, slots: Any, firsts: Any, which: Any) -> int:
     """Fill `firsts` and `which`; how many distinct beginnings there are."""
     size = 0

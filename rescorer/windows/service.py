@@ -12,11 +12,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
-from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor
 
 from moses_bridge.base.errors import UserError
+from moses_bridge.compiled.kept_code import njit
 from moses_bridge.formats.ngram_scorer import n_places, row_width
 from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
@@ -189,7 +189,7 @@ def _ways(
     return Ways(normalised, NormalisedValues(quick, estimated))
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _first_outside(rows: Any, n_allowed: Any) -> tuple[int, int]:
     """Row and column of the first number that is not from 0 to below what its column allows; -1 if all are."""
     for row in range(len(rows)):

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.kept_code import njit
 from tuning.pools.nbest_pool import NBestPool, weighted_scores
 
 OUTER_STEP = 0.1  # beyond the last corner all points are equally good, and a near one changes the weights least
@@ -53,7 +53,7 @@ class Direction:
         scores += step * self.slopes
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _ends(slopes, offsets):  # type: ignore[no-untyped-def]
     """See `Direction.ends`."""
     ends = np.empty((len(offsets) - 1, 2), np.int32)
@@ -68,7 +68,7 @@ def _ends(slopes, offsets):  # type: ignore[no-untyped-def]
     return ends
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def hull_candidates(  # type: ignore[no-untyped-def]
     slopes, heights, first, behind, least, greatest, candidates
 ):
@@ -106,7 +106,7 @@ def hull_candidates(  # type: ignore[no-untyped-def]
     return n_candidates
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+@njit(nogil=True, fastmath={"nnan", "nsz"})
 def _highest(heights, first, behind):  # type: ignore[no-untyped-def]
     """The greatest of some numbers; the flags let it be sought in several at a time."""
     highest = heights[first]
@@ -115,7 +115,7 @@ def _highest(heights, first, behind):  # type: ignore[no-untyped-def]
     return highest
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _sort(points, n_points, slopes):  # type: ignore[no-untyped-def]
     """Sort points by slope, those of equal slope in their order; by insertion, as most moves are short."""
     for place in range(1, n_points):
@@ -127,7 +127,7 @@ def _sort(points, n_points, slopes):  # type: ignore[no-untyped-def]
         points[place] = point
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def envelope(slopes, heights, candidates, n_candidates, winners, corners):  # type: ignore[no-untyped-def]
     """Upper envelope of the lines of one sentence, from x = -infinity to +infinity.
 
@@ -194,7 +194,7 @@ def best_step(
     return float(step), float(value)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _rising_order(numbers):  # type: ignore[no-untyped-def]
     """The places of numbers in rising order: a radix sort of their upper half, then one by insertion."""
     n = len(numbers)
@@ -229,7 +229,7 @@ def _digit(key: Any, digit: int) -> Any:
     return np.int64(key >> np.uint64(64 - (N_DIGITS - digit) * DIGIT_BITS)) & DIGIT_MASK
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _best_interval(places, values, lowest, highest):  # type: ignore[no-untyped-def]
     """Step and value of the best interval; see `best_step` and `_corners`."""
     n_corners = len(places)
@@ -253,7 +253,7 @@ def _best_interval(places, values, lowest, highest):  # type: ignore[no-untyped-
             i += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _middle(start, end):  # type: ignore[no-untyped-def]
     """0 if it is inside an interval, otherwise the middle, or a point near the end it has."""
     if start < 0.0 < end:
@@ -265,7 +265,7 @@ def _middle(start, end):  # type: ignore[no-untyped-def]
     return 0.5 * (start + end)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _corners(slopes, ends, scores, offsets):  # type: ignore[no-untyped-def]
     """Corners of all envelopes.
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.base.progress import track
 from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.kept_code import njit
 from tuning.optimisers.bounds import Bounds
 from tuning.optimisers.contract import OptimizerConfig, OptimizerResult, free_columns, result_of
 from tuning.optimisers.sentence_columns import sentence_columns
@@ -69,7 +69,7 @@ def optimize_kbmira(
     return result_of(pool, weights, free, bounds, reached, (before, after))
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _averages(lists, features, orders, start, least, most):  # type: ignore[no-untyped-def]
     """The start, then the weights averaged over all steps until the end of each epoch.
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.kept_code import njit
 from tuning.pools.bleu_stats import MAX_ORDER, N_STATISTICS
 
 MATCHES = slice(0, N_STATISTICS - 1, 2)  # columns of the statistics
@@ -84,7 +84,7 @@ def sentence_columns(
     )  # fmt: skip
 
 
-@njit(cache=True)
+@njit()
 def _columns_of(rows, offsets):  # type: ignore[no-untyped-def]
     """The rows of each sentence turned into columns, one after the other."""
     n_columns = rows.shape[1]
@@ -98,7 +98,7 @@ def _columns_of(rows, offsets):  # type: ignore[no-untyped-def]
     return columns
 
 
-@njit(cache=True)
+@njit()
 def _distinct(rows, offsets):  # type: ignore[no-untyped-def]
     """The distinct rows of each sentence.
 

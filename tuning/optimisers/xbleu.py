@@ -11,11 +11,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from moses_bridge.base.progress import Progress
+from moses_bridge.compiled.kept_code import njit
 from tuning.optimisers.bounds import Bounds
 from tuning.optimisers.contract import OptimizerConfig, OptimizerResult, free_columns, result_of
 from tuning.pools.bleu_stats import MAX_ORDER, N_STATISTICS
@@ -197,7 +197,7 @@ def smooth_log_bleu(sums: NDArray[np.float64]) -> Value:
     return float(np.log(matches / totals).mean() - penalty), gradient
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _expect(features, statistics, offsets, weights, probabilities, sums):  # type: ignore[no-untyped-def]
     """Fill the probability of each hypothesis in its sentence, and add up the expected statistics."""
     for sentence in range(len(offsets) - 1):
@@ -220,7 +220,7 @@ def _expect(features, statistics, offsets, weights, probabilities, sums):  # typ
                 sums[k] += probabilities[row] * statistics[row, k]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _gradient(features, statistics, offsets, probabilities, by_sum, gradient):  # type: ignore[no-untyped-def]
     """Add the gradient by the weights: probability times gain above the sentence's mean times features."""
     for sentence in range(len(offsets) - 1):

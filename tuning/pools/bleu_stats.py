@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import StrPath, count_lines, read_lines
 from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.kept_code import njit
 from moses_bridge.compiled.notice import CompilationNotice
 
 MAX_ORDER = 4  # Papineni et al. (2002), section 2.3
@@ -139,7 +139,7 @@ def refuse_other_length(path: StrPath, lines: Sequence[bytes], n_sentences: int)
         raise InputError(path, None, f"{len(lines)} lines", f"{n_sentences}, as the reference")
 
 
-@njit(cache=True)
+@njit()
 def _count(words, offsets, sentences, ref_words, ref_offsets, firsts, rows):  # type: ignore[no-untyped-def]
     """Fill the statistics of each hypothesis.
 
@@ -176,7 +176,7 @@ def _count(words, offsets, sentences, ref_words, ref_offsets, firsts, rows):  # 
         )
 
 
-@njit(cache=True)
+@njit()
 def _occurrences(ngrams, start, text, n_places, counts):  # type: ignore[no-untyped-def]
     """How often the 1- to 4-grams at a place of one text begin in the first places of another."""
     counts[:] = 0
@@ -188,7 +188,7 @@ def _occurrences(ngrams, start, text, n_places, counts):  # type: ignore[no-unty
             counts[k] += 1
 
 
-@njit(cache=True)
+@njit()
 def closest_length(length, reference_lens):  # type: ignore[no-untyped-def]
     """The reference length nearest to a length; of two, the shorter."""
     best = reference_lens[0]
@@ -313,7 +313,7 @@ class BleuMetric:
 BLEU = BleuMetric()
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _fill_bleu(statistics, firsts, losers, winners, products, brevity):  # type: ignore[no-untyped-def]
     """Fill the product of the precisions and the log of the brevity penalty; see `BleuMetric.along`."""
     now = np.zeros(N_STATISTICS)

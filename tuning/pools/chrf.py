@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from moses_bridge.compiled.kept_code import njit
 from moses_bridge.compiled.notice import CompilationNotice
 from tuning.pools.metric import Counts, SummedMetric, TextReferences, Values, unicode
 
@@ -90,7 +90,7 @@ def _characters(text: bytes) -> NDArray[Any]:
     return np.frombuffer(shown.encode("utf-32-le", "replace"), np.uint32)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _count(text, reference, counts):  # type: ignore[no-untyped-def]
     """Fill the statistics of a text against a reference, *Shape of counts:* (18,)."""
     earlier = np.zeros(MAX_ORDER, np.int64)
@@ -106,7 +106,7 @@ def _count(text, reference, counts):  # type: ignore[no-untyped-def]
             counts[3 * order + 2] += in_reference[order] > earlier[order]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _occurrences(text, start, other, n_places, counts):  # type: ignore[no-untyped-def]
     """How often the n-grams at a place of a text begin in the first places of another one."""
     counts[:] = 0

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.progress import track
 from moses_bridge.base.textio import StrPath, read_lines, write_lines
+from moses_bridge.compiled.kept_code import njit
 from moses_bridge.formats.nbest import parse_entry, with_feature
 from tuning.pools.bleu_stats import BLEU
 from tuning.pools.bleu_stats import MAX_ORDER as BLEU_ORDER
@@ -126,7 +126,7 @@ def _as_arrays(rows: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
     return [np.array(row, np.int64) for row in rows]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _common(counts, matches):  # type: ignore[no-untyped-def]
     """Fill the sums of the smaller counts of each pair of rows, *Shapes:* (n, n_ngrams), (n, n)."""
     for one in range(len(counts)):

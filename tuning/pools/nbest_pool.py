@@ -9,11 +9,11 @@ from operator import itemgetter
 from typing import Any, cast
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import StrPath, is_stream, read_bytes, read_lines
+from moses_bridge.compiled.kept_code import njit
 from moses_bridge.formats.nbest import BAR, MAX_DIGITS, NBestEntry, parse_entry, parse_features
 from tuning.pools.bleu_stats import BLEU
 from tuning.pools.metric import Metric, MetricReferences
@@ -77,7 +77,7 @@ def spread_within(pool: NBestPool) -> NDArray[np.float64]:
     return np.where(pool.constant, 1.0, spread)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def weighted_scores(features, weights):  # type: ignore[no-untyped-def]
     """The products features @ weights, summed in the order of the columns: equal rows have equal scores."""
     scores = np.zeros(len(features))

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.kept_code import njit
 from moses_bridge.compiled.number_reader import is_exact, read_number, value_of
 from moses_bridge.compiled.scanning import line_end, next_token, same_bytes
 from moses_bridge.formats.nbest_fields import whole_number, without_blanks
@@ -51,7 +51,7 @@ def read_plain_list(data: bytes, tokens: Sequence[bytes], n_sentences: int) -> P
     return found if is_plain else None
 
 
-@njit(cache=True)
+@njit()
 def _fill(data: Any, labels: Any, label_ends: Any, n_sentences: int, found: PlainList) -> bool:
     """Fill the arrays; return whether all lines are plain."""
     start = 0

@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from sacrebleu.tokenizers.tokenizer_ter import TercomTokenizer
 
 from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.kept_code import njit
 from moses_bridge.compiled.notice import CompilationNotice
 
 COMPILING = CompilationNotice("the edits of TER (some seconds)", 18)
@@ -46,7 +46,7 @@ def _numbered(words: Sequence[str], numbers: dict[str, int]) -> NDArray[np.int64
     return np.array([numbers.setdefault(word, len(numbers)) for word in words], np.int64)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _count_edits(hypothesis, reference):  # type: ignore[no-untyped-def]
     """Shifts, and the edit distance behind them."""
     n_words, n_others = len(hypothesis), len(reference)

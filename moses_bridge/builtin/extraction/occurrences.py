@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.base.progress import Progress
 from moses_bridge.builtin.extraction.aligned_corpus import AlignedCorpus, Links
 from moses_bridge.compiled.inner import inner, inner_maker
+from moses_bridge.compiled.kept_code import njit
 
 MAX_WORDS = 7  # sets of linked words are kept as 7 bits, lengths as one byte
 SENTENCES_AT_ONCE = 10_000  # some 20 MB of phrase pairs
@@ -81,7 +81,7 @@ class _Bounds(NamedTuple):
     target_end: int
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _find_pairs(
     source_starts: Any, target_starts: Any, links_before: Any, links: Links, max_words: int
 ) -> Any:

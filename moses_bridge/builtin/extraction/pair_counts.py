@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.base.array_file import ArrayFiles
@@ -26,6 +25,7 @@ from moses_bridge.builtin.extraction.phrase_numbers import number_phrases
 from moses_bridge.builtin.extraction.spilled_rows import SpilledRows, spilled_rows
 from moses_bridge.builtin.extraction.target_counts import TargetCounts
 from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.kept_code import njit
 
 N_ORIENTATIONS = 3
 N_SETS = 1 << MAX_WORDS  # of words of a phrase that one word can be linked to
@@ -184,7 +184,7 @@ class _Side(NamedTuple):
     other_starts: NDArray[np.int32]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _count_orientations(groups: _Groups, orientations: Any) -> Any:
     n_pairs = len(groups.begins)
     previous = np.zeros((n_pairs, N_ORIENTATIONS), np.int32)
@@ -215,7 +215,7 @@ def _set_ranks() -> NDArray[np.int64]:
     return ranks
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _most_frequent(groups: _Groups, side: _Side, links: Links, ranks: Any) -> Any:
     n_pairs = len(groups.begins)
     views = np.empty(n_pairs, np.int64)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.builtin.extraction.aligned_corpus import Text
+from moses_bridge.compiled.kept_code import njit
 
 BITS_OF_A_KEY = 63  # of an int64 that stays positive, so that keys sort as they should
 
@@ -60,7 +60,7 @@ def _packed_words(
     return np.asarray(_pack(text.words, text.bar, starts, lens, first, first + n_words, bits))
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _pack(words: Any, bar: int, starts: Any, lens: Any, first: int, end: int, bits: int) -> Any:
     """The bar is just behind a phrase, 0 further on."""
     keys = np.zeros(len(starts), np.int64)

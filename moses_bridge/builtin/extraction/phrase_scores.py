@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.base.choices import Smoothing
@@ -20,6 +19,7 @@ from moses_bridge.builtin.extraction.lexical import (
 )
 from moses_bridge.builtin.extraction.pair_counts import PairCounts
 from moses_bridge.builtin.extraction.spilled_rows import SpilledRows
+from moses_bridge.compiled.kept_code import njit
 from moses_bridge.formats.row_columns import (
     DIRECT_LEXICAL,
     DIRECT_PROB,
@@ -132,7 +132,7 @@ def _lexical_weights(
     return np.asarray(products).astype(np.float32)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _lexical_products(starts: Any, lens: Any, links: Links, probs: LinkProbs) -> Any:
     products = np.ones(len(starts))
     for pair in range(len(starts)):

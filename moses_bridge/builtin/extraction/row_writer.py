@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.builtin.extraction.aligned_corpus import Text
 from moses_bridge.compiled.bytes_by_name import BLANK, MINUS, PLUS, POINT, SMALL_E, ZERO
 from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.kept_code import njit
 
 N_DIGITS = 6  # the default precision of a C++ stream
 NUMBER_BYTES = 14  # "0.000123456 ", "1.23457e-100 " and a byte to spare
@@ -49,7 +49,7 @@ def n_phrase_bytes(text: PackedText, starts: NDArray[np.int32], lens: NDArray[np
     return int((text.bytes_before[starts + lens] - text.bytes_before[starts]).sum())
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def put_phrase(out: Any, end: int, text: PackedText, start: int, length: int) -> int:
     """Write the words from `start`, each followed by a blank, and return the new end."""
     for position in range(start, start + length):
@@ -62,7 +62,7 @@ def put_phrase(out: Any, end: int, text: PackedText, start: int, length: int) ->
     return end
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def put_count(out: Any, end: int, count: int) -> int:
     """Write a non-negative whole number and return the new end."""
     divisor = 1
@@ -75,7 +75,7 @@ def put_count(out: Any, end: int, count: int) -> int:
     return end
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def put_number(out: Any, end: int, number: float) -> int:
     """Write a non-negative number as C++ streams do, `%g` with 6 digits, and return the new end."""
     if number == 0.0:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.base.progress import Progress
@@ -30,6 +29,7 @@ from moses_bridge.builtin.extraction.row_writer import (
 from moses_bridge.builtin.extraction.spilled_rows import SpilledRows
 from moses_bridge.compiled.bytes_by_name import BLANK, MINUS, NEWLINE
 from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.kept_code import njit
 from moses_bridge.formats.row_columns import JOINT_COUNT, SOURCE_COUNT, TARGET_COUNT, put_bar
 
 ROWS_AT_ONCE = 1 << 16  # some 8 MB of text, the part of a .gz file compressed as one
@@ -206,7 +206,7 @@ def _put_alignment(
     return end
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _put_phrase_rows(
     out: Any,
     source: PackedText,
@@ -235,7 +235,7 @@ def _put_phrase_rows(
     return end
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _put_reordering_rows(
     out: Any,
     source: PackedText,

@@ -35,7 +35,6 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.base import textio
@@ -50,6 +49,7 @@ from moses_bridge.builtin.language_model.kenlm_binary import (
 )
 from moses_bridge.compiled.hash_table import FREE, hash_number, slot_of
 from moses_bridge.compiled.inner import inlined, inner
+from moses_bridge.compiled.kept_code import njit
 from moses_bridge.compiled.prefetch import prefetch
 from moses_bridge.compiled.unsigned_indices import compiled
 
@@ -239,7 +239,7 @@ def _refuse(path: textio.StrPath, arpa: Arpa, section: NGrams, row: int, problem
     raise InputError(path, section.first_line + row, words, expected)
 
 
-@njit(cache=True, inline="always")
+@njit(inline="always")
 def _key(tables: LmTables, node: int, word: int) -> int:
     if tables.has_codes:
         return int(np.int64(code_of(tables.entries[2 * node], word)))

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.compiled.hash_table import FREE, hash_next, hash_number, n_slots, slot_of
 from moses_bridge.compiled.inner import inlined, inner
+from moses_bridge.compiled.kept_code import njit
 from moses_bridge.compiled.lexicon import LexiconTables, add_word
 from moses_bridge.compiled.scanning import line_end, next_token, same_bytes
 from moses_bridge.formats.nbest_fields import (
@@ -119,7 +119,7 @@ def new_hypothesis(n_bytes: int) -> Hypothesis:
     return Hypothesis(False, 0, 0.0, 0, 0, words, segments)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def read_hypotheses(
     text: NDArray[np.uint8],
     at: int,

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.base.array_file import temporary_arrays
 from moses_bridge.base.blocks import blocks_of
 from moses_bridge.base.textio import StrPath, read_parallel
+from moses_bridge.compiled.kept_code import njit
 from moses_bridge.compiled.lexicon import Lexicon, LexiconTables, add_word
 from moses_bridge.compiled.scanning import line_end, next_token
 from rescorer.runs.expected_bleu.hypothesis_blocks import Texts
@@ -50,7 +50,7 @@ def number_lines(
     return words[:n_words], lens
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _number(text: Any, lexicon: LexiconTables, words: Any, lens: Any) -> int:
     at = n_words = 0
     for line in range(len(lens)):

@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from moses_bridge.compiled.kept_code import njit
 from rescorer.layers.float_bits import exp
 
 # On a GPU this many numbers of states x places x width at a time: half a gigabyte.
@@ -234,7 +235,7 @@ def _tanh(x: Any) -> Any:
     return size if x >= np.float32(0.0) else -size
 
 
-@numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+@njit(nogil=True, fastmath=True, error_model="numpy")
 def _contexts(
     query: Any, energy: Any, annotations: Any, keys: Any, weights: Any, context: Any,
     firsts: Any, lens: Any, offsets: Any,
@@ -260,7 +261,7 @@ def _contexts(
                 context[row, k] += weight * annotations[first + j, k]
 
 
-@numba.njit(nogil=True, fastmath=True, cache=True, error_model="numpy")
+@njit(nogil=True, fastmath=True, error_model="numpy")
 def _add_gradients(
     query: Any, energy: Any, annotations: Any, keys: Any, weights: Any, by_context: Any,
     gradients: Any, run: Any,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.compiled.hash_table import FREE, compiled_n_slots, hash_next, slot_of
 from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.kept_code import njit
 from rescorer.training.pairs.row_records import (
     HEADER,
     hash_words,
@@ -45,7 +45,7 @@ class PairColumns(NamedTuple):
     counts: NDArray[np.float64]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def partition(
     records: NDArray[np.uint32], n_numbers: int, out: NDArray[np.uint32]
 ) -> NDArray[np.int64]:
@@ -76,7 +76,7 @@ def partition(
     return bounds
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def distinct_pairs(
     records: NDArray[np.uint32], run_ends: NDArray[np.int64], run_rows: NDArray[np.int64]
 ) -> PairColumns:
@@ -189,7 +189,7 @@ def _same(records: Any, first: int, second: int, n_words: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _grouped(groups: Any, n_groups: int) -> Any:
     """The pairs group by group, otherwise as they came, and how many each group has."""
     sizes = np.zeros(n_groups, np.uint32)
@@ -203,7 +203,7 @@ def _grouped(groups: Any, n_groups: int) -> Any:
     return order, sizes
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _sides(records: Any, chosen: Any, is_source: bool) -> Any:
     """Lengths and words of one side of some records."""
     lens = np.empty(len(chosen), np.uint16)

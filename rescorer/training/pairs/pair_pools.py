@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from moses_bridge.base.textio import StrPath
+from moses_bridge.compiled.kept_code import njit
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.training.pairs.distinct_pairs import PairColumns
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
@@ -226,7 +226,7 @@ def _padded(
     return padded
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _fill(
     words: NDArray[np.uint32],
     lens: NDArray[np.uint16],
@@ -240,7 +240,7 @@ def _fill(
             at += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _phrases(
     words: NDArray[np.uint32], lens: NDArray[np.uint16], chosen: NDArray[np.int64]
 ) -> NDArray[np.uint32]:

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numba import njit
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from moses_bridge.compiled.bytes_by_name import BLANK, TAB
 from moses_bridge.compiled.hash_table import hash_next, hash_number
 from moses_bridge.compiled.inner import inner
+from moses_bridge.compiled.kept_code import njit
 from moses_bridge.compiled.lexicon import LexiconTables, add_word
 from moses_bridge.compiled.number_reader import NO_NUMBER, is_exact, read_number, value_of
 from moses_bridge.compiled.plain_numbers import LARGEST_EXPONENT
@@ -96,7 +96,7 @@ def bits_as_float64(context: Any, bits: Any) -> Any:
     return numba.float64(numba.uint64), generate
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def read_records(
     text: NDArray[np.uint8],
     at: int,
