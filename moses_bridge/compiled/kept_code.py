@@ -55,9 +55,8 @@ class CodeCache(FunctionCache):  # type: ignore[misc]  # numba has no types
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        numbered = self._impl
-        stamp = numbered.locator.get_source_stamp()
-        self._cache_file = CodeFiles(Path(self.cache_path), numbered.filename_base, stamp)
+        stamp = self._impl.locator.get_source_stamp()
+        self._cache_file = CodeFiles(Path(self.cache_path), self._impl.filename_base, stamp)
 
 
 class CodeFiles:

@@ -189,10 +189,10 @@ def mutants(path: str) -> Iterator[Mutant]:
         operator = get_operator(f"core/{name}")()
         places = [p for node in ast_nodes(get_ast(code)) for p in operator.mutation_positions(node)]
         for number, ((line, _), _) in enumerate(places):
-            changed = mutate_code(code, operator, number)
             try:
+                changed = mutate_code(code, operator, number)
                 meaning = _meaning(changed)
-            except SyntaxError:
+            except (AttributeError, SyntaxError):  # the first: an exception's name with a dot
                 continue
             if meaning not in seen:
                 seen.add(meaning)
