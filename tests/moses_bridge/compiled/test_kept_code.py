@@ -39,8 +39,9 @@ def files(tmp_path: Path) -> CodeFiles:
 
 
 @pytest.fixture
-def loaded(tmp_path: Path) -> Callable[[], Any]:
+def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
     """Loads the function as a new process would: nothing but the files is known."""
+    monkeypatch.setattr("numba.config.CACHE_DIR", "")  # NUMBA_CACHE_DIR: now beside the module
     path = tmp_path / "functions.py"
     path.write_text(FUNCTION)
 
