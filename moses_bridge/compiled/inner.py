@@ -2,7 +2,7 @@
 
 Without the wrappers that make them callable from Python, compiling the decoder for the first time
 takes two thirds of the time, and their code becomes a part of their callers' (`linked_code`), with which it is
-kept in numba's cache. A test calling such a function directly from Python ends the whole process, so it has
+kept on disk. A test calling such a function directly from Python ends the whole process, so it has
 to wrap it in one of its own.
 
 numba counts the references to every array that a function is given, takes from a tuple or slices: one

@@ -91,20 +91,21 @@ class CodeFiles:
         with contextlib.suppress(OSError), temporary_beside(path) as temporary:
             temporary.write_bytes(dumps((key, code)))
             temporary.replace(path)
-            self._remove_all(but=self._version)
+            for older in self._all():
+                if not older.name.startswith(self._version):
+                    older.unlink(missing_ok=True)
 
     def flush(self) -> None:
         """Remove the code."""
-        self._remove_all()
+        for path in self._all():
+            path.unlink(missing_ok=True)
 
     def _path(self, key: object) -> Path:
         return self._folder / f"{self._version}{_digest(key)}{SUFFIX}"
 
-    def _remove_all(self, but: str | None = None) -> None:
-        for path in self._folder.iterdir():
-            name = path.name
-            if name.startswith(self._function) and not (but and name.startswith(but)):
-                path.unlink(missing_ok=True)
+    def _all(self) -> list[Path]:
+        """The files of the function's code, of whatever source."""
+        return [path for path in self._folder.iterdir() if path.name.startswith(self._function)]
 
 
 def _digest(value: object) -> str:
