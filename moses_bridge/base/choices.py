@@ -7,15 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-Origin = Literal[
-    "debian",
-    "debian+libreoffice",
-    "libreoffice",
-    "libreoffice for debian",
-    "manpages",
-    "programs",
-    "files",
-]
+Origin = Literal["debian", "debian+libreoffice", "libreoffice", "files"]
 Aligner = Literal["hmm", "fast-align", "eflomal"]
 Smoothing = Literal["good-turing", "none"]
 ListFormat = Literal["moses", "marian", "fairseq", "jsonl"]

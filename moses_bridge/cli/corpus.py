@@ -53,7 +53,7 @@ def _corpus_settings(
     "origin",
     type=choice_of(Origin),
     help="Where the text comes from: Debian's package descriptions, the help of LibreOffice, both (the help "
-    "for training only), manual pages, messages of programs, or your own files. Sets the key origin.",
+    "for training only), or your own files. Sets the key origin.",
 )
 @click.option("--source", type=FILE_OR_STDIN, help="Your own source text, one sentence per line.")
 @click.option("--target", type=FILE_OR_STDIN, help="The translation of --source, line by line.")

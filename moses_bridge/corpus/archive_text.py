@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from moses_bridge.base.choices import Origin
-from moses_bridge.base.errors import UserError
 from moses_bridge.base.provenance import digests_by_name, file_digest
 from moses_bridge.corpus.debian_archive import SOURCE_PACKAGES, DebianArchive
 from moses_bridge.corpus.libreoffice_help import help_package, help_pairs
-from moses_bridge.corpus.manual_pages import manual_packages, page_pairs
 from moses_bridge.corpus.package_descriptions import description_pairs
-from moses_bridge.corpus.program_texts import program_packages, program_pairs
 from moses_bridge.corpus.text_pair import TextPair
 
 
@@ -41,7 +39,7 @@ def archive_text(
     """The text of an origin other than the user's own files, fetched where it is not there.
 
     Args:
-        origin: which text; for "debian+libreoffice" and "libreoffice for debian" the help has no groups.
+        origin: which text; for "debian+libreoffice" the help has no groups.
         source: source language code.
         target: target language code.
         archive: where it is fetched from.
@@ -49,31 +47,18 @@ def archive_text(
 
     Raises:
         ToolError: apt failed.
-        UserError: no apt here, no network, no such index, or none of the packages with such text.
+        UserError: no apt here, no network, or no such index.
     """
-    if origin == "manpages":
-        offered = archive.source_packages()
-        debs = _fetched(archive, manual_packages((source, target), offered), "manual pages")
-        return ArchiveText(page_pairs(debs, source, target, dropped), debs)
-    if origin == "programs":
-        debs = _fetched(archive, program_packages(archive.source_packages()), "programs")
-        return ArchiveText(program_pairs(debs, source, target, dropped), debs)
     if origin == "debian":
         return _descriptions(source, target, archive, dropped)
     if origin == "libreoffice":
         return _help(source, target, archive)
     descriptions = _descriptions(source, target, archive, dropped)
     help_text = _help(source, target, archive)
+    for_training = (replace(pair, group=None) for pair in help_text.pairs)
     return ArchiveText(
-        _one_after_another(descriptions.pairs, help_text.pairs),
-        descriptions.files + help_text.files,
+        chain(descriptions.pairs, for_training), descriptions.files + help_text.files
     )
-
-
-def _fetched(archive: DebianArchive, names: list[str], text: str) -> list[Path]:
-    if not names:
-        raise UserError(f"the archive of this machine has none of Debian's packages with {text}")
-    return archive.packages(names)
 
 
 def _descriptions(
@@ -88,11 +73,3 @@ def _descriptions(
 def _help(source: str, target: str, archive: DebianArchive) -> ArchiveText:
     debs = archive.packages([help_package(language) for language in (source, target)])
     return ArchiveText(help_pairs(debs[0], debs[1], source, target), debs)
-
-
-def _one_after_another(
-    descriptions: Iterator[TextPair], help_text: Iterator[TextPair]
-) -> Iterator[TextPair]:
-    """The help behind the descriptions, for training alone."""
-    yield from descriptions
-    yield from (replace(pair, group=None) for pair in help_text)

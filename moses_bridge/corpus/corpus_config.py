@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated
 
 from moses_bridge.base.choices import Origin
 from moses_bridge.base.config import AtLeast, AtMost, check_limits
-from moses_bridge.corpus.nested_texts import check_sizes
+from moses_bridge.base.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -16,18 +17,14 @@ class CorpusConfig:
 
     Attributes:
         origin: "debian" (package descriptions), "debian+libreoffice" (and the LibreOffice help, for
-            training only), "libreoffice" (the help alone), "libreoffice for debian" (the help for training,
-            the descriptions for tuning and testing), "manpages" (manual pages of some fifty packages),
-            "programs" (messages of some 130 programs) or "files" (the user's own: two files with a sentence on
-            each line, or files with both languages).
+            training only), "libreoffice" (the help alone) or "files" (the user's own: two files with a
+            sentence on each line, or files with both languages).
         columns: of a .tsv file, the source's and the target's, from 1.
         max_words: longest sentence kept, in tokens of either side.
         max_ratio: longest side / shortest side at most, in tokens.
         n_train: training pairs kept, chosen at random and left in their order; 0 keeps all.
         train_sizes: pairs of further training texts, ascending: train-250, train-1000 … beside train. Each is
             the beginning of the next one; whole documents fill it, in random order, and the last one is cut.
-        mismatched: share of the training pairs given the target of another pair of about the same
-            length, as found in text from the web; for experiments.
         n_dev: pairs for tuning.
         n_test: pairs for testing; dev and test together get at most half of all pairs.
         near_copy: a source sentence of dev or test is left out if it is at least as similar as this to one of
@@ -44,7 +41,6 @@ class CorpusConfig:
     max_ratio: Annotated[float, AtLeast(1)] = 3.0
     n_train: Annotated[int, AtLeast(0)] = 0
     train_sizes: tuple[int, ...] = ()
-    mismatched: Annotated[float, AtLeast(0), AtMost(1)] = 0.0
     n_dev: Annotated[int, AtLeast(0)] = 1500
     n_test: Annotated[int, AtLeast(0)] = 2000
     near_copy: Annotated[float, AtLeast(0), AtMost(1)] = 0.7
@@ -53,4 +49,6 @@ class CorpusConfig:
 
     def __post_init__(self) -> None:
         check_limits(self)
-        check_sizes(self.train_sizes)
+        if any(smaller >= larger for smaller, larger in pairwise((0, *self.train_sizes))):
+            found = list(self.train_sizes)
+            raise ConfigError(f"train_sizes is {found}, expected ascending numbers above 0")

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
-from itertools import compress
+from itertools import chain, compress
 
 from moses_bridge.base.errors import UserError
+from moses_bridge.base.near_copies import nearest_similarities
 from moses_bridge.corpus.corpus_config import CorpusConfig
-from moses_bridge.corpus.far_sentences import far_of_later
-from moses_bridge.corpus.text_pair import CorpusPair, n_words
+from moses_bridge.corpus.text_pair import CorpusPair
 
 NEAR = "near copies in dev or test"
-MOST_NEAR = (
-    0.25  # of all pairs in groups: a text of one pattern would else be used up for dev and test
-)
+# Of all pairs in groups: a text of one pattern would else be used up for dev and test.
+MOST_NEAR = 0.25
+FEWEST_AT_ONCE = 100  # sentences; a look at all the others costs a second
+SPARE = 1.3  # times as many sentences as are wanted are looked at: some are near copies
 ALL_NEAR = (
     "no sentence is left for {}: each one is a near copy of another document's (near_copy = {}); make near_copy"
     " larger, or 0 to keep them"
@@ -43,7 +43,7 @@ def split_parts(
     for pair in pairs:
         if pair.raw.group is not None:
             groups.setdefault(pair.raw.group, []).append(pair)
-    names = sorted(groups, key=lambda name: random_key(config.seed, name))
+    names = sorted(groups, key=lambda name: _random_key(config.seed, name))
     n_dev, n_test = _held_out_sizes(sum(map(len, groups.values())), config)
     candidates = _candidates(names, groups, pairs, config, n_dev + n_test)
     most_near = 0.0
@@ -64,11 +64,8 @@ def split_parts(
             raise UserError(ALL_NEAR.format(part, config.near_copy))
         dropped["over in dev or test"] += max(0, len(parts[part]) - size)
         del parts[part][size:]
-    if config.origin == "libreoffice for debian":
-        held_out |= groups.keys()
     train = [pair for pair in pairs if pair.raw.group not in held_out]
-    sample = _with_mismatches(_sample(train, config, dropped), config)
-    return {"train": sample, "dev": parts["dev"], "test": parts["test"]}
+    return {"train": _sample(train, config, dropped), "dev": parts["dev"], "test": parts["test"]}
 
 
 def _candidates(
@@ -82,9 +79,46 @@ def _candidates(
     texts = [[pair.source for pair in groups[name]] for name in names]
     always_in_train = [pair.source for pair in pairs if pair.raw.group is None]
     jobs = config.jobs or -1
-    far = far_of_later(texts, always_in_train, config.near_copy, n_wanted, jobs)
+    far = _far_of_later(texts, always_in_train, config.near_copy, n_wanted, jobs)
     for name, is_far in zip(names, far, strict=True):
         yield name, list(compress(groups[name], is_far))
+
+
+def _far_of_later(
+    documents: Sequence[Sequence[str]],
+    others: Sequence[str],
+    near_copy: float,
+    n_wanted: int,
+    jobs: int = 1,
+) -> Iterator[list[bool]]:
+    """Yield for each document which of its sentences are no near copies of those of later ones or of `others`.
+
+    Similarity is that of `nearest_similarities`; 0 finds no near copies. `n_wanted` sentences are likely to be
+    wanted. Sentences are compared when a document is asked for, some more of them at a time, so that the first
+    documents of many cost little.
+    """
+    if not near_copy:
+        yield from ([True] * len(sentences) for sentences in documents)
+        return
+    texts = [*chain(*documents, others)]
+    ranks = [rank for rank, sentences in enumerate(documents) for _ in sentences]
+    ranks += [len(documents)] * len(others)
+    first = n_done = n_far = 0
+    while first < len(documents):
+        n_at_once = max(FEWEST_AT_ONCE, SPARE * (n_wanted - n_far))
+        last, end = first, n_done
+        while last < len(documents) and end - n_done < n_at_once:
+            end += len(documents[last])
+            last += 1
+        found = nearest_similarities(
+            texts[n_done:end], texts[n_done:], near_copy, (ranks[n_done:end], ranks[n_done:]), jobs
+        )
+        far = iter((found < near_copy).tolist())
+        for sentences in documents[first:last]:
+            is_far = [next(far) for _ in sentences]
+            n_far += sum(is_far)
+            yield is_far
+        first, n_done = last, end
 
 
 def _held_out_sizes(n_pairs: int, config: CorpusConfig) -> tuple[int, int]:
@@ -95,7 +129,7 @@ def _held_out_sizes(n_pairs: int, config: CorpusConfig) -> tuple[int, int]:
     return config.n_dev * most // wanted, config.n_test * most // wanted
 
 
-def random_key(seed: int, name: str) -> bytes:
+def _random_key(seed: int, name: str) -> bytes:
     """A key to sort by at random: the same for a seed and a name everywhere."""
     return blake2b(f"{seed}\t{name}".encode(), digest_size=16).digest()
 
@@ -105,23 +139,38 @@ def _sample(
 ) -> list[CorpusPair]:
     if not 0 < config.n_train < len(pairs):
         return pairs
-    keys = [random_key(config.seed, pair.raw.source) for pair in pairs]
+    keys = [_random_key(config.seed, pair.raw.source) for pair in pairs]
     limit = sorted(keys)[config.n_train]
     dropped["over n_train"] += len(pairs) - config.n_train
     return [pair for pair, key in zip(pairs, keys, strict=True) if key < limit]
 
 
-def _with_mismatches(pairs: list[CorpusPair], config: CorpusConfig) -> list[CorpusPair]:
-    """Some pairs, chosen by a keyed hash, pass their targets on to the next longer one of them."""
-    if not config.mismatched:
-        return pairs
-    keys = [random_key(config.seed, f"mismatched\t{pair.raw.source}") for pair in pairs]
-    chosen = sorted(range(len(pairs)), key=keys.__getitem__)[
-        : round(config.mismatched * len(pairs))
-    ]
-    chosen.sort(key=lambda place: (n_words(pairs[place].target), keys[place]))
-    mismatched = list(pairs)
-    for place, giver in zip(chosen, chosen[-1:] + chosen[:-1], strict=True):
-        raw = replace(pairs[place].raw, target=pairs[giver].raw.target)
-        mismatched[place] = replace(pairs[place], raw=raw, target=pairs[giver].target)
-    return mismatched
+def nested_texts(
+    pairs: Sequence[CorpusPair], sizes: Sequence[int], seed: int
+) -> dict[int, list[CorpusPair]]:
+    """Training texts of several sizes, each the beginning of the next one, as a learning curve needs them.
+
+    Whole documents, in the order of a keyed hash of their names, fill a text until it has its size; the last
+    one is cut.
+
+    Args:
+        pairs: training text.
+        sizes: how many pairs each text has.
+        seed: of the order of documents.
+
+    Raises:
+        UserError: there are fewer pairs than the largest size.
+    """
+    if max(sizes, default=0) > len(pairs):
+        raise UserError(
+            f"{len(pairs):,} pairs are left for training, but train_sizes has {max(sizes):,}; leave"
+            " that size out"
+        )
+    keys = {name: _random_key(seed, f"train\t{name}") for name in set(map(document_of, pairs))}
+    in_order = sorted(pairs, key=lambda pair: keys[document_of(pair)])
+    return {size: in_order[:size] for size in sizes}
+
+
+def document_of(pair: CorpusPair) -> str:
+    """The name of a pair's document; a pair without one is a document of its own."""
+    return pair.raw.group or f"\t{pair.raw.source}"

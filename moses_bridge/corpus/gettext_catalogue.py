@@ -12,31 +12,11 @@ import polib
 
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import read_bytes
-from moses_bridge.corpus.package_descriptions import sentence_pairs
+from moses_bridge.corpus.sentence_split import sentence_pairs
 from moses_bridge.corpus.text_pair import tidy
 
 FAULT = re.compile(r"Syntax error in po file.*\(line (\d+)\)(?:: (.*))?", re.DOTALL)
 MO_MAGIC = (b"\xde\x12\x04\x95", b"\x95\x04\x12\xde")
-
-
-# The context of a message, "" for none, and the message.
-MessageKey = tuple[str, str]
-
-
-def compiled_messages(data: bytes, path: Path) -> dict[MessageKey, str]:
-    """The translations in a compiled catalogue (.mo), by message.
-
-    Of a plural, the singular goes with the first form, the plural with the last.
-
-    Args:
-        data: the bytes of the catalogue.
-        path: its name in errors.
-
-    Raises:
-        InputError: it is malformed or not in the encoding it names.
-    """
-    catalogue = _parse(data, path, is_compiled=True)
-    return {(context, message): text for context, message, text in _texts(catalogue)}
 
 
 def catalogue_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str, str]]:
@@ -54,9 +34,9 @@ def catalogue_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str,
     Raises:
         InputError: it is malformed, not in the encoding it names, or in neither language.
     """
-    catalogue = _parse(read_bytes(path), path, ".mo" in path.suffixes[-2:])
+    catalogue = _parse(path)
     is_reversed = _is_source(path, catalogue.metadata.get("Language", ""), source, target)
-    for _, message, translation in _texts(catalogue):
+    for message, translation in _texts(catalogue):
         left, right = tidy(message), tidy(translation)
         if is_reversed:
             left, right = right, left
@@ -64,8 +44,9 @@ def catalogue_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str,
             yield pair.source, pair.target
 
 
-def _parse(data: bytes, path: Path, is_compiled: bool) -> Any:
+def _parse(path: Path) -> Any:
     """The catalogue polib reads from a file's bytes; polib never gets a text it could take for a file name."""
+    data, is_compiled = read_bytes(path), ".mo" in path.suffixes[-2:]
     if is_compiled and (data[:4] not in MO_MAGIC or b"\0" not in data):
         raise InputError(path, None, "no catalogue's first bytes", "a compiled catalogue (.mo)")
     data += b"\n"
@@ -101,14 +82,13 @@ def _fits(name: str, language: str) -> bool:
     return plain == language.casefold() or plain.startswith(language.casefold() + "_")
 
 
-def _texts(catalogue: Any) -> Iterator[tuple[str, str, str]]:
-    """Context, message and translation."""
+def _texts(catalogue: Any) -> Iterator[tuple[str, str]]:
+    """Message and translation."""
     for entry in catalogue.translated_entries():
-        context = entry.msgctxt or ""
         if entry.msgid_plural:
             forms = [entry.msgstr_plural[number] for number in sorted(entry.msgstr_plural)]
             if len(forms) > 1:
-                yield context, entry.msgid, forms[0]
-            yield context, entry.msgid_plural, forms[-1]
+                yield entry.msgid, forms[0]
+            yield entry.msgid_plural, forms[-1]
         else:
-            yield context, entry.msgid, entry.msgstr
+            yield entry.msgid, entry.msgstr

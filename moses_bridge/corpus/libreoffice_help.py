@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import tarfile
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
-from moses_bridge.corpus.deb_files import files_of_deb
-from moses_bridge.corpus.package_descriptions import sentence_pairs
+from moses_bridge.base.errors import ToolError
+from moses_bridge.corpus.debian_archive import find_apt
+from moses_bridge.corpus.sentence_split import sentence_pairs
 from moses_bridge.corpus.text_pair import TextPair, tidy
 
 HELP_PAGE = re.compile(r"usr/share/libreoffice/help/[^/]+/(.+\.html)$")
@@ -31,10 +34,11 @@ def read_help(deb: Path) -> Paragraphs:
         Text by page (path below the language's folder) and paragraph id.
 
     Raises:
-        ToolError: dpkg-deb is missing or cannot read the file.
+        ToolError: dpkg-deb cannot read the file.
+        UserError: there is no dpkg-deb.
     """
     paragraphs: Paragraphs = {}
-    for match, markup in files_of_deb(deb, HELP_PAGE):
+    for match, markup in _files_of_deb(deb, HELP_PAGE):
         parser = _HelpPage()
         parser.feed(markup.decode("utf-8", errors="replace"))
         for identifier, text in parser.paragraphs.items():
@@ -48,6 +52,24 @@ def help_pairs(source_deb: Path, target_deb: Path, source: str, target: str) -> 
     shared = [key for key in sources if key in targets]
     for key in sorted(shared, key=lambda key: key[0]):
         yield from sentence_pairs(key[0], sources[key], targets[key], source, target)
+
+
+def _files_of_deb(deb: Path, wanted: re.Pattern[str]) -> Iterator[tuple[re.Match[str], bytes]]:
+    """The regular files of a package whose paths, without "./", fit a pattern; no links."""
+    command = [find_apt("dpkg-deb"), "--fsys-tarfile", str(deb)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        try:
+            with tarfile.open(fileobj=process.stdout, mode="r|") as archive:
+                for member in archive:
+                    match = wanted.match(member.name.removeprefix("./"))
+                    content = archive.extractfile(member) if match and member.isfile() else None
+                    if match and content:
+                        yield match, content.read()
+            process.stdout.read()
+        except tarfile.TarError as error:
+            reason = process.stderr.read().decode(errors="replace") or str(error)
+            raise ToolError(command, process.wait(), reason) from error
 
 
 class _HelpPage(HTMLParser):

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from moses_bridge.base.textio import read_lines
-from moses_bridge.corpus.sentence_split import split_sentences
+from moses_bridge.corpus.sentence_split import sentence_pairs
 from moses_bridge.corpus.text_pair import TextPair, tidy
 
 ITEM = re.compile(r"(?:[-*+•·–—‣]|(?<=\s)o|\d{1,2}[.)])\s+(?=\S)")
@@ -116,17 +116,6 @@ def description_pairs(
         group = source_packages.get(package, package)
         for left, right in _aligned_texts(sources[md5], targets[md5], dropped):
             yield from sentence_pairs(group, left, right, source, target)
-
-
-def sentence_pairs(
-    group: str | None, left: str, right: str, source: str, target: str
-) -> Iterator[TextPair]:
-    """Split two texts into sentences where both give the same number; else yield them whole."""
-    sources, targets = split_sentences(left, source), split_sentences(right, target)
-    if len(sources) != len(targets):
-        sources, targets = [left], [right]
-    for one, other in zip(sources, targets, strict=True):
-        yield TextPair(group, one, other)
 
 
 def _aligned_texts(

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 
 from moses_bridge.base.errors import ConfigError, UserError
@@ -17,9 +16,8 @@ from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.textio import open_write, write_lines
 from moses_bridge.corpus.archive_text import archive_text
 from moses_bridge.corpus.corpus_config import CorpusConfig
-from moses_bridge.corpus.corpus_parts import random_key, split_parts
+from moses_bridge.corpus.corpus_parts import document_of, nested_texts, split_parts
 from moses_bridge.corpus.debian_archive import DebianArchive
-from moses_bridge.corpus.nested_texts import nested_texts
 from moses_bridge.corpus.own_files import bilingual_pairs, line_pairs
 from moses_bridge.corpus.text_pair import CorpusPair, TextPair, n_words
 from moses_bridge.corpus.tokenization import tokenize_lines
@@ -147,23 +145,12 @@ def _prepare(
             + (f"; left out: {left_out}" if left_out else "; the origin has none")
         )
     parts = split_parts(cleaned, config, dropped)
-    smaller = nested_texts(
-        parts["train"], _document, partial(_document_key, config.seed), config.train_sizes
-    )
+    smaller = nested_texts(parts["train"], config.train_sizes, config.seed)
     report = _report(source, target, config, parts, dropped, fetched)
     for size, text_of_size in smaller.items():
         _write_part(out, _train_name(size), source, target, text_of_size)
     _write(out, source, target, parts, report)
     return report
-
-
-def _document(pair: CorpusPair) -> str:
-    """The name of a pair's document; a pair without one is a document of its own."""
-    return pair.raw.group or f"\t{pair.raw.source}"
-
-
-def _document_key(seed: int, name: str) -> bytes:
-    return random_key(seed, f"train\t{name}")
 
 
 def _check_languages(source: str, target: str) -> None:
@@ -258,7 +245,7 @@ def _report(
         {part: sum(n_words(pair.target) for pair in parts[part]) for part in PARTS},
         {reason: n for reason, n in sorted(dropped.items()) if n},
         _near_copies(parts, config.jobs or -1),
-        {part: len(set(map(_document, parts[part]))) for part in PARTS},
+        {part: len(set(map(document_of, parts[part]))) for part in PARTS},
         fetched,
     )
 

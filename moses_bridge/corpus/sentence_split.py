@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 from sacremoses.corpus import NonbreakingPrefixes
+
+from moses_bridge.corpus.text_pair import TextPair
 
 CLOSING = "\"'”’»)\\]"
 OPENING = "\"'“‘«„([¿¡"
@@ -37,6 +40,17 @@ def split_sentences(text: str, language: str) -> list[str]:
             start = match.end()
     sentences.append(text[start:].strip())
     return [sentence for sentence in sentences if sentence]
+
+
+def sentence_pairs(
+    group: str | None, left: str, right: str, source: str, target: str
+) -> Iterator[TextPair]:
+    """Split two texts into sentences where both give the same number; else yield them whole."""
+    sources, targets = split_sentences(left, source), split_sentences(right, target)
+    if len(sources) != len(targets):
+        sources, targets = [left], [right]
+    for one, other in zip(sources, targets, strict=True):
+        yield TextPair(group, one, other)
 
 
 def _ends_sentence(text: str, match: re.Match[str], language: str) -> bool:

@@ -157,35 +157,6 @@ def test_no_text_of_a_size_replaces_a_given_file(tmp_path: Path) -> None:
         prepare_corpus("en", "fr", tmp_path, replace(SMALL, train_sizes=(1,)), mine, files[1])
 
 
-def test_help_alone_for_training_leaves_dev_and_test_as_they_are() -> None:
-    pairs = numbered_pairs(20, 3)
-    more = [CorpusPair(TextPair(None, f"h{i}", "a"), "h", "a") for i in range(5)]
-    both, alone = (
-        split_parts(pairs + more, CorpusConfig(origin, n_dev=9, n_test=9), Counter())  # type: ignore[arg-type]
-        for origin in ("debian+libreoffice", "libreoffice for debian")
-    )
-    assert alone["train"] == more
-    assert (alone["dev"], alone["test"]) == (both["dev"], both["test"])
-
-
-def test_mismatched_pairs_have_targets_of_like_length_and_the_others_their_own() -> None:
-    pairs = [
-        CorpusPair(TextPair(None, f"s{i}", f"T{i}"), f"s{i}", " ".join([f"t{i}"] * (i % 9 + 1)))
-        for i in range(900)
-    ]
-    config = CorpusConfig(n_dev=0, n_test=0, mismatched=0.3)
-    train = split_parts(pairs, config, Counter())["train"]
-    changed = [i for i, pair in enumerate(train) if pair.target != pairs[i].target]
-    assert len(changed) == 270
-    assert sorted(pair.target for pair in train) == sorted(pair.target for pair in pairs)
-    assert all(pair.raw.target[1:] == pair.target.split()[0][1:] for pair in train)
-    lengths = [(len(pairs[i].target.split()), len(train[i].target.split())) for i in changed]
-    assert (
-        sum(own != given for own, given in lengths) <= 9
-    )  # one a length: the shortest of its length
-    assert [pair.source for pair in train] == [pair.source for pair in pairs]
-
-
 def edits(left: list[str], right: list[str]) -> int:
     """Levenshtein's distance as it is defined, by recursion on the last words."""
 
@@ -388,7 +359,7 @@ def test_languages_and_files_must_fit(
 
 @pytest.mark.parametrize(
     "change",
-    [{"n_dev": -1}, {"max_words": 0}, {"max_ratio": 0.5}, {"mismatched": 2}, {"near_copy": 1.1}],
+    [{"n_dev": -1}, {"max_words": 0}, {"max_ratio": 0.5}, {"near_copy": 1.1}],
 )
 def test_sizes_must_make_sense(change: dict[str, float]) -> None:
     with pytest.raises(ConfigError):
