@@ -1,5 +1,4 @@
-# Benchmarks on the tables of `make table1`, read by the Makefile; peers that are not on the PATH are left out. With ROWS=10000000
-# the whole table is repeated until it has so many rows, where rows are read and written.
+# Benchmarks on the tables of `make table1`, read by the Makefile; peers that are not on the PATH are left out.
 RESULTS := $(abspath $(BUILD))/bench
 BENCH := cd tests/bench && $(abspath $(BIN))/python
 # $(call bench,NAME,FILES,OPTIONS): one benchmark and its results.
@@ -7,7 +6,7 @@ bench = $(BENCH) bench_$(1).py $(abspath $(2)) $(RESULTS)/$(1).json $(3)
 TRAINING := $(CORPUS)/train.$(SOURCE) $(CORPUS)/train.$(TARGET)
 FIRST_LISTS := $(B)/runs/baseline-1/iter01.nbest.gz
 
-bench: $(B)/tables/rnn/moses.ini $(foreach name,baseline cslm nnjm,$(B)/runs/$(name)-1/weights.json) | $(INSTALL)
+bench: $(B)/tables/rnn/moses.ini $(foreach name,baseline cslm nnjm,$(B)/runs/$(name)-1/weights.json) | $(INSTALL) ##+ speed beside peers [ROWS=10000000, of the tables that are read and written]
 	$(call bench,scoring,$(FILTERED) $(B)/encdec)
 	$(call bench,generation,$(FILTERED) $(B)/encdec)
 	$(call bench,phrase_models,$(FILTERED),encdec=$(abspath $(B)/encdec))
@@ -22,41 +21,24 @@ bench: $(B)/tables/rnn/moses.ini $(foreach name,baseline cslm nnjm,$(B)/runs/$(n
 	$(call bench,tuning,$(FIRST_LISTS) $(DEV).$(TARGET))
 	$(call bench,tables,$(WHOLE_TABLE),$(ROWS))
 	$(call bench,extraction,$(TRAINING) $(LINKS))
-
-# Time and memory of a model for 1, 3 and 10 times a part of the corpus: some minutes.
-bench-build: $(TRAINING) | $(INSTALL)
+bench-build: $(TRAINING) | $(INSTALL) ##+ time and memory of a model of 1, 3 and 10 times a part of the corpus [PAIRS=10000]
 	$(BENCH) bench_build.py $(abspath $(CORPUS)/train) $(SOURCE) $(TARGET) $(or $(PAIRS),10000) $(RESULTS)/build.json
-
-# How often the table would call equal systems different: outputs drawn by chance, some minutes; then 72 tunings
-# of columns of noise, about an hour.
-bench-false-positives: | $(INSTALL)
+bench-false-positives: | $(INSTALL) ## how often equal systems are called different: outputs drawn by chance, some minutes
 	$(BENCH) bench_false_positives.py $(RESULTS)/false_positives.json
-
-bench-significance: bench-false-positives $(B)/filtered/moses.ini $(START) $(TEST).$(SOURCE) | $(INSTALL)
+bench-significance: bench-false-positives $(B)/filtered/moses.ini $(START) $(TEST).$(SOURCE) | $(INSTALL) ##+ the same of 72 tunings of columns of noise, an hour
 	$(BENCH) bench_significance.py $(abspath $(B)/filtered/moses.ini $(START) $(DEV).$(SOURCE) $(TEST).$(SOURCE)) \
 	    $(TARGET) $(RESULTS)/significance
-
-# Training from a table of any length: make bench-long-tables ROWS=100000000 wants 15 GB of disk.
-bench-long-tables: | $(INSTALL)
+bench-long-tables: | $(INSTALL) ## training from a table of any length [ROWS=10000000; 100000000 take 15 GB of disk]
 	mkdir -p $(RESULTS)
 	$(BENCH) bench_long_tables.py $(or $(ROWS),10000000) $(RESULTS) $(RESULTS)/long_tables.json
-
-# What each optimiser makes of the baseline: OPTIMIZERS takes some, OPTIMIZER_SEEDS as many tunings each.
-bench-optimizers: $(B)/optimizers/table.json
+bench-optimizers: $(B)/optimizers/table.json ##* the baseline tuned by each optimiser [OPTIMIZERS="mert ..."] [OPTIMIZER_SEEDS="1 2 ..."]
 	@cat $(<D)/table.txt
-
-# Reading n-best lists and training for expected BLEU on them, which make home or make domain leaves:
-# make bench-nbest-lists LISTS=lists.gz TEXT="text.en text.fr"
-bench-nbest-lists: $(B)/tables/rnn/moses.ini | $(INSTALL)
+bench-nbest-lists: $(B)/tables/rnn/moses.ini | $(INSTALL) ##+ training on n-best lists of home or domain [LISTS=lists.gz TEXT="text.en text.fr"]
 	$(call bench,nbest_lists,$(LISTS) $(TEXT) $(B)/encdec)
-
-# A Marian model of OPUS-MT's sizes, with random weights, on the first sentences of a list; needs the extra ct2.
-bench-pretrained: $(FIRST_LISTS) $(DEV).$(SOURCE) $(TRAINING) | $(INSTALL)
+bench-pretrained: $(FIRST_LISTS) $(DEV).$(SOURCE) $(TRAINING) | $(INSTALL) ##+ lists scored by a model of OPUS-MT's sizes with random weights; needs the extra ct2
 	$(call bench,pretrained,$(FIRST_LISTS) $(DEV).$(SOURCE) $(TRAINING))
-
-# The paper's sizes want a GPU: make bench-paper-model SCALE=full DEVICE=cuda
 bench-paper-model: DEVICE ?= cpu
-bench-paper-model: $(MODEL)/moses.ini | $(INSTALL)
+bench-paper-model: $(MODEL)/moses.ini | $(INSTALL) ##+ the paper's sizes, which need a GPU [SCALE=full DEVICE=cuda] [MINUTES=600]
 	$(BENCH) bench_window_training.py $(abspath $(CORPUS)/train.$(TARGET) $(CORPUS)/train.$(SOURCE) $(LINKS)) \
 	    $(RESULTS)/window_training_$(DEVICE).json $(DEVICE)
 	$(BENCH) bench_paper_model.py $(abspath $(MODEL)/phrase-table.gz) $(RESULTS) $(DEVICE) $(or $(MINUTES),600)

@@ -41,7 +41,6 @@ EXPERIMENTS = [
 PLANNED = {
     "networks", "columns", "features", "starts", "systems", "tables", "seeds", "folds", "page",
 }  # fmt: skip
-REGIMES = sorted((DOCS.parent / "tuning/experiments/regimes").glob("*.toml"))
 PROGRAMS = {
     "moses-bridge": moses_bridge.cli.main,
     "rescorer": rescorer.cli.main,
@@ -221,18 +220,10 @@ def test_text_in_a_cell_stays_text(script: dict[str, Any], text: str, expected: 
     assert script["_escaped"](text) == expected
 
 
-@pytest.mark.parametrize("regime", REGIMES, ids=lambda path: path.stem)
-def test_a_regime_changes_settings_that_there_are(script: dict[str, Any], regime: Path) -> None:
-    kinds = {name: section.kind for section in script["SECTIONS"] for name in section.names}
-    for name, table in load_toml(regime).items():
-        from_mapping(kinds[name], table, str(regime))
-
-
 def test_settings_of_another_domain_are_settings_that_there_are() -> None:
     folder = DOCS.parent / "tuning/experiments/domain"
-    for name in ("libreoffice", "manpages", "programs"):
-        config = load_config(CorpusConfig, folder / f"{name}.toml")
-        assert (config.origin, config.train_sizes[-1]) == (name, 16000)
+    config = load_config(CorpusConfig, folder / "libreoffice.toml")
+    assert (config.origin, config.train_sizes[-1]) == ("libreoffice", 16000)
     kinds = {
         "encdec": EncDecTrainingConfig,
         "word_pairs": WordPairsTrainingConfig,
@@ -247,9 +238,3 @@ def test_settings_of_another_domain_are_settings_that_there_are() -> None:
     tables = _settings(folder.parent / "small.toml", folder / "lists.toml")
     for name, kind in kinds.items():
         from_mapping(kind, tables[name], name)
-
-
-def test_make_knows_every_regime() -> None:
-    rules = (DOCS.parent / "tuning" / "experiments" / "more.mk").read_text()
-    listed = next(line for line in rules.splitlines() if line.startswith("REGIMES ?= "))
-    assert {path.stem for path in REGIMES} == set(listed.split()[2:])

@@ -52,7 +52,7 @@ def test_experiments_of_the_project_keep_their_values(scale: str, tmp_path: Path
         for part in split_experiment([folder / f"{scale}.toml"], tmp_path)
     }
     own = tomllib.loads((folder / f"{scale}.toml").read_text())
-    bases = ["systems.toml", "regimes.toml", "optimizers.toml", "home.toml"]
+    bases = ["systems.toml", "optimizers.toml", "home.toml"]
     assert own.pop("base") == ([*bases, "rnnsearch.toml"] if scale == "full" else bases)
     kinds = {"networks", "columns", "features", "systems", "tables"}
     assert {name: parts[name] for name in own.keys() - kinds} == {

@@ -91,7 +91,6 @@ def test_files_are_named_with_their_bases() -> None:
     experiment = read_experiment([TINY])
     assert [path.name for path in experiment.files] == [
         "systems.toml",
-        "regimes.toml",
         "optimizers.toml",
         "home.toml",
         "tiny.toml",
@@ -195,14 +194,6 @@ def test_labels_of_the_readme_are_those_of_the_experiments() -> None:
     rows = [row for row in first if not set(row) <= set("-|")]
     assert rows == [label for label in labels if label in rows]
     assert len(rows) >= 5
-
-
-def test_labels_of_the_makefile_are_those_of_the_experiments() -> None:
-    """`tuning gains` has the label of a row as an option."""
-    makefile = (EXPERIMENTS / "more.mk").read_text()
-    regimes = read_experiment([EXPERIMENTS / "small.toml"])
-    (label,) = re.findall(r"--system (\+\w+) ", makefile)
-    assert label == regimes.label("rnn", "regime")
 
 
 def test_networks_of_the_makefile_are_those_of_the_experiment() -> None:

@@ -260,7 +260,6 @@ def test_only_a_table_with_commands_of_its_runs_may_run_them() -> None:
     rules = rules_of([TINY])
     assert "--run-commands" in rules["$(B)/table.json"].recipe[0]
     assert "--run-commands" not in rules["$(B)/controls/table.json"].recipe[0]
-    assert "--run-commands" not in rules["$(B)/regime/table.json"].recipe[0]
 
 
 def test_two_things_that_are_one_file_are_an_error(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
-# A little translated text of another domain: `make domain ORIGIN=manpages SIZE=1000`. The text joins the table and the
-# language model in the ways that practitioners have, and phrase models trained on lists of it join the best of these.
+# A little translated text of another domain joins the table and the language model in the ways that practitioners have, and
+# phrase models trained on lists of it join the best of these. A text of your own: BUILD/domain/NAME/{train-SIZE,dev,test}
+# with the suffixes SOURCE, TARGET and groups (the document of each sentence), and ORIGIN=NAME.
 ORIGIN ?= libreoffice
 SIZE ?= 1000
 # Ways to combine what is there with the new text; times-K: all text, the new one K times.
@@ -11,25 +12,31 @@ D := $(DOMAINS)/$(ORIGIN)-$(SIZE)
 DOMAIN_FILES := $(EXPERIMENTS)/domain
 REORDERING := reordering-table.wbe-msd-bidirectional-fe.gz
 SIDES := $(SOURCE) $(TARGET)
-BUILD_MODEL = $(BIN)/moses-bridge build --source-language $(SOURCE) --target-language $(TARGET) --config $(CONFIG)/build.toml --jobs $(JOBS)
-# $(call of_domain,BUILD,MODEL,GOALS,VARIABLES): what an experiment of the domain makes of a model.
-of_domain = $(MAKE) BUILD=$(1) MODEL=$(2) CORPUS=$(D)/corpus INSTALL= JOBS=$(JOBS) \
-    EXPERIMENT='$(EXPERIMENT) $(DOMAIN_FILES)/lists.toml' $(4) $(3:%=$(1)/$(notdir $(B))/%)
+LANGUAGES := --source-language $(SOURCE) --target-language $(TARGET)
 SEEDS_OF_ROWS := $(or $(SEEDS),1 2 3)
 FIRST_NETWORKS := word_pairs cptm encdec
 DOMAIN_NETWORKS := pairs-bleu cptm-bleu rnn-bleu
+DOMAIN_TEXTS := $(foreach part,train dev test,$(D)/corpus/$(part).$(SOURCE))
+# $(call domain_model,CORPUS,LINKS,NAME): tables and a language model of a text.
+domain_model = $(BIN)/moses-bridge build $(LANGUAGES) --config $(CONFIG)/build.toml --jobs $(JOBS) --corpus $(1) $(2) --out $(@D) $(call named,$(3))
+# $(call of_domain,BUILD,MODEL,GOALS,VARIABLES): what an experiment of the domain makes of a model.
+of_domain = $(MAKE) BUILD=$(1) MODEL=$(2) CORPUS=$(D)/corpus INSTALL= JOBS=$(JOBS) \
+    EXPERIMENT='$(EXPERIMENT) $(DOMAIN_FILES)/lists.toml' $(4) $(3:%=$(1)/$(notdir $(B))/%)
+# $(call of_table_alone,GOALS,VARIABLES): the same of the table without the text, on its rows for all of the domain's texts.
+of_table_alone = $(call of_domain,$(D)/without,$(MODEL),$(1),INPUTS='$(DOMAIN_TEXTS)' $(2))
+# $(call of_seeds,NETWORKS): the files that say that they are trained.
+of_seeds = $(foreach network,$(1),$(SEEDS_OF_ROWS:%=$(network)-%/trained))
 # $(call runs_of,WAY): the tunings of a way, as `tuning compare` takes them.
 runs_of = $(subst $(space),$(comma),$(SEEDS_OF_ROWS:%=$(D)/$(1)/$(notdir $(B))/runs/baseline-%))
 
 # --- Texts and their word links
 
-$(DOMAINS)/$(ORIGIN)/train-$(SIZE).$(SOURCE): $(DOMAIN_FILES)/$(ORIGIN).toml | $(INSTALL)
-	$(BIN)/moses-bridge corpus --source-language $(SOURCE) --target-language $(TARGET) --out $(@D) --config $< $(call named,$(ORIGIN))
+$(DOMAINS)/$(ORIGIN)/train-$(SIZE).$(SOURCE): $(wildcard $(DOMAIN_FILES)/$(ORIGIN).toml) | $(INSTALL)
+	$(BIN)/moses-bridge corpus $(LANGUAGES) --out $(@D) --config $(DOMAIN_FILES)/$(ORIGIN).toml $(call named,$(ORIGIN))
 $(D)/corpus/train.$(SOURCE): $(DOMAINS)/$(ORIGIN)/train-$(SIZE).$(SOURCE)
 	mkdir -p $(@D)
 	cp $(<D)/dev.* $(<D)/test.* $(@D)
 	for suffix in groups $(TARGET) $(SOURCE); do cp $(<D)/train-$(SIZE).$$suffix $(@D)/train.$$suffix; done
-
 # All texts are linked together, that of dev for the weights of mixtures.
 $(D)/links/$(SOURCE): $(D)/corpus/train.$(SOURCE) $(CORPUS)/train.$(SOURCE)
 	mkdir -p $(@D)
@@ -38,7 +45,7 @@ $(D)/links/$(SOURCE): $(D)/corpus/train.$(SOURCE) $(CORPUS)/train.$(SOURCE)
 	done
 	cp $(@D)/text.$(SOURCE) $@
 $(D)/links/model/moses.ini: $(D)/links/$(SOURCE) $(CONFIG)/build.toml
-	$(BUILD_MODEL) --corpus $(D)/links/text --out $(@D) $(call named,links)
+	$(call domain_model,$(D)/links/text,,links)
 $(D)/links/dev: $(D)/links/model/moses.ini
 	gzip -dc $(@D)/model/aligned.grow-diag-final-and.gz > $(@D)/all
 	n=$$(wc -l < $(CORPUS)/train.$(SOURCE)); \
@@ -49,16 +56,16 @@ $(D)/links/dev: $(D)/links/model/moses.ini
 # --- Models
 
 $(D)/own/model/moses.ini: $(D)/links/dev
-	$(BUILD_MODEL) --corpus $(D)/corpus/train --links $(D)/links/own --out $(@D) $(call named,own)
+	$(call domain_model,$(D)/corpus/train,--links $(D)/links/own,own)
 $(D)/dev/model/moses.ini: $(D)/links/dev
-	$(BUILD_MODEL) --corpus $(D)/corpus/dev --links $(D)/links/dev --out $(@D) $(call named,dev)
+	$(call domain_model,$(D)/corpus/dev,--links $(D)/links/dev,dev)
 $(D)/times-%/model/moses.ini: $(D)/links/dev
 	mkdir -p $(D)/times-$*
 	for side in $(SIDES); do \
 	    { cat $(CORPUS)/train.$$side; for i in $$(seq $*); do cat $(D)/corpus/train.$$side; done; } > $(D)/times-$*/train.$$side; \
 	done
 	{ cat $(D)/links/general; for i in $$(seq $*); do cat $(D)/links/own; done; } > $(D)/times-$*/links
-	$(BUILD_MODEL) --corpus $(D)/times-$*/train --links $(D)/times-$*/links --out $(@D) $(call named,times-$*)
+	$(call domain_model,$(D)/times-$*/train,--links $(D)/times-$*/links,times-$*)
 
 # Both language models as one, and both reordering tables as one, whatever is made of the phrase tables.
 MIXED := $(D)/mixed/lm.arpa.gz
@@ -91,12 +98,6 @@ $(D)/two-models/model/moses.ini: $(D)/mixed/$(REORDERING)
 
 # --- Tables of ways
 
-# The table alone. The columns' networks are first trained on its rows for all of the domain's texts.
-DOMAIN_TEXTS := $(foreach part,train dev test,$(D)/corpus/$(part).$(SOURCE))
-# $(call of_table_alone,GOALS,VARIABLES)
-of_table_alone = $(call of_domain,$(D)/without,$(MODEL),$(1),INPUTS='$(DOMAIN_TEXTS)' $(2))
-# $(call of_seeds,NETWORKS): the files that say that they are trained.
-of_seeds = $(foreach network,$(1),$(SEEDS_OF_ROWS:%=$(network)-%/trained))
 $(D)/without.translated: $(D)/corpus/train.$(SOURCE) $(MODEL)/moses.ini
 	+$(call of_table_alone,runs/baseline.translated $(call of_seeds,$(FIRST_NETWORKS)))
 	@touch $@
@@ -113,9 +114,9 @@ $(D)/best: $(D)/ways/table.json
 	    if row["system"] in sys.argv[2:])[1])' $< $(WAYS_WITH_COLUMNS) > $@
 
 # --- Columns beside the best way, BEST
+# It knows the new text by heart. So each fold of the text, by document, is translated by what the way makes of the table
+# and the other folds. A fold is a domain of its own, whose text is the rest.
 
-# This way knows the new text by heart. So each fold of it, by document, is translated by what the way makes of the table
-# and the other folds. A fold is a domain of its own, and its text is the rest.
 FOLDS := $(D)/folds
 # The table's rows for the domain's texts, since each fold combines them anew.
 GENERAL := $(D)/general
@@ -128,7 +129,7 @@ $(GENERAL)/moses.ini: $(MODEL)/moses.ini $(DOMAIN_TEXTS)
 	$(BIN)/moses-bridge filter --ini $< $(DOMAIN_TEXTS:%=--source %) --out $(@D) $(call named,general)
 	ln -sf $(abspath $(MODEL))/lm.arpa.gz $(@D)
 $(FOLDS)/folds: $(D)/links/dev
-	$(BIN)/moses-bridge folds --corpus $(D)/corpus/train --source-language $(SOURCE) --target-language $(TARGET) \
+	$(BIN)/moses-bridge folds --corpus $(D)/corpus/train $(LANGUAGES) \
 	    --groups $(D)/corpus/train.groups --links $(D)/links/own --folds $(N_FOLDS) --out $(@D) $(call named,folds)
 	cd $(@D); for fold in $(EACH_FOLD); do \
 	    mkdir -p $$fold/corpus $$fold/links; \
@@ -146,7 +147,7 @@ $(EACH_FOLD:%=$(FOLDS)/%/$(BEST)/lists.gz): $(FOLDS)/%/$(BEST)/lists.gz: $(FOLDS
 	    --nbest-size 50 --weights $(OF_BEST)/runs/start/weights.json --config $(OF_BEST)/config/lists.toml --jobs $(JOBS) $(call named,fold-$*)
 $(FOLDS)/$(BEST).gz: $(FOLDS)/folds $(EACH_FOLD:%=$(FOLDS)/%/$(BEST)/lists.gz)
 	$(BIN)/moses-bridge join-folds $^ --out $@
-# $(call of_best,GOALS,VARIABLES): what joins the best way. Networks of columns are those of the table alone.
+# $(call of_best,GOALS,VARIABLES): what joins the best way; the networks of columns are those of the table alone.
 of_best = $(call of_domain,$(D)/$(BEST),$(D)/$(BEST)/model,$(1),NETWORKS=$(D)/without/$(notdir $(B)) LISTS=$(FOLDS)/$(BEST).gz \
     TRAINED='$(CORPUS)/train.$(SOURCE) $(D)/corpus/train.$(SOURCE)' $(2))
 # $(call copied,TABLE): a table of the best way, beside that of the ways.
@@ -162,21 +163,7 @@ $(D)/nnjm/table.json: $(D)/columns/table.json $(B)/nnjm/trained
 	$(call copied,domain-nnjm)
 endif
 
-domain: $(D)/best
+domain: $(D)/best ##* a little text of another domain, combined and in columns [ORIGIN=libreoffice] [SIZE=1000]
 	+$(MAKE) BEST=$$(cat $<) INSTALL= $(D)/columns/table.json $(D)/nnjm/table.json
 	@cat $(D)/ways/table.txt; echo; echo "Columns beside $$(cat $<):"; cat $(D)/columns/table.txt; \
 	    echo; echo 'NNJM:'; cat $(D)/nnjm/table.txt
-
-# The learning curve: what the columns add to the best way, by domain and by the size of its text. One point after the
-# other, since points share models.
-ORIGINS ?= libreoffice manpages programs
-SIZES ?= 250 1000 4000 16000
-# $(call gains,NAME,LABEL): the row of each point's table, and a picture of them.
-gains = $(BIN)/tuning gains $(foreach origin,$(ORIGINS),$(foreach size,$(SIZES),$(origin)-$(size)=$(DOMAINS)/$(origin)-$(size)/columns/table.json)) \
-    --system '$(2)' --out $(DOMAINS)/$(1)
-domain-curve:
-	+$(foreach origin,$(ORIGINS),$(foreach size,$(SIZES),$(MAKE) domain ORIGIN=$(origin) SIZE=$(size);))
-	$(call gains,rnn,+RNN for BLEU)
-	$(call gains,pairs,+word pairs for BLEU)
-	$(call gains,both,+both for BLEU)
-	$(call gains,cptm,+CPTM for BLEU)
