@@ -6,19 +6,23 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
+from moses_bridge.base.choices import Origin
 from moses_bridge.base.errors import ConfigError, UserError
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.near_copies import near_shares, nearest_similarities
 from moses_bridge.base.overwriting import refuse_overwriting
+from moses_bridge.base.provenance import digests_by_name, file_digest
 from moses_bridge.base.textio import open_write, write_lines
-from moses_bridge.corpus.archive_text import archive_text
 from moses_bridge.corpus.corpus_config import CorpusConfig
 from moses_bridge.corpus.corpus_parts import document_of, nested_texts, split_parts
-from moses_bridge.corpus.debian_archive import DebianArchive
+from moses_bridge.corpus.debian_archive import SOURCE_PACKAGES, DebianArchive
+from moses_bridge.corpus.libreoffice_help import help_package, help_pairs
 from moses_bridge.corpus.own_files import bilingual_pairs, line_pairs
+from moses_bridge.corpus.package_descriptions import description_pairs
 from moses_bridge.corpus.text_pair import CorpusPair, TextPair, n_words
 from moses_bridge.corpus.tokenization import tokenize_lines
 
@@ -134,8 +138,8 @@ def _prepare(
         if source_file is not None or target_file is not None or files:
             raise ConfigError(f"files were given, but the origin is {config.origin!r}, not 'files'")
         archive = DebianArchive(out / "download", [source, target])
-        text = archive_text(config.origin, source, target, archive, dropped)
-        pairs, fetched = text.pairs, text.digests()
+        pairs, read = _archive_pairs(config.origin, source, target, archive, dropped)
+        fetched = digests_by_name((path, file_digest(path)) for path in read)
     tokenized = _tokenize(_with_words(list(pairs), dropped), source, target, config.jobs)
     cleaned = _without_repeats(_clean(tokenized, config, dropped), dropped)
     if not cleaned:
@@ -159,6 +163,29 @@ def _check_languages(source: str, target: str) -> None:
             raise ConfigError(f"{language!r} is no language code; write it as en, fr or pt_BR")
     if source == target:
         raise ConfigError(f"source and target are both {source!r}")
+
+
+def _archive_pairs(
+    origin: Origin, source: str, target: str, archive: DebianArchive, dropped: Counter[str]
+) -> tuple[Iterator[TextPair], list[Path]]:
+    """The pairs of an origin other than the user's files, and the fetched files they are read from.
+
+    Beside the descriptions the help is for training alone, so it has no groups.
+    """
+    pairs: Iterator[TextPair] = iter(())
+    read: list[Path] = []
+    if origin != "libreoffice":
+        read = [archive.descriptions(source), archive.descriptions(target)]
+        sources = archive.source_packages()
+        pairs = description_pairs(read[0], read[1], source, target, dropped, sources)
+        read.append(archive.folder / SOURCE_PACKAGES)
+    if origin != "debian":
+        debs = archive.packages([help_package(language) for language in (source, target)])
+        of_help = help_pairs(debs[0], debs[1], source, target)
+        if origin == "debian+libreoffice":
+            of_help = (replace(pair, group=None) for pair in of_help)
+        pairs, read = chain(pairs, of_help), read + debs
+    return pairs, read
 
 
 def _own_pairs(
