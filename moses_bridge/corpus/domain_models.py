@@ -19,10 +19,7 @@ from moses_bridge.base.line_progress import track_lines
 from moses_bridge.base.textio import read_parallel
 from moses_bridge.builtin.language_model.kneser_ney import model_within, pruning_thresholds
 from moses_bridge.builtin.language_model.lm_index import LN10, LmIndex
-from moses_bridge.builtin.language_model.tokens import (
-    SPECIAL_WORDS,
-    words_of_line,
-)
+from moses_bridge.builtin.language_model.tokens import SPECIAL_WORDS, words_of_line
 
 ROWS_AT_ONCE = 4096
 
@@ -91,7 +88,7 @@ def estimate_domain_models(
     rows = list(track_lines(read_parallel(*domain), "domain", domain[0], "lines"))
     sample = draw_rows(
         track_lines(read_parallel(*general), "draw general text", general[0], "lines"),
-        n_words(rows),
+        sum(map(_row_words, rows)),
         seed,
     )
     thresholds = pruning_thresholds(order, ())
@@ -114,11 +111,6 @@ def frequent_words(text: Iterable[Sequence[bytes]], min_count: int) -> list[byte
     """The words occurring at least `min_count` times in a text, by first appearance; no markers."""
     counts = Counter(word for sentence in text for word in sentence)
     return [word for word, n in counts.items() if n >= min_count and word not in SPECIAL_WORDS]
-
-
-def n_words(rows: Rows) -> int:
-    """Words of all lines together."""
-    return sum(_row_words(row) for row in rows)
 
 
 def _row_words(row: tuple[bytes, ...]) -> int:

@@ -107,18 +107,23 @@ def prepare_corpus(
 def _written(out: Path, source: str, target: str, config: CorpusConfig) -> list[Path]:
     """All files of a corpus."""
     parts = (*PARTS, *map(_train_name, config.train_sizes))
-    names = [
-        f"{part}{raw}.{code}" for part in parts for raw in ("", ".raw") for code in (source, target)
-    ]
-    return [out / name for name in (*names, *map(_groups_name, parts), REPORT_NAME)]
+    names = chain.from_iterable(_texts(part, source, target, []) for part in parts)
+    return [out / name for name in (*names, REPORT_NAME)]
 
 
 def _train_name(size: int) -> str:
     return f"train-{size}"
 
 
-def _groups_name(part: str) -> str:
-    return f"{part}.groups"
+def _texts(part: str, source: str, target: str, pairs: list[CorpusPair]) -> dict[str, list[str]]:
+    """The lines of the files of a part, by name; the source side, which says that it is complete, is last."""
+    return {
+        f"{part}.{target}": [pair.target for pair in pairs],
+        f"{part}.raw.{source}": [pair.raw.source for pair in pairs],
+        f"{part}.raw.{target}": [pair.raw.target for pair in pairs],
+        f"{part}.groups": [pair.raw.group or "" for pair in pairs],
+        f"{part}.{source}": [pair.source for pair in pairs],
+    }
 
 
 def _prepare(
@@ -149,11 +154,9 @@ def _prepare(
             + (f"; left out: {left_out}" if left_out else "; the origin has none")
         )
     parts = split_parts(cleaned, config, dropped)
-    smaller = nested_texts(parts["train"], config.train_sizes, config.seed)
+    nested = nested_texts(parts["train"], config.train_sizes, config.seed)
     report = _report(source, target, config, parts, dropped, fetched)
-    for size, text_of_size in smaller.items():
-        _write_part(out, _train_name(size), source, target, text_of_size)
-    _write(out, source, target, parts, report)
+    _write(out, source, target, parts | {_train_name(n): nested[n] for n in nested}, report)
     return report
 
 
@@ -289,25 +292,13 @@ def _write(
 ) -> None:
     finished = out / f"train.{source}"
     finished.unlink(missing_ok=True)
-    for part in ("test", "dev"):
-        _write_part(out, part, source, target, parts[part])
-    _write_beside(out, "train", source, target, parts["train"])
+    for part, pairs in parts.items():
+        for name, lines in _texts(part, source, target, pairs).items():
+            if name != finished.name:
+                _write_text(out / name, lines)
     with open_write(out / REPORT_NAME) as stream:
         stream.write(json.dumps(asdict(report), indent=2).encode() + b"\n")
     _write_text(finished, [pair.source for pair in parts["train"]])
-
-
-def _write_part(out: Path, part: str, source: str, target: str, pairs: list[CorpusPair]) -> None:
-    _write_beside(out, part, source, target, pairs)
-    _write_text(out / f"{part}.{source}", [pair.source for pair in pairs])
-
-
-def _write_beside(out: Path, part: str, source: str, target: str, pairs: list[CorpusPair]) -> None:
-    """All files of a part but its source side."""
-    _write_text(out / f"{part}.raw.{source}", [pair.raw.source for pair in pairs])
-    _write_text(out / f"{part}.raw.{target}", [pair.raw.target for pair in pairs])
-    _write_text(out / f"{part}.{target}", [pair.target for pair in pairs])
-    _write_text(out / _groups_name(part), [pair.raw.group or "" for pair in pairs])
 
 
 def _write_text(path: Path, lines: list[str]) -> None:

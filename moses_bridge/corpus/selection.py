@@ -191,10 +191,7 @@ def _check(
     if stream := next((path for path in texts if is_stream(path)), None):
         raise ConfigError(f"{stream} is read more than once: name a file")
     written = [*outs, *([] if scores_out is None else [scores_out])]
-    _check_outputs([*texts, *domain.texts, *domain.models, *domain.general_models], written)
-
-
-def _check_outputs(read: Sequence[Path], written: Sequence[Path]) -> None:
+    read = [*texts, *domain.texts, *domain.models, *domain.general_models]
     refuse_overwriting(written, read)
 
 

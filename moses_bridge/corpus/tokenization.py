@@ -13,6 +13,8 @@ from sacremoses import MosesTokenizer
 from moses_bridge.base.processors import n_processors
 from moses_bridge.base.progress import Progress
 
+Task = tuple[Sequence[str], str]  # lines and their language
+
 LINES_PER_TASK = 1000
 FEWEST_LINES_FOR_PROCESSES = 8000
 LAST_WORD_WITH_STOP = re.compile(r"^(.*[^.])\.$")
@@ -64,17 +66,11 @@ def tokenize_lines(lines: Sequence[str], language: str, jobs: int) -> list[str]:
     ]
     tokenized: list[str] = []
     with Progress(f"tokenising {language}", len(lines)) as progress:
-        for chunk in _run(tasks, _n_processes(len(lines), jobs)):
+        is_long = len(lines) >= FEWEST_LINES_FOR_PROCESSES
+        for chunk in _run(tasks, (jobs or n_processors()) if is_long else 1):
             tokenized.extend(chunk)
             progress.update(len(chunk))
     return tokenized
-
-
-Task = tuple[Sequence[str], str]
-
-
-def _n_processes(n_lines: int, jobs: int) -> int:
-    return (jobs or n_processors()) if n_lines >= FEWEST_LINES_FOR_PROCESSES else 1
 
 
 def _run(tasks: list[Task], n_processes: int) -> Iterator[list[str]]:
