@@ -157,6 +157,16 @@ def texts_of_another_domain(folder: Path) -> None:
         (folder / f"{part}.groups").write_text("".join(documents))
 
 
+def test_a_text_of_ones_own_is_a_domain_without_settings(corpus: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "domain" / "mine"
+    texts_of_another_domain(folder)
+    goal = str(tmp_path / "domain/mine-40/links/dev")
+    told = run_make(corpus, tmp_path, "--dry-run", "ORIGIN=mine", "SIZE=40", goal=goal)
+    assert told.returncode == 0, told.stderr
+    assert f"cp {folder}/dev.* {folder}/test.* {tmp_path}/domain/mine-40/corpus\n" in told.stdout
+    assert "moses-bridge corpus" not in told.stdout
+
+
 @pytest.mark.slow
 def test_a_text_of_another_domain_joins_in_several_ways(corpus: Path, tmp_path: Path) -> None:
     """The models of the ways that no other test makes, one of them tuned."""
