@@ -5,8 +5,9 @@ BENCH := cd tests/bench && $(abspath $(BIN))/python
 bench = $(BENCH) bench_$(1).py $(abspath $(2)) $(RESULTS)/$(1).json $(3)
 TRAINING := $(CORPUS)/train.$(SOURCE) $(CORPUS)/train.$(TARGET)
 FIRST_LISTS := $(B)/runs/baseline-1/iter01.nbest.gz
+MEASURED := $(B)/tables/rnn/moses.ini $(foreach name,baseline cslm nnjm,$(B)/runs/$(name)-1/weights.json)
 
-bench: $(B)/tables/rnn/moses.ini $(foreach name,baseline cslm nnjm,$(B)/runs/$(name)-1/weights.json) | $(INSTALL) ##+ speed beside peers [ROWS=10000000, of the tables that are read and written]
+bench: $(MEASURED) | $(INSTALL) ##+ speed beside peers [ROWS=10000000, where tables are read and written]
 	$(call bench,scoring,$(FILTERED) $(B)/encdec)
 	$(call bench,generation,$(FILTERED) $(B)/encdec)
 	$(call bench,phrase_models,$(FILTERED),encdec=$(abspath $(B)/encdec))
@@ -25,7 +26,7 @@ bench-build: $(TRAINING) | $(INSTALL) ##+ time and memory of a model of 1, 3 and
 	$(BENCH) bench_build.py $(abspath $(CORPUS)/train) $(SOURCE) $(TARGET) $(or $(PAIRS),10000) $(RESULTS)/build.json
 bench-false-positives: | $(INSTALL) ## how often equal systems are called different: outputs drawn by chance, some minutes
 	$(BENCH) bench_false_positives.py $(RESULTS)/false_positives.json
-bench-significance: bench-false-positives $(B)/filtered/moses.ini $(START) $(TEST).$(SOURCE) | $(INSTALL) ##+ the same of 72 tunings of columns of noise, an hour
+bench-significance: bench-false-positives $(B)/filtered/moses.ini $(START) $(TEST).$(SOURCE) | $(INSTALL) ##+ the same of 72 tunings, an hour
 	$(BENCH) bench_significance.py $(abspath $(B)/filtered/moses.ini $(START) $(DEV).$(SOURCE) $(TEST).$(SOURCE)) \
 	    $(TARGET) $(RESULTS)/significance
 bench-long-tables: | $(INSTALL) ## training from a table of any length [ROWS=10000000; 100000000 take 15 GB of disk]
@@ -33,9 +34,10 @@ bench-long-tables: | $(INSTALL) ## training from a table of any length [ROWS=100
 	$(BENCH) bench_long_tables.py $(or $(ROWS),10000000) $(RESULTS) $(RESULTS)/long_tables.json
 bench-optimizers: $(B)/optimizers/table.json ##* the baseline tuned by each optimiser [OPTIMIZERS="mert ..."] [OPTIMIZER_SEEDS="1 2 ..."]
 	@cat $(<D)/table.txt
-bench-nbest-lists: $(B)/tables/rnn/moses.ini | $(INSTALL) ##+ training on n-best lists of home or domain [LISTS=lists.gz TEXT="text.en text.fr"]
+bench-nbest-lists: $(B)/tables/rnn/moses.ini | $(INSTALL) ##+ training on lists [LISTS=lists.gz TEXT="text.en text.fr"]
 	$(call bench,nbest_lists,$(LISTS) $(TEXT) $(B)/encdec)
-bench-pretrained: $(FIRST_LISTS) $(DEV).$(SOURCE) $(TRAINING) | $(INSTALL) ##+ lists scored by a model of OPUS-MT's sizes with random weights; needs the extra ct2
+# Of OPUS-MT's sizes, with random weights.
+bench-pretrained: $(FIRST_LISTS) $(DEV).$(SOURCE) $(TRAINING) | $(INSTALL) ##+ lists scored by a pretrained model; needs the extra ct2
 	$(call bench,pretrained,$(FIRST_LISTS) $(DEV).$(SOURCE) $(TRAINING))
 bench-paper-model: DEVICE ?= cpu
 bench-paper-model: $(MODEL)/moses.ini | $(INSTALL) ##+ the paper's sizes, which need a GPU [SCALE=full DEVICE=cuda] [MINUTES=600]

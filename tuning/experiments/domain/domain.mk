@@ -76,9 +76,10 @@ $(D)/mixed/$(REORDERING): $(D)/own/model/moses.ini $(MODEL)/moses.ini
 	mkdir -p $(@D)
 	$(BIN)/moses-bridge combine $(D)/own/model/$(REORDERING) $(MODEL)/$(REORDERING) --how first-found --out $@ $(call named,mixed)
 # $(call combine,OPTIONS): one phrase table; $(call ini,EDITS): the ini of the new text's own model, changed.
-combine = mkdir -p $(@D); $(BIN)/moses-bridge combine $(D)/own/model/phrase-table.gz $(WHOLE_TABLE) $(1) --out $(@D)/phrase-table.gz $(call named,$(notdir $(patsubst %/,%,$(dir $(@D)))))
-ini = sed -e 's|path=.*/phrase-table.gz|path=$(abspath $(@D))/phrase-table.gz|' -e 's|path=.*/$(REORDERING)|path=$(abspath $(D))/mixed/$(REORDERING)|' \
-    $(1) $(D)/own/model/moses.ini > $@
+combine = mkdir -p $(@D); $(BIN)/moses-bridge combine $(D)/own/model/phrase-table.gz $(WHOLE_TABLE) $(1) \
+    --out $(@D)/phrase-table.gz $(call named,$(notdir $(@D:/model=)))
+ini = sed -e 's|path=.*/phrase-table.gz|path=$(abspath $(@D))/phrase-table.gz|' \
+    -e 's|path=.*/$(REORDERING)|path=$(abspath $(D))/mixed/$(REORDERING)|' $(1) $(D)/own/model/moses.ini > $@
 WITH_MIXED := -e 's|path=.*/lm.arpa.gz|path=$(abspath $(MIXED))|'
 
 $(D)/mixture/model/moses.ini: $(D)/dev/model/moses.ini $(MIXED) $(D)/mixed/$(REORDERING)
