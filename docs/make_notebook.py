@@ -1,7 +1,7 @@
 """Run docs/examples/first_column.ipynb, keep its outputs, and write the page that shows it, first_column.md.
 
-Jupyter's own nbclient runs it. The page is Markdown with the tables and pictures of the outputs, so
-that the site lists and finds it.
+Jupyter's own nbclient runs it. The page is Markdown with the tables of the outputs, so that the site
+lists and finds it; its picture is a file in docs/images.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from nbclient import NotebookClient
 
 NOTEBOOK = Path(__file__).parent / "examples" / "first_column.ipynb"
 PAGE = NOTEBOOK.with_suffix(".md")
+PICTURE = Path(__file__).parent / "images" / "first_column.svg"
+PICTURE_TEXT = "BLEU and weights of a tuning, by iteration"
 INTRODUCTION = "This page is made by `make notebook` from [a notebook](first_column.ipynb)."
 # What pandas puts before each table, for pages without a style of their own.
 STYLE = re.compile(r"<style scoped>.*?</style>\n?", re.DOTALL)
@@ -61,6 +63,15 @@ def page(notebook: nbformat.NotebookNode) -> str:
     return "\n\n".join([title, INTRODUCTION, text, *others]) + "\n"
 
 
+def picture(notebook: nbformat.NotebookNode) -> str:
+    """The notebook's one picture, as SVG."""
+    outputs = [each for cell in notebook.cells for each in cell.get("outputs", [])]
+    (found,) = (
+        each["data"]["image/svg+xml"] for each in outputs if "image/svg+xml" in each.get("data", {})
+    )
+    return f"{found.strip()}\n"
+
+
 def _of_cell(cell: nbformat.NotebookNode) -> str:
     if cell.cell_type == "markdown":
         return str(cell.source)
@@ -68,13 +79,14 @@ def _of_cell(cell: nbformat.NotebookNode) -> str:
 
 
 def _of_output(output: nbformat.NotebookNode) -> str:
-    """A picture, a table or text."""
+    """A link to the picture, a table or text."""
     data: dict[str, Any] = output.get("data", {"text/plain": output.get("text", "")})
-    for kind in ("image/svg+xml", "text/html"):
-        if kind in data:
-            # Markdown goes on behind an empty line; the site lays out tables without a class.
-            text = TABLE.sub("<table>", re.sub(r"\n\s*\n", "\n", data[kind].strip()))
-            return f"<div>\n{text}\n</div>"
+    if "image/svg+xml" in data:
+        return f"![{PICTURE_TEXT}](../images/{PICTURE.name})"
+    if "text/html" in data:
+        # HTML ends at an empty line in Markdown; the site lays out tables without a class.
+        text = TABLE.sub("<table>", re.sub(r"\n\s*\n", "\n", data["text/html"].strip()))
+        return f"<div>\n{text}\n</div>"
     return f"```text\n{data['text/plain'].strip()}\n```"
 
 
@@ -84,6 +96,7 @@ def main() -> None:
         notebook = executed(Path(folder))
     nbformat.write(notebook, NOTEBOOK)
     PAGE.write_text(page(notebook), encoding="utf-8")
+    PICTURE.write_text(picture(notebook), encoding="utf-8")
 
 
 if __name__ == "__main__":

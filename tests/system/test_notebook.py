@@ -61,8 +61,11 @@ def test_a_cell_that_fails_is_noticed(maker: dict[str, Any], tmp_path: Path) -> 
 
 
 def test_the_page_shows_the_notebook(maker: dict[str, Any]) -> None:
-    page = maker["page"](nbformat.read(NOTEBOOK, as_version=4))
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    page = maker["page"](notebook)
     assert page == maker["PAGE"].read_text(), "run `make notebook`"
+    assert maker["picture"](notebook) == maker["PICTURE"].read_text()
+    assert f"](../images/{maker['PICTURE'].name})" in page
 
 
 def test_the_outputs_are_small_and_name_no_machine() -> None:
