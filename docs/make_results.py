@@ -233,7 +233,7 @@ def _rows_of(table: Json, shown: Sequence[Json]) -> str:
     rows = [[row["system"], _bleu(row), *_gain(row)] for row in shown]
     if table.get("n_far"):
         header += ("far: gain (95%)",)
-        sizes += f"; far: the {table['n_far']:,} below 0.5 of similarity to any training sentence"
+        sizes += f", {table['n_far']:,} of them far"
         rows = [[*cells, _gain(row["far"])[0]] for cells, row in zip(rows, shown, strict=True)]
     made = textwrap.fill(f"{_made(table['made'])} {sizes}.", LINE_WIDTH, break_on_hyphens=False)
     return f"{_table(header, rows)}\n\n{made}"
