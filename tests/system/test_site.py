@@ -33,7 +33,6 @@ SHOWN = (
     "which",
     "results",
     "commands",
-    "examples/first_column",
     "api/tuning",
 )
 FOUND = """() => [...document.querySelectorAll("*")].filter((each) => each.shadowRoot)
