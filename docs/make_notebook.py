@@ -1,26 +1,18 @@
-"""Run docs/examples/first_column.ipynb, keep its outputs, and write the page that shows it, first_column.md.
-
-Jupyter's own nbclient runs it. The page is Markdown with the tables and pictures of the outputs, so
-that the site lists and finds it.
-"""
+"""Run docs/examples/first_column.ipynb by Jupyter's own nbclient, and keep its outputs."""
 
 from __future__ import annotations
 
 import re
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
 
 NOTEBOOK = Path(__file__).parent / "examples" / "first_column.ipynb"
-PAGE = NOTEBOOK.with_suffix(".md")
-INTRODUCTION = "This page is made by `make notebook` from [a notebook](first_column.ipynb)."
-# What pandas puts before each table, for pages without a style of their own.
+# The style that pandas puts before each table.
 STYLE = re.compile(r"<style scoped>.*?</style>\n?", re.DOTALL)
-TABLE = re.compile(r"<table [^>]*>")
-# What matplotlib says of the file, with the time.
+# The header and the metadata of matplotlib, with the time.
 BEFORE_PICTURE = re.compile(r"^.*?(?=<svg)|<metadata>.*?</metadata>\n?", re.DOTALL)
 
 
@@ -54,36 +46,10 @@ def _kept(output: nbformat.NotebookNode) -> nbformat.NotebookNode:
     return output
 
 
-def page(notebook: nbformat.NotebookNode) -> str:
-    """The notebook as Markdown."""
-    first, *others = (_of_cell(cell) for cell in notebook.cells)
-    title, _, text = first.partition("\n\n")
-    return "\n\n".join([title, INTRODUCTION, text, *others]) + "\n"
-
-
-def _of_cell(cell: nbformat.NotebookNode) -> str:
-    if cell.cell_type == "markdown":
-        return str(cell.source)
-    return "\n\n".join([f"```python\n{cell.source}\n```", *map(_of_output, cell.outputs)])
-
-
-def _of_output(output: nbformat.NotebookNode) -> str:
-    """A picture, a table or text."""
-    data: dict[str, Any] = output.get("data", {"text/plain": output.get("text", "")})
-    for kind in ("image/svg+xml", "text/html"):
-        if kind in data:
-            # Markdown goes on behind an empty line; the site lays out tables without a class.
-            text = TABLE.sub("<table>", re.sub(r"\n\s*\n", "\n", data[kind].strip()))
-            return f"<div>\n{text}\n</div>"
-    return f"```text\n{data['text/plain'].strip()}\n```"
-
-
 def main() -> None:
-    """Write the notebook and its page."""
+    """Write the notebook with its outputs."""
     with tempfile.TemporaryDirectory() as folder:
-        notebook = executed(Path(folder))
-    nbformat.write(notebook, NOTEBOOK)
-    PAGE.write_text(page(notebook), encoding="utf-8")
+        nbformat.write(executed(Path(folder)), NOTEBOOK)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Write the tables of results into README.md and the pages, and pictures of gains, from docs/results/*.json.
+"""Write the tables of results into README.md and the pages, and the picture of gains, from docs/results/*.json.
 
-A page names a table between two comments, `<!-- results: NAME -->` and `<!-- end -->`; what stands between them
-is made here. `--take BUILD` first takes the results of a finished build into docs/results, reduced to what is
-shown and to what says where they come from.
+A page names a table between two comments, `<!-- results: NAME -->` and `<!-- end -->`; the text between them
+is made here. `--take BUILD` first takes the results of a finished build into docs/results, reduced to the
+figures shown and to the record of how they were made.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DOCS = Path(__file__).resolve().parent
 RESULTS = DOCS / "results"
 README = DOCS.parent / "README.md"
 PAGES = (README, *(DOCS / name for name in ("results.md", "benchmarks.md", "which.md")))
-IMAGES = DOCS / "images"
+PICTURE = DOCS / "images" / "gains.svg"
 BLOCK = re.compile(r"<!-- results: ([\w-]+) -->\n(.*?)<!-- end -->", re.DOTALL)
 LINE_WIDTH = 120  # of a page's prose
 NORMAL_95 = 1.96  # standard errors from the middle of a 95% interval to its end
@@ -44,7 +44,6 @@ TAKEN = {
     "full-second-nnjm": "table1-full/second-nnjm/table.json",
     "full-on-lists": "table1-full/on-lists/table.json",
     "full-reranking": "table1-full/reranking/table.json",
-    "sizes": "sizes/table1-full/sizes/table.json",
     "german": "table1-en-de/table.json",
     "german-home": "table1-en-de/home/table.json",
     "german-best": "best/table1-en-de/best/table.json",
@@ -54,17 +53,13 @@ TAKEN = {
     "nnjm-*": "domain/*/nnjm/table.json",
     "best": "best/table1/best/table.json",
     "full-best": "best/table1-full/best/table.json",
-    "regime-*": "regimes/*/table1/regime/table.json",
     "bench-*": "bench/*.json",
 }
-# Experiments in which the phrase network's column is added to a baseline, each with a network of its own. The
+# Experiments that add the phrase network's column to a baseline, each with a network of its own. The
 # regime 60000-pairs is the default table, so it is counted once if both are of the same corpus.
 COLUMN_EXPERIMENTS = ("table1", "full", "german", "regime-*")
-# Tables of which the pages show all columns.
-WHOLE = (
-    *("table1", "networks", "full", "full-best", "sizes"),
-    *("german", "german-home", "german-best", "german-full"),
-)
+# Tables shown with all their rows.
+WHOLE = ("table1", "networks", "home", "full-best")
 # The rows of the README's table: what one score gains, and two of them together.
 SHORT = ("+RNN", "+CSLM", "+NNJM", "+CSLM+NNJM")
 # The columns of the overview of gains: places of gains.json, and how they are headed.
@@ -75,7 +70,7 @@ PLACES = {
     "other domain": "other domain",
     "other domain, its sentences in the table": "the same, its sentences in the table",
 }
-# What sizes of tables and texts cost is computed from these benchmarks: how the work begins, and our way of it.
+# Benchmarks that the costs of large tables and texts are computed from: how the work begins, and our way of it.
 TRAINING_RATES = {
     "256": ("train on phrase pairs, d=256", "tries, bfloat16"),
     "1,000": ("train on phrase pairs, d=1000", "tries, bfloat16"),
@@ -84,11 +79,13 @@ SCORING_RATES = {
     "192": ("score phrase pairs, d=192", "tries, float32"),
     "1,000": ("score phrase pairs, d=1000", "tries, float32"),
 }
-POOLED_SIZES = (250, 1000, 4000, 16000)  # of a little text of another domain: those of all three
+POOLED_SIZES = (250, 1000, 4000, 16000)  # pairs of another domain, in each of three domains
 TABLE_ROWS = (1_000_000, 10_000_000, 100_000_000)
 PASSES = 2  # over the distinct pairs
-# What some benchmarks compare our way with that is no peer.
+# Ways of our own that some benchmarks compare with; they are no peers.
 OURS_TOO = ("not piped", "network alone", "alone")
+# Left to docs/results: other networks and sizes, and the GPU, whose findings are in the page's text.
+NOT_SHOWN = re.compile("one hidden layer|20,000 at once|unnormalised|cuda")
 
 Json = dict[str, Any]
 
@@ -200,20 +197,19 @@ def _whole_table(name: str, results: Path) -> str:
     return _rows_of(table, table["rows"])
 
 
-def _domains(kind: str, results: Path) -> str:
-    """What columns or networks of a domain's text add to the best use of it, and the mean of each gain."""
-    tables = _tables(results, f"{kind}-*-*")
-    systems = max((_systems(table) for table in tables.values()), key=len)
+def _domains(results: Path) -> str:
+    """The gains of columns and networks over the best use of a domain's text, pooled over domains, by size."""
+    header = ("added", *(f"{size:,} pairs" for size in POOLED_SIZES))
     rows = []
-    for name, table in tables.items():
-        found = {row["system"]: _score_and_gain(row) for row in table["rows"]}
-        rows.append((name, *(found.get(system, "") for system in systems)))
-    # Texts of one domain share their test text: one of each counts in a mean.
-    for size in POOLED_SIZES:
-        of_one_size = [table for name, table in tables.items() if name.endswith(f"-{size}")]
-        gains = (_pooled_gain(of_one_size, each) for each in systems[1:])
-        rows.append((f"pooled, {size:,} pairs", "", *gains))
-    return _table(("text", "BLEU without", *systems[1:]), rows)
+    for kind in ("domain", "nnjm"):
+        tables = _tables(results, f"{kind}-*-*")
+        for system in min(map(_systems, tables.values()), key=len)[1:]:
+            of_sizes = (
+                [table for name, table in tables.items() if name.endswith(f"-{size}")]
+                for size in POOLED_SIZES
+            )
+            rows.append((system, *(_pooled_gain(each, system) for each in of_sizes)))
+    return _table(header, rows)
 
 
 def _systems(table: Json) -> list[str]:
@@ -221,91 +217,62 @@ def _systems(table: Json) -> list[str]:
 
 
 def _tables(results: Path, pattern: str) -> dict[str, Json]:
-    """The tables of a pattern by what follows its first word, numbers in them by size."""
-    paths = sorted(results.glob(f"{pattern}.json"), key=_by_size)
+    """The tables of a pattern by the rest of their names after the first word."""
+    paths = sorted(results.glob(f"{pattern}.json"))
     return {path.stem.partition("-")[2]: _read(results, path.stem) for path in paths}
 
 
-def _by_size(path: Path) -> str:
-    return re.sub(r"\d+", lambda number: number[0].zfill(9), path.stem)
-
-
 def _pooled_gain(tables: Sequence[Json], system: str) -> str:
-    """The mean gain of a system; "" if not all tables have it."""
-    if not all(system in _systems(table) for table in tables):
-        return ""
     pooled = _pool([_contrast(table, system) for table in tables])
     return f"{pooled.mean:+.2f} ({_interval(pooled.interval)})"
 
 
-def _score_and_gain(row: Json) -> str:
-    gain = row["against_baseline"]
-    if gain is None:
-        return f"{row['test_bleu']:.2f}"
-    p_value = _p_value(gain["corrected_p_value"])
-    return f"{gain['delta']:+.2f} ({_interval(gain['interval'])}; {p_value})"
-
-
 def _rows_of(table: Json, shown: Sequence[Json]) -> str:
-    header: tuple[str, ...] = ("system", "test BLEU", "delta", "95%", "p, Holm")
+    header: tuple[str, ...] = ("system", "test BLEU", "gain (95%)", "p, Holm")
     sizes = f"{table['n_sentences']:,} test sentences"
-    rows = [[row["system"], *_scores(row)] for row in shown]
+    rows = [[row["system"], _bleu(row), *_gain(row)] for row in shown]
     if table.get("n_far"):
-        header += ("far: BLEU", "delta", "95%", "p, Holm")
-        sizes += f"; far: the {table['n_far']:,} below 0.5 of similarity to any training sentence"
-        rows = [[*cells, *_scores(row["far"])] for cells, row in zip(rows, shown, strict=True)]
+        header += ("far: gain (95%)",)
+        sizes += f", {table['n_far']:,} of them far"
+        rows = [[*cells, _gain(row["far"])[0]] for cells, row in zip(rows, shown, strict=True)]
     made = textwrap.fill(f"{_made(table['made'])} {sizes}.", LINE_WIDTH, break_on_hyphens=False)
     return f"{_table(header, rows)}\n\n{made}"
 
 
-def _scores(row: Json) -> Sequence[str]:
-    """BLEU of a row's system, and what it gains."""
+def _bleu(row: Json) -> str:
+    """BLEU of a row, and its standard deviation over runs."""
     spread = "" if row["test_sd"] is None else f" ({row['test_sd']:.2f})"
+    return f"{row['test_bleu']:.2f}{spread}"
+
+
+def _gain(row: Json) -> tuple[str, str]:
+    """The gain of a row over the baseline with its interval, and the corrected p-value."""
     gain = row["against_baseline"]
-    bleu = f"{row['test_bleu']:.2f}{spread}"
     if gain is None:
-        return bleu, "", "", ""
-    p_value = _p_value(gain["corrected_p_value"])
-    return bleu, f"{gain['delta']:+.2f}", _interval(gain["interval"]), p_value
+        return "", ""
+    return _with_interval(gain), _p_value(gain["corrected_p_value"])
 
 
-def _gains(results: Path) -> str:
-    """What gains where: rows of tables, and what stands in the journal alone."""
-    header = ("what is added", "how", "where", "gain", "95%", "measured")
-    return _table(header, (_gain_row(row, results) for row in _read(results, "gains")["rows"]))
-
-
-def _gain_row(row: Json, results: Path) -> Sequence[str]:
-    start = (row["what"], row["how"], row["where"])
-    if row.get("pooled"):
-        pooled = pooled_column(results)
-        return *start, f"{pooled.mean:+.2f}", _interval(pooled.interval), ""
-    if "table" not in row:
-        day = f"[{_day(row['date'])}]({row['page']})"
-        delta = f"{row['delta']:+.2f}" if "delta" in row else "none"
-        return *start, delta, _interval(row.get("interval")), day
-    table = _read(results, row["table"])
-    gain = _contrast(table, row["system"])
-    delta, interval = f"{gain['delta']:+.2f}", _interval(gain["interval"])
-    return *start, delta, interval, _day(table["made"]["date"])
+def _with_interval(gain: Json) -> str:
+    return f"{gain['delta']:+.2f} ({_interval(gain['interval'])})"
 
 
 def _gains_by_place(results: Path) -> str:
-    """What each score gains, one column for each place; rows over another system are left out."""
+    """The gain of each score, one column for each place; rows over another system are left out."""
     cells: dict[tuple[str, str], dict[str, str]] = {}
     name = ""
     for row in _read(results, "gains")["rows"]:
         name = name if row["what"] == "the same" else row["what"].split(" (")[0]
         if row["where"] in PLACES and row["how"] != "in the table":
-            *_, delta, interval, _ = _gain_row(row, results)
-            cells.setdefault((name, row["how"]), {})[row["where"]] = f"{delta} ({interval})"
+            gain = row if "delta" in row else _contrast(_read(results, row["table"]), row["system"])
+            cells.setdefault((name, row["how"]), {})[row["where"]] = _with_interval(gain)
     header = ("score", "how it is used", *PLACES.values())
     rows = [(*key, *(found.get(place, "") for place in PLACES)) for key, found in cells.items()]
     return _table(header, rows)
 
 
 class Pooled(NamedTuple):
-    """What a column gains in the mean over experiments, weighted by their errors.
+    """The mean gain of a column over experiments, weighted by their errors.
 
     Attributes:
         n_experiments: their number.
@@ -345,30 +312,42 @@ def _pooled(results: Path) -> str:
 
 
 def _benchmarks(results: Path) -> str:
-    """Ours against peers, the newest figures of each benchmark."""
-    benches = [_read(results, path.stem) for path in sorted(results.glob("bench-*.json"))]
-    rows = [
-        (*_bench_row(result), bench["made"]["date"])
-        for bench in benches
-        for result in bench["results"]
-        if result["ratio"] is not None and result["peer"] not in OURS_TOO
-    ]
-    return _table(("work", "ours", "peer", "ratio", "date"), rows)
+    """Our ways against the fastest peer of each piece of work, the newest figures of each benchmark."""
+    fastest: dict[tuple[str, str], Json] = {}
+    for path in sorted(results.glob("bench-*.json")):
+        work = ""
+        for result in _read(results, path.stem)["results"]:
+            work = work if result["work"] == "the same" else result["work"]
+            key = work, result["ours"]
+            if result["ratio"] is None or result["peer"] in OURS_TOO:
+                continue
+            if NOT_SHOWN.search(" ".join(key)):
+                continue
+            if key not in fastest or _least(result["ratio"]) < _least(fastest[key]["ratio"]):
+                fastest[key] = result
+    by_peer: dict[tuple[str, str], list[Json]] = {}
+    for (work, _), result in fastest.items():
+        by_peer.setdefault((work, result["peer"]), []).append(result)
+    rows = [_bench_row(*key, ways) for key, ways in by_peer.items()]
+    return _table(("work", "ours", "fastest peer", "ratio"), rows)
 
 
-def _bench_row(result: Json) -> Sequence[str]:
-    unit = result["unit"]
-    return (
-        result["work"],
-        f"{result['ours']}: {_numbers(result['ours_value'])} {unit}",
-        f"{result['peer']}: {_numbers(result['peer_value'])} {unit}",
-        _numbers(result["ratio"], 2, " to "),
-    )
+def _least(value: float | list[float]) -> float:
+    return min(value) if isinstance(value, list) else value
+
+
+def _bench_row(work: str, peer: str, ways: Sequence[Json]) -> Sequence[str]:
+    """Some work, our ways of it, and the peer; a peer measured several times has all its numbers."""
+    ours = "; ".join(f"{way['ours']}: {_numbers(way['ours_value'], joined=', ')}" for way in ways)
+    peers = dict.fromkeys(_numbers(way["peer_value"], joined=", ") for way in ways)
+    ratios = "; ".join(_numbers(way["ratio"], 2, " to ") for way in ways)
+    return work, f"{ours} {ways[0]['unit']}", f"{peer}: {'; '.join(peers)}", ratios
 
 
 def _machines(results: Path) -> str:
-    """When and on what each benchmark was run."""
+    """When and on what each benchmark was run; those on the GPU are left out."""
     names = [path.stem for path in sorted(results.glob("bench-*.json"))]
+    names = [name for name in names if not name.endswith(("cuda", "paper_model"))]
     made = {name.removeprefix("bench-"): _read(results, name)["made"] for name in names}
     return "\n".join(f"- {name}: {_made(record)}" for name, record in made.items())
 
@@ -415,8 +394,7 @@ def _rate(results: Path, bench: str, work: str, ours: str) -> float:
     for result in _read(results, bench)["results"]:
         is_work = result["work"].startswith(work) and result["ours"] == ours
         if is_work and result["unit"].endswith("/s"):
-            value = result["ours_value"]
-            return float(min(value) if isinstance(value, list) else value)
+            return float(_least(result["ours_value"]))
     raise InputError(results / f"{bench}.json", None, f"no rate of {work!r}", "one of its results")
 
 
@@ -435,9 +413,7 @@ def _two_digits(value: float) -> str:
 TABLES: Mapping[str, Callable[[Path], str]] = {
     **{name: partial(_whole_table, name) for name in WHOLE},
     "table1-short": _first_table,
-    "domains": partial(_domains, "domain"),
-    "domain-nnjms": partial(_domains, "nnjm"),
-    "gains": _gains,
+    "domains": _domains,
     "gains-by-place": _gains_by_place,
     "costs": _costs,
     "text-costs": _text_costs,
@@ -447,7 +423,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
 }
 
 
-# --- The pictures -----------------------------------------------------------------------------------
+# --- The picture -----------------------------------------------------------------------------------
 
 # Pixels: the axis goes from LEFT to RIGHT, one row is below another.
 LEFT, RIGHT, TOP, ROW = 170, 530, 58, 34
@@ -468,7 +444,7 @@ class Bars(NamedTuple):
     Attributes:
         name: of the row.
         gain: delta and interval.
-        beside: the same of what is shown below it; None for nothing.
+        beside: another gain, shown below it; None for nothing.
     """
 
     name: str
@@ -476,44 +452,19 @@ class Bars(NamedTuple):
     beside: Json | None
 
 
-def pictures(results: Path = RESULTS) -> dict[str, str]:
-    """The SVG of each picture of gains, by the name of its file."""
-    default = [
+def gains_picture(results: Path = RESULTS) -> str:
+    """The SVG of the gains in the README's table."""
+    rows = [
         Bars(row["system"], row["against_baseline"], (row.get("far") or {}).get("against_baseline"))
         for row in _read(results, "table1")["rows"]
         if row["system"] in SHORT
     ]
-    domains, regimes = _tables(results, "domain-*-*"), _tables(results, "regime-*")
-    other_domain = {
-        f"table {name} them": _read(results, f"domain-{name}") for name in ("without", "with")
-    }
-    above = "BLEU above the tuned baseline"
-    return {
-        "gains": picture(
-            f"{above}, default table", default, "sentences far from the training text"
-        ),
-        "domain-gains": picture(
-            "BLEU that both columns add to a domain's best",
-            _bars(domains, "+both for BLEU"),
-            "noise",
-        ),
-        "rnn-gains": picture(f"{above}: the RNN's column", _bars(regimes, "+RNN"), "noise"),
-        "rnn-bleu-gains": picture(
-            f"{above}: trained on lists", _bars(other_domain, "+RNN for BLEU"), "noise"
-        ),
-    }
-
-
-def _bars(tables: Mapping[str, Json], system: str) -> list[Bars]:
-    """What a system gains in each table, beside the control."""
-    return [
-        Bars(name, _contrast(table, system), _contrast(table, table["control"]))
-        for name, table in tables.items()
-    ]
+    title = "BLEU above the tuned baseline, default table"
+    return picture(title, rows, "sentences far from the training text")
 
 
 def picture(title: str, rows: Sequence[Bars], beside: str) -> str:
-    """Gains with their 95% intervals, one row below another, as SVG; `beside` says what is blue."""
+    """Gains with their 95% intervals, one row below another, as SVG; `beside` names the blue ones."""
     shown = (gain for row in rows for gain in (row.gain, row.beside) if gain)
     ends = [end for gain in shown for end in _ends(gain)]
     low, high = min(0.0, *ends), max(0.0, *ends)
@@ -572,7 +523,7 @@ def _read(results: Path, name: str) -> Json:
 
 
 def _contrast(table: Json, system: str) -> Json:
-    """What a system of a table gains over the first one."""
+    """The gain of a table's system over the first one."""
     for row in table["rows"]:
         if row["system"] == system and row["against_baseline"] is not None:
             found: Json = row["against_baseline"]
@@ -586,8 +537,8 @@ def _made(made: Json) -> str:
     commit = made["commit"] or "not recorded"
     changed = " with changes" if made["changed"] else ""
     machine = f"{made['n_processors']} × {made['processor']}"
-    notes = "".join(f", {made[key]}" for key in ("conditions", "copied_from") if made.get(key))
-    return f"{_day(made['date'])}, commit {commit}{changed}, {machine}{notes}."
+    conditions = f", {made['conditions']}" if made.get("conditions") else ""
+    return f"{_day(made['date'])}, commit {commit}{changed}, {machine}{conditions}."
 
 
 def _table(header: Sequence[str], rows: Iterator[Sequence[str]] | Sequence[Sequence[str]]) -> str:
@@ -604,10 +555,7 @@ def _interval(ends: Sequence[float] | None) -> str:
     return "" if ends is None else f"{ends[0]:+.2f}..{ends[1]:+.2f}"
 
 
-def _p_value(value: float | str) -> str:
-    """A p-value; a text of the journal, such as "<0.0001", as it is."""
-    if isinstance(value, str):
-        return value
+def _p_value(value: float) -> str:
     return "<0.0001" if value < 0.0001 else f"{value:.4f}"
 
 
@@ -626,13 +574,12 @@ def main() -> None:
         for name in take(build, RESULTS) if build else []:
             print(f"taken: {(RESULTS / name).relative_to(DOCS.parent)}.json")
         texts = {page: rendered(page, page.read_text(encoding="utf-8")) for page in PAGES}
-        images = pictures()
+        image = gains_picture()
     except InputError as error:
         raise SystemExit(f"make_results.py: error: {error}") from error
     for page, text in texts.items():
         page.write_text(text, encoding="utf-8")
-    for name, image in images.items():
-        (IMAGES / f"{name}.svg").write_text(image, encoding="utf-8")
+    PICTURE.write_text(image, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ FRAMES = (
     ("tuning", 740, 50, 440, 500, "package"),
     ("moses_bridge", 20, 610, 1160, 222, "package"),
     ("core", 40, 645, 620, 177, "core"),
-    ("kit: stands in for Moses", 790, 635, 380, 187, "lab"),
+    ("kit: aligner, extraction, decoder", 790, 635, 380, 187, "lab"),
 )
 # From package to package: a path, and what it says. Rooms to which these lead are named in the text.
 BETWEEN = (

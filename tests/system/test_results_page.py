@@ -170,7 +170,6 @@ def test_a_build_is_taken_in_a_reduced_form(script: dict[str, Any], tmp_path: Pa
         "domain__manpages-1000__columns__table": table(),
         "domain__manpages-1000__nnjm__table": table(),
         "domain__manpages-1000__ways__table": table(),
-        "regimes__5000-pairs__table1__regime__table": table(),
         "bench__scoring": json.dumps({"made": MADE, "results": [{"ratio": None}]}),
         "table1-tiny__table": "no result of a smoke run is kept",
     }
@@ -182,7 +181,6 @@ def test_a_build_is_taken_in_a_reduced_form(script: dict[str, Any], tmp_path: Pa
         "ways-manpages-1000",
         "domain-manpages-1000",
         "nnjm-manpages-1000",
-        "regime-5000-pairs",
         "bench-scoring",
     ]
     found = json.loads((tmp_path / "table1.json").read_text())
@@ -200,10 +198,10 @@ def test_what_is_taken_is_shown(script: dict[str, Any], results: Path, tmp_path:
     script["take"](with_files(tmp_path / "build", table1__table=table()), results)
     text = "<!-- results: table1 -->\n<!-- end -->\n"
     assert script["rendered"](README, text, results).splitlines()[2:] == [
-        "| system | test BLEU | delta | 95% | p, Holm |",
-        "| --- | --- | --- | --- | --- |",
-        "| Baseline | 40.12 |  |  |  |",
-        "| +RNN | 40.12 | +1.23 | +1.00..+1.50 | <0.0001 |",
+        "| system | test BLEU | gain (95%) | p, Holm |",
+        "| --- | --- | --- | --- |",
+        "| Baseline | 40.12 |  |  |",
+        "| +RNN | 40.12 | +1.23 (+1.00..+1.50) | <0.0001 |",
         "",
         "23 November 2026, commit 1234567, 2 × a processor. 7 test sentences.",
         "",
@@ -211,7 +209,7 @@ def test_what_is_taken_is_shown(script: dict[str, Any], results: Path, tmp_path:
     ]
 
 
-def test_sentences_far_from_the_training_text_have_columns_of_their_own(
+def test_sentences_far_from_the_training_text_have_a_column_of_their_own(
     script: dict[str, Any], results: Path, tmp_path: Path
 ) -> None:
     of_all = json.loads(table())
@@ -220,14 +218,15 @@ def test_sentences_far_from_the_training_text_have_columns_of_their_own(
         each["far"] = {
             key: each[key] for key in ("test_sd", "against_baseline", "against_control")
         } | {"test_bleu": 33.333, "precisions": [60.0, 40.0, 30.0, 20.0]}
+    found["rows"][1]["far"]["against_baseline"] = CONTRAST | {"delta": 2.345678}
     files = with_files(tmp_path / "build", table1__table=json.dumps(found))
     script["take"](files, results)
     text = "<!-- results: table1 -->\n<!-- end -->\n"
     assert script["rendered"](README, text, results).splitlines()[2:7] == [
-        "| system | test BLEU | delta | 95% | p, Holm | far: BLEU | delta | 95% | p, Holm |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-        "| Baseline | 40.12 |  |  |  | 33.33 |  |  |  |",
-        "| +RNN | 40.12 | +1.23 | +1.00..+1.50 | <0.0001 | 33.33 | +1.23 | +1.00..+1.50 | <0.0001 |",
+        "| system | test BLEU | gain (95%) | p, Holm | far: gain (95%) |",
+        "| --- | --- | --- | --- | --- |",
+        "| Baseline | 40.12 |  |  |  |",
+        "| +RNN | 40.12 | +1.23 (+1.00..+1.50) | <0.0001 | +2.35 (+1.00..+1.50) |",
         "",
     ]
     assert json.loads((results / "table1.json").read_text())["near_copies"]["0.5"] == 0.285714
@@ -272,9 +271,8 @@ def test_costs_are_computed_from_measured_rates(
         script["rendered"](README, text, results)
 
 
-def test_the_pictures_have_the_gains_of_the_results(script: dict[str, Any], results: Path) -> None:
-    for name, image in script["pictures"]().items():
-        assert (script["IMAGES"] / f"{name}.svg").read_text() == image, "run `make results`"
+def test_the_picture_has_the_gains_of_the_results(script: dict[str, Any], results: Path) -> None:
+    assert script["PICTURE"].read_text() == script["gains_picture"](), "run `make results`"
     table = json.loads((results / "table1.json").read_text())
     for each, (delta, interval) in zip(
         (row for row in table["rows"] if row["system"] in script["SHORT"]),
@@ -284,11 +282,51 @@ def test_the_pictures_have_the_gains_of_the_results(script: dict[str, Any], resu
         each["against_baseline"] |= {"delta": delta, "interval": interval}
         each["far"] = None
     (results / "table1.json").write_text(json.dumps(table))
-    picture = script["pictures"](results)["gains"]
+    picture = script["gains_picture"](results)
     # From -1 at 170 to 2 at 530: 120 pixels a BLEU, 0 at 290.
     assert re.findall(r'cx="([\d.]+)"', picture) == ["290.0", "410.0", "410.0", "410.0"]
     assert 'd="M170.0 75H410.0"' in picture
     assert "far from" not in picture
+
+
+def test_gains_of_domains_are_pooled_by_size(script: dict[str, Any], results: Path) -> None:
+    """By hand: +1 and +3 with equal errors have the mean +2, and 0.71 of their half width."""
+    for path in [*results.glob("domain-*-*.json"), *results.glob("nnjm-*-*.json")]:
+        path.unlink()
+    for kind in ("domain", "nnjm"):
+        for size in script["POOLED_SIZES"]:
+            for name, delta in (("a", 1.0), ("b", 3.0)):
+                gain = {"delta": delta, "interval": [delta - 1, delta + 1]}
+                rows = [{"system": "Baseline", "against_baseline": None}]
+                rows += [{"system": f"+{kind}", "against_baseline": gain}]
+                rows += [{"system": "+more", "against_baseline": gain}] * (name == "b")
+                path = results / f"{kind}-{name}-{size}.json"
+                path.write_text(json.dumps({"rows": rows}))
+    text = "<!-- results: domains -->\n<!-- end -->\n"
+    assert script["rendered"](README, text, results).splitlines()[2:-2] == [
+        "| added | 250 pairs | 1,000 pairs | 4,000 pairs | 16,000 pairs |",
+        "| --- | --- | --- | --- | --- |",
+        f"| +domain{' | +2.00 (+1.29..+2.71)' * 4} |",
+        f"| +nnjm{' | +2.00 (+1.29..+2.71)' * 4} |",
+    ]
+
+
+def test_the_fastest_peer_is_shown(script: dict[str, Any], results: Path) -> None:
+    for path in results.glob("bench-*.json"):
+        path.unlink()
+    found = [
+        ("train", "ours", "slow", 4.0),
+        ("the same", "ours", "fast", [2.5, 2.0]),
+        ("the same", "ours", "alone", 1.0),
+        ("train on cuda", "ours", "slow", 3.0),
+    ]
+    each = {"ours_value": 5.0, "peer_value": 2.0, "unit": "rows/s"}
+    rows = [dict(zip(("work", "ours", "peer", "ratio"), row, strict=True)) | each for row in found]
+    (results / "bench-x.json").write_text(json.dumps({"results": rows}))
+    text = "<!-- results: bench -->\n<!-- end -->\n"
+    assert script["rendered"](README, text, results).splitlines()[4:-2] == [
+        "| train | ours: 5 rows/s | fast: 2 | 2.5 to 2 |"
+    ]
 
 
 def test_nothing_is_taken_where_there_is_no_build(script: dict[str, Any], tmp_path: Path) -> None:
@@ -310,7 +348,7 @@ def test_a_table_that_does_not_say_how_it_was_made_is_refused(
         ("<!-- results: nothing -->\n<!-- end -->\n", "results: nothing"),
         ("<!-- results: table1 -->\n| a |\n", "a table without its end"),
         (
-            "<!-- results: table1 -->\n<!-- results: gains -->\n<!-- end -->\n",
+            "<!-- results: table1 -->\n<!-- results: networks -->\n<!-- end -->\n",
             "a table without its end",
         ),
     ],
@@ -323,9 +361,10 @@ def test_a_table_that_cannot_be_made_is_refused(
 
 
 def test_missing_results_are_named(script: dict[str, Any], results: Path) -> None:
+    text = "<!-- results: gains-by-place -->\n<!-- end -->\n"
     (results / "full.json").unlink()
     with pytest.raises(InputError, match=r"full\.json"):
-        script["rendered"](README, "<!-- results: gains -->\n<!-- end -->\n", results)
+        script["rendered"](README, text, results)
     (results / "table1.json").write_text('{"rows": []}')
     with pytest.raises(InputError, match=r"no row \+NNJM"):
-        script["rendered"](README, "<!-- results: gains -->\n<!-- end -->\n", results)
+        script["rendered"](README, text, results)

@@ -6,7 +6,7 @@ gain of its own (`Metric.gains`), in the place of its BLEU amid past sentences. 
 Moses's kbmira. The learned weights depend on the order of the sentences, so weights are averaged over several
 orders, as Cettolo et al. (2011) average over runs of an optimiser. Choosing among them by their BLEU on the
 pool would be choosing by chance: averages vary less between tunings and translate other texts better
-(docs/journal/tuning.md).
+(docs/decisions/optimisers.md).
 """
 
 from __future__ import annotations
