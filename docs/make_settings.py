@@ -15,8 +15,8 @@ from moses_bridge.corpus.selection import SelectConfig
 from moses_bridge.decoding.decoder import DecoderConfig
 from moses_bridge.tables.prune import PruneConfig
 from rescorer.contract.architectures import ARCHITECTURES, load
-from rescorer.runs.expected_bleu.task import ExpectedBleuConfig
-from rescorer.training.loop import LoopConfig
+from rescorer.runs.expected_bleu.run import ExpectedBleuConfig
+from rescorer.training.loop_config import LoopConfig
 from tuning.compare.scan.weight_scan import ScanConfig
 from tuning.compare.systems import CompareConfig
 from tuning.loop.rerank_config import RerankConfig

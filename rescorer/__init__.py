@@ -68,7 +68,7 @@ def load(
     """
     from pathlib import Path
 
-    from rescorer.contract.parallel import let_waiting_threads_sleep
+    from rescorer.contract.compute import let_waiting_threads_sleep
 
     let_waiting_threads_sleep()
     from moses_bridge.base.config import from_mapping
@@ -154,7 +154,7 @@ def train(
     """
     from pathlib import Path
 
-    from rescorer.contract.parallel import let_waiting_threads_sleep
+    from rescorer.contract.compute import let_waiting_threads_sleep
 
     let_waiting_threads_sleep()
     from moses_bridge.base.config import from_mapping

@@ -20,11 +20,10 @@ from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.training import Prepared
 from rescorer.contract.vocabulary import Shortlists
 from rescorer.layers.output_layer import output_layer
-from rescorer.tries.generation import generator_with
-from rescorer.tries.pair_losses import RecurrentTrainingConfig
-from rescorer.tries.pooled_pair_task import prepare_recurrent
+from rescorer.tries.phrase_pairs import prepare_recurrent
 from rescorer.tries.recurrent import to_device
-from rescorer.tries.scoring import TrieScorer
+from rescorer.tries.scoring import TrieScorer, generator_with
+from rescorer.tries.settings import RecurrentTrainingConfig
 
 
 class Vectors(NamedTuple):
@@ -98,7 +97,7 @@ class Bag(nn.Module):
 
 def prepare(data: Data, config: BagConfig, seed: int) -> Prepared:
     """Read the table and make the network with its first weights."""
-    return prepare_recurrent(data, config, seed, lambda shortlists: Bag(config, shortlists))
+    return prepare_recurrent(data, config, seed, Bag)
 
 
 def scorer(

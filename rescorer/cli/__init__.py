@@ -6,7 +6,7 @@ import click
 
 from moses_bridge.base.command import HELP_NAMES, QUIET, VERBOSE, VERSION, CommandGroup
 from rescorer.cli import generate, look, score, train, warm
-from rescorer.contract.parallel import let_waiting_threads_sleep
+from rescorer.contract.compute import let_waiting_threads_sleep
 
 
 @click.group(cls=CommandGroup, context_settings=HELP_NAMES)

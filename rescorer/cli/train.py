@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import torch
 
     from rescorer.contract.training import TrainingSettings
-    from rescorer.runs.expected_bleu.task import ExpectedBleuConfig
+    from rescorer.runs.expected_bleu.run import ExpectedBleuConfig
     from rescorer.training.loop import TrainingReport
 
 # An H100 learns six times as many pairs a second so as with 512 an update.
@@ -187,7 +187,7 @@ def _expected_bleu_settings(
     config: Path | None, minutes: float | None, epochs: int | None
 ) -> ExpectedBleuConfig:
     """The settings of `rescorer expected-bleu`."""
-    from rescorer.runs.expected_bleu.task import ExpectedBleuConfig
+    from rescorer.runs.expected_bleu.run import ExpectedBleuConfig
 
     options = {"loop.max_minutes": minutes, "loop.n_epochs": epochs}
     return with_options(load_config(ExpectedBleuConfig, config), options)

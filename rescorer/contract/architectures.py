@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 from moses_bridge.base.errors import ConfigError
 from rescorer.contract.batch import Batch
 from rescorer.contract.choices import Side
-from rescorer.contract.data import Data, DataKind
 from rescorer.contract.object_reference import ObjectReference
 from rescorer.contract.scorer import Scorer
 from rescorer.contract.trained_model import Network, TrainedModel
-from rescorer.contract.training import Prepared, TrainingSettings
 from rescorer.contract.vocabulary import Shortlists
 
 if TYPE_CHECKING:
@@ -26,7 +24,9 @@ if TYPE_CHECKING:
 
     from moses_bridge.formats.ngram_scorer import NgramScorer
     from rescorer.contract.compute import Compute
+    from rescorer.contract.data import Data, DataKind
     from rescorer.contract.target_generation import TargetGenerator
+    from rescorer.contract.training import Prepared, TrainingSettings
 
 # From phrase pairs to their values under the network's weights of that moment, *Shape:* (n,), with gradients.
 PhraseValues = Callable[["Batch"], "Tensor"]
@@ -37,7 +37,7 @@ Summaries = Callable[[Sequence[bytes]], NDArray[np.float32]]
 # The column_note of language models: in a translation a phrase is between others.
 AS_A_SENTENCE = "an approximation: each target phrase as a sentence of its own"
 
-Settings = TypeVar("Settings", bound=TrainingSettings)
+Settings = TypeVar("Settings", bound="TrainingSettings")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
 """The names that settings and options of commands choose from.
 
-They are here, and not beside what they choose, so that a command can list them without loading it.
+They are here so that a command can list them without loading what they choose.
 """
 
 from __future__ import annotations
@@ -12,6 +12,19 @@ Side = Literal["source", "target"]
 # How a network reads its data: with reversed sides it knows p(source | target), from right to left it
 # predicts the last word of a sentence first.
 Reading = Literal["as-is", "reversed-sides", "right-to-left", "reversed-sides-right-to-left"]
+
+PairReading = Literal["as-is", "reversed-sides"]
+
+TextReading = Literal["as-is", "right-to-left"]
+
+# Keys of settings in earlier versions, and what is written now.
+FORMER_READING_KEYS = {
+    "reverse_sides": 'reading = "reversed-sides"',
+    "right_to_left": 'reading = "right-to-left"',
+}
+
+# How much a phrase pair counts in a training.
+Weighting = Literal["distinct", "sqrt-count", "count"]
 
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["float32", "bfloat16"]
@@ -36,3 +49,13 @@ PretrainedKind = Literal["hf", "hf-lm", "ct2"]
 
 # What becomes of the letters of text for a pretrained model.
 TextCase = Literal["as-is", "sentence", "lower"]
+
+
+def reverses_sides(reading: Reading) -> bool:
+    """Whether targets are read as sources, and sources as targets."""
+    return reading in ("reversed-sides", "reversed-sides-right-to-left")
+
+
+def goes_right_to_left(reading: Reading) -> bool:
+    """Whether the last word of a sentence is predicted first."""
+    return reading in ("right-to-left", "reversed-sides-right-to-left")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,9 +18,30 @@ if TYPE_CHECKING:
 
 # NVIDIA's manual of cuBLAS, "Results reproducibility": one of two sizes of work space.
 CUBLAS_SPACE = ":4096:8"
-# Of threads on a GPU. The rows of a table came no faster with more, and each has gigabytes of logits there.
-GPU_TURNS = threading.BoundedSemaphore(2)
 BFLOAT16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16")
+
+
+# Turns of libgomp's waiting loop, some microseconds: a training of d=256 on two idle cores has 4,800 pairs a
+# second (5,400 if threads spin without end, 3,500 if never), beside a busy process 3,300 (without end: 900).
+SPINS = "1000"
+
+
+def let_waiting_threads_sleep() -> None:
+    """Make the threads of one product wait for each other asleep; to be called before PyTorch is loaded.
+
+    By default OpenMP's threads spin at the end of each product. Where another process is busy, the last
+    one has no processor while the others spin: a training was up to 20 times slower. What
+    the user has set in the environment stays.
+    """
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
+
+
+def compute_on_one_thread() -> None:
+    """Make each product of this process run on one thread, so that its value does not depend on the machine."""
+    import torch
+
+    torch.set_num_threads(1)
 
 
 @dataclass(frozen=True)
@@ -88,15 +108,6 @@ def fastest_precision() -> Precision:
     """bfloat16 where the processor has instructions for it, else float32."""
     native = not processor_words().isdisjoint(BFLOAT16_INSTRUCTIONS)
     return "bfloat16" if native else "float32"
-
-
-def turn(device: torch.device) -> contextlib.AbstractContextManager[object]:
-    """What a thread that scores holds while it computes: a GPU serves few threads at a time.
-
-    Args:
-        device: that computes.
-    """
-    return contextlib.nullcontext() if device.type == "cpu" else GPU_TURNS
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""What a network is trained on, and how it reads it."""
+"""What a network is trained on."""
 
 from __future__ import annotations
 
@@ -6,30 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from moses_bridge.base.textio import StrPath
-from rescorer.contract.choices import Reading
 from rescorer.contract.vocabulary import Shortlists
 
 DataKind = Literal["phrase pairs", "text", "parallel text", "linked text"]
-
-PairReading = Literal["as-is", "reversed-sides"]
-
-TextReading = Literal["as-is", "right-to-left"]
-
-# Keys of settings in earlier versions, and what is written now.
-FORMER_READING_KEYS = {
-    "reverse_sides": 'reading = "reversed-sides"',
-    "right_to_left": 'reading = "right-to-left"',
-}
-
-
-def reverses_sides(reading: Reading) -> bool:
-    """Whether targets are read as sources, and sources as targets."""
-    return reading in ("reversed-sides", "reversed-sides-right-to-left")
-
-
-def goes_right_to_left(reading: Reading) -> bool:
-    """Whether the last word of a sentence is predicted first."""
-    return reading in ("right-to-left", "reversed-sides-right-to-left")
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
-"""Phrases as numbers of words, for those who need many phrases again and again: no text is split twice."""
+"""Equal phrases told once; tokenised phrases, cached for repeated use."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,3 +83,21 @@ def pieces(numbers: NDArray[np.generic], starts: NDArray[np.int64]) -> list[byte
     """
     data, places = numbers.tobytes(), (starts * numbers.itemsize).tolist()
     return [data[first:end] for first, end in pairwise(places)]
+
+
+Item = TypeVar("Item", bound=Hashable)
+
+
+def distinct(items: Sequence[Item]) -> tuple[list[Item], NDArray[np.int64]]:
+    """The different items in the order of their first occurrence, and which of them each item is.
+
+    Returns:
+        Some of the items, and *Shape:* (n_items,).
+    """
+    numbers = {item: number for number, item in enumerate(dict.fromkeys(items))}
+    return list(numbers), np.fromiter((numbers[item] for item in items), np.int64, len(items))
+
+
+def distinct_phrases(phrases: Sequence[bytes]) -> tuple[Sequence[bytes], NDArray[np.int64]]:
+    """As `distinct`; phrases given as numbers of words stay numbers."""
+    return phrases.distinct() if isinstance(phrases, NumberedPhrases) else distinct(phrases)

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
+from typing import Any, cast
 
 from moses_bridge.base.errors import ConfigError, InputError
 
@@ -90,3 +92,14 @@ class ObjectReference:
             path, line = (own[-1].filename, own[-1].lineno) if own else (self.module, None)
         told = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         return InputError(path, line, told, f"a module that can be imported, for {self}")
+
+
+def imported_when_called(place: str, *bound: object) -> Callable[..., Any]:
+    """A function whose module is imported at its first call, so that who never calls it does not load that.
+
+    Args:
+        place: package.module:NAME of the function.
+        bound: arguments that it gets behind those of a call.
+    """
+    reference = ObjectReference.parse(place)
+    return lambda *arguments: cast(Callable[..., Any], reference.load())(*arguments, *bound)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rescorer.contract.batch import Batch
-from rescorer.contract.choices import Reading
-from rescorer.contract.data import goes_right_to_left, reverses_sides
+from rescorer.contract.choices import Reading, goes_right_to_left, reverses_sides
 from rescorer.contract.scorer import LogZ
 from rescorer.contract.vocabulary import Shortlists
 
@@ -16,6 +15,10 @@ if TYPE_CHECKING:
     from torch import nn
 
 Network = TypeVar("Network", bound="nn.Module")
+
+# What a training writes into the directory besides the model.
+TRAINING_STATE = "training.safetensors"
+LOG_NAME = "training.jsonl"
 
 
 @dataclass(frozen=True)

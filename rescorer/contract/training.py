@@ -18,7 +18,7 @@ class TrainingSettings(Protocol):
 
     @property
     def loop(self) -> Any:
-        """Recipe and limits, a `training.loop.LoopConfig`."""
+        """Recipe and limits, a `training.loop_config.LoopConfig`."""
 
     @property
     def model(self) -> Any:

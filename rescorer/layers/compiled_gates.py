@@ -13,8 +13,13 @@ from torch import Tensor, nn
 
 from moses_bridge.compiled.kept_code import njit
 from rescorer.layers.float_bits import narrowed, sigmoid, tanh, widened
-from rescorer.layers.narrow_rows import Numbers, narrow_rows, numpy_numbers, room_for_rows
-from rescorer.layers.products import narrow_product
+from rescorer.layers.products import (
+    Numbers,
+    narrow_product,
+    narrow_rows,
+    numpy_numbers,
+    room_for_rows,
+)
 from rescorer.layers.units import GatedCarried, GatedState, GatedUnit
 
 

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from moses_bridge.compiled.kept_code import njit
 from rescorer.layers.float_bits import narrowed, sigmoid, tanh, widened
-from rescorer.layers.narrow_rows import Numbers, n_narrow_rows, numpy_numbers
+from rescorer.layers.products import Numbers, n_narrow_rows, numpy_numbers
 from rescorer.layers.units import GatedUnit
 
 

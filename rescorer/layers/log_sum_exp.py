@@ -8,7 +8,6 @@ so one pass over a tile is enough.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numba
@@ -18,9 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from moses_bridge.compiled.kept_code import njit
-from rescorer.layers import packed_linear
 from rescorer.layers.float_bits import bits_as_float, exp, float_as_bits, in_order, widened
-from rescorer.layers.narrow_rows import Numbers, narrow_rows, numpy_numbers
+from rescorer.layers.products import Numbers, narrow_rows, numpy_numbers
 
 # A tile of logits, 1 MB in bfloat16, stays in the processor's caches until it has been summed.
 ROWS_AT_ONCE = 1024
@@ -34,53 +32,19 @@ LARGEST_SUM = np.float32(4096.0)
 DEVICE_LOGITS_AT_ONCE = 2**28
 
 
-# From rows, *Shape:* (n, r), and weights, *Shape:* (words, r), to their products, *Shape:* (n, words).
-Product = Callable[[Tensor, Tensor], Tensor]
-
-
-def matmul(rows: Tensor, weight: Tensor) -> Tensor:
-    """A `Product` by PyTorch's choice of library."""
-    return rows @ weight.T
-
-
-def log_sum_exp(factors: Tensor, weight: Tensor, bias: Tensor, product: Product = matmul) -> Tensor:
+def log_sum_exp(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """Log-sum-exp: log sum_w exp(factors weight_w + bias_w) of each row.
 
     Args:
         factors: float32, rounded to weight's type, *Shape:* (n, r).
         weight: *Shape:* (V, r), float32 or bfloat16; products accumulate in float32.
         bias: *Shape:* (V,), float32.
-        product: of the CPU, in weight's type.
 
     Returns:
         float32, *Shape:* (n,).
     """
-    if factors.device.type != "cpu":
-        return _on_device(factors, weight, bias)
-    return _on_cpu(factors, torch.split(weight, WORDS_AT_ONCE), bias, product)
-
-
-class LogSumExp:
-    """`log_sum_exp` with a trained weight, laid out once for the product where that is faster.
-
-    Args:
-        weight: *Shape:* (V, r), float32 or bfloat16.
-        bias: *Shape:* (V,), float32.
-    """
-
-    def __init__(self, weight: Tensor, bias: Tensor) -> None:
-        self._weight, self._bias = weight, bias
-        self._tiles: Sequence[Tensor] = torch.split(weight, WORDS_AT_ONCE)
-        self._product: Product = matmul
-        if packed_linear.is_faster(weight):
-            self._tiles = [packed_linear.packed(tile) for tile in self._tiles]
-            self._product = packed_linear.filled_product
-
-    def __call__(self, factors: Tensor) -> Tensor:
-        """Log-sum-exp of each row, *Shape:* (n, r) -> (n,)."""
-        if factors.device.type != "cpu":
-            return _on_device(factors, self._weight, self._bias)
-        return _on_cpu(factors, self._tiles, self._bias, self._product)
+    compute = _on_cpu if factors.device.type == "cpu" else _on_device
+    return compute(factors, weight, bias)
 
 
 def _on_device(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -93,16 +57,16 @@ def _on_device(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     )
 
 
-def _on_cpu(factors: Tensor, tiles: Sequence[Tensor], bias: Tensor, product: Product) -> Tensor:
-    """Of tiles of the weight, *Shape:* (up to WORDS_AT_ONCE, r) each."""
+def _on_cpu(factors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    tiles = torch.split(weight, WORDS_AT_ONCE)
     biases = [part.numpy() for part in torch.split(bias, WORDS_AT_ONCE)]
     result = torch.empty(len(factors))
     for start in range(0, len(factors), ROWS_AT_ONCE):
         rows = slice(start, start + ROWS_AT_ONCE)
-        narrow = narrow_rows(factors[rows], tiles[0].dtype)
+        narrow = narrow_rows(factors[rows], weight.dtype)
         shifts, sums = np.full(len(narrow), NO_SHIFT), np.zeros(len(narrow), np.float32)
         for tile, addends in zip(tiles, biases, strict=True):
-            _add_tile(numpy_numbers(product(narrow, tile)), addends, shifts, sums)
+            _add_tile(numpy_numbers(narrow @ tile.T), addends, shifts, sums)
         result[rows] = torch.from_numpy(shifts + np.log(sums))[: len(result[rows])]
     return result
 

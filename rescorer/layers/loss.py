@@ -14,10 +14,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from moses_bridge.base.ordered_map import map_in_order
 from moses_bridge.compiled.kept_code import njit
-from rescorer.contract.parallel import map_in_order
-from rescorer.layers.float_bits import exp, from_bfloat16, highest, to_bfloat16
-from rescorer.layers.narrow_rows import narrow_rows
+from rescorer.layers.float_bits import exp, highest, narrowed, widened
+from rescorer.layers.products import Numbers, narrow_rows, numpy_numbers
 
 # Logits of 256 rows and 15,000 words are 15 MB in float32: what each thread needs at a time.
 ROWS_AT_ONCE = 256
@@ -244,10 +244,8 @@ class _Layer:
         """As `_logit_gradients`, written over the products: the loss, and the sum of each column."""
         firsts = torch.searchsorted(block.child_rows, torch.arange(len(block.rows) + 1))
         bias_gradient = np.zeros(len(self.bias), np.float32)
-        narrow = products.dtype == torch.bfloat16
-        compiled = _gradients_of_bfloat16 if narrow else _gradients_of_float32
-        loss = compiled(
-            (products.view(torch.uint16) if narrow else products).numpy(),
+        loss = _gradients(
+            numpy_numbers(products),
             self.bias.numpy(),
             block.row_weights.numpy(),
             np.float32(self.alpha),
@@ -285,8 +283,8 @@ def _row_gradient(
 
 
 @njit(nogil=True, fastmath=True, error_model="numpy")
-def _gradients_of_bfloat16(
-    products: NDArray[np.uint16],
+def _gradients(
+    products: Numbers,
     bias: NDArray[np.float32],
     row_weights: NDArray[np.float32],
     alpha: np.float32,
@@ -295,7 +293,7 @@ def _gradients_of_bfloat16(
     weights: NDArray[np.float32],
     bias_gradient: NDArray[np.float32],
 ) -> float:
-    """Loss of a block; a row at a time is widened, so that it stays in the cache.
+    """Loss of a block, whose products become its gradient; a row at a time is widened and stays in the cache.
 
     Behind the words there may be columns of no word.
     """
@@ -303,35 +301,11 @@ def _gradients_of_bfloat16(
     loss = 0.0
     for row in range(products.shape[0]):
         for word in range(len(logits)):
-            logits[word] = from_bfloat16(products[row, word]) + bias[word]
+            logits[word] = widened(products[row, word]) + bias[word]
         first, last = firsts[row], firsts[row + 1]
         loss += _row_gradient(
             logits, row_weights[row], alpha, words, weights, first, last, bias_gradient
         )
         for word in range(len(logits)):
-            products[row, word] = to_bfloat16(logits[word])
-    return loss
-
-
-@njit(nogil=True, fastmath=True, error_model="numpy")
-def _gradients_of_float32(
-    products: NDArray[np.float32],
-    bias: NDArray[np.float32],
-    row_weights: NDArray[np.float32],
-    alpha: np.float32,
-    firsts: NDArray[np.int64],
-    words: NDArray[np.int64],
-    weights: NDArray[np.float32],
-    bias_gradient: NDArray[np.float32],
-) -> float:
-    """Loss of a block."""
-    loss = 0.0
-    for row in range(products.shape[0]):
-        logits = products[row]
-        for word in range(len(logits)):
-            logits[word] += bias[word]
-        first, last = firsts[row], firsts[row + 1]
-        loss += _row_gradient(
-            logits, row_weights[row], alpha, words, weights, first, last, bias_gradient
-        )
+            products[row, word] = narrowed(logits[word], products[row, word])
     return loss

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from moses_bridge.compiled.kept_code import njit
 from rescorer.layers.float_bits import narrowed, widened
-from rescorer.layers.narrow_rows import Numbers, numpy_numbers, room_for_rows
+from rescorer.layers.products import Numbers, numpy_numbers, room_for_rows
 
 MAXOUT_PIECES = 2
 

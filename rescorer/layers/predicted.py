@@ -1,5 +1,8 @@
 """The loss of words that an output layer predicts, over all its words or over a sample of them.
 
+In a sampled softmax some of the words take part: those of an update and a uniform sample. A word's logit is
+lowered by the log of the probability that the word takes part: Bengio & Senécal (2008), importance sampling.
+
 Notation: n rows, w width of a row, V words of the layer, k predictions.
 """
 
@@ -14,7 +17,51 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from rescorer.layers.loss import summed_loss
-from rescorer.layers.sampled import WordSampler
+
+# No word's probability of taking part is taken as lower: its logarithm is needed.
+LOWEST_INCLUSION = 1e-9
+
+
+class Candidates(NamedTuple):
+    """The words of a sampled softmax.
+
+    Attributes:
+        words: rising ids, *Shape:* (n,).
+        log_inclusion: natural log of the probability that each takes part, *Shape:* (n,).
+    """
+
+    words: NDArray[np.int64]
+    log_inclusion: NDArray[np.float64]
+
+
+class WordSampler:
+    """Draws the words of each update.
+
+    Args:
+        shares: how much of the training text is each word, *Shape:* (V,).
+        update_words: running words of an update.
+        n_sampled: words drawn beside those of the update.
+    """
+
+    def __init__(self, shares: NDArray[np.float64], update_words: int, n_sampled: int) -> None:
+        self.n_words = len(shares)
+        self.n_sampled = min(n_sampled, self.n_words)
+        absent = (1 - shares) ** update_words * (1 - self.n_sampled / self.n_words)
+        self.log_inclusion = np.log(np.maximum(1 - absent, LOWEST_INCLUSION))
+
+    def draw(
+        self, words: NDArray[np.int32] | NDArray[np.int64], rng: np.random.Generator
+    ) -> Candidates:
+        """The words of an update and a sample of all.
+
+        Args:
+            words: of the update, *Shape:* (n,).
+            rng: says which others.
+        """
+        sample = rng.choice(self.n_words, self.n_sampled, replace=False)
+        candidates = np.union1d(words, sample)
+        return Candidates(candidates, self.log_inclusion[candidates])
+
 
 NO_WORDS: NDArray[np.int64] = np.empty(0, np.int64)
 

@@ -1,17 +1,64 @@
-"""Layers made ready for scoring: products in a narrow type whose results are float32 again, or packed ones."""
+"""Products in a narrow type: rows of few shapes, and trained layers whose results are float32 again.
+
+For bfloat16, oneDNN compiles a kernel for every number of rows it meets and keeps it: a table whose
+batches have thousands of different sizes fills gigabytes with kernels.
+"""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from rescorer.layers import packed_linear
-from rescorer.layers.narrow_rows import narrow_rows
+# Few shapes, and at most 63 zero rows beside the nodes computed at once; up to 64 rows at most 15.
+ROWS_STEP, FEW_ROWS_STEP = 64, 16
+# float32, or the bits of bfloat16.
+Numbers = NDArray[np.float32] | NDArray[np.uint16]
+
+
+def narrow_rows(rows: Tensor, dtype: torch.dtype) -> Tensor:
+    """The rows in a type; in bfloat16 on a CPU with zero rows behind them, up to a multiple of a step.
+
+    Args:
+        rows: *Shape:* (n, width).
+        dtype: of the product.
+
+    Returns:
+        *Shape:* (n or more, width).
+    """
+    if rows.device.type != "cpu" or n_narrow_rows(len(rows), dtype) == len(rows):
+        return rows.to(dtype)
+    narrow = room_for_rows(rows, dtype)
+    narrow[: len(rows)] = rows
+    return narrow
+
+
+def n_narrow_rows(n_rows: int, dtype: torch.dtype) -> int:
+    """The number of rows that `narrow_rows` makes of so many."""
+    if dtype != torch.bfloat16:
+        return n_rows
+    step = ROWS_STEP if n_rows > ROWS_STEP else FEW_ROWS_STEP
+    return -(-n_rows // step) * step
+
+
+def room_for_rows(like: Tensor, dtype: torch.dtype) -> Tensor:
+    """Room for as many rows as another tensor has, with the zero rows of `narrow_rows` behind it."""
+    room = like.new_empty(n_narrow_rows(len(like), dtype), like.shape[1], dtype=dtype)
+    room[len(like) :] = 0
+    return room
+
+
+def numpy_numbers(tensor: Tensor) -> Numbers:
+    """A tensor of the CPU in NumPy; of bfloat16, which it does not have, the bits."""
+    narrow = tensor.dtype == torch.bfloat16
+    return (tensor.view(torch.uint16) if narrow else tensor).numpy()
+
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -24,8 +71,6 @@ def rounded(values: Tensor, dtype: torch.dtype) -> Tensor:
 class NarrowLinear(nn.Module):
     """A trained layer whose product is computed in another type; it is not trained further.
 
-    Where oneDNN computes the products in bfloat16, the weights are laid out for it once, which changes no bit.
-
     Args:
         layer: the trained one.
         dtype: of the product; the bias is added in float32.
@@ -36,10 +81,6 @@ class NarrowLinear(nn.Module):
         self.in_features, self.out_features = layer.in_features, layer.out_features
         self.weight = layer.weight.detach().to(dtype)
         self.addend = None if layer.bias is None else layer.bias.detach()
-        self._product: Callable[[Tensor, Tensor], Tensor] = linear
-        if packed_linear.is_onednn_anyway(self.weight):
-            self.weight = packed_linear.packed(self.weight)
-            self._product = packed_linear.product
 
     def forward(self, rows: Tensor) -> Tensor:
         """The layer's output in float32, *Shape:* (n, in_features) -> (n, out_features)."""
@@ -48,7 +89,7 @@ class NarrowLinear(nn.Module):
 
     def narrow(self, rows: Tensor) -> Tensor:
         """The product without the bias; see `narrow_product`."""
-        return self._product(rows, self.weight)
+        return linear(rows, self.weight)
 
 
 def narrow_product(layer: nn.Module, rows: Tensor) -> Tensor:
@@ -58,12 +99,9 @@ def narrow_product(layer: nn.Module, rows: Tensor) -> Tensor:
 
 
 def narrow_layers(module: object, names: Iterable[str], dtype: torch.dtype) -> None:
-    """Replace each named layer of a module by a `NarrowLinear`, or a `PackedLinear` where that is faster."""
+    """Replace each named layer of a module by a `NarrowLinear`."""
     for name in names:
-        layer: nn.Linear = getattr(module, name)
-        packs = dtype == torch.float32 and packed_linear.is_faster(layer.weight)
-        kind = packed_linear.PackedLinear(layer) if packs else NarrowLinear(layer, dtype)
-        setattr(module, name, kind)
+        setattr(module, name, NarrowLinear(getattr(module, name), dtype))
 
 
 def with_same_weights(network: Network) -> Network:

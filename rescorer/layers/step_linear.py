@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from rescorer.layers.narrow_rows import narrow_rows
+from rescorer.layers.products import narrow_rows
 
 
 @dataclass

@@ -10,8 +10,7 @@ from typing import Any, get_args
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.json_files import check_plain_file, open_record_of, read_json
 from rescorer.contract.architectures import ARCHITECTURES, is_foreign
-from rescorer.contract.choices import Reading
-from rescorer.contract.data import FORMER_READING_KEYS
+from rescorer.contract.choices import FORMER_READING_KEYS, Reading
 
 FORMAT_VERSION = 1
 WEIGHTS = "model.safetensors"

@@ -16,11 +16,10 @@ from moses_bridge.base.config import from_mapping
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.json_files import write_json
 from rescorer.contract.architectures import Architecture, is_foreign, load
+from rescorer.contract.choices import reverses_sides
 from rescorer.contract.compute import Compute
-from rescorer.contract.data import reverses_sides
 from rescorer.contract.scorer import LogZ, NamedScorer
-from rescorer.contract.target_generation import TargetGenerator
-from rescorer.contract.trained_model import TrainedModel, TrainingRecord
+from rescorer.contract.trained_model import LOG_NAME, TRAINING_STATE, TrainedModel, TrainingRecord
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.tensor_files import check_weights, load_tensors, save_tensors
 from rescorer.models.model_card import CARD
@@ -36,11 +35,10 @@ from rescorer.models.model_description import (
     read_description,
 )
 from rescorer.models.reading import REVERSED_NOTE, RightToLeftGenerator, in_own_order
-from rescorer.training.log import LOG_NAME
-from rescorer.training.state import TRAINING_STATE
 
 if TYPE_CHECKING:
     from moses_bridge.formats.ngram_scorer import NgramScorer
+    from rescorer.contract.target_generation import TargetGenerator
 
 
 def save_model(

@@ -25,14 +25,13 @@ from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.training import Prepared
 from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
 from rescorer.layers.output_layer import output_layer
-from rescorer.training.held_out import digest, held_out_mask
+from rescorer.training.seeded_batch import digest, held_out_mask
 from rescorer.training.text import SENTENCES_AT_ONCE, read_text
 from rescorer.windows.feed_forward import FeedForward, FirstLayerLookup, LayerWidths
-from rescorer.windows.mapped_rows import mapped_rows
 from rescorer.windows.ngrams import sentence_ngrams
 from rescorer.windows.scoring import FilledWindows, WindowScorer
 from rescorer.windows.service import WindowNgramScorer, window_ngram_scorer
-from rescorer.windows.task import WindowTask, WindowTrainingConfig
+from rescorer.windows.task import WindowTask, WindowTrainingConfig, mapped_rows
 
 
 @dataclass(frozen=True)

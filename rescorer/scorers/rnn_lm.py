@@ -21,8 +21,9 @@ from torch import Tensor, nn
 from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import InputError
 from rescorer.contract.architectures import AS_A_SENTENCE, Architecture
+from rescorer.contract.choices import goes_right_to_left
 from rescorer.contract.compute import Compute
-from rescorer.contract.data import Data, goes_right_to_left
+from rescorer.contract.data import Data
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.training import Prepared
 from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
@@ -31,14 +32,12 @@ from rescorer.layers.initial_weights import draw_weights, scale_by_fan_in
 from rescorer.layers.output_layer import output_layer, start_normalised
 from rescorer.layers.products import narrow_layers, with_same_weights
 from rescorer.layers.units import UnitName, new_unit
-from rescorer.training.held_out import digest, held_out_mask
-from rescorer.training.mapped_text import mapped_text
-from rescorer.training.text import read_text, turned_lines
-from rescorer.tries.generation import generator_with
+from rescorer.training.seeded_batch import digest, held_out_mask
+from rescorer.training.text import mapped_text, read_text, turned_lines
 from rescorer.tries.recurrent import plain_log_probs, unit_states
-from rescorer.tries.scoring import TrieScorer
-from rescorer.tries.text_task import EncodedText, TextTask, TextTrainingConfig
-from rescorer.tries.word_tables import WordTables
+from rescorer.tries.scoring import TrieScorer, WordTables, generator_with
+from rescorer.tries.sentences import EncodedText, text_task
+from rescorer.tries.settings import TextTrainingConfig
 
 
 @dataclass(frozen=True)
@@ -191,8 +190,7 @@ def prepare(data: Data, config: RnnLmTrainingConfig, seed: int) -> Prepared:
         network.start_normalised()
     held_out = held_out_mask(len(lines), config.n_held_out, seed)
     text = EncodedText(*mapped_text(shortlists.target, sentences()))
-    task = TextTask(network, text, held_out, config, seed)
-    if not len(task.train_rows):
+    if not (~held_out & (text.lens <= config.max_sentence_words)).any():
         raise InputError(
             data.path,
             None,
@@ -200,6 +198,7 @@ def prepare(data: Data, config: RnnLmTrainingConfig, seed: int) -> Prepared:
             f"sentences of at most {config.max_sentence_words} words",
             "Raise max_sentence_words in --config",
         )
+    task = text_task(network, text, held_out, config, seed)
     return Prepared(network, task, shortlists, digest(sentences()), {"n_sentences": len(lines)})
 
 

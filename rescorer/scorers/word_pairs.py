@@ -28,15 +28,14 @@ from rescorer.contract.data import Data
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.training import Prepared
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.training.loop import LoopConfig
+from rescorer.training.loop_config import LoopConfig
 from rescorer.tries.contrast import (
     ContrastBatch,
     ContrastLosses,
     ContrastTrainingConfig,
     ContrastValues,
 )
-from rescorer.tries.pair_losses import PairWords
-from rescorer.tries.pooled_pair_task import PairModel, prepare_pairs
+from rescorer.tries.phrase_pairs import PairModel, PairWords, prepare_pairs
 
 # Word ids of phrases, *Shape:* (n, max_len or more), and words of each, *Shape:* (n,).
 Phrases = tuple[NDArray[np.int32], NDArray[np.int64]]

@@ -17,7 +17,7 @@ from moses_bridge.base.cluster import Cluster, Unit, open_cluster
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.formats.phrase_table import Block
 from rescorer.contract.choices import Device
-from rescorer.contract.parallel import compute_on_one_thread
+from rescorer.contract.compute import compute_on_one_thread
 from rescorer.contract.scorer import NamedScorer
 from rescorer.models.model_directory import model_files
 from rescorer.models.pretrained.choice import parse_name

@@ -16,6 +16,7 @@ import numpy as np
 
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.line_progress import LineProgress
+from moses_bridge.base.ordered_map import map_in_order
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.textio import open_write, read_lines
 from moses_bridge.formats.nbest import (
@@ -27,8 +28,7 @@ from moses_bridge.formats.nbest import (
 )
 from moses_bridge.formats.words import split_words
 from rescorer.contract.batch import Batch, UnscorablePair
-from rescorer.contract.distinct import distinct
-from rescorer.contract.parallel import map_in_order
+from rescorer.contract.numbered_phrases import distinct
 from rescorer.contract.scorer import Scorer
 
 LINKS = re.compile(rb"(\d+-\d+( \d+-\d+)*)?")

@@ -11,12 +11,12 @@ from pathlib import Path
 from moses_bridge.base.errors import ConfigError, InputError
 from moses_bridge.base.line_progress import LineProgress
 from moses_bridge.base.lock import held_file
+from moses_bridge.base.ordered_map import map_in_order
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.textio import is_stream, write_lines
 from moses_bridge.compiled.notice import CompilationNotice
 from moses_bridge.formats.moses_ini import read_ini
 from moses_bridge.formats.phrase_table import Block, blocks_of_rows
-from rescorer.contract.parallel import map_in_order
 from rescorer.contract.scorer import NamedScorer
 from rescorer.tables.block_scoring import Executor, ScoredBlock, score_block
 from rescorer.tables.column import ColumnConfig, check_columns

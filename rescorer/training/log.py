@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from moses_bridge.base.errors import InputError, shown
 from moses_bridge.base.json_files import parse_json, record_of
 from moses_bridge.base.textio import named_errors, write_lines
+from rescorer.contract.trained_model import LOG_NAME
 
 if TYPE_CHECKING:
     from rescorer.training.event_file import EventFile
 
-LOG_NAME = "training.jsonl"
 TAGS = {
     "training_loss": "loss/training",
     "held_out_loss": "loss/held_out",

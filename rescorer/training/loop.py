@@ -9,29 +9,22 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal
+from typing import Any, Generic
 
 import torch
 from torch import Tensor, nn
 
-from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError, UserError
 from moses_bridge.base.json_files import record_of
 from moses_bridge.base.memory import keep_freed_memory
 from moses_bridge.base.progress import Progress, print_note
-from rescorer.contract.choices import Precision
-from rescorer.contract.compute import dtype_of, fastest_precision, repeatable_sums
+from rescorer.contract.compute import repeatable_sums
+from rescorer.contract.trained_model import TRAINING_STATE
 from rescorer.contract.training import Task, TaskBatch
-from rescorer.training.gradient_norm import clip_gradients
 from rescorer.training.log import LogRecord, NoLog, TrainingLog
+from rescorer.training.loop_config import RECIPES, LoopConfig
 from rescorer.training.peers import ALONE, Peers
-from rescorer.training.recipes import RECIPES, Recipe, RecipeName
-from rescorer.training.state import (
-    OF_TRAINING,
-    TRAINING_STATE,
-    load_training_state,
-    save_training_state,
-)
+from rescorer.training.state import OF_TRAINING, load_training_state, save_training_state
 
 # Evaluations without a better held-out loss after which the rate is halved, where no end is planned.
 EVALUATIONS_TO_HALVE = 3
@@ -44,83 +37,6 @@ LIMITS = (
     "checkpoint_minutes",
     "accumulation",
 )
-
-
-@dataclass(frozen=True)
-class LoopConfig:
-    """How a network is trained.
-
-    Without n_epochs and max_minutes a training ends when the held-out loss has stopped falling; the
-    learning rate is then halved after every third evaluation in a row without a better one.
-
-    Attributes:
-        recipe: "adam" (with warm-up, and a learning rate that falls to zero along a cosine where an end
-            is planned), or "paper" (Adadelta, rho 0.95, eps 1e-6, summed loss, float32, as in Cho et
-            al. 2014).
-        learning_rate: peak of Adam's rate.
-        warmup_updates: updates over which the rate rises, but at most a twentieth of the training.
-        clip_norm: the gradient's norm is cut to this.
-        n_epochs: maximum number of passes; 0 for no limit.
-        max_minutes: maximum minutes of training; 0 for no limit.
-        evaluations_per_epoch: how often the held-out loss is measured.
-        evaluation_minutes: where max_minutes is set, it is measured at least this often.
-        patience: number of evaluations in a row without a better held-out loss after which training stops.
-        checkpoint_minutes: how often the state is saved.
-        accumulation: parts of an update that a process computes one after another, so that a large batch
-            needs the memory of a part.
-        product_type: type of the layers' products with the recipe "adam"; sums and held-out losses are
-            float32. "fastest" is bfloat16 where the processor has instructions for it, else float32: then
-            the weights depend on the processor.
-    """
-
-    recipe: RecipeName = "adam"
-    learning_rate: Annotated[float, AtLeast(0)] = 2e-3
-    warmup_updates: Annotated[int, AtLeast(0)] = 200
-    clip_norm: Annotated[float, AtLeast(0)] = 1.0
-    n_epochs: Annotated[int, AtLeast(0)] = 0
-    max_minutes: Annotated[float, AtLeast(0)] = 0.0
-    evaluations_per_epoch: Annotated[int, AtLeast(1)] = 2
-    evaluation_minutes: Annotated[float, AtLeast(0)] = 1.0
-    patience: Annotated[int, AtLeast(1)] = 10
-    checkpoint_minutes: Annotated[float, AtLeast(0)] = 1.0
-    accumulation: Annotated[int, AtLeast(1)] = 1
-    product_type: Precision | Literal["fastest"] = "float32"
-
-    def __post_init__(self) -> None:
-        check_limits(self)
-
-    @property
-    def how(self) -> Recipe:
-        """The recipe."""
-        return RECIPES[self.recipe]
-
-    @property
-    def product_dtype(self) -> torch.dtype:
-        """Type of the layers' products."""
-        if self.how.is_exact:
-            return torch.float32
-        if self.product_type == "fastest":
-            return dtype_of(fastest_precision())
-        return dtype_of(self.product_type)
-
-    @property
-    def has_planned_end(self) -> bool:
-        """Whether passes or minutes are limited."""
-        return bool(self.n_epochs or self.max_minutes)
-
-    def end_in_words(self, n_held_out: int) -> str:
-        """What ends a training, whichever comes first.
-
-        Args:
-            n_held_out: number of held-out items; without any, no loss ends it.
-        """
-        unit = "minute" if self.max_minutes == 1 else "minutes"
-        ends = [f"after {self.max_minutes:g} {unit}"] if self.max_minutes else []
-        ends += [f"after {self.n_epochs} passes over the data"] if self.n_epochs else []
-        advice = "" if ends else "; --minutes and --epochs limit it"
-        if n_held_out:
-            ends.append(f"when the held-out loss does not fall in {self.patience} evaluations")
-        return f"{', or '.join(ends)}{advice}"
 
 
 @dataclass
@@ -189,7 +105,7 @@ class Trainer(Generic[TaskBatch]):
         self.peers = peers
         self.unit = unit
         self.settings = json.loads(json.dumps({**settings, "loop": _without_limits(config)}))
-        self.recipe = config.how
+        self.recipe = RECIPES[config.recipe]
         self.optimizer = self.recipe.optimizer(network.parameters(), config)
         self.report = TrainingReport()
         self.epoch = self.batch_number = self.n_worse = self.n_halvings = 0
@@ -291,7 +207,7 @@ class Trainer(Generic[TaskBatch]):
                 "train with a lower learning_rate"
             )
         self.peers.sum_gradients(self.network.parameters())
-        clip_gradients(self.network.parameters(), self.config.clip_norm)
+        nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip_norm)
         self.optimizer.step()
         self.report.n_updates += 1
         return loss_per_word

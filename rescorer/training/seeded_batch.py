@@ -1,12 +1,58 @@
-"""A batch with the seed of all random draws in its update."""
+"""What a seed decides in each training: held-out items, batches with their draws, and dropout.
+
+A resumed training draws the same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
+
+
+def digest(parts: Iterable[bytes]) -> str:
+    """A digest of all training data: it guards the resumption of a training."""
+    hashed = blake2b(digest_size=16)
+    for number, part in enumerate(parts):
+        hashed.update(b"\n" + part if number else part)
+    return hashed.hexdigest()
+
+
+def held_out_mask(n_items: int, n_held_out: int, seed: int) -> NDArray[np.bool_]:
+    """Which items are held out: n_held_out at random, at most a tenth of all, *Shape:* (n_items,)."""
+    mask = np.zeros(n_items, np.bool_)
+    rng = np.random.default_rng(seed)
+    mask[rng.permutation(n_items)[: min(n_held_out, n_items // 10)]] = True
+    return mask
+
+
+def held_out_groups(groups: NDArray[np.int64], n_held_out: int, seed: int) -> NDArray[np.bool_]:
+    """Which items are held out, whole groups at random: n_held_out items or a few more, at most a tenth of all.
+
+    Args:
+        groups: the group of each item; a negative number for an item in no group, never held out,
+            *Shape:* (n_items,).
+        n_held_out: number of items.
+        seed: of the choice.
+
+    Returns:
+        *Shape:* (n_items,).
+    """
+    names, sizes = np.unique(groups[groups >= 0], return_counts=True)
+    order = np.random.default_rng(seed).permutation(len(names))
+    most, wanted = len(groups) // 10, min(n_held_out, len(groups) // 10)
+    chosen, n_chosen = list[int](), 0
+    for place in order:
+        if n_chosen < wanted and n_chosen + sizes[place] <= most:
+            chosen.append(names[place])
+            n_chosen += sizes[place]
+    return np.isin(groups, chosen)
+
 
 NO_ROWS: NDArray[np.int64] = np.empty(0, np.int64)
 
@@ -20,12 +66,14 @@ class SeededBatch(NamedTuple):
             epoch draws the same.
         part: the number of this part, where the batch is one of several parts of an update.
         others: what the other parts have, *Shape:* (m,).
+        pool: of the data, where these are in memory pool by pool.
     """
 
     rows: NDArray[np.int64]
     seed: tuple[int, ...]
     part: int = 0
     others: NDArray[np.int64] = NO_ROWS
+    pool: int = 0
 
     def parts(self, n_parts: int) -> list[SeededBatch]:
         """The batch in at most n_parts parts, none empty; see `even_parts`."""
@@ -33,8 +81,10 @@ class SeededBatch(NamedTuple):
         if len(pieces) < 2:
             return [self]
         return [
-            SeededBatch(
-                piece, self.seed, number, np.concatenate(pieces[:number] + pieces[number + 1 :])
+            self._replace(
+                rows=piece,
+                part=number,
+                others=np.concatenate(pieces[:number] + pieces[number + 1 :]),
             )
             for number, piece in enumerate(pieces)
         ]
@@ -57,3 +107,22 @@ def in_random_order(
 def even_parts(rows: NDArray[np.int64], n_parts: int) -> list[NDArray[np.int64]]:
     """Rows in their order in at most n_parts parts of about the same size, none empty."""
     return np.array_split(rows, max(1, min(n_parts, len(rows))))
+
+
+def with_dropout(hidden: Tensor, share: float, rng: np.random.Generator, part: int = 0) -> Tensor:
+    """Set a share of the units to zero and raise the others so that the mean stays, as the rng says.
+
+    Args:
+        hidden: *Shape:* (n, width).
+        share: 0 changes nothing; less than 1.
+        rng: says which units.
+        part: parts of one update, with the same rng, leave out other units.
+
+    Returns:
+        *Shape:* (n, width).
+    """
+    if not share:
+        return hidden
+    generator = torch.Generator(hidden.device).manual_seed(int(rng.integers(2**62)) + part)
+    kept = torch.empty_like(hidden).bernoulli_(1 - share, generator=generator)
+    return hidden * kept / (1 - share)

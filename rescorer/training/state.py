@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from moses_bridge.base.config import shown_value
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.json_files import parse_json
+from rescorer.contract.trained_model import TRAINING_STATE
 from rescorer.layers.tensor_files import check_weights, load_tensors, save_tensors
 
-TRAINING_STATE = "training.safetensors"
 OF_TRAINING = "the state of a training"
 OTHER_TRAINING = (
     "It is the state of a training with other data or sizes: take another directory, or leave "

@@ -24,7 +24,7 @@ from torch.nn.functional import softplus
 from moses_bridge.base.errors import ConfigError
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.seeded_batch import SeededBatch
-from rescorer.tries.pair_task import Batching, PairTrainingConfig
+from rescorer.tries.settings import Batching, PairTrainingConfig
 
 # Stands for the logarithm of 0: minus infinity has no gradient.
 NEVER = -1e9
@@ -122,7 +122,7 @@ def contrastive_loss(batch: ContrastBatch, values: ContrastValues) -> Tensor:
 
 @dataclass(frozen=True)
 class ContrastLosses:
-    """See `PairLosses`; both are the same.
+    """See `Losses`; both are the same.
 
     Attributes:
         values_of: values of a batch under the model in training.
@@ -131,10 +131,10 @@ class ContrastLosses:
     values_of: Callable[[ContrastBatch], ContrastValues]
 
     def of_update(self, data: EncodedPairs, batch: SeededBatch) -> Tensor:
-        """See `PairLosses`."""
+        """See `Losses`."""
         return self.of_held_out(data, batch.rows)
 
     def of_held_out(self, data: EncodedPairs, rows: NDArray[np.int64]) -> Tensor:
-        """See `PairLosses`."""
+        """See `Losses`."""
         batch = ContrastBatch.of(data, rows)
         return contrastive_loss(batch, self.values_of(batch))

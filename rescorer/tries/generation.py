@@ -219,12 +219,10 @@ class _Read(Generic[Source, State, Carried, Inputs]):
         return np.where(lens > 0, places, NO_PLACE)
 
 
-def generator_with(
+def new_generator(
+    model: TrainedModel[Any],
+    compute: Compute,
     new_scorer: Callable[[TrainedModel[Any], Compute], TrieScorer[Any, Any, Any, Any]],
-) -> Callable[[TrainedModel[Any], Compute], Generator[Any, Any, Any, Any]]:
-    """What makes the generator of a model (`Architecture.generator`) with the network of its scorer."""
-
-    def new_generator(model: TrainedModel[Any], compute: Compute) -> Generator[Any, Any, Any, Any]:
-        return Generator(new_scorer(model, compute).network, model.shortlists)
-
-    return new_generator
+) -> Generator[Any, Any, Any, Any]:
+    """The generator of a model, with the network of its scorer; see `tries.scoring.generator_with`."""
+    return Generator(new_scorer(model, compute).network, model.shortlists)

@@ -1,16 +1,16 @@
 """Natural log p(target | source) of phrase pairs, through which gradients flow into a recurrent network.
 
-Each distinct prefix is computed once, as in `tries.loss`; there the gradient of a weighted sum is wanted, here
-the values come first, since a training on whole translations weighs pairs by what their translations are worth.
-When the weights are known, the gradient is that of the weighted sum. The softmax's denominators are those of
-the values, and pairs that weigh next to nothing, such as those of hypotheses that no one would choose, are left
-out.
+Each distinct prefix is computed once, as in `tries.loss`. A training on whole translations weighs pairs by
+what their translations are worth, so the values come first, without a graph. When the weights are known, the
+gradient is that of the weighted loss. Pairs that weigh next to nothing, such as those of unlikely hypotheses,
+are left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,19 +20,17 @@ from torch import Tensor, nn
 
 from rescorer.contract.architectures import PhraseValues
 from rescorer.contract.batch import Batch
-from rescorer.contract.distinct import distinct_phrases
+from rescorer.contract.numbered_phrases import distinct_phrases
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists
 from rescorer.layers.compiled_gates import compile_gates
 from rescorer.layers.output_layer import ExactOutputLayer
-from rescorer.layers.predicted import Predicted
 from rescorer.layers.products import with_same_weights
-from rescorer.layers.softmax_gradient import softmax_gradients
 from rescorer.layers.step_linear import shared_steps
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
-from rescorer.tries.loss import prefix_factors
 from rescorer.tries.prefix_tree import PrefixTree
 from rescorer.tries.recurrent import to_device
+from rescorer.tries.task import pairs_loss, prefix_factors
 
 # Logits of this many prefixes and 15,000 words are 15 MB in float32.
 PREFIXES_AT_ONCE = 256
@@ -108,7 +106,6 @@ class _LogProbs(torch.autograd.Function):
         log_z = _log_z(layer, factors).index_select(0, places)
         found = layer.log_probs(factors.index_select(0, places), log_z, to_device(words, factors))
         ctx.network, ctx.data, ctx.product_type = network, data, product_type
-        ctx.pairs, ctx.log_z = pairs, log_z
         return found.new_zeros(len(data)).index_add(0, to_device(pairs, factors), found)
 
     @staticmethod
@@ -119,21 +116,10 @@ class _LogProbs(torch.autograd.Function):
         parameters = tuple(ctx.network.parameters())
         if not chosen.any():
             return None, None, None, None, *(None for _ in parameters)
-        output, rows = ctx.network.output, np.flatnonzero(chosen)
+        weighed = replace(ctx.data, weights=-weights)  # a loss is minus the values
         with torch.enable_grad(), _steps_in(ctx.network, ctx.product_type):
-            tree, factors = prefix_factors(ctx.network, ctx.data, rows)
-        pairs, prefixes, words = _steps(tree, ctx.data.targets[rows])
-        log_z = ctx.log_z.new_empty(len(factors))
-        log_z[to_device(prefixes, factors)] = ctx.log_z[
-            to_device(np.flatnonzero(chosen[ctx.pairs]), factors)
-        ]
-        order = np.argsort(prefixes, kind="stable")
-        predicted = Predicted(prefixes[order], words[order], weights[rows[pairs[order]]])
-        by = softmax_gradients(output, factors.detach(), log_z, predicted, ctx.product_type)
-        found = torch.autograd.grad(factors, parameters, by.rows, allow_unused=True)
-        of_output = {output.weight: by.weight, output.bias: by.bias}
-        gradients = (of_output.get(*both) for both in zip(parameters, found, strict=True))
-        return None, None, None, None, *gradients
+            loss = pairs_loss(ctx.network, weighed, np.flatnonzero(chosen), ctx.product_type)
+        return None, None, None, None, *torch.autograd.grad(loss, parameters, allow_unused=True)
 
 
 def _steps_in(network: nn.Module, product_type: torch.dtype) -> AbstractContextManager[None]:

@@ -15,7 +15,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from rescorer.layers.device_levels import device_states, has_device_levels
 from rescorer.layers.gated_levels import are_first_children, gated_states, has_compiled_levels
 from rescorer.layers.units import GatedUnit, Unit
 from rescorer.tries.prefix_tree import PrefixTree
@@ -181,8 +180,6 @@ def unit_states(
     """
     if has_compiled_levels(unit, inputs):
         return unit.state(gated_states(cast(GatedUnit, unit), start[0], parents, inputs))
-    if has_device_levels(unit, inputs):
-        return unit.state(device_states(cast(GatedUnit, unit), start[0], parents, inputs))
 
     def step(carried: Carried, which: Tensor, part: Tensor) -> State:
         return joined([unit.step(*one) for one in _carried_parts(carried, which, part)])

@@ -9,20 +9,22 @@ Notation: w width of the output layer's input; S distinct sources; n rows of a b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from rescorer.contract.batch import Batch
-from rescorer.contract.compute import turn
-from rescorer.contract.distinct import distinct
+from rescorer.contract.compute import Compute
+from rescorer.contract.numbered_phrases import distinct
+from rescorer.contract.object_reference import imported_when_called
 from rescorer.contract.scorer import WordLogProbs
+from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.layers.output_layer import OutputLayer
+from rescorer.layers.output_layer import OutputLayer, turn
 from rescorer.tries.prefix_tree import PrefixTree, build_prefix_tree
 from rescorer.tries.recurrent import (
     NO_WORD,
@@ -37,6 +39,10 @@ from rescorer.tries.recurrent import (
     take,
     to_device,
 )
+
+if TYPE_CHECKING:
+    from rescorer.contract.target_generation import TargetGenerator
+
 
 # Words of sources read at a time: their annotations, of 1,000 numbers each in float32, are 131 MB.
 # A block has more where hypotheses are the sources: those of a model with reversed sides.
@@ -243,3 +249,57 @@ def _on_host(depths: Iterable[_Depth[Tensor]]) -> Iterator[_Depth[NDArray[np.flo
     for depth in every:
         log_probs, end_log_probs = next(parts), next(parts)
         yield _Depth(depth.parents, log_probs, depth.rows, depth.ends, end_log_probs)
+
+
+def generator_with(
+    new_scorer: Callable[[TrainedModel[Any], Compute], TrieScorer[Any, Any, Any, Any]],
+) -> Callable[[TrainedModel[Any], Compute], TargetGenerator]:
+    """What makes the generator of a model (`Architecture.generator`) with the network of its scorer."""
+    return imported_when_called("rescorer.tries.generation:new_generator", new_scorer)
+
+
+class WordTables(Generic[Source, State, Carried, Inputs]):
+    """What `Recurrent` asks for but `inputs`, which a subclass looks up; the rest is left to a network.
+
+    Args:
+        network: makes the steps.
+        output: the trained output layer.
+    """
+
+    def __init__(
+        self, network: Recurrent[Source, State, Carried, Inputs], output: nn.Linear
+    ) -> None:
+        self.output = output
+        self._network = network
+
+    def read(self, ids: NDArray[np.int32], lens: NDArray[np.int64]) -> Source:
+        """See `Recurrent.read`."""
+        return self._network.read(ids, lens)
+
+    def start(self, source: Source) -> State:
+        """See `Recurrent.start`."""
+        return self._network.start(source)
+
+    def carry(self, state: State) -> Carried:
+        """See `Recurrent.carry`."""
+        return self._network.carry(state)
+
+    def step(self, carried: Carried, inputs: Inputs, source: Source) -> State:
+        """See `Recurrent.step`."""
+        return self._network.step(carried, inputs, source)
+
+    def factors(self, state: State, inputs: Inputs, source: Source) -> Tensor:
+        """See `Recurrent.factors`."""
+        return self._network.factors(state, inputs, source)
+
+
+def with_no_word(vectors: Tensor) -> Tensor:
+    """Vectors of words with one more row of zeros: NO_WORD is -1, so it takes the last one.
+
+    Args:
+        vectors: *Shape:* (n_words, r).
+
+    Returns:
+        *Shape:* (n_words + 1, r).
+    """
+    return torch.cat([vectors, vectors.new_zeros(1, vectors.shape[1])])

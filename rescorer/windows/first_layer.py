@@ -17,7 +17,7 @@ from torch.nn.functional import embedding
 
 from moses_bridge.compiled.kept_code import njit
 from rescorer.layers.float_bits import narrowed, widened
-from rescorer.layers.narrow_rows import n_narrow_rows, narrow_rows, numpy_numbers
+from rescorer.layers.products import n_narrow_rows, narrow_rows, numpy_numbers
 
 
 def first_layer_tables(vectors: Tensor, weight: Tensor) -> list[Tensor]:

@@ -9,7 +9,6 @@ Notation: n rows, w numbers of a row before its word, d1 width of the first laye
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numba
@@ -20,9 +19,8 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from moses_bridge.compiled.kept_code import njit
-from rescorer.layers import packed_linear
 from rescorer.layers.float_bits import narrowed, widened
-from rescorer.layers.narrow_rows import ROWS_STEP, numpy_numbers
+from rescorer.layers.products import ROWS_STEP, numpy_numbers
 from rescorer.windows.feed_forward import FeedForward
 from rescorer.windows.first_layer import first_layer_tables
 from rescorer.windows.ngrams import first_of_each
@@ -68,7 +66,7 @@ class HiddenLayers:
                 network.embedding.weight[: history.n_numbers], network.first.weight[:, :width]
             )
             self.tables = torch.stack([_with_mean(table, history) for table in tables]).to(dtype)
-            self.second = None if network.second is None else _SecondLayer(network.second, dtype)
+            self.second = None if network.second is None else _in_type(network.second, dtype)
 
     @torch.inference_mode()
     def __call__(self, rows: NDArray[np.int32], bases: Tensor) -> tuple[Tensor, NDArray[np.int32]]:
@@ -92,7 +90,7 @@ class HiddenLayers:
             first = torch.empty(len(firsts), self.tables.shape[2], dtype=self.dtype)
             _sum_first_layer(rows, firsts, bases.numpy(), tables, numpy_numbers(first))
             return first
-        result = torch.empty(len(firsts), self.second.width, dtype=self.dtype)
+        result = torch.empty(len(firsts), len(self.second[1]), dtype=self.dtype)
         size = min(ROWS_AT_ONCE, _filled(len(firsts)))
         first = torch.empty(size, self.tables.shape[2], dtype=self.dtype)
         for start in range(0, len(firsts), ROWS_AT_ONCE):
@@ -114,27 +112,7 @@ class HiddenLayers:
         return self._last(torch.relu(first).to(self.dtype))
 
     def _last(self, first: Tensor) -> Tensor:
-        return first if self.second is None else self.second(first)
-
-
-class _SecondLayer:
-    """A trained layer in a type, its weight laid out for the product where that is faster."""
-
-    def __init__(self, layer: nn.Linear, dtype: torch.dtype) -> None:
-        self.width = layer.out_features
-        self._weight, self._bias = layer.weight.detach().to(dtype), layer.bias.detach().to(dtype)
-        self._rectified: Callable[[Tensor, Tensor, Tensor], Tensor] = _rectified_product
-        if packed_linear.is_faster(self._weight) or packed_linear.is_onednn_anyway(self._weight):
-            self._weight = packed_linear.packed(self._weight)
-            self._rectified = packed_linear.rectified_product
-
-    def __call__(self, first: Tensor) -> Tensor:
-        """The rectified layer of each row, *Shape:* (n, d1) -> (n, d)."""
-        return self._rectified(first, self._weight, self._bias)
-
-
-def _rectified_product(rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    return linear(rows, weight, bias).relu_()
+        return first if self.second is None else linear(first, *self.second).relu_()
 
 
 @torch.inference_mode()
@@ -157,6 +135,11 @@ def _with_mean(table: Tensor, history: History) -> Tensor:
     """A table with one row more: the mean, weighted by the words' frequencies."""
     shares = torch.from_numpy(history.frequencies / history.frequencies.sum()).to(table)
     return torch.cat([table, (shares @ table)[None]])
+
+
+def _in_type(layer: nn.Linear, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Weight and bias of a trained layer."""
+    return layer.weight.detach().to(dtype), layer.bias.detach().to(dtype)
 
 
 def _filled(n_rows: int) -> int:

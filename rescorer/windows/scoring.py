@@ -1,22 +1,45 @@
-"""Log-probabilities of whole sentences under a feed-forward network, each distinct window computed once."""
+"""Log-probabilities of sentences under a network over windows of words, each distinct window computed once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from rescorer.contract.batch import Batch
-from rescorer.contract.compute import turn
 from rescorer.contract.scorer import WordLogProbs
 from rescorer.contract.vocabulary import Vocabulary
-from rescorer.layers.output_layer import OutputLayer
+from rescorer.layers.output_layer import OutputLayer, turn
 from rescorer.windows.ngrams import distinct_rows
-from rescorer.windows.windowed import ROWS_AT_ONCE, Windowed
+
+# So many rows are computed at once: their hidden layers stay in the processor's cache.
+ROWS_AT_ONCE = 8192
+
+
+class Windowed(Protocol):
+    """A network that predicts a word from a window: a fixed number of words in fixed places.
+
+    The architecture decides what fills the places: previous words, words of the source, or both, as
+    numbers of one embedding.
+    """
+
+    @property
+    def output(self) -> nn.Linear:
+        """The output layer, from `hidden` to the logits of all words."""
+
+    def hidden(self, windows: Tensor) -> Tensor:
+        """What is multiplied with the output weight.
+
+        Args:
+            windows: numbers of words, *Shape:* (n, width).
+
+        Returns:
+            *Shape:* (n, w).
+        """
 
 
 class FilledWindows(NamedTuple):

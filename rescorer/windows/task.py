@@ -1,27 +1,68 @@
-"""Training of a feed-forward network on windows of words: settings, batches and losses."""
+"""Training of a feed-forward network on windows of words: settings, mapped windows, batches and losses."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from moses_bridge.base.array_file import parts
+from moses_bridge.base.array_file import ArrayFile, parts, temporary_arrays
 from moses_bridge.base.config import AtLeast, Below, check_limits
 from rescorer.contract.scorer import LogZ
 from rescorer.layers.log_sum_exp import log_sum_exp
-from rescorer.layers.log_z_correction import flatten_log_z
-from rescorer.layers.predicted import Predicted, UpdateLoss, output_loss
-from rescorer.layers.sampled import WordSampler
-from rescorer.training.dropout import with_dropout
-from rescorer.training.loop import LoopConfig
-from rescorer.training.seeded_batch import SeededBatch
-from rescorer.windows.mapped_rows import WindowRows
+from rescorer.layers.output_layer import flatten_log_z
+from rescorer.layers.predicted import Predicted, UpdateLoss, WordSampler, output_loss
+from rescorer.training.loop_config import LoopConfig
+from rescorer.training.seeded_batch import SeededBatch, with_dropout
+
+
+class WindowRows(NamedTuple):
+    """Windows with the predicted word behind each.
+
+    Attributes:
+        train: *Shape:* (n, width + 1).
+        held_out: *Shape:* (n_held_out, width + 1).
+    """
+
+    train: NDArray[np.int32]
+    held_out: NDArray[np.int32]
+
+
+def mapped_rows(
+    parts: Iterable[tuple[NDArray[np.int32], NDArray[np.int64]]], held_out: NDArray[np.bool_]
+) -> WindowRows:
+    """Write windows into anonymous files, deleted with the arrays.
+
+    The files are in the directory of temporary files (TMPDIR); the system reads them on demand.
+
+    Args:
+        parts: windows of sentences that follow each other, with the sentence of each, counted from 0 in
+            each part; each sentence has one at least.
+        held_out: which of the sentences are held out, *Shape:* (n_sentences,).
+
+    Raises:
+        OSError: the disk is full.
+    """
+    with temporary_arrays() as files:
+        train, rest = files.new(np.int32), files.new(np.int32)
+        n_before, width = 0, 1
+        for rows, sentences in parts:
+            width = rows.shape[1]
+            is_held_out = held_out[n_before + sentences]
+            train.append(rows[~is_held_out].ravel())
+            rest.append(rows[is_held_out].ravel())
+            n_before += int(sentences[-1]) + 1
+        return WindowRows(_rows(train, width), _rows(rest, width))
+
+
+def _rows(values: ArrayFile[np.int32], width: int) -> NDArray[np.int32]:
+    return values.mapped().reshape(-1, width)
+
 
 # Held-out windows scored at a time, so that memory does not grow with their number.
 HELD_OUT_BATCH = 8192

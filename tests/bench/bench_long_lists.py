@@ -22,7 +22,8 @@ from moses_bridge.base.textio import read_lines, write_lines
 from rescorer.contract.data import Data
 from rescorer.contract.training import Prepared
 from rescorer.models.model_directory import save_model
-from rescorer.scorers.rnnsearch.task import RnnSearchTrainingConfig, prepare
+from rescorer.scorers.rnnsearch import ARCHITECTURE
+from rescorer.scorers.rnnsearch.network import RnnSearchTrainingConfig
 
 N_WORDS = 200
 # Sentences, hypotheses of each, and whether the hypotheses are the sources.
@@ -41,7 +42,7 @@ def main(source: Path, target: Path, out: Path) -> None:
     results = []
     with TemporaryDirectory() as directory:
         folder = Path(directory)
-        prepared = prepare(Data(target, source), RnnSearchTrainingConfig(), 1)
+        prepared = ARCHITECTURE.prepare(Data(target, source), RnnSearchTrainingConfig(), 1)
         for n_sentences, n_hypotheses, is_reversed in CASES:
             make_list(source, target, folder, n_sentences, n_hypotheses)
             mib, speed = measured(saved(prepared, is_reversed, folder / "model"), folder)

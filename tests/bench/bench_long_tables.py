@@ -38,7 +38,7 @@ entry = load("encdec")
 prepared = entry.prepare(Data(Path(sys.argv[1])), entry.settings(), 1)
 batch = next(iter(prepared.task.batches(0)))
 loss, n_words = prepared.task.loss(batch)
-print(sum(prepared.task.sizes), loss.item() / n_words)
+print(sum(prepared.task.source.sizes), loss.item() / n_words)
 """
 
 

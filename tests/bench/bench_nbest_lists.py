@@ -28,7 +28,7 @@ from rescorer.contract.trained_model import TrainedModel
 from rescorer.models.model_directory import load_model
 from rescorer.runs.expected_bleu.list_reader import read_lists
 from rescorer.runs.expected_bleu.nbest_lists import StoredLists
-from rescorer.runs.expected_bleu.task import ExpectedBleuConfig, ExpectedBleuTask, PairValues
+from rescorer.runs.expected_bleu.run import ExpectedBleuConfig, ExpectedBleuTask, PairValues
 from rescorer.tries.recurrent import to_device
 
 sys.path.append(str(Path(__file__).parents[2]))  # behind the installed packages

@@ -32,9 +32,8 @@ from rescorer.contract.data import Data
 from rescorer.contract.vocabulary import Shortlists
 from rescorer.models.model_directory import save_model
 from rescorer.runs.train import train
-from rescorer.scorers.encdec.network import EncDecConfig
-from rescorer.scorers.encdec.task import EncDecTrainingConfig, empty_network
-from rescorer.training.loop import LoopConfig
+from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig, empty_network
+from rescorer.training.loop_config import LoopConfig
 
 ProductType = Precision | Literal["fastest"]
 

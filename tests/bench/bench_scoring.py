@@ -28,17 +28,17 @@ from results import Result, write_results
 from scipy.stats import spearmanr
 from whole_command import measure_command
 
+from moses_bridge.base.ordered_map import map_in_order
 from moses_bridge.base.processors import n_processors
 from moses_bridge.formats.phrase_table import Block, read_blocks
 from rescorer.contract.batch import Batch
 from rescorer.contract.choices import Device
 from rescorer.contract.compute import Compute
-from rescorer.contract.parallel import map_in_order
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.maxout import MAXOUT_PIECES
 from rescorer.models.model_directory import load_model
-from rescorer.scorers.encdec.inference import EncDecScorer, encdec_scorer
+from rescorer.scorers.encdec import EncDecScorer, encdec_scorer
 from rescorer.scorers.encdec.network import EncoderDecoder
 from rescorer.tries.prefix_tree import build_prefix_tree
 

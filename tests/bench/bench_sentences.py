@@ -27,12 +27,12 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.data import Data
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists
-from rescorer.scorers.rnnsearch.inference import rnnsearch_scorer
-from rescorer.scorers.rnnsearch.network import RnnSearch
-from rescorer.scorers.rnnsearch.task import RnnSearchTrainingConfig, prepare
+from rescorer.scorers.rnnsearch import ARCHITECTURE, rnnsearch_scorer
+from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchTrainingConfig
 from rescorer.tables.nbest import ENTRIES_AT_ONCE
 from rescorer.tries.prefix_tree import build_prefix_tree
-from rescorer.tries.sentence_task import SentenceTask
+from rescorer.tries.sentences import SentencePairs
+from rescorer.tries.task import TrieTask
 
 PEER_BATCH = 64
 # Hypotheses that all ways score: the peers take longer.
@@ -44,7 +44,7 @@ def main(nbest: Path, source: Path, train_source: Path, train_target: Path, out:
     """Measure scoring and training."""
     torch.set_num_threads(1)
     data = Data(train_target, train_source)
-    prepared = prepare(data, RnnSearchTrainingConfig(), 1)
+    prepared = ARCHITECTURE.prepare(data, RnnSearchTrainingConfig(), 1)
     network, shortlists = prepared.network.eval(), prepared.shortlists
     assert isinstance(network, RnnSearch)
     results = scoring(network, shortlists, read_hypotheses(nbest, source))
@@ -155,21 +155,22 @@ def training(data: Data) -> list[Result]:
     peer_value = None
     for name, changes in ways.items():
         config = from_mapping(RnnSearchTrainingConfig, changes, name)
-        prepared = prepare(data, config, 1)
+        prepared = ARCHITECTURE.prepare(data, config, 1)
         task, network = prepared.task, prepared.network
-        assert isinstance(task, SentenceTask) and isinstance(network, RnnSearch)
+        assert isinstance(task, TrieTask) and isinstance(network, RnnSearch)
+        assert isinstance(task.source, SentencePairs)
         if peer_value is None:
             peer = GruSearch(network.config, *(len(words or ()) for words in prepared.shortlists))
-            peer_value = training_speed(peer, task, peer_loss(peer, task))
-        ours = training_speed(network, task, lambda batch, task=task: task.loss(batch)[0])
+            peer_value = training_speed(peer, task.source, peer_loss(peer, task.source))
+        ours = training_speed(network, task.source, lambda batch, task=task: task.loss(batch)[0])
         title = f"train on sentence pairs, d={network.config.hidden_width}"
         results.append(Result(title, name, "padded torch.nn.GRU", ours, peer_value, "words/s"))
     return results
 
 
-def peer_loss(peer: GruSearch, task: SentenceTask) -> Callable[[object], torch.Tensor]:
+def peer_loss(peer: GruSearch, source: SentencePairs) -> Callable[[object], torch.Tensor]:
     """The loss of plain PyTorch on the same batches, with the whole softmax in float32."""
-    data = task.data
+    data = source.data
 
     def loss(batch: object) -> torch.Tensor:
         rows = batch.rows  # type: ignore[attr-defined]
@@ -184,11 +185,11 @@ def peer_loss(peer: GruSearch, task: SentenceTask) -> Callable[[object], torch.T
 
 
 def training_speed(
-    network: torch.nn.Module, task: SentenceTask, loss: Callable[..., torch.Tensor]
+    network: torch.nn.Module, source: SentencePairs, loss: Callable[..., torch.Tensor]
 ) -> float:
     """Target words a second of whole updates with Adam."""
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-4, fused=True)
-    batches = task.batches(0)[: N_UPDATES + 1]
+    batches = source.batches(0)[: N_UPDATES + 1]
 
     def updates(batches: Iterable[object]) -> None:
         for batch in batches:
@@ -198,7 +199,7 @@ def training_speed(
             optimizer.step()
 
     updates(batches[:1])
-    n_words = sum(int((task.data.target_lens[batch.rows] + 1).sum()) for batch in batches[1:])
+    n_words = sum(int((source.data.target_lens[batch.rows] + 1).sum()) for batch in batches[1:])
     return n_words / seconds(lambda: updates(batches[1:]))
 
 

@@ -29,17 +29,21 @@ from torch import Tensor, nn
 from moses_bridge.base.progress import Progress
 from rescorer.contract.choices import Precision
 from rescorer.contract.compute import fastest_precision, repeatable_sums
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.scorers.encdec.task import EncDecTrainingConfig, empty_network
-from rescorer.training.gradient_norm import clip_gradients
-from rescorer.training.loop import LoopConfig
+from rescorer.contract.training import Batches
+from rescorer.scorers.encdec.network import (
+    EncDecConfig,
+    EncDecTrainingConfig,
+    EncoderDecoder,
+    empty_network,
+)
+from rescorer.training.loop_config import LoopConfig
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.pairs.pair_pools import open_pairs
 from rescorer.training.pairs.phrase_pairs import PairChoice
 from rescorer.training.seeded_batch import SeededBatch
-from rescorer.training.shortlists import choose_shortlists
-from rescorer.tries.pair_losses import PairWords, RecurrentLosses
-from rescorer.tries.pair_task import PairTask
+from rescorer.training.word_counts import choose_shortlists
+from rescorer.tries.phrase_pairs import PairWords, PhrasePairs, pair_losses
+from rescorer.tries.task import TrieTask
 
 # By hidden width; it does not fall here, so it is lower than the peak of `rescorer train`.
 LEARNING_RATES = {256: 2e-3, 1000: 5e-4}
@@ -77,7 +81,7 @@ ON_GPU = Conditions("cuda", 512, 5.0, 10.0, 0.5, 1.0)
 class Task(Protocol):
     """Batches and losses of a training, ours or a peer's."""
 
-    def batches(self, epoch: int) -> list[SeededBatch]:
+    def batches(self, epoch: int) -> Batches[SeededBatch]:
         """The items of each update of an epoch."""
 
     def loss(self, batch: SeededBatch) -> tuple[Tensor, float]:
@@ -121,11 +125,11 @@ class PaddedTask:
         conditions: of the training.
     """
 
-    def __init__(self, log_probs: LogProbs, ours: PairTask, conditions: Conditions) -> None:
+    def __init__(self, log_probs: LogProbs, ours: PhrasePairs, conditions: Conditions) -> None:
         self.log_probs = log_probs
         self.conditions = conditions
-        self.data = ours.data
-        self.train_rows, self.held_out_rows = ours.train_rows, ours.held_out_rows
+        self.data, self.train_rows = ours.pool(0), ours.train_rows(0)
+        self.held_out_rows = np.setdiff1d(np.arange(len(self.data)), self.train_rows)
 
     def batches(self, epoch: int) -> list[SeededBatch]:
         """The pairs of each update of an epoch."""
@@ -200,7 +204,8 @@ def trained(
 def endless(task: Task) -> Iterator[SeededBatch]:
     """Epoch after epoch."""
     for epoch in count():
-        yield from task.batches(epoch)
+        batches = task.batches(epoch)
+        yield from (batches[number] for number in range(len(batches)))
 
 
 def update(
@@ -210,7 +215,7 @@ def update(
     optimizer.zero_grad(set_to_none=True)
     (loss / n_words).backward()  # type: ignore[no-untyped-call]
     float(loss.detach())  # a GPU is waited for, as there
-    clip_gradients(network.parameters(), LoopConfig.clip_norm)
+    nn.utils.clip_grad_norm_(network.parameters(), LoopConfig.clip_norm)
     optimizer.step()
 
 
@@ -220,6 +225,17 @@ def held_out_loss(task: Task) -> float:
     loss = task.held_out_loss()
     assert loss is not None
     return loss
+
+
+class OnePool:
+    """Pairs in memory."""
+
+    def __init__(self, data: EncodedPairs) -> None:
+        self.sizes, self._data = [len(data)], data
+
+    def load(self, pool: int) -> EncodedPairs:
+        """All pairs."""
+        return self._data
 
 
 @dataclass(frozen=True)
@@ -255,32 +271,34 @@ class Work:
         network.initialise(None)
         return network.to(self.conditions.device)
 
-    def task(self, network: EncoderDecoder, product_type: Precision) -> PairTask:
-        """Our batches and loss."""
+    def config(self, product_type: Precision) -> EncDecTrainingConfig:
+        """Settings of our way."""
         loop = LoopConfig(product_type=product_type)
         batch_pairs = self.conditions.batch_pairs
-        config = EncDecTrainingConfig(n_held_out=HELD_OUT_PAIRS, batch_pairs=batch_pairs, loop=loop)
-        losses = RecurrentLosses(network, config, self.words)
-        return PairTask(self.data, config, SEED, losses)
+        return EncDecTrainingConfig(n_held_out=HELD_OUT_PAIRS, batch_pairs=batch_pairs, loop=loop)
+
+    def source(self) -> PhrasePairs:
+        """Our batches."""
+        return PhrasePairs(OnePool(self.data), self.config("float32"), SEED)
 
     def ours(self, product_type: Precision, goal: float) -> Curve:
         """Train in our way."""
         network = self.network()
-        task = self.task(network, product_type)
+        losses = pair_losses(network, self.config(product_type), self.words)
+        task = TrieTask(self.source(), losses)
         with repeatable_sums(torch.device(self.conditions.device)):
             return self._trained(network, task, self.conditions.limit_seconds, goal)
 
     def plain(self) -> Curve:
         """Train pair by pair."""
         network = self.network()
-        task = PaddedTask(network.log_probs, self.task(network, "float32"), self.conditions)
+        task = PaddedTask(network.log_probs, self.source(), self.conditions)
         return self._trained(network, task, self.conditions.peer_seconds, -np.inf)
 
     def gru(self, goal: float) -> Curve:
         """Train with torch.nn.GRU."""
         network = GruNetwork(self.network()).to(self.conditions.device)
-        ours = self.task(network.network, "float32")
-        task = PaddedTask(network.log_probs, ours, self.conditions)
+        task = PaddedTask(network.log_probs, self.source(), self.conditions)
         return self._trained(network, task, self.conditions.limit_seconds, goal)
 
     def _trained(self, network: nn.Module, task: Task, seconds: float, goal: float) -> Curve:

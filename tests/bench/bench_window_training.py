@@ -23,9 +23,9 @@ from moses_bridge.base.memory import keep_freed_memory
 from rescorer.contract.choices import Precision
 from rescorer.contract.compute import repeatable_sums
 from rescorer.contract.data import Data
+from rescorer.scorers.nnjm import NnjmTrainingConfig, prepare
 from rescorer.scorers.nnjm.network import Nnjm
-from rescorer.scorers.nnjm.task import NnjmTrainingConfig, prepare
-from rescorer.training.loop import LoopConfig
+from rescorer.training.loop_config import LoopConfig
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.windows.feed_forward import above_first
 from rescorer.windows.task import WindowTask

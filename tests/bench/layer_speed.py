@@ -12,7 +12,7 @@ import torch
 
 from rescorer.layers.output_layer import ExactOutputLayer
 from rescorer.layers.products import NarrowLinear
-from rescorer.scorers.encdec.inference import EncDecScorer, EncoderDecoderTables
+from rescorer.scorers.encdec import EncDecScorer, EncoderDecoderTables
 
 
 @contextmanager
@@ -40,8 +40,7 @@ def printed_layer_speeds(scorer: EncDecScorer) -> Iterator[None]:
         setattr(layer, method, compute)
     output = scorer.layer
     assert isinstance(output, ExactOutputLayer)
-    denominator = output.denominator
-    vars(output)["denominator"] = timed("log Z", output.weight.numel(), denominator)
+    vars(output)["log_z"] = timed("log Z", output.weight.numel(), output.log_z)
     n_threads = torch.get_num_threads()
     torch.set_num_threads(1)
     started = time.thread_time()
@@ -50,7 +49,7 @@ def printed_layer_speeds(scorer: EncDecScorer) -> Iterator[None]:
     finally:
         whole = time.thread_time() - started
         torch.set_num_threads(n_threads)
-        vars(output)["denominator"] = denominator
+        del vars(output)["log_z"]
         for layer in layers.values():
             vars(layer).pop("narrow", None)
             vars(layer).pop("forward", None)

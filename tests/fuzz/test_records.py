@@ -20,8 +20,7 @@ from moses_bridge.base.steps import read_steps
 from rescorer.contract.trained_model import TrainingRecord
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.model_directory import load_model, save_model
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.scorers.encdec.task import EncDecTrainingConfig
+from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig, EncoderDecoder
 from rescorer.tables.column import ColumnConfig
 from rescorer.tables.partial_file import PartialFile
 from rescorer.tables.run import Counts, Run, read_run

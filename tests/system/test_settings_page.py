@@ -27,11 +27,11 @@ from moses_bridge.base.experiment import load_experiment
 from moses_bridge.corpus.corpus_config import CorpusConfig
 from moses_bridge.decoding.decoder import DecoderConfig
 from rescorer.contract.architectures import ARCHITECTURES
-from rescorer.runs.expected_bleu.task import ExpectedBleuConfig
-from rescorer.scorers.encdec.task import EncDecTrainingConfig
-from rescorer.scorers.nnjm.task import NnjmTrainingConfig
+from rescorer.runs.expected_bleu.run import ExpectedBleuConfig
+from rescorer.scorers.encdec.network import EncDecTrainingConfig
+from rescorer.scorers.nnjm import NnjmTrainingConfig
 from rescorer.scorers.word_pairs import WordPairsTrainingConfig
-from rescorer.zoo.cptm.task import CptmTrainingConfig
+from rescorer.zoo.cptm import CptmTrainingConfig
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SCRIPT = DOCS / "make_settings.py"

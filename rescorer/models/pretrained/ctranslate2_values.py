@@ -19,7 +19,7 @@ from moses_bridge.base.errors import InputError
 from moses_bridge.base.processors import n_processors
 from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
-from rescorer.contract.distinct import distinct
+from rescorer.contract.numbered_phrases import distinct
 from rescorer.models.pretrained.settings import PretrainedSettings
 from rescorer.models.pretrained.subwords import Subwords
 

@@ -27,8 +27,7 @@ from moses_bridge.base.errors import InputError
 from rescorer.contract.batch import Batch, UnscorablePair
 from rescorer.contract.choices import Side
 from rescorer.contract.compute import Compute
-from rescorer.contract.distinct import distinct
-from rescorer.layers.packed_linear import is_faster, pack, product
+from rescorer.contract.numbered_phrases import distinct
 from rescorer.models.pretrained.prefix_values import (
     LENGTH_STEP,
     Head,
@@ -135,15 +134,6 @@ class TransformerNetwork:
         """The longest sequence; None where positions are relative."""
         found = [getattr(self.model.config, name, None) for name in POSITIONS]
         return min((limit for limit in found if isinstance(limit, int)), default=None)
-
-    def pack(self) -> None:
-        """Compute products with oneDNN where that is faster; see `packed_linear`."""
-        if not is_faster(self.head.weight):
-            return
-        pack(self.decoder)
-        if self.has_source:
-            pack(self.model.get_encoder())
-        self.head = self.head._replace(product=product)
 
     def begin(self, sources: Tensor, is_word: Tensor) -> Rows:
         """See `prefix_values.Network`."""
@@ -294,7 +284,7 @@ def _output_weights(model: Any) -> tuple[Tensor, Tensor]:
 
 
 def _checked(network: TransformerNetwork, directory: Path) -> TransformerNetwork:
-    """The network, packed and with its scale, once its values are those of the model's own forward pass.
+    """The network with its scale, once its values are those of the model's own forward pass.
 
     Raises:
         InputError: they are others: the model changes its logits, or does not cache what its prefixes share.
@@ -303,7 +293,6 @@ def _checked(network: TransformerNetwork, directory: Path) -> TransformerNetwork
     words = [(7 * place + 3) % n_words for place in range(6)]
     source, targets = words[:4], [[*words[:3], words[5]], [*words[:2], words[4]]]
     plain = np.array([_plain_value(network, source, target) for target in targets])
-    network.pack()
     pairs = Pairs([source if network.has_source else []], np.zeros(2, np.int64), targets)
     for scale in (1.0, network.head.weight.shape[1] ** -0.5):  # T5 divides by the root of its width
         network.head = network.head._replace(scale=scale)

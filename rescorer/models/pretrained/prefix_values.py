@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rescorer.layers.log_sum_exp import Product, log_sum_exp, matmul
+from rescorer.layers.log_sum_exp import log_sum_exp
 from rescorer.tries.prefix_tree import PrefixTree, build_prefix_tree
 
 # Subwords of targets computed together: some 200 MB of keys and values with a Marian model.
@@ -42,13 +42,11 @@ class Head(NamedTuple):
         weight: *Shape:* (V, d).
         bias: float32, *Shape:* (V,).
         scale: of the states.
-        product: of states and weights.
     """
 
     weight: Tensor
     bias: Tensor
     scale: float = 1.0
-    product: Product = matmul
 
     def log_probs(
         self, states: Tensor, parents: NDArray[np.int64], words: NDArray[np.int32]
@@ -64,7 +62,7 @@ class Head(NamedTuple):
             float32, *Shape:* (n,).
         """
         states = states.float() * self.scale
-        log_z = log_sum_exp(states, self.weight, self.bias, self.product)
+        log_z = log_sum_exp(states, self.weight, self.bias)
         rows = torch.from_numpy(parents).to(states.device)
         chosen = torch.from_numpy(words.astype(np.int64)).to(states.device)
         factors = states.to(self.weight.dtype).float()

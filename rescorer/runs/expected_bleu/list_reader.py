@@ -23,9 +23,8 @@ from rescorer.runs.expected_bleu.hypothesis_blocks import (
     new_hypothesis,
     read_hypotheses,
 )
-from rescorer.runs.expected_bleu.nbest_lists import StoredLists
+from rescorer.runs.expected_bleu.nbest_lists import StoredLists, StoredRuns
 from rescorer.runs.expected_bleu.numbered_texts import number_lines, numbered_texts
-from rescorer.runs.expected_bleu.stored_runs import StoredRuns
 
 NOWHERE = -1
 SAME_TEXT = "Is this the text that was translated?"

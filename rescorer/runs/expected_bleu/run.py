@@ -1,19 +1,31 @@
-"""A phrase model trained on from its model directory, for expected BLEU on n-best lists."""
+"""Training of a phrase model for expected BLEU on n-best lists: settings, batches of lists, loss, run.
+
+Gao et al. (ACL 2014): a hypothesis h of a list has the probability
+
+    p(h) = exp(g s(h)) / sum_h' exp(g s(h')),    s(h) = total(h) + l sum over its phrase pairs of their value
+
+where total has the other features with weights that stay, and the loss of a list is -sum_h p(h) BLEU(h).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
+from moses_bridge.base.config import AtLeast, check_limits
 from moses_bridge.base.errors import ConfigError
 from moses_bridge.base.lock import held_directory
 from moses_bridge.base.overwriting import refuse_overwriting
 from moses_bridge.base.textio import StrPath
 from rescorer.contract.architectures import ARCHITECTURES, PhraseValues, load
+from rescorer.contract.batch import Batch
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.models.model_card import write_model_card
 from rescorer.models.model_directory import (
@@ -24,9 +36,157 @@ from rescorer.models.model_directory import (
     written_files,
 )
 from rescorer.runs.expected_bleu.list_reader import read_lists
-from rescorer.runs.expected_bleu.task import ExpectedBleuConfig, ExpectedBleuTask, PairValues
-from rescorer.training.held_out import digest
+from rescorer.runs.expected_bleu.nbest_lists import NBestLists
 from rescorer.training.loop import Trainer, TrainingReport
+from rescorer.training.loop_config import LoopConfig
+from rescorer.training.seeded_batch import digest, even_parts, held_out_groups, held_out_mask
+
+# Held-out lists scored at a time.
+LISTS_AT_ONCE = 128
+# Score of a place that has no hypothesis.
+NEVER = -1e9
+
+
+# From phrase pairs to their values, *Shape:* (n,), with gradients.
+PairValues = Callable[[Batch], Tensor]
+
+
+class Lists(Protocol):
+    """N-best lists of which a few at a time are in memory; `StoredLists` are."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def documents(self) -> NDArray[np.int64] | None:
+        """Number of each list's document, -1 for none, *Shape:* (n_lists,); None if they are unknown."""
+
+    def part(self, lists: NDArray[np.int64]) -> NBestLists:
+        """Some of the lists."""
+
+
+@dataclass(frozen=True)
+class ExpectedBleuConfig:
+    """Settings of a training for expected BLEU.
+
+    The loss is minus expected sentence BLEU, 0 to 100. Of all evaluations the best one's weights are kept.
+
+    Attributes:
+        column_weight: l, the weight of the model's column, which stays; learning sets the scale of the values.
+        sharpness: g, what scores are multiplied with before they become probabilities.
+        lists_per_update: lists of an update.
+        n_held_out: lists not learned from, at most a tenth of all; whole documents where these are known.
+        loop: recipe and limits.
+    """
+
+    column_weight: float = 0.02
+    sharpness: Annotated[float, AtLeast(0)] = 20.0
+    lists_per_update: Annotated[int, AtLeast(1)] = 32
+    n_held_out: Annotated[int, AtLeast(0)] = 200
+    loop: LoopConfig = field(
+        default_factory=lambda: LoopConfig(
+            learning_rate=2e-3, n_epochs=5, evaluations_per_epoch=1, warmup_updates=50
+        )
+    )
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+
+def expected_bleu(
+    values: Tensor, lists: NBestLists, column_weight: float, sharpness: float
+) -> Tensor:
+    """Expected sentence BLEU of each list, 0 to 1.
+
+    Args:
+        values: of the phrase pairs, use by use, *Shape:* (n_uses,).
+        lists: the lists.
+        column_weight: l.
+        sharpness: g.
+
+    Returns:
+        *Shape:* (n_lists,).
+    """
+    sizes = np.diff(lists.starts)
+    hypothesis = _on(np.repeat(np.arange(len(lists.totals)), lists.n_uses), values)
+    sums = values.new_zeros(len(lists.totals)).index_add(0, hypothesis, values)
+    # What all hypotheses of a list have changes nothing, and float32 has few digits.
+    totals = lists.totals - np.repeat(np.maximum.reduceat(lists.totals, lists.starts[:-1]), sizes)
+    scores = sharpness * (_on(totals, values).to(values.dtype) + column_weight * sums)
+    rows = _on(np.repeat(np.arange(len(lists)), sizes), values)
+    places = _on(np.arange(len(totals)) - np.repeat(lists.starts[:-1], sizes), values)
+    shape = len(lists), int(sizes.max())
+    table = values.new_full(shape, NEVER).index_put((rows, places), scores)
+    bleu = values.new_zeros(shape)
+    bleu[rows, places] = _on(lists.bleu, values).to(values.dtype)
+    return (torch.softmax(table, 1) * bleu).sum(1)
+
+
+def _on(array: NDArray[np.generic], values: Tensor) -> Tensor:
+    return torch.from_numpy(array).to(values.device)
+
+
+class ExpectedBleuTask:
+    """The batches and losses of n-best lists; a batch is an array of list numbers.
+
+    Args:
+        values: of phrase pairs, through which gradients flow.
+        lists: all lists.
+        config: settings.
+        seed: of the held-out lists and of the order.
+    """
+
+    def __init__(
+        self, values: PairValues, lists: Lists, config: ExpectedBleuConfig, seed: int
+    ) -> None:
+        self.values = values
+        self.lists = lists
+        self.config = config
+        self.seed = seed
+        if lists.documents is None:
+            held_out = held_out_mask(len(lists), config.n_held_out, seed)
+        else:
+            held_out = held_out_groups(lists.documents, config.n_held_out, seed)
+        self.train_lists, self.held_out_lists = np.flatnonzero(~held_out), np.flatnonzero(held_out)
+
+    @property
+    def n_held_out(self) -> int:
+        """Number of held-out lists."""
+        return len(self.held_out_lists)
+
+    @property
+    def batch_size(self) -> int:
+        """Lists of an update."""
+        return min(self.config.lists_per_update, len(self.train_lists))
+
+    def batches(self, epoch: int) -> list[NDArray[np.int64]]:
+        """The lists of each update of an epoch."""
+        order = np.random.default_rng((self.seed, epoch)).permutation(self.train_lists)
+        return list(np.array_split(order, max(1, len(order) // self.config.lists_per_update)))
+
+    def parts(self, batch: NDArray[np.int64], n_parts: int) -> list[NDArray[np.int64]]:
+        """A batch in at most n_parts parts."""
+        return even_parts(batch, n_parts)
+
+    def n_words(self, batch: NDArray[np.int64]) -> float:
+        """How many lists a batch has: their loss is a mean over lists, not over words."""
+        return float(len(batch))
+
+    def loss(self, batch: NDArray[np.int64]) -> tuple[Tensor, float]:
+        """Minus the summed expected BLEU of the lists, 0 to 100 each, and their number."""
+        lists = self.lists.part(batch)
+        values = self.values(lists.pairs)
+        values = values.index_select(0, _on(lists.uses, values))
+        config = self.config
+        found = expected_bleu(values, lists, config.column_weight, config.sharpness)
+        return -100 * found.sum(), self.n_words(batch)
+
+    def held_out_loss(self) -> float | None:
+        """Minus the mean expected BLEU of the held-out lists, 0 to 100; None if there are none."""
+        if not self.n_held_out:
+            return None
+        parts = even_parts(self.held_out_lists, -(-self.n_held_out // LISTS_AT_ONCE))
+        return sum(float(self.loss(part)[0]) for part in parts) / self.n_held_out
+
 
 UNIT = "BLEU"
 

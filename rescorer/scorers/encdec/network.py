@@ -12,7 +12,7 @@ Notation: batch or n rows; d = hidden_width, r = embedding_width, m = maxout_wid
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -21,11 +21,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from moses_bridge.base.config import AtLeast, check_limits
+from rescorer.contract.vocabulary import Shortlists
 from rescorer.layers.initial_weights import draw_weights, scale_by_fan_in
 from rescorer.layers.maxout import MAXOUT_PIECES, maxout
 from rescorer.layers.output_layer import start_normalised
 from rescorer.layers.step_linear import StepLinear
 from rescorer.layers.units import UnitName, new_unit
+from rescorer.training.loop_config import RecipeName
 from rescorer.tries.prefix_tree import PrefixTree, build_prefix_tree
 from rescorer.tries.recurrent import (
     last_states,
@@ -34,6 +36,7 @@ from rescorer.tries.recurrent import (
     unit_states,
     word_vectors,
 )
+from rescorer.tries.settings import RecurrentTrainingConfig
 
 # Standard deviation of the initial weights, Cho et al. (2014), section 4.1.
 INITIAL_DEVIATION = 0.01
@@ -241,3 +244,34 @@ class EncoderDecoder(nn.Module):
         """
         sources = self.decoder_start(self.encode(source, source_lens))
         return plain_log_probs(self, sources, target, target_lens)
+
+
+# The paper's small weights suit its Adadelta over days; scaling by the fan-in suits minutes of Adam.
+INITIAL_DEVIATIONS: dict[RecipeName, float | None] = {"adam": None, "paper": INITIAL_DEVIATION}
+
+
+@dataclass(frozen=True)
+class EncDecTrainingConfig(RecurrentTrainingConfig):
+    """Settings of the training of an encoder-decoder.
+
+    Attributes:
+        model: sizes.
+    """
+
+    model: EncDecConfig = field(default_factory=EncDecConfig)
+
+
+def new_network(config: EncDecTrainingConfig, shortlists: Shortlists) -> EncoderDecoder:
+    """A network with initial weights."""
+    network = empty_network(config, shortlists)
+    network.initialise(INITIAL_DEVIATIONS[config.loop.recipe])
+    if config.self_normalisation:
+        network.start_normalised()
+    return network
+
+
+def empty_network(config: EncDecTrainingConfig, shortlists: Shortlists) -> EncoderDecoder:
+    """A network whose weights are still to come."""
+    source, target = shortlists
+    n_source_words = 0 if source is None else len(source)
+    return EncoderDecoder(config.model, n_source_words, len(target))

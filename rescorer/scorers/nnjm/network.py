@@ -1,13 +1,98 @@
-"""The network of an NNJM."""
+"""The network of an NNJM and its windows: previous target words, then the source words around its own one.
+
+Affiliation (Devlin et al. 2014, section 2.1): a word with one link has that source word, a word with several
+the middle one (of an even number the lower, as in Moses's BilingualLM). A word without links has the source
+word of the nearest linked target word of its sentence, the right one of two equally near. In a sentence without
+links a word has the source word at the same share of the way. </s> has the place behind the last source word.
+
+Numbers of input words: the target shortlist, <s> of the target, the source shortlist, <s> of the source.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from moses_bridge.base.config import AtLeast, check_limits
-from moses_bridge.base.errors import ConfigError
+from moses_bridge.base.errors import ConfigError, InputError
+from moses_bridge.base.textio import StrPath
+from moses_bridge.formats.alignment import parse_links
+from rescorer.contract.batch import Batch, UnscorablePair
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.windows.feed_forward import FeedForward, LayerWidths
+from rescorer.windows.ngrams import places_of_runs, sentence_ngrams, starts_of_runs
+from rescorer.windows.scoring import FilledWindows
+
+FAR = np.iinfo(np.int64).max // 4
+
+
+class PairLinks(NamedTuple):
+    """Word links of some sentence pairs.
+
+    Attributes:
+        pairs: the pair of each, *Shape:* (n_links,).
+        sources: its source word, counted from 0 in its sentence, *Shape:* (n_links,).
+        targets: its target word, likewise, *Shape:* (n_links,).
+    """
+
+    pairs: NDArray[np.int64]
+    sources: NDArray[np.int64]
+    targets: NDArray[np.int64]
+
+
+def affiliations(
+    links: PairLinks, source_lens: NDArray[np.int64], target_lens: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The source word of each target word and of each </s>.
+
+    Args:
+        links: of all pairs; no link leaves its pair.
+        source_lens: words in each source, *Shape:* (n_pairs,).
+        target_lens: words in each target, *Shape:* (n_pairs,).
+
+    Returns:
+        Places counted from 0 in the source, the target sentences one after another, each with its </s>,
+        *Shape:* (n_target_words + n_pairs,).
+    """
+    n_steps = target_lens + 1
+    starts = np.cumsum(n_steps) - n_steps
+    sentence = np.repeat(np.arange(len(n_steps)), n_steps)
+    place = np.arange(len(sentence)) - starts[sentence]
+    own = _middle_links(links, starts, len(sentence))
+    found = own[_nearest_linked(own >= 0, sentence)]
+    by_share = place * source_lens[sentence] // np.maximum(target_lens, 1)[sentence]
+    result = np.where(found >= 0, found, by_share)
+    return np.where(place == target_lens[sentence], source_lens[sentence], result)
+
+
+def _middle_links(links: PairLinks, starts: NDArray[np.int64], n_steps: int) -> NDArray[np.int64]:
+    """The middle one of each word's links, -1 without any, *Shape:* (n_steps,)."""
+    steps = starts[links.pairs] + links.targets
+    order = np.lexsort((links.sources, steps))
+    counts = np.bincount(steps, minlength=n_steps)
+    linked = np.flatnonzero(counts)
+    firsts = (np.cumsum(counts) - counts)[linked]
+    result = np.full(n_steps, -1)
+    result[linked] = links.sources[order[firsts + (counts[linked] - 1) // 2]]
+    return result
+
+
+def _nearest_linked(is_linked: NDArray[np.bool_], sentence: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The nearest linked step of each step's sentence, itself where there is none, *Shape:* (n_steps,)."""
+    steps = np.arange(len(is_linked))
+    left = np.maximum.accumulate(np.where(is_linked, steps, -1))
+    right = np.minimum.accumulate(np.where(is_linked, steps, len(steps))[::-1])[::-1]
+    to_left = np.where((left >= 0) & (sentence[left] == sentence), steps - left, FAR)
+    right_inside = np.minimum(right, len(steps) - 1)
+    is_inside = (right < len(steps)) & (sentence[right_inside] == sentence)
+    to_right = np.where(is_inside, right - steps, FAR)
+    nearest = np.where(to_right <= to_left, right_inside, left)
+    return np.where(np.minimum(to_left, to_right) < FAR, nearest, steps)
 
 
 @dataclass(frozen=True)
@@ -53,3 +138,121 @@ class Nnjm(FeedForward):
         window_words = config.history_words + config.source_words
         super().__init__(n_input_words, window_words, widths, n_words)
         self.config = config
+
+
+# Places of words have nine digits at most: more would not fit the numbers of compiled code.
+WELL_FORMED = re.compile(rb"\s*(\d{1,9}-\d{1,9}(\s+\d{1,9}-\d{1,9})*\s*)?")
+OTHER_TEXT = "Are these the links of this text?"
+
+
+def n_input_words(shortlists: Shortlists) -> int:
+    """How many numbers of input words there are."""
+    source, target = shortlists
+    return len(target) + 1 + len(source or ()) + 1
+
+
+def fill_windows(batch: Batch, shortlists: Shortlists, config: NnjmConfig) -> FilledWindows:
+    """The windows of all target words of some pairs, </s> included.
+
+    Args:
+        batch: with word links.
+        shortlists: of both sides.
+        config: sizes of the window.
+
+    Raises:
+        UnscorablePair: a link is malformed or leaves its pair.
+    """
+    source, target = shortlists
+    if source is None or batch.links is None:
+        raise ValueError("an NNJM needs a source shortlist and word links")
+    around, source_lens = place_windows(batch.sources, shortlists, config)
+    target_ids, target_lens = target.encode_text(batch.targets)
+    history, pairs = sentence_ngrams(
+        target_ids, target_lens, config.history_words, len(target), target.end_id
+    )
+    try:
+        links = read_links(batch.links)
+    except InputError as error:
+        row = (error.line or 1) - 1
+        raise UnscorablePair(row, batch, None, error.found, error.expected, OTHER_TEXT) from error
+    _check_inside(links, source_lens, target_lens, batch)
+    places = starts_of_runs(source_lens + 1)[pairs] + affiliations(links, source_lens, target_lens)
+    rows = np.concatenate([history[:, :-1], around[places], history[:, -1:]], axis=1)
+    return FilledWindows(np.ascontiguousarray(rows, np.int32), pairs)
+
+
+def place_windows(
+    sources: Sequence[bytes], shortlists: Shortlists, config: NnjmConfig
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The words around each place of some sources; the places are their words and, behind them, their ends.
+
+    Args:
+        sources: words separated by blanks.
+        shortlists: of both sides.
+        config: sizes of the window.
+
+    Returns:
+        Numbers of input words, *Shape:* (n_places, source_words), and the words in each source,
+        *Shape:* (n_sources,).
+    """
+    source, target = shortlists
+    assert source is not None
+    ids, lens = source.encode_text(sources)
+    windows = _source_windows(ids, lens, len(source), config.source_words)
+    return windows + np.int32(len(target) + 1), lens
+
+
+def _source_windows(
+    ids: NDArray[np.int32], lens: NDArray[np.int64], start_id: int, width: int
+) -> NDArray[np.int32]:
+    """The words around each source word and around each </s>, *Shape:* (n_words + n_sentences, width).
+
+    <s> fills the places before the first word, </s> those behind the last one.
+    """
+    reach = width // 2
+    padded = lens + 2 * reach + 1
+    firsts = starts_of_runs(padded)
+    text = np.full(int(padded.sum()) + width, Vocabulary.end_id, np.int32)
+    text[places_of_runs(firsts, np.full_like(lens, reach))] = start_id
+    text[places_of_runs(firsts + reach, lens)] = ids
+    windows = np.lib.stride_tricks.sliding_window_view(text, width)
+    return windows[places_of_runs(firsts, lens + 1)]
+
+
+def read_links(lines: Sequence[bytes], path: StrPath = "links") -> PairLinks:
+    """The word links of some pairs.
+
+    Raises:
+        InputError: a link is malformed; it names the line among these.
+    """
+    for number, line in enumerate(lines, start=1):
+        if not WELL_FORMED.fullmatch(line):
+            parse_links(line, path, number)
+    counts = np.fromiter((line.count(b"-") for line in lines), np.int64, len(lines))
+    numbers = b" ".join(lines).replace(b"-", b" ").split()
+    flat = np.fromiter(map(int, numbers), np.int64, len(numbers)).reshape(-1, 2)
+    return PairLinks(np.repeat(np.arange(len(lines)), counts), flat[:, 0], flat[:, 1])
+
+
+def _check_inside(
+    links: PairLinks,
+    source_lens: NDArray[np.int64],
+    target_lens: NDArray[np.int64],
+    batch: Batch,
+) -> None:
+    """Refuse links that leave their pair."""
+    outside = (links.sources >= source_lens[links.pairs]) | (
+        links.targets >= target_lens[links.pairs]
+    )
+    if not outside.any():
+        return
+    first = int(np.flatnonzero(outside)[0])
+    pair = int(links.pairs[first])
+    raise UnscorablePair(
+        pair,
+        batch,
+        None,
+        f"the link {links.sources[first]}-{links.targets[first]}",
+        f"links within {source_lens[pair]} source and {target_lens[pair]} target words",
+        OTHER_TEXT,
+    )

@@ -14,7 +14,7 @@ places of all sources.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -23,15 +23,17 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from moses_bridge.base.config import AtLeast, check_limits
+from rescorer.contract.vocabulary import Shortlists
 from rescorer.layers.initial_weights import draw_weights, scale_by_fan_in
 from rescorer.layers.maxout import MAXOUT_PIECES, maxout
 from rescorer.layers.output_layer import start_normalised
 from rescorer.layers.step_linear import StepLinear
 from rescorer.layers.units import GatedCarried, GatedState, GatedUnit
 from rescorer.scorers.rnnsearch.attention import Places
-from rescorer.scorers.rnnsearch.context import CONTEXTS, Context, ContextName, Readings
-from rescorer.scorers.rnnsearch.encoder import Encoder
+from rescorer.scorers.rnnsearch.context import CONTEXTS, Context, ContextName, Encoder, Readings
+from rescorer.training.loop_config import RecipeName
 from rescorer.tries.recurrent import to_device, word_vectors
+from rescorer.tries.settings import SentenceTrainingConfig
 
 # Standard deviations of the initial weights, Bahdanau et al. (2015), appendix B.1.
 INITIAL_DEVIATION = 0.01
@@ -231,3 +233,33 @@ class RnnSearch(nn.Module):
         """t_i, *Shape:* (n, m)."""
         factors: Tensor = self.dropout(maxout(state.readout))
         return factors
+
+
+# The paper's small weights suit its Adadelta over days; scaling by the fan-in suits minutes of Adam.
+INITIAL_DEVIATIONS: dict[RecipeName, float | None] = {"adam": None, "paper": INITIAL_DEVIATION}
+
+
+@dataclass(frozen=True)
+class RnnSearchTrainingConfig(SentenceTrainingConfig):
+    """Settings of the training of an RNNsearch or RNNenc.
+
+    Attributes:
+        model: sizes.
+    """
+
+    model: RnnSearchConfig = field(default_factory=RnnSearchConfig)
+
+
+def new_network(config: RnnSearchTrainingConfig, shortlists: Shortlists) -> RnnSearch:
+    """A network with initial weights."""
+    network = empty_network(config, shortlists)
+    network.initialise(INITIAL_DEVIATIONS[config.loop.recipe])
+    if config.self_normalisation:
+        network.start_normalised()
+    return network
+
+
+def empty_network(config: RnnSearchTrainingConfig, shortlists: Shortlists) -> RnnSearch:
+    """A network whose weights are still to come."""
+    source, target = shortlists
+    return RnnSearch(config.model, len(source or ()), len(target), config.dropout)

@@ -31,6 +31,10 @@ class EncodedPairs:
     def __len__(self) -> int:
         return len(self.groups)
 
+    def n_words(self, rows: NDArray[np.int64]) -> float:
+        """The weight of the target words of some pairs, </s> included."""
+        return float(self.weights[rows] @ (self.target_lens[rows] + 1))
+
     def part(self, rows: NDArray[np.int64]) -> EncodedPairs:
         """Some of the pairs, with the sources they have."""
         sources, groups = np.unique(self.groups[rows], return_inverse=True)

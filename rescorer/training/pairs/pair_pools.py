@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from moses_bridge.base.textio import StrPath
 from moses_bridge.compiled.kept_code import njit
+from rescorer.contract.choices import Weighting
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.training.pairs.distinct_pairs import PairColumns
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.pairs.pair_cache import stored_pairs
 from rescorer.training.pairs.pair_files import PairFiles
-from rescorer.training.pairs.phrase_pairs import PairChoice, Weighting, weights_of
+from rescorer.training.pairs.phrase_pairs import PairChoice, weights_of
 from rescorer.training.word_counts import WordCounts
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +16,9 @@ from moses_bridge.compiled.lexicon import Lexicon
 from moses_bridge.formats.phrase_table import check_row, columns_of, direct_prob, joint_count
 from moses_bridge.formats.row_columns import SCORES
 from moses_bridge.formats.words import split_words
+from rescorer.contract.choices import Weighting
 from rescorer.training.pairs.record_spill import RecordSpill
 from rescorer.training.pairs.row_records import LOW_HALF, NOT_GIVEN, Given, Wanted, read_records
-
-Weighting = Literal["distinct", "sqrt-count", "count"]
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ words.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
@@ -25,7 +25,17 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from moses_bridge.base.config import AtLeast, check_limits
+from moses_bridge.base.errors import ConfigError
+from rescorer.contract.data import Data
+from rescorer.contract.training import Prepared
+from rescorer.contract.vocabulary import Shortlists
 from rescorer.layers.initial_weights import scale_by_fan_in
+from rescorer.layers.predicted import Predicted, output_loss
+from rescorer.training.loop_config import RecipeName
+from rescorer.training.pairs.encoded_pairs import EncodedPairs
+from rescorer.training.seeded_batch import SeededBatch
+from rescorer.tries.phrase_pairs import PairModel, PairWords, prepare_pairs
+from rescorer.tries.settings import Batching, PairTrainingConfig
 
 # Initial weights of the paper's recipe: those of the authors' program, cslm-toolkit.
 INITIAL_LIMIT = 0.1
@@ -150,3 +160,128 @@ def source_windows(
     inside = np.arange(width) < lens[:, None]
     windows[:, :width][inside] = ids[:, :width][inside]
     return windows
+
+
+@dataclass(frozen=True)
+class CstmLosses:
+    """See `Losses`.
+
+    Attributes:
+        network: is trained.
+        product_type: type of the output layers' products in updates.
+    """
+
+    network: Cstm
+    product_type: torch.dtype
+
+    def of_update(self, data: EncodedPairs, batch: SeededBatch) -> Tensor:
+        """See `Losses`."""
+        return cstm_loss(self.network, data, batch.rows, self.product_type)
+
+    def of_held_out(self, data: EncodedPairs, rows: NDArray[np.int64]) -> Tensor:
+        """See `Losses`."""
+        return cstm_loss(self.network, data, rows, torch.float32)
+
+
+def cstm_loss(
+    network: Cstm,
+    data: EncodedPairs,
+    rows: NDArray[np.int64],
+    product_type: torch.dtype,
+) -> Tensor:
+    """Weighted sum of -log p(target | source), natural log.
+
+    Args:
+        network: is trained.
+        data: all pairs.
+        rows: which of them, *Shape:* (n,).
+        product_type: type of the output layers' products.
+
+    Returns:
+        *Shape:* ().
+    """
+    sources, groups = np.unique(data.groups[rows], return_inverse=True)
+    ids, lens = data.sources[sources], data.source_lens[sources]
+    windows = source_windows(ids, lens, network.config.phrase_words, network.empty_id)
+    device = network.embedding.weight.device
+    hidden = network.hidden(torch.from_numpy(windows).long().to(device))
+    targets, target_lens = data.targets[rows], data.target_lens[rows]
+    losses = []
+    # The place behind the last one has no layer: </s> is sure there.
+    for place, layer in enumerate(network.output_layers[: int(target_lens.max(initial=0)) + 1]):
+        pairs = np.flatnonzero(target_lens >= place)
+        here, predicted = predicted_at(
+            groups[pairs], targets[pairs, place], data.weights[rows[pairs]]
+        )
+        chosen = hidden[torch.from_numpy(here).to(device)]
+        losses.append(output_loss(layer, chosen, predicted, product_type))
+    return torch.stack(losses).sum()
+
+
+def predicted_at(
+    groups: NDArray[np.int64], words: NDArray[np.int32], weights: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], Predicted]:
+    """What a place's softmax predicts: each word of a source once, with the weight of all its targets.
+
+    Args:
+        groups: the source of each pair, *Shape:* (n,).
+        words: of each pair in this place, *Shape:* (n,).
+        weights: of the pairs, *Shape:* (n,).
+
+    Returns:
+        The sources that have a word here, rising, *Shape:* (n_here,), and the words behind them.
+    """
+    n_words = int(words.max(initial=0)) + 1
+    keys, which = np.unique(groups * n_words + words, return_inverse=True)
+    here, rows = np.unique(keys // n_words, return_inverse=True)
+    return here, Predicted(rows, keys % n_words, np.bincount(which, weights).astype(np.float64))
+
+
+# Of the authors' program the recipe "paper" has the initial weights alone: its optimiser was SGD.
+INITIAL_LIMITS: dict[RecipeName, float | None] = {"adam": None, "paper": INITIAL_LIMIT}
+
+
+@dataclass(frozen=True)
+class CstmTrainingConfig(PairTrainingConfig):
+    """Settings of the training of a CSTM.
+
+    Attributes:
+        batching: "sources" puts all targets of a source into one batch: their denominators are computed once;
+            "parts" puts four of them at a time, "pairs" draws pairs at random, "auto" is what the recipe
+            says.
+        model: sizes.
+    """
+
+    batching: Batching | Literal["auto"] = "sources"
+    model: CstmConfig = field(default_factory=CstmConfig)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.max_phrase_words > self.model.phrase_words:
+            raise ConfigError(
+                f"max_phrase_words is {self.max_phrase_words}, but the network has places for"
+                f" {self.model.phrase_words} words: raise phrase_words in [model], or lower max_phrase_words"
+            )
+
+
+def prepare(data: Data, config: CstmTrainingConfig, seed: int) -> Prepared:
+    """See `contract.Architecture`."""
+
+    def new_model(words: PairWords) -> PairModel:
+        network = new_network(config, words.shortlists)
+        return PairModel(network, CstmLosses(network, config.loop.product_dtype))
+
+    return prepare_pairs(data, config, seed, new_model)
+
+
+def new_network(config: CstmTrainingConfig, shortlists: Shortlists) -> Cstm:
+    """A network with initial weights."""
+    network = empty_network(config, shortlists)
+    network.initialise(INITIAL_LIMITS[config.loop.recipe])
+    return network
+
+
+def empty_network(config: CstmTrainingConfig, shortlists: Shortlists) -> Cstm:
+    """A network whose weights are still to come."""
+    source, target = shortlists
+    return Cstm(config.model, len(source or ()), len(target))

@@ -9,20 +9,96 @@ Notation: n rows; d = hidden_width of each layer, L layers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from moses_bridge.base.config import AtLeast, check_limits
+from rescorer.contract.vocabulary import Shortlists
 from rescorer.layers.initial_weights import scale_by_fan_in
 from rescorer.layers.output_layer import start_normalised
-from rescorer.layers.units import LstmCarried, LstmState
+from rescorer.layers.units import LstmCarried, LstmState, LstmUnit
+from rescorer.training.loop_config import RecipeName
 from rescorer.tries.prefix_tree import build_prefix_tree
 from rescorer.tries.recurrent import last_states, to_device, word_vectors
-from rescorer.zoo.seq2seq.stack import LstmStack
+from rescorer.tries.settings import SentenceTrainingConfig
+
+
+class LstmStack(nn.Module):
+    """L layers without peepholes; h, c and products of all layers are side by side, the lowest first.
+
+    Args:
+        input_width: width of x.
+        hidden_width: d, of each layer.
+        n_layers: L.
+        dropout: share of what goes from one layer to the next that training leaves out.
+    """
+
+    def __init__(self, input_width: int, hidden_width: int, n_layers: int, dropout: float) -> None:
+        super().__init__()
+        self.hidden_width = hidden_width
+        self.state_width = 2 * n_layers * hidden_width
+        self.recurrent_layers = tuple(f"layers.{number}.recurrent" for number in range(n_layers))
+        self.dropout = nn.Dropout(dropout)
+        widths = [input_width, *[hidden_width] * (n_layers - 1)]
+        self.layers = nn.ModuleList(LstmUnit(width, hidden_width) for width in widths)
+
+    @property
+    def units(self) -> list[LstmUnit]:
+        """The layers, the lowest first."""
+        return [layer for layer in self.layers if isinstance(layer, LstmUnit)]
+
+    @property
+    def input(self) -> nn.Linear:
+        """The layer of `inputs`."""
+        return self.units[0].input
+
+    def reset_bias(self) -> None:
+        """See `LstmUnit.reset_bias`."""
+        for unit in self.units:
+            unit.reset_bias()
+
+    def state(self, fields: Tensor) -> LstmState:
+        """The halves h and c of *Shape:* (n, 2 L d)."""
+        return LstmState(*fields.chunk(2, dim=1))
+
+    def start(self, n_rows: int) -> LstmState:
+        """h_0 = c_0 = 0, *Shape:* (n_rows, L d) each."""
+        bias: Tensor = self.units[0].input.bias
+        zeros = bias.new_zeros(n_rows, len(self.layers) * self.hidden_width)
+        return LstmState(zeros, zeros)
+
+    def inputs(self, x: Tensor) -> Tensor:
+        """Those of the lowest layer, *Shape:* (n, input_width) -> (n, 4 d)."""
+        return self.units[0].inputs(x)
+
+    def carry(self, state: LstmState) -> LstmCarried:
+        """The products of each layer's h, *Shape:* (n, 4 L d), and all c."""
+        parts = torch.split(state.hidden, self.hidden_width, dim=1)
+        products = [unit.recurrent(part) for unit, part in zip(self.units, parts, strict=True)]
+        return LstmCarried(state.cell, torch.cat(products, dim=1))
+
+    def step(self, carried: LstmCarried, inputs: Tensor) -> LstmState:
+        """One step of all layers.
+
+        Args:
+            carried: of the states before.
+            inputs: of the lowest layer, *Shape:* (n, 4 d).
+        """
+        d = self.hidden_width
+        states: list[LstmState] = []
+        cells = torch.split(carried.cell, d, dim=1)
+        products = torch.split(carried.products, 4 * d, dim=1)
+        for unit, cell, product in zip(self.units, cells, products, strict=True):
+            if states:
+                inputs = unit.inputs(self.dropout(states[-1].hidden))
+            states.append(unit.step(LstmCarried(cell, product), inputs))
+        return LstmState(*(torch.cat(parts, dim=1) for parts in zip(*states, strict=True)))
+
 
 # Initial weights lie between -0.08 and 0.08: Sutskever et al. (2014), section 3.4.
 INITIAL_LIMIT = 0.08
@@ -141,3 +217,33 @@ def reversed_words(ids: NDArray[np.int32], lens: NDArray[np.int64]) -> NDArray[n
     places = np.arange(ids.shape[1])
     own = lens[:, None]
     return np.take_along_axis(ids, np.where(places < own, own - 1 - places, places), axis=1)
+
+
+# Of the paper the recipe "paper" has the initial weights alone: its optimiser was SGD.
+INITIAL_LIMITS: dict[RecipeName, float | None] = {"adam": None, "paper": INITIAL_LIMIT}
+
+
+@dataclass(frozen=True)
+class Seq2SeqTrainingConfig(SentenceTrainingConfig):
+    """Settings of the training of a deep LSTM encoder-decoder.
+
+    Attributes:
+        model: sizes.
+    """
+
+    model: Seq2SeqConfig = field(default_factory=Seq2SeqConfig)
+
+
+def new_network(config: Seq2SeqTrainingConfig, shortlists: Shortlists) -> Seq2Seq:
+    """A network with initial weights."""
+    network = empty_network(config, shortlists)
+    network.initialise(INITIAL_LIMITS[config.loop.recipe])
+    if config.self_normalisation:
+        network.start_normalised()
+    return network
+
+
+def empty_network(config: Seq2SeqTrainingConfig, shortlists: Shortlists) -> Seq2Seq:
+    """A network whose weights are still to come."""
+    source, target = shortlists
+    return Seq2Seq(config.model, len(source or ()), len(target), config.dropout)

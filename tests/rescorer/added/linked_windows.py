@@ -17,11 +17,10 @@ from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.training import Prepared
 from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
 from rescorer.layers.output_layer import output_layer
-from rescorer.training.held_out import digest, held_out_mask
+from rescorer.training.seeded_batch import digest, held_out_mask
 from rescorer.training.text import columns_of, read_parallel_text
-from rescorer.windows.mapped_rows import mapped_rows
 from rescorer.windows.scoring import FilledWindows, WindowScorer
-from rescorer.windows.task import WindowTask, WindowTrainingConfig
+from rescorer.windows.task import WindowTask, WindowTrainingConfig, mapped_rows
 
 
 @dataclass(frozen=True)

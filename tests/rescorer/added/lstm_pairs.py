@@ -17,12 +17,11 @@ from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.training import Prepared
 from rescorer.contract.vocabulary import Shortlists
 from rescorer.layers.output_layer import output_layer
-from rescorer.tries.generation import generator_with
-from rescorer.tries.pair_losses import RecurrentTrainingConfig
-from rescorer.tries.pooled_pair_task import prepare_recurrent
+from rescorer.tries.phrase_pairs import prepare_recurrent
 from rescorer.tries.prefix_tree import build_prefix_tree
 from rescorer.tries.recurrent import last_states, to_device
-from rescorer.tries.scoring import TrieScorer
+from rescorer.tries.scoring import TrieScorer, generator_with
+from rescorer.tries.settings import RecurrentTrainingConfig
 
 
 class State(NamedTuple):
@@ -120,7 +119,7 @@ class LstmPairs(nn.Module):
 
 
 def prepare(data: Data, config: LstmConfig, seed: int) -> Prepared:
-    return prepare_recurrent(data, config, seed, lambda shortlists: LstmPairs(config, shortlists))
+    return prepare_recurrent(data, config, seed, LstmPairs)
 
 
 def scorer(

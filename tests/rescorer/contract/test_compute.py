@@ -8,15 +8,8 @@ import torch
 
 from moses_bridge.base import processors
 from moses_bridge.base.errors import ConfigError
-from rescorer.contract.compute import (
-    GPU_TURNS,
-    Compute,
-    choose_device,
-    fastest_precision,
-    repeatable_sums,
-    turn,
-)
-from rescorer.training.loop import LoopConfig
+from rescorer.contract.compute import Compute, choose_device, fastest_precision, repeatable_sums
+from rescorer.training.loop_config import LoopConfig
 
 
 @pytest.mark.parametrize(
@@ -97,15 +90,6 @@ def test_a_gpu_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(torch.version, "cuda", version)
         with pytest.raises(ConfigError, match=f"no CUDA device here: PyTorch .*{reason}"):
             choose_device("cuda")
-
-
-def test_a_gpu_serves_two_threads_at_a_time() -> None:
-    gpu, cpu = torch.device("cuda"), torch.device("cpu")
-    with turn(gpu), turn(gpu), turn(cpu), turn(cpu):
-        assert not GPU_TURNS.acquire(blocking=False)
-    with turn(gpu):
-        assert GPU_TURNS.acquire(blocking=False)
-        GPU_TURNS.release()
 
 
 def test_sums_of_a_gpu_are_repeatable_while_it_trains(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from rescorer.contract.batch import Batch
-from rescorer.contract.distinct import distinct, distinct_phrases
-from rescorer.contract.numbered_phrases import NumberedPhrases, NumberedWords
+from rescorer.contract.numbered_phrases import (
+    NumberedPhrases,
+    NumberedWords,
+    distinct,
+    distinct_phrases,
+)
 from rescorer.contract.vocabulary import Vocabulary
 
 TEXTS = [b"b a", b"", b"c", b"b a", b"a b", b"", b"</s>"]
@@ -39,3 +43,18 @@ def test_ids_are_those_of_the_text() -> None:
                 vocabulary.encode_phrases(PHRASES), vocabulary.encode_phrases(TEXTS), strict=True
             ):
                 np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("items", "different", "which"),
+    [
+        ([b"b", b"a", b"b", b"c", b"a"], [b"b", b"a", b"c"], [0, 1, 0, 2, 1]),
+        ([b"a"], [b"a"], [0]),
+        ([], [], []),
+    ],
+)
+def test_each_item_once_in_the_order_of_the_first(
+    items: list[bytes], different: list[bytes], which: list[int]
+) -> None:
+    found, numbers = distinct(items)
+    assert (found, numbers.tolist()) == (different, which)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -10,7 +10,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rescorer.layers.device_levels import device_states, has_device_levels
 from rescorer.layers.gated_levels import gated_states, has_compiled_levels
 from rescorer.layers.step_linear import shared_steps
 from rescorer.layers.units import GatedUnit, LstmUnit
@@ -56,11 +55,11 @@ def results(states: Tensor, weights: Tensor, *given: Tensor) -> Results:
     return Results(states.detach(), *torch.autograd.grad((states * weights).sum(), given))
 
 
-def compiled(case: Case, dtype: torch.dtype, states_of: Any = gated_states) -> Results:
+def compiled(case: Case, dtype: torch.dtype) -> Results:
     start, inputs = case.start.clone().requires_grad_(), case.inputs.clone().requires_grad_()
     unit = case.unit
     with shared_steps(unit, dtype):
-        states = states_of(unit, start, case.parents, inputs)
+        states = gated_states(unit, start, case.parents, inputs)
     given = start, inputs, unit.recurrent_gates.weight, unit.recurrent_candidate.weight
     return results(states, case.weights, *given)
 
@@ -93,28 +92,22 @@ def distance(found: Tensor, expected: Tensor) -> float:
 
 
 TREES = [(1, 1, [1]), (5, 3, [4, 2, 6, 1]), (33, 40, [70, 120, 64, 3]), (16, 2, [2, 2])]
-# The operations that a GPU has run on a CPU too.
-WAYS = [gated_states, device_states]
 
 
 @pytest.mark.parametrize("scale", [0.1, 1.0, 6.0])
 @pytest.mark.parametrize(("d", "n_roots", "sizes"), TREES)
-@pytest.mark.parametrize("states_of", WAYS)
-def test_states_and_gradients(
-    states_of: Any, d: int, n_roots: int, sizes: list[int], scale: float
-) -> None:
+def test_states_and_gradients(d: int, n_roots: int, sizes: list[int], scale: float) -> None:
     tree = case(d, n_roots, sizes, scale)
-    ours = compiled(tree, torch.float32, states_of)
+    ours = compiled(tree, torch.float32)
     for found, expected in zip(ours, node_by_node(tree), strict=True):
         assert found.dtype == torch.float32
         assert distance(found, expected) < 3e-6
 
 
 @pytest.mark.parametrize(("d", "n_roots", "sizes"), TREES)
-@pytest.mark.parametrize("states_of", WAYS)
-def test_products_in_bfloat16(states_of: Any, d: int, n_roots: int, sizes: list[int]) -> None:
+def test_products_in_bfloat16(d: int, n_roots: int, sizes: list[int]) -> None:
     tree = case(d, n_roots, sizes, 1.0)
-    ours = compiled(tree, torch.bfloat16, states_of)
+    ours = compiled(tree, torch.bfloat16)
     for found, expected in zip(ours, node_by_node(tree), strict=True):
         assert found.dtype == torch.float32
         assert distance(found, expected) < 0.02
@@ -139,15 +132,6 @@ def test_what_is_not_a_gated_unit_in_float32_is_not_for_these_loops() -> None:
     assert has_compiled_levels(GatedUnit(2, 2), rows)
     assert not has_compiled_levels(GatedUnit(2, 2).double(), rows.double())
     assert not has_compiled_levels(LstmUnit(2, 2), rows)
-
-
-def test_operations_of_a_gpu_are_for_trainings_there() -> None:
-    rows = torch.zeros(1, 6, device="meta")
-    assert has_device_levels(GatedUnit(2, 2), rows)
-    assert not has_device_levels(GatedUnit(2, 2), torch.zeros(1, 6))
-    assert not has_device_levels(LstmUnit(2, 2), rows)
-    with torch.no_grad():
-        assert not has_device_levels(GatedUnit(2, 2), rows)
 
 
 def test_inputs_of_another_width_are_refused() -> None:

@@ -42,6 +42,20 @@ def test_loss_and_gradients(monkeypatch: pytest.MonkeyPatch, rows_at_once: int) 
         torch.testing.assert_close(one, other)
 
 
+def test_weights_may_have_both_signs() -> None:
+    """As those of values, which a training on whole translations weighs."""
+    inputs, children = make_problem(torch.float64)
+    weights = children[2] - 0.5
+    expected = by_definition(inputs, [*children[:2], weights])
+    narrow = [tensor.detach().float().requires_grad_() for tensor in inputs]
+    found = summed_loss(*narrow, *children[:2], weights.float())
+    torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-4)
+    for one, other in zip(
+        torch.autograd.grad(found, narrow), torch.autograd.grad(expected, inputs), strict=True
+    ):
+        torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_penalty_of_the_denominator(dtype: torch.dtype) -> None:
     inputs, children = make_problem(torch.float64)

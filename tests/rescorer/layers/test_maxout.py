@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rescorer.layers.maxout import maxout, maxout_of_sum
-from rescorer.layers.narrow_rows import narrow_rows
+from rescorer.layers.products import narrow_rows
 
 
 def test_the_maximum_of_neighbours() -> None:

@@ -11,10 +11,13 @@ from torch import nn
 
 from rescorer.layers import output_layer as module
 from rescorer.layers.output_layer import (
+    GPU_TURNS,
     EstimatedOutputLayer,
     ExactOutputLayer,
     UnnormalizedOutputLayer,
+    flatten_log_z,
     output_layer,
+    turn,
 )
 
 N_WORDS, WIDTH, N_ROWS = 50, 12, 200
@@ -137,3 +140,48 @@ def test_a_word_that_is_not_there_is_refused() -> None:
     exact = ExactOutputLayer(layer, torch.float32)
     with pytest.raises(IndexError):
         exact.log_probs(rows, exact.log_z(rows), torch.full((N_ROWS,), N_WORDS))
+
+
+@pytest.fixture
+def layer() -> torch.nn.Linear:
+    torch.manual_seed(1)
+    return torch.nn.Linear(5, 40)
+
+
+def all_logits_of(layer: torch.nn.Linear, rows: torch.Tensor) -> np.ndarray:
+    with torch.no_grad():
+        return np.asarray(layer(rows).double().numpy())
+
+
+def test_the_linear_part_is_gone_and_probabilities_stay(layer: torch.nn.Linear) -> None:
+    rows = torch.relu(torch.randn(300, 5)) * 3
+    rows[:, 2] = 0
+    before = all_logits_of(layer, rows)
+    known = np.concatenate([rows.double().numpy(), np.ones((300, 1))], axis=1)
+    log_z = logsumexp(before, axis=1)
+    rest = log_z - known @ np.linalg.lstsq(known, log_z, rcond=None)[0]
+    flatten_log_z(layer, rows.split(77))
+    after = all_logits_of(layer, rows)
+    np.testing.assert_allclose(logsumexp(after, axis=1), rest, atol=1e-4)
+    np.testing.assert_allclose(log_softmax(after, axis=1), log_softmax(before, axis=1), atol=1e-5)
+    assert rest.std() < 0.5 * log_z.std()
+
+
+def test_without_rows_it_stays(layer: torch.nn.Linear) -> None:
+    before = layer.weight.detach().clone()
+    flatten_log_z(layer, [])
+    torch.testing.assert_close(layer.weight.detach(), before, rtol=0, atol=0)
+
+
+def test_rows_of_another_width_are_refused(layer: torch.nn.Linear) -> None:
+    with pytest.raises(RuntimeError):
+        flatten_log_z(layer, [torch.ones(3, 4)])
+
+
+def test_a_gpu_serves_two_threads_at_a_time() -> None:
+    gpu, cpu = torch.device("cuda"), torch.device("cpu")
+    with turn(gpu), turn(gpu), turn(cpu), turn(cpu):
+        assert not GPU_TURNS.acquire(blocking=False)
+    with turn(gpu):
+        assert GPU_TURNS.acquire(blocking=False)
+        GPU_TURNS.release()

@@ -1,3 +1,5 @@
+"""."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -5,9 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from rescorer.layers import packed_linear
-from rescorer.layers.narrow_rows import narrow_rows
-from rescorer.layers.products import NarrowLinear, narrow_product, rounded
+from rescorer.layers.products import NarrowLinear, narrow_product, narrow_rows, rounded
 
 
 @pytest.mark.parametrize("n_rows", [0, 1, 64, 65])
@@ -51,17 +51,6 @@ def test_a_narrow_layer_is_the_trained_one(bias: bool, dtype: torch.dtype, error
     assert narrow.weight.dtype == dtype and not narrow.weight.requires_grad
 
 
-def test_a_processor_without_the_instructions_has_the_same_products(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    torch.manual_seed(4)
-    layer, rows = nn.Linear(9, 5), torch.randn(17, 9)
-    here = NarrowLinear(layer, torch.bfloat16)(rows)
-    monkeypatch.setattr(packed_linear, "is_onednn_anyway", lambda weight: False)
-    there = NarrowLinear(layer, torch.bfloat16)(rows)
-    torch.testing.assert_close(there, here, atol=0.02, rtol=0)
-
-
 def test_the_bias_is_not_rounded() -> None:
     layer = nn.Linear(2, 1)
     nn.init.zeros_(layer.weight)
@@ -73,3 +62,26 @@ def test_the_bias_is_not_rounded() -> None:
 def test_widths_that_do_not_fit_are_refused(dtype: torch.dtype) -> None:
     with pytest.raises(RuntimeError):
         NarrowLinear(nn.Linear(5, 4), dtype)(torch.ones(2, 3))
+
+
+def test_products_in_bfloat16_have_few_shapes() -> None:
+    shapes = {len(narrow_rows(torch.ones(n_rows, 3), torch.bfloat16)) for n_rows in range(1, 257)}
+    assert shapes == {16, 32, 48, 64, 128, 192, 256}
+
+
+def test_rows_of_bfloat16_products_stand_before_zeros() -> None:
+    rows = torch.full((65, 3), 1.001)
+    narrow = narrow_rows(rows, torch.bfloat16)
+    assert narrow.dtype == torch.bfloat16
+    assert (narrow[:65] == 1).all()
+    assert (narrow[65:] == 0).all()
+    assert narrow_rows(rows, torch.float32) is rows
+
+
+def test_no_rows() -> None:
+    assert narrow_rows(torch.ones(0, 3), torch.bfloat16).shape == (0, 3)
+
+
+def test_rows_are_a_matrix() -> None:
+    with pytest.raises(IndexError):
+        narrow_rows(torch.ones(3), torch.bfloat16)

@@ -19,9 +19,8 @@ from rescorer.models.model_card import CARD, write_model_card
 from rescorer.models.model_directory import fingerprint, load_model
 from rescorer.runs.train import train
 from rescorer.scorers.cslm import CslmConfig, CslmTrainingConfig
-from rescorer.scorers.encdec.network import EncDecConfig
-from rescorer.scorers.encdec.task import EncDecTrainingConfig
-from rescorer.training.loop import LoopConfig
+from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig
+from rescorer.training.loop_config import LoopConfig
 
 ROWS = [f"s{n} ||| t{n % 3} ||| 0.5 ||| 0-0 ||| 1 1 1\n" for n in range(30)]
 SETTINGS = {"n_held_out": 5, "loop": {"n_epochs": 1}, "model": {"hidden_width": 4}}

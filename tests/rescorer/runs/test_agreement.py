@@ -19,9 +19,8 @@ from rescorer.models.model_directory import load_model, save_model, scorer_of_mo
 from rescorer.runs.agreement import agreement, sampled_rows, table_agreement
 from rescorer.runs.train import train
 from rescorer.scorers.cslm import Cslm, CslmConfig
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.scorers.encdec.task import EncDecTrainingConfig
-from rescorer.training.loop import LoopConfig
+from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig, EncoderDecoder
+from rescorer.training.loop_config import LoopConfig
 
 SOURCE, TARGET = Vocabulary([b"a", b"b"]), Vocabulary([b"x", b"y"])
 PAIRS = Batch([b"a b", b"a b", b"b"], [b"x y", b"z", b""])

@@ -13,11 +13,9 @@ from moses_bridge.base.errors import ConfigError
 from rescorer.contract.data import Data
 from rescorer.contract.training import Prepared
 from rescorer.models.model_directory import load_model
-from rescorer.runs.start import Start
-from rescorer.runs.train import train
-from rescorer.scorers.encdec.network import EncDecConfig
-from rescorer.scorers.encdec.task import EncDecTrainingConfig
-from rescorer.training.loop import LoopConfig
+from rescorer.runs.train import Start, train
+from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig
+from rescorer.training.loop_config import LoopConfig
 
 CONFIG = EncDecTrainingConfig(
     n_held_out=5,

@@ -17,16 +17,15 @@ from pytest import MonkeyPatch
 
 from moses_bridge.base.errors import ConfigError, InputError
 from rescorer.contract.data import Data
+from rescorer.contract.trained_model import LOG_NAME, TRAINING_STATE
 from rescorer.models.model_directory import load_model
 from rescorer.runs import train as run
 from rescorer.runs.train import train
 from rescorer.scorers.cslm import CslmConfig, CslmTrainingConfig
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.scorers.encdec.task import EncDecTrainingConfig
-from rescorer.training.log import LOG_NAME
-from rescorer.training.loop import LoopConfig, Trainer, TrainingReport
-from rescorer.training.state import TRAINING_STATE
-from rescorer.tries.pair_task import PairTask
+from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig, EncoderDecoder
+from rescorer.training.loop import Trainer, TrainingReport
+from rescorer.training.loop_config import LoopConfig
+from rescorer.tries.phrase_pairs import PairTask
 from rescorer.windows.task import WindowTask
 
 MODEL = EncDecConfig(hidden_width=7, embedding_width=5, maxout_width=3)

@@ -25,7 +25,7 @@ from rescorer.scorers.cslm import (
     cslm_scorer,
     prepare,
 )
-from rescorer.training.loop import LoopConfig
+from rescorer.training.loop_config import LoopConfig
 from rescorer.windows.feed_forward import FirstLayerLookup
 from rescorer.windows.task import WindowTask
 

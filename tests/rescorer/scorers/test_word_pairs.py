@@ -25,7 +25,7 @@ from rescorer.scorers.word_pairs import (
     phrase_values,
     word_pairs_scorer,
 )
-from rescorer.training.loop import LoopConfig
+from rescorer.training.loop_config import LoopConfig
 
 ON_CPU = Compute(device="cpu")
 # Ids: </s> 0, <unk> 1, then the words.

@@ -26,7 +26,7 @@ from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.controls import LengthScorer, RandomScorer
 from rescorer.scorers.cslm import Cslm, CslmConfig, cslm_scorer
-from rescorer.scorers.encdec.inference import encdec_scorer
+from rescorer.scorers.encdec import encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.tables.column import ColumnConfig
 from rescorer.tables.ini_patch import binary_table_commands

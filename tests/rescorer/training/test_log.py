@@ -12,7 +12,8 @@ from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.record_writer import masked_crc32c
 
 from moses_bridge.base.errors import InputError
-from rescorer.training.log import LOG_NAME, TAGS, LogRecord, TrainingLog
+from rescorer.contract.trained_model import LOG_NAME
+from rescorer.training.log import TAGS, LogRecord, TrainingLog
 
 
 def record(update: int, held_out: float | None = 1.5) -> LogRecord:

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from moses_bridge.base.errors import ConfigError, UserError
+from rescorer.contract.trained_model import LOG_NAME, TRAINING_STATE
 from rescorer.training import loop
-from rescorer.training.log import LOG_NAME
-from rescorer.training.loop import LoopConfig, Trainer
-from rescorer.training.state import TRAINING_STATE
+from rescorer.training.loop import Trainer
+from rescorer.training.loop_config import LoopConfig
 
 
 class OneNumber(nn.Module):

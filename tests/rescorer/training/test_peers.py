@@ -21,19 +21,14 @@ from rescorer.contract.data import Data
 from rescorer.models.model_directory import load_model
 from rescorer.runs.train import train
 from rescorer.scorers.cslm import CslmConfig, CslmTrainingConfig
-from rescorer.scorers.encdec.network import EncDecConfig
-from rescorer.scorers.encdec.task import EncDecTrainingConfig
+from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig
 from rescorer.scorers.rnn_lm import RnnLmConfig, RnnLmTrainingConfig
-from rescorer.scorers.rnnsearch.network import RnnSearchConfig
-from rescorer.scorers.rnnsearch.task import RnnSearchTrainingConfig
-from rescorer.training.loop import LoopConfig
+from rescorer.scorers.rnnsearch.network import RnnSearchConfig, RnnSearchTrainingConfig
+from rescorer.training.loop_config import LoopConfig
 from rescorer.training.peers import ALONE
-from rescorer.zoo.bae.network import BaeConfig
-from rescorer.zoo.bae.task import BaeTrainingConfig
-from rescorer.zoo.cptm.network import CptmConfig
-from rescorer.zoo.cptm.task import CptmTrainingConfig
-from rescorer.zoo.cstm.network import CstmConfig
-from rescorer.zoo.cstm.task import CstmTrainingConfig
+from rescorer.zoo.bae.network import BaeConfig, BaeTrainingConfig
+from rescorer.zoo.cptm import CptmConfig, CptmTrainingConfig
+from rescorer.zoo.cstm.network import CstmConfig, CstmTrainingConfig
 
 N_UPDATES = 200
 ROWS = 240

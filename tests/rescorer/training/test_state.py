@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from moses_bridge.base.errors import InputError
+from rescorer.contract.trained_model import TRAINING_STATE
 from rescorer.layers.tensor_files import load_tensors, save_tensors
-from rescorer.training.state import TRAINING_STATE, load_training_state, save_training_state
+from rescorer.training.state import load_training_state, save_training_state
 
 
 def test_an_optimizer_comes_back(tmp_path: Path) -> None:

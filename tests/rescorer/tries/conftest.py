@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.scorers.encdec.task import EncDecTrainingConfig
+from rescorer.scorers.encdec.network import EncDecConfig, EncDecTrainingConfig, EncoderDecoder
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
-from rescorer.tries.pair_losses import PairWords, RecurrentLosses
+from rescorer.tries.phrase_pairs import PairWords, PhrasePairs, pair_losses
+from rescorer.tries.task import RecurrentLosses, TrieTask
 
 N_SOURCE, N_TARGET = 11, 13
 MODEL = EncDecConfig(hidden_width=7, embedding_width=5, maxout_width=3)
@@ -57,4 +57,24 @@ def losses_of(network: EncoderDecoder, config: EncDecTrainingConfig) -> Recurren
     n_words = network.output.out_features
     shares = np.full(n_words, 1 / n_words)
     shortlists = Shortlists(None, Vocabulary([b"%d" % number for number in range(n_words - 2)]))
-    return RecurrentLosses(network, config, PairWords(shortlists, shares, 3.0))
+    return pair_losses(network, config, PairWords(shortlists, shares, 3.0))
+
+
+class Pools:
+    """Pools in memory."""
+
+    def __init__(self, *pools: EncodedPairs) -> None:
+        self.pools = pools
+        self.sizes = [len(pool) for pool in pools]
+        self.loaded: list[int] = []
+
+    def load(self, pool: int) -> EncodedPairs:
+        self.loaded.append(pool)
+        return self.pools[pool]
+
+
+def task_of(
+    network: EncoderDecoder, config: EncDecTrainingConfig, *pools: EncodedPairs
+) -> TrieTask:
+    """The task of pairs in memory."""
+    return TrieTask(PhrasePairs(Pools(*pools), config, 4), losses_of(network, config))

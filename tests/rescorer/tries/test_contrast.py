@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError
-from rescorer.training.loop import LoopConfig
+from rescorer.training.loop_config import LoopConfig
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.tries.contrast import (

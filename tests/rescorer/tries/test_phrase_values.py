@@ -11,7 +11,7 @@ from rescorer.contract.batch import Batch
 from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.scorers.encdec.inference import encdec_scorer
+from rescorer.scorers.encdec import encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.tries import phrase_values as module
@@ -71,16 +71,19 @@ def test_a_network_in_float32(product_type: torch.dtype, error: float) -> None:
 def test_pairs_that_weigh_next_to_nothing_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """All but the first one weigh less together than float32 resolves."""
     learned = []
-    factors = module.prefix_factors
+    loss = module.pairs_loss
     monkeypatch.setattr(
         module,
-        "prefix_factors",
-        lambda network, data, rows: (learned.append(len(rows)), factors(network, data, rows))[1],
+        "pairs_loss",
+        lambda network, data, rows, kind: (
+            learned.append(len(rows)),
+            loss(network, data, rows, kind),
+        )[1],
     )
     network = make_network()
     weights = torch.tensor([2.0, 1e-8, 0, -1e-7, 0, 1e-8]).double()
     (weights @ log_probs_of(network, torch.float32)(DATA)).backward()
-    assert learned == [len(DATA), 1]
+    assert learned == [1]
     for (name, one), other in zip(
         network.named_parameters(), plain_gradients(2 * torch.eye(6).double()[0]), strict=True
     ):

@@ -7,9 +7,18 @@ import pytest
 import torch
 from torch import Tensor
 
+from rescorer.layers.units import GatedState, GatedUnit
 from rescorer.tries import recurrent
 from rescorer.tries.prefix_tree import build_prefix_tree
-from rescorer.tries.recurrent import carried_once, joined, last_states, pieces, split, take
+from rescorer.tries.recurrent import (
+    carried_once,
+    joined,
+    last_states,
+    pieces,
+    split,
+    take,
+    unit_states,
+)
 
 
 class TwoFields(NamedTuple):
@@ -114,3 +123,22 @@ def test_the_last_state_of_each_row_has_read_the_row(
     inputs = torch.from_numpy(tree.words)[:, None].float().expand(-1, 3)
     found = last_states(Digits(), tree, inputs)
     assert_rows(found, [int("".join(map(str, row))) for row in rows])
+
+
+def test_a_gated_unit_has_the_same_states_and_gradients_by_autograd(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As on a GPU, where there are no compiled loops."""
+    torch.manual_seed(1)
+    unit, parents = GatedUnit(4, 5), [np.array([0, 0, 2]), np.array([0, 2, 2, 2])]
+    start, inputs = torch.randn(3, 5), torch.randn(7, 15)
+    found = []
+    for compiled in (True, False):
+        monkeypatch.setattr(recurrent, "has_compiled_levels", lambda *_, use=compiled: use)
+        given = [tensor.clone().requires_grad_() for tensor in (start, inputs)]
+        states = unit_states(unit, GatedState(given[0]), parents, given[1])
+        weights = unit.recurrent_gates.weight, unit.recurrent_candidate.weight
+        gradients = torch.autograd.grad(states.hidden.square().sum(), [*given, *weights])
+        found.append([states.hidden.detach(), *gradients])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)

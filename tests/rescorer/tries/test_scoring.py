@@ -1,3 +1,5 @@
+"""."""
+
 from __future__ import annotations
 
 import itertools
@@ -10,18 +12,20 @@ import torch
 from numpy.typing import NDArray
 from scipy.special import expit, logsumexp
 from scipy.stats import spearmanr
+from torch import nn
 
+from moses_bridge.base.ordered_map import map_in_order
 from rescorer.contract.batch import Batch
 from rescorer.contract.choices import Precision
 from rescorer.contract.compute import Compute
-from rescorer.contract.parallel import map_in_order
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.output_layer import ExactOutputLayer
-from rescorer.scorers.encdec.inference import EncDecScorer, encdec_scorer
+from rescorer.scorers.encdec import EncDecScorer, encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.tries import recurrent, scoring
-from rescorer.tries.scoring import TrieScorer
+from rescorer.tries.recurrent import NO_WORD, word_vectors
+from rescorer.tries.scoring import TrieScorer, with_no_word
 
 WORDS = [b"w%d" % number for number in range(40)]
 
@@ -278,3 +282,12 @@ def test_so_many_words_of_sources_are_read_at_a_time(
     np.testing.assert_array_equal(found.pairs, words.pairs)
     np.testing.assert_allclose(found.log_probs, words.log_probs, atol=1e-5)
     assert len(scorer.values(Batch([], []))) == len(scorer.word_log_probs(Batch([], [])).pairs) == 0
+
+
+def test_no_word_has_a_vector_of_zeros() -> None:
+    """Looked up in the table and computed by the embedding."""
+    embedding = nn.Embedding(3, 2)
+    words = torch.tensor([2, NO_WORD, 0])
+    expected = embedding.weight[[2, 0, 0]] * torch.tensor([[1.0], [0.0], [1.0]])
+    torch.testing.assert_close(with_no_word(embedding.weight)[words], expected)
+    torch.testing.assert_close(word_vectors(embedding, words), expected)

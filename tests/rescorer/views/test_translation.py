@@ -16,7 +16,7 @@ from rescorer.contract.target_generation import GenerationConfig
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.models.unknown_words import Translation, TranslationLexicon
-from rescorer.scorers.encdec.inference import encdec_scorer
+from rescorer.scorers.encdec import encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 from rescorer.tries.generation import Generator
 from rescorer.views import translation as module

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,16 +23,17 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers import output_layer
+from rescorer.layers.output_layer import ExactOutputLayer
 from rescorer.models.model_directory import save_model
 from rescorer.scorers.cslm import Cslm, CslmConfig, cslm_ngram_scorer, cslm_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.scorers.nnjm.inference import nnjm_ngram_scorer, nnjm_scorer
+from rescorer.scorers.nnjm import NnjmTrainingConfig, empty_network, nnjm_ngram_scorer, nnjm_scorer
 from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig
-from rescorer.scorers.nnjm.task import NnjmTrainingConfig, empty_network
 from rescorer.windows import service
-from rescorer.windows.hidden_layers import bases_of
+from rescorer.windows.feed_forward import FeedForward, LayerWidths
+from rescorer.windows.hidden_layers import HiddenLayers, History, bases_of
 from rescorer.windows.ngrams import sentence_ngrams
-from rescorer.windows.service import WindowNgramScorer
+from rescorer.windows.service import NormalisedValues, RawValues, Values, WindowNgramScorer
 
 WORDS = [b"w%d" % i for i in range(40)]
 SIZES = CslmConfig(context_words=2, embedding_width=6, first_width=12, second_width=8)
@@ -355,3 +357,72 @@ def test_a_model_of_phrase_pairs_is_no_language_model(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["serve", str(tmp_path / "rnn")], prog_name="rescorer")
     assert result.exit_code == 1
     assert "which cannot score n-grams, expected a network over windows" in result.output
+
+
+NOTHING = np.zeros((1, 0), np.int32)
+
+
+@pytest.fixture
+def network() -> FeedForward:
+    torch.manual_seed(5)
+    result = FeedForward(9, 2, LayerWidths(4, 11, 7), 6)
+    torch.nn.init.normal_(result.output.weight)
+    torch.nn.init.normal_(result.output.bias)
+    return result
+
+
+@pytest.fixture
+def rows() -> np.ndarray:
+    rng = np.random.default_rng(2)
+    return np.concatenate([rng.integers(0, 4, (80, 2)), rng.integers(0, 6, (80, 1))], 1).astype(
+        np.int32
+    )
+
+
+def layers(network: FeedForward, dtype: torch.dtype) -> HiddenLayers:
+    return HiddenLayers(network, History(2, 9, np.ones(9)), dtype)
+
+
+def logits_of(network: FeedForward, rows: np.ndarray) -> np.ndarray:
+    with torch.inference_mode():
+        hidden = network.double().hidden(torch.from_numpy(rows[:, :-1].astype(np.int64)))
+        return np.asarray(network.output(hidden).numpy())
+
+
+def raw(network: FeedForward, dtype: torch.dtype) -> RawValues:
+    return RawValues(layers(network, dtype), network.output, log_z=0.25)
+
+
+def normalised(network: FeedForward, dtype: torch.dtype) -> NormalisedValues:
+    layer = ExactOutputLayer(network.output, dtype)
+    return NormalisedValues(layers(network, torch.float32), layer)
+
+
+@pytest.mark.parametrize(
+    ("way", "expected_of"),
+    [
+        (raw, lambda logits: logits - 0.25),
+        (normalised, lambda logits: log_softmax(logits, axis=1)),
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_values(
+    way: Callable[[FeedForward, torch.dtype], Values],
+    expected_of: Callable[[np.ndarray], np.ndarray],
+    dtype: torch.dtype,
+    network: FeedForward,
+    rows: np.ndarray,
+) -> None:
+    found = way(network, dtype)(rows, bases_of(network, NOTHING))
+    expected = expected_of(logits_of(network, rows))[np.arange(len(rows)), rows[:, -1]]
+    np.testing.assert_allclose(found, expected, atol=2e-6 if dtype == torch.float32 else 0.08)
+
+
+def test_without_a_mean_of_log_z_raw_values_are_the_logits(
+    network: FeedForward, rows: np.ndarray
+) -> None:
+    found = RawValues(layers(network, torch.float32), network.output)(
+        rows, bases_of(network, NOTHING)
+    )
+    expected = logits_of(network, rows)[np.arange(len(rows)), rows[:, -1]]
+    np.testing.assert_allclose(found, expected, atol=2e-6)

@@ -14,12 +14,11 @@ from scipy.special import log_softmax, softmax
 from moses_bridge.base.errors import ConfigError
 from rescorer.contract.vocabulary import Vocabulary
 from rescorer.scorers.cslm import Cslm
-from rescorer.training.loop import LoopConfig
+from rescorer.training.loop_config import LoopConfig
 from rescorer.training.seeded_batch import SeededBatch
 from rescorer.windows import task as module
-from rescorer.windows.mapped_rows import WindowRows
 from rescorer.windows.ngrams import sentence_ngrams
-from rescorer.windows.task import WindowTask, WindowTrainingConfig
+from rescorer.windows.task import WindowRows, WindowTask, WindowTrainingConfig, mapped_rows
 from tests.rescorer.scorers.test_cslm import SIZES, WORDS, numpy_log_prob
 
 
@@ -253,3 +252,38 @@ def test_the_end_of_a_training_measures_log_z(model: Cslm, monkeypatch: pytest.M
     log_z = np.log(np.exp(after).sum(axis=1))
     assert found == pytest.approx((log_z.mean(), log_z.std()), abs=1e-5)
     np.testing.assert_allclose(log_softmax(after, axis=1), log_softmax(before, axis=1), atol=1e-5)
+
+
+def test_parts_are_put_together() -> None:
+    random_numbers = np.random.default_rng(3)
+    lens = random_numbers.integers(0, 6, 40)
+    ids = random_numbers.integers(2, 9, int(lens.sum())).astype(np.int32)
+    whole, sentence = sentence_ngrams(ids, lens, 3, 9, 0)
+    held_out = random_numbers.random(40) < 0.3
+    ends = np.concatenate(([0], np.cumsum(lens)))
+    rows = mapped_rows(
+        (
+            sentence_ngrams(ids[ends[first] : ends[end]], lens[first:end], 3, 9, 0)
+            for first, end in ((0, 1), (1, 17), (17, 40))
+        ),
+        held_out,
+    )
+    assert np.array_equal(rows.train, whole[~held_out[sentence]])
+    assert np.array_equal(rows.held_out, whole[held_out[sentence]])
+    assert len(rows.held_out) > 10
+
+
+def test_nothing_held_out() -> None:
+    part = sentence_ngrams(np.array([3], np.int32), np.array([1]), 2, 9, 0)
+    rows = mapped_rows([part], np.zeros(1, np.bool_))
+    assert rows.train.tolist() == [[9, 9, 3], [9, 3, 0]]
+    assert rows.held_out.shape == (0, 3)
+
+
+def test_a_part_may_end_with_an_empty_sentence_and_there_may_be_none() -> None:
+    first = sentence_ngrams(np.array([3, 4], np.int32), np.array([2, 0]), 1, 9, 0)
+    second = sentence_ngrams(np.array([5], np.int32), np.array([1]), 1, 9, 0)
+    rows = mapped_rows([first, second], np.array([False, False, True]))
+    assert rows.train.tolist() == [[9, 3], [3, 4], [4, 0], [9, 0]]
+    assert rows.held_out.tolist() == [[9, 5], [5, 0]]
+    assert [len(each) for each in mapped_rows([], np.zeros(0, np.bool_))] == [0, 0]

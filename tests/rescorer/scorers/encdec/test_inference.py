@@ -15,7 +15,7 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.units import UnitName
-from rescorer.scorers.encdec.inference import EncoderDecoderTables, encdec_scorer
+from rescorer.scorers.encdec import EncoderDecoderTables, encdec_scorer
 from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
 
 SOURCE, TARGET = Vocabulary([b"a", b"b", b"c"]), Vocabulary([b"x", b"y"])

@@ -9,9 +9,15 @@ import torch
 from moses_bridge.base.errors import InputError
 from rescorer.contract.data import Data
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.scorers.encdec.network import EncDecConfig, EncoderDecoder
-from rescorer.scorers.encdec.task import EncDecTrainingConfig, empty_network, new_network, prepare
-from rescorer.training.loop import LoopConfig
+from rescorer.scorers.encdec import ARCHITECTURE
+from rescorer.scorers.encdec.network import (
+    EncDecConfig,
+    EncDecTrainingConfig,
+    EncoderDecoder,
+    empty_network,
+    new_network,
+)
+from rescorer.training.loop_config import LoopConfig
 
 SIZES = EncDecConfig(40, 20, 20)
 WORDS = Vocabulary([b"w%d" % number for number in range(300)])
@@ -45,9 +51,9 @@ def test_the_same_data_and_seed_are_the_same_training(tmp_path: Path) -> None:
     found = []
     for seed in (1, 1, 2):
         torch.manual_seed(seed)
-        prepared = prepare(Data(table), config, seed)
+        prepared = ARCHITECTURE.prepare(Data(table), config, seed)
         assert isinstance(prepared.network, EncoderDecoder)
-        batches = [batch.batch.rows.tolist() for batch in prepared.task.batches(0)]
+        batches = [batch.rows.tolist() for batch in prepared.task.batches(0)]
         found.append((batches, prepared.network.output.weight.tolist()))
     assert found[0] == found[1] and found[0][0] != found[2][0] and found[0][1] != found[2][1]
 
@@ -55,4 +61,4 @@ def test_the_same_data_and_seed_are_the_same_training(tmp_path: Path) -> None:
 def test_a_malformed_table_is_refused(tmp_path: Path) -> None:
     (tmp_path / "table").write_bytes(b"a ||| b ||| 1\na ||| b\n")
     with pytest.raises(InputError, match="table:2: found 2 columns"):
-        prepare(Data(tmp_path / "table"), EncDecTrainingConfig(), 1)
+        ARCHITECTURE.prepare(Data(tmp_path / "table"), EncDecTrainingConfig(), 1)

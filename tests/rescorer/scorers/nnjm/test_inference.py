@@ -12,10 +12,8 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.scorer import NamedScorer
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
-from rescorer.scorers.nnjm.inference import nnjm_embeddings, nnjm_scorer
-from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig
-from rescorer.scorers.nnjm.task import NnjmTrainingConfig, empty_network
-from rescorer.scorers.nnjm.windows import place_windows
+from rescorer.scorers.nnjm import NnjmTrainingConfig, empty_network, nnjm_embeddings, nnjm_scorer
+from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig, place_windows
 from rescorer.tables.column import ColumnConfig
 from rescorer.tables.nbest import add_feature
 from rescorer.tables.scored_table import score_table

@@ -14,8 +14,8 @@ from rescorer.contract.data import Data
 from rescorer.models.model_directory import load_model, scorer_of_model
 from rescorer.runs.agreement import agreement
 from rescorer.runs.train import train
+from rescorer.scorers.nnjm import NnjmTrainingConfig, prepare
 from rescorer.scorers.nnjm.network import Nnjm, NnjmConfig
-from rescorer.scorers.nnjm.task import NnjmTrainingConfig, prepare
 
 SIZES = {"history_words": 1, "source_words": 3, "embedding_width": 7, "first_width": 11}
 

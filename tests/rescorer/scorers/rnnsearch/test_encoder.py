@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from rescorer.scorers.rnnsearch.encoder import Encoder, packing
+from rescorer.scorers.rnnsearch.context import Encoder, packing
 
 
 def test_places_are_read_in_both_directions() -> None:

@@ -14,8 +14,8 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.data import Data
 from rescorer.models.model_directory import load_model, scorer_of_model
 from rescorer.runs.train import train
-from rescorer.scorers.rnnsearch.network import RnnSearch
-from rescorer.scorers.rnnsearch.task import RnnSearchTrainingConfig, prepare
+from rescorer.scorers.rnnsearch import ARCHITECTURE
+from rescorer.scorers.rnnsearch.network import RnnSearch, RnnSearchTrainingConfig
 
 SIZES = {"hidden_width": 24, "embedding_width": 12, "attention_width": 12, "maxout_width": 16}
 
@@ -53,7 +53,7 @@ def test_attention_learns_to_read_backwards(tmp_path: Path) -> None:
 def test_the_papers_recipe(context: str, tmp_path: Path) -> None:
     changes = {"model": {**SIZES, "context": context}, "loop": {"recipe": "paper", "n_epochs": 2}}
     config = settings(batch_size=0, n_sampled=1000, **changes)
-    prepared = prepare(write_text(tmp_path), config, 1)
+    prepared = ARCHITECTURE.prepare(write_text(tmp_path), config, 1)
     assert [len(batch.rows) for batch in prepared.task.batches(0)].count(80) == 3
     report = train("rnnsearch", write_text(tmp_path), tmp_path / "m", config)
     assert report.held_out_loss is not None and report.held_out_loss < np.log(8)
@@ -61,7 +61,7 @@ def test_the_papers_recipe(context: str, tmp_path: Path) -> None:
 
 
 def test_dropout_is_off_in_held_out_losses_and_the_same_for_the_same_batch(tmp_path: Path) -> None:
-    prepared = prepare(write_text(tmp_path), settings(dropout=0.5), 1)
+    prepared = ARCHITECTURE.prepare(write_text(tmp_path), settings(dropout=0.5), 1)
     task, network = prepared.task, prepared.network
     assert isinstance(network, RnnSearch)
     first, second = task.batches(0)[:2]
@@ -81,14 +81,14 @@ def test_other_numbers_of_lines_are_refused(lines: bytes, message: str, tmp_path
     data = write_text(tmp_path, 10)
     (tmp_path / "target").write_bytes(lines)
     with pytest.raises(InputError, match=message):
-        prepare(data, settings(), 1)
+        ARCHITECTURE.prepare(data, settings(), 1)
 
 
 def test_only_longer_sentences_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match="only longer sentences, expected pairs of at most 1 words"
     ):
-        prepare(write_text(tmp_path), settings(max_sentence_words=1), 1)
+        ARCHITECTURE.prepare(write_text(tmp_path), settings(max_sentence_words=1), 1)
 
 
 def test_an_unknown_context_names_the_nearest() -> None:

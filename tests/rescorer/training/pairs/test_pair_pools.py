@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from rescorer.contract.choices import Weighting
 from rescorer.contract.vocabulary import Shortlists, Vocabulary, count_words
 from rescorer.training.pairs import record_spill
 from rescorer.training.pairs.pair_cache import stored_pairs
 from rescorer.training.pairs.pair_pools import ChosenPairs, PairPools, open_pairs
-from rescorer.training.pairs.phrase_pairs import PairChoice, Weighting
+from rescorer.training.pairs.phrase_pairs import PairChoice
 
 
 class Plain(NamedTuple):

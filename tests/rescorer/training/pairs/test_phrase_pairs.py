@@ -9,11 +9,12 @@ import pytest
 from moses_bridge.base import whole_lines
 from moses_bridge.base.errors import InputError
 from moses_bridge.base.textio import read_lines
+from rescorer.contract.choices import Weighting
 from rescorer.training.pairs import record_spill
 from rescorer.training.pairs.pair_cache import stored_pairs
 from rescorer.training.pairs.pair_files import PairFiles
 from rescorer.training.pairs.pair_pools import ChosenPairs
-from rescorer.training.pairs.phrase_pairs import PairChoice, Weighting, weights_of
+from rescorer.training.pairs.phrase_pairs import PairChoice, weights_of
 
 TABLE = b"""\
 a ||| x ||| 0.1 0.2 0.5 0.4 ||| 0-0 ||| 2 4 1 ||| |||

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any, cast
+
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
 
 from moses_bridge.base.errors import ConfigError
+from rescorer.contract.data import Data
+from rescorer.training.loop_config import LoopConfig
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
-from rescorer.zoo.bae.bags import Bags, bags_of
-from rescorer.zoo.bae.network import Bae, BaeConfig, correlation, reconstruction_loss
-from rescorer.zoo.bae.task import bae_loss
+from rescorer.training.seeded_batch import SeededBatch
+from rescorer.tries.phrase_pairs import PhrasePairs
+from rescorer.tries.task import TrieTask
+from rescorer.zoo.bae.network import (
+    Bae,
+    BaeConfig,
+    BaeTrainingConfig,
+    Bags,
+    bae_loss,
+    bags_of,
+    correlation,
+    prepare,
+    reconstruction_loss,
+)
 
 N_SOURCE, N_TARGET, WIDTH = 6, 5, 4
 
@@ -128,3 +144,62 @@ def test_bags_have_each_word_once() -> None:
 def test_a_code_of_no_width_is_refused() -> None:
     with pytest.raises(ConfigError, match="code_width"):
         BaeConfig(code_width=0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"reading": "reversed-sides"}, "reading: a cosine of two codes has no direction"),
+        ({"merged_pairs": 0}, "merged_pairs"),
+        ({"correlation_weight": -1.0}, "correlation_weight"),
+        ({"loop": LoopConfig(accumulation=2)}, "loop.accumulation: .* of a whole batch"),
+    ],
+)
+def test_settings_without_sense_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        BaeTrainingConfig(**settings)
+
+
+def test_held_out_pairs_are_neither_merged_nor_rewarded(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    table.write_bytes(b"".join(b"s%d u ||| t%d v ||| 1 1 1 1\n" % (n, n % 7) for n in range(60)))
+    config = BaeTrainingConfig(
+        n_held_out=6, merged_pairs=5, correlation_weight=4.0, loop=LoopConfig(n_epochs=1)
+    )
+    torch.manual_seed(1)
+    prepared = prepare(Data(table), config, 1)
+    network, task = cast(Bae, prepared.network), cast(TrieTask, prepared.task)
+    source = cast(PhrasePairs, task.source)
+    data, rows = source.pool(0), np.setdiff1d(np.arange(60), source.train_rows(0))
+    with torch.no_grad():
+        learned = float(task.loss(SeededBatch(rows, (0,)))[0])
+        found = task.held_out_loss()
+        plain = float(bae_loss(network, data, rows, 1, 0.0))
+    n_words = float((data.target_lens[rows] + 1).sum())
+    assert found == pytest.approx(plain / n_words, rel=1e-6)
+    with torch.no_grad():
+        assert learned == pytest.approx(float(bae_loss(network, data, rows, 5, 4.0)))
+    assert len(rows) == 6 and not np.isclose(learned, plain)
+
+
+@pytest.mark.parametrize(
+    ("settings", "n_parts"),
+    [
+        ({}, 1),
+        ({"correlation_weight": 0.0}, 2),
+        ({"correlation_weight": 0.0, "merged_pairs": 3}, 1),
+    ],
+)
+def test_what_looks_at_a_whole_batch_is_not_cut(
+    tmp_path: Path, settings: dict[str, Any], n_parts: int
+) -> None:
+    table = tmp_path / "table"
+    table.write_bytes(b"".join(b"s%d u ||| t%d v ||| 1 1 1 1\n" % (n, n % 7) for n in range(60)))
+    prepared = prepare(Data(table), BaeTrainingConfig(n_held_out=6, **settings), 1)
+    task: Any = prepared.task
+    batch = task.batches(0)[0]
+    parts = task.parts(batch, 2)
+    assert len(parts) == n_parts
+    with torch.no_grad():
+        total = sum(float(task.loss(part)[0]) for part in parts)
+        assert total == pytest.approx(float(task.loss(batch)[0]), rel=1e-5)

@@ -10,12 +10,17 @@ import torch
 from rescorer.contract.data import Data
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.runs.train import train
-from rescorer.training.loop import LoopConfig
+from rescorer.training.loop_config import LoopConfig
 from rescorer.training.pairs.encoded_pairs import EncodedPairs
 from rescorer.tries.contrast import ContrastLosses
-from rescorer.zoo.cptm.joint_vocabulary import JointVocabulary
-from rescorer.zoo.cptm.network import Cptm, CptmConfig
-from rescorer.zoo.cptm.task import CptmTrainingConfig, contrast, prepare
+from rescorer.zoo.cptm import (
+    Cptm,
+    CptmConfig,
+    CptmTrainingConfig,
+    JointVocabulary,
+    contrast,
+    prepare,
+)
 
 if TYPE_CHECKING:
     from tests.rescorer.scorers.cptm.conftest import NumpyCode

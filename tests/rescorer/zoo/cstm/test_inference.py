@@ -13,12 +13,7 @@ from rescorer.contract.compute import Compute
 from rescorer.contract.trained_model import TrainedModel
 from rescorer.contract.vocabulary import Shortlists, Vocabulary
 from rescorer.layers.output_layer import OutputLayer
-from rescorer.zoo.cstm.inference import (
-    CstmScorer,
-    cstm_embeddings,
-    cstm_scorer,
-    cstm_summaries,
-)
+from rescorer.zoo.cstm import CstmScorer, cstm_embeddings, cstm_scorer, cstm_summaries
 from rescorer.zoo.cstm.network import Cstm, CstmConfig
 
 SIZES = CstmConfig(phrase_words=3, embedding_width=5, first_width=11, second_width=7)

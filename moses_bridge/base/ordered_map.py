@@ -1,0 +1,52 @@
+"""Blocks in parallel, results in order."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def map_in_order(
+    function: Callable[[Item], Result], items: Iterable[Item], jobs: int
+) -> Iterator[Result]:
+    """Yield function(item) of each item, in their order, with `jobs` of them in work at a time.
+
+    Each job computes on one thread: the items are independent, so processors are better used by
+    more items than by sharing one, and a result does not depend on the number of threads. Items are
+    read ahead of the jobs, so reading and what the caller does with a result overlap with them.
+    A function that computes with PyTorch has to have loaded it before.
+    """
+    with _one_thread_each(jobs) as pool:
+        waiting: deque[Future[Result]] = deque()
+        try:
+            for item in items:
+                waiting.append(pool.submit(function, item))
+                if len(waiting) > jobs:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+@contextlib.contextmanager
+def _one_thread_each(jobs: int) -> Iterator[ThreadPoolExecutor]:
+    torch = sys.modules.get("torch")
+    if torch is None:  # nothing to compute with it, so it is not loaded for this
+        with ThreadPoolExecutor(jobs) as pool:
+            yield pool
+        return
+    n_threads = torch.get_num_threads()
+    try:
+        with ThreadPoolExecutor(jobs, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            yield pool
+    finally:
+        torch.set_num_threads(n_threads)

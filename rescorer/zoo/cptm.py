@@ -1,0 +1,281 @@
+"""Continuous-space phrase model of Gao et al. (ACL 2014) over bags of words.
+
+A phrase is the counts x of its words over one vocabulary of both languages, and one network makes codes of
+the phrases of either language:
+
+    y = tanh(W_2' tanh(W_1' x))
+
+The value of a pair is y_source . y_target, between minus and plus the number of units. It neither knows the
+order of the words nor is a log-probability.
+
+Notation: n phrases, H hidden_width, D code_width, V words of both languages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import embedding_bag
+
+from moses_bridge.base.config import AtLeast, check_limits
+from rescorer.contract.architectures import Architecture, PhraseValues, Summaries
+from rescorer.contract.batch import Batch
+from rescorer.contract.choices import Side
+from rescorer.contract.compute import Compute
+from rescorer.contract.data import Data
+from rescorer.contract.numbered_phrases import distinct_phrases
+from rescorer.contract.trained_model import TrainedModel
+from rescorer.contract.training import Prepared
+from rescorer.contract.vocabulary import Shortlists, Vocabulary
+from rescorer.layers.initial_weights import WORD_DEVIATION
+from rescorer.tries.contrast import (
+    ContrastBatch,
+    ContrastLosses,
+    ContrastTrainingConfig,
+    ContrastValues,
+)
+from rescorer.tries.phrase_pairs import PairModel, PairWords, prepare_pairs
+
+
+@dataclass(frozen=True)
+class CptmConfig:
+    """Sizes of a continuous-space phrase model.
+
+    Attributes:
+        hidden_width: H, units of the first layer (100 in the paper).
+        code_width: D, units of the second one (100 in the paper).
+    """
+
+    hidden_width: Annotated[int, AtLeast(1)] = 100
+    code_width: Annotated[int, AtLeast(1)] = 100
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+
+class Cptm(nn.Module):
+    """Codes of phrases of both languages.
+
+    Args:
+        config: the sizes.
+        n_words: V, with </s> (which is in no bag) and <unk>.
+    """
+
+    def __init__(self, config: CptmConfig, n_words: int) -> None:
+        super().__init__()
+        self.config = config
+        self.word_vectors = nn.Embedding(n_words, config.hidden_width)
+        self.projection = nn.Linear(config.hidden_width, config.code_width, bias=False)
+        self.initialise()
+
+    def initialise(self) -> None:
+        """Draw W_1 from N(0, 0.1^2); W_2 is the identity at first, as the paper's."""
+        nn.init.normal_(self.word_vectors.weight, std=WORD_DEVIATION)
+        nn.init.eye_(self.projection.weight)
+
+    def codes(self, ids: NDArray[np.integer], lens: NDArray[np.int64]) -> Tensor:
+        """The codes y of phrases, *Shape:* (n, D).
+
+        Args:
+            ids: of the words in the joint vocabulary, *Shape:* (n, max_len or more).
+            lens: words of each phrase, *Shape:* (n,).
+        """
+        weight = self.word_vectors.weight
+        inside = np.arange(ids.shape[1]) < lens[:, None]
+        words = torch.from_numpy(ids[inside].astype(np.int64)).to(weight.device)
+        starts = torch.from_numpy(np.cumsum(lens) - lens).to(weight.device)
+        sums = embedding_bag(words, weight, starts, mode="sum")
+        return torch.tanh(self.projection(torch.tanh(sums)))
+
+
+def similarities(one: Tensor, other: Tensor) -> Tensor:
+    """The products of codes, row by row, *Shape:* (n, D) -> (n,)."""
+    return (one * other).sum(1)
+
+
+# Word ids in the joint vocabulary, *Shape:* (n, max_len or more), and words of each phrase, *Shape:* (n,).
+Encoded = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+@dataclass(frozen=True)
+class JointVocabulary:
+    """The source words by their own ids, then the target words that are none of them.
+
+    Attributes:
+        source: the source words.
+        target: the target words.
+        target_ids: the joint id of each target word, *Shape:* (n_target_words,).
+    """
+
+    source: Vocabulary
+    target: Vocabulary
+    target_ids: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, shortlists: Shortlists) -> JointVocabulary:
+        """The words of a network's shortlists."""
+        source, target = shortlists.source_words, shortlists.target
+        ids = {word: number for number, word in enumerate(source.words)}
+        target_ids = [ids.setdefault(word, len(ids)) for word in target.words]
+        return cls(source, target, np.array(target_ids, np.int64))
+
+    def __len__(self) -> int:
+        return max(len(self.source), int(self.target_ids.max()) + 1)
+
+    def encode(self, side: Side, phrases: Sequence[bytes]) -> Encoded:
+        """Words of phrases of one side; unknown ones are <unk>."""
+        if side == "source":
+            ids, lens = self.source.encode_phrases(phrases)
+            return ids.astype(np.int64), lens
+        ids, lens = self.target.encode_phrases(phrases)
+        return self.target_ids[ids], lens
+
+
+# From numbers of some pairs, *Shape:* (n,), to their values, *Shape:* (n,), with gradients.
+SomeValues = Callable[[NDArray[np.int64]], Tensor]
+
+
+@dataclass(frozen=True)
+class PairPhrases:
+    """The phrases of one side of some pairs.
+
+    Attributes:
+        phrases: different ones.
+        which: the phrase of each pair, *Shape:* (n_pairs,).
+    """
+
+    phrases: Encoded
+    which: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, words: JointVocabulary, side: Side, phrases: Sequence[bytes]) -> PairPhrases:
+        """Equal phrases are encoded once."""
+        different, which = distinct_phrases(phrases)
+        return cls(words.encode(side, different), which)
+
+    def codes(self, network: Cptm, pairs: NDArray[np.int64]) -> Tensor:
+        """The codes of some pairs, equal phrases computed once, *Shape:* (n, D)."""
+        used, which = np.unique(self.which[pairs], return_inverse=True)
+        ids, lens = self.phrases
+        return network.codes(ids[used], lens[used])[which]
+
+
+def values_of(network: Cptm, words: JointVocabulary, pairs: Batch) -> SomeValues:
+    """What gives the values of some of the pairs under the network's weights of that moment."""
+    source = PairPhrases.of(words, "source", pairs.sources)
+    target = PairPhrases.of(words, "target", pairs.targets)
+    return lambda rows: similarities(source.codes(network, rows), target.codes(network, rows))
+
+
+def phrase_values(model: TrainedModel[Cptm], product_type: torch.dtype) -> PhraseValues:
+    """See `contract.Architecture`; its products are small, and float32."""
+    words = JointVocabulary.of(model.shortlists)
+    return lambda pairs: values_of(model.network, words, pairs)(np.arange(len(pairs)))
+
+
+@dataclass(frozen=True)
+class CptmTrainingConfig(ContrastTrainingConfig):
+    """Settings of the contrastive start of a continuous-space phrase model.
+
+    Attributes:
+        model: sizes.
+    """
+
+    model: CptmConfig = field(default_factory=CptmConfig)
+
+
+def prepare(data: Data, config: CptmTrainingConfig, seed: int) -> Prepared:
+    """See `contract.Architecture`."""
+
+    def new_model(words: PairWords) -> PairModel:
+        network = empty_network(config, words.shortlists)
+        joint = JointVocabulary.of(words.shortlists)
+        return PairModel(network, ContrastLosses(lambda batch: contrast(network, joint, batch)))
+
+    return prepare_pairs(data, config, seed, new_model, whole_batches=True)
+
+
+def contrast(network: Cptm, words: JointVocabulary, batch: ContrastBatch) -> ContrastValues:
+    """The products of the codes of a batch."""
+    sources, targets = batch.sources, batch.targets
+    source_codes = network.codes(sources.ids, sources.lens)
+    target_codes = network.codes(words.target_ids[targets.ids], targets.lens)
+    pairs = similarities(source_codes[sources.which], target_codes[targets.which])
+    return ContrastValues(source_codes @ target_codes.T, pairs)
+
+
+def empty_network(config: CptmTrainingConfig, shortlists: Shortlists) -> Cptm:
+    """A network with initial weights."""
+    return Cptm(config.model, len(JointVocabulary.of(shortlists)))
+
+
+class CptmScorer:
+    """The product of the codes of source and target; it is no log-probability.
+
+    Several threads may use one scorer. It has few products, so they are float32 in any precision.
+
+    Args:
+        network: on the device it computes on.
+        words: that it knows.
+    """
+
+    needs_links = False
+
+    def __init__(self, network: Cptm, words: JointVocabulary) -> None:
+        self.network = network
+        self.words = words
+
+    @property
+    def shortlist(self) -> Vocabulary:
+        """The target words the network knows."""
+        return self.words.target
+
+    @torch.inference_mode()
+    def values(self, batch: Batch) -> NDArray[np.float64]:
+        """The product of each pair; see `contract.Scorer`."""
+        if not len(batch):
+            return np.zeros(0)
+        found = values_of(self.network, self.words, batch)(np.arange(len(batch)))
+        return np.asarray(found.double().cpu().numpy())
+
+
+def cptm_scorer(model: TrainedModel[Cptm], compute: Compute) -> CptmScorer:
+    """How alike the codes of source and target are."""
+    return CptmScorer(model.network.to(compute.place), JointVocabulary.of(model.shortlists))
+
+
+def cptm_embeddings(model: TrainedModel[Cptm]) -> dict[Side, NDArray[np.float32]]:
+    """The rows of W_1 of each side's words; what both languages spell alike has one row."""
+    vectors = model.network.word_vectors.weight.detach().cpu().numpy()
+    words = JointVocabulary.of(model.shortlists)
+    return {"source": vectors[: len(words.source)], "target": vectors[words.target_ids]}
+
+
+def cptm_summaries(model: TrainedModel[Cptm], compute: Compute) -> Summaries:
+    """The codes of source phrases."""
+    network, words = model.network.to(compute.place), JointVocabulary.of(model.shortlists)
+
+    @torch.inference_mode()
+    def summaries(phrases: Sequence[bytes]) -> NDArray[np.float32]:
+        return np.asarray(network.codes(*words.encode("source", phrases)).float().cpu().numpy())
+
+    return summaries
+
+
+ARCHITECTURE = Architecture(
+    data="phrase pairs",
+    settings=CptmTrainingConfig,
+    prepare=prepare,
+    network=empty_network,
+    scorer=cptm_scorer,
+    column_note="a similarity of two codes, no log-probability",
+    embeddings=cptm_embeddings,
+    summaries=cptm_summaries,
+    phrase_values=phrase_values,
+)
