@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numba
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from moses_bridge.compiled.kept_code import njit
+from moses_bridge.compiled.inner import expanded
+from moses_bridge.compiled.kept_code import njit_by_numbers
 from rescorer.layers import packed_linear
 from rescorer.layers.float_bits import bits_as_float, exp, float_as_bits, in_order, widened
 from rescorer.layers.narrow_rows import Numbers, narrow_rows, numpy_numbers
@@ -107,7 +107,7 @@ def _on_cpu(factors: Tensor, tiles: Sequence[Tensor], bias: Tensor, product: Pro
     return result
 
 
-@njit(nogil=True, fastmath=True, error_model="numpy")
+@njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
 def _add_tile(
     products: Numbers,
     bias: NDArray[np.float32],
@@ -134,7 +134,7 @@ def _add_tile(
         sums[row] += total
 
 
-@numba.njit(inline="always")
+@expanded
 def _highest(products: Any, bias: Any) -> Any:
     """The highest logit of a row."""
     highest = in_order(float_as_bits(NO_SHIFT))
@@ -144,7 +144,7 @@ def _highest(products: Any, bias: Any) -> Any:
     return bits_as_float(in_order(highest))
 
 
-@numba.njit(inline="always")
+@expanded
 def _sum(products: Any, bias: Any, shift: Any) -> Any:
     """The sum of a row's exp(logit - shift)."""
     total = np.float32(0.0)

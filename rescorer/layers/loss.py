@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from moses_bridge.compiled.inner import expanded
 from moses_bridge.compiled.kept_code import njit
 from rescorer.contract.parallel import map_in_order
 from rescorer.layers.float_bits import exp, from_bfloat16, highest, to_bfloat16
@@ -259,7 +259,7 @@ class _Layer:
         return torch.tensor(loss, dtype=torch.float32), torch.from_numpy(bias_gradient)
 
 
-@numba.njit(inline="always")
+@expanded
 def _row_gradient(
     logits: Any, row_weight: Any, alpha: Any, words: Any, weights: Any, first: int, last: int,
     bias_gradient: Any,

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from moses_bridge.compiled.kept_code import njit
+from moses_bridge.compiled.kept_code import njit_by_numbers
 from rescorer.layers.float_bits import exp, narrowed, widened
 from rescorer.layers.log_sum_exp import WORDS_AT_ONCE
 from rescorer.layers.narrow_rows import Numbers, narrow_rows, numpy_numbers
@@ -125,7 +125,7 @@ def _by_logits(products: Tensor, bias: Tensor, rows: _Rows, first: int) -> Tenso
     return probs.sum(0)
 
 
-@njit(nogil=True, fastmath=True, error_model="numpy")
+@njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
 def _compiled_by_logits(
     products: Numbers,
     bias: NDArray[np.float32],

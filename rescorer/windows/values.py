@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from moses_bridge.compiled.kept_code import njit
+from moses_bridge.compiled.kept_code import njit_by_numbers
 from rescorer.layers.float_bits import widened
 from rescorer.layers.narrow_rows import numpy_numbers
 from rescorer.layers.output_layer import OutputLayer
@@ -84,7 +84,7 @@ class NormalisedValues:
         return np.asarray(self.layer.log_probs(hidden[chosen], log_z, words).cpu().numpy())
 
 
-@njit(nogil=True, fastmath=True, error_model="numpy")
+@njit_by_numbers(nogil=True, fastmath=True, error_model="numpy")
 def _logits(hidden: Any, which: Any, words: Any, weight: Any, bias: Any, out: Any) -> None:
     """The logit of a word for each row.
 
